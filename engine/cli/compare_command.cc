@@ -38,6 +38,7 @@ class Command {
       return kFailed;
     }
     if (args_.null_comparison) return compare_each_with_itself();
+    if (!add_work_changes()) return kFailed;
     std::vector<TablePair> tables;
     if (!make_tables(runs_.front(), runs_.back(), &tables)) return kFailed;
     RunComparison comparison;
@@ -106,6 +107,34 @@ class Command {
     for (FactDifference& one : differences(base, other))
       differences_.push_back({std::move(one.name), std::move(one.base), std::move(one.other)});
     return Status::ok();
+  }
+
+  // Rows are joined on the parameters that are not derived. Whatever else was changed in the
+  // workflow may be the cause of a difference.
+  bool add_work_changes() {
+    if (runs_.size() != 2) return true;
+    std::unique_ptr<Input> inputs[2];
+    const Benchmark* benchmarks[2] = {};
+    for (size_t i = 0; i < 2; ++i) {
+      benchmarks[i] = benchmark_of_run(runs_[i], &inputs[i]);
+      if (benchmarks[i] == nullptr) return false;
+    }
+    for (WorkChange& one : work_changes(*benchmarks[0], *benchmarks[1]))
+      differences_.push_back({std::move(one.name), std::move(one.before), std::move(one.after)});
+    return true;
+  }
+
+  // What was run: the input that the run was started with, also after `result -u`.
+  const Benchmark* benchmark_of_run(const OpenRun& run, std::unique_ptr<Input>* stored) const {
+    std::string update;
+    Journal::Texts texts;
+    if (Status s = run.journal->update(&update, &texts); !s) {
+      print_error(invocation_, s.message());
+      return nullptr;
+    }
+    if (update.empty()) return run.benchmark;
+    *stored = load_stored(invocation_, *run.journal, run.directory.path);
+    return (*stored)->workflow ? (*stored)->find(run.journal->run().benchmark) : nullptr;
   }
 
   // Applies --metric and --better to the tables' columns.

@@ -260,23 +260,55 @@ Status compare_runs(const Benchmark& benchmark, const std::vector<TablePair>& ta
   return Status::ok();
 }
 
+namespace {
+
+// The values of `by` in the order of the workflow, which is that of the workpackages' ids: the
+// place of each value. The order of the rows is that of the table's `sort`.
+std::map<std::string, int> order_of_values(const std::vector<Record>& rows, const std::string& by) {
+  std::map<std::string, int> first;  // workpackage
+  for (const Record& row : rows) {
+    const auto [entry, is_new] = first.try_emplace(text_of(row, by), row.id);
+    if (!is_new) entry->second = std::min(entry->second, row.id);
+  }
+  return first;
+}
+
+void note_base(const std::map<std::string, int>& order, const std::string& by,
+               std::vector<std::string>& notes) {
+  if (order.empty()) return;
+  const auto first = std::min_element(
+      order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::string note =
+      fmt::format("the base is {}={}, the first value in the workflow", by, first->first);
+  if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
+}
+
+}  // namespace
+
 Status compare_by(const Benchmark& benchmark, const std::vector<TablePair>& tables,
                   const CompareOptions& options, uint64_t seed, RunComparison* out) {
   Comparer comparer(benchmark, options, seed, *out);
   for (const TablePair& pair : tables) {
-    std::unordered_map<std::string, const Record*> first;
+    const std::map<std::string, int> order = order_of_values(pair.base.rows, options.by);
+    const auto place = [&](const Record& row) { return order.at(text_of(row, options.by)); };
+    std::unordered_map<std::string, const Record*> bases;
     std::set<std::string> seen;
     for (const Record& row : pair.base.rows) {
       const std::string key = comparer.key(row);
-      const auto [entry, is_new] = first.emplace(key, &row);
+      const auto [entry, is_new] = bases.emplace(key, &row);
+      if (place(row) < place(*entry->second)) entry->second = &row;
       if (!seen.insert(key + '\0' + text_of(row, options.by)).second) {
         return Status::error(fmt::format(
             "table '{}': several rows have {}={} and otherwise the same parameters; let the "
             "analyser reduce iterations to one row",
             pair.name, options.by, text_of(row, options.by)));
       }
-      if (!is_new) comparer.add(pair, *entry->second, row);
     }
+    for (const Record& row : pair.base.rows) {
+      const Record* base = bases.at(comparer.key(row));
+      if (base != &row) comparer.add(pair, *base, row);
+    }
+    note_base(order, options.by, out->notes);
   }
   if (out->rows.empty())
     return Status::error(

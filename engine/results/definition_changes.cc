@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "engine/base/secrets.h"
 #include "engine/base/text.h"
 #include "engine/results/columns.h"
 #include "engine/results/table_names.h"
@@ -86,6 +87,76 @@ void add_changed(const Named& before, const Named& after, std::vector<std::strin
   }
 }
 
+using Texts = std::map<std::string, Definition>;  // what defines the work, by what it is called
+
+Definition commands_of(const Step& step) {
+  Definition out;
+  if (!step.launch.value.empty()) out.push_back(step.launch.value);
+  for (const Operation& operation : step.operations) {
+    out.push_back(operation.command.value);
+    if (operation.active.value != "true") out.push_back("active: " + operation.active.value);
+  }
+  return out;
+}
+
+Definition resources_of(const Step& step) {
+  const Resources& r = step.resources;
+  Definition out;
+  const std::pair<const char*, const Text*> all[] = {
+      {"nodes", &r.nodes},        {"tasks", &r.tasks_per_node}, {"cpus", &r.cpus_per_task},
+      {"gpus", &r.gpus_per_node}, {"partition", &r.partition},  {"memory", &r.memory}};
+  for (const auto& [name, text] : all) {
+    if (!text->value.empty()) out.push_back(std::string(name) + "=" + text->value);
+  }
+  return out;
+}
+
+Definition environment_of(const Step& step) {
+  Definition out;
+  for (const auto& [name, value] : step.env) out.push_back(name.value + "=" + value.value);
+  for (const Text& name : step.env_unset) out.push_back("unset " + name.value);
+  for (const Text& module : step.modules) out.push_back("module " + module.value);
+  if (!step.container.image.value.empty()) out.push_back("image " + step.container.image.value);
+  return out;
+}
+
+Texts work_of(const Benchmark& benchmark, const std::set<std::string>& joined) {
+  Texts out;
+  for (const auto& [set_name, set] : benchmark.parameter_sets) {
+    for (const Parameter& parameter : set.parameters) {
+      const std::string& name = parameter.name.value;
+      const std::string& text = parameter.value.value;
+      if (joined.count(name) == 0)
+        out["parameter '" + name + "'"].push_back(names_secret(name) ? "(secret)" : text);
+    }
+  }
+  for (const Step& step : benchmark.steps) {
+    const std::string of = " of step '" + step.name.value + "'";
+    out["the commands" + of] = commands_of(step);
+    out["the resources" + of] = resources_of(step);
+    out["the environment" + of] = environment_of(step);
+  }
+  for (const auto& [set_name, set] : benchmark.substitute_sets) {
+    Definition& texts = out["substituteset '" + set_name + "'"];
+    for (const Substitution& one : set.substitutions)
+      texts.push_back(one.source.value + " -> " + one.dest.value);
+  }
+  return out;
+}
+
+// The first text that the other definition does not have.
+std::string first_new(const Definition& own, const Definition& other) {
+  constexpr size_t kMost = 100;
+  for (const std::string& one : own) {
+    if (std::find(other.begin(), other.end(), one) != other.end()) continue;
+    const std::string line = one_line(strip(one));
+    size_t end = std::min(line.size(), kMost);
+    while (end < line.size() && (static_cast<unsigned char>(line[end]) & 0xC0U) == 0x80U) --end;
+    return end == line.size() ? line : line.substr(0, end) + "...";
+  }
+  return "nothing else";
+}
+
 // The unit of each pattern that a column uses. One with several units has none of them here.
 std::map<std::string, std::string> units_of(const Benchmark& benchmark,
                                             const std::set<std::string>& words) {
@@ -114,6 +185,28 @@ std::vector<UnitChange> unit_changes(const Benchmark& before, const Benchmark& a
   for (const auto& [name, unit] : units_of(after, words)) {
     const auto old = old_units.find(name);
     if (old != old_units.end() && old->second != unit) changes.push_back({name, old->second, unit});
+  }
+  return changes;
+}
+
+std::vector<WorkChange> work_changes(const Benchmark& before, const Benchmark& after) {
+  const std::set<std::string> joined = free_parameters(after);
+  const Texts old_work = work_of(before, joined);
+  const Texts new_work = work_of(after, joined);
+  std::set<std::string> names;
+  for (const Texts* work : {&old_work, &new_work}) {
+    for (const auto& [name, texts] : *work) names.insert(name);
+  }
+  std::vector<WorkChange> changes;
+  for (const std::string& name : names) {
+    const auto find = [&](const Texts& work) {
+      const auto found = work.find(name);
+      return found == work.end() ? Definition{} : found->second;
+    };
+    const Definition old_texts = find(old_work);
+    const Definition new_texts = find(new_work);
+    if (old_texts != new_texts)
+      changes.push_back({name, first_new(old_texts, new_texts), first_new(new_texts, old_texts)});
   }
   return changes;
 }

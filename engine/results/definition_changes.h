@@ -13,6 +13,15 @@ namespace tally {
 std::vector<std::string> table_changes(const Benchmark& before, const Table& table_before,
                                        const Benchmark& after, const Table& table_after);
 
+struct WorkChange {
+  std::string name;           // "parameter 'steps'", "the commands of step 'run'"
+  std::string before, after;  // short texts; of a secret "(secret)"
+};
+
+// In what two runs do different work: parameters by which rows are not told apart, commands,
+// resources and environments of steps, and substitutions.
+std::vector<WorkChange> work_changes(const Benchmark& before, const Benchmark& after);
+
 // A column whose values have another unit in the other benchmark. Empty: all have the same, as far as
 // both benchmarks name one.
 struct UnitChange {

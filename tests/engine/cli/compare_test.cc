@@ -174,3 +174,60 @@ TEST_CASE("compare: failed repeats do not count, and a failed row is not merely 
   CHECK_MESSAGE(has(ran.err, "note: row 2 (n=2; rate): unclear: it failed in the second run"),
                 ran.err);
 }
+
+TEST_CASE("compare: changed derived parameters and commands are said") {
+  const Shell shell;
+  const auto text = [](const std::string& steps, const std::string& command) {
+    return "name: c\noutpath: run\n"
+           "parameterset: {name: p, parameter: [{name: n, type: int, _: \"1,2\"}, "
+           "{name: steps, mode: python, _: \"" +
+           steps +
+           "\"}]}\n"
+           "step: {name: s, kind: run, use: p, repeat: 8, do: '" +
+           command +
+           "'}\n"
+           "patternset: {name: o, pattern: [{name: time, type: float, _: 'time=(\\S+)'}]}\n"
+           "analyser: {name: a, use: o, analyse: [{step: s, file: stdout}]}\n"
+           "result: {use: a, table: {name: t, column: [n, {_: time, better: lower}]}}\n";
+  };
+  const std::string command = "echo time=$steps.$jube_wp_iteration";
+  run(shell, text("$n*10", command));
+  run(shell, text("$n*5", command));
+  run(shell, text("$n*5", "sleep 0; " + command));
+  Ran ran = shell.tally("compare run/000000 run/000001");
+  CHECK_MESSAGE(has(ran.err, "note: the runs differ in parameter 'steps': $n*10; $n*5\n"), ran.err);
+  CHECK_MESSAGE(!has(ran.err, "command"), ran.err);
+  ran = shell.tally("compare run/000001 run/000002");
+  CHECK_MESSAGE(has(ran.err, "note: the runs differ in the commands of step 's': " + command +
+                                 "; sleep 0; " + command + "\n"),
+                ran.err);
+  CHECK_MESSAGE(!has(ran.err, "parameter"), ran.err);
+  // -u changes what is read, not what was run.
+  CHECK(shell.tally("result run -i 0 -u b.yaml").code == 0);
+  ran = shell.tally("compare run/000000 run/000002 -s json");
+  CHECK_MESSAGE(has(ran.out, "\"name\": \"parameter 'steps'\""), ran.out);
+}
+
+TEST_CASE("compare: --by takes the first value of the workflow as the base") {
+  const Shell shell;
+  // Sorted by the name or by the time, another value than fp32 has the first row.
+  for (const char* sort : {"prec", "time"}) {
+    run(shell,
+        "name: b\noutpath: run\n"
+        "parameterset: {name: p, parameter: [{name: prec, _: \"fp32,bf16\"}, {name: m, _: "
+        "\"1,2\"}]}\n"
+        "step: {name: s, kind: run, use: p, repeat: 8, do: 'case $prec$m in fp321) echo "
+        "time=1.$jube_wp_iteration;; fp322) echo time=10.$jube_wp_iteration;; *) echo "
+        "time=5.$jube_wp_iteration;; esac'}\n"
+        "patternset: {name: o, pattern: [{name: time, type: float, _: 'time=(\\S+)'}]}\n"
+        "analyser: {name: a, use: o, analyse: [{step: s, file: stdout}]}\n"
+        "result: {use: a, table: {name: t, sort: " +
+            std::string(sort) +
+            ", column: [prec, m, {_: time, statistic: median, better: lower}]}}\n");
+    const Ran ran = shell.tally("compare run --by prec -s csv");
+    CHECK_MESSAGE(has(ran.out, "\n1,fp32,bf16,time,"), ran.out);
+    CHECK_MESSAGE(has(ran.out, "\n2,fp32,bf16,time,"), ran.out);
+    CHECK_MESSAGE(has(ran.err, "note: the base is prec=fp32, the first value in the workflow\n"),
+                  ran.err);
+  }
+}
