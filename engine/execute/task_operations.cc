@@ -286,9 +286,13 @@ Status Task::operation_ended(const Operation& operation) {
     snprintf(mark, sizeof mark, "/wp_done_%02zu", operation_);
     if (Status s = write_own_file(context_.run_dir, folder_ + mark, ""); !s)
       context_.log.write(s.message());
-    Status recorded = record_progress();
     Outcome outcome = in_state(State::waiting, Reason::done_file);
     outcome.file = values_->apply(operation.done_file);
+    // Together: a killed engine would do the operation again and take its output for an earlier one's.
+    Status recorded = context_.journal.begin();
+    if (recorded) recorded = record_progress();
+    if (recorded) recorded = context_.journal.set_outcome(id_, outcome);
+    if (recorded) recorded = context_.journal.commit();
     end(std::move(outcome));
     return recorded;
   }

@@ -177,6 +177,37 @@ TEST_CASE("killed at every journal write of a retry: the outputs are those of on
   }
 }
 
+TEST_CASE("killed at every journal write of a wait: the output of the operation is there once") {
+  bool killed = true;
+  for (int writes = 0; killed; ++writes) {
+    for (const bool after : {false, true}) {
+      RunFixture run;
+      Step step = step_of("s", {"echo first", "echo second", "echo third"});
+      step.operations[1].done_file.value = "there";
+      run.add(step);
+      const int status = in_child([&] {
+        run.commit_hook = [&](int number, bool done) {
+          if (number == writes && done == after) raise(SIGKILL);
+        };
+        RunSummary summary;
+        if (!run.start(&summary)) _exit(2);
+      });
+      killed = WIFSIGNALED(status);
+      REQUIRE((killed || status == 0));
+      find_run(run);
+      CAPTURE(writes);
+      CAPTURE(after);
+      const std::string work = run.directory.path + "/000000_s/work/";
+      CHECK(run.continue_run().waiting == 1);
+      REQUIRE(append_file(work + "there", ""));
+      CHECK(run.continue_run().done == 1);
+      std::string output;
+      REQUIRE(read_file(work + "stdout", &output));
+      CHECK(output == "first\nsecond\nthird\n");
+    }
+  }
+}
+
 TEST_CASE("what a killed engine left running is ended before its operation is done again") {
   RunFixture run;
   run.add(step_of("s", {"echo start; if [ ! -e $jube_benchmark_home/pid ]; then echo $$ > "
