@@ -39,7 +39,9 @@ Value typed(const std::string& text) {
   bool whole = !text.empty() &&
                text.find_first_not_of("0123456789", text[0] == '-' ? 1 : 0) == std::string::npos &&
                text != "-";
-  if (whole && text.size() < 19) return {std::stoll(text)};
+  if (whole) {
+    if (auto integer = make_value(text, ValueType::integer, true)) return *std::move(integer);
+  }
   std::optional<double> number = python_float(text);
   if (number && !whole) return {*number};
   return {text};

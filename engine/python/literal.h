@@ -14,7 +14,7 @@ std::string python_string(std::string_view text);
 // A Python literal for the value.
 std::string literal(const Value& value);
 
-// The value that Python printed. The type is derived from the text.
+// The value, not a str, that Python printed. The type is derived from the text.
 Value typed(const std::string& text);
 
 // Whether Python treats the value that it printed as true.

@@ -180,7 +180,7 @@ std::vector<Value> expression_values(const Benchmark& benchmark, const Column& c
   size_t failed = 0;
   std::string why;
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (results[i].present && results[i].result.ok) values[i] = typed(results[i].result.value);
+    if (results[i].present && results[i].result.ok) values[i] = results[i].value();
     if (results[i].present && !results[i].result.ok && failed++ == 0) why = results[i].result.error;
   }
   if (failed != 0) {

@@ -157,7 +157,24 @@ std::string bind(const std::string& written, const Values& values,
   return fmt::format("(lambda {}: ({}))({})", parameters, text, arguments);
 }
 
+// An expression whose text also says the result's type: "float:1.5". take_type() takes it off.
+std::string saying_its_type(const std::string& expression) {
+  return "(lambda v: type(v).__name__ + ':' + str(v))(" + expression + "\n)";
+}
+
+void take_type(Evaluated& one) {
+  if (!one.result.ok) return;
+  const size_t colon = one.result.value.find(':');
+  if (colon == std::string::npos) return;
+  one.type = one.result.value.substr(0, colon);
+  one.result.value.erase(0, colon + 1);
+}
+
 }  // namespace
+
+Value Evaluated::value() const {
+  return type == "str" ? Value{std::string(result.value)} : typed(result.value);
+}
 
 // The names for which any row has, or could have, a value.
 std::set<std::string> known_names(const std::vector<Record>& rows, const Records* records) {
@@ -179,12 +196,15 @@ std::vector<Evaluated> evaluate(const std::string& expression, const std::vector
   for (size_t i = 0; i < rows.size(); ++i) {
     std::string bound = bind(expression, rows[i].values, known);
     if (bound.empty()) continue;
-    expressions.push_back(std::move(bound));
+    expressions.push_back(saying_its_type(bound));
     which.push_back(i);
   }
   if (expressions.empty()) return out;
   std::vector<Evaluation> results = evaluator.evaluate(Mode::python, expressions);
-  for (size_t i = 0; i < which.size(); ++i) out[which[i]] = {true, std::move(results[i])};
+  for (size_t i = 0; i < which.size(); ++i) {
+    out[which[i]] = {true, std::move(results[i]), {}};
+    take_type(out[which[i]]);
+  }
   return out;
 }
 

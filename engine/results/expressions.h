@@ -16,6 +16,9 @@ using Values = std::map<std::string, Value>;
 struct Evaluated {
   bool present = false;  // the row had all values that the expression needs
   Evaluation result;
+  std::string type;  // Python's name of the result's type: "str", "bool", "float"
+  // The result with its type: a text stays a text, also one that looks like a number.
+  Value value() const;
 };
 
 // Evaluates `expression` for each row. The row's values are available under their names, bare or as

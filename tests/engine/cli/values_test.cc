@@ -45,3 +45,24 @@ TEST_CASE("whole numbers keep their digits, but in JUBE's files") {
           "\n9007199254740992,1234567890123456768,100000000000000000000,9223372036854775808,"),
       ran.out);
 }
+
+TEST_CASE("a text that an expression gives stays a text") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\n"
+             "parameterset: {name: ps, parameter: [{name: version, _: '1.10'}, {name: n, type: "
+             "int, _: '7'}]}\n"
+             "step: {name: s, kind: run, use: ps, do: 'echo commit=12345e6789ab label=007'}\n"
+             "patternset: {name: pt, pattern: [{name: commit, _: 'commit=(\\S+)'}, {name: label, "
+             "_: 'label=(\\S+)'}]}\n"
+             "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+             "result: {use: a, table: {name: t, column: [{_: short, expression: 'commit[:7]'}, "
+             "{_: v, expression: version}, {_: l, expression: '\"$label\"'}, {_: half, expression: "
+             "n / 2}, {_: many, expression: n * 1234567890123456789}, {_: more, expression: n > "
+             "3}], reference: {column: short, _: \"x == '12345e6'\"}}}\n");
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(
+      has(ran.out, "short,v,l,half,many,more\n12345e6,1.10,007,3.5,8641975230864197523,True\n"),
+      ran.out);
+}
