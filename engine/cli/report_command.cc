@@ -13,6 +13,7 @@
 #include "engine/chart/svg.h"
 #include "engine/cli/application.h"
 #include "engine/cli/report_text.h"
+#include "engine/cli/result_writer.h"
 #include "engine/cli/run_tables.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/version.h"
@@ -178,9 +179,10 @@ class ReportMaker {
     for (const MissedReference& missed : rendered.table.warned)
       out.notes.push_back("warning: reference missed: " + missed.text);
     if (runs_.size() == 1) {
-      const std::string file =
-          result_directory(runs_.front(), *from.result) + "/" + rendered.name + ".dat";
-      if (std::ifstream(file)) out.link = link_to(file);
+      const std::string folder = result_directory(runs_.front(), *from.result);
+      const std::string file = folder + "/" + rendered.name + ".dat";
+      if (other_owner(runs_.front(), folder).empty() && std::ifstream(file))
+        out.link = link_to(file);
     }
     report_.tables.push_back(std::move(out));
   }

@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 
+#include "engine/base/files.h"
 #include "engine/base/own_files.h"
 #include "engine/base/path_text.h"
+#include "engine/base/text.h"
 #include "engine/chart/from_table.h"
 #include "engine/chart/svg.h"
 #include "engine/expand/evaluator.h"
@@ -18,6 +21,9 @@
 
 namespace tally {
 namespace {
+
+// In a folder of results outside of the run: the path of the run.
+constexpr const char* kOwner = "/.tally-run";
 
 int write_files(const Invocation& invocation, const std::string& root, const std::string& folder,
                 const std::vector<RenderedResult>& rendered) {
@@ -93,7 +99,9 @@ std::vector<RenderedResult> ResultWriter::render_and_write(const OpenRun& run,
   render_options.run_id = run.directory.id;
   const std::string& root = run.directory.path;
   const std::string folder = result_directory(run, result);
-  render_options.write = options_.write && make_folder(root, folder);
+  const bool as_jube = invocation_.as_jube || definitions.as_jube;
+  render_options.write = options_.write && (as_jube || may_write(run, folder)) &&
+                         make_folder(root, folder) && (as_jube || claim(run, folder));
   std::vector<RenderedResult> rendered =
       render(definitions, result, tables, render_options, folder, diagnostics);
   if (!render_options.write) return rendered;
@@ -106,6 +114,38 @@ std::vector<RenderedResult> ResultWriter::render_and_write(const OpenRun& run,
       run.directory.path, "result",
       fmt::format("{} result{} written", rendered.size(), rendered.size() == 1 ? "" : "s"));
   return rendered;
+}
+
+std::string other_owner(const OpenRun& run, const std::string& folder) {
+  std::string owner;
+  if (!read_file(folder + kOwner, &owner)) return {};
+  owner = strip(owner);
+  std::error_code unknown;
+  const bool exists = std::filesystem::is_directory(owner, unknown);
+  return exists && owner != absolute_path(run.directory.path) ? owner : "";
+}
+
+// Two outpaths with one result_dir have runs of the same id.
+bool ResultWriter::may_write(const OpenRun& run, const std::string& folder) {
+  const std::string owner = other_owner(run, folder);
+  if (owner.empty()) return true;
+  code_ = std::max(code_, kFailed);
+  if (unwritable_.insert(folder).second)
+    print_error(
+        invocation_,
+        fmt::format("'{}' has the results of run '{}'; they are not overwritten", folder, owner),
+        "results are shown, but not kept: give each outpath a result_dir of its own");
+  return false;
+}
+
+// Writes down whose results are in a folder outside of the run.
+bool ResultWriter::claim(const OpenRun& run, const std::string& folder) {
+  const std::string own = absolute_path(run.directory.path);
+  if (starts_with(absolute_path(folder), own + "/")) return true;
+  const Status written = write_file(folder + kOwner, own + "\n");
+  if (!written) print_error(invocation_, written.message(), "results are shown, but not kept");
+  if (!written) code_ = std::max(code_, kFailed);
+  return static_cast<bool>(written);
 }
 
 // The folder may belong to another person. The table can be shown nevertheless.

@@ -9,6 +9,9 @@
 
 namespace tally {
 
+// The run whose results are in a folder, if it is another one that exists. Otherwise empty.
+std::string other_owner(const OpenRun& run, const std::string& folder);
+
 class ResultWriter {
  public:
   // The arguments must outlive the object.
@@ -24,6 +27,8 @@ class ResultWriter {
   int code() const { return code_; }
 
  private:
+  bool may_write(const OpenRun& run, const std::string& folder);
+  bool claim(const OpenRun& run, const std::string& folder);
   bool make_folder(const std::string& root, const std::string& folder);
 
   const Invocation& invocation_;

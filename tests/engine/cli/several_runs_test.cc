@@ -284,3 +284,36 @@ TEST_CASE("units: plot refuses files with different units, and a ratio has none"
       ran.out);
   CHECK_MESSAGE(has(ran.out, "{\"key\":\"rel\",\"name\":\"rate\",\"title\":\"rel\"}"), ran.out);
 }
+
+TEST_CASE("result_dir: files of another outpath's run are not overwritten") {
+  const Shell shell;
+  Parts parts;
+  parts.outpath = "one";
+  parts.more = ", result_dir: shared";
+  shell.file("a.yaml", workflow(parts));
+  CHECK(shell.tally("run a.yaml").code == 0);
+  const std::string first = "n,rate\n1,1\n2,2\n";
+  CHECK(shell.content("shared/000000/t.dat") == first);
+  parts.outpath = "two";
+  parts.command = "echo rate=7";
+  shell.file("b.yaml", workflow(parts));
+  Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 1);
+  CHECK(has(ran.out, "n,rate\n1,7\n2,7\n"));
+  CHECK_MESSAGE(has(ran.err, "shared/000000' has the results of run '" + shell.root() +
+                                 "/one/000000'; they are not overwritten\n"
+                                 "hint: results are shown, but not kept: give each outpath a "
+                                 "result_dir of its own\n"),
+                ran.err);
+  CHECK(shell.content("shared/000000/t.dat") == first);
+  // The run itself may write them again, also under another name of its folder.
+  CHECK(shell.tally("result one").code == 0);
+  CHECK(shell.sh("mv one other && \"$TALLY\" result other").code == 0);
+  // Nobody owns the files of a run that was removed.
+  CHECK(shell.tally("result two").code == 1);
+  CHECK(shell.sh("rm -r other && \"$TALLY\" result two").code == 0);
+  CHECK(shell.content("shared/000000/t.dat") == "n,rate\n1,7\n2,7\n");
+  // As in JUBE, whoever writes last has the file.
+  shell.sh("ln -s \"$TALLY\" jube; sed s/two/three/ b.yaml > c.yaml");
+  CHECK(shell.sh("./jube run -r c.yaml").code == 0);
+}
