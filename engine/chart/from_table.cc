@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <set>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "engine/base/text.h"
 #include "engine/chart/published.h"
 #include "engine/results/columns.h"
+#include "engine/statistics/intervals.h"
 #include "engine/workflow/chart_words.h"
 
 namespace tally {
@@ -242,6 +244,17 @@ class FigureMaker {
     return {};
   }
 
+  // Whether the column of repeats in a table's file says "3 of 3": an interval of fewer than six is
+  // the range.
+  static bool has_few_repeats(const Record& row) {
+    const Value* repeats = value(row, "repeats");
+    if (repeats == nullptr || repeats->number()) return false;
+    int counted = 0;
+    int all = 0;
+    return std::sscanf(repeats->str().c_str(), "%d of %d", &counted, &all) == 2 &&
+           counted < static_cast<int>(statistics::kFewestForMedian);
+  }
+
   void add_interval(const Record& row, ChartPoint* point) {
     if (chart_.error == Uncertainty::none) return;
     const auto summary = row.summaries.find(column_key(*y_));
@@ -258,6 +271,7 @@ class FigureMaker {
       const bool range = chart_.error == Uncertainty::range;
       point->low = beside(row, range ? "min" : "ci_low");
       point->high = beside(row, range ? "max" : "ci_high");
+      if (!range && point->low && point->high && has_few_repeats(row)) ++ranges_;
     }
     if (!point->low || !point->high) {
       ++without_interval_;

@@ -255,3 +255,26 @@ TEST_CASE("a chart that cannot be drawn fails the result, not the tables") {
   CHECK(has(ran.out, "1,a,1.5"));
   CHECK(!shell.exists("run/000000/result/c.svg"));
 }
+
+TEST_CASE("plot reads the columns repeats and status of a table's file") {
+  const Shell shell;
+  shell.file("t.dat",
+             "n,rate[s],rate_ci_low,rate_ci_high,repeats,status\n"
+             "1,11.0,10.0,12.0,3 of 3,done\n"
+             "2,21.5,21.0,22.0,6 of 6,done\n"
+             "3,30,29,31,0 of 3,FAILED\n"
+             "4,40,39,41,2 of 6,PENDING\n"
+             "5,50,49,51,2 of 6,RUNNING\n"
+             "6,60,59,61,6 of 6,expected\n");
+  const Ran ran = shell.tally("plot t.dat -x n -y rate --error ci -o c.svg");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  const std::string svg = shell.content("c.svg");
+  CHECK(has(
+      svg,
+      "1 point has fewer than six repeats: the interval is the smallest to the largest value."));
+  CHECK(has(svg, "n 2, rate 21.5"));
+  CHECK(has(svg, "1 row failed and is not drawn."));
+  CHECK(has(svg, "2 rows have not ended and are not drawn."));
+  CHECK(!has(svg, "n 4, rate"));
+  CHECK(!has(svg, "n 6, rate"));
+}
