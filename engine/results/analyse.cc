@@ -221,7 +221,7 @@ class Analysis {
     lines = {};
     if (wanted_.repeats()) add_repeats(leaves, records);
     for (const Pattern* pattern : patterns_) describe(*pattern, benchmark_.as_jube, records);
-    note_missing_rows(benchmark_, analyser_, groups_.by_id(), records);
+    note_missing_rows(benchmark_, analyser_, groups_, records);
     return records;
   }
 
@@ -281,7 +281,7 @@ class Analysis {
   bool is_single(const Group& group) const {
     const auto single = [](const Group& one) { return one.members.size() == 1; };
     const std::vector<const Group*> above = groups_.ancestors(group);
-    return single(group) &&
+    return single(group) && groups_.planned_repeats(*group.members.front()).count == 1 &&
            std::all_of(above.begin(), above.end(), [&](const Group* one) { return single(*one); });
   }
 
@@ -384,7 +384,8 @@ class Analysis {
     }
     record.id = shown.id;
     record.run = run_of(shown);
-    record.all_repeats = static_cast<int>(group.members.size());
+    const PlannedRepeats planned = groups_.planned_repeats(shown);
+    record.all_repeats = std::max(planned.count, static_cast<int>(group.members.size()));
     record.state = shown.state;
     record.reused = shown.reused;
     record.no_job_use = shown.no_job_use;
@@ -395,6 +396,7 @@ class Analysis {
       if (!left_out) record.state = nearest_to_done(record.state, member->state);
       if (!left_out) record.add_disturbance(member->disturbance);
     }
+    if (planned.open != State::done) record.state = planned.open;
     return record;
   }
 

@@ -1,12 +1,27 @@
 #include "engine/results/groups.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "engine/results/families.h"
 #include "engine/results/missing_rows.h"
 #include "engine/results/precision.h"
 
 namespace tally {
+namespace {
+
+bool has_ended(State state) {
+  return finished_well(state) || state == State::failed || state == State::lost;
+}
+
+// How many repeats of the step each of its points has, without warm-ups.
+int repeats_of(const Benchmark& benchmark, const std::string& name) {
+  const Step* step = benchmark.find_step(name);
+  if (step == nullptr) return 1;
+  return std::max(1, std::atoi(step->repeat.value.c_str()) - step->until.warmup);
+}
+
+}  // namespace
 
 Groups::Groups(const Benchmark& benchmark, const Analyser& analyser,
                const std::vector<WorkpackageView>& workpackages)
@@ -88,16 +103,65 @@ std::unordered_map<int, size_t> Groups::find_families() const {
       [&](const WorkpackageView& p) { return own_values(p); });
 }
 
+void Groups::find_members() {
+  for (const WorkpackageView* workpackage : by_id_) {
+    const auto family = families_.find(workpackage->id);
+    if (family == families_.end() || warmups_.count(workpackage->id) != 0) continue;
+    if (family->second >= members_.size()) members_.resize(family->second + 1);
+    members_[family->second].push_back(workpackage);
+    for (const int parent : workpackage->parents) has_children_.insert({parent, workpackage->step});
+  }
+}
+
+// Adds the repeats that were not created, because those of the step before failed or go on.
+void Groups::add_missing(const WorkpackageView& one, PlannedRepeats* repeats) const {
+  if (one.parents.size() != 1) return;
+  const WorkpackageView* parent = find_id(by_id_, one.parents.front());
+  if (parent == nullptr) return;
+  const WorkpackagesById& parents = members_[families_.at(parent->id)];
+  const PlannedRepeats above = planned_repeats(*parent);
+  int without = above.count - static_cast<int>(parents.size());
+  for (const WorkpackageView* each : parents) {
+    if (has_children_.count({each->id, one.step}) == 0) ++without;
+  }
+  repeats->count += without * repeats_of(benchmark_, one.step);
+  if (without > 0 && above.open != State::done && repeats->open == State::done)
+    repeats->open = State::pending;
+}
+
+PlannedRepeats Groups::planned_repeats(const WorkpackageView& workpackage) const {
+  PlannedRepeats repeats;
+  const auto family = families_.find(workpackage.id);
+  if (benchmark_.as_jube || family == families_.end() || family->second >= members_.size()) {
+    return repeats;
+  }
+  const WorkpackagesById& members = members_[family->second];
+  repeats.count = static_cast<int>(members.size());
+  for (const WorkpackageView* member : members) {
+    if (has_ended(member->state)) continue;
+    if (repeats.open == State::done || member->state == State::running)
+      repeats.open = member->state;
+  }
+  add_missing(workpackage, &repeats);
+  return repeats;
+}
+
+bool Groups::has_row(const WorkpackageView& workpackage) const {
+  const Group* group = group_of(workpackage.id);
+  return warmups_.count(workpackage.id) != 0 || (group != nullptr && group->leaf);
+}
+
 void Groups::make() {
   find_warmups();
-  const std::unordered_map<int, size_t> families = find_families();
+  families_ = find_families();
+  if (!benchmark_.as_jube) find_members();
   std::unordered_map<size_t, size_t> of_family;
   for (const WorkpackageView* workpackage : by_id_) {
     const int id = workpackage->id;
     if (!workpackage->finished || find(workpackage->step) == nullptr) continue;
     if (warmups_.count(id) != 0) continue;
     size_t place = groups_.size();
-    if (!families.empty()) place = of_family.try_emplace(families.at(id), place).first->second;
+    if (!families_.empty()) place = of_family.try_emplace(families_.at(id), place).first->second;
     if (place == groups_.size()) groups_.emplace_back();
     groups_[place].members.push_back(workpackage);
     group_of_.emplace_back(id, place);

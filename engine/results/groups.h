@@ -23,6 +23,13 @@ struct Group {
   const Found& found_of(size_t member) const { return own.empty() ? found : own[member]; }
 };
 
+// The repeats that a row was planned to have: those that failed, go on or could not be created
+// included.
+struct PlannedRepeats {
+  int count = 1;
+  State open = State::done;  // the state of one that has not ended; done: all have
+};
+
 class Groups {
  public:
   // The arguments must outlive the object.
@@ -43,6 +50,10 @@ class Groups {
   bool counts(const WorkpackageView& workpackage) const;
   bool any_counts(const Group& group) const;
   bool any_ended_well(const Group& group) const;
+  // Of the row with this workpackage. One without reduce or without iterations has one repeat.
+  PlannedRepeats planned_repeats(const WorkpackageView& workpackage) const;
+  // Whether what became of the workpackage needs no note of its own: it is in a row, or a warm-up.
+  bool has_row(const WorkpackageView& workpackage) const;
 
   // The groups of the analysed workpackages that this group's members depend on, nearest first.
   std::vector<const Group*> ancestors(const Group& group) const;
@@ -59,6 +70,8 @@ class Groups {
   void find_warmups();
   std::string own_values(const WorkpackageView& workpackage) const;
   std::unordered_map<int, size_t> find_families() const;
+  void find_members();
+  void add_missing(const WorkpackageView& one, PlannedRepeats* repeats) const;
   // The group of a workpackage. Null: it is in none.
   const Group* group_of(int id) const;
 
@@ -67,6 +80,11 @@ class Groups {
   WorkpackagesById by_id_;
   std::set<std::string> own_;  // parameters that may differ between iterations
   std::set<int> warmups_;      // ids
+  // Where points have several iterations: the family of each workpackage, the members of each
+  // family without warm-ups, and the steps of which a workpackage has children.
+  std::unordered_map<int, size_t> families_;
+  std::vector<WorkpackagesById> members_;
+  std::set<std::pair<int, std::string>> has_children_;
   std::vector<Group> groups_;
   std::vector<std::pair<int, size_t>> group_of_;  // id, place; by id
 };

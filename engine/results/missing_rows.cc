@@ -24,24 +24,24 @@ bool depends_on(const Benchmark& benchmark, const std::string& step, const std::
   return depends_on(benchmark, step, ancestor, seen);
 }
 
-void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser,
-                       const WorkpackagesById& workpackages, Records& records) {
+void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser, const Groups& groups,
+                       Records& records) {
   if (benchmark.as_jube) return;
   const auto& analysed = analyser.analyse;
-  for (const WorkpackageView* workpackage : workpackages) {
+  for (const WorkpackageView* workpackage : groups.by_id()) {
     if (workpackage->state != State::failed && workpackage->state != State::lost) continue;
     const std::string& failed = workpackage->step;
-    const bool has_row = std::any_of(analysed.begin(), analysed.end(), [&](const Analyse& analyse) {
-      return analyse.step.value == failed;
-    });
-    if (has_row) continue;
+    if (groups.has_row(*workpackage)) continue;
     const auto after = std::find_if(analysed.begin(), analysed.end(), [&](const Analyse& analyse) {
       return depends_on(benchmark, analyse.step.value, failed);
     });
     if (after == analysed.end()) continue;
+    // Other repeats of it may have led to the row.
+    const bool repeated = groups.planned_repeats(*workpackage).count > 1;
     for (const std::string& note : workpackage->notes) {
-      records.notes.push_back(
-          fmt::format("{}; rows of step '{}' are missing", note, after->step.value));
+      records.notes.push_back(fmt::format("{}; {} of step '{}' are missing", note,
+                                          repeated ? "repeats or rows" : "rows",
+                                          after->step.value));
     }
   }
 }

@@ -5,15 +5,16 @@
 #include <string>
 
 #include "engine/results/analyse.h"
+#include "engine/results/groups.h"
 
 namespace tally {
 
 // Whether `step` depends on `ancestor`, directly or through other steps.
 bool depends_on(const Benchmark& benchmark, const std::string& step, const std::string& ancestor);
 
-// Notes in `records` the workpackages that failed before an analysed step could start. They have no
-// row.
-void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser,
-                       const WorkpackagesById& workpackages, Records& records);
+// Notes in `records` the workpackages that failed before an analysed step could start, so that rows or
+// repeats of it are missing.
+void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser, const Groups& groups,
+                       Records& records);
 
 }  // namespace tally

@@ -144,10 +144,11 @@ class ReferenceCheck {
     const std::string name = names_.name(place);
     if (row.state == State::expected) return;
     if (!row.measured()) {
-      miss(reference,
-           fmt::format("{}: no value of '{}' counts: workpackage {} {}", name, key, row.id,
-                       row.why_not_measured()),
-           &row);
+      const std::string what =
+          row.unfinished() && row.all_repeats > 1
+              ? "its repeats have not all ended"
+              : fmt::format("workpackage {} {}", row.id, row.why_not_measured());
+      miss(reference, fmt::format("{}: no value of '{}' counts: {}", name, key, what), &row);
     } else if (value == nullptr || !result.present) {
       const std::string what = value == nullptr ? key : reference.condition.value;
       miss(reference, fmt::format("{}: there is no value of '{}' to compare", name, what), &row);

@@ -156,8 +156,8 @@ TEST_CASE("a row that has not ended is judged by nothing: compare, references, c
   const std::string text =
       "name: b\noutpath: run\n"
       "patternset: {name: pt, pattern: {name: v, type: float, _: \"v=$jube_pat_fp\"}}\n"
-      "step: {name: s, kind: run, repeat: 8, do: [\"echo v=20$jube_wp_iteration\", {_: \"true\", "
-      "done_file: DIR/done}]}\n"
+      "step: {name: s, kind: run, repeat: 8, do: [\"echo v=20$jube_wp_iteration\", {_: \"test ! -e "
+      "DIR/go || touch done\", done_file: done}]}\n"
       "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
       "result:\n  use: a\n  chart: {name: c, x: jube_benchmark_id, y: v}\n"
       "  table: {name: t, style: csv, column: [jube_benchmark_id, {_: v, statistic: median, "
@@ -165,17 +165,18 @@ TEST_CASE("a row that has not ended is judged by nothing: compare, references, c
       "higher, reference: \">= 100\"}]}\n";
   std::string with_root = text;
   with_root.replace(with_root.find("DIR"), 3, shell.root());
-  shell.file("done", "");
+  shell.file("go", "");
   shell.file("b.yaml", with_root);
   CHECK(shell.tally("run b.yaml -q").code == 0);
-  CHECK(shell.sh("rm done").code == 0);
+  CHECK(shell.sh("rm go").code == 0);
   shell.tally("run b.yaml -q");
 
   Ran ran = shell.tally("result run");
   CHECK(ran.code == 5);
   CHECK_MESSAGE(has(ran.out, "0 of 8,WAITING\n"), ran.out);
   CHECK_MESSAGE(
-      has(ran.err, "no value of 'v median' counts: workpackage 0 has not ended; expected >= 100"),
+      has(ran.err,
+          "no value of 'v median' counts: its repeats have not all ended; expected >= 100"),
       ran.err);
   CHECK_MESSAGE(
       has(shell.content("run/000001/result/c.svg"), "1 row has not ended and is not drawn"),

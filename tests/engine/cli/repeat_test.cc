@@ -132,3 +132,45 @@ TEST_CASE("repeat: mistakes") {
     CHECK_MESSAGE(has(ran.err, row.message), ran.err);
   }
 }
+
+TEST_CASE("repeats that are missing count in `of`, and their failures are noted") {
+  const Shell shell;
+  // The engine is killed in the fifth of ten workpackages: repeats are in turns, so that each point
+  // has two that ended.
+  shell.file(
+      "b.yaml",
+      "name: b\noutpath: run\n"
+      "parameterset: {name: p, parameter: {name: n, type: int, _: \"1,2\"}}\n"
+      "step: {name: s, kind: run, use: p, repeat: 5, do: \"echo v=$n$jube_wp_iteration; test "
+      "$jube_wp_iteration$n != 21 || ! mkdir $jube_benchmark_home/once || kill -9 $PPID\"}\n"
+      "patternset: {name: o, pattern: {name: v, type: float, _: \"v=$jube_pat_fp\"}}\n"
+      "analyser: {name: a, use: o, analyse: {step: s, file: stdout}}\n"
+      "result: {use: a, table: {name: t, style: csv, column: [n, {_: v, statistic: median, "
+      "better: higher}]}}\n");
+  shell.tally("run b.yaml -q");
+  Ran ran = shell.tally("result run");
+  CHECK_MESSAGE(has(ran.out, "1,10.5,2 of 5,RUNNING\n2,20.5,2 of 5,PENDING\n"), ran.out);
+  ran = shell.tally("continue run -q");
+  CHECK_MESSAGE(has(ran.out, "1,12.0,5 of 5\n2,22.0,5 of 5\n"), (ran.out + ran.err));
+
+  // A repeat that failed in the step before has no workpackage in the measured step.
+  shell.clear();
+  shell.file(
+      "b.yaml",
+      "name: b\noutpath: run\n"
+      "parameterset: {name: p, parameter: {name: n, type: int, _: \"1,2\"}}\n"
+      "step:\n"
+      " - {name: a, kind: run, use: p, repeat: 3, do: \"echo u=$n; test $n$jube_wp_iteration "
+      "!= 21\"}\n"
+      " - {name: s, kind: run, depend: a, do: \"echo v=$n\"}\n"
+      "patternset:\n"
+      " - {name: ou, pattern: {name: u, type: float, _: \"u=$jube_pat_fp\"}}\n"
+      " - {name: o, pattern: {name: v, type: float, _: \"v=$jube_pat_fp\"}}\n"
+      "analyser: {name: a, analyse: [{step: a, file: {_: stdout, use: ou}}, {step: s, file: "
+      "{_: stdout, use: o}}]}\n"
+      "result: {use: a, table: {name: t, style: csv, column: [n, {_: v, statistic: median}]}}\n");
+  ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.out, "1,1.0,3 of 3\n2,2.0,2 of 3\n"), ran.out);
+  CHECK_MESSAGE(has(ran.err, "; repeats or rows of step 's' are missing\n"), ran.err);
+}
