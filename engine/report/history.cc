@@ -43,7 +43,7 @@ Json row_of(const RenderedResult& one, const Column& column, const Record& row,
               {"parameters", parameter_text(one.table, row, parameters)},
               {"metric", column.name.value},
               {"sample", summary.sample},
-              {"of", row.all_repeats}};
+              {"of", summary.repeats}};
   const auto unit = one.table.units.find(column.name.value);
   if (unit != one.table.units.end() && !unit->second.empty()) out["unit"] = unit->second;
   if (column.better != Better::unknown)

@@ -202,6 +202,7 @@ class Analysis {
       by_name_[pattern->name.value] = pattern;
       if (pattern->mode != PatternMode::pattern) derived_.push_back(pattern);
     }
+    find_bases();
     choose_statistics();
     std::vector<const Group*> leaves;
     std::vector<Line> lines;
@@ -285,12 +286,11 @@ class Analysis {
            std::all_of(above.begin(), above.end(), [&](const Group* one) { return single(*one); });
   }
 
-  std::vector<std::map<std::string, Value>> single_repeat(const Group& group,
-                                                          const Record& row) const {
+  std::vector<Repeat> single_repeat(const Group& group, const Record& row) const {
     if (!groups_.counts(*group.members.front())) return {};
-    std::vector<std::map<std::string, Value>> repeats(1);
+    std::vector<Repeat> repeats(1);
     for (const auto& [name, value] : row.values) {
-      if (wanted_.has_in_repeats(name)) repeats.front().emplace(name, value);
+      if (wanted_.has_in_repeats(name)) repeats.front().values.emplace(name, value);
     }
     return repeats;
   }
@@ -314,17 +314,88 @@ class Analysis {
       });
       for (const size_t i : order) {
         const WorkpackageView& member = *group.members[i];
-        lines.push_back(make_line(group, member, group.found_of(i), groups_.found_above(member)));
+        const std::vector<Groups::FoundAbove> above = groups_.found_above(member);
+        std::vector<const Found*> found;
+        for (const Groups::FoundAbove& one : above) found.push_back(one.found);
+        lines.push_back(make_line(group, member, group.found_of(i), found));
         places.emplace_back(row, &member);
+        records.rows[row].repeats.emplace_back().from =
+            sources_of(group.found_of(i), above, records.rows[row]);
       }
     }
     Diagnostics said_of_the_rows;
     derive(derived_, lines, evaluator_, !benchmark_.as_jube, said_of_the_rows);
+    std::map<size_t, size_t> filled;  // repeats of each row
     for (size_t i = 0; i < lines.size(); ++i) {
       std::map<std::string, Value> values =
           all_values(*places[i].second, std::move(lines[i].values), records);
       erase_values(values, [&](const auto& name) { return !wanted_.has_in_repeats(name); });
-      records.rows[places[i].first].repeats.push_back(std::move(values));
+      const size_t row = places[i].first;
+      records.rows[row].repeats[filled[row]++].values = std::move(values);
+    }
+  }
+
+  // The workpackages that a repeat has values from, by the name of each value that is not its own.
+  std::map<std::string, std::set<int>> sources_of(const Found& own,
+                                                  const std::vector<Groups::FoundAbove>& above,
+                                                  Record& row) const {
+    std::map<std::string, std::set<int>> from;
+    std::set<std::string> known;  // patterns that have a value of their own
+    for (const auto& [name, statistics] : own) {
+      if (statistics.count() > 0) known.insert(name);
+    }
+    for (const Groups::FoundAbove& one : above) {
+      for (const auto& [name, statistics] : *one.found) {
+        if (statistics.count() == 0 || known.count(name) != 0 || from.count(name) != 0) continue;
+        for (const StoredStatistic& stored : statistics_.at(name))
+          from[stored.name] = {one.workpackage->id};
+        from[name] = {one.workpackage->id};
+        row.repeats_above.try_emplace(one.workpackage->id,
+                                      groups_.planned_repeats(*one.workpackage).count);
+      }
+    }
+    if (from.empty()) return from;
+    for (const Pattern* pattern : derived_) {
+      std::set<int> sources;
+      if (!is_own(*pattern, known, from, &sources)) from[pattern->name.value] = sources;
+    }
+    return from;
+  }
+
+  // Whether a computed pattern uses a value of the repeat itself. Otherwise *sources gets where its
+  // values come from.
+  bool is_own(const Pattern& pattern, const std::set<std::string>& known,
+              const std::map<std::string, std::set<int>>& from, std::set<int>* sources) const {
+    for (const std::string& name : bases_.at(pattern.name.value)) {
+      const auto source = from.find(name);
+      if (source != from.end()) sources->insert(source->second.begin(), source->second.end());
+      const bool found = by_name_.count(name) != 0 || known.count(name) != 0;
+      const bool varies = starts_with(name, "jube_wp_") || groups_.varies(name);
+      if (source == from.end() && (found || varies)) return true;
+    }
+    return sources->empty();
+  }
+
+  // What each computed pattern is computed from: names of patterns that are read from files, and of
+  // parameters.
+  void find_bases() {
+    for (const Pattern* pattern : derived_) {
+      std::set<std::string>& bases = bases_[pattern->name.value];
+      std::vector<const Pattern*> open = {pattern};
+      std::set<const Pattern*> seen;
+      while (!open.empty()) {
+        const Pattern* one = open.back();
+        open.pop_back();
+        if (!seen.insert(one).second) continue;
+        for (const std::string& name : referenced_names(one->value.value)) {
+          const auto known = by_name_.find(name);
+          if (known != by_name_.end() && known->second->mode != PatternMode::pattern) {
+            open.push_back(known->second);
+          } else {
+            bases.insert(name);
+          }
+        }
+      }
     }
   }
 
@@ -409,6 +480,7 @@ class Analysis {
   Groups groups_;
   std::vector<const Pattern*> patterns_, derived_;
   std::map<std::string, const Pattern*> by_name_;
+  std::map<std::string, std::set<std::string>> bases_;              // find_bases()
   std::map<std::string, std::vector<StoredStatistic>> statistics_;  // stored, by pattern
   std::map<const Analyse*, std::vector<const Pattern*>> patterns_of_step_;
 };

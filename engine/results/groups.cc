@@ -211,13 +211,14 @@ std::vector<const WorkpackageView*> Groups::ancestors(const WorkpackageView& wor
   return ancestors(std::vector<const WorkpackageView*>{&workpackage});
 }
 
-std::vector<const Found*> Groups::found_above(const WorkpackageView& workpackage) const {
-  std::vector<const Found*> above;
+std::vector<Groups::FoundAbove> Groups::found_above(const WorkpackageView& workpackage) const {
+  std::vector<FoundAbove> above;
   for (const WorkpackageView* parent : ancestors(workpackage)) {
     const Group* group = group_of(parent->id);
     if (group == nullptr) continue;
     const auto member = std::find(group->members.begin(), group->members.end(), parent);
-    above.push_back(&group->found_of(static_cast<size_t>(member - group->members.begin())));
+    above.push_back(
+        {parent, &group->found_of(static_cast<size_t>(member - group->members.begin()))});
   }
   return above;
 }

@@ -54,6 +54,8 @@ class Groups {
   PlannedRepeats planned_repeats(const WorkpackageView& workpackage) const;
   // Whether what became of the workpackage needs no note of its own: it is in a row, or a warm-up.
   bool has_row(const WorkpackageView& workpackage) const;
+  // Whether the parameter may differ between the repeats of a point.
+  bool varies(const std::string& parameter) const { return own_.count(parameter) != 0; }
 
   // The groups of the analysed workpackages that this group's members depend on, nearest first.
   std::vector<const Group*> ancestors(const Group& group) const;
@@ -62,7 +64,11 @@ class Groups {
       const std::vector<const WorkpackageView*>& members) const;
   std::vector<const WorkpackageView*> ancestors(const WorkpackageView& workpackage) const;
   // What the files of the workpackages that `workpackage` depends on hold, nearest first.
-  std::vector<const Found*> found_above(const WorkpackageView& workpackage) const;
+  struct FoundAbove {
+    const WorkpackageView* workpackage;
+    const Found* found;
+  };
+  std::vector<FoundAbove> found_above(const WorkpackageView& workpackage) const;
   // Whether a file of the group, or of the groups it depends on, was scanned for the pattern.
   bool was_sought(const std::string& pattern, const Group& group) const;
 

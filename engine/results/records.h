@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,14 @@ struct Summary {
 inline constexpr const char* kBusy = "BUSY";
 inline constexpr const char* kThrottled = "THROTTLED";
 
+// The values of one repeat of a row.
+struct Repeat {
+  std::map<std::string, Value> values;
+  // Of values that it has from workpackages it depends on alone: their ids. Several repeats may share
+  // one such workpackage, whose value was measured once.
+  std::map<std::string, std::set<int>> from;
+};
+
 // One line of a result: parameters of the workpackage and its parents, built-ins, and patterns with
 // statistics. Ordered by the workpackage's id.
 struct Record {
@@ -46,8 +55,10 @@ struct Record {
   int run = 0;                         // the run's id
   // The values of each repeat (workpackages that `reduce` made one row of), in the order of
   // iterations, without those that failed. Filled only if an output asks for statistics of them.
-  std::vector<std::map<std::string, Value>> repeats;
+  std::vector<Repeat> repeats;
   int all_repeats = 1;  // those that failed included
+  std::map<int, int>
+      repeats_above;  // of each workpackage in Repeat::from: the repeats of its point
   // Workpackages of the row during which other programs used the machine, and those during which it
   // was throttled; the most cores that others used, and all that was noticed.
   int busy = 0, throttled = 0;

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
+#include <utility>
 
 #include "engine/base/text.h"
 #include "engine/results/columns.h"
 #include "engine/results/table_names.h"
 #include "engine/statistics/descriptive.h"
+#include "engine/workflow/sample_names.h"
 
 namespace tally {
 namespace {
@@ -34,19 +37,45 @@ double value_of(Statistic statistic, const statistics::Sample& sample) {
   return sample.front();
 }
 
-// The finite numbers of `name` among the repeats. *whole: all are integers.
-statistics::Sample sample_of(const Record& row, const std::string& name, bool* whole) {
-  statistics::Sample sample;
-  *whole = true;
-  for (const auto& repeat : row.repeats) {
-    const auto found = repeat.find(name);
-    if (found == repeat.end() || !found->second.number()) continue;
+// What the repeats of a row say about one name.
+struct Numbers {
+  statistics::Sample sample;  // the finite ones
+  bool whole = true;          // all are integers
+  int of = 0;                 // how many repeats were planned
+};
+
+// How many workpackages were planned that a value of these comes from.
+int planned(const Record& row, const std::set<int>& sources) {
+  int count = 1;
+  for (const int id : sources) {
+    const auto found = row.repeats_above.find(id);
+    if (found != row.repeats_above.end()) count = std::max(count, found->second);
+  }
+  return count;
+}
+
+// A value that several repeats have from one workpackage, on which they depend, counts once.
+Numbers numbers_of(const Record& row, const std::string& name) {
+  Numbers out;
+  out.of = row.all_repeats;
+  std::set<std::set<int>> seen;
+  bool own = false;
+  for (const Repeat& repeat : row.repeats) {
+    const auto found = repeat.values.find(name);
+    if (found == repeat.values.end() || !found->second.number()) continue;
+    const auto from = repeat.from.find(name);
+    own = own || from == repeat.from.end();
+    if (from != repeat.from.end()) {
+      if (!seen.insert(from->second).second) continue;
+      out.of = planned(row, from->second);
+    }
     const double number = found->second.as_double();
     if (!std::isfinite(number)) continue;
-    if (!std::holds_alternative<long long>(found->second.data)) *whole = false;
-    sample.push_back(number);
+    if (!std::holds_alternative<long long>(found->second.data)) out.whole = false;
+    out.sample.push_back(number);
   }
-  return sample;
+  if (own) out.of = row.all_repeats;
+  return out;
 }
 
 // A number as a table shows it: None if there is none, and the median of integers an integer where
@@ -78,8 +107,10 @@ void add_interval(const Column& column, int run, Summary& summary) {
 
 Summary summarise(const Column& column, const Record& row, bool* whole) {
   Summary summary;
-  summary.sample = sample_of(row, column.name.value, whole);
-  summary.repeats = row.all_repeats;
+  Numbers numbers = numbers_of(row, column.name.value);
+  summary.sample = std::move(numbers.sample);
+  summary.repeats = numbers.of;
+  *whole = numbers.whole;
   if (summary.sample.empty()) return summary;
   summary.value = value_of(column.statistic, summary.sample);
   summary.outliers = statistics::outliers(summary.sample);
@@ -117,6 +148,26 @@ bool is_computed(const Column& column) {
   return !column.expression.value.empty() && column.relative_to.empty();
 }
 
+// An expression over values of workpackages above alone is their value, too.
+void note_sources(const Benchmark& benchmark, const std::vector<Column>& columns, Repeat& repeat) {
+  for (const Column& column : columns) {
+    if (!is_computed(column) || repeat.from.empty()) continue;
+    std::set<std::string> words;
+    add_words(column.expression.value, words);
+    std::set<int> sources;
+    bool own = false;
+    for (const std::string& word : words) {
+      const auto from = repeat.from.find(word);
+      if (from != repeat.from.end()) {
+        sources.insert(from->second.begin(), from->second.end());
+      } else if (repeat.values.count(word) != 0) {
+        own = own || is_match_value(benchmark, word) || starts_with(word, "jube_wp_");
+      }
+    }
+    if (!own && !sources.empty()) repeat.from[column.name.value] = std::move(sources);
+  }
+}
+
 // Computes the table's expressions in every repeat, for the columns that show a statistic of one.
 void compute_in_repeats(const Benchmark& benchmark, const std::vector<Column>& columns,
                         const Records& records, std::vector<Record>& rows, Evaluator& evaluator,
@@ -127,7 +178,10 @@ void compute_in_repeats(const Benchmark& benchmark, const std::vector<Column>& c
   if (!any) return;
   std::vector<Record> repeats;
   for (Record& row : rows) {
-    for (auto& values : row.repeats) repeats.emplace_back().values = std::move(values);
+    for (Repeat& repeat : row.repeats) {
+      note_sources(benchmark, columns, repeat);
+      repeats.emplace_back().values = std::move(repeat.values);
+    }
   }
   for (const Column& column : columns) {
     if (!is_computed(column)) continue;
@@ -139,7 +193,7 @@ void compute_in_repeats(const Benchmark& benchmark, const std::vector<Column>& c
   }
   size_t at = 0;
   for (Record& row : rows) {
-    for (auto& values : row.repeats) values = std::move(repeats[at++].values);
+    for (Repeat& repeat : row.repeats) repeat.values = std::move(repeats[at++].values);
   }
 }
 
@@ -218,19 +272,33 @@ void add_beside(const Column& column, const std::string& suffix, const Get& valu
   columns.push_back(std::move(beside));
 }
 
+// "5 of 6". "1 of 1, 6 of 6": the columns come from steps with different repeats.
+std::string repeats_text(const Record& row, const std::vector<Column>& columns) {
+  std::vector<std::pair<int, size_t>> counts;  // planned, counted
+  for (const Column& column : columns) {
+    const auto found = row.summaries.find(column_key(column));
+    if (column.statistic == Statistic::none || found == row.summaries.end()) continue;
+    const Summary& summary = found->second;
+    const auto known = std::find_if(counts.begin(), counts.end(), [&](const auto& count) {
+      return count.first == summary.repeats;
+    });
+    if (known == counts.end()) {
+      counts.emplace_back(summary.repeats, summary.sample.size());
+    } else {
+      known->second = std::min(known->second, summary.sample.size());
+    }
+  }
+  std::vector<std::string> texts;
+  for (const auto& [all, counted] : counts) texts.push_back(fmt::format("{} of {}", counted, all));
+  return join(texts, ", ");
+}
+
 void add_repeats_column(ResultTable& out) {
   Column column;
   column.name.value = kRepeats;
   column.title = "repeats";
-  for (Record& row : out.rows) {
-    size_t counted = static_cast<size_t>(row.all_repeats);
-    for (const Column& shown_column : out.columns) {
-      const auto found = row.summaries.find(column_key(shown_column));
-      if (shown_column.statistic == Statistic::none || found == row.summaries.end()) continue;
-      counted = std::min(counted, found->second.sample.size());
-    }
-    row.values.insert_or_assign(kRepeats, Value{fmt::format("{} of {}", counted, row.all_repeats)});
-  }
+  for (Record& row : out.rows)
+    row.values.insert_or_assign(kRepeats, Value{repeats_text(row, out.columns)});
   out.columns.push_back(std::move(column));
 }
 
@@ -266,8 +334,9 @@ void add_statistics(const Benchmark& benchmark, const std::vector<Column>& colum
   for (Record& row : rows) {
     bool whole = false;
     for (const SampleNameUse& use : used) {
-      const statistics::Sample sample = sample_of(row, use.parts.base, &whole);
-      row.values.insert_or_assign(use.name, sample_value(use.parts.statistic, sample, whole));
+      const Numbers numbers = numbers_of(row, use.parts.base);
+      row.values.insert_or_assign(use.name,
+                                  sample_value(use.parts.statistic, numbers.sample, numbers.whole));
     }
     // In reverse, so that the first column of a name decides the value under that name.
     for (auto column = columns.rbegin(); column != columns.rend(); ++column) {

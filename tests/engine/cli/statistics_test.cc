@@ -221,3 +221,36 @@ TEST_CASE("samples are in the journal: results and comparisons outlive the outpu
   CHECK(shell.tally("remove run -i 1 -w 0 -f").code == 0);
   CHECK(shell.tally("continue run -i 1 -q").code == 0);
 }
+
+TEST_CASE("a value of a step that ran once is one repeat, however often the step after it ran") {
+  const Shell shell;
+  const auto bench = [](const std::string& repeat) {
+    return "name: b\noutpath: run\n"
+           "step:\n"
+           " - {name: a, kind: run" +
+           repeat +
+           ", do: 'echo ra=1.$jube_wp_iteration'}\n"
+           " - {name: b, kind: run, depend: a, repeat: 3, do: 'echo rb=5.$jube_wp_iteration'}\n"
+           "patternset:\n"
+           " - {name: oa, pattern: [{name: ra, type: float, _: 'ra=$jube_pat_fp'}, {name: half, "
+           "type: "
+           "float, mode: python, _: '$ra / 2'}]}\n"
+           " - {name: ob, pattern: [{name: rb, type: float, _: 'rb=$jube_pat_fp'}, {name: both, "
+           "type: "
+           "float, mode: python, _: '$ra + $rb'}]}\n"
+           "analyser: {name: r, analyse: [{step: a, file: {_: stdout, use: oa}}, {step: b, file: "
+           "{_: "
+           "stdout, use: ob}}]}\n"
+           "result: {use: r, table: {name: t, style: csv, column: [{_: ra, statistic: median}, "
+           "ra_n, "
+           "half_n, both_n, {_: twice, expression: 'ra * 2', statistic: max}, {_: rb, statistic: "
+           "max}]}}\n";
+  };
+  shell.file("b.yaml", bench(""));
+  Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "\n1.0,1,1,3,2.0,5.2,\"1 of 1, 3 of 3\"\n"), ran.out);
+  CHECK(has(shell.tally("result run -s json").out, "\"n\":1,\"of\":1"));
+  shell.file("b.yaml", bench(", repeat: 2"));
+  ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "\n1.05,2,2,6,2.2,5.5,\"2 of 2, 6 of 6\"\n"), ran.out);
+}
