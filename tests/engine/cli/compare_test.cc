@@ -231,3 +231,20 @@ TEST_CASE("compare: --by takes the first value of the workflow as the base") {
                   ran.err);
   }
 }
+
+TEST_CASE("compare: many changes of the workflow are one note") {
+  const Shell shell;
+  const auto derived = [](int factor) {
+    std::string text;
+    for (int i = 0; i < 10; ++i)
+      text += ", {name: d" + std::to_string(i) + ", mode: python, _: \"$n*" +
+              std::to_string(factor) + "\"}";
+    return text;
+  };
+  run(shell, own(100, 4, kHigher, derived(1)));
+  run(shell, own(100, 4, kHigher, derived(2)));
+  const Ran ran = shell.tally("compare run/000000 run/000001");
+  CHECK_MESSAGE(has(ran.err, "note: the runs differ in parameter 'd7': $n*1; $n*2\n"), ran.err);
+  CHECK_MESSAGE(has(ran.err, "note: the runs also differ in parameter 'd8', parameter 'd9'\n"),
+                ran.err);
+}
