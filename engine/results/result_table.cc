@@ -120,7 +120,7 @@ std::vector<Record> ResultTables::with_status(std::vector<Record> rows) const {
 }
 
 // Values in different units do not make one column. The table is shown without the unit, because
-// the run may have taken hours.
+// the run may have taken hours, and without ratios.
 void ResultTables::check_units(const Table& table, ResultTable& out) const {
   if (benchmark_.as_jube) return;
   std::set<std::string> told;
@@ -135,6 +135,8 @@ void ResultTables::check_units(const Table& table, ResultTable& out) const {
                       records_.units.at(name), other->second),
           "give the patterns different names, or the same unit");
     out.units.erase(name);
+    if (column.relative_to.empty()) continue;
+    for (Record& row : out.rows) row.values.erase(column_key(column));
   }
 }
 
@@ -299,11 +301,11 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,
   ResultTable out;
   out.columns = chosen(table.columns, choice);
   out.units = records_.units;
-  check_units(table, out);
   out.rows = with_status(std::move(rows));
   add_statistics(benchmark_, table.columns, names_in(table), records_, out.rows, evaluator_,
                  diagnostics_);
   add_derived_columns(benchmark_, table.columns, records_, out.rows, evaluator_, diagnostics_);
+  check_units(table, out);
   apply_filter(table.filter, out.rows, evaluator_, diagnostics_);
   if (choice.with_id) {
     sort_each_run(table.sort, out.rows);

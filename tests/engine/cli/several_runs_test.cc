@@ -249,14 +249,15 @@ TEST_CASE("units: two patterns of one name in one table") {
       "analyser:\n"
       " - {name: a, use: o, analyse: {step: s, file: stdout}}\n"
       " - {name: b, use: q, analyse: {step: r, file: stdout}}\n"
-      "result: {use: [a,b], table: {name: t, style: csv, column: [n, time]}}\n");
+      "result: {use: [a,b], table: {name: t, style: csv, column: [n, time, {_: time, "
+      "title: rel, relative_to: {n: 1}}]}}\n");
   const Ran ran = shell.tally("run a.yaml");
   CHECK(ran.code == 1);
   CHECK_MESSAGE(
       has(ran.err, "a.yaml:13:63: error: table 't': the values of 'time' are in ms and in s\n"),
       ran.err);
   CHECK_MESSAGE(has(ran.err, "hint: give the patterns different names"), ran.err);
-  CHECK_MESSAGE(has(ran.out, "n,time\n1,1.5\n1,1.7\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "n,time,rel\n1,1.5,\n1,1.7,\n"), ran.out);
   // JUBE's language keeps JUBE's header.
   shell.sh("ln -s \"$TALLY\" jube");
   CHECK(has(shell.sh("./jube result run").out, "n,time["));
