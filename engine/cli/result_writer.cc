@@ -97,6 +97,10 @@ std::vector<RenderedResult> ResultWriter::render_and_write(const OpenRun& run,
                                                            Diagnostics& diagnostics) {
   RenderOptions render_options = options_.render;
   render_options.run_id = run.directory.id;
+  std::string use;
+  for (const Text& analyser : result.use) use += " " + analyser.value;
+  render_options.run_key = fmt::format("{} {} {}{}", run.benchmark->name.value,
+                                       padded_id(run.directory.id), run.journal->run().start, use);
   const std::string& root = run.directory.path;
   const std::string folder = result_directory(run, result);
   const bool as_jube = invocation_.as_jube || definitions.as_jube;

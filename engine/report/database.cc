@@ -20,6 +20,8 @@ struct Finalize {
 using Handle = std::unique_ptr<sqlite3, Close>;
 using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
 
+constexpr const char* kRunColumn = "tally_run";
+
 std::string quoted(const std::string& name) {
   std::string out = "\"";
   for (char c : name) {
@@ -37,8 +39,9 @@ const Value& value_of(const Record& row, const std::string& name) {
 
 class Writer {
  public:
-  Writer(const Database& database, const std::vector<Record>& rows, const std::string& path)
-      : database_(database), rows_(rows), path_(path) {}
+  Writer(const Database& database, const std::vector<Record>& rows, const std::string& path,
+         const std::string* run_key)
+      : database_(database), rows_(rows), path_(path), run_key_(run_key) {}
 
   Status write() {
     std::error_code ignored;  // opening reports the error
@@ -52,7 +55,7 @@ class Writer {
     if (!run("BEGIN IMMEDIATE")) return failure("lock");
     if (!run(create_statement())) return failure("make the table in");
     if (Status s = match_columns(); !s) return s;
-    if (Status s = insert(); !s) return s;
+    if (Status s = run_key_ == nullptr ? insert() : replace_own_rows(); !s) return s;
     if (!run("COMMIT")) return failure("write");
     return Status::ok();
   }
@@ -67,10 +70,29 @@ class Writer {
   }
 
   std::string type_of(const std::string& name) const {
+    if (run_key_ != nullptr) return common_type(name);
     if (rows_.empty()) return "NoneType";
     std::string type = value_of(rows_.front(), name).type_name();
     return type == "str" ? "text" : type;
   }
+
+  // Of all values of a column. None where there is no value or where they differ: such a column keeps
+  // values as they are, whereas a number's type would turn the text 0012 into 12.
+  std::string common_type(const std::string& name) const {
+    std::string type;
+    for (const Record& row : rows_) {
+      const Value& value = value_of(row, name);
+      if (value.none()) continue;
+      // SQLite would round a whole number beyond 64 bits, which is written as a text.
+      const bool text = std::holds_alternative<std::string>(value.data);
+      const std::string own = text ? "text" : value.type_name();
+      if (std::holds_alternative<BigInt>(value.data) || (!type.empty() && own != type)) return {};
+      type = own;
+    }
+    return type;
+  }
+
+  bool marks_rows() const { return run_key_ != nullptr && database_.primary_keys.empty(); }
 
   std::string create_statement() const {
     std::string columns;
@@ -78,6 +100,7 @@ class Writer {
       if (!columns.empty()) columns += ", ";
       columns += quoted(column.column_title()) + " " + type_of(column.name.value);
     }
+    if (marks_rows()) columns += ", " + quoted(kRunColumn) + " text";
     std::string primary;
     for (const std::string& key : database_.primary_keys)
       primary += (primary.empty() ? "" : ", ") + quoted(key);
@@ -106,8 +129,87 @@ class Writer {
         return failure("add a column in");
       }
     }
+    if (marks_rows() && there.erase(kRunColumn) == 0 &&
+        !run(alter + " ADD COLUMN " + quoted(kRunColumn) + " text"))
+      return failure("add a column in");
+    if (run_key_ != nullptr) return Status::ok();  // the other columns are somebody's data
     for (const std::string& name : there) {
       if (!run(alter + " DROP COLUMN " + quoted(name))) return failure("drop a column in");
+    }
+    return Status::ok();
+  }
+
+  bool prepare(const std::string& sql, Statement* out) {
+    sqlite3_stmt* raw = nullptr;
+    const int code = sqlite3_prepare_v2(handle_.get(), sql.c_str(), -1, &raw, nullptr);
+    out->reset(raw);
+    return code == SQLITE_OK;
+  }
+
+  // Runs a statement whose ?1, ?2, ... are the row's values, and perhaps the run's key behind them.
+  bool step(const Statement& statement, const Record& row, bool with_run) {
+    sqlite3_stmt* raw = statement.get();
+    const int count = static_cast<int>(database_.keys.size());
+    for (int i = 0; i < count; ++i)
+      bind(raw, i + 1, value_of(row, database_.keys[static_cast<size_t>(i)].name.value));
+    if (with_run) bind(raw, count + 1, Value{*run_key_});
+    const bool done = sqlite3_step(raw) == SQLITE_DONE;
+    sqlite3_reset(raw);
+    return done;
+  }
+
+  // "a" = ?1, "b" = ?2: all columns, or with `keys` the primary keys, as a condition.
+  std::string assignments(bool keys) const {
+    std::string text;
+    const std::vector<std::string>& primary = database_.primary_keys;
+    for (size_t i = 0; i < database_.keys.size(); ++i) {
+      const std::string& title = database_.keys[i].column_title();
+      if (keys && std::find(primary.begin(), primary.end(), title) == primary.end()) continue;
+      const char* between = keys ? " AND " : ", ";
+      text += fmt::format("{}{} {} ?{}", text.empty() ? "" : between, quoted(title),
+                          keys ? "IS" : "=", i + 1);
+    }
+    return text;
+  }
+
+  // A row with the primary keys of an older one changes that row. Also in a table that was made
+  // without them: an index makes them quick to find.
+  Status replace_own_rows() {
+    const std::string table = quoted(database_.name.value);
+    const bool marked = marks_rows();
+    std::string names, values;
+    for (size_t i = 0; i < database_.keys.size(); ++i) {
+      names += (names.empty() ? "" : ", ") + quoted(database_.keys[i].column_title());
+      values += fmt::format("{}?{}", values.empty() ? "" : ", ", i + 1);
+    }
+    if (marked) {
+      names += ", " + quoted(kRunColumn);
+      values += fmt::format(", ?{}", database_.keys.size() + 1);
+    }
+    Statement insertion, change;
+    if (!prepare("INSERT INTO " + table + " (" + names + ") VALUES (" + values + ")", &insertion))
+      return failure("write");
+    if (marked) {
+      if (!prepare("DELETE FROM " + table + " WHERE " + quoted(kRunColumn) + " = ?", &change))
+        return failure("write");
+      bind(change.get(), 1, Value{*run_key_});
+      if (sqlite3_step(change.get()) != SQLITE_DONE) return failure("replace rows of");
+    } else {
+      std::string keys;
+      for (const std::string& key : database_.primary_keys)
+        keys += (keys.empty() ? "" : ", ") + quoted(key);
+      const std::string index = quoted(database_.name.value + " by " + keys);
+      if (!run("CREATE INDEX IF NOT EXISTS " + index + " ON " + table + " (" + keys + ")") ||
+          !prepare("UPDATE " + table + " SET " + assignments(false) + " WHERE " + assignments(true),
+                   &change))
+        return failure("find rows by `primekeys` in");
+    }
+    for (const Record& row : rows_) {
+      if (!marked) {
+        if (!step(change, row, false)) return failure("write a row of");
+        if (sqlite3_changes(handle_.get()) != 0) continue;
+      }
+      if (!step(insertion, row, marked)) return failure("write a row of");
     }
     return Status::ok();
   }
@@ -153,14 +255,15 @@ class Writer {
   const Database& database_;
   const std::vector<Record>& rows_;
   std::string path_;
+  const std::string* run_key_;
   Handle handle_;
 };
 
 }  // namespace
 
 Status write_database(const Database& database, const std::vector<Record>& rows,
-                      const std::string& path) {
-  return Writer(database, rows, path).write();
+                      const std::string& path, const std::string* run_key) {
+  return Writer(database, rows, path, run_key).write();
 }
 
 }  // namespace tally

@@ -56,7 +56,9 @@ class Renderer {
       diagnostics_.error(database.name.mark,
                          path + ": is a link, which the run did not make; remove it");
     } else if (options_.write) {
-      if (Status s = write_database(database, out.table.rows, path); !s) {
+      if (Status s = write_database(database, out.table.rows, path,
+                                    benchmark_.as_jube ? nullptr : &options_.run_key);
+          !s) {
         diagnostics_.error(database.name.mark, s.message(),
                            "nothing was changed in it; check that the file can be written");
       }
@@ -77,8 +79,7 @@ class Renderer {
     std::vector<std::string> lines = syslog_lines(syslog, rows, !benchmark_.as_jube);
     const bool marks = !benchmark_.as_jube && !tables_.shows_status(syslog.keys);
     for (size_t i = 0; i < rows.size(); ++i) {
-      if (marks && (!rows[i].measured()))
-        lines[i] += " status=" + ResultTables::mark(rows[i]);
+      if (marks && (!rows[i].measured())) lines[i] += " status=" + ResultTables::mark(rows[i]);
       if (!benchmark_.as_jube && rows[i].disturbance.any())
         lines[i] += " machine=\"" + rows[i].machine_mark() + "\"";
     }

@@ -33,6 +33,7 @@ struct RenderOptions {
   std::string style, separator;
   bool with_id = false;  // several runs in one table: "id" is the first column
   int run_id = 0;        // shown in a database's message
+  std::string run_key;   // names the run and the result for good: see write_database()
   bool write = true;     // false: databases and syslog are not written
 };
 

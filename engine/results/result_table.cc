@@ -332,6 +332,12 @@ ResultTable ResultTables::database(const Database& database) const {
   apply_filter(database.filter, out.rows, evaluator_, diagnostics_);
   if (!shows_status(database.keys)) leave_out_failed(out);
   drop_empty(out, false);
+  const auto disturbed = std::count_if(out.rows.begin(), out.rows.end(),
+                                       [](const Record& row) { return row.disturbance.any(); });
+  if (disturbed != 0 && !benchmark_.as_jube)
+    out.notes.push_back({"", fmt::format("{} of {} rows in the database were measured on a busy or "
+                                         "throttled machine; a table marks them",
+                                         disturbed, out.rows.size())});
   return out;
 }
 
