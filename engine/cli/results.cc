@@ -37,10 +37,11 @@ void print_text(const std::string& text) {
 
 // Keeps the samples of a run beside the runs, for `tally history`. Nothing in JUBE's files.
 int write_history(const Invocation& invocation, const OpenRun& run, const ReportedRun& reported,
-                  const std::vector<RenderedResult>& tables) {
+                  const std::vector<RenderedResult>& tables,
+                  const std::vector<WorkpackageView>& views) {
   if (invocation.as_jube || run.benchmark->as_jube) return kFine;
   const std::string text =
-      history_file(*run.benchmark, reported, run.journal->run().start, tables, kVersion);
+      history_file(*run.benchmark, reported, run.journal->run().start, tables, views, kVersion);
   if (text.empty()) return kFine;
   const std::string folder = reported.directory.substr(0, reported.directory.rfind('/'));
   const std::string path = history_path(folder, run.directory.id);
@@ -347,8 +348,8 @@ class Shown {
     if (options_.print && (outputs_ != 0 || only.empty()))
       print_json(options_.render.style, reported_runs, reported_, sources);
     if (options_.write && runs_.size() == 1 && only.empty())
-      code_ = std::max(code_,
-                       write_history(invocation_, runs_.front(), reported_runs.front(), reported_));
+      code_ = std::max(code_, write_history(invocation_, runs_.front(), reported_runs.front(),
+                                            reported_, views_.front()));
     if (options_.shown != nullptr) *options_.shown = std::move(reported_);
     print_diagnostics(invocation_, diagnostics_, sources);
     if (outputs_ == 0 && options_.print) {

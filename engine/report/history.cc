@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -16,31 +17,78 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::set<std::string> parameters_of(const Benchmark& benchmark) {
-  std::set<std::string> names;
-  for (const auto& [set_name, set] : benchmark.parameter_sets) {
-    for (const Parameter& parameter : set.parameters) names.insert(parameter.name.value);
+// The texts that tell the rows of a table apart, in every run of the same workflow: the parameters
+// that the table shows, then the others that have several values in the run, and the step and the
+// repeat where the rows differ in them.
+class RowKeys {
+ public:
+  RowKeys(const Benchmark& benchmark, const std::vector<WorkpackageView>& workpackages)
+      : by_id_(by_id(workpackages)) {
+    for (const auto& [set_name, set] : benchmark.parameter_sets) {
+      for (const Parameter& parameter : set.parameters) parameters_.insert(parameter.name.value);
+    }
+    const std::set<std::string> free = free_parameters(benchmark);
+    std::map<std::string, std::string> first;
+    for (const WorkpackageView& one : workpackages) {
+      for (const auto& [name, value] : one.values) {
+        if (free.count(name) != 0 && first.try_emplace(name, value).first->second != value)
+          varying_.insert(name);
+      }
+    }
   }
-  return names;
-}
 
-// The parameters that tell the rows of a table apart, as its columns show them.
-std::string parameter_text(const ResultTable& table, const Record& row,
-                           const std::set<std::string>& parameters) {
-  std::string text;
-  for (const Column& column : table.columns) {
-    if (parameters.count(column.name.value) == 0 || !column.expression.value.empty()) continue;
-    const auto value = row.values.find(column_key(column));
-    if (value == row.values.end()) continue;
-    text += (text.empty() ? "" : " ") + column.name.value + "=" + value->second.str();
+  // One text for each row. No two are equal.
+  std::vector<std::string> of(const ResultTable& table) const {
+    std::set<std::string> steps;
+    for (const Record& row : table.rows) {
+      const WorkpackageView* view = find_id(by_id_, row.id);
+      if (view != nullptr) steps.insert(view->step);
+    }
+    std::vector<std::string> texts;
+    std::map<std::string, int> count;
+    for (const Record& row : table.rows) {
+      texts.push_back(text_of(table, row, steps.size() > 1));
+      ++count[texts.back()];
+    }
+    std::map<std::string, int> seen;
+    for (std::string& text : texts) {  // each repeat is a row of its own, for example
+      if (count[text] > 1) text += fmt::format("{}row={}", text.empty() ? "" : " ", ++seen[text]);
+    }
+    return texts;
   }
-  return text;
-}
+
+ private:
+  std::string text_of(const ResultTable& table, const Record& row, bool with_step) const {
+    std::string text;
+    const auto add = [&](const std::string& name, const std::string& value) {
+      text += (text.empty() ? "" : " ") + name + "=" + value;
+    };
+    std::set<std::string> shown;
+    for (const Column& column : table.columns) {
+      const std::string& name = column.name.value;
+      if (parameters_.count(name) == 0 || !column.expression.value.empty()) continue;
+      const auto value = row.values.find(column_key(column));
+      if (value == row.values.end()) continue;
+      add(name, value->second.str());
+      shown.insert(name);
+    }
+    const WorkpackageView* view = find_id(by_id_, row.id);
+    if (view == nullptr) return text;
+    for (const auto& [name, value] : view->values) {
+      if (varying_.count(name) != 0 && shown.insert(name).second) add(name, value);
+    }
+    if (with_step) add("step", view->step);
+    return text;
+  }
+
+  WorkpackagesById by_id_;
+  std::set<std::string> parameters_, varying_;
+};
 
 Json row_of(const RenderedResult& one, const Column& column, const Record& row,
-            const Summary& summary, const std::set<std::string>& parameters) {
+            const Summary& summary, const std::string& parameters) {
   Json out = {{"table", one.name},
-              {"parameters", parameter_text(one.table, row, parameters)},
+              {"parameters", parameters},
               {"metric", column.name.value},
               {"sample", summary.sample},
               {"of", summary.repeats}};
@@ -102,8 +150,9 @@ Status read_one(const std::string& path, std::vector<HistoryEntry>* entries) {
 
 std::string history_file(const Benchmark& benchmark, const ReportedRun& run,
                          const std::string& start, const std::vector<RenderedResult>& tables,
+                         const std::vector<WorkpackageView>& workpackages,
                          const std::string& version) {
-  const std::set<std::string> parameters = parameters_of(benchmark);
+  const RowKeys keys(benchmark, workpackages);
   // Rows are written one by one, so that a table of 100,000 rows needs no tree of all of them.
   const auto text_of = [](const Json& json) {
     return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -111,15 +160,21 @@ std::string history_file(const Benchmark& benchmark, const ReportedRun& run,
   std::string rows;
   for (const RenderedResult& one : tables) {
     if (!one.is_table) continue;
+    const std::vector<std::string> parameters = keys.of(one.table);
     std::set<std::string> seen;
     for (const Column& column : one.table.columns) {
       // A metric with two statistics has one sample.
-      if (!column.relative_to.empty() || !seen.insert(column.name.value).second) continue;
-      for (const Record& row : one.table.rows) {
+      const bool summarised = std::any_of(
+          one.table.rows.begin(), one.table.rows.end(),
+          [&](const Record& row) { return row.summaries.count(column_key(column)) != 0; });
+      if (!summarised || !column.relative_to.empty() || !seen.insert(column.name.value).second)
+        continue;
+      for (size_t i = 0; i < one.table.rows.size(); ++i) {
+        const Record& row = one.table.rows[i];
         const auto summary = row.summaries.find(column_key(column));
         if (summary == row.summaries.end()) continue;
         rows += (rows.empty() ? "\n" : ",\n") +
-                text_of(row_of(one, column, row, summary->second, parameters));
+                text_of(row_of(one, column, row, summary->second, parameters[i]));
       }
     }
   }

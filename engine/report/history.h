@@ -11,6 +11,7 @@
 #include "engine/base/status.h"
 #include "engine/report/json.h"
 #include "engine/report/report.h"
+#include "engine/results/analyse.h"
 #include "engine/statistics/descriptive.h"
 #include "engine/statistics/intervals.h"
 
@@ -21,7 +22,7 @@ struct HistoryEntry {
   int run = 0;
   std::string start;  // of the run: 2026-11-21T01:18:53
   std::string benchmark, table, metric, unit;
-  std::string parameters;  // "nodes=4 precision=bf16", those that the table shows
+  std::string parameters;  // "nodes=4 precision=bf16", those that tell rows apart
   std::string better;      // higher, lower, or empty
   statistics::Sample sample;
   int repeats = 0;      // failed ones included
@@ -50,9 +51,11 @@ std::string history_json(const std::string& metric, const std::vector<HistorySer
                          const std::string& version);
 
 // Returns the text of a run's file: the rows of the columns with `statistic` or `better`. Empty if
-// there are none. `start`: of the run.
+// there are none. `start`: of the run. `workpackages`: all of the run, whose parameters tell rows
+// apart that look alike in the table.
 std::string history_file(const Benchmark& benchmark, const ReportedRun& run,
                          const std::string& start, const std::vector<RenderedResult>& tables,
+                         const std::vector<WorkpackageView>& workpackages,
                          const std::string& version);
 // "OUTPATH/history.d/000003.json"
 std::string history_path(const std::string& outpath, int run);

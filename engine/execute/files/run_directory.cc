@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "engine/base/own_files.h"
 
@@ -44,7 +45,12 @@ std::vector<RunDirectory> list_runs(const std::string& outpath) {
 Status create_run_directory(const std::string& outpath, RunDirectory* out) {
   if (Status s = make_directories(outpath); !s) return s;
   const std::vector<RunDirectory> runs = list_runs(outpath);
-  for (int id = runs.empty() ? 0 : runs.back().id + 1;; ++id) {
+  int id = runs.empty() ? 0 : runs.back().id + 1;
+  // The history of Tally's runs remains when a run is removed: its file is not a later run's.
+  std::error_code none;
+  for (const auto& file : std::filesystem::directory_iterator(outpath + "/history.d", none))
+    id = std::max(id, run_number(file.path().stem().c_str()) + 1);
+  for (;; ++id) {
     const std::string path = outpath + "/" + padded_id(id);
     if (mkdir(path.c_str(), 0777) == 0) {
       *out = {id, path};

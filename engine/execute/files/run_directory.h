@@ -17,7 +17,8 @@ struct RunDirectory {
   std::string path;  // OUTPATH/000000
 };
 
-// Creates the folder of the next run. Its id is the highest existing id plus one. OUTPATH is
+// Creates the folder of the next run. Its id is the highest existing id plus one,
+// also of removed runs whose history remains. OUTPATH is
 // created when it is missing. Creating the folder is the lock, so runs that start at the same
 // moment in the same OUTPATH, from any host, get different ids.
 Status create_run_directory(const std::string& outpath, RunDirectory* out);

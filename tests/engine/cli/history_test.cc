@@ -74,3 +74,37 @@ TEST_CASE("history: mistakes") {
   shell.file("run/history.d/000000.json", "nonsense");
   CHECK(has(shell.tally("history run").err, "it is not a history of tally's"));
 }
+
+TEST_CASE("history: parameters that the table does not show tell rows apart") {
+  const Shell shell;
+  std::string text = kBench;
+  text.replace(text.find("column: [n, "), 12, "column: [rate, ");
+  shell.file("b.yaml", text);  // and the plain column before the statistic does not hide it
+  shell.file("base", "100");
+  for (int i = 0; i < 2; ++i) CHECK(shell.tally("run b.yaml -q").code == 0);
+  const Ran ran = shell.tally("history run -s csv");
+  CHECK_MESSAGE(has(ran.out, "\nn=1,0,"), (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.out, "\nn=2,1,"), ran.out);
+  // A later run does not take the id, and with it the history, of a removed one.
+  CHECK(shell.tally("remove run -f -i 1").code == 0);
+  CHECK(shell.tally("run b.yaml -q").code == 0);
+  CHECK(shell.exists("run/000002"));
+  CHECK(has(shell.tally("history run -s csv").out, "\nn=2,1,"));
+}
+
+TEST_CASE("history: two steps in one table are two points") {
+  const Shell shell;
+  std::string text = kBench;
+  text.replace(text.find("step: {name: s,"), 15,
+               "step: [{name: w, kind: run, use: ps, repeat: 6, do: "
+               "'echo rate=5'}, {name: s,");
+  text.replace(text.find("jube_wp_iteration))\"}"), 21, "jube_wp_iteration))\"}]");
+  text.replace(text.find("analyse: {step: s, file: stdout}"), 32,
+               "analyse: [{step: s, file: stdout}, {step: w, file: stdout}]");
+  shell.file("b.yaml", text);
+  shell.file("base", "100");
+  CHECK(shell.tally("run b.yaml -q").code == 0);
+  const Ran ran = shell.tally("history run -s csv");
+  CHECK_MESSAGE(has(ran.out, "\nn=1 step=s,0,"), (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.out, "\nn=1 step=w,0,"), ran.out);
+}
