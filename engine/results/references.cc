@@ -30,6 +30,34 @@ std::string shown_value(const Table& table, const std::string& key, const Value&
   return value.str();
 }
 
+// A number that could not be computed is no value, whatever the condition says of it.
+bool is_nan(const Value* value) {
+  const auto* number = value == nullptr ? nullptr : std::get_if<double>(&value->data);
+  return number != nullptr && std::isnan(*number);
+}
+
+// Whether the expression uses one of the names, bare or as $name, which may stand in quotes.
+bool uses_name(const std::string& expression, const std::set<std::string>& names) {
+  char quote = '\0';
+  for (size_t i = 0; i < expression.size();) {
+    size_t end = i;
+    while (end < expression.size() && is_name_char(expression[end])) ++end;
+    if (end == i) {
+      const char c = expression[i++];
+      if (quote == c) {
+        quote = '\0';
+      } else if (quote == '\0' && (c == '\'' || c == '"')) {
+        quote = c;
+      }
+      continue;
+    }
+    const bool dollar = i > 0 && (expression[i - 1] == '$' || expression[i - 1] == '{');
+    if ((quote == '\0' || dollar) && names.count(expression.substr(i, end - i)) != 0) return true;
+    i = end;
+  }
+  return false;
+}
+
 const Value* find_value(const Record& row, const std::string& key) {
   const auto found = row.values.find(key);
   return found == row.values.end() || found->second.none() ? nullptr : &found->second;
@@ -113,17 +141,34 @@ class ReferenceCheck {
       row.values.erase("x");
       if (const Value* value = find_value(row, key)) row.values["x"] = Value(*value);
     }
-    const std::vector<Evaluated> results =
-        evaluate(condition_expression(reference.condition.value), chosen, known, evaluator_);
+    const std::string expression = condition_expression(reference.condition.value);
+    if (!uses_name(expression, known)) {
+      no_condition(reference, "it uses no value of the row");
+      return;
+    }
+    const std::vector<Evaluated> results = evaluate(expression, chosen, known, evaluator_);
+    for (const Evaluated& one : results) {
+      if (!one.present || !one.result.ok || one.type.rfind("bool", 0) == 0) continue;
+      no_condition(reference, fmt::format("its value is {} ({}), not True or False",
+                                          one.result.value, one.type));
+      return;
+    }
     for (size_t i = 0; i < chosen.size(); ++i) {
       const Value* value = find_value(chosen[i], key);
-      if (value != nullptr && value->number() && chosen[i].measured())
+      if (value != nullptr && value->number() && !is_nan(value) && chosen[i].measured())
         values.push_back(value->as_double());
       compare(reference, key, places[i], chosen[i], results[i]);
     }
   }
 
  private:
+  void no_condition(const Reference& reference, const std::string& why) {
+    diagnostics_.error(reference.condition.mark,
+                       fmt::format("reference '{}' of '{}' is not a condition: {}",
+                                   reference.condition.value, reference.column.value, why),
+                       "compare the value, for example `< 20`, `10 .. 20` or `10 < x < 20`");
+  }
+
   // A reference for another platform is no gate here, and the reader is told.
   bool applies(const Reference& reference) {
     const std::string& wanted = reference.platform.value;
@@ -149,6 +194,8 @@ class ReferenceCheck {
               ? "its repeats have not all ended"
               : fmt::format("workpackage {} {}", row.id, row.why_not_measured());
       miss(reference, fmt::format("{}: no value of '{}' counts: {}", name, key, what), &row);
+    } else if (is_nan(value)) {
+      miss(reference, fmt::format("{}: {} is nan, which is no value", name, key), &row);
     } else if (value == nullptr || !result.present) {
       const std::string what = value == nullptr ? key : reference.condition.value;
       miss(reference, fmt::format("{}: there is no value of '{}' to compare", name, what), &row);

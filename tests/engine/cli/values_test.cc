@@ -66,3 +66,36 @@ TEST_CASE("a text that an expression gives stays a text") {
       has(ran.out, "short,v,l,half,many,more\n12345e6,1.10,007,3.5,8641975230864197523,True\n"),
       ran.out);
 }
+
+TEST_CASE("references: nan is no value, and a condition must be one") {
+  const auto bench = [](const std::string& rate, const std::string& condition) {
+    return "name: b\noutpath: run\n"
+           "step: {name: s, kind: run, do: echo rate=" +
+           rate +
+           "}\n"
+           "patternset: {name: pt, pattern: {name: rate, type: float, _: 'rate=(\\S+)'}}\n"
+           "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+           "result: {use: a, table: {name: t, column: [{_: rate, reference: \"" +
+           condition + "\"}]}}\n";
+  };
+  for (const char* condition : {"!= 0", "not x > 5", "rate != 3"}) {
+    const Shell shell;
+    shell.file("b.yaml", bench("nan", condition));
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK(ran.code == 5);
+    CHECK_MESSAGE(has(ran.err, "row 1: rate is nan, which is no value; expected "), ran.err);
+  }
+  for (const char* condition : {"(10, 20)", "10 < 20", "rate"}) {
+    const Shell shell;
+    shell.file("b.yaml", bench("7", condition));
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK(ran.code == 1);
+    CHECK_MESSAGE(has(ran.err, "b.yaml:6:"), ran.err);
+    CHECK_MESSAGE(has(ran.err, "is not a condition: "), ran.err);
+  }
+  for (const char* condition : {"7", "5 .. 8", "7 +- 5%", "x > 5", "'$rate' == '7.0'"}) {
+    const Shell shell;
+    shell.file("b.yaml", bench("7", condition));
+    CHECK_MESSAGE(shell.tally("run b.yaml").code == 0, condition);
+  }
+}
