@@ -34,7 +34,7 @@ TEST_CASE("whole numbers keep their digits, but in JUBE's files") {
                     "\"b\":\"99999999999999999999\",\"c\":9223372036854775807,"
                     "\"d\":-9223372036854775808}"),
                 ran.out);
-  // JUBE 2.7.1 of Debian prints these.
+  // Debian's JUBE 2.5.1 prints these.
   std::string jube = text;
   jube.replace(jube.find("kind: run, "), 11, "");
   jube.replace(jube.find("outpath: run"), 12, "outpath: two");
