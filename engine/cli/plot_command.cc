@@ -187,7 +187,7 @@ bool keep_rows(const Invocation& invocation, const std::string& where, ResultTab
   const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation);
   Diagnostics diagnostics;
   std::vector<Record> kept;
-  for (const size_t i : matching_rows({where, {}}, table->rows, *evaluator, diagnostics))
+  for (const size_t i : matching_rows({where, {}}, table->rows, *evaluator, diagnostics).rows)
     kept.push_back(std::move(table->rows[i]));
   table->rows = std::move(kept);
   if (!diagnostics.has_errors() && !table->rows.empty()) return true;

@@ -260,11 +260,11 @@ void add_derived_columns(const Benchmark& benchmark, const std::vector<Column>& 
   }
 }
 
-std::vector<size_t> matching_rows(const Text& filter, const std::vector<Record>& rows,
-                                  Evaluator& evaluator, Diagnostics& diagnostics) {
-  std::vector<size_t> matching;
+Matching matching_rows(const Text& filter, const std::vector<Record>& rows, Evaluator& evaluator,
+                       Diagnostics& diagnostics) {
+  Matching matching;
   if (strip(filter.value).empty()) {
-    for (size_t i = 0; i < rows.size(); ++i) matching.push_back(i);
+    for (size_t i = 0; i < rows.size(); ++i) matching.rows.push_back(i);
     return matching;
   }
   std::vector<Evaluated> results =
@@ -274,7 +274,8 @@ std::vector<size_t> matching_rows(const Text& filter, const std::vector<Record>&
   for (size_t i = 0; i < rows.size(); ++i) {
     const Evaluated& e = results[i];
     if (e.present && !e.result.ok && failed++ == 0) why = e.result.error;
-    if (e.present && e.result.ok && truth(e.result.value)) matching.push_back(i);
+    if (e.present && e.result.ok && truth(e.result.value)) matching.rows.push_back(i);
+    if (!e.present) matching.lacking.push_back(i);
   }
   if (failed != 0) {
     diagnostics.error(filter.mark,
@@ -285,13 +286,15 @@ std::vector<size_t> matching_rows(const Text& filter, const std::vector<Record>&
   return matching;
 }
 
-void apply_filter(const Text& filter, std::vector<Record>& rows, Evaluator& evaluator,
-                  Diagnostics& diagnostics) {
-  if (strip(filter.value).empty()) return;
-  std::vector<Record> kept;
-  for (const size_t i : matching_rows(filter, rows, evaluator, diagnostics))
-    kept.push_back(std::move(rows[i]));
-  rows = std::move(kept);
+Matching matching_rows_or_failed(const Text& filter, const std::vector<Record>& rows,
+                                 Evaluator& evaluator, Diagnostics& diagnostics) {
+  Matching matching = matching_rows(filter, rows, evaluator, diagnostics);
+  std::vector<size_t> lacking;
+  for (const size_t i : matching.lacking)
+    (rows[i].measured() ? lacking : matching.rows).push_back(i);
+  matching.lacking = std::move(lacking);
+  std::sort(matching.rows.begin(), matching.rows.end());
+  return matching;
 }
 
 }  // namespace tally

@@ -29,13 +29,18 @@ void add_derived_columns(const Benchmark& benchmark, const std::vector<Column>& 
                          const Records& records, std::vector<Record>& rows, Evaluator& evaluator,
                          Diagnostics& diagnostics);
 
-// Keeps the rows for which `filter` is true. Parameters are substituted, then Python evaluates it.
-// A row that lacks a value for a name in it is left out.
-void apply_filter(const Text& filter, std::vector<Record>& rows, Evaluator& evaluator,
-                  Diagnostics& diagnostics);
-// The indexes of the rows that apply_filter() would keep.
-std::vector<size_t> matching_rows(const Text& filter, const std::vector<Record>& rows,
-                                  Evaluator& evaluator, Diagnostics& diagnostics);
+// Chooses the rows for which `filter` is true. Parameters are substituted, then Python evaluates it. A
+// row that lacks a value for a name in it is left out.
+struct Matching {
+  std::vector<size_t> rows;     // indexes
+  std::vector<size_t> lacking;  // those that were left out because they lack a value
+};
+Matching matching_rows(const Text& filter, const std::vector<Record>& rows, Evaluator& evaluator,
+                       Diagnostics& diagnostics);
+// The same, but a row that is no measurement and lacks a value stays: nobody would see otherwise that
+// it failed.
+Matching matching_rows_or_failed(const Text& filter, const std::vector<Record>& rows,
+                                 Evaluator& evaluator, Diagnostics& diagnostics);
 
 // Sorts rows by the named values as JUBE does: numbers as numbers, strings as strings. None is
 // neither before nor after anything. Equal rows keep their order.
@@ -45,6 +50,9 @@ void sort_rows(const std::vector<std::string>& keys, std::vector<Record>& rows);
 // message shows the value in the column's format. A reference is missed by a row without a value,
 // by a row of a failed workpackage, and when no row is compared with it. A row with an expected
 // outcome (such as out of memory) needs no value.
+// The rows among `rows` that lack the value of a reference that chooses them.
+std::set<size_t> rows_that_miss(const Table& table, const std::vector<Record>& rows,
+                                Evaluator& evaluator, Diagnostics& diagnostics);
 void check_references(const Benchmark& benchmark, const Table& table, Evaluator& evaluator,
                       Diagnostics& diagnostics, ResultTable& out);
 

@@ -126,7 +126,7 @@ class ReferenceCheck {
     std::vector<double>& values = out_.reference_values.emplace_back();
     if (!applies(reference)) return;
     const std::vector<size_t> places =
-        matching_rows(reference.where, rows_, evaluator_, diagnostics_);
+        matching_rows_or_failed(reference.where, rows_, evaluator_, diagnostics_).rows;
     if (places.empty()) {
       const std::string& where = reference.where.value;
       miss(reference, fmt::format("no row{} has a value of '{}' to compare",
@@ -255,6 +255,18 @@ class ReferenceCheck {
 };
 
 }  // namespace
+
+std::set<size_t> rows_that_miss(const Table& table, const std::vector<Record>& rows,
+                                Evaluator& evaluator, Diagnostics& diagnostics) {
+  std::set<size_t> missing;
+  for (const Reference& reference : table.references) {
+    const std::string key = value_key(table, reference);
+    for (const size_t i : matching_rows(reference.where, rows, evaluator, diagnostics).rows) {
+      if (find_value(rows[i], key) == nullptr) missing.insert(i);
+    }
+  }
+  return missing;
+}
 
 void check_references(const Benchmark& benchmark, const Table& table, Evaluator& evaluator,
                       Diagnostics& diagnostics, ResultTable& out) {

@@ -140,6 +140,35 @@ void ResultTables::check_units(const Table& table, ResultTable& out) const {
   }
 }
 
+// A failed row, and one that lacks a value that a reference asks for, must not disappear because the
+// filter has nothing to compare.
+void ResultTables::filter(const Text& filter, const Table* table, ResultTable& out) const {
+  if (strip(filter.value).empty()) return;
+  Matching matching = benchmark_.as_jube
+                          ? matching_rows(filter, out.rows, evaluator_, diagnostics_)
+                          : matching_rows_or_failed(filter, out.rows, evaluator_, diagnostics_);
+  size_t dropped = matching.lacking.size();
+  if (table != nullptr && !table->references.empty() && dropped != 0) {
+    const std::set<size_t> missing = rows_that_miss(*table, out.rows, evaluator_, diagnostics_);
+    for (const size_t i : matching.lacking) {
+      if (missing.count(i) == 0) continue;
+      matching.rows.push_back(i);
+      --dropped;
+    }
+    std::sort(matching.rows.begin(), matching.rows.end());
+  }
+  if (dropped != 0 && !benchmark_.as_jube) {
+    out.notes.push_back({"", fmt::format("{} of {} rows {} left out because {} no value for the "
+                                         "filter \"{}\"",
+                                         dropped, out.rows.size(), dropped == 1 ? "is" : "are",
+                                         dropped == 1 ? "it has" : "they have", filter.value)});
+  }
+  std::vector<Record> kept;
+  kept.reserve(matching.rows.size());
+  for (const size_t i : matching.rows) kept.push_back(std::move(out.rows[i]));
+  out.rows = std::move(kept);
+}
+
 // Drops rows in which no column has a value. In Tally's own files such a row stays if it failed, or
 // if a column's pattern matched nothing in its output, because this must be reported.
 void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
@@ -306,7 +335,7 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,
                  diagnostics_);
   add_derived_columns(benchmark_, table.columns, records_, out.rows, evaluator_, diagnostics_);
   check_units(table, out);
-  apply_filter(table.filter, out.rows, evaluator_, diagnostics_);
+  filter(table.filter, &table, out);
   if (choice.with_id) {
     sort_each_run(table.sort, out.rows);
   } else {
@@ -329,7 +358,7 @@ ResultTable ResultTables::database(const Database& database) const {
   out.rows = with_status(records_.rows);
   add_statistics(benchmark_, database.keys, names_in(database), records_, out.rows, evaluator_,
                  diagnostics_);
-  apply_filter(database.filter, out.rows, evaluator_, diagnostics_);
+  filter(database.filter, nullptr, out);
   if (!shows_status(database.keys)) leave_out_failed(out);
   drop_empty(out, false);
   const auto disturbed = std::count_if(out.rows.begin(), out.rows.end(),
@@ -347,7 +376,7 @@ ResultTable ResultTables::syslog(const Syslog& syslog) const {
   out.rows = with_status(records_.rows);
   add_statistics(benchmark_, syslog.keys, names_in(syslog), records_, out.rows, evaluator_,
                  diagnostics_);
-  apply_filter(syslog.filter, out.rows, evaluator_, diagnostics_);
+  filter(syslog.filter, nullptr, out);
   sort_rows(syslog.sort, out.rows);
   drop_empty(out, false);
   return out;

@@ -107,6 +107,8 @@ class ResultTables {
   bool status_is_ours() const;
   std::vector<Record> with_status(std::vector<Record> rows) const;
   void check_units(const Table& table, ResultTable& out) const;
+  // `table`: null for other outputs.
+  void filter(const Text& filter, const Table* table, ResultTable& out) const;
   void drop_empty(ResultTable& out, bool with_id) const;
   void leave_out_failed(ResultTable& out) const;
   void mark_states(ResultTable& out) const;

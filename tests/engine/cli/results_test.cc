@@ -358,3 +358,30 @@ TEST_CASE("null_value stands for a value that could not be computed") {
   const Ran ran = shell.tally("run b.yaml");
   CHECK_MESSAGE(has(ran.out, "n,rate,plain\n1,-,nan\n2,2.0,2.0\n"), (ran.out + ran.err));
 }
+
+TEST_CASE("a filter hides neither failed rows nor missing values of a reference") {
+  const Shell shell;
+  // n=1 prints its rate, n=2 fails without one, n=4 ends well without one.
+  const auto bench = [](const std::string& table) {
+    return replaced(own(table), "echo rate=$n.5; test $n -ne 2",
+                    "test $n != 1 || echo rate=$n.5; test $n != 2");
+  };
+  shell.file("b.yaml", bench(", style: csv, filter: \"rate > 0\""));
+  Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.out, "n,rate,status\n1,1.5,done\n2,,FAILED\n"), ran.out);
+  CHECK(!has(ran.out, "\n4,"));
+  CHECK_MESSAGE(has(ran.err,
+                    "note: t: 1 of 3 rows is left out because it has no value for the filter "
+                    "\"rate > 0\"\n"),
+                ran.err);
+  shell.file("b.yaml", bench(", style: csv, filter: \"rate > 0\", reference: {column: rate, _: \"> "
+                             "0\", where: \"n != 2\"}"));
+  ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 5);
+  CHECK_MESSAGE(has(ran.err, "(n=4): there is no value of 'rate' to compare"), ran.err);
+  // A filter over parameters chooses as ever.
+  shell.file("b.yaml", bench(", style: csv, filter: \"n < 2\""));
+  ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "n,rate\n1,1.5\n"), ran.out);
+}
