@@ -455,6 +455,9 @@ class Analysis {
     }
     record.id = shown.id;
     record.run = run_of(shown);
+    record.analyser = analyser_.name.value;
+    record.step = shown.step;
+    if (!analyser_.reduce) record.iteration = shown.iteration;
     const PlannedRepeats planned = groups_.planned_repeats(shown);
     record.all_repeats = std::max(planned.count, static_cast<int>(group.members.size()));
     record.state = shown.state;

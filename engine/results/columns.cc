@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -11,6 +12,7 @@
 #include "engine/expand/substitute.h"
 #include "engine/python/literal.h"
 #include "engine/results/expressions.h"
+#include "engine/results/families.h"
 #include "engine/results/repeats.h"
 
 namespace tally {
@@ -33,47 +35,112 @@ bool same(const Values& values, const std::string& name, const std::string& want
   return number && own && *number == *own;
 }
 
-// Returns the index of each row's baseline row. That row has the column's `relative_to` values and
-// the row's own free parameters. -1 if there is none; the row then gets a note. If several match,
-// it is the first for which `usable` is true.
+std::string text_of(const Record& row, const std::set<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    const auto found = row.values.find(name);
+    if (found != row.values.end()) text += name + '=' + found->second.str() + '\0';
+  }
+  return text;
+}
+
+// The run, analyser and step of a row. Rows of another one were measured in another way.
+std::string origin_of(const Record& row) {
+  return fmt::format("{}\1{}\1{}", row.run, row.analyser, row.step);
+}
+
+// The parameters that tell rows apart: the free ones, and derived ones that have several values for
+// the same free ones, as "$base,100" has.
+std::set<std::string> distinguishing_parameters(const Benchmark& benchmark,
+                                                const std::vector<Record>& rows) {
+  std::set<std::string> names = free_parameters(benchmark);
+  const std::set<std::string> varying = parameters_of_workpackages(benchmark);
+  for (const auto& [set_name, set] : benchmark.parameter_sets) {
+    for (const Parameter& parameter : set.parameters) {
+      const std::string& name = parameter.name.value;
+      if (names.count(name) != 0 || varying.count(name) != 0) continue;
+      std::map<std::string, std::string> first;
+      const bool spans = std::any_of(rows.begin(), rows.end(), [&](const Record& row) {
+        const std::string own = text_of(row, {name});
+        return first.try_emplace(origin_of(row) + '\1' + text_of(row, names), own).first->second !=
+               own;
+      });
+      if (spans) names.insert(name);
+    }
+  }
+  return names;
+}
+
+// Finds the baseline row of each row of a column. It has the column's `relative_to` values, and
+// otherwise the row's parameters, run, analyser, step and iteration. Only where no row of the run,
+// analyser and step has the `relative_to` values, it may come from another one.
+class Baselines {
+ public:
+  Baselines(const Benchmark& benchmark, const Column& column, std::vector<Record>& rows,
+            const std::function<bool(size_t)>& usable)
+      : column_(column), rows_(rows), names_(distinguishing_parameters(benchmark, rows)) {
+    for (const auto& [name, value] : column.relative_to) names_.erase(name.value);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const bool here = std::all_of(
+          column.relative_to.begin(), column.relative_to.end(),
+          [&](const auto& c) { return same(rows[i].values, c.first.value, c.second.value); });
+      if (!here) continue;
+      origins_.insert(origin_of(rows[i]));
+      const std::string key = key_of(rows[i]);
+      if (!rows[i].measured()) broken_[key] = ResultTables::mark(rows[i]);
+      if (rows[i].measured() && usable(i)) of_key_[key].push_back(i);
+    }
+  }
+
+  // The index of the row's baseline row. -1: there is none, and the row gets a note.
+  long find(Record& row) const {
+    const std::string key = key_of(row);
+    std::vector<size_t> found;
+    const auto all = of_key_.find(key);
+    const bool own = origins_.count(origin_of(row)) != 0;
+    for (size_t i = 0; all != of_key_.end() && i < all->second.size(); ++i) {
+      const Record& other = rows_[all->second[i]];
+      if (!own || origin_of(other) == origin_of(row)) found.push_back(all->second[i]);
+    }
+    if (found.size() == 1) return static_cast<long>(found.front());
+    if (row.measured()) note(found, key, row);  // else its own mark says it
+    return -1;
+  }
+
+ private:
+  std::string key_of(const Record& row) const {
+    return fmt::format("{}\1{}", row.iteration, text_of(row, names_));
+  }
+
+  void note(const std::vector<size_t>& found, const std::string& key, Record& row) const {
+    const std::string values = describe(column_.relative_to);
+    const auto how = broken_.find(key);
+    std::string why = fmt::format("there is no baseline row with {}", values);
+    if (found.size() > 1) {
+      why = fmt::format(
+          "{} baseline rows have {} (workpackages {} and {}); name what tells them apart in "
+          "relative_to",
+          found.size(), values, rows_[found[0]].id, rows_[found[1]].id);
+    } else if (how != broken_.end()) {
+      why = fmt::format("its baseline row, with {}, {}", values, how->second);
+    }
+    row.notes.push_back(fmt::format("'{}' is empty: {}", column_.column_title(), why));
+  }
+
+  const Column& column_;
+  const std::vector<Record>& rows_;
+  std::set<std::string> names_;
+  std::set<std::string> origins_;              // that have rows with the `relative_to` values
+  std::map<std::string, std::string> broken_;  // how those ended that are no measurement
+  std::map<std::string, std::vector<size_t>> of_key_;
+};
+
 std::vector<long> baseline_rows(const Benchmark& benchmark, const Column& column,
                                 std::vector<Record>& rows,
                                 const std::function<bool(size_t)>& usable) {
-  std::set<std::string> free = free_parameters(benchmark);
-  for (const auto& [name, value] : column.relative_to) free.erase(name.value);
-  auto key = [&](const Record& row) {
-    std::string text;
-    for (const std::string& name : free) {
-      auto found = row.values.find(name);
-      if (found != row.values.end()) text += name + '=' + found->second.str() + '\0';
-    }
-    return text;
-  };
-  std::map<std::string, long> baseline;
-  std::map<std::string, std::string> broken;  // how they ended
-  for (size_t i = 0; i < rows.size(); ++i) {
-    bool here = std::all_of(
-        column.relative_to.begin(), column.relative_to.end(),
-        [&](const auto& c) { return same(rows[i].values, c.first.value, c.second.value); });
-    if (here && !rows[i].measured()) broken[key(rows[i])] = ResultTables::mark(rows[i]);
-    if (here && rows[i].measured() && usable(i))
-      baseline.try_emplace(key(rows[i]), static_cast<long>(i));
-  }
-  const std::string& title = column.title.empty() ? column.name.value : column.title;
+  const Baselines baselines(benchmark, column, rows, usable);
   std::vector<long> out;
-  for (Record& row : rows) {
-    auto found = baseline.find(key(row));
-    out.push_back(found == baseline.end() ? -1 : found->second);
-    if (found != baseline.end()) continue;
-    if (!row.measured()) continue;  // its own mark says it
-    const auto how = broken.find(key(row));
-    const std::string values = describe(column.relative_to);
-    row.notes.push_back(
-        how == broken.end()
-            ? fmt::format("'{}' is empty: there is no baseline row with {}", title, values)
-            : fmt::format("'{}' is empty: its baseline row, with {}, {}", title, values,
-                          how->second));
-  }
+  for (Record& row : rows) out.push_back(baselines.find(row));
   return out;
 }
 

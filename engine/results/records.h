@@ -51,6 +51,8 @@ struct Record {
   State state = State::done;
   bool reused = false;
   int id = 0;                          // the workpackage's
+  std::string analyser, step;          // of the workpackage
+  int iteration = 0;                   // of the workpackage, where each iteration has a row; else 0
   std::vector<std::string> unmatched;  // patterns that matched nothing in its files
   int run = 0;                         // the run's id
   // The values of each repeat (workpackages that `reduce` made one row of), in the order of

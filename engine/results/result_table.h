@@ -69,7 +69,7 @@ struct ColumnChoice {
 //
 // Derived columns: `expression` is Python over the row's values, by bare name or as $name.
 // `relative_to` divides a column by its value in the baseline row. The baseline row has the given
-// values and the same free parameters: parameters of the input that are not derived from others. No
+// values, and otherwise the same parameters, analyser, step and iteration. No
 // division takes place if the expression itself uses values of the baseline row, as baseline.NAME.
 //
 // A column with `statistic` or `better` has a Summary in each row: Record::summaries, by

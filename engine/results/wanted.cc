@@ -32,8 +32,12 @@ Wanted::Wanted(const Benchmark& benchmark, const std::set<std::string>& more) : 
 
 void Wanted::columns(const Benchmark& benchmark, const std::vector<Column>& list) {
   for (const Column& column : list) {
-    // A baseline row is found by its values and by all free parameters.
-    if (!column.relative_to.empty()) names_.merge(free_parameters(benchmark));
+    // A baseline row is found by its values and by all parameters that tell rows apart.
+    if (!column.relative_to.empty()) {
+      for (const auto& [set_name, set] : benchmark.parameter_sets) {
+        for (const Parameter& parameter : set.parameters) names_.insert(parameter.name.value);
+      }
+    }
     for (const auto& [name, value] : column.relative_to) names_.insert(name.value);
     if (!shows_repeats(column)) continue;
     repeats_ = true;

@@ -385,3 +385,42 @@ TEST_CASE("a filter hides neither failed rows nor missing values of a reference"
   ran = shell.tally("run b.yaml");
   CHECK_MESSAGE(has(ran.out, "n,rate\n1,1.5\n"), ran.out);
 }
+
+TEST_CASE("relative_to: the baseline row is of the same parameters, analyser and iteration") {
+  const Shell shell;
+  const std::string tail =
+      "result: {use: a, table: {name: t, style: csv, column: [size, prec, {_: rate, title: "
+      "speedup, "
+      "relative_to: {prec: a}}]}}\n";
+  shell.file(
+      "b.yaml",
+      "name: b\noutpath: run\n"
+      "parameterset: {name: p, parameter: [{name: base, _: \"4\"}, {name: size, _: "
+      "\"$base,100\"}, {name: twice, type: int, mode: python, _: \"2 * $base\"}, {name: prec, "
+      "_: \"a,b\"}]}\n"
+      "step: {name: s, kind: run, use: p, do: 'echo rate=$size.5'}\n"
+      "patternset: {name: o, pattern: {name: rate, type: float, _: 'rate=$jube_pat_fp'}}\n"
+      "analyser: {name: a, use: o, analyse: {step: s, file: stdout}}\n" +
+          tail);
+  Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "4,a,1.0\n4,b,1.0\n100,a,1.0\n100,b,1.0\n"), ran.out);
+
+  const auto bench = [](const std::string& reduce) {
+    return "name: b\noutpath: run\n"
+           "parameterset: {name: p, parameter: {name: n, type: int, _: \"1,2\"}}\n"
+           "step:\n - {name: s, kind: run, use: p, repeat: 2, do: 'echo v=$n$jube_wp_iteration'}\n"
+           " - {name: r, kind: run, use: p, repeat: 2, do: 'echo v=$((100 * $n))'}\n"
+           "patternset: {name: o, pattern: {name: v, type: float, _: 'v=$jube_pat_fp'}}\n"
+           "analyser:\n - {name: a, reduce: " +
+           reduce +
+           ", use: o, analyse: {step: s, file: stdout}}\n"
+           " - {name: b, use: o, analyse: {step: r, file: stdout}}\n"
+           "result: {use: [a, b], table: {name: t, style: csv, sort: n, column: [n, {_: v, title: "
+           "rel, relative_to: {n: 1}}]}}\n";
+  };
+  // 20 / 10, 21 / 11, 200 / 100
+  shell.file("b.yaml", bench("false"));
+  ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "n,rel\n1,1.0\n1,1.0\n1,1.0\n2,2.0\n2,1.9090909090909092\n2,2.0\n"),
+                ran.out);
+}
