@@ -203,6 +203,7 @@ class Analysis {
       if (pattern->mode != PatternMode::pattern) derived_.push_back(pattern);
     }
     find_bases();
+    find_printed();
     choose_statistics();
     std::vector<const Group*> leaves;
     std::vector<Line> lines;
@@ -246,8 +247,22 @@ class Analysis {
       patterns_of_step_.emplace(&analyse, patterns_of_step(analyse));
   }
 
-  void add_found(const Found& found, std::map<std::string, Value>& values) const {
+  // The patterns that each step prints in some workpackage. Where such a value is missing, that of the
+  // step before is another number and does not stand in for it.
+  void find_printed() {
+    if (benchmark_.as_jube) return;
+    for (const Group& group : groups_.all()) {
+      for (const auto& [name, statistics] : group.found) {
+        if (statistics.count() > 0) printed_.insert({group.members.front()->step, name});
+      }
+    }
+  }
+
+  // `step`: of the row, where the values are those of an earlier step.
+  void add_found(const Found& found, std::map<std::string, Value>& values,
+                 const std::string* step = nullptr) const {
     for (const auto& [name, statistics] : found) {
+      if (step != nullptr && printed_.count({*step, name}) != 0) continue;
       if (statistics.count() == 0 || values.count(name) != 0) continue;  // the child's own value
       statistics.store(statistics_.at(name), values);
     }
@@ -265,7 +280,7 @@ class Analysis {
     // missing has no value.
     for (const Pattern* pattern : patterns_of_step_.at(groups_.find(shown.step)))
       add_default_if_sought(*pattern, group, line.values);
-    for (const Found* found : above) add_found(*found, line.values);
+    for (const Found* found : above) add_found(*found, line.values, &shown.step);
     for (const auto& [name, pattern] : by_name_)
       add_default_if_sought(*pattern, group, line.values);
     return line;
@@ -320,7 +335,7 @@ class Analysis {
         lines.push_back(make_line(group, member, group.found_of(i), found));
         places.emplace_back(row, &member);
         records.rows[row].repeats.emplace_back().from =
-            sources_of(group.found_of(i), above, records.rows[row]);
+            sources_of(member.step, group.found_of(i), above, records.rows[row]);
       }
     }
     Diagnostics said_of_the_rows;
@@ -336,7 +351,7 @@ class Analysis {
   }
 
   // The workpackages that a repeat has values from, by the name of each value that is not its own.
-  std::map<std::string, std::set<int>> sources_of(const Found& own,
+  std::map<std::string, std::set<int>> sources_of(const std::string& step, const Found& own,
                                                   const std::vector<Groups::FoundAbove>& above,
                                                   Record& row) const {
     std::map<std::string, std::set<int>> from;
@@ -347,6 +362,7 @@ class Analysis {
     for (const Groups::FoundAbove& one : above) {
       for (const auto& [name, statistics] : *one.found) {
         if (statistics.count() == 0 || known.count(name) != 0 || from.count(name) != 0) continue;
+        if (printed_.count({step, name}) != 0) continue;
         for (const StoredStatistic& stored : statistics_.at(name))
           from[stored.name] = {one.workpackage->id};
         from[name] = {one.workpackage->id};
@@ -484,6 +500,7 @@ class Analysis {
   std::vector<const Pattern*> patterns_, derived_;
   std::map<std::string, const Pattern*> by_name_;
   std::map<std::string, std::set<std::string>> bases_;              // find_bases()
+  std::set<std::pair<std::string, std::string>> printed_;           // find_printed(): step, pattern
   std::map<std::string, std::vector<StoredStatistic>> statistics_;  // stored, by pattern
   std::map<const Analyse*, std::vector<const Pattern*>> patterns_of_step_;
 };

@@ -424,3 +424,21 @@ TEST_CASE("relative_to: the baseline row is of the same parameters, analyser and
   CHECK_MESSAGE(has(ran.out, "n,rel\n1,1.0\n1,1.0\n1,1.0\n2,2.0\n2,1.9090909090909092\n2,2.0\n"),
                 ran.out);
 }
+
+TEST_CASE("a missing value of a step is not that of the step before") {
+  const Shell shell;
+  shell.file(
+      "b.yaml",
+      "name: b\noutpath: run\n"
+      "parameterset: {name: p, parameter: {name: n, type: int, _: \"1,2\"}}\n"
+      "step:\n - {name: a, kind: run, use: p, do: 'echo rate=$n.1; echo u=$n'}\n"
+      " - {name: b, kind: run, depend: a, do: 'test $n = 1 || echo rate=$n.2'}\n"
+      "patternset: {name: o, pattern: [{name: rate, type: float, _: 'rate=$jube_pat_fp'}, "
+      "{name: u, type: int, _: 'u=$jube_pat_int'}]}\n"
+      "analyser: {name: a, use: o, analyse: [{step: a, file: stdout}, {step: b, file: "
+      "stdout}]}\n"
+      "result: {use: a, table: {name: t, style: csv, column: [n, u, rate, {_: rate, title: m, "
+      "statistic: median}]}}\n");
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "1,1,,,0 of 1\n2,2,2.2,2.2,1 of 1\n"), ran.out);
+}
