@@ -190,7 +190,7 @@ Status Finisher::try_again(const Task& task, const std::string& which) {
   }
   // What stayed would be taken for output of the next attempt. There may be no folder: because it
   // could not be made, or because a link is in its place, which fails the next attempt, too.
-  const Status moved = rename_own(context_.run_dir, absolute_path(work), absolute_path(kept));
+  Status moved = rename_own(context_.run_dir, absolute_path(work), absolute_path(kept));
   const int reason = moved.reason();
   if (!moved && reason != ENOENT && reason != ELOOP && reason != ENOTDIR) return moved;
   task.keep_outputs(kept);
