@@ -25,9 +25,13 @@ using FileNumber = std::pair<dev_t, ino_t>;
 
 struct Wanted {
   std::set<std::string> marks;
-  std::map<int, std::string> sessions;        // by the leader's id
-  std::map<FileNumber, std::string> outputs;  // their paths
-  std::set<int> callers;                      // this process and its ancestors
+  std::map<int, std::string> sessions;  // by the leader's id
+  struct Output {
+    std::string path;
+    bool reported = true;  // who else has it open
+  };
+  std::map<FileNumber, Output> outputs;
+  std::set<int> callers;  // this process and its ancestors
   std::string boot;
   int session = 0;
 };
@@ -80,7 +84,7 @@ const char* value_in(const std::string& environment, std::string_view name) {
 }
 
 // The output file that is the process's standard output or error. Null: none.
-const std::string* held_output(int pid, const Wanted& wanted) {
+const Wanted::Output* held_output(int pid, const Wanted& wanted) {
   for (const char* stream : {"1", "2"}) {
     struct stat info {};
     const std::string link = "/proc/" + std::to_string(pid) + "/fd/" + stream;
@@ -138,15 +142,19 @@ std::set<int> left_behind(const Families& all, const Wanted& wanted) {
   return pids;
 }
 
-std::vector<Foreign> holders_of_outputs(const Families& all, const Wanted& wanted) {
+// `any`: whether there is a holder, reported or not.
+std::vector<Foreign> holders_of_outputs(const Families& all, const Wanted& wanted, bool* any) {
+  *any = false;
   std::vector<Foreign> holders;
   for (const auto& [pid, family] : all) {
     if (wanted.callers.count(pid) != 0 || family.session == wanted.session) continue;
-    const std::string* file = held_output(pid, wanted);
+    const Wanted::Output* file = held_output(pid, wanted);
     if (file == nullptr) continue;
+    *any = true;
+    if (!file->reported) continue;
     std::string command;
     if (!read_file("/proc/" + std::to_string(pid) + "/comm", &command)) command.clear();
-    holders.push_back({pid, command.substr(0, command.find('\n')), *file});
+    holders.push_back({pid, command.substr(0, command.find('\n')), file->path});
   }
   return holders;
 }
@@ -162,10 +170,12 @@ Wanted wanted_of(const std::vector<Unfinished>& workpackages) {
         wanted.sessions[session.pid] = session.start;
       }
     }
-    for (const std::string& output : workpackage.outputs) {
-      struct stat info {};
-      if (stat(output.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
-        wanted.outputs.emplace(FileNumber{info.st_dev, info.st_ino}, output);
+    for (const bool reported : {true, false}) {
+      for (const std::string& output : reported ? workpackage.outputs : workpackage.outside) {
+        struct stat info {};
+        if (stat(output.c_str(), &info) == 0 && S_ISREG(info.st_mode))
+          wanted.outputs.emplace(FileNumber{info.st_dev, info.st_ino},
+                                 Wanted::Output{output, reported});
       }
     }
   }
@@ -227,8 +237,9 @@ Status end_left_behind(const std::vector<Unfinished>& workpackages, std::vector<
     if (Status s = all_families(&all); !s) return s;
     pids = left_behind(all, wanted);
     if (pids.empty()) {
-      *foreign = holders_of_outputs(all, wanted);
-      if (foreign->empty() || ++seen == looks) return Status::ok();
+      bool any = false;
+      *foreign = holders_of_outputs(all, wanted, &any);
+      if (!any || ++seen == looks) return Status::ok();
     }
     for (const int pid : pids) kill(pid, attempt < 20 ? SIGTERM : SIGKILL);
     usleep(50000);

@@ -39,6 +39,8 @@ struct Unfinished {
   std::string mark;
   std::vector<Session> sessions;
   std::vector<std::string> outputs;  // its output files
+  // Those outside the run, which others may have open, too, without being reported.
+  std::vector<std::string> outside;
 };
 // A process that has an output file open (as its standard output or error) and is not the run's.
 struct Foreign {

@@ -161,10 +161,10 @@ Status RunLoop::end_earlier_attempts(std::vector<Unfinished> workpackages) {
 
 // Describes the processes that a killed engine may have left of this workpackage.
 Unfinished RunLoop::unfinished(const WorkpackageNode& workpackage) const {
-  Unfinished left{workpackage_mark(context_.mark, workpackage.wp.id), {}, {}};
+  Unfinished left{workpackage_mark(context_.mark, workpackage.wp.id), {}, {}, {}};
   const std::string folder = absolute_path(graph_.folder(workpackage));
   for (const auto& [path, size] : workpackage.outputs) {
-    if (starts_with(path, context_.run_dir + "/")) left.outputs.push_back(path);
+    (starts_with(path, context_.run_dir + "/") ? left.outputs : left.outside).push_back(path);
   }
   for (const char* name : {"/stdout", "/stderr", "/work/stdout", "/work/stderr"}) {
     left.outputs.push_back(folder + name);
