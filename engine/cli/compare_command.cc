@@ -375,7 +375,7 @@ class Command {
         std::any_of(comparison.rows.begin(), comparison.rows.end(), [](const ComparedRow& row) {
           return row.base_measured() && !row.other_measured() && row.other_state != State::expected;
         });
-    return failed ? kFailed : kFine;
+    return failed || comparison.lost_rows ? kFailed : kFine;
   }
 
   const Invocation& invocation_;

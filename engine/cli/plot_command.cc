@@ -170,6 +170,8 @@ bool read_runs(const Invocation& invocation, const PlotArgs& args, ResultTable* 
     return false;
   }
   *table = std::move(found->rendered.table);
+  for (const std::string& note : table->missing_rows)
+    fmt::print(stderr, "note: {}: {}\n", found->table->name.value, note);
   return true;
 }
 

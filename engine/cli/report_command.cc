@@ -71,6 +71,7 @@ class ReportMaker {
         print_error(invocation_, made.message());
         return kBadInput;
       }
+      if (format == "csv") print_notes(tables);  // it has no place for them
       return write(text);
     }
     for (const RunTable& table : tables) add_table(table);
@@ -185,6 +186,13 @@ class ReportMaker {
         out.link = link_to(file);
     }
     report_.tables.push_back(std::move(out));
+  }
+
+  static void print_notes(const std::vector<RunTable>& tables) {
+    for (const RunTable& one : tables) {
+      for (const Note& note : one.rendered.table.notes)
+        fmt::print(stderr, "note: {}: {}\n", one.rendered.name, note.str());
+    }
   }
 
   static bool numeric(const Column& column, const RunTable& from) {

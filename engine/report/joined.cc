@@ -142,6 +142,8 @@ class Joiner {
       note.row = note.row.empty() ? run : run + ", " + note.row;
       out.table.notes.push_back(std::move(note));
     }
+    for (const std::string& note : own.missing_rows)
+      out.table.missing_rows.push_back(run + ": " + note);
     out.table.references_passed += own.references_passed;
     add_missed(part, run, own.missed, out.table.missed);
     add_missed(part, run, own.warned, out.table.warned);

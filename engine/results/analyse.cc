@@ -487,7 +487,38 @@ class Analysis {
       if (!left_out) record.add_disturbance(member->disturbance);
     }
     if (planned.open != State::done) record.state = planned.open;
+    if (!benchmark_.as_jube) take_marks_of_ancestors(group, record);
     return record;
+  }
+
+  // Whether a result shows the pattern or a statistic of it.
+  bool is_shown(const std::string& pattern) const {
+    const auto& stored = statistics_.at(pattern);
+    return wanted_.has(pattern) || wanted_.has_in_repeats(pattern) ||
+           std::any_of(stored.begin(), stored.end(),
+                       [&](const StoredStatistic& one) { return wanted_.has(one.name); });
+  }
+
+  // A value of an earlier step brings along what is to be said of the workpackages that printed it.
+  void take_marks_of_ancestors(const Group& group, Record& record) const {
+    std::set<std::string> known;
+    for (const auto& [name, statistics] : group.found) {
+      if (statistics.count() > 0) known.insert(name);
+    }
+    for (const Group* above : groups_.ancestors(group)) {
+      bool gives = false;
+      for (const auto& [name, statistics] : above->found) {
+        if (statistics.count() == 0 || printed_.count({record.step, name}) != 0) continue;
+        gives = (known.insert(name).second && is_shown(name)) || gives;
+      }
+      if (!gives) continue;
+      for (const WorkpackageView* member : above->members) {
+        record.add_disturbance(member->disturbance);
+        record.reused = record.reused || member->reused;
+      }
+    }
+    record.busy = std::min(record.busy, record.all_repeats);
+    record.throttled = std::min(record.throttled, record.all_repeats);
   }
 
   const Benchmark& benchmark_;

@@ -247,6 +247,12 @@ Status compare_runs(const Benchmark& benchmark, const std::vector<TablePair>& ta
       }
     }
     note_lonely(pair.name, only_before, "first", comparer.free(), *out);
+    if (!only_before.empty()) {
+      const std::vector<std::string>& lost = pair.other.missing_rows;
+      out->lost_rows = out->lost_rows || !lost.empty();
+      for (const std::string& note : lost)
+        out->notes.push_back(pair.name + ": second run: " + note);
+    }
     note_lonely(pair.name, only_after, "second", comparer.free(), *out);
   }
   if (out->rows.empty()) {

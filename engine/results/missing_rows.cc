@@ -42,6 +42,7 @@ void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser, con
       records.notes.push_back(fmt::format("{}; {} of step '{}' are missing", note,
                                           repeated ? "repeats or rows" : "rows",
                                           after->step.value));
+      records.missing_rows.push_back(records.notes.back());
     }
   }
 }

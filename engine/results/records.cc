@@ -45,10 +45,11 @@ void append(Records& records, Records more) {
   } else {
     for (Record& row : more.rows) records.rows.push_back(std::move(row));
   }
-  for (std::string& note : more.notes) {
-    const bool known =
-        std::find(records.notes.begin(), records.notes.end(), note) != records.notes.end();
-    if (!known) records.notes.push_back(std::move(note));
+  for (auto notes : {&Records::notes, &Records::missing_rows}) {
+    std::vector<std::string>& own = records.*notes;
+    for (std::string& note : more.*notes) {
+      if (std::find(own.begin(), own.end(), note) == own.end()) own.push_back(std::move(note));
+    }
   }
   records.unmatched.insert(records.unmatched.end(), more.unmatched.begin(), more.unmatched.end());
   for (const auto& [name, unit] : more.units) records.add_unit(name, unit);

@@ -49,7 +49,7 @@ struct Record {
   std::vector<std::string> notes;  // "out of memory", "no baseline row": shown below the table
   // The state of its workpackage. With several iterations, it is failed only if all of them failed.
   State state = State::done;
-  bool reused = false;
+  bool reused = false;                 // it, or a workpackage that gives it a value
   int id = 0;                          // the workpackage's
   std::string analyser, step;          // of the workpackage
   int iteration = 0;                   // of the workpackage, where each iteration has a row; else 0
@@ -89,7 +89,8 @@ struct Unmatched {
 };
 struct Records {
   std::vector<Record> rows;
-  std::vector<std::string> notes;  // about workpackages that have no row
+  std::vector<std::string> notes;         // about workpackages that have no row
+  std::vector<std::string> missing_rows;  // of these, why rows or repeats are missing
   std::vector<Unmatched> unmatched;
   std::map<std::string, std::string> units;  // by column name
   // Names whose values have a second unit: another pattern or parameter of the same name has it.

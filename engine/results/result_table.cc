@@ -107,7 +107,7 @@ bool ResultTables::shows_status(const std::vector<Column>& columns) const {
 }
 
 std::string ResultTables::mark(const Record& row) {
-  std::string word = state_name(row.state);
+  std::string word = row.measured() ? status_word(row) : state_name(row.state);
   for (char& c : word) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return word;
 }
@@ -192,7 +192,7 @@ void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
 // Adds the column that marks failed, unfinished and expected rows, if there are such rows and no column shows
 // it.
 void ResultTables::mark_states(ResultTable& out) const {
-  const auto marked = [](const Record& row) { return !row.measured(); };
+  const auto marked = [](const Record& row) { return !row.measured() || row.reused; };
   const bool any = std::any_of(out.rows.begin(), out.rows.end(), marked);
   if (!any || benchmark_.as_jube || shows_status(out.columns)) return;
   Column column;
@@ -323,6 +323,7 @@ void ResultTables::add_notes(ResultTable& out) const {
       out.notes.push_back({fmt::format("row {}{}", i + 1, word), note, marked});
   }
   for (const std::string& note : records_.notes) out.notes.push_back({"", note});
+  out.missing_rows = records_.missing_rows;
 }
 
 ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,

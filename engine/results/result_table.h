@@ -43,6 +43,7 @@ struct ResultTable {
   std::vector<Column> columns;  // for tables: the chosen ones, and the one that marks failed rows
   std::vector<Record> rows;     // filtered and in order; a column's value is under column_key()
   std::vector<Note> notes;
+  std::vector<std::string> missing_rows;     // which are among the notes
   std::map<std::string, std::string> units;  // for tables: by column name
   int references_passed = 0;
   std::vector<MissedReference> missed;

@@ -282,7 +282,7 @@ std::set<std::string> names_in_folder(const std::string& folder) {
 Status take_kept(const Journal& journal, const std::set<int>& gone,
                  std::vector<WorkpackageView>& views) {
   std::map<int, std::shared_ptr<WorkpackageView::Kept>> kept;
-  const Status read = samples_of(journal).each_sample([&](const Sample& sample) {
+  Status read = samples_of(journal).each_sample([&](const Sample& sample) {
     if (gone.count(sample.workpackage) == 0) return;
     auto& one = kept[sample.workpackage];
     if (!one) one = std::make_shared<WorkpackageView::Kept>();
@@ -336,7 +336,7 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
   }
   ViewMaker maker(benchmark, journal.run(), run_dir, std::move(disturbances), std::move(job_uses),
                   all_builtins, *views);
-  const Status read = journal.each_workpackage([&](Journal::Stored& stored) {
+  Status read = journal.each_workpackage([&](Journal::Stored& stored) {
     const State state = stored.workpackage.outcome.state;
     if (folders && finished_well(state) && folders->count(stored.directory) == 0)
       gone.insert(stored.workpackage.id);

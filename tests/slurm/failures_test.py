@@ -81,7 +81,7 @@ class Jobs(FailureTest):
         self.assertIn("TIMEOUT", self.place.packages()[0]["note"])
         code, out = other.finish(expecting)
         self.assertEqual(code, 0, out)
-        self.assertIn("1,10\n2,20\n", out)
+        self.assertIn("1,10,EXPECTED\n2,20,done\n", out)
 
     def test_scancel_from_outside(self):
         self.write()

@@ -1,0 +1,78 @@
+// What a row says of the workpackages of earlier steps, whose values it shows or which failed.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/engine/survive/shell.h"
+
+using tally::testing::has;
+using tally::testing::Ran;
+using tally::testing::Shell;
+
+namespace {
+
+const std::string kTail =
+    "patternset: [{name: oa, pattern: {name: ra, type: float, _: 'ra=$jube_pat_fp'}},\n"
+    " {name: ob, pattern: {name: rb, type: float, _: 'rb=$jube_pat_fp'}}]\n"
+    "analyser: {name: a, analyse: [{step: a, file: {_: stdout, use: oa}}, {step: b, file: {_: "
+    "stdout, "
+    "use: ob}}]}\n";
+
+}  // namespace
+
+TEST_CASE("earlier steps: a value of reused work is marked") {
+  const Shell shell;
+  const std::string head =
+      "name: b\noutpath: run\nstep: [{name: a, kind: build, do: 'echo ra=1'},\n"
+      " {name: b, kind: run, depend: a, do: 'echo rb=2'}]\n" +
+      kTail;
+  shell.file("b.yaml", head + "result: {use: a, table: {name: t, style: csv, column: [ra, rb]}}\n");
+  CHECK(has(shell.tally("run b.yaml").out, "ra,rb\n1.0,2.0\n"));
+  Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE((ran.code == 0 && has(ran.out, "ra,rb,status\n1.0,2.0,REUSED\n")),
+                (ran.out + ran.err));
+  CHECK(has(shell.tally("result run -s json").out, "\"status\":\"reused\""));
+  // Not if the row shows nothing of it.
+  shell.file("b.yaml", head + "result: {use: a, table: {name: t, style: csv, column: [rb]}}\n");
+  ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "rb\n2.0\n"), ran.out);
+}
+
+TEST_CASE("earlier steps: a busy machine during a measurement whose value a later row shows") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\nstep: [{name: a, kind: run, do: 'sleep 1; echo ra=1'},\n"
+             " {name: b, kind: run, depend: a, do: 'echo rb=2'}]\n" +
+                 kTail + "result: {use: a, table: {name: t, style: csv, column: [ra, rb]}}\n");
+  const Ran ran = shell.sh(
+      "export TALLY_QUIET_CHECK=on; (while :; do :; done) & loop=$!; \"$TALLY\" run b.yaml; "
+      "code=$?; kill $loop; exit $code");
+  CHECK_MESSAGE(has(ran.out, "ra,rb,machine\n1.0,2.0,BUSY\n"), (ran.out + ran.err));
+}
+
+TEST_CASE("earlier steps: rows that a failed set-up leaves out are told everywhere") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\nparameterset: {name: p, parameter: {name: n, type: int, _: "
+             "\"1,2\"}}\n"
+             "step: [{name: a, kind: build, use: p, reuse: false, do: 'test $n != 2 || test ! -e "
+             "$jube_benchmark_home/bad'},\n"
+             " {name: b, kind: run, depend: a, repeat: 4, do: 'echo rb=$n'}]\n"
+             "patternset: {name: o, pattern: {name: rb, type: float, _: 'rb=$jube_pat_fp'}}\n"
+             "analyser: {name: a, use: o, analyse: {step: b, file: stdout}}\n"
+             "result: {use: a, table: {name: t, style: csv, column: [n, {_: rb, statistic: median, "
+             "better: lower}]}}\n");
+  CHECK(shell.tally("run b.yaml").code == 0);
+  shell.file("bad", "");
+  CHECK(shell.tally("run b.yaml").code == 1);
+  const std::string why = "workpackage 1 (a) failed: ";
+  Ran ran = shell.tally("compare run/000000 run/000001");
+  CHECK_MESSAGE(ran.code == 1, (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.err, "note: t: second run: " + why), ran.err);
+  // The other way round nothing is lost.
+  CHECK(shell.tally("compare run/000001 run/000000").code == 0);
+  ran = shell.tally("report run -i 1 --format csv");
+  CHECK_MESSAGE(has(ran.err, why), ran.err);
+  ran = shell.tally("plot run -i 1 --x n --y rb -o p.svg");
+  CHECK_MESSAGE((ran.code == 0 && has(ran.err, "note: t: " + why)), ran.err);
+}
