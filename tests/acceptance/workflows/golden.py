@@ -74,7 +74,7 @@ def charts(folder):
         titles = re.findall(r"<title[^>]*>([^<]*)</title>", path.read_text())
         lines.append(f"chart {path.stem}: {titles[0] if titles else ''}")
         for title in titles[1:]:
-            lines.append("  " + re.sub(r" [0-9.,]+(e[+-]?\d+|×10\S+)?( \S+)?$", " N", title))
+            lines.append("  " + re.sub(r" ([0-9.,]+(e[+-]?\d+|×10\S+)?|10[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)( \S+)?$", " N", title))
     return lines
 
 
