@@ -96,7 +96,8 @@ Reference reference(const Element& element) {
   r.of = strip(element.get("of"));
   r.platform = attribute_text(element, "platform");
   r.on_fail = attribute_text(element, "on_fail");
-  const std::string_view action = strip(element.get("action"));
+  const std::string given = element.get("action");
+  const std::string_view action = strip(given);
   if (action == "warn") r.action = ReferenceAction::warn;
   if (action == "expect_fail") r.action = ReferenceAction::expect_fail;
   return r;
