@@ -1,6 +1,7 @@
 #include "engine/results/outside_parts.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -144,13 +145,16 @@ const OutsidePart* part_of(const WorkpackageView& workpackage, const std::string
 }
 
 Status take_outside_files(const Journal& journal, std::vector<WorkpackageView>* views) {
+  std::vector<std::pair<int, OutsideFile>> files;
+  Status read = outside_files_of(journal).each_outside(
+      [&](int id, const OutsideFile& file) { files.emplace_back(id, file); });
+  if (!read || files.empty()) return read;  // as nearly every run
   double first_start = 0;
   if (Status s = outside_files_of(journal).first_start(&first_start); !s) return s;
   OutsideParts parts(views, first_start);
-  Status read = outside_files_of(journal).each_outside(
-      [&](int id, const OutsideFile& file) { parts.add(id, file); });
-  if (read) parts.finish();
-  return read;
+  for (const auto& [id, file] : files) parts.add(id, file);
+  parts.finish();
+  return Status::ok();
 }
 
 }  // namespace tally

@@ -1,7 +1,6 @@
 // What belongs to a workpackage of the files outside the run's folder that results read.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 

@@ -50,7 +50,7 @@ Status matching_files(const std::string& work_dir, const std::string& name,
     if (may_be_there(path)) *files = {path};
     return Status::ok();
   }
-  // The folder is no pattern. In the name a backslash is a character as any other, as in Python.
+  // The folder is taken literally. In the name a backslash is a character as any other, as in Python.
   std::string pattern = absolute ? "" : escaped_for_matching(work_dir) + "/";
   for (const char c : name) pattern += c == '\\' ? "\\\\" : std::string(1, c);
   if (Status s = matching_paths(pattern, GLOB_NOSORT, files); !s) return s;
