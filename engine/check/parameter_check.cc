@@ -9,6 +9,7 @@
 
 #include "engine/base/text.h"
 #include "engine/python/number.h"
+#include "engine/workflow/allowed.h"
 
 namespace tally {
 namespace {
@@ -131,14 +132,45 @@ bool is_of_type(const Parameter& parameter, const std::string& value) {
   return number && (parameter.type == ValueType::floating || std::isfinite(*number));
 }
 
+// What is wrong with a value that is written in the file or on the command line.
+std::string needed_value(const Parameter& parameter, const std::string& value) {
+  if (has_dollar(value)) return {};  // expansion knows it
+  const std::string needed = has_to_be(parameter.allowed.value, value);
+  if (needed.empty()) return {};
+  return fmt::format("parameter '{}' has to be {}, not '{}'", parameter.name.value, needed, value);
+}
+
+// Compares values that are written in the file. Expansion compares those that are computed.
+void check_allowed(const ParameterSet& set, Diagnostics& diagnostics) {
+  for (const Parameter& parameter : set.parameters) {
+    const std::string fault = allowed_fault(parameter.allowed.value);
+    if (!fault.empty()) diagnostics.error(parameter.allowed.mark, "allowed: " + fault);
+    // A value of --set has no place in the file, and was checked when it was set.
+    if (parameter.mode != Mode::text || !parameter.value.mark.known()) continue;
+    for (const std::string& piece : split_strip(parameter.value.value, parameter.separator)) {
+      const std::string needed = needed_value(parameter, piece);
+      if (needed.empty()) continue;
+      diagnostics.error(parameter.value.mark, needed,
+                        did_you_mean(piece, allowed_values(parameter.allowed.value)));
+      break;
+    }
+  }
+}
+
 void check_set_value(const std::pair<std::string, std::string>& set, const Parameter& parameter,
                      Diagnostics& diagnostics) {
   const char* type = parameter.type == ValueType::integer ? "int" : "float";
   for (const std::string& piece : split_strip(parameter.value.value, parameter.separator)) {
-    if (is_of_type(parameter, piece)) continue;
-    diagnostics.error(
-        {}, fmt::format("--set {}={}: '{}' is not a valid {}, which parameter '{}' has to be",
-                        set.first, set.second, piece, type, set.first));
+    if (!is_of_type(parameter, piece)) {
+      diagnostics.error(
+          {}, fmt::format("--set {}={}: '{}' is not a valid {}, which parameter '{}' has to be",
+                          set.first, set.second, piece, type, set.first));
+    } else if (const std::string needed = needed_value(parameter, piece); !needed.empty()) {
+      diagnostics.error({}, fmt::format("--set {}={}: {}", set.first, set.second, needed),
+                        did_you_mean(piece, allowed_values(parameter.allowed.value)));
+    } else {
+      continue;
+    }
     diagnostics.note(parameter.name.mark, fmt::format("'{}' is defined here", set.first));
     return;
   }
@@ -172,6 +204,7 @@ void check_parameters(const Benchmark& benchmark, bool strict, Diagnostics& diag
   for (const auto& [name, set] : benchmark.parameter_sets) {
     check_zips(set, diagnostics);
     check_print(set, diagnostics);
+    check_allowed(set, diagnostics);
     circles.check({&set});
   }
 }

@@ -16,7 +16,8 @@ namespace tally {
 void check_parameters(const Benchmark& benchmark, bool strict, Diagnostics& diagnostics);
 
 // Gives a parameter the value of --set name=value in every set that has it. It is an error if no
-// set has the parameter, or if the value does not have the parameter's type.
+// set has the parameter, or if the value is not allowed or not of the parameter's
+// type.
 void apply_set(const std::pair<std::string, std::string>& set, std::vector<Benchmark>* benchmarks,
                Diagnostics& diagnostics);
 

@@ -86,6 +86,7 @@ Parameter SetBuilder::parameter(const Element& element) {
   p.type = value_type(element);
   p.separator = element.get("separator", ",");
   p.unit = strip(element.get("unit"));
+  p.allowed = attribute_text(element, "allowed");
   p.exported = boolean_or(element.get("export"), false);
   p.update = choice<UpdateMode>(element.get("update_mode"),
                                 {{"use", UpdateMode::use},

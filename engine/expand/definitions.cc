@@ -5,6 +5,7 @@
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
 #include "engine/python/number.h"
+#include "engine/workflow/allowed.h"
 
 namespace tally {
 
@@ -61,6 +62,8 @@ void Definitions::close(Binding& binding, TextId value, bool literal) {
   binding.definition |= unresolved_bit;
 }
 
+namespace {
+
 std::string type_error(const Parameter& parameter, const std::string& value, bool as_jube) {
   if (parameter.type == ValueType::string) return {};
   const std::optional<double> number = python_float(value);
@@ -70,6 +73,16 @@ std::string type_error(const Parameter& parameter, const std::string& value, boo
   if (number && fits) return {};
   return '"' + value + "\" from \"" + parameter.name.value + "\" cannot be represented as a \"" +
          (integer ? "int" : "float") + '"';
+}
+
+}  // namespace
+
+std::string value_error(const Parameter& parameter, const std::string& value, bool as_jube) {
+  std::string error = type_error(parameter, value, as_jube);
+  if (!error.empty() || parameter.allowed.value.empty()) return error;
+  const std::string needed = has_to_be(parameter.allowed.value, value);
+  if (needed.empty()) return {};
+  return "parameter '" + parameter.name.value + "' has to be " + needed + ", not '" + value + "'";
 }
 
 }  // namespace tally

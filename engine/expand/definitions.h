@@ -73,9 +73,10 @@ class Definitions {
   std::unordered_map<TextId, std::vector<TextId>> references_;
 };
 
-// Checks that a value has its parameter's type. Returns "" or a message.
+// Checks that a value has its parameter's type and is one of the allowed values. Returns "" or a
+// message.
 // With `as_jube`, a fraction is accepted for an int, because JUBE accepts it and truncates it in
 // its tables. Without `as_jube` it is an error.
-std::string type_error(const Parameter& parameter, const std::string& value, bool as_jube);
+std::string value_error(const Parameter& parameter, const std::string& value, bool as_jube);
 
 }  // namespace tally

@@ -112,7 +112,7 @@ std::string Expander::Impl::evaluate(Binding& binding, const std::string& text, 
     }
   }
   definitions.close(binding, pool.intern(value), literal);
-  return type_error(parameter, value, benchmark.as_jube);
+  return value_error(parameter, value, benchmark.as_jube);
 }
 
 // One pass over the values that are not final. With `last`, values that wait for each other are

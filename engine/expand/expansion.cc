@@ -282,9 +282,10 @@ void Expansion::check_types() {
     for (const Binding& b : work.point.bindings) {
       if (!work.error.empty()) break;
       const Parameter& parameter = *context_.definitions.of(b).parameter;
-      if (parameter.type == ValueType::string || progress(b) != Progress::closed) continue;
+      if (progress(b) != Progress::closed) continue;
+      if (parameter.type == ValueType::string && parameter.allowed.value.empty()) continue;
       work.error =
-          type_error(parameter, context_.definitions.pool()[b.value], context_.benchmark.as_jube);
+          value_error(parameter, context_.definitions.pool()[b.value], context_.benchmark.as_jube);
       if (!work.error.empty()) work.place = parameter.value.mark;
     }
   }

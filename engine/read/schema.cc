@@ -152,6 +152,9 @@ const std::vector<KeyRule>& key_rules() {
       {"parameter", "separator", R::text, "", J, false, ",",
        "Splits a list of values; empty: never split."},
       {"parameter", "unit", R::text, "", J, false, "", "Unit shown in tables."},
+      {"parameter", "allowed", R::text, "", T, false, "",
+       "The values that it may have, as `fp32,bf16`, or a condition on a number: `>= 1`, `1 .. 8`. "
+       "Any other value is an error before anything runs."},
       {"parameter", "export", R::boolean, "", J, false, "false",
        "Put the value into the commands' environment."},
       {"parameter", "update_mode", R::choice, "never|use|step|cycle|always", J, false, "never",

@@ -27,6 +27,7 @@ struct Parameter {
   ValueType type = ValueType::string;
   std::string separator = ",";  // "": never split
   std::string unit;
+  Text allowed;  // which values it may have; see allowed.h (Tally only)
   bool exported = false;
   UpdateMode update = UpdateMode::never;
   Duplicate duplicate = Duplicate::none;

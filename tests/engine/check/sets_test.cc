@@ -314,6 +314,48 @@ TEST_CASE("--set with a value that is not of the parameter's type") {
           .says("'inf' is not a valid int"));
 }
 
+TEST_CASE("the values that a parameter may have") {
+  const std::string text =
+      "name: b\n"
+      "parameterset:\n"
+      "  name: p\n"
+      "  parameter:\n"
+      "    - {name: precision, allowed: \"fp32, bf16\", _: \"fp32,bf16\"}\n"
+      "    - {name: batch, type: int, allowed: \">= 1\", _: $n}\n"
+      "    - {name: share, type: float, allowed: \"0 .. 1\", _: 0.5}\n"
+      "    - {name: n, type: int, _: 8}\n"
+      "step: {name: s, use: p, do: x}\n";
+  CHECK(Checked(text).messages() == "");
+  auto set = [&](const std::string& name, const std::string& value) {
+    CheckOptions options;
+    options.set = {{name, value}};
+    const std::string messages = Checked(text, options).messages();
+    return messages.substr(0, messages.find("\nf.yaml"));
+  };
+  CHECK(set("precision", "bf16") == "");
+  CHECK(set("precision", "fp32,bf61") ==
+        "tally: error: --set precision=fp32,bf61: parameter 'precision' has to be one of fp32, "
+        "bf16, not 'bf61'\nhint: did you mean 'bf16'?");
+  CHECK(
+      set("precision", "") ==
+      "tally: error: --set precision=: parameter 'precision' has to be one of fp32, bf16, not ''");
+  CHECK(set("batch", "1, $n, 1_000") == "");
+  CHECK(set("batch", "4,0") ==
+        "tally: error: --set batch=4,0: parameter 'batch' has to be >= 1, not '0'");
+  CHECK(set("share", "1") == "");
+  CHECK(set("share", "-1e-3") ==
+        "tally: error: --set share=-1e-3: parameter 'share' has to be 0 .. 1, not '-1e-3'");
+
+  // In the file: one message for each parameter.
+  CHECK(Checked("name: b\nparameterset: {name: p, parameter: {name: x, allowed: \"> 0\", _: "
+                "\"1,0,-1\"}}\n")
+            .says("f.yaml:2:65: error: parameter 'x' has to be > 0, not '0'\n"));
+  CHECK(
+      Checked("name: b\nparameterset: {name: p, parameter: {name: x, allowed: \">= one\", _: 1}}\n")
+          .says("error: allowed: '>= one' is not a condition on a number, as '>= 1' or '1 .. 8' "
+                "is\n"));
+}
+
 TEST_CASE("parameters that refer to each other in a circle") {
   const std::string text =
       "name: b\n"

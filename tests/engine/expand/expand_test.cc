@@ -169,6 +169,17 @@ step: {name: s, use: p})yaml",
   CHECK(b.value(points.points[0], "e") == getenv("HOME"));
 }
 
+TEST_CASE("computed values that are not allowed") {
+  Bench b(R"yaml(
+parameterset: {name: p, parameter: [{name: a, type: int, _: "1,2,3"},
+  {name: half, type: int, mode: python, allowed: ">= 1", _: $a // 2},
+  {name: word, mode: python, allowed: "one,two", _: "['none', 'one', 'two', 'three'][$a]"}]}
+step: {name: s, use: p})yaml");
+  CHECK(b.show("s", {"a", "half", "word"}) ==
+        Strings{"parameter 'half' has to be >= 1, not '0'", "2 1 two",
+                "parameter 'word' has to be one of one, two, not 'three'"});
+}
+
 TEST_CASE("types") {  // 2.7.1: int takes what int(float(v)) takes
   Bench b(R"yaml(
 parameterset: {name: p, parameter: [{name: a, type: int, _: "1,07,1.5,1_0,x,1e3,inf,"},

@@ -54,6 +54,8 @@ Parameter parameter(const YAML::Node& node) {
       p.type = one_of<ValueType>(value, {{"string", ValueType::string},
                                          {"int", ValueType::integer},
                                          {"float", ValueType::floating}});
+    } else if (key == "allowed") {
+      p.allowed = text_of(entry.second);
     } else if (key == "update_mode") {
       p.update = one_of<UpdateMode>(value, {{"never", UpdateMode::never},
                                             {"use", UpdateMode::use},
