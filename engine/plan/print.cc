@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/text.h"
+#include "engine/expand/substitute.h"
 #include "engine/plan/estimate.h"
 #include "engine/plan/plan.h"
 #include "engine/workpackage/values.h"
@@ -169,7 +170,8 @@ class Printer {
     print_list("  the same everywhere:", parts);
   }
 
-  // Prints what run steps request from their platform, as written in the file.
+  // Prints what run steps request from their platform. Parameters that are the same everywhere have
+  // their values there, the others their names.
   void print_requests() {
     for (const Step& step : plan_.benchmark->steps) {
       if (step.kind != StepKind::run || !step.resources.any) continue;
@@ -184,9 +186,15 @@ class Printer {
           {"account", "account", &r.account},
           {"memory", "memory", &r.memory}};
       std::vector<std::string> parts;
+      const Lookup lookup = [this](std::string_view name) -> const std::string* {
+        for (const auto& [constant, value] : constants_) {
+          if (pool_[constant] == name) return &pool_[value];
+        }
+        return nullptr;
+      };
       for (const auto& [key, parameter, text] : asked) {
         if (text->value.empty()) continue;
-        parts.push_back(fmt::format("{}={}", key, shown(text->value)));
+        parts.push_back(fmt::format("{}={}", key, shown(substitute(text->value, lookup))));
         replaced_.insert(parameter);
       }
       // These follow from what it asks for, so the platform's own values are not in force.
@@ -260,7 +268,7 @@ class Printer {
                         directory_of(*plan_.benchmark, first), pack_script_name);
   }
 
-  // Excluded points show the parameters that differ within their step.
+  // Excluded points show the parameters that differ within their step, and their rule with its values.
   void print_excluded() {
     if (plan_.excluded.empty()) return;
     out_ << "excluded by a rule:\n";
@@ -282,7 +290,16 @@ class Printer {
         if (values[{e.step, b.name}].size() < 2) continue;
         out_ << ' ' << pool_[b.name] << '=' << shown(pool_[b.value]);
       }
-      out_ << "  where: " << e.rule.value << '\n';
+      const Lookup lookup = [&](std::string_view name) -> const std::string* {
+        for (const Binding& b : e.point.bindings) {
+          if (pool_[b.name] == name) return &pool_[b.value];
+        }
+        return nullptr;
+      };
+      const std::string with_values = substitute(e.rule.value, lookup);
+      out_ << "  where: " << e.rule.value;
+      if (with_values != e.rule.value) out_ << " (" << with_values << ')';
+      out_ << '\n';
     }
     if (listed < plan_.excluded.size()) {
       out_ << "  ... and " << counted(plan_.excluded.size() - listed, "point", "points")

@@ -49,9 +49,9 @@ TEST_CASE("where: excluded points are in the plan with their rule, and in no tab
         "  #000004 s  nodes=2 tasks=4\n"
         "  #000005 s  nodes=4 tasks=2\n"
         "excluded by a rule:\n"
-        "  s  nodes=2 tasks=8  where: $nodes * $tasks <= 8\n"
-        "  s  nodes=4 tasks=4  where: $nodes * $tasks <= 8\n"
-        "  s  nodes=4 tasks=8  where: $nodes * $tasks <= 8\n");
+        "  s  nodes=2 tasks=8  where: $nodes * $tasks <= 8 (2 * 8 <= 8)\n"
+        "  s  nodes=4 tasks=4  where: $nodes * $tasks <= 8 (4 * 4 <= 8)\n"
+        "  s  nodes=4 tasks=8  where: $nodes * $tasks <= 8 (4 * 8 <= 8)\n");
   const Ran ran = shell.tally("run -r b.yaml");
   CHECK(ran.code == 0);
   CHECK_MESSAGE(has(ran.out,

@@ -221,8 +221,8 @@ TEST_CASE("jobs and node-hours") {
   const Planned p(R"yaml(
 name: llm
 parameterset: {name: p, parameter: [{name: nodes, _: "1,2"}, {name: scheduler, _: slurm},
-  {name: submit_script, _: submit.job}]}
-step: [{name: train, kind: run, use: p, nodes: $nodes, time: "00:30:00"}])yaml");
+  {name: submit_script, _: submit.job}, {name: limit, _: "00:30:00"}]}
+step: [{name: train, kind: run, use: p, nodes: $nodes, time: $limit}])yaml");
   // A step without `launch` submits no job.
   CHECK(p.print().substr(0, 43) == "plan  llm: 2 points -> 2 workpackages\n  tra");
   Benchmark with_launch = p.benchmark;
@@ -240,7 +240,7 @@ step: [{name: train, kind: run, use: p, nodes: $nodes, time: "00:30:00"}])yaml")
         "  train: 1 job x 1 node x 00:30:00 = 0.5 node-hours at most\n"
         "  train: 1 job x 2 nodes x 00:30:00 = 1.0 node-hours at most\n"
         "  train asks for: nodes=$nodes time=00:30:00\n"
-        "  the same everywhere: scheduler=slurm submit_script=submit.job\n"
+        "  the same everywhere: scheduler=slurm submit_script=submit.job limit=00:30:00\n"
         "  #000000 train  nodes=1  job 1/2  000000_train/work/submit.job\n"
         "  #000001 train  nodes=2  job 2/2  000001_train/work/submit.job\n");
 }
