@@ -35,15 +35,6 @@ std::string shown_time(double seconds) {
   return text;
 }
 
-// The time at which a workpackage last started or ended. If there is none, the start of the run.
-std::string last_change(const RunRecord& run, const std::vector<Journal::Stored>& workpackages) {
-  double last = 0;
-  for (const Journal::Stored& stored : workpackages) {
-    last = std::max({last, stored.started, stored.ended});
-  }
-  return last > 0 ? shown_time(last) : shown_time(run.change);
-}
-
 bool read_workpackages(const Invocation& invocation, const Journal& journal,
                        std::vector<Journal::Stored>* workpackages) {
   Status read = journal.workpackages(workpackages);
@@ -68,7 +59,7 @@ int list_all_runs(const Invocation& invocation, const InfoArgs& args) {
     }
     const RunRecord& run = journal->run();
     rows.push_back({std::to_string(run.id), run.benchmark, shown_time(run.start),
-                    last_change(run, workpackages), run.comment, join(run.tags, ",")});
+                    shown_time(last_change(run, workpackages)), run.comment, join(run.tags, ",")});
   }
   if (rows.size() == 1) {
     print_error(invocation, fmt::format("there are no runs in '{}'", outpath));
@@ -114,7 +105,7 @@ void show_run(const OpenRun& run, const std::vector<Journal::Stored>& workpackag
              "", record.comment}));
   fmt::print("  Directory: {}\n\n    Started: {}\nLast change: {}\n\n",
              absolute_path(run.directory.path), shown_time(record.start),
-             last_change(record, workpackages));
+             shown_time(last_change(record, workpackages)));
   struct Line {
     int work = 0, error = 0, done = 0;
     double last = 0;

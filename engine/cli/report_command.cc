@@ -120,7 +120,7 @@ class ReportMaker {
     fact("--set", join(set, " "));
     fact("Started in", record.directory);
     fact("Started", record.start);
-    fact("Last change", record.change);
+    fact("Last change", last_change(record, workpackages));
     fact("Version", record.version.empty() ? "" : "tally " + record.version);
     fact("Workpackages", counts(workpackages));
     Journal::Facts facts;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ctime>
 #include <map>
 #include <set>
 
@@ -139,6 +140,20 @@ std::vector<RunDirectory> find_runs(const Invocation& invocation, const RunsArgs
   std::sort(chosen.begin(), chosen.end(), earlier);
   chosen.erase(std::unique(chosen.begin(), chosen.end(), same), chosen.end());
   return chosen;
+}
+
+std::string last_change(const RunRecord& run, const std::vector<Journal::Stored>& workpackages) {
+  double last = 0;
+  for (const Journal::Stored& stored : workpackages) {
+    last = std::max({last, stored.started, stored.ended});
+  }
+  if (last <= 0) return run.change;
+  const auto time = static_cast<std::time_t>(last);
+  std::tm local{};
+  localtime_r(&time, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &local);
+  return text;
 }
 
 }  // namespace tally

@@ -19,6 +19,9 @@ bool find_outpath(const Invocation& invocation, const std::string& directory, st
                   int* id);
 // What is known of the machines of a run, over all sessions, and the nodes of its jobs.
 Status run_facts(const Journal& journal, Journal::Facts* facts);
+// The time at which a workpackage last started or ended, as "2026-11-21T01:18:53". If there is none,
+// the start of the run.
+std::string last_change(const RunRecord& run, const std::vector<Journal::Stored>& workpackages);
 // Parses "3" as 3. Accepts only numbers.
 bool parse_id(const std::string& text, int* id);
 

@@ -9,7 +9,7 @@ const char* const kReportStyle = R"css(
 @media (prefers-color-scheme:dark){:root{--paper:#14181d;--ink:#e6e9ed;--soft:#a3adb8;
 --line:#3a424c;--shade:#1d232a;--bad:#ff9d92;--badshade:#3a1d1b;--good:#6fd6a0;--link:#84b9ff}}
 *{box-sizing:border-box}
-body{margin:0 auto;max-width:1100px;padding:1rem;background:var(--paper);color:var(--ink);
+body{margin:0 auto;max-width:1600px;padding:1rem;background:var(--paper);color:var(--ink);
 font:15px/1.5 Arial,Helvetica,"Liberation Sans","DejaVu Sans",sans-serif}
 h1{font-size:1.6rem;margin:.2rem 0;overflow-wrap:anywhere}
 h2{font-size:1.2rem;margin:2rem 0 .5rem;border-bottom:1px solid var(--line)}

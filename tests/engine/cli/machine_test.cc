@@ -51,6 +51,27 @@ TEST_CASE("quiet check: a busy loop beside the run marks its rows, everywhere") 
   CHECK_MESSAGE(has(ran.out, "| size | label | metric |"), ran.out);
 }
 
+TEST_CASE("quiet check: a set-up measures nothing; the report's last change is the run's end") {
+  const Shell shell;
+  std::string text = kBench;
+  text.replace(text.find("kind: run"), 9, "kind: setup");
+  text.replace(text.find("sleep 0.5"), 9, "sleep 1.5");
+  shell.file("b.yaml", text);
+  const Ran ran = shell.sh(
+      "export TALLY_QUIET_CHECK=on; (while :; do :; done) & loop=$!; \"$TALLY\" run b.yaml; "
+      "code=$?; kill $loop; exit $code");
+  CHECK_MESSAGE(has(ran.out, "size,label,v,status\n1,x,1.5,done\n"), (ran.out + ran.err));
+  shell.tally("report run -o r.html");
+  const std::string page = shell.content("r.html");
+  const auto fact = [&](const std::string& name) {
+    const size_t at = page.find("20", page.find(">" + name + "<"));
+    return page.substr(at, page.find('<', at) - at);
+  };
+  CHECK(fact("Started").size() == 19);
+  CHECK(fact("Last change").size() == 19);
+  CHECK(fact("Started") < fact("Last change"));
+}
+
 TEST_CASE("quiet check: a table's own column may be called Machine; one note for all tables") {
   const Shell shell;
   std::string text = kBench;
