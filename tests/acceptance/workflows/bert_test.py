@@ -127,8 +127,10 @@ def mistakes(cwd):
             (["--tag", "profile", "cores"], 2, "profile"),
             (["--set", "batch=many"], 2, "'many' is not a valid int"),
             (["--set", "batchsize=8"], 2, "'batchsize'"),
-            (["--tag", "small", "throughput", "--set", "task=phase3"], 0, "for parameter \"sequence\": KeyError: 'phase3'"),
-            (["--tag", "small", "throughput", "--set", "precision=int8"], 1, "int8"),
+            (["--set", "task=phase3"], 2, "'task' has to be one of phase1, phase2, squad, not 'phase3'"),
+            (["--set", "precision=fp17"], 2, "'precision' has to be one of fp32, tf32, fp16, bf16, not 'fp17'"),
+            (["--set", "batch=8,0"], 2, "--set batch=8,0: parameter 'batch' has to be >= 1, not '0'"),
+            (["--set", "devices=-1"], 2, "--set devices=-1: parameter 'devices' has to be >= 1, not '-1'"),
             (["--tag", "small", "throughput", "--set", "flags=--no-such-flag"], 1, "--no-such-flag")):
         dry = [] if code == 1 else ["-n"]
         out, err = tally("run", WORKFLOW, "-o", "run", *dry, *arguments, cwd=cwd, expected=code)

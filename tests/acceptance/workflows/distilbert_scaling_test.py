@@ -155,9 +155,11 @@ def mistakes(cwd):
             (["--tag", "training", "accuracy"], 2, "training"),
             (["--set", "devices=two"], 2, "'two' is not a valid int"),
             (["--set", "batch=64"], 2, "'batch'"),
-            (["--tag", "small", "training", "--set", "precision=int8"], 1, "int8"),
+            (["--set", "precision=fp17"], 2, "'precision' has to be one of fp32, tf32, fp16, bf16, not 'fp17'"),
+            (["--set", "train_batch=0"], 2, "--set train_batch=0: parameter 'train_batch' has to be >= 1, not '0'"),
+            (["--set", "devices=-1"], 2, "--set devices=-1: parameter 'devices' has to be >= 1, not '-1'"),
+            (["--set", "eval_mode=gahter"], 2, "did you mean 'gather'?"),
             (["--tag", "small", "training", "--set", "train_samples=10"], 1, "less than one step"),
-            (["--tag", "small", "evaluation", "--set", "eval_mode=broadcast"], 1, "broadcast"),
             (["--tag", "small", "training", "--set", "flags=--no-such-flag"], 1, "--no-such-flag")):
         dry = [] if code == 1 else ["-n"]
         out, err = tally("run", WORKFLOW, "-o", "run", *dry, *arguments, cwd=cwd, expected=code)

@@ -61,8 +61,11 @@ def mistakes(cwd):
             (["--tag", "small", "--set", "precison=fp32"], 2, "precison"),
             (["--tag", "small", "--set", "train_text=nowhere"], 1, f"there is no text '{cwd}/nowhere'"),
             (["--tag", "small", "--set", "valid_text=nowhere"], 1, f"there is no text '{cwd}/nowhere', which valid_text"),
-            (["--tag", "small", "--set", "precision=fp8"], 1, "fp8"),
-            (["--tag", "small", "--set", "precision=fp32", "--set", "weights=nowhere"], 1, "nowhere")):
+            (["--tag", "small", "--set", "weights=nowhere"], 1,
+             f"there is no config.json in '{cwd}/nowhere', which weights names. Name a folder of Hugging Face"),
+            (["--set", "precision=fp17"], 2, "'precision' has to be one of fp32, tf32, fp16, bf16, not 'fp17'"),
+            (["--set", "batch_size=0"], 2, "--set batch_size=0: parameter 'batch_size' has to be >= 1, not '0'"),
+            (["--set", "epochs=-1"], 2, "--set epochs=-1: parameter 'epochs' has to be >= 1, not '-1'")):
         out, err = tally("run", WORKFLOW, "-o", "run", *arguments, cwd=cwd, expected=code)
         check(words in out + err, f"{arguments}: no '{words}' in\n{out}{err}")
 

@@ -61,7 +61,14 @@ def mistakes(cwd):
             (["--tag", "plan", "--set", "plan_device=H1000"], 1, "'H1000' is not known"),
             (["--tag", "plan", "--set", "tally_train=/none"], 1, "there is no program '/none', which the parameter tally_train"),
             (["--tag", "plan", "--set", "NNODES=5"], 1, "the rules under 'where' exclude every point"),
-            (["--tag", "plan", "--set", "NNODES=many"], 2, "'many' is not a valid int")):
+            (["-n", "--set", "NNODES=5"], 1, "($TP_SIZE * $PP_SIZE) == 0 (5 * 4 % (8 * 8) == 0)"),
+            (["--tag", "plan", "--set", "NNODES=many"], 2, "'many' is not a valid int"),
+            (["--set", "precision=fp17"], 2, "'precision' has to be one of bf16, fp16, not 'fp17'"),
+            (["--set", "MICRO_BATCH_SIZE=0"], 2, "parameter 'MICRO_BATCH_SIZE' has to be >= 1, not '0'"),
+            (["--set", "GPUS_PER_NODE=-4"], 2, "parameter 'GPUS_PER_NODE' has to be >= 1, not '-4'"),
+            (["--tag", "small", "--set", "data_path=set"], 1, "'set' is not a whole path: give the path from / on"),
+            (["--tag", "small", "--set", f"data_path={cwd}/set"], 1,
+             f"'{cwd}/set.idx' cannot be read. data_path names PREFIX of PREFIX.idx and PREFIX.bin")):
         out, err = tally("run", WORKFLOW, "-o", "run", *arguments, cwd=cwd, expected=code)
         check(words in out + err, f"{arguments}: no '{words}' in\n{out}{err}")
 

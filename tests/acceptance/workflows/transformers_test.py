@@ -57,14 +57,16 @@ def jobs(cwd):
 def mistakes(cwd):
     for arguments, code, words in (
             (["--tag", "smal"], 2, "did you mean 'small'"),
-            (["--set", "config=bert_9"], 2, "'bert_9'"),
+            (["--set", "config=bert_9"], 2, "'bert_9'\nhint: did you mean 'bert_1'?"),
+            (["--set", "batch_size=0"], 2, "--set batch_size=0: parameter 'batch_size' has to be >= 1, not '0'"),
+            (["--set", "gpus=-1"], 2, "--set gpus=-1: parameter 'gpus' has to be >= 1, not '-1'"),
+            (["--set", "precision=fp17"], 2, "'precision' has to be one of fp32, tf32, fp16, bf16, not 'fp17'"),
             (["--set", "gpus=two"], 2, "'two' is not a valid int"),
             (["--set", "config=bert_1", "--set", "parallel=zero3"], 2, "'zero3'"),
             (["--set", "config=bert_1", "--set", "recompute=maybe"], 2, "'maybe'"),
             (["--set", "config=bert_1", "--set", "fused_optimizer=true"], 2, "'true'"),
             (["--set", "config=bert_1", "--set", "peer_to_peer=0"], 2, "'0'"),
             (["--set", "gpus_here=1", "--set", "config=mbert_2"], 1, "the rules under 'where' exclude every point"),
-            (["--tag", "small", "--set", "config=bert_1", "--set", "precision=int8"], 1, "int8"),
             (["--tag", "small", "--set", "config=bert_1", "--set", "flags=--no-such-flag"], 1, "--no-such-flag")):
         dry = [] if code == 1 else ["-n"]
         out, err = tally("run", WORKFLOW, "-o", "run", *dry, *arguments, cwd=cwd, expected=code)
