@@ -334,8 +334,8 @@ class Analysis {
         for (const Groups::FoundAbove& one : above) found.push_back(one.found);
         lines.push_back(make_line(group, member, group.found_of(i), found));
         places.emplace_back(row, &member);
-        records.rows[row].repeats.emplace_back().from =
-            sources_of(member.step, group.found_of(i), above, records.rows[row]);
+        records.rows[row].repeats.emplace_back().from.set(
+            sources_of(member.step, group.found_of(i), above, records.rows[row]));
       }
     }
     Diagnostics said_of_the_rows;
@@ -366,8 +366,8 @@ class Analysis {
         for (const StoredStatistic& stored : statistics_.at(name))
           from[stored.name] = {one.workpackage->id};
         from[name] = {one.workpackage->id};
-        row.repeats_above.try_emplace(one.workpackage->id,
-                                      groups_.planned_repeats(*one.workpackage).count);
+        row.repeats_above.edit().try_emplace(one.workpackage->id,
+                                             groups_.planned_repeats(*one.workpackage).count);
       }
     }
     if (from.empty()) return from;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/base/mark.h"
+#include "engine/base/rare.h"
 #include "engine/python/value.h"
 #include "engine/statistics/intervals.h"
 #include "engine/workflow/workflow.h"
@@ -39,7 +40,7 @@ struct Repeat {
   std::map<std::string, Value> values;
   // Of values that it has from workpackages it depends on alone: their ids. Several repeats may share
   // one such workpackage, whose value was measured once.
-  std::map<std::string, std::set<int>> from;
+  Rare<std::map<std::string, std::set<int>>> from;
 };
 
 // One line of a result: parameters of the workpackage and its parents, built-ins, and patterns with
@@ -59,7 +60,7 @@ struct Record {
   // iterations, without those that failed. Filled only if an output asks for statistics of them.
   std::vector<Repeat> repeats;
   int all_repeats = 1;  // those that failed included
-  std::map<int, int>
+  Rare<std::map<int, int>>
       repeats_above;  // of each workpackage in Repeat::from: the repeats of its point
   // Workpackages of the row during which other programs used the machine, and those during which it
   // was throttled; the most cores that others used, and all that was noticed.

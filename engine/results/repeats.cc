@@ -48,8 +48,8 @@ struct Numbers {
 int planned(const Record& row, const std::set<int>& sources) {
   int count = 1;
   for (const int id : sources) {
-    const auto found = row.repeats_above.find(id);
-    if (found != row.repeats_above.end()) count = std::max(count, found->second);
+    const auto found = row.repeats_above->find(id);
+    if (found != row.repeats_above->end()) count = std::max(count, found->second);
   }
   return count;
 }
@@ -63,9 +63,9 @@ Numbers numbers_of(const Record& row, const std::string& name) {
   for (const Repeat& repeat : row.repeats) {
     const auto found = repeat.values.find(name);
     if (found == repeat.values.end() || !found->second.number()) continue;
-    const auto from = repeat.from.find(name);
-    own = own || from == repeat.from.end();
-    if (from != repeat.from.end()) {
+    const auto from = repeat.from->find(name);
+    own = own || from == repeat.from->end();
+    if (from != repeat.from->end()) {
       if (!seen.insert(from->second).second) continue;
       out.of = planned(row, from->second);
     }
@@ -151,20 +151,20 @@ bool is_computed(const Column& column) {
 // An expression over values of workpackages above alone is their value, too.
 void note_sources(const Benchmark& benchmark, const std::vector<Column>& columns, Repeat& repeat) {
   for (const Column& column : columns) {
-    if (!is_computed(column) || repeat.from.empty()) continue;
+    if (!is_computed(column) || repeat.from->empty()) continue;
     std::set<std::string> words;
     add_words(column.expression.value, words);
     std::set<int> sources;
     bool own = false;
     for (const std::string& word : words) {
-      const auto from = repeat.from.find(word);
-      if (from != repeat.from.end()) {
+      const auto from = repeat.from->find(word);
+      if (from != repeat.from->end()) {
         sources.insert(from->second.begin(), from->second.end());
       } else if (repeat.values.count(word) != 0) {
         own = own || is_match_value(benchmark, word) || starts_with(word, "jube_wp_");
       }
     }
-    if (!own && !sources.empty()) repeat.from[column.name.value] = std::move(sources);
+    if (!own && !sources.empty()) repeat.from.edit()[column.name.value] = std::move(sources);
   }
 }
 
