@@ -133,6 +133,7 @@ json parallel_json(const Config& c) {
           {"shard_gradients", c.shard_gradients},
           {"distributed_backend", text_or_null(c.distributed_backend)},
           {"ddp_bucket_size", c.gradient_bucket ? json(*c.gradient_bucket) : json(nullptr)},
+          {"copy_engines", c.copy_engines},
           {"check_weight_hash_across_dp_replicas_interval", c.weight_check_interval}};
 }
 
@@ -351,9 +352,10 @@ nlohmann::ordered_json environment_json(const Record& r) {
           {"hosts", r.hosts.empty() ? json(std::vector<std::string>{host_name()}) : json(r.hosts)},
           {"communication", text_or_null(r.backend)},
           {"mpi", r.backend == "mpi" ? json(r.backend_version) : json(nullptr)},
-          {"nccl", r.backend == "nccl"
-                       ? json{{"version", r.backend_version}, {"settings", r.nccl_settings}}
-                       : json(nullptr)},
+          {"nccl", r.backend == "nccl" ? json{{"version", r.backend_version},
+                                              {"settings", r.nccl_settings},
+                                              {"copy_engines", r.copy_engines}}
+                                       : json(nullptr)},
           {"driver", text_or_null(r.device_info.driver)},
           {"cuda_runtime", text_or_null(r.device_info.runtime)},
           {"cuda_toolkit", text_or_null(b.cuda)},

@@ -81,6 +81,7 @@ struct Record {
   std::string launcher;                    // "one process", "srun", ...
   std::string backend, backend_version;    // "single", "nccl", "mpi", "sockets"
   std::vector<std::string> nccl_settings;  // "NCCL_NVLS_ENABLE=0"
+  bool copy_engines = false;               // gradients between GPUs: Communicator::map_peers()
   std::vector<std::string> hosts;          // of the ranks in their order
   std::vector<Step> steps;
   std::vector<PhaseSeconds> phases;  // --time-phases: of each of the steps

@@ -25,8 +25,8 @@ std::vector<GradientBucket> buckets_of(const ParameterTable& table,
 
 }  // namespace
 
-int64_t usual_bucket(bool linked) {
-  return linked ? 0 : 25'000'000;
+int64_t usual_bucket(const Communicator& replicas) {
+  return replicas.linked() && !replicas.uses_copy_engines() ? 0 : overlapped_bucket;
 }
 
 std::vector<GradientBucket> gradient_buckets(const ParameterTable& table,

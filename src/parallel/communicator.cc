@@ -127,6 +127,16 @@ void Communicator::send_receive(Stream& s, const Tensor& out, int to, const Tens
   do_send_receive(s, out, to, in, from);
 }
 
+std::unique_ptr<PeerMapping> Communicator::map_peers(Stream& s, const std::vector<Tensor>& memory) {
+  if (size_ == 1) return nullptr;
+  const OperationScope scope(watch_, group_, "mapping of memory");
+  return do_map_peers(s, memory);
+}
+
+std::unique_ptr<PeerMapping> Communicator::do_map_peers(Stream&, const std::vector<Tensor>&) {
+  return nullptr;
+}
+
 void Communicator::barrier(Stream& s) {
   s.synchronize();
   if (size_ == 1) return;

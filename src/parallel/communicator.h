@@ -35,6 +35,12 @@ struct CommunicatorInfo {
 
 class OperationWatch;
 
+// See Communicator::map_peers().
+class PeerMapping {
+ public:
+  virtual ~PeerMapping() = default;
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -46,6 +52,16 @@ class Communicator {
   // Whether every rank's GPU reads every other's memory over NVLink. A message is then so short that
   // overlapping it costs the kernels beside it more than waiting for it (bench/notes/layouts.md).
   virtual bool linked() const { return false; }
+  // Lets the other ranks write to this rank's `memory`, where they can (GPUs of one host that NVLink
+  // connects). While the result lives, operations that start_...() starts on parts of `memory` are
+  // carried by copy engines, which take no SMs from the kernels beside them: sums of f32 and f64, and
+  // gathers. Every rank passes tensors of the same sizes in the same order, and later operations on
+  // the same parts of them. Null, on all ranks, where one of them cannot: everything stays as it is.
+  // Collective, and not to be recorded; so is the result's destruction, which comes before that of
+  // the memory, of `s` and of this. While an exception is thrown, it waits for nobody.
+  std::unique_ptr<PeerMapping> map_peers(Stream& s, const std::vector<Tensor>& memory);
+  // Whether a result of map_peers() lives.
+  virtual bool uses_copy_engines() const { return false; }
 
   // t becomes the sum (or maximum) of all ranks' t, element by element.
   void all_reduce(Stream& s, const Tensor& t, Reduce op = Reduce::sum);
@@ -116,6 +132,7 @@ class Communicator {
                                        Reduce op) {
     do_reduce_scatter(s, whole, part, op);
   }
+  virtual std::unique_ptr<PeerMapping> do_map_peers(Stream& s, const std::vector<Tensor>& memory);
   // A tensor without memory is not sent or not received.
   virtual void do_send_receive(Stream& s, const Tensor& out, int to, const Tensor& in,
                                int from) = 0;

@@ -9,23 +9,23 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <fstream>
 
+#include "src/parallel/copy_engine.h"
+#include "src/parallel/cuda_check.h"
 #include "src/parallel/module.h"
 
 namespace tally::train {
 namespace {
+
+using tally::train::check;
 
 void check(ncclResult_t status, const char* op, ncclComm_t comm = nullptr) {
   if (status == ncclSuccess) return;
   const std::string detail = ncclGetLastError(comm);
   throw CommunicationError(fmt::format("NCCL: {}: {}{}{}", op, ncclGetErrorString(status),
                                        detail.empty() ? "" : ": ", detail));
-}
-
-void check(cudaError_t status, const char* op) {
-  if (status != cudaSuccess)
-    throw DeviceError(fmt::format("NCCL's stream: {}: {}", op, cudaGetErrorString(status)));
 }
 
 ncclDataType_t type_of(DType type) {
@@ -89,6 +89,7 @@ class Side {
     if (busy_) wait(stream_, s);
     busy_ = false;
   }
+  void synchronize() { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
  private:
   void wait(cudaStream_t first, cudaStream_t second) {
@@ -98,6 +99,21 @@ class Side {
   cudaStream_t stream_ = nullptr;
   cudaEvent_t event_ = nullptr;
   bool busy_ = false;
+};
+
+class Nccl;
+
+// While it lives, copy engines carry what they can.
+class Mapping final : public PeerMapping {
+ public:
+  Mapping(Nccl* owner, Stream* stream) : owner_(*owner), stream_(*stream) {}
+  ~Mapping() override;
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+ private:
+  Nccl& owner_;
+  Stream& stream_;
 };
 
 class Nccl final : public Communicator {
@@ -114,6 +130,18 @@ class Nccl final : public Communicator {
     return {"nccl", fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100), settings_};
   }
   bool linked() const override { return linked_; }
+  bool uses_copy_engines() const override { return engine_ != nullptr; }
+  // No rank writes to another's memory any more when this returns.
+  void unmap(Stream& s) {
+    side_.synchronize();
+    engine_->unmap();
+    barrier(s);
+    engine_.reset();
+  }
+  void abandon_mapping() {
+    if (engine_) engine_->abandon();
+    engine_.reset();
+  }
   void wait(Stream& s) override { side_.wait(native(s)); }
   void begin_group() override { check(ncclGroupStart(), "ncclGroupStart"); }
   void end_group() override { check(ncclGroupEnd(), "ncclGroupEnd", comm_); }
@@ -128,7 +156,9 @@ class Nccl final : public Communicator {
     reduce_on(native(s), t, op);
   }
   void do_start_all_reduce(Stream& s, const Tensor& t, Reduce op) override {
-    reduce_on(side_.after(native(s)), t, op);
+    const cudaStream_t side = side_.after(native(s));
+    if (engine_ && op == Reduce::sum && engine_->all_reduce(side, t)) return;
+    reduce_on(side, t, op);
   }
   void do_start_send(Stream& s, const Tensor& t, int to) override {
     check(ncclSend(t.data, count_of(t), type_of(t.dtype), to, comm_, side_.after(native(s))),
@@ -146,7 +176,9 @@ class Nccl final : public Communicator {
     gather_on(native(s), part, whole);
   }
   void do_start_all_gather(Stream& s, const Tensor& part, const Tensor& whole) override {
-    gather_on(side_.after(native(s)), part, whole);
+    const cudaStream_t side = side_.after(native(s));
+    if (engine_ && engine_->all_gather(side, part, whole)) return;
+    gather_on(side, part, whole);
   }
   void scatter_on(cudaStream_t stream, const Tensor& whole, const Tensor& part, Reduce op) {
     check(ncclReduceScatter(whole.data, part.data, count_of(part), type_of(part.dtype),
@@ -158,7 +190,9 @@ class Nccl final : public Communicator {
   }
   void do_start_reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part,
                                Reduce op) override {
-    scatter_on(side_.after(native(s)), whole, part, op);
+    const cudaStream_t side = side_.after(native(s));
+    if (engine_ && op == Reduce::sum && engine_->reduce_scatter(side, whole, part)) return;
+    scatter_on(side, whole, part, op);
   }
   void do_send_receive(Stream& s, const Tensor& out, int to, const Tensor& in, int from) override {
     begin_group();
@@ -180,12 +214,45 @@ class Nccl final : public Communicator {
     check(ncclCommCount(made, &size), "ncclCommCount");
     return std::make_unique<Nccl>(made, rank, size, linked_, settings_);
   }
+  std::unique_ptr<PeerMapping> do_map_peers(Stream& s, const std::vector<Tensor>& memory) override {
+    if (!linked_ || engine_) return nullptr;
+    s.synchronize();
+    engine_ = CopyEngine::make(rank(), size(), memory, [&](const std::vector<char>& mine) {
+      return gather_bytes(native(s), mine);
+    });
+    return engine_ ? std::make_unique<Mapping>(this, &s) : nullptr;
+  }
+  std::vector<char> gather_bytes(cudaStream_t stream, const std::vector<char>& mine);
 
   ncclComm_t comm_;
   bool linked_;
   Side side_;
   std::vector<std::string> settings_;
+  std::unique_ptr<CopyEngine> engine_;  // null: NCCL carries everything
 };
+
+// Through device memory, which is all that NCCL carries.
+std::vector<char> Nccl::gather_bytes(cudaStream_t stream, const std::vector<char>& mine) {
+  std::vector<char> all(mine.size() * static_cast<size_t>(size()));
+  void* memory = nullptr;
+  check(cudaMalloc(&memory, all.size()), "cudaMalloc");
+  const std::unique_ptr<void, cudaError_t (*)(void*)> owner(memory, cudaFree);
+  char* own = static_cast<char*>(memory) + static_cast<size_t>(rank()) * mine.size();
+  check(cudaMemcpyAsync(own, mine.data(), mine.size(), cudaMemcpyDefault, stream), "cudaMemcpy");
+  check(ncclAllGather(own, memory, mine.size(), ncclUint8, comm_, stream), "ncclAllGather", comm_);
+  check(cudaMemcpyAsync(all.data(), memory, all.size(), cudaMemcpyDefault, stream), "cudaMemcpy");
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  return all;
+}
+
+// While an exception is thrown, the other ranks do not come here, and a stream may wait for them.
+Mapping::~Mapping() {
+  try {
+    if (std::uncaught_exceptions() == 0) owner_.unmap(stream_);
+  } catch (const std::exception&) {  // this process is about to fail as well
+  }
+  owner_.abandon_mapping();
+}
 
 std::vector<std::string> nccl_variables() {
   std::vector<std::string> found;

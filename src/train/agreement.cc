@@ -29,7 +29,7 @@ constexpr std::array<const char*, 4> paths_of_hosts{"data.paths", "data.valid_pa
 constexpr std::array<const char*, 4> given_or_not{"load", "load_hf", "save", "save_hf"};
 
 // Settings whose flags are spelled differently from their keys.
-constexpr std::array<std::pair<const char*, const char*>, 18> labels{
+constexpr std::array<std::pair<const char*, const char*>, 19> labels{
     {{"model.preset", "--model"},
      {"model.kind", "--swiglu"},
      {"model.padded_vocab_size", "the padded vocabulary (--make-vocab-size-divisible-by)"},
@@ -45,6 +45,7 @@ constexpr std::array<std::pair<const char*, const char*>, 18> labels{
      {"parallel.sequence", "--sequence-parallel"},
      {"parallel.distributed_optimizer", "--use-distributed-optimizer"},
      {"parallel.shard_gradients", "--data-parallel-sharding-strategy"},
+     {"parallel.copy_engines", "copy_engines (--no-copy-engines turns it off)"},
      {"load_optimizer", "load_optimizer (--no-load-optim turns it off)"},
      {"save_optimizer", "save_optimizer (--no-save-optim turns it off)"},
      {"data.mock", "--mock-data"},

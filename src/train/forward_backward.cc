@@ -22,7 +22,7 @@ GradientReducer make_reducer(const Config& c, Stream& stream, const ParameterTab
                              const std::vector<Stage*>& stages, const Mesh& mesh,
                              const Sharding* sharding) {
   if (sharding) return GradientReducer(stream, table, *sharding);
-  const int64_t elements = c.gradient_bucket.value_or(usual_bucket(mesh.data().linked()));
+  const int64_t elements = c.gradient_bucket.value_or(usual_bucket(mesh.data()));
   return GradientReducer(mesh.data(), stream, table,
                          gradient_buckets(table, reported_parameters(stages), elements));
 }

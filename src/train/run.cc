@@ -106,6 +106,7 @@ class Run {
           "a minute or two, the first time");
     };
     Session session(config_, stream_, mesh_);
+    note_gradients();
     const auto [iteration, consumed] = start(&session);
     require_same_settings(
         world_.meeting(), host_name(),
@@ -189,6 +190,17 @@ class Run {
   Progress start(Session* session) {
     const TaskScope task(world_.meeting().operations(), "reads or makes the weights");
     return session->start(start_, [this](const std::string& text) { note(text); });
+  }
+  // How gradients are added up, which the GPUs decide.
+  void note_gradients() {
+    if (world_.size() == 1 || config_.skip_train) return;
+    record_.copy_engines = mesh_.data().uses_copy_engines();
+    if (!config_.gradient_bucket)
+      record_.config.gradient_bucket =
+          config_.distributed_optimizer ? overlapped_bucket : usual_bucket(mesh_.data());
+    if (record_.copy_engines)
+      print_("  gradients  carried by copy engines, overlapped with the backward pass");
+    set_record_of_failure(world_, record_);
   }
   // A disk may be full for an hour. Training continues, the next save tries again, and the run
   // fails only if the last save failed.
@@ -340,9 +352,6 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     // Before processes connect: afterwards others on this host may have taken memory already.
     std::string shortage = memory_shortage(config, record.device);
     auto communicator = open_communicator(config, world, &record);
-    if (!config.gradient_bucket && world.size() > 1)
-      record.config.gradient_bucket =
-          usual_bucket(communicator->linked() && !config.distributed_optimizer);
     prepared =
         std::make_unique<Run>(config, world, std::move(data), stream.get(), std::move(communicator),
                               TimeLimit(config.exit_duration_minutes, start), std::move(from),

@@ -26,11 +26,21 @@ Session::Session(const Config& c, Stream& s, const Mesh& mesh) : config(c), stre
   if (shares) share_state(mesh);
   if (!c.skip_train)
     optimizer = std::make_unique<Optimizer>(c, table, stream, &mesh, sharding.get());
+  map_replicas(mesh);
+}
+
+// Where something is exchanged beside the passes.
+void Session::map_replicas(const Mesh& mesh) {
+  const bool overlaps = config.shard_gradients || config.gradient_bucket.value_or(1) > 0;
+  if (config.skip_train || config.reference || !config.copy_engines || !overlaps) return;
+  std::vector<Tensor> exchanged{table.gradients()};
+  if (sharding) exchanged.push_back(table.weights());
+  peers_ = mesh.data().map_peers(stream, exchanged);
 }
 
 void Session::share_state(const Mesh& mesh) {
   Sharding::Options options;
-  options.bucket_elements = config.gradient_bucket.value_or(usual_bucket(false));
+  options.bucket_elements = config.gradient_bucket.value_or(overlapped_bucket);
   options.shard_gradients = config.shard_gradients;
   // The first and the last stage add up their gradients of a tied embedding.
   if (mesh.shape().pipeline > 1 && config.model.tied_embeddings && mesh.embedding())

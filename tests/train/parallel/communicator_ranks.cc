@@ -21,6 +21,7 @@
 #include "src/parallel/rendezvous.h"
 #include "src/parallel/supervisor.h"
 #include "tests/train/parallel/meet.h"
+#include "tests/train/parallel/peer_checks.h"
 
 using namespace tally::train;
 
@@ -299,6 +300,8 @@ void check_reducer(Communicator& c, Stream& s) {
   table.layout(s, DType::f32);
   const Tensor flat = table.gradients();
   const std::vector<int> order{5, 4, 2, 1, 0};
+  // Where ranks can map each other's memory, copy engines carry the buckets.
+  const auto peers = c.map_peers(s, {flat});
   for (const int64_t elements : {int64_t{0}, int64_t{1}, int64_t{200}, int64_t{100000}}) {
     for (const size_t reported : {size_t{0}, size_t{3}, order.size()}) {
       Numbers g(s, DType::f32, flat.numel());
@@ -341,6 +344,7 @@ int run(const std::string& backend, const Launch& launch) {
     check_meshes(*c, *stream);
     check_same_bits(*c, *stream);
     check_reducer(*c, *stream);
+    check_peers(*c, *stream, check);
     c->barrier(*stream);
   }
   if (failures > 0) meeting->fail(1, fmt::format("{} checks failed", failures));
