@@ -159,11 +159,11 @@ class Regions {
       o.region = shared_[type].get();
       const int64_t skipped = below(2) == 0 ? 0 : below(section / 2);
       o.first = k * section + skipped;
-      o.count = 1 + below(below(3) == 0 ? 300 : section - skipped - 1);
+      const int64_t room = section - skipped;
+      o.count = std::min(room, 1 + below(below(3) == 0 ? 300 : room));
       if (o.kind != Kind::all_reduce) {
-        o.count = std::max<int64_t>(1, o.count / communicator_.size()) * communicator_.size();
-        o.count =
-            std::min(o.count, (section - skipped) / communicator_.size() * communicator_.size());
+        const int ranks = communicator_.size();
+        o.count = std::clamp<int64_t>(o.count / ranks, 1, room / ranks) * ranks;
         o.parts = below(2) == 0 ? nullptr : apart_[type].get();
         o.part = k * section + below(2);
         if (o.part + o.count / communicator_.size() > (k + 1) * section) o.part = k * section;
