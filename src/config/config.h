@@ -207,7 +207,7 @@ struct Config {
   Rehearsal rehearsal;
   // Elements reduced at a time during the backward pass; 0: all after it; empty: as is faster.
   std::optional<int64_t> gradient_bucket;
-  bool copy_engines = true;           // false: --no-copy-engines
+  bool peer_memory = true;            // false: --no-peer-memory
   int64_t weight_check_interval = 0;  // steps between checks that all ranks have the same weights
   LogFormat log_format = LogFormat::jupiter;
   bool log_throughput = false;  // --log-throughput, for LogFormat::megatron

@@ -58,7 +58,7 @@ struct Flags {
   std::optional<std::string> tokenizer;
 
   int tensor_parallel = 1, pipeline_parallel = 1, context_parallel = 1, expert_parallel = 1;
-  bool sequence_parallel = false, distributed_optimizer = false, no_copy_engines = false;
+  bool sequence_parallel = false, distributed_optimizer = false, no_peer_memory = false;
   std::string sharding_strategy;
   std::optional<int64_t> virtual_pipeline_layers;
   LaunchOptions launch;

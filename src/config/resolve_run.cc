@@ -129,7 +129,7 @@ void resolve_parallel(const Flags& f, int world_size, Config* c) {
   resolve_backend(f, c);
   c->network_interface = f.launch.interface;
   c->gradient_bucket = f.gradient_bucket;
-  c->copy_engines = !f.no_copy_engines;
+  c->peer_memory = !f.no_peer_memory;
   c->weight_check_interval = f.weight_check_interval.value_or(0);
   if (f.sequence_parallel && !c->sequence_parallel)
     c->notices.emplace_back("--sequence-parallel has no effect at tensor parallel size 1");

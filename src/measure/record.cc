@@ -133,7 +133,7 @@ json parallel_json(const Config& c) {
           {"shard_gradients", c.shard_gradients},
           {"distributed_backend", text_or_null(c.distributed_backend)},
           {"ddp_bucket_size", c.gradient_bucket ? json(*c.gradient_bucket) : json(nullptr)},
-          {"copy_engines", c.copy_engines},
+          {"peer_memory", c.peer_memory},
           {"check_weight_hash_across_dp_replicas_interval", c.weight_check_interval}};
 }
 
@@ -354,7 +354,8 @@ nlohmann::ordered_json environment_json(const Record& r) {
           {"mpi", r.backend == "mpi" ? json(r.backend_version) : json(nullptr)},
           {"nccl", r.backend == "nccl" ? json{{"version", r.backend_version},
                                               {"settings", r.nccl_settings},
-                                              {"copy_engines", r.copy_engines}}
+                                              {"copy_engines", r.copy_engines},
+                                              {"peer_kernels", r.peer_kernels}}
                                        : json(nullptr)},
           {"driver", text_or_null(r.device_info.driver)},
           {"cuda_runtime", text_or_null(r.device_info.runtime)},

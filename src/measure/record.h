@@ -81,8 +81,9 @@ struct Record {
   std::string launcher;                    // "one process", "srun", ...
   std::string backend, backend_version;    // "single", "nccl", "mpi", "sockets"
   std::vector<std::string> nccl_settings;  // "NCCL_NVLS_ENABLE=0"
-  bool copy_engines = false;               // gradients between GPUs: Communicator::map_peers()
-  std::vector<std::string> hosts;          // of the ranks in their order
+  // Communicator::map_peers(): what carries gradients, and the messages of tensor parallelism.
+  bool copy_engines = false, peer_kernels = false;
+  std::vector<std::string> hosts;  // of the ranks in their order
   std::vector<Step> steps;
   std::vector<PhaseSeconds> phases;  // --time-phases: of each of the steps
   std::optional<ProfileResult> profile;

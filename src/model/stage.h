@@ -100,6 +100,10 @@ class Stage {
   // Scratch that all sets share.
   virtual size_t scratch_bytes() const = 0;
 
+  // The scratch in which the processes of a tensor parallel group add up and gather what each has.
+  // Of the same sizes on all of them; it stays where it is.
+  virtual std::vector<Tensor> exchanged() const { return {}; }
+
   // `hook` is called by backward() as soon as the gradient of a parameter, given by its place in
   // ParameterTable::all(), is final and work on it may be enqueued. Only the parameters of
   // reported_parameters() are reported.

@@ -121,6 +121,13 @@ Tensor Transformer::plan_scratch(int64_t head_elements, size_t workspace) {
   return both;
 }
 
+std::vector<Tensor> Transformer::exchanged() const {
+  const TensorParallel& t = context_.tensor;
+  if (!t.divides()) return {};
+  if (t.sequence) return {t.gathered, t.second, t.partial};
+  return {flow_.normed};
+}
+
 void Transformer::bind_blocks(const ParameterTable& table,
                               const std::function<BlockNames(int64_t layer)>& names,
                               const std::string& final_norm, GeluKind kind,

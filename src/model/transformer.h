@@ -27,6 +27,7 @@ class Transformer : public Stage {
   void backward(ActivationSet& set) override;
   void evaluate(const Batch& batch, const Pass& pass, ActivationSet& set) override;
   size_t scratch_bytes() const override { return arena_.bytes(); }
+  std::vector<Tensor> exchanged() const override;
   std::vector<int> reported_parameters() const override;
   // Covers all matrices of the blocks from the second block's attention projection on, and what
   // lies behind the blocks.

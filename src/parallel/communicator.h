@@ -52,16 +52,19 @@ class Communicator {
   // Whether every rank's GPU reads every other's memory over NVLink. A message is then so short that
   // overlapping it costs the kernels beside it more than waiting for it (bench/notes/layouts.md).
   virtual bool linked() const { return false; }
-  // Lets the other ranks write to this rank's `memory`, where they can (GPUs of one host that NVLink
-  // connects). While the result lives, operations that start_...() starts on parts of `memory` are
-  // carried by copy engines, which take no SMs from the kernels beside them: sums of f32 and f64, and
-  // gathers. Every rank passes tensors of the same sizes in the same order, and later operations on
-  // the same parts of them. Null, on all ranks, where one of them cannot: everything stays as it is.
-  // Collective, and not to be recorded; so is the result's destruction, which comes before that of
-  // the memory, of `s` and of this. While an exception is thrown, it waits for nobody.
+  // Lets the other ranks read and write this rank's `memory`, where they can (GPUs of one host that
+  // NVLink connects). While the result lives, operations on parts of `memory` go past the library:
+  //   what start_...() starts: by copy engines, which take no SMs from the kernels beside them; sums
+  //     of f32 and f64, and gathers
+  //   other sums and gathers: by one kernel each (at most 8 ranks)
+  // Every rank passes tensors of the same sizes in the same order, and later operations on the same
+  // parts of them, on stream `s`. Null, on all ranks, where one of them cannot: everything stays as
+  // it is. Collective, and not to be recorded; so is the result's destruction, which comes before
+  // that of the memory, of `s` and of this. While an exception is thrown, it waits for nobody.
   std::unique_ptr<PeerMapping> map_peers(Stream& s, const std::vector<Tensor>& memory);
-  // Whether a result of map_peers() lives.
+  // Whether a result of map_peers() lives, and how it carries messages.
   virtual bool uses_copy_engines() const { return false; }
+  virtual bool uses_peer_kernels() const { return false; }
 
   // t becomes the sum (or maximum) of all ranks' t, element by element.
   void all_reduce(Stream& s, const Tensor& t, Reduce op = Reduce::sum);

@@ -15,6 +15,7 @@
 #include "src/parallel/copy_engine.h"
 #include "src/parallel/cuda_check.h"
 #include "src/parallel/module.h"
+#include "src/parallel/peer_kernels.h"
 
 namespace tally::train {
 namespace {
@@ -103,7 +104,7 @@ class Side {
 
 class Nccl;
 
-// While it lives, copy engines carry what they can.
+// While it lives, copy engines and kernels carry what they can.
 class Mapping final : public PeerMapping {
  public:
   Mapping(Nccl* owner, Stream* stream) : owner_(*owner), stream_(*stream) {}
@@ -131,16 +132,22 @@ class Nccl final : public Communicator {
   }
   bool linked() const override { return linked_; }
   bool uses_copy_engines() const override { return engine_ != nullptr; }
-  // No rank writes to another's memory any more when this returns.
+  bool uses_peer_kernels() const override { return kernels_ != nullptr; }
+  // No rank reads or writes another's memory any more when this returns.
   void unmap(Stream& s) {
     side_.synchronize();
-    engine_->unmap();
+    s.synchronize();
+    if (engine_) engine_->unmap();
+    if (kernels_) kernels_->unmap();
     barrier(s);
     engine_.reset();
+    kernels_.reset();
   }
   void abandon_mapping() {
     if (engine_) engine_->abandon();
+    if (kernels_) kernels_->abandon();
     engine_.reset();
+    kernels_.reset();
   }
   void wait(Stream& s) override { side_.wait(native(s)); }
   void begin_group() override { check(ncclGroupStart(), "ncclGroupStart"); }
@@ -153,11 +160,14 @@ class Nccl final : public Communicator {
         "ncclAllReduce", comm_);
   }
   void do_all_reduce(Stream& s, const Tensor& t, Reduce op) override {
+    if (kernels_ && op == Reduce::sum && kernels_->all_reduce(native(s), t)) return;
     reduce_on(native(s), t, op);
   }
   void do_start_all_reduce(Stream& s, const Tensor& t, Reduce op) override {
     const cudaStream_t side = side_.after(native(s));
     if (engine_ && op == Reduce::sum && engine_->all_reduce(side, t)) return;
+    // Less time than the SMs that it would take from the kernels beside it.
+    if (kernels_ && op == Reduce::sum && kernels_->all_reduce(native(s), t)) return;
     reduce_on(side, t, op);
   }
   void do_start_send(Stream& s, const Tensor& t, int to) override {
@@ -173,11 +183,13 @@ class Nccl final : public Communicator {
           "ncclAllGather", comm_);
   }
   void do_all_gather(Stream& s, const Tensor& part, const Tensor& whole) override {
+    if (kernels_ && kernels_->all_gather(native(s), part, whole)) return;
     gather_on(native(s), part, whole);
   }
   void do_start_all_gather(Stream& s, const Tensor& part, const Tensor& whole) override {
     const cudaStream_t side = side_.after(native(s));
     if (engine_ && engine_->all_gather(side, part, whole)) return;
+    if (kernels_ && kernels_->all_gather(native(s), part, whole)) return;
     gather_on(side, part, whole);
   }
   void scatter_on(cudaStream_t stream, const Tensor& whole, const Tensor& part, Reduce op) {
@@ -186,12 +198,14 @@ class Nccl final : public Communicator {
           "ncclReduceScatter", comm_);
   }
   void do_reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part, Reduce op) override {
+    if (kernels_ && op == Reduce::sum && kernels_->reduce_scatter(native(s), whole, part)) return;
     scatter_on(native(s), whole, part, op);
   }
   void do_start_reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part,
                                Reduce op) override {
     const cudaStream_t side = side_.after(native(s));
     if (engine_ && op == Reduce::sum && engine_->reduce_scatter(side, whole, part)) return;
+    if (kernels_ && op == Reduce::sum && kernels_->reduce_scatter(native(s), whole, part)) return;
     scatter_on(side, whole, part, op);
   }
   void do_send_receive(Stream& s, const Tensor& out, int to, const Tensor& in, int from) override {
@@ -215,12 +229,14 @@ class Nccl final : public Communicator {
     return std::make_unique<Nccl>(made, rank, size, linked_, settings_);
   }
   std::unique_ptr<PeerMapping> do_map_peers(Stream& s, const std::vector<Tensor>& memory) override {
-    if (!linked_ || engine_) return nullptr;
+    if (!linked_ || memory.empty() || engine_ || kernels_) return nullptr;
     s.synchronize();
-    engine_ = CopyEngine::make(rank(), size(), memory, [&](const std::vector<char>& mine) {
+    const GatherBytes gather = [&](const std::vector<char>& mine) {
       return gather_bytes(native(s), mine);
-    });
-    return engine_ ? std::make_unique<Mapping>(this, &s) : nullptr;
+    };
+    engine_ = CopyEngine::make(rank(), size(), memory, gather);
+    kernels_ = PeerKernels::make(rank(), size(), memory, gather);
+    return engine_ || kernels_ ? std::make_unique<Mapping>(this, &s) : nullptr;
   }
   std::vector<char> gather_bytes(cudaStream_t stream, const std::vector<char>& mine);
 
@@ -228,7 +244,9 @@ class Nccl final : public Communicator {
   bool linked_;
   Side side_;
   std::vector<std::string> settings_;
-  std::unique_ptr<CopyEngine> engine_;  // null: NCCL carries everything
+  // Null: NCCL carries what they would.
+  std::unique_ptr<CopyEngine> engine_;
+  std::unique_ptr<PeerKernels> kernels_;
 };
 
 // Through device memory, which is all that NCCL carries.

@@ -45,7 +45,7 @@ constexpr std::array<std::pair<const char*, const char*>, 19> labels{
      {"parallel.sequence", "--sequence-parallel"},
      {"parallel.distributed_optimizer", "--use-distributed-optimizer"},
      {"parallel.shard_gradients", "--data-parallel-sharding-strategy"},
-     {"parallel.copy_engines", "copy_engines (--no-copy-engines turns it off)"},
+     {"parallel.peer_memory", "peer_memory (--no-peer-memory turns it off)"},
      {"load_optimizer", "load_optimizer (--no-load-optim turns it off)"},
      {"save_optimizer", "save_optimizer (--no-save-optim turns it off)"},
      {"data.mock", "--mock-data"},

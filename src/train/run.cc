@@ -106,7 +106,7 @@ class Run {
           "a minute or two, the first time");
     };
     Session session(config_, stream_, mesh_);
-    note_gradients();
+    note_messages();
     const auto [iteration, consumed] = start(&session);
     require_same_settings(
         world_.meeting(), host_name(),
@@ -191,16 +191,22 @@ class Run {
     const TaskScope task(world_.meeting().operations(), "reads or makes the weights");
     return session->start(start_, [this](const std::string& text) { note(text); });
   }
-  // How gradients are added up, which the GPUs decide.
+  // How messages travel, which the GPUs decide.
+  void note_messages() {
+    if (world_.size() == 1) return;
+    record_.peer_kernels = mesh_.tensor().uses_peer_kernels();
+    if (record_.peer_kernels)
+      print_("  tensor parallel messages  by kernels that read and write the other GPUs' memory");
+    if (!config_.skip_train) note_gradients();
+    set_record_of_failure(world_, record_);
+  }
   void note_gradients() {
-    if (world_.size() == 1 || config_.skip_train) return;
     record_.copy_engines = mesh_.data().uses_copy_engines();
     if (!config_.gradient_bucket)
       record_.config.gradient_bucket =
           config_.distributed_optimizer ? overlapped_bucket : usual_bucket(mesh_.data());
     if (record_.copy_engines)
       print_("  gradients  carried by copy engines, overlapped with the backward pass");
-    set_record_of_failure(world_, record_);
   }
   // A disk may be full for an hour. Training continues, the next save tries again, and the run
   // fails only if the last save failed.

@@ -26,16 +26,26 @@ Session::Session(const Config& c, Stream& s, const Mesh& mesh) : config(c), stre
   if (shares) share_state(mesh);
   if (!c.skip_train)
     optimizer = std::make_unique<Optimizer>(c, table, stream, &mesh, sharding.get());
+  map_shards(mesh);
   map_replicas(mesh);
+}
+
+// What tensor parallelism adds up and gathers in the passes.
+void Session::map_shards(const Mesh& mesh) {
+  if (config.reference || !config.peer_memory) return;
+  std::vector<Tensor> exchanged;
+  for (const auto& stage : stages)
+    for (const Tensor& t : stage->exchanged()) exchanged.push_back(t);
+  shards_ = mesh.tensor().map_peers(stream, exchanged);
 }
 
 // Where something is exchanged beside the passes.
 void Session::map_replicas(const Mesh& mesh) {
   const bool overlaps = config.shard_gradients || config.gradient_bucket.value_or(1) > 0;
-  if (config.skip_train || config.reference || !config.copy_engines || !overlaps) return;
+  if (config.skip_train || config.reference || !config.peer_memory || !overlaps) return;
   std::vector<Tensor> exchanged{table.gradients()};
   if (sharding) exchanged.push_back(table.weights());
-  peers_ = mesh.data().map_peers(stream, exchanged);
+  replicas_ = mesh.data().map_peers(stream, exchanged);
 }
 
 void Session::share_state(const Mesh& mesh) {

@@ -47,6 +47,7 @@ struct Session {
 
  private:
   void share_state(const Mesh& mesh);
+  void map_shards(const Mesh& mesh);
   void map_replicas(const Mesh& mesh);
   std::vector<std::string> load_weights(const std::string& folder);
   void load_hugging_face(const std::string& folder, const Print& notice);
@@ -54,8 +55,8 @@ struct Session {
 
   // The optimizer's updates and the skipped steps before this run.
   int64_t first_iteration_ = 0, first_updates_ = 0, skipped_before_ = 0;
-  // What the replicas write to each other's tables; null: they do not.
-  std::unique_ptr<PeerMapping> peers_;
+  // Memory that the GPUs of tensor parallelism, and the replicas, map from each other; null: none.
+  std::unique_ptr<PeerMapping> shards_, replicas_;
 };
 
 }  // namespace tally::train

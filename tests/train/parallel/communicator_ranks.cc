@@ -1,5 +1,6 @@
-// One rank of a test of a communicator: communicator_ranks BACKEND [RANKS]. With RANKS it starts
-// that many of itself; else mpirun or srun did. Every operation is compared with what the ranks'
+// One rank of a test of a communicator: communicator_ranks BACKEND [RANKS [peers|time]]. With RANKS it
+// starts that many of itself; else mpirun or srun did. `peers`: only the checks of mapped memory;
+// `time`: no checks, but how long operations take with it and without. Every operation is compared with what the ranks'
 // numbers, which are known to all, add up to. Exit code 0 when all is right, 77 when there are too
 // few GPUs.
 #include <fmt/format.h>
@@ -22,6 +23,7 @@
 #include "src/parallel/supervisor.h"
 #include "tests/train/parallel/meet.h"
 #include "tests/train/parallel/peer_checks.h"
+#include "tests/train/parallel/peer_times.h"
 
 using namespace tally::train;
 
@@ -319,7 +321,20 @@ void check_reducer(Communicator& c, Stream& s) {
   }
 }
 
-int run(const std::string& backend, const Launch& launch) {
+void check_all(Communicator& c, Stream& s) {
+  for (const DType type : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32})
+    for (const int64_t count : {1, 3, 1000, 70001}) check_collectives(c, s, type, count);
+  for (const int64_t count : {1, 300000}) {
+    check_neighbours(c, s, count);
+    check_links(c, s, count);
+  }
+  check_groups(c, s);
+  check_meshes(c, s);
+  check_same_bits(c, s);
+  check_reducer(c, s);
+}
+
+int run(const std::string& backend, const Launch& launch, const std::string& what) {
   if (backend == "nccl" && cuda_device_count() < launch.local_size) {
     if (launch.rank == 0) fmt::print("SKIPPED: {} GPUs\n", cuda_device_count());
     return 77;
@@ -333,18 +348,12 @@ int run(const std::string& backend, const Launch& launch) {
     check(c->rank() == launch.rank && c->size() == launch.size, "wrong rank or size");
     const CommunicatorInfo info = c->info();
     if (launch.rank == 0) fmt::print("{} ranks by {} {}\n", c->size(), info.backend, info.version);
-    for (const DType type :
-         {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32})
-      for (const int64_t count : {1, 3, 1000, 70001}) check_collectives(*c, *stream, type, count);
-    for (const int64_t count : {1, 300000}) {
-      check_neighbours(*c, *stream, count);
-      check_links(*c, *stream, count);
+    if (what == "time") {
+      time_peers(*c, *stream);
+    } else {
+      if (what != "peers") check_all(*c, *stream);
+      check_peers(*c, *stream, check);
     }
-    check_groups(*c, *stream);
-    check_meshes(*c, *stream);
-    check_same_bits(*c, *stream);
-    check_reducer(*c, *stream);
-    check_peers(*c, *stream, check);
     c->barrier(*stream);
   }
   if (failures > 0) meeting->fail(1, fmt::format("{} checks failed", failures));
@@ -364,7 +373,7 @@ int main(int argc, char** argv) {
     if (options.processes > 1 && !launch.supervised) {
       return supervise(options.processes, options, launch, argv);
     }
-    return run(backend, launch);
+    return run(backend, launch, argc > 3 ? argv[3] : "");
   } catch (const std::exception& e) {
     fmt::print(stderr, "communicator_ranks: {}\n", e.what());
     return 1;

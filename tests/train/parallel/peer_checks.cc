@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -80,21 +82,29 @@ struct Operation {
   int64_t first = 0, count = 0;  // the whole tensor
   Region* parts = nullptr;       // where a part lies at `part`; null: in its place in the whole
   int64_t part = 0;
+  bool starts = true;  // overlaps with what follows
   bool waits = false;  // after it
   std::string text() const {
     constexpr std::array<const char*, 3> names{"all-reduce", "all-gather", "reduce-scatter"};
-    return fmt::format("{}{} of {} {} at {}", names[static_cast<size_t>(kind)],
-                       parts ? "" : " in place", count, dtype_name(region->tensor().dtype), first);
+    return fmt::format("{}{}{} of {} {} at {}", starts ? "started " : "",
+                       names[static_cast<size_t>(kind)], parts ? "" : " in place", count,
+                       dtype_name(region->tensor().dtype), first);
   }
 };
 
-void start(Communicator& c, Stream& s, const Operation& o) {
+void enqueue(Communicator& c, Stream& s, const Operation& o) {
   const Tensor whole = o.region->tensor().rows(o.first, o.count);
   const int64_t n = o.count / c.size();
   const Tensor part = o.parts ? o.parts->tensor().rows(o.part, n) : whole.rows(c.rank() * n, n);
-  if (o.kind == Kind::all_reduce) c.start_all_reduce(s, whole);
-  if (o.kind == Kind::all_gather) c.start_all_gather(s, part, whole);
-  if (o.kind == Kind::reduce_scatter) c.start_reduce_scatter(s, whole, part);
+  if (o.starts) {
+    if (o.kind == Kind::all_reduce) c.start_all_reduce(s, whole);
+    if (o.kind == Kind::all_gather) c.start_all_gather(s, part, whole);
+    if (o.kind == Kind::reduce_scatter) c.start_reduce_scatter(s, whole, part);
+  } else {
+    if (o.kind == Kind::all_reduce) c.all_reduce(s, whole);
+    if (o.kind == Kind::all_gather) c.all_gather(s, part, whole);
+    if (o.kind == Kind::reduce_scatter) c.reduce_scatter(s, whole, part);
+  }
   if (o.waits) c.wait(s);
 }
 
@@ -128,12 +138,12 @@ void expect(const Communicator& c, const Operation& o) {
   }
 }
 
-// Regions that are mapped, and others for parts: f32, f64 and bf16, of which the last are summed by
-// NCCL beside the copy engines.
+// Regions that are mapped, and others for parts. Copy engines carry what is started of f32 and f64,
+// kernels sums of other types and what is not started, and NCCL what is not aligned.
 class Regions {
  public:
   Regions(Communicator& c, Stream& s, int64_t count) : communicator_(c), stream_(s), arena_(s) {
-    for (const DType type : {DType::f32, DType::f64, DType::bf16}) {
+    for (const DType type : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
       shared_.push_back(std::make_unique<Region>(&arena_, s, type, count, c));
       apart_.push_back(std::make_unique<Region>(&arena_, s, type, count, c));
     }
@@ -150,24 +160,26 @@ class Regions {
     const auto below = [&](int64_t n) {
       return static_cast<int64_t>(random()) % std::max<int64_t>(1, n);
     };
-    const int64_t section = shared_.front()->tensor().numel() / count;
+    const auto aligned = [&](int64_t n) { return below(3) > 0 ? n / 8 * 8 : n; };
+    const int64_t section = shared_.front()->tensor().numel() / count / 8 * 8;
     std::vector<Operation> operations;
     for (int k = 0; k < count; ++k) {
-      const auto type = static_cast<size_t>(below(4) % 3);
+      const auto type = static_cast<size_t>(below(4));
       Operation o;
       o.kind = static_cast<Kind>(below(3));
       o.region = shared_[type].get();
-      const int64_t skipped = below(2) == 0 ? 0 : below(section / 2);
+      const int64_t skipped = below(2) == 0 ? 0 : aligned(below(section / 2));
       o.first = k * section + skipped;
       const int64_t room = section - skipped;
       o.count = std::min(room, 1 + below(below(3) == 0 ? 300 : room));
       if (o.kind != Kind::all_reduce) {
         const int ranks = communicator_.size();
-        o.count = std::clamp<int64_t>(o.count / ranks, 1, room / ranks) * ranks;
+        o.count = std::clamp<int64_t>(aligned(o.count / ranks), 1, room / ranks) * ranks;
         o.parts = below(2) == 0 ? nullptr : apart_[type].get();
-        o.part = k * section + below(2);
+        o.part = k * section + (below(3) == 0 ? 1 : 0);
         if (o.part + o.count / communicator_.size() > (k + 1) * section) o.part = k * section;
       }
+      o.starts = below(2) == 0;
       o.waits = below(3) == 0;
       operations.push_back(o);
     }
@@ -209,7 +221,7 @@ std::string text_of(const std::vector<Operation>& operations) {
 // other numbers, by turns.
 void check_random(Communicator& c, Stream& s, const Check& check) {
   constexpr int turns = 60, count = 12;
-  for (const int64_t elements : {int64_t{1500}, int64_t{120'000}}) {
+  for (const int64_t elements : {int64_t{3000}, int64_t{240'000}}) {
     Regions regions(c, s, elements);
     const auto peers = c.map_peers(s, regions.mapped());
     std::mt19937 random(static_cast<unsigned>(elements));
@@ -219,7 +231,7 @@ void check_random(Communicator& c, Stream& s, const Check& check) {
       const bool replays = turn % 6 != 5;
       const std::vector<Operation> operations = replays ? fixed : regions.draw(random, count);
       const auto work = [&] {
-        for (const Operation& o : operations) start(c, s, o);
+        for (const Operation& o : operations) enqueue(c, s, o);
         c.wait(s);
       };
       regions.fill(turn);
@@ -245,18 +257,73 @@ void check_large(Communicator& c, Stream& s, const Check& check) {
   Arena arena(s);
   Region region(&arena, s, DType::f32, elements, c);
   const auto peers = c.map_peers(s, {region.tensor()});
-  for (const Kind kind : {Kind::all_reduce, Kind::reduce_scatter, Kind::all_gather}) {
+  int turn = 0;
+  for (const Kind kind : {Kind::all_reduce, Kind::reduce_scatter, Kind::all_gather,
+                          Kind::all_reduce, Kind::reduce_scatter, Kind::all_gather}) {
     Operation o;
     o.kind = kind;
     o.region = &region;
-    o.first = 3;
-    o.count = (elements - 9) / c.size() * c.size();
+    o.starts = turn < 3;
+    o.first = o.starts ? 3 : 4;
+    o.count = (elements - 9) / c.size() / 8 * 8 * c.size();
     o.waits = true;
-    region.fill(static_cast<int64_t>(kind));
-    start(c, s, o);
+    region.fill(turn++);
+    enqueue(c, s, o);
     expect(c, o);
     const std::string d = region.difference();
     check(d.empty(), fmt::format("{}: {}", o.text(), d));
+  }
+}
+
+// Sums that have to be rounded: the same bits on all ranks, and of 16-bit types rounded once.
+void check_rounded(Communicator& c, Stream& s, const Check& check) {
+  const int64_t elements = 100'003;
+  const auto value = [](int rank, int64_t i) {
+    return static_cast<double>(static_cast<float>(std::sin(0.1 + static_cast<double>(i)))) /
+           (1 << rank);
+  };
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+    Arena arena(s);
+    const Tensor t = arena.make(type, {elements}, "test");
+    const Tensor all = arena.make(type, {c.size() * elements}, "test");
+    const auto peers = c.map_peers(s, {t});
+    const auto rounded = [&](int rank) {
+      std::vector<double> wide(static_cast<size_t>(elements));
+      for (int64_t i = 0; i < elements; ++i) wide[static_cast<size_t>(i)] = value(rank, i);
+      std::vector<char> bytes(t.bytes());
+      convert_elements(Tensor(wide.data(), DType::f64, {elements}),
+                       Tensor(bytes.data(), type, {elements}));
+      return bytes;
+    };
+    const std::vector<char> mine = rounded(c.rank());
+    s.copy(t.data, mine.data(), mine.size());
+    c.all_reduce(s, t);
+    c.all_gather(s, t, all);
+    std::vector<char> bits(all.bytes());
+    s.copy(bits.data(), all.data, bits.size());
+    s.synchronize();
+    for (int r = 1; r < c.size(); ++r)
+      check(std::memcmp(bits.data(), bits.data() + static_cast<size_t>(r) * t.bytes(), t.bytes()) ==
+                0,
+            fmt::format("ranks got different sums of {}", dtype_name(type)));
+    if (!c.uses_peer_kernels() || type == DType::f32) continue;
+    std::vector<double> total(static_cast<size_t>(elements)), next(total.size());
+    for (int r = 0; r < c.size(); ++r) {
+      std::vector<char> theirs = rounded(r);
+      convert_elements(Tensor(theirs.data(), type, {elements}),
+                       Tensor(next.data(), DType::f64, {elements}));
+      for (size_t i = 0; i < total.size(); ++i) total[i] += next[i];
+    }
+    convert_elements(Tensor(bits.data(), type, {elements}),
+                     Tensor(next.data(), DType::f64, {elements}));
+    const double half = type == DType::bf16 ? 1.0 / 256 : 1.0 / 2048;  // of the last place, at most
+    for (size_t i = 0; i < total.size(); ++i)
+      if (const double error = std::abs(next[i] - total[i]);
+          error > half * 1.001 * std::abs(total[i]) + 1e-6) {
+        check(false, fmt::format("element {} of a sum of {} is {} and should be {}", i,
+                                 dtype_name(type), next[i], total[i]));
+        break;
+      }
   }
 }
 
@@ -270,13 +337,13 @@ void check_refused(Communicator& c, Stream& s, const Check& check) {
   check(c.map_peers(s, {odd ? other : region.tensor()}) == nullptr, "memory of a host was mapped");
   check(c.map_peers(s, {odd ? region.tensor().rows(0, 999) : region.tensor()}) == nullptr,
         "memory of different sizes was mapped");
-  check(!c.uses_copy_engines(), "copy engines without a mapping");
+  check(!c.uses_copy_engines() && !c.uses_peer_kernels(), "carried without a mapping");
   Operation o;
   o.region = &region;
   o.count = 1000;
   o.waits = true;
   region.fill(0);
-  start(c, s, o);
+  enqueue(c, s, o);
   expect(c, o);
   const std::string d = region.difference();
   check(d.empty(), fmt::format("after a refusal: {}: {}", o.text(), d));
@@ -290,12 +357,17 @@ void check_peers(Communicator& c, Stream& s, const Check& check) {
     Arena arena(s);
     const Tensor t = arena.make(DType::f32, {1000}, "test");
     const auto peers = c.map_peers(s, {t});
-    check((peers != nullptr) == c.uses_copy_engines(), "a mapping without copy engines");
-    if (c.rank() == 0) fmt::print("copy engines: {}\n", peers ? "used" : "not used on these ranks");
+    check((peers != nullptr) == (c.uses_copy_engines() || c.uses_peer_kernels()),
+          "a mapping that nothing uses");
+    const auto text = [](bool used) { return used ? "used" : "not used on these ranks"; };
+    if (c.rank() == 0)
+      fmt::print("copy engines: {}; kernels: {}\n", text(c.uses_copy_engines()),
+                 text(c.uses_peer_kernels()));
     check(c.map_peers(s, {t}) == nullptr, "two mappings at a time");
   }
   check_refused(c, s, check);
   check_random(c, s, check);
   check_large(c, s, check);
-  check(!c.uses_copy_engines(), "copy engines after the mapping");
+  check_rounded(c, s, check);
+  check(!c.uses_copy_engines() && !c.uses_peer_kernels(), "carried after the mapping");
 }

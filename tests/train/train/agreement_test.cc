@@ -125,7 +125,7 @@ const std::map<std::string, Pair> flags{
     {"--no-fusion", {"", "residual"}},
     {"--deterministic", {"", ""}},
     {"--ddp-bucket-size", {"", "5"}},
-    {"--no-copy-engines", {"", ""}},
+    {"--no-peer-memory", {"", ""}},
     {"--check-weight-hash-across-dp-replicas-interval", {"", "5"}},
     {"--distributed-backend", {"", "sockets"}},
     {"--untie-embeddings-and-output-weights", {"", ""}},
