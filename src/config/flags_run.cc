@@ -156,12 +156,12 @@ void declare_parallel(CLI::App* app, Flags* f) {
          "second pair is within a node, for tensor parallelism");
   g.number("--ddp-bucket-size", &f->gradient_bucket, 0,
            "Gradients that data parallel processes add at a time during the backward pass; 0: "
-           "all after it (default: 25000000, and 0 where NVLink connects all GPUs of the run but "
-           "copy engines do not carry the gradients)");
+           "all after it (default: 25000000, and 0 where NVLink connects the GPUs of all replicas "
+           "but copy engines do not carry the gradients)");
   g.toggle("--no-peer-memory", &f->no_peer_memory,
-           "NCCL carries all messages between GPUs that NVLink connects; else they map each other's "
-           "memory, copy engines carry gradients, and kernels the messages of tensor parallelism "
-           "(docs/distributed.md)");
+           "NCCL carries all messages between GPUs that NVLink connects; else they map each "
+           "other's memory, copy engines carry gradients, and kernels the messages of tensor "
+           "parallelism (docs/distributed.md)");
   g.number("--check-weight-hash-across-dp-replicas-interval", &f->weight_check_interval, 1,
            "Steps between checks that all processes have the same weights (default: at the start "
            "only)");

@@ -3,17 +3,16 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <nccl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <fstream>
 
 #include "src/parallel/copy_engine.h"
 #include "src/parallel/cuda_check.h"
+#include "src/parallel/gpu_links.h"
 #include "src/parallel/module.h"
 #include "src/parallel/peer_kernels.h"
 
@@ -90,6 +89,7 @@ class Side {
     if (busy_) wait(stream_, s);
     busy_ = false;
   }
+  cudaStream_t stream() const { return stream_; }
   void synchronize() { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
  private:
@@ -226,7 +226,9 @@ class Nccl final : public Communicator {
     int rank = 0, size = 0;
     check(ncclCommUserRank(made, &rank), "ncclCommUserRank");
     check(ncclCommCount(made, &size), "ncclCommCount");
-    return std::make_unique<Nccl>(made, rank, size, linked_, settings_);
+    auto group = std::make_unique<Nccl>(made, rank, size, linked_, settings_);
+    if (!linked_) group->find_links();
+    return group;
   }
   std::unique_ptr<PeerMapping> do_map_peers(Stream& s, const std::vector<Tensor>& memory) override {
     if (!linked_ || memory.empty() || engine_ || kernels_) return nullptr;
@@ -239,6 +241,7 @@ class Nccl final : public Communicator {
     return engine_ || kernels_ ? std::make_unique<Mapping>(this, &s) : nullptr;
   }
   std::vector<char> gather_bytes(cudaStream_t stream, const std::vector<char>& mine);
+  void find_links();
 
   ncclComm_t comm_;
   bool linked_;
@@ -263,6 +266,22 @@ std::vector<char> Nccl::gather_bytes(cudaStream_t stream, const std::vector<char
   return all;
 }
 
+// A group may have GPUs of one host alone.
+void Nccl::find_links() {
+  constexpr size_t longest = 512;  // a host's name has 64 characters
+  int index = 0;
+  check(cudaGetDevice(&index), "cudaGetDevice");
+  linked_ = all_linked(index, [this](const std::string& text) {
+    std::vector<char> mine(longest);
+    text.copy(mine.data(), longest - 1);
+    const std::vector<char> all = gather_bytes(side_.stream(), mine);
+    std::vector<std::string> texts;
+    for (int r = 0; r < size(); ++r)
+      texts.emplace_back(all.data() + static_cast<size_t>(r) * longest);
+    return texts;
+  });
+}
+
 // While an exception is thrown, the other ranks do not come here, and a stream may wait for them.
 Mapping::~Mapping() {
   try {
@@ -278,52 +297,6 @@ std::vector<std::string> nccl_variables() {
     if (std::strncmp(*entry, "NCCL_", 5) == 0) found.emplace_back(*entry);
   std::sort(found.begin(), found.end());
   return found;
-}
-
-std::string bus_id(int index) {
-  std::array<char, 64> bus{};
-  check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), index),
-        "cudaDeviceGetPCIBusId");
-  return bus.data();
-}
-
-std::string this_host() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  return fmt::format("{} ({})", host.data(), boot);
-}
-
-// A name that is unique among all GPUs of all hosts.
-std::string gpu_name(int index) {
-  return fmt::format("GPU {} of {}", bus_id(index), this_host());
-}
-
-// Whether GPU `index` reaches the GPU of that bus id over NVLink: atomic operations on another GPU's
-// memory are native over NVLink and not over PCI Express. False where this process does not see it.
-bool reaches(int index, const std::string& bus) {
-  int other = 0, native_atomics = 0;
-  if (cudaDeviceGetByPCIBusId(&other, bus.c_str()) != cudaSuccess) {
-    cudaGetLastError();  // so that no later check finds it
-    return false;
-  }
-  return other == index ||
-         (cudaDeviceGetP2PAttribute(&native_atomics, cudaDevP2PAttrNativeAtomicSupported, index,
-                                    other) == cudaSuccess &&
-          native_atomics == 1);
-}
-
-// Collective: the same answer on all ranks.
-bool all_linked(Rendezvous& meeting, int index) {
-  const std::string host = this_host();
-  bool linked = true;
-  for (const std::string& other : meeting.exchange(bus_id(index) + " " + host)) {
-    const size_t space = other.find(' ');
-    linked = linked && other.substr(space + 1) == host && reaches(index, other.substr(0, space));
-  }
-  const std::vector<std::string> all = meeting.exchange(linked ? "linked" : "not linked");
-  return std::count(all.begin(), all.end(), "linked") == static_cast<long>(all.size());
 }
 
 void check_no_shared_gpu(const std::vector<std::string>& gpus) {
@@ -350,7 +323,8 @@ extern "C" tally::train::Communicator* tally_make_communicator(
   check(cudaSetDevice(context.device.index), "cudaSetDevice");
   if (!context.interface.empty()) setenv("NCCL_SOCKET_IFNAME", context.interface.c_str(), 0);
   check_no_shared_gpu(meeting.exchange(gpu_name(context.device.index)));
-  const bool linked = all_linked(meeting, context.device.index);
+  const bool linked = all_linked(context.device.index,
+                                 [&](const std::string& mine) { return meeting.exchange(mine); });
   ncclUniqueId id{};
   if (meeting.rank() == 0) check(ncclGetUniqueId(&id), "ncclGetUniqueId");
   const std::string first = meeting.exchange(std::string(id.internal, sizeof id.internal)).front();
