@@ -101,6 +101,8 @@ class Transformer : public Stage {
   void take(const Batch& batch, const Pass& pass, Activations* a) const;
   void start_gradients(bool first);
   void run_blocks(Activations& a, const Dropout& dropout, bool updates);
+  void embed_through(const Activations& a, const Dropout& dropout, const Tensor& scratch,
+                     const Tensor& r);
   void end_blocks(Activations& a, const Dropout& dropout);
   void backward_final(Activations& a, const Dropout& dropout, const BackwardFlow& flow);
   void weights_are_needed(const Block& block) const;
