@@ -38,36 +38,71 @@ struct Measured {
   }
 };
 
-// A step's passes and its update, each waited for: both take much longer than waiting.
-Measured measure(const Config& c, Session& session, const Mesh& mesh, RehearsalLedger* ledger) {
-  Stream& stream = session.stream;
-  Optimizer& optimizer = *session.optimizer;
-  session.start({}, [](const std::string&) {});
-  ForwardBackward passes(c, stream, session.table, session.stage_list(), mesh, optimizer, 1);
+// What steps are made of here.
+struct Rehearsed {
+  const Config& config;
+  Session& session;
+  const Mesh& mesh;
+  MicroBatches* loader;
+};
+
+std::unique_ptr<MicroBatches> loader_of(const Config& c, Session& session, const Mesh& mesh) {
   const std::shared_ptr<const SampleSource> source =
       make_mock_samples(c.model.vocabulary, c.sequence, c.seed);
-  const auto loader =
-      make_loader(c, mesh.data(), stream, source, 0, static_cast<int>(2 * c.micro_batches()));
+  return make_loader(c, mesh.data(), session.stream, source, 0,
+                     static_cast<int>(2 * c.micro_batches()));
+}
+
+// A step's passes and its update, each waited for: both take much longer than waiting.
+void run_step(const Rehearsed& r, ForwardBackward& passes, int64_t step, Measured* measured) {
+  Stream& stream = r.session.stream;
+  Optimizer& optimizer = *r.session.optimizer;
+  optimizer.begin_step(0);  // what is learned from noise must not diverge
+  stream.synchronize();
+  const auto start = Clock::now();
+  passes.run(r.loader, step * r.config.global_batch, 0);
+  stream.synchronize();
+  const double passed = seconds_since(start);
+  const auto update = Clock::now();
+  optimizer.apply(!r.config.fusions.overwrite);
+  stream.synchronize();
+  if (measured) {
+    measured->passes.push_back(passed);
+    measured->updates.push_back(seconds_since(update));
+  }
+  optimizer.finish_step();
+}
+
+// A group of all ranks is the world, see Mesh. Its messages between two ranks are a pipeline's.
+std::string group_of(const Messages& m, const MeshShape& shape) {
+  if (m.group != "world") return m.group;
+  if (m.kind == MessageKind::send || m.kind == MessageKind::receive) return "pipeline";
+  if (shape.tensor == shape.size()) return "tensor";
+  return shape.data == shape.size() ? "data" : m.group;
+}
+
+// What a step sends. Its passes are not recorded: a graph that is replayed calls no communicator.
+std::vector<Messages> count_messages(const Rehearsed& r, RehearsalLedger* ledger) {
+  Config eager = r.config;
+  eager.cuda_graph = false;
+  ForwardBackward passes(eager, r.session.stream, r.session.table, r.session.stage_list(), r.mesh,
+                         *r.session.optimizer, 1);
+  ledger->clear();
+  run_step(r, passes, 0, nullptr);
+  std::vector<Messages> messages = ledger->messages();
+  for (Messages& m : messages) m.group = group_of(m, r.mesh.shape());
+  return messages;
+}
+
+Measured measure(const Rehearsed& r) {
+  const Config& c = r.config;
+  ForwardBackward passes(c, r.session.stream, r.session.table, r.session.stage_list(), r.mesh,
+                         *r.session.optimizer, 1);
   Measured measured;
   const auto steps =
       std::clamp<int64_t>(c.train_iterations, least_measured, most_measured) + warm_up;
-  for (int64_t step = 0; step < steps; ++step) {
-    optimizer.begin_step(0);  // what is learned from noise must not diverge
-    stream.synchronize();
-    ledger->clear();
-    const auto start = Clock::now();
-    passes.run(loader.get(), step * c.global_batch, 0);
-    stream.synchronize();
-    const double passed = seconds_since(start);
-    const auto update = Clock::now();
-    optimizer.apply(!c.fusions.overwrite);
-    stream.synchronize();
-    if (step >= warm_up) {
-      measured.passes.push_back(passed);
-      measured.updates.push_back(seconds_since(update));
-    }
-    optimizer.finish_step();
-  }
+  for (int64_t step = 1; step <= steps; ++step)
+    run_step(r, passes, step, step > warm_up ? &measured : nullptr);
   return measured;
 }
 
@@ -189,7 +224,11 @@ int rehearse(const Config& config) {
   const std::vector<ModelPart> parts = parts_of(config, mesh.place());
   Session session(config, *stream, mesh);
   print_text(head_text(config, record, parts, session.table));
-  const Measured measured = measure(config, session, mesh, &ledger);
+  session.start({}, [](const std::string&) {});
+  const auto loader = loader_of(config, session, mesh);
+  const Rehearsed rehearsed{config, session, mesh, loader.get()};
+  const std::vector<Messages> messages = count_messages(rehearsed, &ledger);
+  const Measured measured = measure(rehearsed);
 
   RehearsedStep step;
   step.micro_batches = config.micro_batches();
@@ -198,7 +237,6 @@ int rehearse(const Config& config) {
   step.update = Measured::median(measured.updates);
   step.bubble =
       static_cast<double>(config.pipeline_parallel - 1) / static_cast<double>(parts.size());
-  const std::vector<Messages> messages = ledger.messages();
   if (config.rehearsal.network_rate > 0)
     for (const Messages& m : messages)
       (of_micro_batches(m) ? step.micro_batch_messages : step.step_messages) +=
