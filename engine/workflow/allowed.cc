@@ -64,7 +64,7 @@ std::vector<std::string> allowed_values(const std::string& allowed) {
 }
 
 std::string has_to_be(const std::string& allowed, const std::string& value) {
-  const std::string text(strip(allowed));
+  std::string text(strip(allowed));
   if (text.empty()) return {};
   if (is_condition(text)) {
     const std::optional<Bounds> condition = bounds(text);
