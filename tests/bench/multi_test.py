@@ -28,7 +28,8 @@ seconds = 0.55 if ranks > 1 else 0.4 if os.environ["CUDA_VISIBLE_DEVICES"] == "0
 steps = int(a[a.index("--train-iters") + 1])
 json.dump({"started": "2026-11-25T10:00:00Z", "command_line": a, "environment": {"git_commit": "c0ffee1", "device_name": "d"},
            "steps": {"seconds": [9.0] * 10 + [seconds] * (steps - 10)},
-           "results": {"tokens_per_iteration": tokens, "peak_device_bytes": 2**30}}, open(a[a.index("--record") + 1], "w"))
+           "results": {"tokens_per_iteration": tokens, "peak_device_bytes": 2**30,
+                       "tokens_per_second_median": tokens / 0.5, "model_flops_utilisation": 0.5 if ranks > 1 else None}}, open(a[a.index("--record") + 1], "w"))
 """
 
 
@@ -62,6 +63,8 @@ class Multi(unittest.TestCase):
         rows = self.rows()
         self.assertEqual(list(rows)[0:3], [f"2 GPUs, GPT-2 124M B64, {v}" for v in ("data", "data, ZeRO 1", "data, ZeRO 2")])
         self.assertEqual(rows["2 GPUs, GPT-2 124M B64, data"]["ratio"], round(0.5 / 0.55, 3))  # 4,000 and 2,000 tokens/s
+        self.assertEqual(rows["2 GPUs, GPT-2 124M B64, data"]["tally"]["mfu_percent"], 45.5)
+        self.assertNotIn("mfu_percent", rows["2 GPUs, GPT-2 124M B64, data"]["peer"])
         layers = rows["2 GPUs, 8 layers of 13B, global batch 8, tensor, sequence parallel"]
         self.assertEqual(layers["ratio"], round(0.5 / 0.55 / 2, 3))
         self.assertIn("predicted 1,000 to 2,000 tokens/s", layers["note"])
