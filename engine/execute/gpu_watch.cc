@@ -109,7 +109,9 @@ GpuWatch::Owner owner_of(int pid, const std::string& run) {
   const std::string folder = "/proc/" + std::to_string(pid);
   if (access((folder + "/stat").c_str(), R_OK) != 0) return {};
   if (const std::optional<int> id = workpackage_of(pid, run)) return {Kind::workpackage, *id};
-  return {is_descendant(pid, getpid()) ? Kind::run : Kind::other, -1};
+  const std::optional<bool> ours = is_descendant(pid, getpid());
+  if (!ours) return {};
+  return {*ours ? Kind::run : Kind::other, -1};
 }
 
 }  // namespace tally

@@ -209,11 +209,11 @@ std::optional<int> workpackage_of(int pid, const std::string& run) {
   return static_cast<int>(strtol(mark + wanted.size(), nullptr, 10));
 }
 
-bool is_descendant(int pid, int ancestor) {
+std::optional<bool> is_descendant(int pid, int ancestor) {
   Family family;
   for (; pid > 1; pid = family.parent) {
     if (pid == ancestor) return true;
-    if (!read_family(pid, &family)) return false;
+    if (!read_family(pid, &family)) return {};
   }
   return false;
 }

@@ -23,7 +23,8 @@ std::string workpackage_mark(const std::string& run, int workpackage);
 
 // The workpackage of a run whose operation started the process, if the mark says so.
 std::optional<int> workpackage_of(int pid, const std::string& run);
-bool is_descendant(int pid, int ancestor);
+// Whether a process is `ancestor` or came from it; nothing when it, or a process between them, has ended.
+std::optional<bool> is_descendant(int pid, int ancestor);
 
 // This boot of this host, seen from this pid namespace.
 std::string boot_mark();

@@ -32,7 +32,8 @@ namespace tally::train {
 struct TrainingState {
   int64_t iteration = 0;  // steps done
   int64_t consumed_samples = 0;
-  int64_t optimizer_steps = 0;  // t of Adam's bias correction: iterations that were not skipped
+  int64_t scheduled_samples = 0;  // of the steps whose update was not skipped: see schedule.h
+  int64_t optimizer_steps = 0;    // t of Adam's bias correction: iterations that were not skipped
   int64_t skipped_iterations = 0;
   // Dynamic loss scaling: the scale, clean steps since it last changed, overflows still tolerated.
   double loss_scale = 1;

@@ -21,6 +21,7 @@ std::string state_text(const TrainingState& s) {
   json["format"] = kFormat;
   json["iteration"] = s.iteration;
   json["consumed_samples"] = s.consumed_samples;
+  json["scheduled_samples"] = s.scheduled_samples;
   json["optimizer_steps"] = s.optimizer_steps;
   json["skipped_iterations"] = s.skipped_iterations;
   json["loss_scale"] = s.loss_scale;
@@ -47,6 +48,8 @@ TrainingState read_state(const std::string& path) {
     }
     s.iteration = json.at("iteration").get<int64_t>();
     s.consumed_samples = json.at("consumed_samples").get<int64_t>();
+    // Before it was told apart, skipped updates advanced the schedule.
+    s.scheduled_samples = json.value("scheduled_samples", s.consumed_samples);
     s.optimizer_steps = json.at("optimizer_steps").get<int64_t>();
     s.skipped_iterations = json.at("skipped_iterations").get<int64_t>();
     s.loss_scale = json.at("loss_scale").get<double>();

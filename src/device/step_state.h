@@ -18,6 +18,9 @@ struct StepState {
   double bias_correction1;  // 1 - beta1^t
   double bias_correction2;  // 1 - beta2^t
   double weight_decay;
+  // Those that hold instead if the update before was skipped. The host does not know yet whether it
+  // was, and a skipped update does not advance the schedule.
+  double learning_rate_after_skip, weight_decay_after_skip;
   float clip;  // maximum gradient norm; 0: no clipping
   // Written by the device during a step.
   double clip_factor;  // min(1, clip / (norm + 1e-6)) / loss_scale
@@ -42,8 +45,9 @@ struct StepState {
   int32_t scale_growth_steps;  // clean steps since it changed
   int32_t scale_hysteresis_left;  // overflows still tolerated
   float scale_minimum;
-  int64_t updates;      // steps that were not skipped: t of the bias corrections
-  double beta1, beta2;  // for the bias corrections
+  int32_t last_skipped;  // 1: the update before was skipped
+  int64_t updates;       // steps that were not skipped: t of the bias corrections
+  double beta1, beta2;   // for the bias corrections
 
   // Written by the host before each micro batch of a recorded step, in one copy.
   struct MicroBatch {
@@ -88,10 +92,15 @@ struct DropoutSeed {
 inline constexpr size_t step_state_host_bytes = offsetof(StepState, loss_scale);
 
 // To be called when found_inf is known: the device's part of LossScaler::update() (Megatron-LM's
-// rule) and Adam's bias corrections. One thread; does nothing unless the scale is dynamic.
+// rule), Adam's bias corrections and the rates of the step. One thread; does nothing unless the scale is dynamic.
 TALLY_HOST_DEVICE void update_dynamic_scale(StepState* s) {
   s->step_loss_scale = s->loss_scale;
   if (s->dynamic_scale == 0) return;
+  if (s->last_skipped != 0) {
+    s->learning_rate = s->learning_rate_after_skip;
+    s->weight_decay = s->weight_decay_after_skip;
+  }
+  s->last_skipped = s->found_inf != 0 ? 1 : 0;
   if (s->found_inf != 0) {
     s->scale_growth_steps = 0;
     if (--s->scale_hysteresis_left > 0) return;

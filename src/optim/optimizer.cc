@@ -48,16 +48,20 @@ Optimizer::~Optimizer() {
 void Optimizer::begin_step(double learning_rate) {
   StepState staging;
   // So few bytes are copied out of pageable memory before the call returns.
-  begin_step(learning_rate, &staging);
+  const Rates rates{learning_rate, weight_decay_};
+  begin_step(rates, rates, &staging);
 }
 
-void Optimizer::begin_step(double learning_rate, StepState* staging, double stop_votes) {
+void Optimizer::begin_step(const Rates& rates, const Rates& after_skip, StepState* staging,
+                           double stop_votes) {
   const double t = static_cast<double>(updates_ + 1);
   StepState s{};
-  s.learning_rate = learning_rate;
+  s.learning_rate = rates.learning_rate;
+  s.weight_decay = rates.weight_decay;
+  s.learning_rate_after_skip = after_skip.learning_rate;
+  s.weight_decay_after_skip = after_skip.weight_decay;
   s.bias_correction1 = 1 - std::pow(hyper_.beta1, t);
   s.bias_correction2 = 1 - std::pow(hyper_.beta2, t);
-  s.weight_decay = weight_decay_;
   s.clip = static_cast<float>(clip_);
   s.stop_votes = stop_votes;
   if (!scaler_.dynamic()) fill_kept(&s);

@@ -17,6 +17,7 @@
 #include "src/optim/lamb.h"
 #include "src/optim/loss_scaler.h"
 #include "src/optim/optimizer_state.h"
+#include "src/optim/schedule.h"
 #include "src/optim/sharding.h"
 #include "src/optim/weight_gather.h"
 #include "src/parallel/mesh.h"
@@ -40,13 +41,14 @@ class Optimizer {
   const Sharding* sharding() const { return sharding_; }  // null: none
   // What gathers the weights that other processes update; null without sharding.
   WeightGather* gather() { return gather_ ? &*gather_ : nullptr; }
-  // For the steps from here on.
-  void set_weight_decay(double weight_decay) { weight_decay_ = weight_decay; }
-  // Fills the state for the next update and zeroes the loss. Must not be recorded in a graph.
+  // Fills the state for the next update and zeroes the loss. Must not be recorded in a graph. The
+  // weight decay is the configuration's first.
   void begin_step(double learning_rate);
   // The same without waiting, copied from `staging`: pinned host memory that must stay unchanged
-  // until the device has done the copy. `stop_votes`: see StepState.
-  void begin_step(double learning_rate, StepState* staging, double stop_votes = 0);
+  // until the device has done the copy. `after_skip`: the rates that hold instead if the update
+  // before was skipped; for a host that does not know. `stop_votes`: see StepState.
+  void begin_step(const Rates& rates, const Rates& after_skip, StepState* staging,
+                  double stop_votes = 0);
   // The step's gradients to new weights. The gradients are zero afterwards unless the next step's
   // first micro batch overwrites them (Batch::first). Enqueues only.
   void apply(bool zero_gradients = true);
@@ -97,8 +99,7 @@ class Optimizer {
 
   const OptimizerKind kind_;
   const AdamW hyper_;
-  const double momentum_, clip_;
-  double weight_decay_;
+  const double momentum_, clip_, weight_decay_;
   const ParameterTable& table_;
   OptimizerState buffers_;
   Stream& stream_;

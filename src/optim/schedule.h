@@ -1,5 +1,7 @@
-// Learning rate and weight decay over the samples seen, as Megatron-LM's OptimizerParamScheduler
-// computes them.
+// Learning rate and weight decay over the samples of the updates done, as Megatron-LM's
+// OptimizerParamScheduler computes them. An update that an overflow of fp16 skips does not advance
+// them, as in Megatron-LM and Hugging Face Accelerate: else the warm-up would be over before the loss
+// scale has been found.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +10,7 @@
 
 namespace tally::train {
 
-// The rate after `samples` consumed samples. The step that starts there uses it; Megatron's log
+// The rate after updates of `samples` samples. The step that starts there uses it; Megatron's log
 // line shows the rate after the step.
 //   samples <= warmup:  init + (lr - init) samples / warmup
 //   constant:           lr
@@ -19,11 +21,19 @@ namespace tally::train {
 // Throws std::invalid_argument on an unknown decay style.
 double learning_rate(const OptimizerConfig& config, int64_t samples);
 
-// The weight decay of the step that starts after `samples` consumed samples, from start to end over
+// The weight decay of the step that starts after updates of `samples` samples, from start to end over
 // all samples of the training, r = samples / all:
 //   linear  start + (end - start) r
 //   cosine  start + (end - start) (1 + cos(pi (1 - r))) / 2
 // Throws std::invalid_argument on an unknown style.
 double weight_decay(const OptimizerConfig& config, int64_t samples);
+
+// What changes from step to step.
+struct Rates {
+  double learning_rate = 0, weight_decay = 0;
+};
+inline Rates rates(const OptimizerConfig& config, int64_t samples) {
+  return {learning_rate(config, samples), weight_decay(config, samples)};
+}
 
 }  // namespace tally::train

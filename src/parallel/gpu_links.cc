@@ -2,10 +2,13 @@
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 
 #include "src/parallel/cuda_check.h"
@@ -42,6 +45,15 @@ bool reaches(int index, const std::string& bus) {
           native_atomics == 1);
 }
 
+// Whether NCCL may let GPUs read each other's memory. Its settings hold for our own messages, too:
+// who turns peer-to-peer off measures without it.
+bool peer_to_peer_allowed() {
+  const char* disabled = std::getenv("NCCL_P2P_DISABLE");
+  const char* level = std::getenv("NCCL_P2P_LEVEL");
+  if (disabled != nullptr && std::strtol(disabled, nullptr, 0) != 0) return false;
+  return level == nullptr || (strcasecmp(level, "LOC") != 0 && std::strcmp(level, "0") != 0);
+}
+
 }  // namespace
 
 std::string gpu_name(int index) {
@@ -50,7 +62,7 @@ std::string gpu_name(int index) {
 
 bool all_linked(int index, const ExchangeText& exchange) {
   const std::string host = this_host();
-  bool linked = true;
+  bool linked = peer_to_peer_allowed();
   for (const std::string& other : exchange(bus_id(index) + " " + host)) {
     const size_t space = other.find(' ');
     linked = linked && other.substr(space + 1) == host && reaches(index, other.substr(0, space));

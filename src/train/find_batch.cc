@@ -163,7 +163,7 @@ class BatchFinder {
         c,           *stream, session.table, session.stage_list(), *session.optimizer,
         data_.train, nullptr, mesh};
     StepLoop loop(parts, {}, &unused);
-    loop.run(0, 0);
+    loop.run({});
     return stream->bytes_peak();
   }
 

@@ -107,11 +107,11 @@ class Run {
     };
     Session session(config_, stream_, mesh_);
     note_messages();
-    const auto [iteration, consumed] = start(&session);
-    require_same_settings(
-        world_.meeting(), host_name(),
-        {{"iteration", "the number of steps done before (--load)", fmt::format("{}", iteration)}},
-        "let --load name the same checkpoint on every host");
+    const Progress from = start(&session);
+    require_same_settings(world_.meeting(), host_name(),
+                          {{"iteration", "the number of steps done before (--load)",
+                            fmt::format("{}", from.iteration)}},
+                          "let --load name the same checkpoint on every host");
     const auto check_weights = [&](const char* when) {
       // Replicas that share the optimizer's state have only the weights in common.
       const bool master = session.optimizer && !session.sharding;
@@ -119,15 +119,15 @@ class Run {
                          master ? session.buffers().master : session.table.weights(), when);
     };
     check_weights("at the start");
-    record_.first_iteration = iteration;
-    if (iteration > 0 && !config_.skip_train)
-      print_(fmt::format("  resumed    after {} steps, from {}{}", iteration, config_.load_dir,
+    record_.first_iteration = from.iteration;
+    if (from.iteration > 0 && !config_.skip_train)
+      print_(fmt::format("  resumed    after {} steps, from {}{}", from.iteration, config_.load_dir,
                          start_.optimizer ? "" : ", without its optimizer's state"));
     if ((!start_.resumes || config_.skip_train) &&
         (start_.checkpoint || !config_.load_hf_dir.empty()))
       print_(fmt::format("  weights    {}", start_.checkpoint.value_or(config_.load_hf_dir)));
     if (config_.skip_train) {
-      evaluate_once(config_, session, data_, mesh_, iteration, print_, &record_);
+      evaluate_once(config_, session, data_, mesh_, from.iteration, print_, &record_);
       return {};
     }
     LoopHooks hooks;
@@ -140,8 +140,7 @@ class Run {
       agree_on_algorithms(world_.meeting(), stream_, record_.device_info.name);
     };
     hooks.check_weights = [&] { check_weights("while training"); };
-    if (!config_.save_dir.empty())
-      hooks.save = [&](int64_t done, int64_t samples) { save(&session, {done, samples}); };
+    if (!config_.save_dir.empty()) hooks.save = [&](const Progress& done) { save(&session, done); };
     std::string no_energy;
     const auto energy = open_energy(config_, record_, &no_energy);
     const LoopParts parts{
@@ -150,7 +149,7 @@ class Run {
         energy.get()};
     StepLoop loop(parts, hooks, &record_);
     const int64_t updates = session.optimizer->updates();
-    Ending ending = reason_to_stop(loop.run(iteration, consumed), limit_, world_);
+    Ending ending = reason_to_stop(loop.run(from), limit_, world_);
     gather_energy(world_.meeting(), energy.get(), no_energy, &record_);
     if (writer_) {
       const TaskScope task(world_.meeting().operations(), "writes a checkpoint");

@@ -119,13 +119,14 @@ Progress Session::resume(const StartingPoint& from, const Print& notice) {
   first_iteration_ = state.iteration;
   first_updates_ = optimizer ? optimizer->updates() : 0;
   skipped_before_ = state.skipped_iterations;
-  return {state.iteration, state.consumed_samples};
+  return {state.iteration, state.consumed_samples, state.scheduled_samples};
 }
 
 TrainingState Session::state(const Progress& done, const Record& record) const {
   TrainingState state;
   state.iteration = done.iteration;
   state.consumed_samples = done.consumed_samples;
+  state.scheduled_samples = done.scheduled_samples;
   state.optimizer_steps = optimizer->updates();
   state.skipped_iterations = skipped_before_ + (done.iteration - first_iteration_) -
                              (optimizer->updates() - first_updates_);

@@ -11,13 +11,9 @@
 #include "src/optim/optimizer.h"
 #include "src/parallel/mesh.h"
 #include "src/train/folders.h"
+#include "src/train/progress.h"
 
 namespace tally::train {
-
-// The progress of a training.
-struct Progress {
-  int64_t iteration = 0, consumed_samples = 0;
-};
 
 // Everything that lives on the device, in the order of its construction. `config`, `stream`
 // and `mesh` outlive it.

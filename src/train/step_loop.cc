@@ -67,27 +67,29 @@ StepLoop::~StepLoop() {
   parts_.optimizer.defer_gather(false);
 }
 
-Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
+Ending StepLoop::run(const Progress& done) {
   const Config& c = parts_.config;
-  iteration_ = saved_ = iteration;
-  consumed_ = consumed_samples;
-  loader_ = make_loader(c, parts_.mesh.data(), parts_.stream, parts_.train, consumed_,
-                        static_cast<int>(StepResults::run_ahead * c.micro_batches()));
+  const int64_t iteration = done.iteration;
+  enqueued_ = done;
+  saved_ = iteration;
+  loader_ =
+      make_loader(c, parts_.mesh.data(), parts_.stream, parts_.train, enqueued_.consumed_samples,
+                  static_cast<int>(StepResults::run_ahead * c.micro_batches()));
   Ending ending = told_to_stop();
   hooks_.agree_on_algorithms();
   parts_.stream.synchronize();
   log_.start();
-  while (ending.outcome == Outcome::completed && iteration_ < c.train_iterations) {
-    if (watch_) watch_->set_iteration(iteration_ + 1);
-    if (parts_.window) parts_.window->before_step(iteration_ + 1);
+  while (ending.outcome == Outcome::completed && enqueued_.iteration < c.train_iterations) {
+    if (watch_) watch_->set_iteration(enqueued_.iteration + 1);
+    if (parts_.window) parts_.window->before_step(enqueued_.iteration + 1);
     step();
-    if (parts_.window) log_.untimed([&] { parts_.window->after_step(iteration_); });
-    if (iteration_ - iteration <= StepGraph::eager_calls) hooks_.agree_on_algorithms();
+    if (parts_.window) log_.untimed([&] { parts_.window->after_step(enqueued_.iteration); });
+    if (enqueued_.iteration - iteration <= StepGraph::eager_calls) hooks_.agree_on_algorithms();
     do_what_is_due(due());
     ending = told_to_stop();
-    if (c.exit_interval > 0 && iteration_ % c.exit_interval == 0) break;
+    if (c.exit_interval > 0 && enqueued_.iteration % c.exit_interval == 0) break;
   }
-  finish(iteration_ == c.train_iterations && iteration_ > iteration);
+  finish(enqueued_.iteration == c.train_iterations && enqueued_.iteration > iteration);
   return ending;
 }
 
@@ -95,15 +97,18 @@ Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
 void StepLoop::step() {
   const Config& c = parts_.config;
   Optimizer& optimizer = parts_.optimizer;
-  const double rate = learning_rate(c.optimizer, consumed_);
-  const int64_t samples = c.global_batch_at(consumed_);
-  const int done = results_.done();
-  const int place = results_.begin(rate, samples);
-  for (int k = done; k < results_.done(); ++k) stop_.count(results_.state(k));
+  const int64_t samples = c.global_batch_at(enqueued_.consumed_samples);
+  const int known = results_.done();
+  const int place = results_.begin(samples);
+  learn_outcomes(known);
   if (timer_) timer_->begin();
-  optimizer.set_weight_decay(weight_decay(c.optimizer, consumed_));
-  optimizer.begin_step(rate, results_.staging(), stop_.vote());
-  forward_backward_.run(loader_.get(), consumed_, place);
+  // The device knows whether the last step's update was skipped; the host may not yet.
+  static_assert(StepResults::run_ahead == 2, "more than one step has an unknown outcome");
+  const int64_t unknown = results_.done() < place ? results_.samples(place - 1) : 0;
+  optimizer.begin_step(rates(c.optimizer, enqueued_.scheduled_samples + unknown),
+                       rates(c.optimizer, enqueued_.scheduled_samples), results_.staging(),
+                       stop_.vote());
+  forward_backward_.run(loader_.get(), enqueued_.consumed_samples, place);
   if (recorded_update_) {
     recorded_update_->run([this] { update(); });
   } else {
@@ -116,8 +121,17 @@ void StepLoop::step() {
   results_.end(optimizer.state());
   // With a constant scale a skipped update is found with the results and ends the run.
   optimizer.finish_enqueued();
-  ++iteration_;
-  consumed_ += samples;
+  ++enqueued_.iteration;
+  enqueued_.consumed_samples += samples;
+}
+
+// Of the pending steps that the device has finished, from place `first` on.
+void StepLoop::learn_outcomes(int first) {
+  for (int k = first; k < results_.done(); ++k) {
+    const StepState& state = results_.state(k);
+    stop_.count(state);
+    if (state.found_inf == 0) enqueued_.scheduled_samples += results_.samples(k);
+  }
 }
 
 void StepLoop::update() {
@@ -134,16 +148,17 @@ void StepLoop::update() {
 StepLoop::Due StepLoop::due() const {
   const Config& c = parts_.config;
   const auto every = [this](int64_t interval) {
-    return interval > 0 && iteration_ % interval == 0;
+    return interval > 0 && enqueued_.iteration % interval == 0;
   };
   Due due{};
   due.log = every(c.log_interval);
   due.evaluation = parts_.validation && every(c.eval_interval);
   due.check = every(c.weight_check_interval);
   due.save = hooks_.save && every(c.save_interval);
-  due.epoch_end = c.epochs > 0 &&
-                  (iteration_ == c.train_iterations ||
-                   consumed_ / c.epoch_samples > (consumed_ - c.global_batch) / c.epoch_samples);
+  due.epoch_end =
+      c.epochs > 0 && (enqueued_.iteration == c.train_iterations ||
+                       enqueued_.consumed_samples / c.epoch_samples >
+                           (enqueued_.consumed_samples - c.global_batch) / c.epoch_samples);
   return due;
 }
 
@@ -151,10 +166,10 @@ void StepLoop::do_what_is_due(const Due& due) {
   const bool pauses = due.evaluation || due.check || due.save || due.epoch_end;
   if (pauses) parts_.optimizer.complete();
   if (pauses || due.log || results_.full()) take_results();
-  if (due.log) log_.log_interval(iteration_, consumed_, parts_.optimizer.scaler().scale());
+  if (due.log) log_.log_interval(enqueued_, parts_.optimizer.scaler().scale());
   if (!pauses) return;
   log_.untimed([&] {
-    if (due.evaluation) evaluate(fmt::format("iteration {}", iteration_));
+    if (due.evaluation) evaluate(fmt::format("iteration {}", enqueued_.iteration));
     if (due.epoch_end) end_epoch();
     if (due.check) hooks_.check_weights();
     if (due.save) save();
@@ -164,15 +179,15 @@ void StepLoop::do_what_is_due(const Due& due) {
 // Waits for the device and takes the results of the pending steps.
 void StepLoop::take_results() {
   if (results_.pending() == 0) return;
-  const int done = results_.done(), pending = results_.pending();
+  const int known = results_.done(), pending = results_.pending();
   {
     const OperationScope scope(watch_, -1, "device");
     results_.wait();
   }
-  if (parts_.energy) parts_.energy->steps_done(iteration_);
-  for (int k = done; k < pending; ++k) stop_.count(results_.state(k));
+  if (parts_.energy) parts_.energy->steps_done(enqueued_.iteration);
+  learn_outcomes(known);
   parts_.optimizer.learn(results_.state(pending - 1));
-  for (const Step& step : results_.take(iteration_ - pending + 1)) {
+  for (const Step& step : results_.take(enqueued_.iteration - pending + 1)) {
     record_->steps.push_back(step);
     log_.add(step);
     check(step);
@@ -206,12 +221,12 @@ void StepLoop::evaluate(const std::string& where) {
   const Config& c = parts_.config;
   // Each evaluation takes the next samples, so that a resumed run takes those that the first run
   // would have taken.
-  const int64_t before = c.eval_interval > 0 ? (iteration_ - 1) / c.eval_interval : 0;
+  const int64_t before = c.eval_interval > 0 ? (enqueued_.iteration - 1) / c.eval_interval : 0;
   const HeldOutResult found =
       evaluator_.evaluate(parts_.validation, before * c.eval_iterations * c.global_batch,
                           forward_backward_.pipeline().batch());
-  evaluated_ = iteration_;
-  record_->evaluations.push_back({iteration_, found.loss, "validation", found.metrics});
+  evaluated_ = enqueued_.iteration;
+  record_->evaluations.push_back({enqueued_.iteration, found.loss, "validation", found.metrics});
   hooks_.print(format_validation(where, found.loss, found.metrics));
   check_evaluation();
 }
@@ -219,34 +234,36 @@ void StepLoop::evaluate(const std::string& where) {
 // Reports the end of an epoch, with the loss on the validation blocks where there are any.
 void StepLoop::end_epoch() {
   const Config& c = parts_.config;
-  const int64_t epoch = iteration_ == c.train_iterations ? c.epochs : consumed_ / c.epoch_samples;
+  const int64_t epoch = enqueued_.iteration == c.train_iterations
+                            ? c.epochs
+                            : enqueued_.consumed_samples / c.epoch_samples;
   std::optional<double> validation_loss;
   if (parts_.validation) {
-    if (evaluated_ != iteration_) evaluate(fmt::format("the end of epoch {}", epoch));
+    if (evaluated_ != enqueued_.iteration) evaluate(fmt::format("the end of epoch {}", epoch));
     validation_loss = record_->evaluations.back().loss;
   }
-  log_.log_epoch(epoch, iteration_, validation_loss);
+  log_.log_epoch(epoch, enqueued_.iteration, validation_loss);
 }
 
 void StepLoop::save() {
-  hooks_.save(iteration_, consumed_);
-  saved_ = iteration_;
+  hooks_.save(enqueued_);
+  saved_ = enqueued_.iteration;
 }
 
 // `finished`: this run has done the last step.
 void StepLoop::finish(bool finished) {
   parts_.optimizer.complete();
   take_results();
-  if (finished && parts_.validation && evaluated_ != iteration_)
+  if (finished && parts_.validation && evaluated_ != enqueued_.iteration)
     evaluate("the end of training for val data");
   if (finished && parts_.test) {
     const HeldOutResult found =
         evaluator_.evaluate(parts_.test, 0, forward_backward_.pipeline().batch());
-    record_->evaluations.push_back({iteration_, found.loss, "test", found.metrics});
+    record_->evaluations.push_back({enqueued_.iteration, found.loss, "test", found.metrics});
     hooks_.print(format_validation("the end of training for test data", found.loss, found.metrics));
     check_evaluation();
   }
-  if (hooks_.save && saved_ != iteration_) save();
+  if (hooks_.save && saved_ != enqueued_.iteration) save();
 }
 
 // A request to stop that this process received becomes its stop vote in the next step.

@@ -17,6 +17,7 @@
 #include "src/train/evaluator.h"
 #include "src/train/failures.h"
 #include "src/train/forward_backward.h"
+#include "src/train/progress.h"
 #include "src/train/step_results.h"
 #include "src/train/step_window.h"
 #include "src/train/stop_vote.h"
@@ -47,8 +48,8 @@ struct LoopParts {
 struct LoopHooks {
   // Called after every finished step; an outcome other than completed ends the run.
   std::function<Ending()> stop = [] { return Ending{}; };
-  // Writes a checkpoint of the state after `iteration` steps; the device is idle.
-  std::function<void(int64_t iteration, int64_t consumed_samples)> save;
+  // Writes a checkpoint of the state after the `done` steps; the device is idle.
+  std::function<void(const Progress& done)> save;
   // Checks that all processes have the same weights; the device is idle.
   std::function<void()> check_weights = [] {};
   // Called before the first step and after each of those in which algorithms are tuned.
@@ -65,11 +66,10 @@ class StepLoop {
   StepLoop(const StepLoop&) = delete;
   StepLoop& operator=(const StepLoop&) = delete;
 
-  // Trains from `iteration` finished steps, which used `consumed_samples`, to the last, or until it
-  // is asked to stop; saves at the end when there is a save hook. Throws CheckFailed when a loss or
+  // Trains from the finished steps of `done` to the last, or until it is asked to stop; saves at the end when there is a save hook. Throws CheckFailed when a loss or
   // a gradient is not finite (fp16 overflows that lower the loss scale are no failure), and what
   // operations throw.
-  Ending run(int64_t iteration, int64_t consumed_samples);
+  Ending run(const Progress& done);
 
  private:
   // The work that is due after the step that was enqueued last.
@@ -79,6 +79,7 @@ class StepLoop {
 
   void step();
   void update();
+  void learn_outcomes(int first);
   Due due() const;
   void do_what_is_due(const Due& due);
   void take_results();
@@ -103,8 +104,8 @@ class StepLoop {
   Evaluator evaluator_;
   std::unique_ptr<MicroBatches> loader_;
 
-  int64_t iteration_ = 0;  // enqueued steps, counted from the very first run
-  int64_t consumed_ = 0;   // their samples
+  // Of the enqueued steps; of the scheduled samples, those of steps whose outcome is known.
+  Progress enqueued_;
   int64_t saved_ = -1, evaluated_ = -1;
 };
 

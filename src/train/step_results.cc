@@ -8,17 +8,15 @@ StepResults::StepResults(Stream& stream, int capacity)
       staging_(stream, static_cast<size_t>(capacity) * sizeof(StepState)),
       states_(stream, static_cast<size_t>(capacity) * sizeof(StepState)),
       events_(StreamEvents::make(stream, capacity + 1)),
-      rates_(static_cast<size_t>(capacity)),
       samples_(static_cast<size_t>(capacity)) {}
 
-int StepResults::begin(double learning_rate, int64_t samples) {
+int StepResults::begin(int64_t samples) {
   const int place = pending_;
   if (place == 0) events_->record(0);
   if (place >= run_ahead) {
     done_ = place - run_ahead + 1;
     events_->wait(done_);
   }
-  rates_[static_cast<size_t>(place)] = learning_rate;
   samples_[static_cast<size_t>(place)] = samples;
   return place;
 }
@@ -41,7 +39,7 @@ std::vector<Step> StepResults::take(int64_t first) {
     step.seconds = events_->seconds(k, k + 1);
     step.loss = state(k).loss_sum;
     step.grad_norm = state(k).grad_norm;
-    step.learning_rate = rates_[static_cast<size_t>(k)];
+    step.learning_rate = state(k).learning_rate;
     step.loss_scale = state(k).step_loss_scale;
     step.skipped = state(k).found_inf != 0;
     step.samples = samples_[static_cast<size_t>(k)];

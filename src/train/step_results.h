@@ -23,7 +23,7 @@ class StepResults {
 
   // A step begins. Waits until the device is at most `run_ahead` steps behind. Returns the step's
   // place, 0 ... capacity - 1.
-  int begin(double learning_rate, int64_t samples);
+  int begin(int64_t samples);
   // The state that the host fills for the step that begins, see Optimizer::begin_step().
   StepState* staging() const { return staging_.as<StepState>() + pending_; }
   // The step ends: enqueues the copy of its state.
@@ -33,6 +33,7 @@ class StepResults {
   // few.
   int done() const { return done_; }
   const StepState& state(int place) const { return states_.as<StepState>()[place]; }
+  int64_t samples(int place) const { return samples_[static_cast<size_t>(place)]; }  // pending
 
   // Waits for the device.
   void wait();
@@ -49,8 +50,7 @@ class StepResults {
   const int capacity_;
   HostMemory staging_, states_;           // [capacity] StepState each
   std::unique_ptr<StreamEvents> events_;  // 0: before the first pending step; k + 1: after step k
-  std::vector<double> rates_;             // learning rates of the pending steps
-  std::vector<int64_t> samples_;
+  std::vector<int64_t> samples_;          // of the pending steps
   int pending_ = 0, done_ = 0;
 };
 

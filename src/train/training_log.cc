@@ -32,7 +32,7 @@ void TrainingLog::add(const Step& step) {
   ++epoch_.steps;
 }
 
-void TrainingLog::log_interval(int64_t iteration, int64_t consumed, double loss_scale) {
+void TrainingLog::log_interval(const Progress& done, double loss_scale) {
   const Config& c = config_;
   const auto now = Clock::now();
   const std::chrono::duration<double> elapsed = now - interval_start_ - untimed_;
@@ -40,11 +40,11 @@ void TrainingLog::log_interval(int64_t iteration, int64_t consumed, double loss_
   const int64_t good = interval_.steps - interval_.skipped;
   const double batch = static_cast<double>(interval_.samples) / steps;
   LogLine line;
-  line.iteration = iteration;
+  line.iteration = done.iteration;
   line.iterations = c.train_iterations;
-  line.consumed_samples = consumed;
+  line.consumed_samples = done.consumed_samples;
   line.seconds_per_iteration = elapsed.count() / steps;
-  line.learning_rate = learning_rate(c.optimizer, consumed);
+  line.learning_rate = learning_rate(c.optimizer, done.scheduled_samples);
   line.global_batch = interval_.last.samples;
   line.loss = good > 0 ? interval_.loss_sum / static_cast<double>(good) : 0;
   line.loss_scale = loss_scale;
@@ -60,8 +60,7 @@ void TrainingLog::log_interval(int64_t iteration, int64_t consumed, double loss_
   print_(c.log_format == LogFormat::megatron
              ? format_megatron_log_line(line, c.log_throughput, log_time())
              : format_log_line(line));
-  record_.intervals.push_back(
-      {iteration, interval_.steps, line.seconds_per_iteration, interval_.samples});
+  record_.intervals.push_back({done.iteration, interval_.steps, line.seconds_per_iteration, interval_.samples});
   interval_ = {};
   untimed_ = {};
   interval_start_ = now;

@@ -7,6 +7,7 @@
 
 #include "src/config/config.h"
 #include "src/measure/record.h"
+#include "src/train/progress.h"
 
 namespace tally::train {
 
@@ -25,9 +26,9 @@ class TrainingLog {
     untimed_ += Clock::now() - begin;
   }
   void add(const Step& step);
-  // Prints and records the interval since the last line, which ends after `iteration` steps and
-  // `consumed` samples. `loss_scale`: of the next step.
-  void log_interval(int64_t iteration, int64_t consumed, double loss_scale);
+  // Prints and records the interval since the last line, which ends after `done` steps and
+  // its samples. `loss_scale`: of the next step.
+  void log_interval(const Progress& done, double loss_scale);
   // The same for a pass over the training blocks. `validation_loss`: where there is one.
   void log_epoch(int64_t epoch, int64_t iteration, std::optional<double> validation_loss);
 

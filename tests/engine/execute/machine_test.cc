@@ -1,5 +1,6 @@
 // The quiet check and the facts of a machine, on folders that stand for /proc and /sys.
 #include <doctest/doctest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -9,11 +10,13 @@
 #include <string>
 
 #include "engine/execute/cpu_clocks.h"
+#include "engine/execute/left_behind.h"
 #include "engine/execute/machine_facts.h"
 #include "engine/execute/machine_load.h"
 
 using tally::cores_of_others;
 using tally::disturbs;
+using tally::is_descendant;
 using tally::LoadSample;
 using tally::MachineLoad;
 namespace fs = std::filesystem;
@@ -194,4 +197,26 @@ TEST_CASE("facts of several sessions, and the differences of two runs") {
   CHECK((found[0].name == "Kernel" && found[0].base == "6.1" && found[0].other == "6.2"));
   CHECK((found[1].name == "Modules" && found[1].other.empty()));
   CHECK((found[2].name == "GPUs" && found[2].base.empty()));
+}
+
+TEST_CASE("a process that has ended but is still listed is nobody's") {
+  CHECK(is_descendant(getpid(), getpid()) == true);
+  CHECK(is_descendant(getppid(), getpid()) == false);
+  int held[2];
+  REQUIRE(pipe(held) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char byte = 0;
+    close(held[1]);
+    _exit(read(held[0], &byte, 1) < 0 ? 1 : 0);
+  }
+  REQUIRE(child > 0);
+  CHECK(is_descendant(child, getpid()) == true);
+  close(held[1]);
+  close(held[0]);
+  siginfo_t ended{};
+  REQUIRE(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0);
+  CHECK_FALSE(is_descendant(child, getpid()).has_value());  // a zombie: nobody has waited for it
+  REQUIRE(waitpid(child, nullptr, 0) == child);
+  CHECK_FALSE(is_descendant(child, getpid()).has_value());
 }

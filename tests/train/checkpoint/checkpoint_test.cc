@@ -80,6 +80,7 @@ TrainingState some_state(int64_t iteration) {
   TrainingState state;
   state.iteration = iteration;
   state.consumed_samples = iteration * 512;
+  state.scheduled_samples = (iteration - 1) * 512;
   state.optimizer_steps = iteration - 1;
   state.skipped_iterations = 1;
   state.loss_scale = 0.1 + 1e-17;
@@ -110,6 +111,7 @@ TEST_CASE("a resumed run has every bit of the saved one") {
     CHECK((resumed.all_bytes() == saved.all_bytes()));
     CHECK(state->iteration == 10);
     CHECK(state->consumed_samples == 5120);
+    CHECK(state->scheduled_samples == 4608);
     CHECK(state->optimizer_steps == 9);
     CHECK(state->skipped_iterations == 1);
     CHECK(state->loss_scale == some_state(10).loss_scale);

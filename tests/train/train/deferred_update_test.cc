@@ -58,13 +58,13 @@ Seen run(Config c, bool late) {
     }
     return all;
   };
-  hooks.save = [&](int64_t, int64_t) { seen.saved.push_back(state()); };
+  hooks.save = [&](const Progress&) { seen.saved.push_back(state()); };
   Record record;
   record.config = c;
   {
     StepLoop loop({c, *stream, table, {&model->stage()}, optimizer, tokens, tokens, mesh}, hooks,
                   &record);
-    loop.run(0, 0);
+    loop.run({});
   }
   // A later user without the loop: a step of its own.
   TinyBatch batch(c, *stream, 3);

@@ -104,14 +104,19 @@ with tempfile.TemporaryDirectory() as work:
             sys.exit(f"FAILED: {name}: {ours} and {theirs}")
 
     # float16: with a hysteresis of 1 Megatron-LM's rule is that of torch.amp.GradScaler.
-    run(*flags, "--precision", "fp16", "--hysteresis", "1", "--loss-scale-window", "3", "--initial-loss-scale",
+    run(*flags, "--precision", "fp16", "--lr-decay-style", "cosine", "--hysteresis", "1", "--loss-scale-window", "3",
+        "--initial-loss-scale",
         str(2.0 ** 24))
     steps = json.load(open(at("r.json"), encoding="utf-8"))["steps"]
-    scale, tracker = torch.full((1,), 2.0 ** 24), torch.zeros(1, dtype=torch.int32)
-    for ours, skipped in zip(steps["loss_scale"], steps["skipped"]):
+    scale, tracker, updates = torch.full((1,), 2.0 ** 24), torch.zeros(1, dtype=torch.int32), 0
+    for ours, skipped, learning_rate in zip(steps["loss_scale"], steps["skipped"], steps["learning_rate"]):
         if ours != scale.item():
             sys.exit(f"FAILED: the scale is {ours}, and GradScaler's {scale.item()}: {steps['loss_scale']}")
         torch._amp_update_scale_(scale, tracker, torch.full((1,), float(skipped)), 2.0, 0.5, 3)
+        # Neither Megatron-LM nor Accelerate steps its scheduler after an update that was skipped.
+        if abs(learning_rate - rate(updates, "cosine")) > 1e-15:
+            sys.exit(f"FAILED: after {updates} updates the rate is {learning_rate}, not {rate(updates, 'cosine')}")
+        updates += not skipped
     if sum(steps["skipped"]) < 2 or sorted(steps["loss_scale"]) == steps["loss_scale"][::-1]:
         sys.exit(f"FAILED: the test is to see overflows and growth: {steps['loss_scale']}")
     print("loss scales as torch.amp.GradScaler's:", steps["loss_scale"])

@@ -89,6 +89,9 @@ struct Fixture {
   }
 
   Ending run(int64_t iteration = 0, int64_t consumed = 0) {
+    return run(Progress{iteration, consumed, consumed});
+  }
+  Ending run(const Progress& done) {
     table.reset();  // before the stream that it lies on
     stream = make_stream({DeviceKind::cpu, 0});
     table = std::make_unique<ParameterTable>();
@@ -122,7 +125,7 @@ struct Fixture {
                           window.get()};
     StepLoop loop(parts, hooks, &record);
     allocations = stream->allocations();
-    const Ending ending = loop.run(iteration, consumed);
+    const Ending ending = loop.run(done);
     steady_allocations = stream->allocations() - allocations;
     updates = optimizer.updates();
     return ending;
@@ -275,7 +278,7 @@ TEST_CASE("a loss or gradient that is not finite ends the run with its step, num
 TEST_CASE("a loss on held-out samples that is not finite ends the run, without a checkpoint") {
   Fixture f;
   int saved = 0;
-  f.hooks.save = [&](int64_t, int64_t) { ++saved; };
+  f.hooks.save = [&](const Progress&) { ++saved; };
   f.config.eval_iterations = 1;
   f.config.eval_interval = f.config.save_interval = 2;
   f.held_out_loss = std::nan("");
@@ -291,7 +294,7 @@ TEST_CASE("a loss on held-out samples that is not finite ends the run, without a
 TEST_CASE("no checkpoint is written of a state that failed its check") {
   Fixture f;
   int saved = 0;
-  f.hooks.save = [&](int64_t, int64_t) { ++saved; };
+  f.hooks.save = [&](const Progress&) { ++saved; };
   f.config.save_interval = 1;
   f.loss = [](int64_t) { return std::nan(""); };
   CHECK_THROWS_AS(f.run(), CheckFailed);
@@ -317,6 +320,53 @@ TEST_CASE("fp16: an overflow is skipped, the scale halves, the mean leaves the s
       f.lines[0],
       "| lm loss: 5.000000E+00 | loss scale: 512.0 | number of skipped iterations:   1 |"));
   CHECK(contains(f.lines[1], "| loss scale: 512.0 | grad norm: "));
+}
+
+TEST_CASE("fp16: a skipped update does not advance the schedule, whenever the host learns of it") {
+  for (const int64_t log_interval : {1, 3, 8}) {
+    CAPTURE(log_interval);
+    Fixture f;
+    f.config.precision = Precision::f16;
+    f.config.hysteresis = 1;
+    f.config.train_iterations = 8;
+    f.config.log_interval = log_interval;
+    f.config.optimizer.lr = 0.01;
+    f.config.optimizer.decay_style = "linear";
+    f.config.optimizer.warmup_samples = 12;
+    f.config.optimizer.decay_samples = 48;
+    f.config.save_interval = 4;
+    std::vector<Progress> saved;
+    f.hooks.save = [&](const Progress& done) { saved.push_back(done); };
+    const auto overflows = [](int64_t step) { return step == 0 || step == 1 || step == 4; };
+    f.gradient = [&](int64_t step) {
+      return overflows(step) ? std::numeric_limits<double>::infinity() : 1e-3;
+    };
+    f.run();
+    // Megatron-LM: opt_param_scheduler.step() only after an update that was successful.
+    const std::vector<double> sixths{0, 0, 0, 3, 6, 6, 5, 4};
+    REQUIRE(f.record.steps.size() == 8);
+    for (size_t i = 0; i < 8; ++i) {
+      CHECK(f.record.steps[i].skipped == overflows(static_cast<int64_t>(i)));
+      CHECK(f.record.steps[i].learning_rate == doctest::Approx(0.01 * sixths[i] / 6));
+    }
+    // The line shows the rate that the next step would have: 18 of 36 samples after the warm-up.
+    if (log_interval != 3) {
+      CHECK(contains(f.lines.back(), "| consumed samples:           48 | "));
+      CHECK(contains(f.lines.back(), "| learning rate: 5.000E-03 |"));
+    }
+    REQUIRE(saved.size() == 2);
+    CHECK(saved[0].consumed_samples == 24);
+    CHECK(saved[0].scheduled_samples == 12);
+    CHECK(saved[1].scheduled_samples == 30);
+    // A resumed run goes on where the schedule was.
+    f.gradient = [&](int64_t step) {
+      return overflows(step + 4) ? std::numeric_limits<double>::infinity() : 1e-3;
+    };
+    f.run(Progress(saved[0]));
+    REQUIRE(f.record.steps.size() == 4);
+    for (size_t i = 0; i < 4; ++i)
+      CHECK(f.record.steps[i].learning_rate == doctest::Approx(0.01 * sixths[i + 4] / 6));
+  }
 }
 
 TEST_CASE("fp16: the scale changes from step to step though the host learns it at the end") {
@@ -369,8 +419,8 @@ TEST_CASE("dropout: every micro batch of every step has its own seed, the same a
 TEST_CASE("checkpoints: at every interval, at the end, once") {
   Fixture f;
   std::vector<std::pair<int64_t, int64_t>> saved;
-  f.hooks.save = [&](int64_t iteration, int64_t samples) {
-    saved.emplace_back(iteration, samples);
+  f.hooks.save = [&](const Progress& done) {
+    saved.emplace_back(done.iteration, done.consumed_samples);
   };
   f.config.save_interval = 2;
   f.run();
@@ -387,7 +437,7 @@ TEST_CASE("checkpoints: at every interval, at the end, once") {
 TEST_CASE("being asked to stop: the step is finished and saved") {
   Fixture f;
   int64_t saved = 0;
-  f.hooks.save = [&](int64_t iteration, int64_t) { saved = iteration; };
+  f.hooks.save = [&](const Progress& done) { saved = done.iteration; };
   f.hooks.stop = [&]() -> Ending {
     if (f.model && f.model->calls >= 6) return {Outcome::signalled, "SIGTERM was received"};
     return {};

@@ -51,7 +51,7 @@ TEST_CASE("an interval's line has the mean loss of the steps that were not skipp
   f.add(std::nan(""), true);
   f.add(100, true);  // the gradient was not finite, the loss was
   f.add(2);
-  f.log.log_interval(4, 24, 512);
+  f.log.log_interval({4, 24, 24}, 512);
   REQUIRE(f.lines.size() == 1);
   CHECK(f.last_has(" iteration        4/      40 | consumed samples:           24 |"));
   CHECK(f.last_has(
@@ -68,19 +68,19 @@ TEST_CASE("an interval knows nothing of the one before") {
   Fixture f;
   f.add(4, false, 2);
   f.add(std::nan(""), true, 4);
-  f.log.log_interval(2, 6, 1);
+  f.log.log_interval({2, 6, 6}, 1);
   CHECK(f.last_has("| global batch size:     4 |"));
   CHECK_FALSE(f.last_has("grad norm"));  // of a step that was skipped
   CHECK(f.record.intervals[0].samples == 6);
   f.add(1);
-  f.log.log_interval(3, 12, 1);
+  f.log.log_interval({3, 12, 12}, 1);
   CHECK(f.last_has("| lm loss: 1.000000E+00 |"));
   CHECK(f.last_has("number of skipped iterations:   0 | number of nan iterations:   0 |"));
   CHECK(f.record.intervals[1].steps == 1);
   CHECK(f.record.intervals[1].samples == 6);
   // Only skipped steps: no loss.
   f.add(std::numeric_limits<double>::infinity(), true);
-  f.log.log_interval(4, 18, 1);
+  f.log.log_interval({4, 18, 18}, 1);
   CHECK_FALSE(f.last_has("lm loss"));
   CHECK(f.last_has("number of nan iterations:   1 |"));
 }
@@ -95,20 +95,20 @@ TEST_CASE("the time of work between steps is not training's") {
     const auto from = std::chrono::steady_clock::now();
     while (apart < 0.02) apart = seconds_since(from);
   });
-  f.log.log_interval(2, 12, 1);
+  f.log.log_interval({2, 12, 12}, 1);
   const double all = seconds_since(begin);
   CHECK(f.record.intervals[0].seconds_per_iteration > 0);
   CHECK(2 * f.record.intervals[0].seconds_per_iteration <= all - apart);
   // It is taken off once.
   f.add(1);
-  f.log.log_interval(3, 18, 1);
+  f.log.log_interval({3, 18, 18}, 1);
   CHECK(f.record.intervals[1].seconds_per_iteration > 0);
 }
 
 TEST_CASE("an epoch's loss is the mean since the epoch before, whatever was logged between") {
   Fixture f;
   f.add(4);
-  f.log.log_interval(1, 6, 1);
+  f.log.log_interval({1, 6, 6}, 1);
   f.add(2);
   f.add(std::nan(""), true);
   f.log.log_epoch(1, 3, std::nullopt);
