@@ -69,7 +69,7 @@ class Multi(unittest.TestCase):
         self.assertEqual(layers["ratio"], round(0.5 / 0.55 / 2, 3))
         self.assertIn("predicted 1,000 to 2,000 tokens/s", layers["note"])
         self.assertIn("over the better 0.909", layers["note"])
-        self.assertIn("predicted 500 to 1,000 tokens/s", rows["2 GPUs, 8 layers of 13B, global batch 8, pipeline"]["note"])
+        self.assertIn("predicted 529 to 1,059 tokens/s", rows["2 GPUs, 8 layers of 13B, global batch 8, pipeline"]["note"])
         shutil.move(os.path.join(self.out, "record.json"), os.path.join(self.folder.name, "record.json"))
         only = os.path.join(self.folder.name, "only")
         os.makedirs(only)
