@@ -234,6 +234,7 @@ class BenchmarkBuilder {
     s.repeat = attribute_text(element, "repeat");
     s.gpu_slots = attribute_text(element, "gpu_slots");
     s.reuse = boolean_or(element.get("reuse"), true);
+    s.quiet_check = boolean_or(element.get("quiet_check"), true);
     for (const Element& child : element.children) add_to_step(child, &s);
     check_platforms(element);
     check_kind(element, s);

@@ -9,14 +9,6 @@
 #include "engine/execute/running_table.h"
 
 namespace tally {
-namespace {
-
-// A step that prepares a measurement and is none.
-bool is_set_up(const Step& step) {
-  return step.kind == StepKind::setup || step.kind == StepKind::build;
-}
-
-}  // namespace
 
 RunLoop::RunLoop(const Benchmark& benchmark, Expander& expander, TextPool& pool, Journal& journal,
                  const std::string& run_dir, const RunOptions& options, Evaluator& evaluator,
@@ -202,7 +194,7 @@ Status RunLoop::start_next() {
     if (task == nullptr) continue;
     switch (setups_.decide(*task)) {
       case SetupSharing::Next::work:
-        if (task->platform().local() && !is_set_up(task->step())) quiet_check_.started(id);
+        if (task->platform().local()) quiet_check_.started(id, task->step());
         if (Status s = advance(*task); !s) return s;
         break;
       case SetupSharing::Next::wait:

@@ -14,6 +14,16 @@ bool wanted(const Benchmark& benchmark) {
 
 }  // namespace
 
+bool is_watched(const Benchmark& benchmark, const Step& step) {
+  if (!step.quiet_check) return false;
+  if (step.kind != StepKind::setup && step.kind != StepKind::build) return true;
+  const auto reads = [&](const Analyse& one) { return one.step.value == step.name.value; };
+  return std::any_of(benchmark.analysers.begin(), benchmark.analysers.end(),
+                     [&](const Analyser& analyser) {
+                       return std::any_of(analyser.analyse.begin(), analyser.analyse.end(), reads);
+                     });
+}
+
 QuietCheck::QuietCheck(RunContext& context) : context_(context), on_(wanted(context.benchmark)) {
   if (!on_ || context.options.gpu_devices == nullptr) return;
   gpus_ = std::make_unique<GpuWatch>(*context.options.gpu_devices,
@@ -34,8 +44,8 @@ const QuietCheck::Begin& QuietCheck::now() {
   return latest_;
 }
 
-void QuietCheck::started(int id) {
-  if (!on_) return;
+void QuietCheck::started(int id, const Step& step) {
+  if (!on_ || !is_watched(context_.benchmark, step)) return;
   // The first look comes when the program has had time to open its GPUs.
   if (started_.empty()) look_next_ = Clock::now() + std::chrono::milliseconds(200);
   started_.insert_or_assign(id, now());

@@ -15,14 +15,18 @@
 
 namespace tally {
 
+// Whether the workpackages of a step are watched. The step may decline. A setup or build step whose
+// output no analyser reads gives no result that could be disturbed.
+bool is_watched(const Benchmark& benchmark, const Step& step);
+
 // $TALLY_QUIET_CHECK=off turns it off. It is off in JUBE's own files.
 class QuietCheck {
  public:
   using Clock = std::chrono::steady_clock;
   explicit QuietCheck(RunContext& context);
 
-  // A workpackage begins to run on this machine.
-  void started(int id);
+  // A workpackage of `step` begins to run on this machine.
+  void started(int id, const Step& step);
   // Takes a look, if it is due, at what no counter tells afterwards.
   void look();
   // When the next look is due.

@@ -229,6 +229,8 @@ const std::vector<KeyRule>& key_rules() {
        "Setup and build steps: equal work is done once, also over runs; false: in every "
        "workpackage "
        "of every run."},
+      {"step", "quiet_check", R::boolean, "", T, false, "true",
+       "Rows of its values are marked BUSY or THROTTLED; false: it measures nothing."},
       {"step.use", "_", R::names, "", J, true, "", "Set names; may hold $parameters."},
       {"step.use", "from", R::text, "", J, false, "",
        "`FILE[:NAME:...]`, several by comma: take the sets from there."},

@@ -184,9 +184,11 @@ class ViewMaker {
     view.finished = finished_well(state) || state == State::failed || state == State::waiting ||
                     (plain ? state != State::lost || !benchmark_.as_jube : state == State::lost);
     view.state = state;
-    if (const auto found = disturbances_.find(view.id); found != disturbances_.end())
-      view.disturbance = found->second;
     view.reused = state == State::done && outcome.reason == Reason::reused;
+    // Work that another workpackage of this run did was disturbed while that one ran.
+    const int worker = view.reused && outcome.workpackage >= 0 ? outcome.workpackage : view.id;
+    if (const auto found = disturbances_.find(worker); found != disturbances_.end())
+      view.disturbance = found->second;
     if (state == State::failed || state == State::expected ||
         (state == State::lost && !benchmark_.as_jube)) {
       const std::string why = message(outcome);

@@ -169,6 +169,7 @@ struct Step {
   std::vector<Text> modules;
   std::vector<Text> inputs;  // setup, build: files and folders whose content the result depends on
   bool reuse = true;         // setup, build: equal work is done only once
+  bool quiet_check = true;   // its rows are marked when something else used the machine
   // What the step's kind adds. Never null; not owned by the step.
   const StepKinds* kinds = &plain_kinds();
 };

@@ -51,16 +51,38 @@ TEST_CASE("quiet check: a busy loop beside the run marks its rows, everywhere") 
   CHECK_MESSAGE(has(ran.out, "| size | label | metric |"), ran.out);
 }
 
-TEST_CASE("quiet check: a set-up measures nothing; the report's last change is the run's end") {
+TEST_CASE("quiet check: of set-ups and builds, what an analyser reads is watched") {
+  const auto row_of = [](const std::string& kind) {
+    const Shell shell;
+    std::string text = kBench;
+    text.replace(text.find("kind: run"), 9, kind);
+    text.replace(text.find("sleep 0.5"), 9, "sleep 1.5");
+    shell.file("b.yaml", text);
+    const Ran ran = shell.sh(
+        "export TALLY_QUIET_CHECK=on; (while :; do :; done) & loop=$!; \"$TALLY\" run b.yaml; "
+        "code=$?; kill $loop; exit $code");
+    return ran.out + ran.err;
+  };
+  for (const char* kind : {"kind: setup", "kind: build"}) {
+    const std::string shown = row_of(kind);
+    // The second row shows the work of the first.
+    CHECK_MESSAGE(
+        has(shown, "size,label,v,status,machine\n1,x,1.5,done,BUSY\n1,y,1.5,REUSED,BUSY\n"), shown);
+  }
+  // Such as a prediction, which does not depend on how busy the machine is.
+  for (const char* kind : {"kind: setup, quiet_check: false", "kind: run, quiet_check: false"}) {
+    const std::string shown = row_of(kind);
+    CHECK_MESSAGE(has(shown, "\n1,x,1.5"), shown);
+    CHECK_MESSAGE(!has(shown, "BUSY"), shown);
+  }
+}
+
+TEST_CASE("the report's last change is the run's end") {
   const Shell shell;
   std::string text = kBench;
-  text.replace(text.find("kind: run"), 9, "kind: setup");
   text.replace(text.find("sleep 0.5"), 9, "sleep 1.5");
   shell.file("b.yaml", text);
-  const Ran ran = shell.sh(
-      "export TALLY_QUIET_CHECK=on; (while :; do :; done) & loop=$!; \"$TALLY\" run b.yaml; "
-      "code=$?; kill $loop; exit $code");
-  CHECK_MESSAGE(has(ran.out, "size,label,v,status\n1,x,1.5,done\n"), (ran.out + ran.err));
+  CHECK(shell.tally("run b.yaml").code == 0);
   shell.tally("report run -o r.html");
   const std::string page = shell.content("r.html");
   const auto fact = [&](const std::string& name) {

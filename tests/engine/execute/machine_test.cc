@@ -13,6 +13,7 @@
 #include "engine/execute/left_behind.h"
 #include "engine/execute/machine_facts.h"
 #include "engine/execute/machine_load.h"
+#include "engine/execute/quiet_check.h"
 
 using tally::cores_of_others;
 using tally::disturbs;
@@ -219,4 +220,30 @@ TEST_CASE("a process that has ended but is still listed is nobody's") {
   CHECK_FALSE(is_descendant(child, getpid()).has_value());  // a zombie: nobody has waited for it
   REQUIRE(waitpid(child, nullptr, 0) == child);
   CHECK_FALSE(is_descendant(child, getpid()).has_value());
+}
+
+TEST_CASE("quiet check: which steps are watched") {
+  using tally::StepKind;
+  tally::Benchmark benchmark;
+  tally::Analyser analyser;
+  analyser.analyse.push_back({{"other", {}}, {}});
+  analyser.analyse.push_back({{"read", {}}, {}});
+  benchmark.analysers = {{}, analyser};
+  const auto watched = [&](const char* name, StepKind kind, bool wanted = true) {
+    tally::Step step;
+    step.name.value = name;
+    step.kind = kind;
+    step.quiet_check = wanted;
+    return tally::is_watched(benchmark, step);
+  };
+  for (const StepKind kind : {StepKind::setup, StepKind::build}) {
+    CHECK(watched("read", kind));
+    CHECK(!watched("not read", kind));
+    CHECK(!watched("read", kind, false));
+  }
+  for (const StepKind kind : {StepKind::plain, StepKind::run, StepKind::result}) {
+    CHECK(watched("read", kind));
+    CHECK(watched("not read", kind));
+    CHECK(!watched("read", kind, false));
+  }
 }
