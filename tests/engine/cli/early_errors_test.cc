@@ -242,3 +242,21 @@ TEST_CASE("the shipped platform.xml: a job's name, and a trace of its commands")
   CHECK(script.rfind("#!/bin/bash -x\n", 0) == 0);
   CHECK(has(script, "#SBATCH --job-name=\"mine_0\"\n"));
 }
+
+TEST_CASE("a value that result and analyse would not take is not ignored") {
+  const Shell shell;
+  shell.file("v.yaml",
+             "name: v\noutpath: run\nparameterset: {name: p, parameter: {name: n, _: 1}}\n"
+             "step: {name: s, use: p, do: echo $n}\n"
+             "patternset: {name: q, pattern: {name: got, _: (\\d+)}}\n"
+             "analyser: {name: a, analyse: {step: s, file: {use: q, _: stdout}}}\n"
+             "result: {use: a, table: {name: t, column: [n, got]}}\n");
+  CHECK(shell.tally("run v.yaml").code == 0);
+  for (const std::string command : {"result", "analyse"}) {
+    const Ran ran = shell.tally(command + " run --set n=2");
+    CHECK(ran.code == 2);
+    CHECK(ran.out.empty());
+    CHECK(has(ran.err, "error: --set changes nothing here: a run keeps the values that it had\n"));
+  }
+  CHECK(shell.tally("result run -u v.yaml --set n=2").code == 0);
+}
