@@ -29,9 +29,10 @@ std::string chosen(const Text& own, const Lookup& lookup, std::string_view name)
 Image image_of(const Step& step, const Lookup& lookup) {
   const Container& own = step.container;
   Image image;
+  image.name = chosen(own.image, lookup, "container_image");
+  if (image.name.empty()) return image;  // most steps have none: the rest is not looked up
   image.runtime = chosen(own.runtime, lookup, "container_runtime");
   if (image.runtime.empty()) image.runtime = "apptainer";
-  image.name = chosen(own.image, lookup, "container_image");
   image.args = chosen(own.args, lookup, "container_args");
   const std::string gpus = chosen(own.gpus, lookup, "container_gpus");
   std::string asked = value_of(lookup, "gpuspernode");

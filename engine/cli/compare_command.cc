@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <future>
+#include <iterator>
+#include <limits>
 
 #include "engine/base/in_thread.h"
 #include "engine/base/text.h"
@@ -51,7 +53,7 @@ class Command {
       print_error(invocation_, status.message());
       return kBadInput;
     }
-    tables = {};  // large runs: the output needs its memory
+    release(tables);
     show(comparison);
     return diagnostics_.has_errors() ? std::max(kFailed, code_of(comparison)) : code_of(comparison);
   }
@@ -281,6 +283,15 @@ class Command {
     return true;
   }
 
+  // Of large runs, the output needs the memory. To free it takes time, too.
+  static void release(std::vector<TablePair>& tables) {
+    std::future<void> second = in_thread([&tables] {
+      for (TablePair& pair : tables) pair.other = {};
+    });
+    for (TablePair& pair : tables) pair.base = {};
+    second.get();
+  }
+
   uint64_t seed() const {
     constexpr uint64_t kFar = 1000003;
     return static_cast<uint64_t>(runs_.front().directory.id) * kFar +
@@ -326,32 +337,34 @@ class Command {
   }
 
   void show(const RunComparison& comparison) const {
+    constexpr size_t kMost = 20;
+    const bool json = args_.style == "json";
     std::vector<std::string> notes = difference_notes();
     notes.insert(notes.end(), comparison.notes.begin(), comparison.notes.end());
-    const std::vector<std::string> of_rows = comparison_notes(comparison);
-    notes.insert(notes.end(), of_rows.begin(), of_rows.end());
-    if (args_.style == "json") {
+    size_t left_out = 0;
+    const size_t room = json ? std::numeric_limits<size_t>::max() : kMost;
+    std::vector<std::string> of_rows = comparison_notes(comparison, room, &left_out);
+    std::move(of_rows.begin(), of_rows.end(), std::back_inserter(notes));
+    if (json) {
       fmt::print("{}",
                  comparison_json(comparison, options_, reported_, differences_, notes, kVersion));
     } else {
       show_table(comparison);
     }
     std::fflush(stdout);
-    constexpr size_t kMost = 20;
     for (size_t i = 0; i < notes.size() && i < kMost; ++i)
       fmt::print(stderr, "note: {}\n", notes[i]);
-    if (notes.size() > kMost) fmt::print(stderr, "note: {} more notes\n", notes.size() - kMost);
+    const size_t all = notes.size() + left_out;
+    if (all > kMost) fmt::print(stderr, "note: {} more notes\n", all - kMost);
   }
 
   void show_table(const RunComparison& comparison) const {
     const Grid grid = comparison_grid(comparison, options_);
-    if (args_.style == "markdown") {
-      fmt::print("{}", markdown(grid, false, "comparison"));
-    } else if (args_.style == "csv") {
-      fmt::print("{}", layout(grid, TableStyle::csv, ",", false, "comparison"));
-    } else {
-      fmt::print("{}", layout(grid, TableStyle::pretty, ",", false, "comparison"));
-    }
+    const TableStyle style = args_.style == "csv" ? TableStyle::csv : TableStyle::pretty;
+    const std::string text = args_.style == "markdown"
+                                 ? markdown(grid, false, "comparison")
+                                 : layout(grid, style, ",", false, "comparison");
+    std::fwrite(text.data(), 1, text.size(), stdout);
     if (args_.style != "csv") {
       fmt::print("\n{} regressed, {} improved, {} same, {} unclear, at a threshold of {}\n",
                  count(comparison, Verdict::regressed), count(comparison, Verdict::improved),

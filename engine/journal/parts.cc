@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -36,6 +37,7 @@ std::string pack(const std::vector<std::string>& list) {
 
 std::vector<std::string> unpack(const std::string& bytes) {
   std::vector<std::string> list;
+  list.reserve(static_cast<size_t>(std::count(bytes.begin(), bytes.end(), '\0')) + 1);
   for (size_t at = 0; at < bytes.size();) {
     const size_t end = bytes.find('\0', at);
     list.push_back(bytes.substr(at, end - at));

@@ -77,6 +77,7 @@ class SqliteJournal final : public Journal, public SampleTable, public OutsideFi
   Status each_workpackage(const std::function<void(Stored& stored)>& take) const override;
   Status with_jobs(std::vector<Stored>* out) const override;
   Status states(std::vector<Tally>* out) const override;
+  Status count(size_t* workpackages) const override;
 
  private:
   using Clock = std::chrono::steady_clock;

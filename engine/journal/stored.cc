@@ -126,4 +126,11 @@ Status SqliteJournal::states(std::vector<Tally>* out) const {
   return all.status();
 }
 
+Status SqliteJournal::count(size_t* workpackages) const {
+  Statement all;
+  if (Status s = all.prepare(database_, "SELECT count(*) FROM package"); !s) return s;
+  *workpackages = all.row() ? static_cast<size_t>(all.integer(0)) : 0;
+  return all.status();
+}
+
 }  // namespace tally

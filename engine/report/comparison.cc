@@ -75,9 +75,11 @@ Grid comparison_grid(const RunComparison& comparison, const CompareOptions& opti
   for (const char* title :
        {"metric", "base", "base n", "new", "new n", "change %", "low %", "high %", "p", "verdict"})
     grid.header.emplace_back(title);
+  grid.rows.reserve(comparison.rows.size());
   for (const ComparedRow& row : comparison.rows) {
     const Comparison& result = row.result;
-    std::vector<std::string> cells;
+    std::vector<std::string>& cells = grid.rows.emplace_back();
+    cells.reserve(grid.header.size());
     if (several_tables) cells.push_back(row.table);
     cells.insert(cells.end(), row.values.begin(), row.values.end());
     if (!options.by.empty()) {
@@ -99,19 +101,25 @@ Grid comparison_grid(const RunComparison& comparison, const CompareOptions& opti
         verdict += std::string(" ") + mark;
     }
     cells.push_back(std::move(verdict));
-    grid.rows.push_back(std::move(cells));
   }
   return grid;
 }
 
-std::vector<std::string> comparison_notes(const RunComparison& comparison) {
+std::vector<std::string> comparison_notes(const RunComparison& comparison, size_t most,
+                                          size_t* left_out) {
   std::vector<std::string> notes;
+  *left_out = 0;
+  const auto has_room = [&] {
+    if (notes.size() < most) return true;
+    ++*left_out;
+    return false;
+  };
   for (size_t i = 0; i < comparison.rows.size(); ++i) {
     const ComparedRow& row = comparison.rows[i];
     for (const char* mark : {kBusy, kThrottled}) {
       const bool base = is_marked(row.base_mark, mark);
       const bool other = is_marked(row.other_mark, mark);
-      if (!base && !other) continue;
+      if ((!base && !other) || !has_room()) continue;
       notes.push_back(fmt::format(
           "{}: {}: {} in {}", row_name(comparison, i), mark,
           mark == kBusy ? "other programs used the machine" : "the machine was throttled",
@@ -119,7 +127,7 @@ std::vector<std::string> comparison_notes(const RunComparison& comparison) {
           : base        ? "the first run"
                         : "the second run"));
     }
-    if (row.result.verdict != statistics::Verdict::unclear) continue;
+    if (row.result.verdict != statistics::Verdict::unclear || !has_room()) continue;
     notes.push_back(fmt::format("{}: unclear: {}", row_name(comparison, i), why_unclear(row)));
   }
   return notes;

@@ -10,7 +10,8 @@ const char* verdict_word(statistics::Verdict verdict);
 // One row for each compared row and metric. Changes and their bounds are in percent.
 Grid comparison_grid(const RunComparison& comparison, const CompareOptions& options);
 // "row 3 (n=4): unclear: 3 and 3 repeats; about 4 a side would decide", for each unclear row, and
-// for those that failed.
-std::vector<std::string> comparison_notes(const RunComparison& comparison);
+// for those that failed. At most `most` of them; `*left_out`: how many more there are.
+std::vector<std::string> comparison_notes(const RunComparison& comparison, size_t most,
+                                          size_t* left_out);
 
 }  // namespace tally

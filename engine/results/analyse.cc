@@ -501,11 +501,14 @@ class Analysis {
 
   // A value of an earlier step brings along what is to be said of the workpackages that printed it.
   void take_marks_of_ancestors(const Group& group, Record& record) const {
+    const std::vector<const Group*> ancestors = groups_.ancestors(group);
     std::set<std::string> known;
-    for (const auto& [name, statistics] : group.found) {
-      if (statistics.count() > 0) known.insert(name);
+    if (!ancestors.empty()) {
+      for (const auto& [name, statistics] : group.found) {
+        if (statistics.count() > 0) known.insert(name);
+      }
     }
-    for (const Group* above : groups_.ancestors(group)) {
+    for (const Group* above : ancestors) {
       bool gives = false;
       for (const auto& [name, statistics] : above->found) {
         if (statistics.count() == 0 || printed_.count({record.step, name}) != 0) continue;

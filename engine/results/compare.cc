@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -60,29 +61,31 @@ class Comparer {
   // The rows of a table by their keys.
   struct Index {
     std::vector<std::string> keys;  // of each row
-    std::unordered_map<std::string_view, const Record*> rows;
-    const Record* find(const std::string& key) const {
-      const auto found = rows.find(key);
-      return found == rows.end() ? nullptr : found->second;
+    std::unordered_map<std::string_view, size_t> places;
+    // The place of the row. In most runs the rows have the same order, so that it is `likely`.
+    std::optional<size_t> find(const std::string& key, size_t likely) const {
+      if (likely < keys.size() && keys[likely] == key) return likely;
+      const auto found = places.find(key);
+      return found == places.end() ? std::nullopt : std::optional<size_t>(found->second);
     }
   };
   // An error if two rows have the same key.
   Status index(const std::string& table, const std::vector<Record>& rows, Index* out) const {
     out->keys.reserve(rows.size());
-    out->rows.reserve(rows.size());
+    out->places.reserve(rows.size());
     for (const Record& row : rows) out->keys.push_back(key(row));
     for (size_t i = 0; i < rows.size(); ++i) {
-      const Record& row = rows[i];
-      const auto [entry, is_new] = out->rows.emplace(out->keys[i], &row);
-      if (is_new) continue;
-      return Status::error(fmt::format(
-          "table '{}': the rows of workpackages {} and {} have the same parameters{}, so that rows "
-          "of two runs cannot be told apart; let the analyser reduce iterations to one row{}",
-          table, entry->second->id, row.id,
-          options_.by.empty() ? "" : " but for '" + options_.by + "'",
-          options_.by.empty() ? "" : ", or compare the values of one run: name one run"));
+      const auto [entry, is_new] = out->places.emplace(out->keys[i], i);
+      if (!is_new) return same_key(table, rows[entry->second], rows[i]);
     }
     return Status::ok();
+  }
+  Status same_key(const std::string& table, const Record& one, const Record& other) const {
+    return Status::error(fmt::format(
+        "table '{}': the rows of workpackages {} and {} have the same parameters{}, so that rows "
+        "of two runs cannot be told apart; let the analyser reduce iterations to one row{}",
+        table, one.id, other.id, options_.by.empty() ? "" : " but for '" + options_.by + "'",
+        options_.by.empty() ? "" : ", or compare the values of one run: name one run"));
   }
 
   void expect(size_t more) {
@@ -114,6 +117,7 @@ class Comparer {
 
   // Decides all rows together, and keeps the parameters in which they differ.
   void finish() {
+    if (sources_.empty()) return;
     std::vector<statistics::Comparison> all;
     std::vector<bool> lower_is_better;
     all.reserve(out_.rows.size());
@@ -124,14 +128,16 @@ class Comparer {
     statistics::decide(all, lower_is_better, options_.threshold);
     for (size_t i = 0; i < all.size(); ++i) out_.rows[i].result = all[i];
     const auto differ = [&](const std::string& name) {
-      return std::any_of(sources_.begin(), sources_.end(), [&](const Record* row) {
-        return text_of(*row, name) != text_of(*sources_.front(), name);
-      });
+      const std::string first = text_of(*sources_.front(), name);
+      return std::any_of(sources_.begin(), sources_.end(),
+                         [&](const Record* row) { return text_of(*row, name) != first; });
     };
     for (const std::string& name : order_) {
-      if (free_.count(name) == 0 || !differ(name)) continue;
-      out_.parameters.push_back(name);
-      for (size_t i = 0; i < out_.rows.size(); ++i)
+      if (free_.count(name) != 0 && differ(name)) out_.parameters.push_back(name);
+    }
+    for (size_t i = 0; i < out_.rows.size(); ++i) {
+      out_.rows[i].values.reserve(out_.parameters.size());
+      for (const std::string& name : out_.parameters)
         out_.rows[i].values.push_back(text_of(*sources_[i], name));
     }
   }
@@ -228,23 +234,27 @@ Status compare_runs(const Benchmark& benchmark, const std::vector<TablePair>& ta
   Comparer comparer(benchmark, options, seed, *out);
   for (const TablePair& pair : tables) {
     Comparer::Index before;
-    Comparer::Index after;
     if (Status s = comparer.index(pair.name, pair.base.rows, &before); !s) return s;
-    if (Status s = comparer.index(pair.name, pair.other.rows, &after); !s) return s;
-    std::vector<const Record*> only_before;
+    std::vector<const Record*> partners(pair.base.rows.size());
+    std::unordered_map<std::string, const Record*> lonely;
     std::vector<const Record*> only_after;
-    for (size_t i = 0; i < pair.base.rows.size(); ++i) {
-      if (after.find(before.keys[i]) == nullptr) only_before.push_back(&pair.base.rows[i]);
-    }
     comparer.expect(pair.other.rows.size());
     for (size_t i = 0; i < pair.other.rows.size(); ++i) {
       const Record& row = pair.other.rows[i];
-      const Record* partner = before.find(after.keys[i]);
-      if (partner == nullptr) {
-        only_after.push_back(&row);
+      const std::string key = comparer.key(row);
+      const std::optional<size_t> found = before.find(key, i);
+      const Record*& known = found ? partners[*found] : lonely[key];
+      if (known != nullptr) return comparer.same_key(pair.name, *known, row);
+      known = &row;
+      if (found) {
+        comparer.add(pair, pair.base.rows[*found], row);
       } else {
-        comparer.add(pair, *partner, row);
+        only_after.push_back(&row);
       }
+    }
+    std::vector<const Record*> only_before;
+    for (size_t i = 0; i < partners.size(); ++i) {
+      if (partners[i] == nullptr) only_before.push_back(&pair.base.rows[i]);
     }
     note_lonely(pair.name, only_before, "first", comparer.free(), *out);
     if (!only_before.empty()) {

@@ -1,9 +1,10 @@
 #include "engine/results/views.h"
 
+#include <dirent.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -272,12 +273,20 @@ class ViewMaker {
 
 namespace {
 
-std::set<std::string> names_in_folder(const std::string& folder) {
-  std::set<std::string> names;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
-    names.insert(entry.path().filename().string());
-  return names;
+// The ids of the workpackages that have a folder in the run's, in order. A folder's name begins with
+// its workpackage's id, as "000012_step". The names are not kept, because there may be many.
+std::vector<int> ids_of_folders(const std::string& run_dir) {
+  std::vector<int> ids;
+  DIR* folder = opendir(run_dir.c_str());
+  if (folder == nullptr) return ids;
+  while (const dirent* entry = readdir(folder)) {
+    char* rest = nullptr;
+    const long id = std::strtol(entry->d_name, &rest, 10);
+    if (rest != entry->d_name && *rest == '_') ids.push_back(static_cast<int>(id));
+  }
+  closedir(folder);
+  std::sort(ids.begin(), ids.end());
+  return ids;
 }
 
 // Gives the workpackages whose folders are gone what the journal kept of them.
@@ -324,24 +333,22 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
   if (Status s = journal.job_uses(&job_uses); !s) return s;
   std::map<int, Disturbance> disturbances;
   if (Status s = journal.disturbances(&disturbances); !s) return s;
-  std::vector<Journal::Tally> states;
-  if (Status s = journal.states(&states); !s) return s;
   size_t count = 0;
-  for (const Journal::Tally& one : states) count += static_cast<size_t>(one.count);
+  if (Status s = journal.count(&count); !s) return s;
   views->clear();
   views->reserve(count);
   std::set<int> gone;
-  std::optional<std::set<std::string>> folders;
+  std::optional<std::vector<int>> folders;
   if (bool has = false; !benchmark.as_jube) {
     if (Status s = samples_of(journal).has_samples(&has); !s) return s;
-    if (has) folders = names_in_folder(run_dir);
+    if (has) folders = ids_of_folders(run_dir);
   }
   ViewMaker maker(benchmark, journal.run(), run_dir, std::move(disturbances), std::move(job_uses),
                   all_builtins, *views);
   Status read = journal.each_workpackage([&](Journal::Stored& stored) {
-    const State state = stored.workpackage.outcome.state;
-    if (folders && finished_well(state) && folders->count(stored.directory) == 0)
-      gone.insert(stored.workpackage.id);
+    const int id = stored.workpackage.id;
+    const bool has_folder = !folders || std::binary_search(folders->begin(), folders->end(), id);
+    if (!has_folder && finished_well(stored.workpackage.outcome.state)) gone.insert(id);
     maker.add(stored);
   });
   if (!read || benchmark.as_jube) return read;

@@ -107,6 +107,20 @@ TEST_CASE("compare: too few repeats are unclear, and it is said how many would d
                 ran.err);
 }
 
+TEST_CASE("compare: many notes are counted, and -s json has them all") {
+  const Shell shell;
+  std::string text = own(100, 3, kHigher);
+  text.replace(text.find("\"1,2\""), 5,
+               "\"1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22\"");
+  run(shell, text);
+  run(shell, text);
+  const Ran ran = shell.tally("compare run/000000 run/000001");
+  CHECK_MESSAGE(has(ran.err, "note: row 20 (n=20; rate): unclear"), ran.err);
+  CHECK_MESSAGE(!has(ran.err, "row 21"), ran.err);
+  CHECK_MESSAGE(has(ran.err, "note: 2 more notes\n"), ran.err);
+  CHECK(has(shell.tally("compare run/000000 run/000001 -s json").out, "row 22 (n=22; rate): uncl"));
+}
+
 TEST_CASE("compare: a workflow that does not say which direction is better") {
   const Shell shell;
   run(shell, own(100, 4, "rate"));
@@ -149,6 +163,28 @@ TEST_CASE("compare: rows are joined on their parameters, --by leaves one out") {
                 ran.err);
   CHECK_MESSAGE(has(ran.err, "note: t: 1 row is only in the second run: n=3, version=one\n"),
                 ran.err);
+}
+
+TEST_CASE("compare: two rows of a run with the same parameters cannot be told apart") {
+  const Shell shell;
+  const auto each_repeat = [](int repeats, const std::string& values) {
+    std::string text = own(100, repeats, kHigher);
+    text.replace(text.find("\"1,2\""), 5, "\"" + values + "\"");
+    return text.replace(text.find("use: pt, analyse"), 7, "reduce: false, use: pt");
+  };
+  run(shell, each_repeat(1, "1,2"));
+  run(shell, each_repeat(2, "1,2"));
+  run(shell, each_repeat(2, "3,4"));
+  const auto refuses = [&](const char* runs, const char* workpackages) {
+    const Ran ran = shell.tally(std::string("compare ") + runs);
+    CHECK(ran.code == 2);
+    CHECK_MESSAGE(has(ran.err, std::string("the rows of workpackages ") + workpackages +
+                                   " have the same parameters"),
+                  ran.err);
+  };
+  refuses("run/000000 run/000001", "0 and 2");
+  refuses("run/000000 run/000002", "0 and 2");  // without a partner in the first run
+  refuses("run/000001 run/000000", "0 and 2");
 }
 
 TEST_CASE("compare: one run by a parameter") {
