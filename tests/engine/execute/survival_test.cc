@@ -77,10 +77,10 @@ bool gone(int pid) {
   return end != std::string::npos && stat[end + 2] == 'Z';
 }
 
-// Until it holds, ten seconds at most: an end of processes that is on its way.
+// Until it holds, a minute at most: an end of processes that is on its way.
 template <typename Condition>
 bool eventually(Condition condition) {
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > limit) return false;
     usleep(2000);
