@@ -15,10 +15,9 @@ namespace tally {
 namespace {
 
 bool open_all(const Invocation& invocation, const ResultArgs& args, std::vector<OpenRun>* runs) {
-  if (!args.input.set.empty() && args.update.empty()) {
-    print_error(
-        invocation, "--set changes nothing here: a run keeps the values that it had",
-        "`tally run` makes a run with other values; --set also goes with -u FILE and --logs");
+  if (!args.input.set.empty()) {
+    print_error(invocation, "--set changes nothing here: a run keeps the values that it had",
+                "`tally run` makes a run with other values; --set also goes with --logs");
     return false;
   }
   std::vector<RunDirectory> found = find_runs(invocation, args.runs);

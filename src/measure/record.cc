@@ -285,7 +285,8 @@ json results_json(const Record& r) {
         {{"epoch", e.epoch},
          {"iteration", e.iteration},
          {"loss", number(e.loss)},
-         {"validation_loss", e.validation_loss ? number(*e.validation_loss) : json(nullptr)}});
+         {"validation_loss", e.validation_loss ? number(*e.validation_loss) : json(nullptr)},
+         {"first_iteration", e.first_iteration}});
   out["epochs"] = epochs;
   return out;
 }

@@ -42,7 +42,8 @@ struct Evaluation {
 // The end of a pass over the training blocks (--epochs).
 struct Epoch {
   int64_t epoch = 0, iteration = 0;
-  double loss = 0;                        // mean over the epoch's steps of this run
+  int64_t first_iteration = 0;            // of the epoch's steps of this run
+  double loss = 0;                        // mean over these steps
   std::optional<double> validation_loss;  // over all validation blocks
 };
 

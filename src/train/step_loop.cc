@@ -78,7 +78,7 @@ Ending StepLoop::run(const Progress& done) {
   Ending ending = told_to_stop();
   hooks_.agree_on_algorithms();
   parts_.stream.synchronize();
-  log_.start();
+  log_.start(c.epochs > 0 && done.consumed_samples % c.epoch_samples != 0);
   while (ending.outcome == Outcome::completed && enqueued_.iteration < c.train_iterations) {
     if (watch_) watch_->set_iteration(enqueued_.iteration + 1);
     if (parts_.window) parts_.window->before_step(enqueued_.iteration + 1);

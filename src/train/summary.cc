@@ -180,6 +180,11 @@ std::string end_summary(const Record& r) {
   } else {
     out += ", MFU unknown";
   }
+  const auto skipped =
+      std::count_if(r.steps.begin(), r.steps.end(), [](const Step& step) { return step.skipped; });
+  if (skipped > 0)
+    out += fmt::format("; {} of {} updates skipped, because gradients overflowed", skipped,
+                       r.steps.size());
   if (c.profile_window.first > 0) out += "; not the headline: kernels were recorded";
   if (c.time_phases) out += "; not the headline: --time-phases waits between phases";
   return out;

@@ -14,7 +14,8 @@ TrainingLog::TrainingLog(const Config& config, std::function<void(const std::str
                          Record* record)
     : config_(config), print_(std::move(print)), record_(*record) {}
 
-void TrainingLog::start() {
+void TrainingLog::start(bool within_epoch) {
+  epoch_.partial = within_epoch;
   interval_start_ = Clock::now();
 }
 
@@ -22,6 +23,7 @@ void TrainingLog::add(const Step& step) {
   ++interval_.steps;
   interval_.samples += step.samples;
   interval_.last = step;
+  if (epoch_.first == 0) epoch_.first = step.iteration;
   if (step.skipped) {
     ++interval_.skipped;
     if (!std::isfinite(step.loss)) ++interval_.nan;
@@ -60,7 +62,8 @@ void TrainingLog::log_interval(const Progress& done, double loss_scale) {
   print_(c.log_format == LogFormat::megatron
              ? format_megatron_log_line(line, c.log_throughput, log_time())
              : format_log_line(line));
-  record_.intervals.push_back({done.iteration, interval_.steps, line.seconds_per_iteration, interval_.samples});
+  record_.intervals.push_back(
+      {done.iteration, interval_.steps, line.seconds_per_iteration, interval_.samples});
   interval_ = {};
   untimed_ = {};
   interval_start_ = now;
@@ -71,10 +74,14 @@ void TrainingLog::log_epoch(int64_t epoch, int64_t iteration,
   Epoch done;
   done.epoch = epoch;
   done.iteration = iteration;
+  done.first_iteration = epoch_.first;
   done.loss = epoch_.steps > 0 ? epoch_.loss / static_cast<double>(epoch_.steps) : std::nan("");
   done.validation_loss = validation_loss;
   std::string line = fmt::format(" epoch {:4d}/{:4d} | iteration {:8d} | lm loss: {:.6E} |", epoch,
                                  config_.epochs, iteration, done.loss);
+  if (epoch_.partial)
+    line += fmt::format(" of iterations {} to {}, since the run was resumed |", epoch_.first,
+                        iteration);
   if (validation_loss)
     line += fmt::format(" validation loss: {:.6E} | validation PPL: {:.6E} |", *validation_loss,
                         perplexity(*validation_loss));

@@ -16,8 +16,9 @@ class TrainingLog {
   // `print` gets the lines, `record` the intervals and epochs. All outlive it.
   TrainingLog(const Config& config, std::function<void(const std::string&)> print, Record* record);
 
-  // The time of the first interval begins; the device is idle.
-  void start();
+  // The time of the first interval begins; the device is idle. `within_epoch`: the run is resumed
+  // within an epoch, whose earlier steps it does not know.
+  void start(bool within_epoch = false);
   // Does work between steps whose time does not count as training's.
   template <typename Work>
   void untimed(Work&& work) {
@@ -44,6 +45,8 @@ class TrainingLog {
   struct EpochSum {
     double loss = 0;
     int64_t steps = 0;
+    int64_t first = 0;     // iteration of the first step since then
+    bool partial = false;  // the epoch had steps before it
   };
 
   const Config& config_;

@@ -27,6 +27,7 @@ def run(*flags):
     done = subprocess.run([tool, *flags], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"FAILED: exit code {done.returncode}: {' '.join(flags)}\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def rate(step, style):
@@ -104,9 +105,8 @@ with tempfile.TemporaryDirectory() as work:
             sys.exit(f"FAILED: {name}: {ours} and {theirs}")
 
     # float16: with a hysteresis of 1 Megatron-LM's rule is that of torch.amp.GradScaler.
-    run(*flags, "--precision", "fp16", "--lr-decay-style", "cosine", "--hysteresis", "1", "--loss-scale-window", "3",
-        "--initial-loss-scale",
-        str(2.0 ** 24))
+    said = run(*flags, "--precision", "fp16", "--lr-decay-style", "cosine", "--hysteresis", "1", "--loss-scale-window",
+               "3", "--initial-loss-scale", str(2.0 ** 24))
     steps = json.load(open(at("r.json"), encoding="utf-8"))["steps"]
     scale, tracker, updates = torch.full((1,), 2.0 ** 24), torch.zeros(1, dtype=torch.int32), 0
     for ours, skipped, learning_rate in zip(steps["loss_scale"], steps["skipped"], steps["learning_rate"]):
@@ -119,4 +119,6 @@ with tempfile.TemporaryDirectory() as work:
         updates += not skipped
     if sum(steps["skipped"]) < 2 or sorted(steps["loss_scale"]) == steps["loss_scale"][::-1]:
         sys.exit(f"FAILED: the test is to see overflows and growth: {steps['loss_scale']}")
+    if f"; {sum(steps['skipped'])} of {STEPS} updates skipped, because gradients overflowed" not in said:
+        sys.exit(f"FAILED: the last line does not say what was skipped: {said}")
     print("loss scales as torch.amp.GradScaler's:", steps["loss_scale"])

@@ -23,6 +23,7 @@ struct Fixture {
   }
   void add(double loss, bool skipped = false, int64_t samples = 6) {
     Step s;
+    s.iteration = ++iteration;
     s.loss = loss;
     s.grad_norm = 1.5;
     s.skipped = skipped;
@@ -33,6 +34,7 @@ struct Fixture {
     return lines.back().find(part) != std::string::npos;
   }
 
+  int64_t iteration = 0;
   Config config;
   Record record;
   std::vector<std::string> lines;
@@ -126,4 +128,20 @@ TEST_CASE("an epoch's loss is the mean since the epoch before, whatever was logg
   CHECK(f.record.epochs[1].validation_loss == 1.0);
   CHECK(f.record.epochs[1].iteration == 4);
   CHECK(std::isnan(f.record.epochs[2].loss));
+}
+
+TEST_CASE("a run that is resumed within an epoch says of which steps the epoch's loss is") {
+  Fixture f;
+  f.log.start(true);
+  f.add(4);
+  f.add(2);
+  f.log.log_epoch(1, 2, std::nullopt);
+  CHECK(
+      f.lines.back() ==
+      " epoch    1/   3 | iteration        2 | lm loss: 3.000000E+00 | of iterations 1 to 2, since "
+      "the run was resumed |");
+  f.add(8);
+  f.log.log_epoch(2, 3, std::nullopt);
+  CHECK(f.lines.back() == " epoch    2/   3 | iteration        3 | lm loss: 8.000000E+00 |");
+  CHECK(f.record.epochs[1].first_iteration == f.record.epochs[0].first_iteration + 2);
 }
