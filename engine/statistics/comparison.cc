@@ -63,6 +63,10 @@ void decide(std::vector<Comparison>& comparisons, const std::vector<bool>& lower
     if (can_decide(comparison)) p.push_back(comparison.p);
   }
   const std::vector<double> adjusted = holm(p);
+  // Rows with too few values join those that are decided, as soon as they have enough.
+  const auto tests = static_cast<size_t>(
+      std::count_if(comparisons.begin(), comparisons.end(),
+                    [](const Comparison& comparison) { return comparison.positive; }));
   size_t at = 0;
   for (size_t i = 0; i < comparisons.size(); ++i) {
     Comparison& comparison = comparisons[i];
@@ -71,7 +75,7 @@ void decide(std::vector<Comparison>& comparisons, const std::vector<bool>& lower
       comparison.verdict = verdict_of(comparison, lower_is_better[i], threshold);
     }
     if (comparison.verdict == Verdict::unclear && comparison.positive)
-      comparison.needed = values_needed(comparison, threshold, p.size());
+      comparison.needed = values_needed(comparison, threshold, tests);
   }
 }
 

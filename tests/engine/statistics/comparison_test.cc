@@ -63,6 +63,22 @@ TEST_CASE("Holm asks for more values where there are more rows") {
   CHECK(rows[0].needed == 6);  // 2 / C(10, 5) = 0.0079, 2 / C(12, 6) = 0.0022 < 0.005
 }
 
+TEST_CASE("rows with too few values need what Holm will ask for, too") {
+  std::vector<Comparison> rows(2, compare({100, 101, 102}, {120, 121, 122}, 1));
+  decide(rows, {true, true}, 0.02);
+  CHECK(rows[0].needed == 5);  // 2 / C(8, 4) = 0.029 > 0.05 / 2, 2 / C(10, 5) = 0.0079
+  // Beside a row that has enough, and one that can never have a ratio.
+  rows = {compare({100, 101, 102}, {120, 121, 122}, 1),
+          compare({100, 101, 102, 103}, {120, 121, 122, 123}, 1), compare({0, 1}, {1, 1}, 1)};
+  decide(rows, {true, true, true}, 0.02);
+  CHECK(rows[0].needed == 5);
+  CHECK(rows[2].needed == 0);
+  rows.front() = compare({100, 101, 102}, {120, 121, 122}, 1);
+  rows.resize(1);
+  decide(rows, {true}, 0.02);
+  CHECK(rows[0].needed == 4);
+}
+
 TEST_CASE("identical data: hardly any regression is claimed") {
   constexpr int kFamilies = 100;
   constexpr size_t kRows = 20;
