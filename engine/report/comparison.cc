@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/python/value.h"
+#include "engine/results/origin.h"
 
 namespace tally {
 namespace {
@@ -27,11 +28,19 @@ std::string row_name(const RunComparison& comparison, size_t place) {
   return fmt::format("row {} ({}{}{})", place + 1, text, text.empty() ? "" : "; ", row.metric);
 }
 
+const char* both_or_one(bool base, bool other) {
+  if (base && other) return "both runs";
+  return base ? "the first run" : "the second run";
+}
+
 std::string why_unclear(const ComparedRow& row) {
   const Comparison& result = row.result;
   if (row.why_not != nullptr)
     return fmt::format("it {} in the {} run", row.why_not,
                        row.base_measured() ? "second" : "first");
+  if (row.base_reused || row.other_reused)
+    return fmt::format("it was reused, not measured, in {}",
+                       both_or_one(row.base_reused, row.other_reused));
   if (std::min(result.n, result.m) == 0) return "a side has no values";
   if (!result.positive) return "a ratio needs positive values";
   const bool few = std::min(result.n, result.m) < statistics::kFewestToCompare;
@@ -96,6 +105,7 @@ Grid comparison_grid(const RunComparison& comparison, const CompareOptions& opti
     cells.push_back(result.interval ? percent(result.interval->high) : "");
     cells.push_back(result.interval ? fmt::format("{:.2g}", result.adjusted_p) : "");
     std::string verdict = verdict_word(result.verdict);
+    if (row.base_reused || row.other_reused) verdict += std::string(" ") + kReused;
     for (const char* mark : {kBusy, kThrottled}) {
       if (is_marked(row.base_mark, mark) || is_marked(row.other_mark, mark))
         verdict += std::string(" ") + mark;
@@ -123,9 +133,7 @@ std::vector<std::string> comparison_notes(const RunComparison& comparison, size_
       notes.push_back(fmt::format(
           "{}: {}: {} in {}", row_name(comparison, i), mark,
           mark == kBusy ? "other programs used the machine" : "the machine was throttled",
-          base && other ? "both runs"
-          : base        ? "the first run"
-                        : "the second run"));
+          both_or_one(base, other)));
     }
     if (row.result.verdict != statistics::Verdict::unclear || !has_room()) continue;
     notes.push_back(fmt::format("{}: unclear: {}", row_name(comparison, i), why_unclear(row)));

@@ -15,12 +15,12 @@ Json number(bool known, double value) {
   return known && std::isfinite(value) ? Json(value) : Json();
 }
 
-Json side(size_t n, double median, State state, const std::string& mark) {
+Json side(size_t n, double median, State state, bool reused, const std::string& mark) {
   const auto marked = [&](const char* word) { return mark.find(word) != std::string::npos; };
   return {{"n", n},
           {"median", number(n > 0, median)},
           {"failed", state == State::failed || state == State::lost},
-          {"status", state_name(state)},
+          {"status", reused && state == State::done ? "reused" : state_name(state)},
           {"busy", marked(kBusy)},
           {"throttled", marked(kThrottled)}};
 }
@@ -38,8 +38,8 @@ Json row_of(const ComparedRow& row, const RunComparison& comparison,
       {"metric", row.metric},
       {"better", row.lower_is_better ? "lower" : "higher"},
       {"parameters", std::move(parameters)},
-      {"base", side(result.n, result.base, row.base_state, row.base_mark)},
-      {"new", side(result.m, result.other, row.other_state, row.other_mark)},
+      {"base", side(result.n, result.base, row.base_state, row.base_reused, row.base_mark)},
+      {"new", side(result.m, result.other, row.other_state, row.other_reused, row.other_mark)},
       {"change", number(result.positive, result.change)},
       {"low", number(has_interval, interval.low)},
       {"high", number(has_interval, interval.high)},

@@ -11,6 +11,7 @@
 
 #include "engine/base/files.h"
 #include "engine/results/columns.h"
+#include "engine/results/origin.h"
 
 namespace tally {
 namespace {
@@ -86,7 +87,7 @@ class RowKeys {
 };
 
 Json row_of(const RenderedResult& one, const Column& column, const Record& row,
-            const Summary& summary, const std::string& parameters) {
+            const Summary& summary, const std::string& parameters, bool reused) {
   Json out = {{"table", one.name},
               {"parameters", parameters},
               {"metric", column.name.value},
@@ -97,8 +98,9 @@ Json row_of(const RenderedResult& one, const Column& column, const Record& row,
   if (column.better != Better::unknown)
     out["better"] = column.better == Better::higher ? "higher" : "lower";
   // An earlier version of tally knows `failed` alone.
-  if (!row.measured()) out["failed"] = true;
+  if (!row.measured() || reused) out["failed"] = true;
   if (!row.measured() && !row.failed()) out["mark"] = ResultTables::mark(row);
+  if (row.measured() && reused) out["mark"] = kReused;
   if (row.busy > 0) out["busy"] = true;
   if (row.throttled > 0) out["throttled"] = true;
   return out;
@@ -174,7 +176,8 @@ std::string history_file(const Benchmark& benchmark, const ReportedRun& run,
         const auto summary = row.summaries.find(column_key(column));
         if (summary == row.summaries.end()) continue;
         rows += (rows.empty() ? "\n" : ",\n") +
-                text_of(row_of(one, column, row, summary->second, parameters[i]));
+                text_of(row_of(one, column, row, summary->second, parameters[i],
+                               origin_of(benchmark, row, column) == Origin::reused));
       }
     }
   }

@@ -26,8 +26,9 @@ struct HistoryEntry {
   std::string better;      // higher, lower, or empty
   statistics::Sample sample;
   int repeats = 0;      // failed ones included
-  bool failed = false;  // or not ended, or ended as its step expects: no measurement
-  std::string mark;     // FAILED, PENDING, RUNNING, WAITING or EXPECTED; empty: it is a measurement
+  bool failed = false;  // or not ended, ended as its step expects, or reused: no measurement
+  // FAILED, PENDING, RUNNING, WAITING, EXPECTED or REUSED; empty: it is a measurement
+  std::string mark;
   bool busy = false, throttled = false;
   std::vector<std::pair<std::string, std::string>> machine;
 };

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/report/history.h"
+#include "engine/results/origin.h"
 
 namespace tally {
 namespace {
@@ -31,6 +32,7 @@ Json point_of(const HistoryPoint& point) {
       {"low", point.interval ? number(point.interval->low) : Json()},
       {"high", point.interval ? number(point.interval->high) : Json()},
       {"failed", entry.failed},
+      {"reused", entry.mark == kReused},
       {"busy", entry.busy},
       {"throttled", entry.throttled},
       {"change", point.change ? change_of(*point.change) : Json()},

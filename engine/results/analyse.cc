@@ -19,6 +19,7 @@
 #include "engine/results/scan.h"
 #include "engine/results/scan_groups.h"
 #include "engine/results/wanted.h"
+#include "engine/workflow/sample_names.h"
 
 namespace tally {
 namespace {
@@ -322,7 +323,8 @@ class Analysis {
       }
       std::vector<size_t> order;
       for (size_t i = 0; i < group.members.size(); ++i) {
-        if (groups_.counts(*group.members[i])) order.push_back(i);
+        if (groups_.counts(*group.members[i]) && !shares_work(group, *group.members[i]))
+          order.push_back(i);
       }
       std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
         return group.members[a]->iteration < group.members[b]->iteration;
@@ -363,10 +365,10 @@ class Analysis {
       for (const auto& [name, statistics] : *one.found) {
         if (statistics.count() == 0 || known.count(name) != 0 || from.count(name) != 0) continue;
         if (printed_.count({step, name}) != 0) continue;
-        for (const StoredStatistic& stored : statistics_.at(name))
-          from[stored.name] = {one.workpackage->id};
-        from[name] = {one.workpackage->id};
-        row.repeats_above.edit().try_emplace(one.workpackage->id,
+        const int source = one.workpackage->done_by();
+        for (const StoredStatistic& stored : statistics_.at(name)) from[stored.name] = {source};
+        from[name] = {source};
+        row.repeats_above.edit().try_emplace(source,
                                              groups_.planned_repeats(*one.workpackage).count);
       }
     }
@@ -477,7 +479,7 @@ class Analysis {
     const PlannedRepeats planned = groups_.planned_repeats(shown);
     record.all_repeats = std::max(planned.count, static_cast<int>(group.members.size()));
     record.state = shown.state;
-    record.reused = shown.reused;
+    record.reused = is_reused(group);
     record.no_job_use = shown.no_job_use;
     for (const WorkpackageView* member : group.members) {
       const bool left_out = some_count && !groups_.counts(*member);
@@ -491,35 +493,87 @@ class Analysis {
     return record;
   }
 
-  // Whether a result shows the pattern or a statistic of it.
+  // Whether another member of the group did the member's work: both show one measurement.
+  static bool shares_work(const Group& group, const WorkpackageView& member) {
+    return member.worker >= 0 &&
+           std::any_of(group.members.begin(), group.members.end(),
+                       [&](const WorkpackageView* one) { return one->id == member.worker; });
+  }
+
+  // Whether the group shows work of others.
+  bool is_reused(const Group& group) const {
+    return std::any_of(group.members.begin(), group.members.end(),
+                       [&](const WorkpackageView* member) {
+                         return member->reused && !shares_work(group, *member);
+                       });
+  }
+
+  // Whether a result shows the pattern, a statistic of it, or what is computed from these.
   bool is_shown(const std::string& pattern) const {
     const auto& stored = statistics_.at(pattern);
-    return wanted_.has(pattern) || wanted_.has_in_repeats(pattern) ||
+    const auto shown = [&](const std::string& name) {
+      return wanted_.has(name) || wanted_.has_in_repeats(name);
+    };
+    return shown(pattern) ||
            std::any_of(stored.begin(), stored.end(),
-                       [&](const StoredStatistic& one) { return wanted_.has(one.name); });
+                       [&](const StoredStatistic& one) { return wanted_.has(one.name); }) ||
+           std::any_of(derived_.begin(), derived_.end(), [&](const Pattern* one) {
+             return shown(one->name.value) && is_base(pattern, *one);
+           });
+  }
+
+  bool is_base(const std::string& pattern, const Pattern& derived) const {
+    const std::set<std::string>& bases = bases_.at(derived.name.value);
+    return std::any_of(bases.begin(), bases.end(), [&](const std::string& base) {
+      return pattern_of(benchmark_, base) == pattern;
+    });
+  }
+
+  // `origins`: the patterns that have a value, and whether it is reused. A computed one is if all
+  // that it is computed from is.
+  void note_reused(const std::map<std::string, bool>& origins, bool own, Record& record) const {
+    std::set<std::string> names;
+    for (const auto& [name, reused] : origins) {
+      if (reused) names.insert(name);
+    }
+    if (names.empty()) return;
+    for (const Pattern* pattern : derived_) {
+      bool measured = false;
+      bool reused = own;
+      for (const std::string& base : bases_.at(pattern->name.value)) {
+        const auto origin = origins.find(pattern_of(benchmark_, base));
+        if (origin == origins.end()) continue;
+        (origin->second ? reused : measured) = true;
+      }
+      if (reused && !measured) names.insert(pattern->name.value);
+    }
+    record.reused_values.set(std::move(names));
   }
 
   // A value of an earlier step brings along what is to be said of the workpackages that printed it.
   void take_marks_of_ancestors(const Group& group, Record& record) const {
     const std::vector<const Group*> ancestors = groups_.ancestors(group);
-    std::set<std::string> known;
-    if (!ancestors.empty()) {
+    std::map<std::string, bool> known;  // patterns with a value; whether it is reused
+    const bool own = record.reused;
+    if (!ancestors.empty() || own) {
       for (const auto& [name, statistics] : group.found) {
-        if (statistics.count() > 0) known.insert(name);
+        if (statistics.count() > 0 || (own && by_name_.at(name)->default_value))
+          known.emplace(name, own);
       }
     }
     for (const Group* above : ancestors) {
+      const bool reused = is_reused(*above);
       bool gives = false;
       for (const auto& [name, statistics] : above->found) {
         if (statistics.count() == 0 || printed_.count({record.step, name}) != 0) continue;
-        gives = (known.insert(name).second && is_shown(name)) || gives;
+        gives = (known.emplace(name, reused).second && is_shown(name)) || gives;
       }
       if (!gives) continue;
-      for (const WorkpackageView* member : above->members) {
+      for (const WorkpackageView* member : above->members)
         record.add_disturbance(member->disturbance);
-        record.reused = record.reused || member->reused;
-      }
+      record.reused = record.reused || reused;
     }
+    note_reused(known, own, record);
     record.busy = std::min(record.busy, record.all_repeats);
     record.throttled = std::min(record.throttled, record.all_repeats);
   }

@@ -33,7 +33,9 @@ struct WorkpackageView {
   std::string own_dir;
   bool finished = false;  // only finished workpackages are analysed
   State state = State::done;
-  bool reused = false;      // a setup whose finished work was reused
+  bool reused = false;  // a setup whose finished work was reused
+  int worker = -1;      // reused: the workpackage of this run that did it; -1: another run's
+  int done_by() const { return worker >= 0 ? worker : id; }
   Disturbance disturbance;  // while it ran on this machine
   // Files outside the run's folder that results read. Null: there are none.
   std::shared_ptr<const std::vector<OutsidePart>> outside;

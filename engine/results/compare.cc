@@ -11,6 +11,7 @@
 
 #include "engine/base/text.h"
 #include "engine/results/columns.h"
+#include "engine/results/origin.h"
 
 namespace tally {
 namespace {
@@ -44,7 +45,8 @@ class Comparer {
  public:
   Comparer(const Benchmark& benchmark, const CompareOptions& options, uint64_t seed,
            RunComparison& out)
-      : free_(free_parameters(benchmark)),
+      : benchmark_(benchmark),
+        free_(free_parameters(benchmark)),
         order_(parameter_order(benchmark)),
         options_(options),
         seed_(seed),
@@ -159,14 +161,19 @@ class Comparer {
       row.why_not = (base.measured() ? other : base).why_not_measured();
     row.base_mark = base.machine_mark();
     row.other_mark = other.machine_mark();
-    // The numbers of a row that failed or goes on are not a measurement.
+    row.base_reused = origin_of(benchmark_, base, column) == Origin::reused;
+    row.other_reused = origin_of(benchmark_, other, column) == Origin::reused;
+    // The numbers of a row that failed or goes on are not a measurement. Those that were reused are
+    // one of another run, perhaps of the one that they would be compared with.
     const statistics::Sample none;
-    row.result = statistics::compare(base.measured() ? a : none, other.measured() ? b : none,
+    row.result = statistics::compare(base.measured() && !row.base_reused ? a : none,
+                                     other.measured() && !row.other_reused ? b : none,
                                      seed_ + out_.rows.size());
     out_.rows.push_back(std::move(row));
     sources_.push_back(&base);
   }
 
+  const Benchmark& benchmark_;
   std::set<std::string> free_;
   std::vector<std::string> order_;
   const CompareOptions& options_;

@@ -29,6 +29,7 @@ struct ComparedRow {
   State base_state = State::done, other_state = State::done;  // Record::state
   const char* why_not = nullptr;      // why one of the rows has no samples; null: both have
   std::string base_mark, other_mark;  // Record::machine_mark()
+  bool base_reused = false, other_reused = false;  // the metric: Origin::reused
   bool base_measured() const { return base_state == State::done; }
   bool other_measured() const { return other_state == State::done; }
   statistics::Comparison result;

@@ -50,7 +50,9 @@ struct Record {
   std::vector<std::string> notes;  // "out of memory", "no baseline row": shown below the table
   // The state of its workpackage. With several iterations, it is failed only if all of them failed.
   State state = State::done;
-  bool reused = false;                 // it, or a workpackage that gives it a value
+  bool reused = false;  // it, or a workpackage that gives it a value
+  // Patterns whose values come from reused work alone (origin_of()).
+  Rare<std::set<std::string>> reused_values;
   int id = 0;                          // the workpackage's
   std::string analyser, step;          // of the workpackage
   int iteration = 0;                   // of the workpackage, where each iteration has a row; else 0

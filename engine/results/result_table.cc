@@ -9,6 +9,7 @@
 
 #include "engine/base/text.h"
 #include "engine/results/columns.h"
+#include "engine/results/origin.h"
 #include "engine/results/precision.h"
 #include "engine/results/repeats.h"
 #include "engine/results/rows_note.h"
@@ -271,6 +272,50 @@ void ResultTables::leave_out_failed(ResultTable& out) const {
                        left_out == 1 ? "is" : "are")});
 }
 
+// A row that shows reused work alone is in the database already, or measured nothing: under this run's
+// name, its number would be taken for another measurement.
+void ResultTables::leave_out_reused(ResultTable& out) const {
+  if (benchmark_.as_jube) return;
+  const auto reused = [&](const Record& row) {
+    bool any = false;
+    for (const Column& column : out.columns) {
+      if (value_of(row, column_key(column)) == nullptr) continue;
+      const Origin origin = origin_of(benchmark_, row, column);
+      if (origin == Origin::measured) return false;
+      any = any || origin == Origin::reused;
+    }
+    return any;
+  };
+  const size_t all = out.rows.size();
+  out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), reused), out.rows.end());
+  const size_t left_out = all - out.rows.size();
+  if (left_out == 0) return;
+  out.notes.push_back(
+      {"", fmt::format("{} of {} rows {} REUSED and not written to the database; a key 'status' "
+                       "would take them in",
+                       left_out, all, left_out == 1 ? "is" : "are")});
+}
+
+// Rows in the database of which only a table says something.
+void ResultTables::note_marks(ResultTable& out) const {
+  if (benchmark_.as_jube) return;
+  const auto disturbed = std::count_if(out.rows.begin(), out.rows.end(),
+                                       [](const Record& row) { return row.disturbance.any(); });
+  if (disturbed != 0)
+    out.notes.push_back({"", fmt::format("{} of {} rows in the database were measured on a busy or "
+                                         "throttled machine; a table marks them",
+                                         disturbed, out.rows.size())});
+  const auto reused = std::count_if(out.rows.begin(), out.rows.end(), [&](const Record& row) {
+    return std::any_of(out.columns.begin(), out.columns.end(), [&](const Column& column) {
+      return origin_of(benchmark_, row, column) == Origin::reused;
+    });
+  });
+  if (reused != 0 && !shows_status(out.columns))
+    out.notes.push_back({"", fmt::format("{} of {} rows in the database have values of reused "
+                                         "work; a table marks them REUSED",
+                                         reused, out.rows.size())});
+}
+
 // A value that the scheduler does not have is reported with the reason.
 void ResultTables::note_missing_job_value(const Column& column, ResultTable& out) const {
   const std::optional<SampleName> sample = sample_name(benchmark_, column.name.value);
@@ -360,14 +405,12 @@ ResultTable ResultTables::database(const Database& database) const {
   add_statistics(benchmark_, database.keys, names_in(database), records_, out.rows, evaluator_,
                  diagnostics_);
   filter(database.filter, nullptr, out);
-  if (!shows_status(database.keys)) leave_out_failed(out);
+  if (!shows_status(database.keys)) {
+    leave_out_failed(out);
+    leave_out_reused(out);
+  }
   drop_empty(out, false);
-  const auto disturbed = std::count_if(out.rows.begin(), out.rows.end(),
-                                       [](const Record& row) { return row.disturbance.any(); });
-  if (disturbed != 0 && !benchmark_.as_jube)
-    out.notes.push_back({"", fmt::format("{} of {} rows in the database were measured on a busy or "
-                                         "throttled machine; a table marks them",
-                                         disturbed, out.rows.size())});
+  note_marks(out);
   return out;
 }
 

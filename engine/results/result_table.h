@@ -112,6 +112,8 @@ class ResultTables {
   void filter(const Text& filter, const Table* table, ResultTable& out) const;
   void drop_empty(ResultTable& out, bool with_id) const;
   void leave_out_failed(ResultTable& out) const;
+  void leave_out_reused(ResultTable& out) const;
+  void note_marks(ResultTable& out) const;
   void mark_states(ResultTable& out) const;
   void mark_disturbed(ResultTable& out) const;
   void note_missing_job_value(const Column& column, ResultTable& out) const;

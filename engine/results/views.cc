@@ -187,8 +187,8 @@ class ViewMaker {
     view.state = state;
     view.reused = state == State::done && outcome.reason == Reason::reused;
     // Work that another workpackage of this run did was disturbed while that one ran.
-    const int worker = view.reused && outcome.workpackage >= 0 ? outcome.workpackage : view.id;
-    if (const auto found = disturbances_.find(worker); found != disturbances_.end())
+    if (view.reused) view.worker = outcome.workpackage;
+    if (const auto found = disturbances_.find(view.done_by()); found != disturbances_.end())
       view.disturbance = found->second;
     if (state == State::failed || state == State::expected ||
         (state == State::lost && !benchmark_.as_jube)) {

@@ -55,6 +55,18 @@ bool is_match_value(const Benchmark& benchmark, const std::string& name) {
                      });
 }
 
+std::string pattern_of(const Benchmark& benchmark, const std::string& name) {
+  const std::optional<SampleName> sample = sample_name(benchmark, name);
+  const std::string& base = sample ? sample->base : name;
+  if (is_pattern(benchmark, base)) return base;
+  for (const std::string& suffix : match_suffixes()) {
+    if (!ends_with(base, suffix)) continue;
+    const std::string rest = base.substr(0, base.size() - suffix.size());
+    if (is_pattern(benchmark, rest)) return rest;
+  }
+  return base;
+}
+
 std::optional<SampleName> sample_name(const Benchmark& benchmark, const std::string& name) {
   if (benchmark.as_jube) return {};
   const std::vector<std::string>& suffixes = sample_suffixes();

@@ -27,6 +27,9 @@ const std::vector<std::string>& match_suffixes();
 // Whether `name` is a pattern of the benchmark, one of JUBE's statistics of it, or a number of its
 // jobs.
 bool is_match_value(const Benchmark& benchmark, const std::string& name);
+// The pattern of which `name` is a value, one of JUBE's statistics or one over repeats. Otherwise the
+// name itself.
+std::string pattern_of(const Benchmark& benchmark, const std::string& name);
 // Nothing in JUBE's own files, and where the input has a parameter or pattern of that name.
 std::optional<SampleName> sample_name(const Benchmark& benchmark, const std::string& name);
 

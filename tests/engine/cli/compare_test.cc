@@ -102,7 +102,7 @@ TEST_CASE("compare: too few repeats are unclear, and it is said how many would d
   CHECK(ran.code == 0);
   CHECK_MESSAGE(has(ran.out, "0 regressed, 0 improved, 0 same, 2 unclear"), ran.out);
   CHECK_MESSAGE(has(ran.err,
-                    "note: row 1 (n=1; rate): unclear: 3 and 3 repeats; 4 repeats a side would "
+                    "note: row 1 (n=1; rate): unclear: 3 and 3 repeats; 5 repeats a side would "
                     "decide\n"),
                 ran.err);
 }

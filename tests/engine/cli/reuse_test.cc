@@ -61,6 +61,144 @@ TEST_CASE("reused work: programs that PATH finds, and search paths") {
       !has(shell.sh("export CPATH=/elsewhere; " + run + "; cat run/000003/run.log").out, "reused"));
 }
 
+namespace {
+
+// The build prints BASE.0 to BASE.5, where the file `base` holds BASE. The run step measures anew.
+const std::string kMeasuredBuild =
+    "name: b\noutpath: run\n"
+    "step: [{name: c, kind: build, iterations: 6, do: 'echo compile=$$(cat "
+    "$jube_benchmark_home/base).$jube_wp_iteration'}]\n"
+    "patternset: {name: o, pattern: {name: compile, type: float, _: 'compile=$jube_pat_fp'}}\n"
+    "analyser: {name: a, use: o, analyse: {step: c, file: stdout}}\n"
+    "result: {use: a, table: {name: t, style: csv, column: [{_: compile, statistic: median, "
+    "better: lower}]}, database: {name: r, file: x.db, key: [compile]}}\n";
+
+// Three runs that print 100.x and three that print 200.x: two measurements.
+void run_six_times(const Shell& shell) {
+  for (const char* base : {"100", "100", "100", "200", "200", "200"}) {
+    shell.file("base", base);
+    const Ran ran = shell.tally("run b.yaml -q");
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+  }
+}
+
+std::string rows_of_database(const Shell& shell) {
+  return shell
+      .sh("python3 -c \"import sqlite3; print(sqlite3.connect('x.db').execute('select compile, "
+          "substr(tally_run, 1, 8) from r order by 2').fetchall())\"")
+      .out;
+}
+
+}  // namespace
+
+TEST_CASE("reused work: it is no new measurement in a history") {
+  const Shell shell;
+  shell.file("b.yaml", kMeasuredBuild);
+  run_six_times(shell);
+  Ran ran = shell.tally("history run --metric compile -s csv");
+  CHECK(ran.code == 0);
+  for (const char* row : {"\n0,", "\n3,"}) {
+    const std::string line = ran.out.substr(ran.out.find(row) + 1);
+    CHECK_MESSAGE(has(line.substr(0, line.find('\n')), ",6 of 6,,"), ran.out);
+  }
+  CHECK_MESSAGE(has(ran.out, ",100.25,100,100.5,6 of 6,REUSED,\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, ",200.25,200,200.5,6 of 6,REUSED,\n"), ran.out);
+  CHECK_MESSAGE(!has(ran.out, "regresses"), ran.out);
+  ran = shell.tally("history run --metric compile -s json");
+  CHECK_MESSAGE(has(ran.out, "\"reused\": true"), ran.out);
+  // A file of an earlier version does not say it.
+  shell.sh(
+      "sed -i 's/,\"reused\":true//; s/,\"failed\":true//; s/,\"mark\":\"REUSED\"//' "
+      "run/history.d/*.json");
+  ran = shell.tally("history run --metric compile -s csv");
+  CHECK_MESSAGE((ran.code == 0 && has(ran.out, "regresses by 99.8 %")), (ran.out + ran.err));
+}
+
+TEST_CASE("reused work: it is not compared") {
+  const Shell shell;
+  shell.file("b.yaml", kMeasuredBuild);
+  run_six_times(shell);
+  Ran ran = shell.tally("compare run/000003 run/000004");
+  CHECK_MESSAGE((ran.code == 0 && has(ran.out, " unclear REUSED |")), ran.out);
+  CHECK_MESSAGE(!has(ran.out, "+0.00"), ran.out);
+  CHECK_MESSAGE(has(ran.err, "unclear: it was reused, not measured, in the second run"), ran.err);
+  ran = shell.tally("compare run/000001 run/000003");
+  CHECK_MESSAGE(has(ran.err, "unclear: it was reused, not measured, in the first run"), ran.err);
+  ran = shell.tally("compare run/000001 run/000004 -s json");
+  CHECK_MESSAGE(has(ran.out, "\"status\": \"reused\""), ran.out);
+  CHECK_MESSAGE(!has(ran.out, "\"status\": \"done\""), ran.out);
+  CHECK_MESSAGE(has(ran.out, "\"failed\": false"), ran.out);
+  CHECK(has(shell.tally("compare run/000000 run/000003").out, " regressed |"));
+}
+
+TEST_CASE("reused work: a database gets it once, in the name of the run that measured it") {
+  const Shell shell;
+  shell.file("b.yaml", kMeasuredBuild);
+  for (int i = 0; i < 2; ++i) {
+    shell.file("base", "100");
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK(ran.code == 0);
+    CHECK_MESSAGE(has(ran.err, "1 of 1 rows is REUSED and not written") == (i == 1), ran.err);
+  }
+  CHECK(rows_of_database(shell) == "[(100.0, 'b 000000')]\n");
+  std::string text = kMeasuredBuild;
+  text.replace(text.find("key: [compile]"), 14, "key: [compile, status]");
+  shell.sh("rm x.db");
+  shell.file("b.yaml", text);
+  CHECK(shell.tally("run b.yaml -q").code == 0);
+  CHECK(rows_of_database(shell) == "[(100.0, 'b 000002')]\n");
+}
+
+TEST_CASE("reused work: what the run measured beside it counts") {
+  const Shell shell;
+  shell.file(
+      "b.yaml",
+      "name: b\noutpath: run\n"
+      "step: [{name: c, kind: build, do: 'echo compile=100.5'},\n"
+      " {name: s, kind: run, depend: c, repeat: 6, do: 'echo rate=20.$jube_wp_iteration'}]\n"
+      "patternset: [{name: o, pattern: {name: compile, type: float, _: "
+      "'compile=$jube_pat_fp'}},\n"
+      " {name: q, pattern: [{name: rate, type: float, _: 'rate=$jube_pat_fp'}, {name: twice, type: "
+      "float, mode: python, _: '2 * $rate + $compile'}, {name: half, type: float, mode: python, _: "
+      "'$compile / 2'}]}]\n"
+      "analyser: {name: a, analyse: [{step: c, file: {_: stdout, use: o}}, {step: s, file: {_: "
+      "stdout, use: q}}]}\n"
+      "result: {use: a, table: {name: t, style: csv, column: [{_: compile, better: lower}, {_: "
+      "half, better: lower}, {_: rate, better: higher}, {_: twice, better: higher}, {_: sum, "
+      "expression: 'rate + compile', better: higher}, {_: third, expression: 'compile / 3', "
+      "better: lower}]}, database: {name: r, file: x.db, key: [compile, rate]}}\n");
+  for (int i = 0; i < 2; ++i) {
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+    CHECK_MESSAGE(
+        has(ran.err, "1 of 1 rows in the database have values of reused work") == (i == 1),
+        ran.err);
+  }
+  for (const char* metric : {"rate", "twice", "sum"}) {
+    CAPTURE(metric);
+    CHECK(!has(shell.tally("history run -s csv --metric " + std::string(metric)).out, "REUSED"));
+    Ran ran = shell.tally("compare run/000000 run/000001 --metric " + std::string(metric));
+    CHECK_MESSAGE(has(ran.out, " same |"), (ran.out + ran.err));
+  }
+  for (const char* metric : {"compile", "half", "third"}) {
+    CAPTURE(metric);
+    CHECK(has(shell.tally("history run -s csv --metric " + std::string(metric)).out, "REUSED"));
+    Ran ran = shell.tally("compare run/000000 run/000001 --metric " + std::string(metric));
+    CHECK_MESSAGE(has(ran.err, "it was reused, not measured"), (ran.out + ran.err));
+  }
+  CHECK(rows_of_database(shell) == "[(100.5, 'b 000000'), (100.5, 'b 000001')]\n");
+}
+
+TEST_CASE("reused work: iterations that are one piece of work are one measurement") {
+  const Shell shell;
+  std::string text = kMeasuredBuild;
+  text.replace(text.find(".$jube_wp_iteration"), 19, ".5");
+  shell.file("b.yaml", text);
+  shell.file("base", "100");
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "compile,repeats\n100.5,1 of 6\n"), ran.out);
+}
+
 TEST_CASE("remove: the work of set-ups that another run uses stays") {
   const Shell shell;
   shell.file("b.yaml", workflow("echo v=1"));

@@ -1,0 +1,20 @@
+// Where the values of a row come from: work that this run did, or work that it reused.
+#pragma once
+
+#include "engine/results/records.h"
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+inline constexpr const char* kReused = "REUSED";
+
+enum class Origin {
+  none,      // no file: a parameter, for example
+  reused,    // reused work alone: an earlier run measured it, or another workpackage of this run
+  measured,  // work of the row's own, at least in part
+};
+
+// Of the column's value in this row. An expression has the origin of the values in it.
+Origin origin_of(const Benchmark& benchmark, const Record& row, const Column& column);
+
+}  // namespace tally
