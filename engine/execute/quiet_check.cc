@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "engine/workflow/linked_files.h"
+
 namespace tally {
 namespace {
 
@@ -17,7 +19,12 @@ bool wanted(const Benchmark& benchmark) {
 bool is_watched(const Benchmark& benchmark, const Step& step) {
   if (!step.quiet_check) return false;
   if (step.kind != StepKind::setup && step.kind != StepKind::build) return true;
-  const auto reads = [&](const Analyse& one) { return one.step.value == step.name.value; };
+  const auto reads = [&](const Analyse& one) {
+    return one.step.value == step.name.value ||
+           std::any_of(one.files.begin(), one.files.end(), [&](const AnalyseFile& file) {
+             return steps_read(benchmark, one, file).count(step.name.value) != 0;
+           });
+  };
   return std::any_of(benchmark.analysers.begin(), benchmark.analysers.end(),
                      [&](const Analyser& analyser) {
                        return std::any_of(analyser.analyse.begin(), analyser.analyse.end(), reads);

@@ -19,6 +19,7 @@
 #include "engine/results/scan.h"
 #include "engine/results/scan_groups.h"
 #include "engine/results/wanted.h"
+#include "engine/workflow/linked_files.h"
 #include "engine/workflow/sample_names.h"
 
 namespace tally {
@@ -205,6 +206,7 @@ class Analysis {
     }
     find_bases();
     find_printed();
+    find_linked();
     choose_statistics();
     std::vector<const Group*> leaves;
     std::vector<Line> lines;
@@ -550,12 +552,60 @@ class Analysis {
     record.reused_values.set(std::move(names));
   }
 
+  void find_linked() {
+    if (benchmark_.as_jube) return;
+    for (const Analyse& analyse : analyser_.analyse) {
+      std::vector<Linked> linked;
+      std::set<std::string> elsewhere;  // patterns that files of the step itself are searched for
+      for (const AnalyseFile& file : analyse.files) {
+        std::vector<Text> use = analyser_.use;
+        use.insert(use.end(), file.use.begin(), file.use.end());
+        Linked one{steps_read(benchmark_, analyse, file), {}, {}};
+        std::set<std::string>& names = one.steps.empty() ? elsewhere : one.patterns;
+        for (const Pattern* pattern : patterns_of(benchmark_, use))
+          names.insert(pattern->name.value);
+        if (!one.steps.empty()) linked.push_back(std::move(one));
+      }
+      for (Linked& one : linked) {
+        for (const std::string& name : one.patterns) {
+          if (elsewhere.count(name) == 0) one.alone.insert(name);
+        }
+      }
+      if (!linked.empty()) linked_[&analyse] = std::move(linked);
+    }
+  }
+
+  // The same for a value that was read in the folder of the row's step and that another one wrote.
+  void take_marks_of_linked(const Group& group, std::map<std::string, bool>& known,
+                            Record& record) const {
+    const auto found = linked_.find(groups_.find(record.step));
+    if (found == linked_.end()) return;
+    const std::vector<const WorkpackageView*> all = groups_.ancestors(group.members);
+    for (const Linked& linked : found->second) {
+      Group above;
+      for (const WorkpackageView* one : all) {
+        if (linked.steps.count(one->step) != 0) above.members.push_back(one);
+      }
+      const bool reused = is_reused(above);
+      bool gives = false;
+      for (const std::string& name : linked.patterns) {
+        const auto value = group.found.find(name);
+        if (value == group.found.end() || value->second.count() == 0) continue;
+        gives = gives || is_shown(name);
+        if (linked.alone.count(name) != 0) known[name] = reused;
+      }
+      if (!gives) continue;
+      for (const WorkpackageView* one : above.members) record.add_disturbance(one->disturbance);
+      record.reused = record.reused || reused;
+    }
+  }
+
   // A value of an earlier step brings along what is to be said of the workpackages that printed it.
   void take_marks_of_ancestors(const Group& group, Record& record) const {
     const std::vector<const Group*> ancestors = groups_.ancestors(group);
     std::map<std::string, bool> known;  // patterns with a value; whether it is reused
     const bool own = record.reused;
-    if (!ancestors.empty() || own) {
+    if (!ancestors.empty() || own || !linked_.empty()) {
       for (const auto& [name, statistics] : group.found) {
         if (statistics.count() > 0 || (own && by_name_.at(name)->default_value))
           known.emplace(name, own);
@@ -573,10 +623,18 @@ class Analysis {
         record.add_disturbance(member->disturbance);
       record.reused = record.reused || reused;
     }
+    take_marks_of_linked(group, known, record);
     note_reused(known, own, record);
     record.busy = std::min(record.busy, record.all_repeats);
     record.throttled = std::min(record.throttled, record.all_repeats);
   }
+
+  // A file that is read through a link to the work of other steps.
+  struct Linked {
+    std::set<std::string> steps;     // that the path names
+    std::set<std::string> patterns;  // that it is searched for
+    std::set<std::string> alone;     // of these, those that no file of the step itself may give
+  };
 
   const Benchmark& benchmark_;
   const Analyser& analyser_;
@@ -591,6 +649,7 @@ class Analysis {
   std::set<std::pair<std::string, std::string>> printed_;           // find_printed(): step, pattern
   std::map<std::string, std::vector<StoredStatistic>> statistics_;  // stored, by pattern
   std::map<const Analyse*, std::vector<const Pattern*>> patterns_of_step_;
+  std::map<const Analyse*, std::vector<Linked>> linked_;
 };
 
 }  // namespace

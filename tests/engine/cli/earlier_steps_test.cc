@@ -50,6 +50,33 @@ TEST_CASE("earlier steps: a busy machine during a measurement whose value a late
   CHECK_MESSAGE(has(ran.out, "ra,rb,machine\n1.0,2.0,BUSY\n"), (ran.out + ran.err));
 }
 
+TEST_CASE("earlier steps: a value that is read through the link to a build has the build's marks") {
+  const Shell shell;
+  const std::string head =
+      "name: b\noutpath: run\nstep: [{name: b, kind: build, do: 'sleep 1; echo ra=1'},\n"
+      " {name: s, kind: run, depend: b, do: 'echo rb=2'}]\n"
+      "patternset: [{name: oa, pattern: {name: ra, type: float, _: 'ra=$jube_pat_fp'}},\n"
+      " {name: ob, pattern: {name: rb, type: float, _: 'rb=$jube_pat_fp'}}]\n"
+      "analyser: {name: a, analyse: {step: s, file: [{_: stdout, use: ob}, {_: b/stdout, use: "
+      "oa}]}}\n";
+  const auto bench = [&](const std::string& columns) {
+    return head + "result: {use: a, table: {name: t, style: csv, column: [" + columns + "]}}\n";
+  };
+  shell.file("b.yaml", bench("{_: ra, better: lower}, {_: rb, better: lower}"));
+  Ran ran = shell.sh(
+      "export TALLY_QUIET_CHECK=on; (while :; do :; done) & loop=$!; \"$TALLY\" run b.yaml; "
+      "code=$?; kill $loop; exit $code");
+  CHECK_MESSAGE(has(ran.out, "ra,rb,machine\n1.0,2.0,BUSY\n"), (ran.out + ran.err));
+  ran = shell.sh("TALLY_QUIET_CHECK=off \"$TALLY\" run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "ra,rb,status\n1.0,2.0,REUSED\n"), (ran.out + ran.err));
+  CHECK(has(shell.tally("history run -s csv --metric ra").out, ",REUSED,"));
+  CHECK(!has(shell.tally("history run -s csv --metric rb").out, ",REUSED,"));
+  // Not if the row shows nothing of it.
+  shell.file("b.yaml", bench("rb"));
+  ran = shell.sh("TALLY_QUIET_CHECK=off \"$TALLY\" run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "rb\n2.0\n"), (ran.out + ran.err));
+}
+
 TEST_CASE("earlier steps: rows that a failed set-up leaves out are told everywhere") {
   const Shell shell;
   shell.file("b.yaml",
