@@ -177,7 +177,7 @@ std::string history_file(const Benchmark& benchmark, const ReportedRun& run,
         if (summary == row.summaries.end()) continue;
         rows += (rows.empty() ? "\n" : ",\n") +
                 text_of(row_of(one, column, row, summary->second, parameters[i],
-                               origin_of(benchmark, row, column) == Origin::reused));
+                               is_reused(benchmark, row, column)));
       }
     }
   }

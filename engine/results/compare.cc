@@ -161,8 +161,8 @@ class Comparer {
       row.why_not = (base.measured() ? other : base).why_not_measured();
     row.base_mark = base.machine_mark();
     row.other_mark = other.machine_mark();
-    row.base_reused = origin_of(benchmark_, base, column) == Origin::reused;
-    row.other_reused = origin_of(benchmark_, other, column) == Origin::reused;
+    row.base_reused = is_reused(benchmark_, base, column);
+    row.other_reused = is_reused(benchmark_, other, column);
     // The numbers of a row that failed or goes on are not a measurement. Those that were reused are
     // one of another run, perhaps of the one that they would be compared with.
     const statistics::Sample none;

@@ -16,5 +16,9 @@ enum class Origin {
 
 // Of the column's value in this row. An expression has the origin of the values in it.
 Origin origin_of(const Benchmark& benchmark, const Record& row, const Column& column);
+// Whether it is Origin::reused. Takes no time for a row without reused work.
+inline bool is_reused(const Benchmark& benchmark, const Record& row, const Column& column) {
+  return !row.reused_values->empty() && origin_of(benchmark, row, column) == Origin::reused;
+}
 
 }  // namespace tally

@@ -277,6 +277,7 @@ void ResultTables::leave_out_failed(ResultTable& out) const {
 void ResultTables::leave_out_reused(ResultTable& out) const {
   if (benchmark_.as_jube) return;
   const auto reused = [&](const Record& row) {
+    if (row.reused_values->empty()) return false;
     bool any = false;
     for (const Column& column : out.columns) {
       if (value_of(row, column_key(column)) == nullptr) continue;
@@ -306,9 +307,8 @@ void ResultTables::note_marks(ResultTable& out) const {
                                          "throttled machine; a table marks them",
                                          disturbed, out.rows.size())});
   const auto reused = std::count_if(out.rows.begin(), out.rows.end(), [&](const Record& row) {
-    return std::any_of(out.columns.begin(), out.columns.end(), [&](const Column& column) {
-      return origin_of(benchmark_, row, column) == Origin::reused;
-    });
+    return std::any_of(out.columns.begin(), out.columns.end(),
+                       [&](const Column& column) { return is_reused(benchmark_, row, column); });
   });
   if (reused != 0 && !shows_status(out.columns))
     out.notes.push_back({"", fmt::format("{} of {} rows in the database have values of reused "
