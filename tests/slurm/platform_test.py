@@ -198,7 +198,9 @@ class Platform(SlurmTest):
         work = self.place.work(0)
         self.assertEqual((work / "job.status").read_text(), "4\n")
         self.assertFalse((work / "began").exists())
-        self.assertEqual(list(pathlib.Path("/tmp").glob(f"tally-{self.place.packages()[0]['job_id']}-*")), [])
+        # The job removes its folder last, after the status that the engine waits for.
+        left = f"tally-{self.place.packages()[0]['job_id']}-*"
+        slurm.wait_for(lambda: not list(pathlib.Path("/tmp").glob(left)), "the removal of the job's folder")
 
     def test_a_job_shorter_than_its_warning_gets_none(self):
         self.write("/bin/true")
