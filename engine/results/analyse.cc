@@ -14,12 +14,12 @@
 #include "engine/expand/substitute.h"
 #include "engine/results/derived.h"
 #include "engine/results/groups.h"
+#include "engine/results/linked_values.h"
 #include "engine/results/missing_rows.h"
 #include "engine/results/parameter_values.h"
 #include "engine/results/scan.h"
 #include "engine/results/scan_groups.h"
 #include "engine/results/wanted.h"
-#include "engine/workflow/linked_files.h"
 #include "engine/workflow/sample_names.h"
 
 namespace tally {
@@ -53,7 +53,8 @@ class Analysis {
         diagnostics_(diagnostics),
         wanted_(benchmark, more_values),
         parameters_(wanted_, !benchmark.as_jube),
-        groups_(benchmark, analyser, workpackages) {}
+        groups_(benchmark, analyser, workpackages),
+        linked_(benchmark, analyser) {}
 
   Records run(std::vector<WorkpackageResult>* each, std::vector<Sample>* samples) {
     if (lacks_something() || clashes()) return {};
@@ -206,7 +207,6 @@ class Analysis {
     }
     find_bases();
     find_printed();
-    find_linked();
     choose_statistics();
     std::vector<const Group*> leaves;
     std::vector<Line> lines;
@@ -552,36 +552,13 @@ class Analysis {
     record.reused_values.set(std::move(names));
   }
 
-  void find_linked() {
-    if (benchmark_.as_jube) return;
-    for (const Analyse& analyse : analyser_.analyse) {
-      std::vector<Linked> linked;
-      std::set<std::string> elsewhere;  // patterns that files of the step itself are searched for
-      for (const AnalyseFile& file : analyse.files) {
-        std::vector<Text> use = analyser_.use;
-        use.insert(use.end(), file.use.begin(), file.use.end());
-        Linked one{steps_read(benchmark_, analyse, file), {}, {}};
-        std::set<std::string>& names = one.steps.empty() ? elsewhere : one.patterns;
-        for (const Pattern* pattern : patterns_of(benchmark_, use))
-          names.insert(pattern->name.value);
-        if (!one.steps.empty()) linked.push_back(std::move(one));
-      }
-      for (Linked& one : linked) {
-        for (const std::string& name : one.patterns) {
-          if (elsewhere.count(name) == 0) one.alone.insert(name);
-        }
-      }
-      if (!linked.empty()) linked_[&analyse] = std::move(linked);
-    }
-  }
-
   // The same for a value that was read in the folder of the row's step and that another one wrote.
   void take_marks_of_linked(const Group& group, std::map<std::string, bool>& known,
                             Record& record) const {
-    const auto found = linked_.find(groups_.find(record.step));
-    if (found == linked_.end()) return;
+    const std::vector<LinkedFile>& files = linked_.of(groups_.find(record.step));
+    if (files.empty()) return;
     const std::vector<const WorkpackageView*> all = groups_.ancestors(group.members);
-    for (const Linked& linked : found->second) {
+    for (const LinkedFile& linked : files) {
       Group above;
       for (const WorkpackageView* one : all) {
         if (linked.steps.count(one->step) != 0) above.members.push_back(one);
@@ -629,13 +606,6 @@ class Analysis {
     record.throttled = std::min(record.throttled, record.all_repeats);
   }
 
-  // A file that is read through a link to the work of other steps.
-  struct Linked {
-    std::set<std::string> steps;     // that the path names
-    std::set<std::string> patterns;  // that it is searched for
-    std::set<std::string> alone;     // of these, those that no file of the step itself may give
-  };
-
   const Benchmark& benchmark_;
   const Analyser& analyser_;
   Evaluator& evaluator_;
@@ -649,7 +619,7 @@ class Analysis {
   std::set<std::pair<std::string, std::string>> printed_;           // find_printed(): step, pattern
   std::map<std::string, std::vector<StoredStatistic>> statistics_;  // stored, by pattern
   std::map<const Analyse*, std::vector<const Pattern*>> patterns_of_step_;
-  std::map<const Analyse*, std::vector<Linked>> linked_;
+  LinkedFiles linked_;
 };
 
 }  // namespace

@@ -72,9 +72,6 @@ void Scanner::report(Diagnostics& diagnostics) const {
   }
 }
 
-namespace {
-
-// The analyser's patterns, and those that the file alone has.
 std::vector<const Pattern*> patterns_for(const Benchmark& benchmark, const Analyser& analyser,
                                          const AnalyseFile& file) {
   std::vector<const Pattern*> patterns = patterns_of(benchmark, analyser.use);
@@ -84,8 +81,6 @@ std::vector<const Pattern*> patterns_for(const Benchmark& benchmark, const Analy
   }
   return patterns;
 }
-
-}  // namespace
 
 std::string Scanner::pattern_text(const Pattern& pattern,
                                   const std::vector<const Pattern*>& patterns,

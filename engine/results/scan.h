@@ -31,6 +31,10 @@ class Values {
 // The matches of one result line so far, by pattern name.
 using Found = std::map<std::string, Statistics>;
 
+// The analyser's patterns, and those that the file alone has.
+std::vector<const Pattern*> patterns_for(const Benchmark& benchmark, const Analyser& analyser,
+                                         const AnalyseFile& file);
+
 // Holds the compiled patterns and the problems found. The workpackages of an analyser share it, or
 // consecutive ranges of them have one each: several threads may read at once.
 class Scanner {
