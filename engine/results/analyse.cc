@@ -339,7 +339,7 @@ class Analysis {
         lines.push_back(make_line(group, member, group.found_of(i), found));
         places.emplace_back(row, &member);
         records.rows[row].repeats.emplace_back().from.set(
-            sources_of(member.step, group.found_of(i), above, records.rows[row]));
+            sources_of(member, group.found_of(i), above, records.rows[row]));
       }
     }
     Diagnostics said_of_the_rows;
@@ -355,7 +355,7 @@ class Analysis {
   }
 
   // The workpackages that a repeat has values from, by the name of each value that is not its own.
-  std::map<std::string, std::set<int>> sources_of(const std::string& step, const Found& own,
+  std::map<std::string, std::set<int>> sources_of(const WorkpackageView& member, const Found& own,
                                                   const std::vector<Groups::FoundAbove>& above,
                                                   Record& row) const {
     std::map<std::string, std::set<int>> from;
@@ -363,10 +363,11 @@ class Analysis {
     for (const auto& [name, statistics] : own) {
       if (statistics.count() > 0) known.insert(name);
     }
+    add_linked_sources(member, known, from, row);
     for (const Groups::FoundAbove& one : above) {
       for (const auto& [name, statistics] : *one.found) {
         if (statistics.count() == 0 || known.count(name) != 0 || from.count(name) != 0) continue;
-        if (printed_.count({step, name}) != 0) continue;
+        if (printed_.count({member.step, name}) != 0) continue;
         const int source = one.workpackage->done_by();
         for (const StoredStatistic& stored : statistics_.at(name)) from[stored.name] = {source};
         from[name] = {source};
@@ -380,6 +381,27 @@ class Analysis {
       if (!is_own(*pattern, known, from, &sources)) from[pattern->name.value] = sources;
     }
     return from;
+  }
+
+  // Values that were read through a link are those of the workpackages that it leads to.
+  void add_linked_sources(const WorkpackageView& member, std::set<std::string>& known,
+                          std::map<std::string, std::set<int>>& from, Record& row) const {
+    const std::vector<LinkedFile>& files = linked_.of(groups_.find(member.step));
+    if (files.empty()) return;
+    for (const WorkpackageView* above : groups_.ancestors(member)) {
+      for (const LinkedFile& linked : files) {
+        if (linked.steps.count(above->step) == 0) continue;
+        for (const std::string& name : linked.alone) {
+          if (known.count(name) == 0 && from.count(name) == 0) continue;
+          known.erase(name);
+          for (const StoredStatistic& stored : statistics_.at(name))
+            from[stored.name].insert(above->done_by());
+          from[name].insert(above->done_by());
+          row.repeats_above.edit().try_emplace(above->done_by(),
+                                               groups_.planned_repeats(*above).count);
+        }
+      }
+    }
   }
 
   // Whether a computed pattern uses a value of the repeat itself. Otherwise *sources gets where its

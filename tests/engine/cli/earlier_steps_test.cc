@@ -77,6 +77,29 @@ TEST_CASE("earlier steps: a value that is read through the link to a build has t
   CHECK_MESSAGE(has(ran.out, "rb\n2.0\n"), (ran.out + ran.err));
 }
 
+TEST_CASE("earlier steps: what repeats read through the link to one build is one measurement") {
+  // Three repeats of a build that are one piece of work, and three that are not.
+  for (const char* build : {"echo ra=1", "echo ra=$jube_wp_iteration"}) {
+    CAPTURE(build);
+    const Shell shell;
+    shell.file(
+        "b.yaml",
+        std::string("name: b\noutpath: run\nstep: [{name: b, kind: build, iterations: 3, do: '") +
+            build +
+            "'},\n"
+            " {name: s, kind: run, depend: b, do: 'echo rb=2'}]\n"
+            "patternset: [{name: oa, pattern: {name: ra, type: float, _: 'ra=$jube_pat_fp'}},\n"
+            " {name: ob, pattern: {name: rb, type: float, _: 'rb=$jube_pat_fp'}}]\n"
+            "analyser: {name: a, analyse: {step: s, file: [{_: stdout, use: ob}, {_: b/stdout, "
+            "use: "
+            "oa}]}}\n"
+            "result: {use: a, table: {name: t, style: csv, column: [ra_n, rb_n, ra_median]}}\n");
+    const Ran ran = shell.tally("run b.yaml");
+    const bool one = std::string(build) == "echo ra=1";
+    CHECK_MESSAGE(has(ran.out, one ? "\n1,3,1.0\n" : "\n3,3,1.0\n"), (ran.out + ran.err));
+  }
+}
+
 TEST_CASE("earlier steps: rows that a failed set-up leaves out are told everywhere") {
   const Shell shell;
   shell.file("b.yaml",
