@@ -107,16 +107,17 @@ std::string children(const ElementRule& rule) {
 
 std::string section(const ElementRule& rule) {
   std::string text = fmt::format("\n## {}{}\n\n{}\n", heading(rule),
-                                 rule.origin == Origin::tally ? " **T**" : "", rule.doc);
+                                 rule.language == Language::tally ? " **T**" : "", rule.doc);
   std::string around = parents(rule) + children(rule);
   if (rule.free_keys) around += "Keys are free. ";
   if (!around.empty()) text += fmt::format("\n{}\n", strip(around));
   std::string rows;
   for (const KeyRule& key : key_rules()) {
     if (std::strcmp(key.element, rule.id) != 0) continue;
-    rows += fmt::format("| `{}`{}{} | {} | {} | {} |\n", key.key, key.required ? " (required)" : "",
-                        key.origin == Origin::tally && rule.origin == Origin::jube ? " **T**" : "",
-                        cell(values(key)), cell(in_code(key.otherwise)), cell(key.doc));
+    rows += fmt::format(
+        "| `{}`{}{} | {} | {} | {} |\n", key.key, key.required ? " (required)" : "",
+        key.language == Language::tally && rule.language == Language::jube ? " **T**" : "",
+        cell(values(key)), cell(in_code(key.otherwise)), cell(key.doc));
   }
   if (rows.empty()) return text;
   text += "\n| key | values | otherwise | meaning |\n|---|---|---|---|\n";

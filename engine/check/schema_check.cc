@@ -15,10 +15,10 @@ namespace tally {
 namespace {
 
 bool tally_element(const Element& element, const ElementRule& rule) {
-  if (rule.origin == Origin::tally) return true;
+  if (rule.language == Language::tally) return true;
   for (const Attribute& a : element.attributes) {
     const KeyRule* key = find_key(rule.id, a.name.value);
-    if (key && key->origin == Origin::tally) return true;
+    if (key && key->language == Language::tally) return true;
   }
   return std::any_of(element.children.begin(), element.children.end(), [&](const Element& child) {
     const ElementRule* below = find_child(rule.id, child.name);
@@ -212,7 +212,7 @@ class SchemaChecker {
       if (!key.required || std::strcmp(key.element, rule.id) != 0) continue;
       if (std::strcmp(key.key, "_") == 0) {
         bool needed =
-            key.origin == Origin::tally || element.name == "column" || element.name == "key";
+            key.language == Language::tally || element.name == "column" || element.name == "key";
         if (!needed || !strip(element.text.value).empty()) continue;
         diagnostics_.error(element.mark, fmt::format("{} is empty", describe(element)), key.doc);
       } else {

@@ -7,8 +7,8 @@ namespace tally {
 
 namespace {
 
-constexpr Origin J = Origin::jube;
-constexpr Origin T = Origin::tally;
+constexpr Language J = Language::jube;
+constexpr Language T = Language::tally;
 using R = ValueRule;
 
 }  // namespace

@@ -9,7 +9,8 @@
 
 namespace tally {
 
-enum class Origin { jube, tally };  // JUBE's language, or a key that Tally adds
+// Whose word an element or a key is: of JUBE's language, or added by Tally.
+enum class Language { jube, tally };
 
 enum class ValueRule {
   text,        // anything
@@ -28,7 +29,7 @@ struct KeyRule {
   const char* key;      // "_" is the element's own text
   ValueRule rule;
   const char* choices;  // "a|b|c" for ValueRule::choice
-  Origin origin;
+  Language language;
   bool required;
   const char* otherwise;  // the value if the key is left out, as printed in the reference
   const char* doc;
@@ -38,7 +39,7 @@ struct ElementRule {
   const char* id;       // unique: "step.use" and "result.use" are two elements called "use"
   const char* name;     // as written in the file
   const char* parents;  // ids, separated by blanks
-  Origin origin;
+  Language language;
   bool free_keys;  // any key is allowed: environment variables, scheduler options
   const char* doc;
 };
