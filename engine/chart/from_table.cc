@@ -12,6 +12,7 @@
 #include "engine/base/text.h"
 #include "engine/chart/published.h"
 #include "engine/results/columns.h"
+#include "engine/results/table_names.h"
 #include "engine/statistics/intervals.h"
 #include "engine/workflow/chart_words.h"
 
@@ -178,6 +179,9 @@ class FigureMaker {
       ++missing_;
       return Status::ok();
     }
+    if (std::any_of(drawn_.begin(), drawn_.end(),
+                    [&](const Column* one) { return has_reused(row, *one); }))
+      ++reused_;
     if (drawn_.size() == 1) return read_value(row, index, *x);
     // A row has some of several columns, as one of numbers that were published for a few rows.
     const size_t before = points_;
@@ -189,6 +193,18 @@ class FigureMaker {
     }
     if (points_ == before) ++missing_;
     return Status::ok();
+  }
+
+  // Whether the column has a value of reused work, also as a statistic (rate_median).
+  static bool has_reused(const Record& row, const Column& column) {
+    if (row.reused_values->empty()) return false;
+    std::set<std::string> words;
+    add_words(column.expression.value.empty() ? column.name.value : column.expression.value, words);
+    return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+      return std::any_of(
+          row.reused_values->begin(), row.reused_values->end(),
+          [&](const std::string& one) { return word == one || starts_with(word, one + "_"); });
+    });
   }
 
   static bool is_nan(const Value& value) { return value.number() && std::isnan(value.as_double()); }
@@ -380,6 +396,8 @@ class FigureMaker {
     const auto were = [](size_t count) { return count == 1 ? "was" : "were"; };
     note(busy_, fmt::format("{} {} measured while other programs used the machine.",
                             counted(busy_, "row", "rows"), were(busy_)));
+    note(reused_, fmt::format("{} values of reused work, not measured in this run.",
+                              counted(reused_, "row has", "rows have")));
     note(throttled_, fmt::format("{} {} measured while the machine was throttled.",
                                  counted(throttled_, "row", "rows"), were(throttled_)));
     note(missing_, fmt::format("{} without a value {} not drawn.", counted(missing_, "row", "rows"),
@@ -407,8 +425,9 @@ class FigureMaker {
   bool by_name_ = false;
   std::map<std::string, size_t> categories_, series_indexes_, panel_indexes_;
   std::vector<std::string> panel_names_;
-  size_t failed_ = 0, unfinished_ = 0, expected_ = 0, busy_ = 0, throttled_ = 0, missing_ = 0,
-         infinite_ = 0, without_interval_ = 0, below_zero_ = 0, ranges_ = 0, points_ = 0;
+  size_t failed_ = 0, unfinished_ = 0, expected_ = 0, reused_ = 0, busy_ = 0, throttled_ = 0,
+         missing_ = 0, infinite_ = 0, without_interval_ = 0, below_zero_ = 0, ranges_ = 0,
+         points_ = 0;
 };
 
 }  // namespace

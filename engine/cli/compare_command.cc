@@ -145,6 +145,7 @@ class Command {
     std::vector<std::string> known;
     size_t metrics = 0;
     bool named = false;
+    bool relative = false;  // the named column is a ratio to another row of its own run
     for (Result& result : benchmark_.results) {
       for (auto& output : result.outputs) {
         auto* table = std::get_if<Table>(&output);
@@ -154,6 +155,7 @@ class Command {
           const bool chosen = column.name.value == args_.metric || column.title == args_.metric;
           if (!args_.metric.empty()) {
             named = named || chosen;
+            relative = relative || (chosen && !column.relative_to.empty());
             if (!chosen) column.better = Better::unknown;
             if (chosen && args_.better == "higher") column.better = Better::higher;
             if (chosen && args_.better == "lower") column.better = Better::lower;
@@ -169,6 +171,12 @@ class Command {
                  did_you_mean(args_.metric, known));
     }
     if (metrics != 0) return check_by();
+    if (relative)
+      return bad(
+          fmt::format("--metric: '{}' is relative to another row of its own run, which is no "
+                      "measurement to be compared",
+                      args_.metric),
+          "name the column that it is made of");
     return bad("it is not known which direction is better",
                "write `better: higher` or `better: lower` in the column, or use --metric NAME "
                "--better higher");

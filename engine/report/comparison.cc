@@ -28,19 +28,29 @@ std::string row_name(const RunComparison& comparison, size_t place) {
   return fmt::format("row {} ({}{}{})", place + 1, text, text.empty() ? "" : "; ", row.metric);
 }
 
-const char* both_or_one(bool base, bool other) {
-  if (base && other) return "both runs";
-  return base ? "the first run" : "the second run";
+// The names of the two sides. Within one run they are the row of the base and the one beside it.
+struct SideNames {
+  const char *base, *other, *both;
+  const char* of(bool in_base, bool in_other) const {
+    if (in_base && in_other) return both;
+    return in_base ? base : other;
+  }
+};
+constexpr SideNames kTwoRuns = {"the first run", "the second run", "both runs"};
+constexpr SideNames kOneRun = {"the base", "the new row", "both rows"};
+
+const SideNames& names_of_sides(const RunComparison& comparison) {
+  return comparison.one_run ? kOneRun : kTwoRuns;
 }
 
-std::string why_unclear(const ComparedRow& row) {
+std::string why_unclear(const ComparedRow& row, const SideNames& sides) {
   const Comparison& result = row.result;
   if (row.why_not != nullptr)
-    return fmt::format("it {} in the {} run", row.why_not,
-                       row.base_measured() ? "second" : "first");
+    return fmt::format("it {} in {}", row.why_not,
+                       sides.of(!row.base_measured(), !row.other_measured()));
   if (row.base_reused || row.other_reused)
     return fmt::format("it was reused, not measured, in {}",
-                       both_or_one(row.base_reused, row.other_reused));
+                       sides.of(row.base_reused, row.other_reused));
   if (std::min(result.n, result.m) == 0) return "a side has no values";
   if (!result.positive) return "a ratio needs positive values";
   const bool few = std::min(result.n, result.m) < statistics::kFewestToCompare;
@@ -124,8 +134,16 @@ std::vector<std::string> comparison_notes(const RunComparison& comparison, size_
     ++*left_out;
     return false;
   };
+  const SideNames& sides = names_of_sides(comparison);
+  const auto note_failed = [&](size_t i, int failed, int repeats, const char* side) {
+    if (failed == 0 || failed == repeats || !has_room()) return;
+    notes.push_back(fmt::format("{}: {} of {} repeats have no value in {}", row_name(comparison, i),
+                                failed, repeats, side));
+  };
   for (size_t i = 0; i < comparison.rows.size(); ++i) {
     const ComparedRow& row = comparison.rows[i];
+    note_failed(i, row.base_failed, row.base_repeats, sides.base);
+    note_failed(i, row.other_failed, row.other_repeats, sides.other);
     for (const char* mark : {kBusy, kThrottled}) {
       const bool base = is_marked(row.base_mark, mark);
       const bool other = is_marked(row.other_mark, mark);
@@ -133,10 +151,11 @@ std::vector<std::string> comparison_notes(const RunComparison& comparison, size_
       notes.push_back(fmt::format(
           "{}: {}: {} in {}", row_name(comparison, i), mark,
           mark == kBusy ? "other programs used the machine" : "the machine was throttled",
-          both_or_one(base, other)));
+          sides.of(base, other)));
     }
     if (row.result.verdict != statistics::Verdict::unclear || !has_room()) continue;
-    notes.push_back(fmt::format("{}: unclear: {}", row_name(comparison, i), why_unclear(row)));
+    notes.push_back(
+        fmt::format("{}: unclear: {}", row_name(comparison, i), why_unclear(row, sides)));
   }
   return notes;
 }

@@ -8,6 +8,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 
 #include "engine/base/files.h"
 #include "engine/results/columns.h"
@@ -46,12 +48,14 @@ class RowKeys {
       if (view != nullptr) steps.insert(view->step);
     }
     std::vector<std::string> texts;
-    std::map<std::string, int> count;
+    std::unordered_map<std::string, int> count;
+    texts.reserve(table.rows.size());
+    count.reserve(table.rows.size());
     for (const Record& row : table.rows) {
       texts.push_back(text_of(table, row, steps.size() > 1));
       ++count[texts.back()];
     }
-    std::map<std::string, int> seen;
+    std::unordered_map<std::string, int> seen;
     for (std::string& text : texts) {  // each repeat is a row of its own, for example
       if (count[text] > 1) text += fmt::format("{}row={}", text.empty() ? "" : " ", ++seen[text]);
     }
@@ -64,19 +68,22 @@ class RowKeys {
     const auto add = [&](const std::string& name, const std::string& value) {
       text += (text.empty() ? "" : " ") + name + "=" + value;
     };
-    std::set<std::string> shown;
+    std::vector<std::string_view> shown;
     for (const Column& column : table.columns) {
       const std::string& name = column.name.value;
       if (parameters_.count(name) == 0 || !column.expression.value.empty()) continue;
       const auto value = row.values.find(column_key(column));
       if (value == row.values.end()) continue;
       add(name, value->second.str());
-      shown.insert(name);
+      shown.push_back(name);
     }
     const WorkpackageView* view = find_id(by_id_, row.id);
     if (view == nullptr) return text;
     for (const auto& [name, value] : view->values) {
-      if (varying_.count(name) != 0 && shown.insert(name).second) add(name, value);
+      if (varying_.count(name) == 0 || std::find(shown.begin(), shown.end(), name) != shown.end())
+        continue;
+      add(name, value);
+      shown.push_back(name);
     }
     if (with_step) add("step", view->step);
     return text;
@@ -86,25 +93,62 @@ class RowKeys {
   std::set<std::string> parameters_, varying_;
 };
 
-Json row_of(const RenderedResult& one, const Column& column, const Record& row,
-            const Summary& summary, const std::string& parameters, bool reused) {
-  Json out = {{"table", one.name},
-              {"parameters", parameters},
-              {"metric", column.name.value},
-              {"sample", summary.sample},
-              {"of", summary.repeats}};
-  const auto unit = one.table.units.find(column.name.value);
-  if (unit != one.table.units.end() && !unit->second.empty()) out["unit"] = unit->second;
-  if (column.better != Better::unknown)
-    out["better"] = column.better == Better::higher ? "higher" : "lower";
-  // An earlier version of tally knows `failed` alone.
-  if (!row.measured() || reused) out["failed"] = true;
-  if (!row.measured() && !row.failed()) out["mark"] = ResultTables::mark(row);
-  if (row.measured() && reused) out["mark"] = kReused;
-  if (row.busy > 0) out["busy"] = true;
-  if (row.throttled > 0) out["throttled"] = true;
-  return out;
+// A text in quotes. One of plain characters needs no library: there may be 100,000 of them.
+void add_json(const std::string& text, std::string& out) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+  });
+  if (plain) {
+    out.append(1, '"').append(text).append(1, '"');
+  } else {
+    out += Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
 }
+
+// Writes the rows of one column one by one, so that a table of 100,000 rows needs no tree of all of
+// them. What they have in common is made once.
+class RowWriter {
+ public:
+  RowWriter(const RenderedResult& one, const Column& column) {
+    begin_ = "{\"table\":";
+    add_json(one.name, begin_);
+    begin_ += ",\"parameters\":";
+    metric_ = ",\"metric\":";
+    add_json(column.name.value, metric_);
+    metric_ += ",\"sample\":";
+    const auto unit = one.table.units.find(column.name.value);
+    if (unit != one.table.units.end() && !unit->second.empty()) {
+      end_ += ",\"unit\":";
+      add_json(unit->second, end_);
+    }
+    if (column.better != Better::unknown)
+      end_ += column.better == Better::higher ? R"(,"better":"higher")" : R"(,"better":"lower")";
+  }
+
+  void add(const Record& row, const Summary& summary, const std::string& parameters, bool reused,
+           std::string& out) const {
+    out += begin_;
+    add_json(parameters, out);
+    out += metric_;
+    out += Json(summary.sample).dump();
+    out += ",\"of\":" + std::to_string(summary.repeats) + end_;
+    // An earlier version of tally knows `failed` alone.
+    if (!row.measured() || reused) out += ",\"failed\":true";
+    std::string mark;
+    if (!row.measured() && !row.failed()) mark = ResultTables::mark(row);
+    if (row.measured() && reused) mark = kReused;
+    if (!mark.empty()) {
+      out += ",\"mark\":";
+      add_json(mark, out);
+    }
+    if (row.busy > 0) out += ",\"busy\":true";
+    if (row.throttled > 0) out += ",\"throttled\":true";
+    out += '}';
+  }
+
+ private:
+  std::string begin_, metric_, end_;
+};
 
 Status read_one(const std::string& path, std::vector<HistoryEntry>* entries) {
   std::string text;
@@ -155,10 +199,6 @@ std::string history_file(const Benchmark& benchmark, const ReportedRun& run,
                          const std::vector<WorkpackageView>& workpackages,
                          const std::string& version) {
   const RowKeys keys(benchmark, workpackages);
-  // Rows are written one by one, so that a table of 100,000 rows needs no tree of all of them.
-  const auto text_of = [](const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  };
   std::string rows;
   for (const RenderedResult& one : tables) {
     if (!one.is_table) continue;
@@ -171,13 +211,13 @@ std::string history_file(const Benchmark& benchmark, const ReportedRun& run,
           [&](const Record& row) { return row.summaries.count(column_key(column)) != 0; });
       if (!summarised || !column.relative_to.empty() || !seen.insert(column.name.value).second)
         continue;
+      const RowWriter writer(one, column);
       for (size_t i = 0; i < one.table.rows.size(); ++i) {
         const Record& row = one.table.rows[i];
         const auto summary = row.summaries.find(column_key(column));
         if (summary == row.summaries.end()) continue;
-        rows += (rows.empty() ? "\n" : ",\n") +
-                text_of(row_of(one, column, row, summary->second, parameters[i],
-                               is_reused(benchmark, row, column)));
+        rows += rows.empty() ? "\n" : ",\n";
+        writer.add(row, summary->second, parameters[i], is_reused(benchmark, row, column), rows);
       }
     }
   }
@@ -186,7 +226,7 @@ std::string history_file(const Benchmark& benchmark, const ReportedRun& run,
   head["run"] = {
       {"id", run.id}, {"directory", run.directory}, {"benchmark", run.benchmark}, {"start", start}};
   for (const auto& [name, value] : run.machine) head["run"]["machine"][name] = value;
-  std::string text = text_of(head);
+  std::string text = head.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.back() = ',';
   return text + "\n\"rows\":[" + rows + "]}\n";
 }

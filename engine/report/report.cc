@@ -63,8 +63,11 @@ class Renderer {
                            "nothing was changed in it; check that the file can be written");
       }
     }
-    if (!is_json(options_))
+    if (!is_json(options_) && (options_.write || benchmark_.as_jube)) {
       out.text = fmt::format("Database location of id {}: {}\n", options_.run_id, path);
+    } else if (!is_json(options_)) {
+      out.text = fmt::format("Database '{}': nothing was written to it\n", out.name);
+    }
     out.has_file = !own_file;
     out.of_one_run = true;
     out.file_text = path;

@@ -88,7 +88,9 @@ class Baselines {
       origins_.insert(origin_of(rows[i]));
       const std::string key = key_of(rows[i]);
       if (!rows[i].measured()) broken_[key] = ResultTables::mark(rows[i]);
-      if (rows[i].measured() && usable(i)) of_key_[key].push_back(i);
+      if (!rows[i].measured() || !usable(i)) continue;
+      of_key_[key].push_back(i);
+      for (const std::string& name : names_) of_baselines_[name].insert(text_of(rows[i], {name}));
     }
   }
 
@@ -123,8 +125,25 @@ class Baselines {
           found.size(), values, rows_[found[0]].id, rows_[found[1]].id);
     } else if (how != broken_.end()) {
       why = fmt::format("its baseline row, with {}, {}", values, how->second);
+    } else if (const std::string others = different_in_all(row); !others.empty()) {
+      std::string changed;
+      for (const auto& [name, value] : column_.relative_to)
+        changed += (changed.empty() ? "" : ", ") + name.value;
+      const bool one = others.find(',') == std::string::npos;
+      why = fmt::format(
+          "no row with {} has the same {}; if {} together with {}, name {} in relative_to, too",
+          values, others, one ? "it changes" : "they change", changed, one ? "it" : "them");
     }
     row.notes.push_back(fmt::format("'{}' is empty: {}", column_.column_title(), why));
+  }
+
+  // The parameters of which no baseline row has the row's value. Zipped ones are such.
+  std::string different_in_all(const Record& row) const {
+    std::string names;
+    for (const auto& [name, values] : of_baselines_) {
+      if (values.count(text_of(row, {name})) == 0) names += (names.empty() ? "" : ", ") + name;
+    }
+    return names;
   }
 
   const Column& column_;
@@ -133,6 +152,7 @@ class Baselines {
   std::set<std::string> origins_;              // that have rows with the `relative_to` values
   std::map<std::string, std::string> broken_;  // how those ended that are no measurement
   std::map<std::string, std::vector<size_t>> of_key_;
+  std::map<std::string, std::set<std::string>> of_baselines_;  // values of each of names_
 };
 
 std::vector<long> baseline_rows(const Benchmark& benchmark, const Column& column,

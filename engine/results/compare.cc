@@ -102,7 +102,8 @@ class Comparer {
       const auto a = base.summaries.find(key);
       const auto b = other.summaries.find(key);
       if (a == base.summaries.end() || b == other.summaries.end()) continue;
-      add(tables.name, column, base, other, a->second.sample, b->second.sample);
+      add(tables.name, column, {base, a->second, a->second.sample},
+          {other, b->second, b->second.sample});
     }
   }
 
@@ -113,7 +114,7 @@ class Comparer {
       statistics::Sample halves[2];
       for (size_t i = 0; i < found->second.sample.size(); ++i)
         halves[i % 2].push_back(found->second.sample[i]);
-      add(tables.name, column, row, row, halves[0], halves[1]);
+      add(tables.name, column, {row, found->second, halves[0]}, {row, found->second, halves[1]});
     }
   }
 
@@ -147,8 +148,17 @@ class Comparer {
   const std::set<std::string>& free() const { return free_; }
 
  private:
-  void add(const std::string& table, const Column& column, const Record& base, const Record& other,
-           const statistics::Sample& a, const statistics::Sample& b) {
+  // A side of a comparison: the values of one metric, of all repeats of its row or of half of them.
+  struct Side {
+    const Record& row;
+    const Summary& summary;
+    const statistics::Sample& sample;
+    int lacking() const { return summary.repeats - static_cast<int>(summary.sample.size()); }
+  };
+
+  void add(const std::string& table, const Column& column, const Side& first, const Side& second) {
+    const Record& base = first.row;
+    const Record& other = second.row;
     ComparedRow row;
     row.table = table;
     row.metric = column.column_title();
@@ -161,13 +171,17 @@ class Comparer {
       row.why_not = (base.measured() ? other : base).why_not_measured();
     row.base_mark = base.machine_mark();
     row.other_mark = other.machine_mark();
+    row.base_failed = first.lacking();
+    row.other_failed = second.lacking();
+    row.base_repeats = first.summary.repeats;
+    row.other_repeats = second.summary.repeats;
     row.base_reused = is_reused(benchmark_, base, column);
     row.other_reused = is_reused(benchmark_, other, column);
     // The numbers of a row that failed or goes on are not a measurement. Those that were reused are
     // one of another run, perhaps of the one that they would be compared with.
     const statistics::Sample none;
-    row.result = statistics::compare(base.measured() && !row.base_reused ? a : none,
-                                     other.measured() && !row.other_reused ? b : none,
+    row.result = statistics::compare(base.measured() && !row.base_reused ? first.sample : none,
+                                     other.measured() && !row.other_reused ? second.sample : none,
                                      seed_ + out_.rows.size());
     out_.rows.push_back(std::move(row));
     sources_.push_back(&base);
@@ -311,6 +325,7 @@ void note_base(const std::map<std::string, int>& order, const std::string& by,
 Status compare_by(const Benchmark& benchmark, const std::vector<TablePair>& tables,
                   const CompareOptions& options, uint64_t seed, RunComparison* out) {
   Comparer comparer(benchmark, options, seed, *out);
+  out->one_run = true;
   for (const TablePair& pair : tables) {
     const std::map<std::string, int> order = order_of_values(pair.base.rows, options.by);
     const auto place = [&](const Record& row) { return order.at(text_of(row, options.by)); };
@@ -343,6 +358,7 @@ Status compare_by(const Benchmark& benchmark, const std::vector<TablePair>& tabl
 RunComparison compare_halves(const Benchmark& benchmark, const std::vector<TablePair>& tables,
                              const CompareOptions& options, uint64_t seed) {
   RunComparison out;
+  out.one_run = true;
   Comparer comparer(benchmark, options, seed, out);
   for (const TablePair& pair : tables) {
     for (const Record& row : pair.base.rows) comparer.add_halves(pair, row);

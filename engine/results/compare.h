@@ -27,8 +27,10 @@ struct ComparedRow {
   std::string base_label, other_label;
   bool lower_is_better = false;
   State base_state = State::done, other_state = State::done;  // Record::state
-  const char* why_not = nullptr;      // why one of the rows has no samples; null: both have
-  std::string base_mark, other_mark;  // Record::machine_mark()
+  const char* why_not = nullptr;            // why one of the rows has no samples; null: both have
+  std::string base_mark, other_mark;        // Record::machine_mark()
+  int base_failed = 0, other_failed = 0;    // repeats that failed, or have no value
+  int base_repeats = 0, other_repeats = 0;  // those included
   bool base_reused = false, other_reused = false;  // the metric: Origin::reused
   bool base_measured() const { return base_state == State::done; }
   bool other_measured() const { return other_state == State::done; }
@@ -36,6 +38,7 @@ struct ComparedRow {
 };
 
 struct RunComparison {
+  bool one_run = false;  // its rows are compared with one another
   std::vector<std::string> parameters;
   std::vector<ComparedRow> rows;
   std::vector<std::string> notes;  // about rows without a partner

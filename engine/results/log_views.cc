@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
@@ -97,8 +99,11 @@ bool fits(const std::string& step, const Workpackages& workpackages, const TextP
   return false;
 }
 
-// For a folder, takes the first file in it that the step's analyse names.
-bool log_file(const std::string& given, const Analyse& analyse, const Lookup& lookup,
+using Seen = std::set<std::pair<dev_t, ino_t>>;  // files, by whatever name
+
+// For a folder, takes the first file in it that the step's analyse names. A file that is among
+// `seen` is an error.
+bool log_file(const std::string& given, const Analyse& analyse, const Lookup& lookup, Seen* seen,
               std::string* path, LogProblem* problem) {
   struct stat info {};
   *path = given;
@@ -106,7 +111,13 @@ bool log_file(const std::string& given, const Analyse& analyse, const Lookup& lo
     const std::string names = substitute(analyse.files.front().path.value, lookup);
     *path = given + "/" + split_strip(names, ",").front();
   }
-  if (::stat(path->c_str(), &info) == 0 && S_ISREG(info.st_mode)) return true;
+  if (::stat(path->c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+    // One measurement must not stand in two rows.
+    if (seen->insert({info.st_dev, info.st_ino}).second) return true;
+    problem->message = fmt::format("the log '{}' is given twice", *path);
+    problem->hint = "each workpackage has a log of its own: give them in the order of the points";
+    return false;
+  }
   problem->message = fmt::format("there is no log '{}'", *path);
   if (*path != given) problem->hint = "give the file itself";
   return false;
@@ -150,6 +161,7 @@ bool log_views(const Benchmark& benchmark, const std::vector<std::string>& logs,
     if (step.name.value == step_name) workpackages.push_back(&workpackage);
   }
   if (!fits(step_name, workpackages, pool, logs.size(), problem)) return false;
+  Seen seen;
   for (size_t i = 0; i < workpackages.size(); ++i) {
     Workpackage& workpackage = *workpackages[i];
     if (Status s = finish_planned(benchmark, expander, &workpackage); !s) {
@@ -158,7 +170,7 @@ bool log_views(const Benchmark& benchmark, const std::vector<std::string>& logs,
     }
     const WorkpackageValues values(benchmark, expander, workpackage, "DONE");
     std::string log;
-    if (!log_file(logs[i], *analyse, values.lookup(), &log, problem)) return false;
+    if (!log_file(logs[i], *analyse, values.lookup(), &seen, &log, problem)) return false;
     views->push_back(planned_view(benchmark, expander, workpackage, log));
     if (!benchmark.as_jube) take_end(logs, &views->back());
   }

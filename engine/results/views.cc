@@ -74,18 +74,19 @@ std::set<std::string, std::less<>> words_of_results(const Benchmark& benchmark) 
   return {words.begin(), words.end()};
 }
 
-// Whether a text names a value, alone or with a step (jube_wp_id_run). The values that are not
-// parameters are asked for: JUBE's variables, and those of the step's kind.
+// Whether a text names a value, alone or with a step (jube_wp_id_run), or one that begins so. The
+// values that are not parameters are asked for: JUBE's variables, and those of the step's kind.
 class Named {
  public:
-  explicit Named(std::set<std::string, std::less<>> words) : words_(std::move(words)) {}
+  explicit Named(const std::set<std::string, std::less<>>& words)
+      : words_(words.begin(), words.end()) {}
   bool operator()(std::string_view name) const {
-    const auto word = words_.lower_bound(name);
+    const auto word = std::lower_bound(words_.begin(), words_.end(), name);
     return word != words_.end() && starts_with(*word, name);
   }
 
  private:
-  std::set<std::string, std::less<>> words_;
+  std::vector<std::string> words_;  // sorted
 };
 
 void add_types(const DefinitionsByName& definitions, WorkpackageView& view) {
@@ -201,8 +202,7 @@ class ViewMaker {
   void set_values(Journal::Stored& from, const Step* step, const std::string& shown,
                   WorkpackageView& view) {
     const DefinitionsByName& known = definitions_.of(from);
-    const auto [common, is_new] = common_.try_emplace(from.step);
-    if (is_new) common->second = run_builtins(info_, step);
+    const StepBuiltins& builtins = builtins_of(from.step, step);
     StoredParameters parameters;
     const size_t count = from.parameters.size();
     parameters.values = std::move(from.parameters);
@@ -213,7 +213,8 @@ class ViewMaker {
     for (const int parent : view.parents) parameters.parents.push_back({step_of(parent), parent});
     parameters.work_dir = shown;
     parameters.absolute_work_dir = view.work_dir;
-    parameters.common = &common->second;
+    parameters.common = &builtins.all;
+    parameters.kept = &builtins.kept;
     const WorkpackageValues values(step, from.workpackage, std::move(parameters),
                                    status_of(view.state));
     view.values = values.all(keep_);
@@ -221,6 +222,21 @@ class ViewMaker {
     view.values.shrink_to_fit();
     add_types(known, view);
     if (!job_values_.empty()) add_job_values(from, view);
+  }
+
+  // JUBE's variables that all workpackages of a step share.
+  struct StepBuiltins {
+    NamedValues all, kept;
+  };
+  const StepBuiltins& builtins_of(const std::string& name, const Step* step) {
+    const auto [found, is_new] = builtins_.try_emplace(name);
+    StepBuiltins& builtins = found->second;
+    if (!is_new) return builtins;
+    builtins.all = run_builtins(info_, step);
+    for (const auto& entry : builtins.all) {
+      if (!keep_ || keep_(entry.first)) builtins.kept.push_back(entry);
+    }
+    return builtins;
   }
 
   // What the scheduler has recorded of its job.
@@ -264,8 +280,8 @@ class ViewMaker {
   const std::map<int, JobUse> job_uses_;
   std::vector<const JobValue*> job_values_;  // those that are wanted
   KnownDefinitions definitions_;
-  std::unordered_map<std::string, NamedValues> common_;  // by step
-  WorkpackageValues::Keep keep_;                         // empty: everything
+  std::unordered_map<std::string, StepBuiltins> builtins_;  // by step
+  WorkpackageValues::Keep keep_;                            // empty: everything
   std::vector<WorkpackageView>& views_;
 };
 

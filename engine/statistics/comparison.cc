@@ -23,9 +23,9 @@ Verdict verdict_of(const Comparison& comparison, bool lower_is_better, double th
 
 // The half width of an interval shrinks with the root of the number of values. It has to be smaller
 // than the distance of the change from the nearer bound.
-size_t values_needed(const Comparison& comparison, double threshold, size_t tests) {
+// Fewer than `least` values decide nothing.
+size_t values_needed(const Comparison& comparison, double threshold, size_t least) {
   constexpr double kMost = 1000;
-  const size_t least = samples_needed(kLevel / static_cast<double>(std::max<size_t>(tests, 1)));
   if (!comparison.interval) return least;
   const double half = (comparison.interval->high - comparison.interval->low) / 2;
   const double distance = std::fabs(std::fabs(comparison.change) - threshold);
@@ -67,6 +67,7 @@ void decide(std::vector<Comparison>& comparisons, const std::vector<bool>& lower
   const auto tests = static_cast<size_t>(
       std::count_if(comparisons.begin(), comparisons.end(),
                     [](const Comparison& comparison) { return comparison.positive; }));
+  const size_t least = samples_needed(kLevel / static_cast<double>(std::max<size_t>(tests, 1)));
   size_t at = 0;
   for (size_t i = 0; i < comparisons.size(); ++i) {
     Comparison& comparison = comparisons[i];
@@ -75,7 +76,7 @@ void decide(std::vector<Comparison>& comparisons, const std::vector<bool>& lower
       comparison.verdict = verdict_of(comparison, lower_is_better[i], threshold);
     }
     if (comparison.verdict == Verdict::unclear && comparison.positive)
-      comparison.needed = values_needed(comparison, threshold, tests);
+      comparison.needed = values_needed(comparison, threshold, least);
   }
 }
 

@@ -114,7 +114,9 @@ NamedValues WorkpackageValues::kept_builtins(const Keep& keep) const {
   NamedValues kept;
   const bool made = benchmark_ != nullptr;
   const NamedValues* common = made ? &builtins() : stored_.common;
-  if (common != nullptr) {
+  if (!made && keep && stored_.kept != nullptr) {
+    kept = *stored_.kept;
+  } else if (common != nullptr) {
     for (const auto& entry : *common) {
       if (!keep || keep(entry.first)) kept.push_back(entry);
     }
@@ -128,7 +130,7 @@ void WorkpackageValues::add_of_workpackage(const std::vector<ParentName>& parent
                                            const std::string& work_dir,
                                            const std::string& absolute_work_dir, const Keep& keep,
                                            NamedValues& out) const {
-  if (!of_workpackage_) return;
+  if (!of_workpackage_ || (keep && !keep("jube_wp_"))) return;
   const auto add = [&](const char* name, const auto& value) {
     if (!keep || keep(name)) out.emplace_back(name, value());
   };

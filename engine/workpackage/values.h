@@ -30,6 +30,8 @@ struct StoredParameters {
   std::vector<ParentName> parents;
   std::string work_dir, absolute_work_dir;
   const NamedValues* common = nullptr;  // run_builtins(), made once per step
+  const NamedValues* kept =
+      nullptr;  // those of `common` that are wanted; null: all()'s `keep` says it
 };
 
 // What the built-in variables of a run need.
@@ -68,7 +70,8 @@ class WorkpackageValues {
   const NamedValues& exported() const { return exported_; }
   // Every name once, with the value in force: parameters in their order, then built-in variables,
   // then the names that the kind of step adds. `keep`, if given, says which names other than
-  // parameters are wanted. The others are not made.
+  // parameters are wanted. The others are not made. It is true of the beginning of a wanted name,
+  // too: where nothing that begins with jube_wp_ is wanted, it is asked once.
   using Keep = std::function<bool(std::string_view name)>;
   NamedValues all(const Keep& keep = {}) const;
   // Drops jube_wp_*. A shared operation does not belong to a single workpackage.

@@ -62,6 +62,19 @@ void check_parallel_layout(const Config& c) {
          c.micro_batches(), pp);
 }
 
+namespace {
+
+void note_unused(const Flags& f, Config* c) {
+  if (c->model.positions == Positions::rotary) return;
+  for (const auto& [flag, given] : {std::pair{"--rotary-base", f.rotary_base.has_value()},
+                                    std::pair{"--rotary-percent", f.rotary_percent.has_value()}})
+    if (given)
+      c->notices.push_back(
+          fmt::format("{} has no effect: this model's positions are a learned table", flag));
+}
+
+}  // namespace
+
 Config resolve(const Flags& given, const StoredModels& stored, int world_size, Command command) {
   if (given.plan && command == Command::evaluate)
     fail("--plan", "plans training, and this is 'evaluate'");
@@ -100,6 +113,7 @@ Config resolve(const Flags& given, const StoredModels& stored, int world_size, C
   resolve_output(f, &c);
   resolve_device(f, &c);
   resolve_measuring(f, &c);
+  note_unused(f, &c);
   if (!f.ignored.empty()) {
     std::string text = "accepted without effect: ";
     for (size_t i = 0; i < f.ignored.size(); ++i) text += (i ? ", " : "") + f.ignored[i];

@@ -98,6 +98,10 @@ void resolve_optimizer(const Flags& f, OptimizerConfig* o) {
   if (f.sgd_momentum && !sgd)
     fail("--sgd-momentum", "goes with --optimizer sgd; this run's is {}", optimizer_name(o->kind));
   if (f.adam_epsilon && sgd) fail("--adam-eps", "goes with --optimizer adam or lamb, not sgd");
+  const OptimizerConfig otherwise;
+  for (const auto& [flag, given] : {std::pair{"--adam-beta1", f.adam.beta1 != otherwise.beta1},
+                                    std::pair{"--adam-beta2", f.adam.beta2 != otherwise.beta2}})
+    if (given && sgd) fail(flag, "goes with --optimizer adam or lamb, not sgd");
   o->sgd_momentum = f.sgd_momentum.value_or(0.9);
   o->epsilon = f.adam_epsilon.value_or(o->kind == OptimizerKind::lamb ? 1e-6 : 1e-8);
   if (o->epsilon == 0) fail("--adam-eps", "must be greater than 0");

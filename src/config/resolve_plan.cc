@@ -60,6 +60,8 @@ void resolve_plan(const Flags& f, Config* c) {
   }
   if (f.reference) fail("--plan", "plans the explicit model: leave out --reference");
   if (f.skip_train) fail("--plan", "plans training: leave out --skip-train");
+  if (f.plan_zero && *f.plan_zero == 0 && f.distributed_optimizer)
+    fail("--plan-zero", "0 contradicts --use-distributed-optimizer: leave one of them out");
   p.device = f.plan_device.value_or("");
   p.gpus_per_node = f.plan_gpus_per_node.value_or(gpus_of_a_node);
   p.zero = f.plan_zero.value_or(-1);

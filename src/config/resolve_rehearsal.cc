@@ -95,6 +95,7 @@ Rehearsal resolve_rehearsal(Flags* f, Command command, int* world_size) {
   f->load.clear();
   f->save_hf.clear();
   f->load_hf.clear();
+  if (!f->record.empty()) f->ignored.emplace_back("--record (a rehearsal is no run)");
   f->record.clear();
   f->finetune = f->no_load_optimizer = false;
   f->epochs.reset();  // of a dataset

@@ -353,6 +353,8 @@ class Tables(Case):
         for arguments, words in (
                 (two + ["--logs", LOG], ["1 log given, but", "step 'benchmark' has 2 workpackages", "log 2: benchmark TP_SIZE=8"]),
                 (["result", WORKFLOW, "--logs", LOG, LOG], ["2 logs given, but", "has 1 workpackage"]),
+                (two + ["--logs", LOG, os.path.relpath(LOG, self.root)],
+                 [f"the log '{os.path.relpath(LOG, self.root)}' is given twice"]),
                 (["result", WORKFLOW, "--logs", "nowhere"], ["there is no log 'nowhere'"]),
                 (["result", WORKFLOW, "--logs", str(self.root)], [f"there is no log '{self.root}/job.out'"]),
                 (["result", "--logs", LOG], ["--logs belong to one input file"]),

@@ -39,8 +39,13 @@ def plan(cwd):
         check(abs(float(predicted) * float(predicted_time) / 20e6 - 1) < 1e-9, str(row))
         check(0.5 < float(predicted) / (36055.39 * nodes / 96) < 1.5, f"the planner is far off: {row}")
     tally("run", WORKFLOW, "--tag", "13", "plan", "-o", "thirteen", cwd=cwd)
+    values += ("model_size",)
     row = golden.tables("thirteen", cwd, kept=values)["beside_the_published"][1]
-    check(row[3] == "60777.68" and round(float(row[5]), 2) == 329.07, str(row))
+    check(row[0] == "13" and row[3] == "60777.68" and round(float(row[5]), 2) == 329.07, str(row))
+    # Another model is neither called 13B nor set beside what was published of it: 12 x 20 x 5120 x 5120 is 6.3e9.
+    tally("run", WORKFLOW, "--tag", "13", "plan", "--set", "NLAYERS=20", "-o", "other", cwd=cwd)
+    row = golden.tables("other", cwd, kept=values)["beside_the_published"][1]
+    check(row[0] == "6" and row[3] == "-" and row[5] == "-", str(row))
 
 
 def logs(cwd):

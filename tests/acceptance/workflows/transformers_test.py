@@ -40,7 +40,18 @@ def out_of_memory(cwd):
         fits = row[at["Batch"]] == "4"
         check(row[at["Outcome"]] == ("completed" if fits else "out_of_memory"), str(row))
         check(row[at["Samples/s"]] == ("N" if fits else "-"), str(row))
-        check(row[at["GPU memory[GB]"]] == ("N" if fits else "-"), str(row))
+        check(row[at["GPU memory[GB]"]] == "-", f"on a CPU: {row}")
+
+
+def labels(cwd):
+    """What is changed from outside changes the label as well, and a contradiction is left out."""
+    one = ["run", WORKFLOW, "--tag", "small", "-n", "--set", "config=bert_4,mbert_3"]
+    out, _ = tally(*one, "--set", "gpus=2", cwd=cwd)
+    check("parallel=data" in out and "parallel=zero2" in out, out)
+    out, _ = tally(*one, "--set", "gpus=1", cwd=cwd)
+    check("parallel=none" in out and "parallel=zero2" not in out, out)
+    out, _ = tally(*one, "--set", "parallel=none", cwd=cwd)
+    check("1 point, 1 excluded" in out and "where: ($gpus == 1) == ('$parallel' == 'none')" in out, out)
 
 
 def find_batch(cwd):
@@ -74,5 +85,5 @@ def mistakes(cwd):
 
 
 if __name__ == "__main__":
-    for test in (jobs, mistakes, notebook_formula, find_batch, small, out_of_memory):
+    for test in (jobs, mistakes, labels, notebook_formula, find_batch, small, out_of_memory):
         golden.in_a_folder(test)

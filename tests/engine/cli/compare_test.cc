@@ -195,6 +195,19 @@ TEST_CASE("compare: one run by a parameter") {
   CHECK_MESSAGE(has(ran.out, "m,base n,n,metric,base,base n,new,new n,change %"), ran.out);
   CHECK_MESSAGE(has(ran.out, "b,1,2,rate,100.45,6,200.45,6,+99.55,"), ran.out);
   CHECK(shell.tally("compare run --by m").code == 0);
+  run(shell, own(100, 6, kHigher, {}, "test $n -eq 1"));
+  const Ran failed = shell.tally("compare run/000001 --by n");
+  CHECK_MESSAGE(has(failed.err, "unclear: it failed in the new row"), failed.err);
+}
+
+TEST_CASE("compare: a column that is relative to a row of its own run is no metric") {
+  const Shell shell;
+  run(shell,
+      own(100, 6, "{_: rate, better: higher}, {_: rate, relative_to: {n: 1}, title: speedup}"));
+  const Ran ran = shell.tally("compare run --by n --metric speedup --better higher");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err, "--metric: 'speedup' is relative to another row of its own run"),
+                ran.err);
 }
 
 TEST_CASE("compare: failed repeats do not count, and a failed row is not merely unclear") {
@@ -204,6 +217,10 @@ TEST_CASE("compare: failed repeats do not count, and a failed row is not merely 
   Ran ran = shell.tally("compare run/000000 run/000001 -s csv");
   CHECK(ran.code == 0);
   CHECK_MESSAGE(has(ran.out, "2,rate,200.45,6,200.5,5,"), ran.out);
+  CHECK_MESSAGE(
+      has(ran.err, "note: row 2 (n=2; rate): 1 of 6 repeats have no value in the second run\n"),
+      ran.err);
+  CHECK_MESSAGE(!has(ran.err, "row 1 (n=1; rate)"), ran.err);
   run(shell, own(100, 6, kHigher, {}, "test $n -eq 1"));
   ran = shell.tally("compare run/000000 run/000002");
   CHECK(ran.code == 1);

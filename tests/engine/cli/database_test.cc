@@ -54,3 +54,14 @@ TEST_CASE("a database's other columns and rows stay, and later primekeys count")
   CHECK(query(shell, "select * from r order by n") ==
         "[(1, 1.5, 'A'), (2, 2.5, None), (5, 8.0, 'B')]\n");
 }
+
+TEST_CASE("a database gets nothing from logs, and that is said") {
+  const Shell shell;
+  shell.file("b.yaml", bench("key: [n, rate]"));
+  shell.file("one", "rate=1.5\n");
+  shell.file("two", "rate=2.5\n");
+  const Ran ran = shell.tally("result b.yaml --logs one two");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.out, "Database 'r': nothing was written to it\n"), ran.out);
+  CHECK(shell.sh("test ! -e x.db").code == 0);
+}

@@ -321,6 +321,15 @@ TEST_CASE(
   CHECK(ran.err ==
         "note: t: row 1: 'speedup' is empty: there is no baseline row with devices=1\n"
         "note: t: row 1: 'eff' is empty: there is no baseline row with devices=1\n");
+  const std::string zipped =
+      "zip: \"devices,batch\", parameter: [{name: devices, type: int, _: \"1,2\"}, "
+      "{name: batch, type: int, _: \"32,64\"}]";
+  const std::string plain = "devices, v, {_: v, title: speedup, relative_to: {devices: 1}}";
+  shell.file("b.yaml", bench(zipped, step, plain));
+  ran = shell.tally("run -r b.yaml");
+  CHECK(ran.err ==
+        "note: t: row 2: 'speedup' is empty: no row with devices=1 has the same batch; if it "
+        "changes together with devices, name it in relative_to, too\n");
   shell.file("b.yaml", bench(set, step,
                              "devices, {_: e, expression: \"v / baseline.w\", relative_to: "
                              "{devices: 1}}"));

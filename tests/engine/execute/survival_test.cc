@@ -272,6 +272,14 @@ TEST_CASE(
   const int server = pid_in("server");
   find_run(run);
   REQUIRE(eventually([&] { return run.has("000000_server/done"); }));
+  // Of a process that emptied its environment, the journal alone says whose it is.
+  REQUIRE(eventually([&] {
+    std::unique_ptr<Journal> journal;
+    std::vector<Journal::Process> started;
+    return Journal::open_read_only(run.directory.path, &journal) && journal->processes(&started) &&
+           std::any_of(started.begin(), started.end(),
+                       [](const Journal::Process& one) { return one.workpackage == 1; });
+  }));
   kill(engine, SIGKILL);
   waitpid(engine, nullptr, 0);
   if (leader_dead) {

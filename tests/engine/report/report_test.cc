@@ -190,7 +190,8 @@ TEST_CASE_FIXTURE(Fixture, "expressions and values relative to a baseline row") 
         "c,2,5.0,,,10.0\n");
   REQUIRE(out[0].table.notes.size() == 1);
   CHECK(out[0].table.notes[0].str() ==
-        "row 5: 'speedup' is empty: there is no baseline row with devices=1");
+        "row 5: 'speedup' is empty: no row with devices=1 has the same model; if it changes "
+        "together with devices, name it in relative_to, too");
 }
 
 TEST_CASE_FIXTURE(Fixture, "references pass or fail, row by row") {

@@ -354,6 +354,10 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
       {"--sgd-momentum 0.5", 1, "--sgd-momentum: goes with --optimizer sgd; this run's is adam"},
       {"--optimizer sgd --adam-eps 1e-6", 1,
        "--adam-eps: goes with --optimizer adam or lamb, not sgd"},
+      {"--optimizer sgd --adam-beta1 0.8", 1,
+       "--adam-beta1: goes with --optimizer adam or lamb, not sgd"},
+      {"--plan --plan-zero 0 --use-distributed-optimizer", 1,
+       "--plan-zero: 0 contradicts --use-distributed-optimizer: leave one of them out"},
       {"--swiglu", 1,
        "--swiglu: needs --normalization RMSNorm: the blocks are GPT-2's, or Llama's, which have "
        "--swiglu, --normalization RMSNorm, --disable-bias-linear and --position-embedding-type "
@@ -457,6 +461,13 @@ TEST_CASE("docs/flags.md is the table that parses") {
   CHECK_MESSAGE(text == flags_reference(), "renew it: tally-train reference > docs/flags.md");
 }
 
+TEST_CASE("rotary flags without rotary positions have no effect, and that is said") {
+  const Config c = parse(base + "--rotary-base 5000");
+  REQUIRE(c.notices.size() == 1);
+  CHECK(c.notices[0] == "--rotary-base has no effect: this model's positions are a learned table");
+  CHECK(parse(base + "--rotary-base 5000 --position-embedding-type rope").notices.empty());
+}
+
 TEST_CASE("--rehearse: a layout without its other ranks") {
   const Config c = parse(
       "--train-iters 3 --seq-length 64 --num-layers 8 --rehearse 2x4x3:1 --save s --load l "
@@ -470,6 +481,9 @@ TEST_CASE("--rehearse: a layout without its other ranks") {
   CHECK(c.data.mock);
   CHECK(c.save_dir.empty());
   CHECK(c.load_dir.empty());
+  CHECK(c.notices.empty());
+  CHECK(parse("--train-iters 3 --rehearse 1x1x2 --record r.json").notices.back() ==
+        "accepted without effect: --record (a rehearsal is no run)");
   CHECK(c.rehearsal.network_rate == 25e9);
   CHECK(c.rehearsal.network_seconds == doctest::Approx(10e-6));
   CHECK(c.rehearsal.node_rate == 400e9);
