@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 
+#include "engine/base/in_thread.h"
 #include "engine/python/value.h"
 #include "engine/results/origin.h"
 
@@ -80,11 +82,47 @@ const char* verdict_word(statistics::Verdict verdict) {
   return "unclear";
 }
 
+namespace {
+
+// The cells of a row, in the order of the grid's header.
+std::vector<std::string> cells_of(const ComparedRow& row, const Grid& grid, bool with_table,
+                                  bool with_labels) {
+  const Comparison& result = row.result;
+  std::vector<std::string> cells;
+  cells.reserve(grid.header.size());
+  if (with_table) cells.push_back(row.table);
+  cells.insert(cells.end(), row.values.begin(), row.values.end());
+  if (with_labels) {
+    cells.push_back(row.base_label);
+    cells.push_back(row.other_label);
+  }
+  cells.push_back(row.metric);
+  cells.push_back(result.n == 0 ? "" : fmt::format("{:.6g}", result.base));
+  cells.push_back(std::to_string(result.n));
+  cells.push_back(result.m == 0 ? "" : fmt::format("{:.6g}", result.other));
+  cells.push_back(std::to_string(result.m));
+  cells.push_back(result.positive ? percent(result.change) : "");
+  cells.push_back(result.interval ? percent(result.interval->low) : "");
+  cells.push_back(result.interval ? percent(result.interval->high) : "");
+  cells.push_back(result.interval ? fmt::format("{:.2g}", result.adjusted_p) : "");
+  std::string verdict = verdict_word(result.verdict);
+  if (row.base_reused || row.other_reused) verdict += std::string(" ") + kReused;
+  for (const char* mark : {kBusy, kThrottled}) {
+    if (is_marked(row.base_mark, mark) || is_marked(row.other_mark, mark))
+      verdict += std::string(" ") + mark;
+  }
+  cells.push_back(std::move(verdict));
+  return cells;
+}
+
+}  // namespace
+
 Grid comparison_grid(const RunComparison& comparison, const CompareOptions& options) {
   Grid grid;
-  const bool several_tables = std::any_of(
-      comparison.rows.begin(), comparison.rows.end(),
-      [&](const ComparedRow& row) { return row.table != comparison.rows.front().table; });
+  const std::vector<ComparedRow>& rows = comparison.rows;
+  const bool several_tables = std::any_of(rows.begin(), rows.end(), [&](const ComparedRow& row) {
+    return row.table != rows.front().table;
+  });
   if (several_tables) grid.header.emplace_back("table");
   for (const std::string& name : comparison.parameters) grid.header.push_back(name);
   if (!options.by.empty()) {
@@ -94,34 +132,18 @@ Grid comparison_grid(const RunComparison& comparison, const CompareOptions& opti
   for (const char* title :
        {"metric", "base", "base n", "new", "new n", "change %", "low %", "high %", "p", "verdict"})
     grid.header.emplace_back(title);
-  grid.rows.reserve(comparison.rows.size());
-  for (const ComparedRow& row : comparison.rows) {
-    const Comparison& result = row.result;
-    std::vector<std::string>& cells = grid.rows.emplace_back();
-    cells.reserve(grid.header.size());
-    if (several_tables) cells.push_back(row.table);
-    cells.insert(cells.end(), row.values.begin(), row.values.end());
-    if (!options.by.empty()) {
-      cells.push_back(row.base_label);
-      cells.push_back(row.other_label);
-    }
-    cells.push_back(row.metric);
-    cells.push_back(result.n == 0 ? "" : fmt::format("{:.6g}", result.base));
-    cells.push_back(std::to_string(result.n));
-    cells.push_back(result.m == 0 ? "" : fmt::format("{:.6g}", result.other));
-    cells.push_back(std::to_string(result.m));
-    cells.push_back(result.positive ? percent(result.change) : "");
-    cells.push_back(result.interval ? percent(result.interval->low) : "");
-    cells.push_back(result.interval ? percent(result.interval->high) : "");
-    cells.push_back(result.interval ? fmt::format("{:.2g}", result.adjusted_p) : "");
-    std::string verdict = verdict_word(result.verdict);
-    if (row.base_reused || row.other_reused) verdict += std::string(" ") + kReused;
-    for (const char* mark : {kBusy, kThrottled}) {
-      if (is_marked(row.base_mark, mark) || is_marked(row.other_mark, mark))
-        verdict += std::string(" ") + mark;
-    }
-    cells.push_back(std::move(verdict));
-  }
+  grid.rows.resize(rows.size());
+  const auto fill = [&](size_t from, size_t to) {
+    for (size_t i = from; i < to; ++i)
+      grid.rows[i] = cells_of(rows[i], grid, several_tables, !options.by.empty());
+  };
+  // A thread takes longer to start than few rows take.
+  constexpr size_t many = 2000;
+  const size_t half = rows.size() < many ? 0 : rows.size() / 2;
+  std::future<void> first;
+  if (half != 0) first = in_thread([&] { fill(0, half); });
+  fill(half, rows.size());
+  if (half != 0) first.get();
   return grid;
 }
 
