@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/common.h"
 #include "engine/base/diagnostics.h"
 #include "engine/expand/evaluator.h"
 #include "engine/results/outside_parts.h"
@@ -51,8 +52,11 @@ struct WorkpackageView {
   size_t parameters = 0;  // how many of the values are parameters
   // The own values of parameters that a key of the step hides (launch).
   std::vector<std::pair<std::string, std::string>> hidden;
-  std::vector<std::pair<std::string, ValueType>> types;
-  std::vector<std::pair<std::string, std::string>> units;
+  // By the names of values. Mostly those of the other workpackages of the step.
+  using Types = std::vector<std::pair<std::string, ValueType>>;
+  using Units = std::vector<std::pair<std::string, std::string>>;
+  Common<Types> types;
+  Common<Units> units;
   std::vector<std::string> notes;
   // A log given by hand (`tally result --logs`). It replaces the first file that the step's
   // `analyse` names. If the log has that file's name, the other files are looked for beside it.

@@ -31,8 +31,8 @@ class ParameterValues {
   };
   struct StepNames {
     std::vector<Name> names;
-    std::vector<std::pair<std::string, ValueType>> types;    // of the last workpackage
-    std::vector<std::pair<std::string, std::string>> units;  // of the last workpackage
+    Common<WorkpackageView::Types> types;  // of the last workpackage
+    Common<WorkpackageView::Units> units;  // of the last workpackage
   };
   const Name& name_of(StepNames& step, size_t place, const WorkpackageView& workpackage) const;
 

@@ -89,16 +89,21 @@ class Named {
   std::vector<std::string> words_;  // sorted
 };
 
-void add_types(const DefinitionsByName& definitions, WorkpackageView& view) {
-  for (const auto& [name, value] : view.values) {
-    auto found = definitions.find(name);
-    if (found == definitions.end()) continue;
-    if (found->second->type != ValueType::string) {
-      view.types.emplace_back(name, found->second->type);
-    }
-    if (!found->second->unit.empty()) view.units.emplace_back(name, found->second->unit);
+// What values are: names with their types and units, but for plain texts.
+struct Kinds {
+  WorkpackageView::Types types;
+  WorkpackageView::Units units;
+  void add(const std::string& name, ValueType type, const std::string& unit) {
+    if (type != ValueType::string) types.emplace_back(name, type);
+    if (!unit.empty()) units.emplace_back(name, unit);
   }
-}
+  void add_all(const DefinitionsByName& definitions, const WorkpackageView& view) {
+    for (const auto& [name, value] : view.values) {
+      const auto found = definitions.find(name);
+      if (found != definitions.end()) add(name, found->second->type, found->second->unit);
+    }
+  }
+};
 
 void take_parameters(const WorkpackageValues& values, size_t count, WorkpackageView& view) {
   view.parameters = count;
@@ -202,7 +207,7 @@ class ViewMaker {
   void set_values(Journal::Stored& from, const Step* step, const std::string& shown,
                   WorkpackageView& view) {
     const DefinitionsByName& known = definitions_.of(from);
-    const StepBuiltins& builtins = builtins_of(from.step, step);
+    const StepValues& builtins = of_step(from.step, step);
     StoredParameters parameters;
     const size_t count = from.parameters.size();
     parameters.values = std::move(from.parameters);
@@ -220,27 +225,34 @@ class ViewMaker {
     view.values = values.all(keep_);
     take_parameters(values, count, view);
     view.values.shrink_to_fit();
-    add_types(known, view);
+    kinds_.types.clear();
+    kinds_.units.clear();
+    kinds_.add_all(known, view);
     if (!job_values_.empty()) add_job_values(from, view);
+    StepValues& last = of_step(from.step, step);
+    view.types.take(kinds_.types, last.types);
+    view.units.take(kinds_.units, last.units);
   }
 
-  // JUBE's variables that all workpackages of a step share.
-  struct StepBuiltins {
+  // What workpackages of a step share: JUBE's variables, and mostly what their values are.
+  struct StepValues {
     NamedValues all, kept;
+    Common<WorkpackageView::Types> types;  // of the last workpackage
+    Common<WorkpackageView::Units> units;
   };
-  const StepBuiltins& builtins_of(const std::string& name, const Step* step) {
-    const auto [found, is_new] = builtins_.try_emplace(name);
-    StepBuiltins& builtins = found->second;
-    if (!is_new) return builtins;
-    builtins.all = run_builtins(info_, step);
-    for (const auto& entry : builtins.all) {
-      if (!keep_ || keep_(entry.first)) builtins.kept.push_back(entry);
+  StepValues& of_step(const std::string& name, const Step* step) {
+    const auto [found, is_new] = of_step_.try_emplace(name);
+    StepValues& values = found->second;
+    if (!is_new) return values;
+    values.all = run_builtins(info_, step);
+    for (const auto& entry : values.all) {
+      if (!keep_ || keep_(entry.first)) values.kept.push_back(entry);
     }
-    return builtins;
+    return values;
   }
 
   // What the scheduler has recorded of its job.
-  void add_job_values(const Journal::Stored& stored, WorkpackageView& view) const {
+  void add_job_values(const Journal::Stored& stored, WorkpackageView& view) {
     view.no_job_use = "it did not run in a job";
     if (stored.job_id.empty()) return;
     const auto found = job_uses_.find(view.id);
@@ -259,8 +271,7 @@ class ViewMaker {
       const std::string& text = values.at(value->name);
       if (text.empty()) continue;
       view.values.emplace_back(value->name, text);
-      view.types.emplace_back(value->name, value->type);
-      if (*value->unit != '\0') view.units.emplace_back(value->name, value->unit);
+      kinds_.add(value->name, value->type, value->unit);
     }
   }
 
@@ -280,8 +291,9 @@ class ViewMaker {
   const std::map<int, JobUse> job_uses_;
   std::vector<const JobValue*> job_values_;  // those that are wanted
   KnownDefinitions definitions_;
-  std::unordered_map<std::string, StepBuiltins> builtins_;  // by step
-  WorkpackageValues::Keep keep_;                            // empty: everything
+  std::unordered_map<std::string, StepValues> of_step_;
+  Kinds kinds_;                   // of the workpackage that is being made
+  WorkpackageValues::Keep keep_;  // empty: everything
   std::vector<WorkpackageView>& views_;
 };
 
@@ -394,7 +406,10 @@ WorkpackageView planned_view(const Benchmark& benchmark, const Expander& expande
   for (const Binding& binding : workpackage.point.bindings) {
     definitions.emplace(expander.pool()[binding.name], &expander.definition(binding));
   }
-  add_types(definitions, view);
+  Kinds kinds;
+  kinds.add_all(definitions, view);
+  view.types = std::move(kinds.types);
+  view.units = std::move(kinds.units);
   return view;
 }
 

@@ -189,7 +189,7 @@ TEST_CASE_FIXTURE(Fixture, "patterns, defaults and derived patterns of one workp
           "viablk"});
   WorkpackageView& p = workpackage(0, "s");
   p.values = {{"a", "1"}, {"unused", "x"}};
-  p.types = {{"a", ValueType::integer}};
+  p.types = WorkpackageView::Types{{"a", ValueType::integer}};
   file(0, "stdout",
        "time=1.5 n=3 big=1e30 w=foo a1=11 a2=22\ntime=2 n=4.5 big=abc w=bar a1=12 a2=23\n"
        "time=4e0 n=5 big=12345678901234567 w=bar\n");
