@@ -1,5 +1,7 @@
 #include "engine/expand/expansion.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/base/text.h"
@@ -159,7 +161,18 @@ bool Expansion::add_use(const Text& use, const std::string& names, Layout& layou
     if (set != benchmark.parameter_sets.end()) {
       if (!add_set(set->second, use, layout, point)) return false;
     } else if (benchmark.file_sets.count(name) == 0 && benchmark.substitute_sets.count(name) == 0) {
-      if (!first_report(use)) return false;
+      // JUBE takes nothing: a site may have sets of its own that others lack.
+      const bool from_parameter = benchmark.as_jube && has_reference(use.value);
+      if (!first_report(use)) {
+        if (from_parameter) continue;
+        return false;
+      }
+      if (from_parameter) {
+        diagnostics_.warning(use.mark, fmt::format("step '{}' takes nothing of '{}', which '{}' "
+                                                   "is here: there is no set of that name",
+                                                   step_.name.value, name, use.value));
+        continue;
+      }
       std::vector<std::string> known;
       for (const auto& entry : benchmark.parameter_sets) known.push_back(entry.first);
       for (const auto& entry : benchmark.file_sets) known.push_back(entry.first);

@@ -170,15 +170,13 @@ class ViewMaker {
     view.cycle = workpackage.cycle;
     view.parents = workpackage.parents;
     const Step* step = benchmark_.find_step(from.step);
-    const std::string shown =
-        from.work_dir.empty() ? run_dir_ + "/" + from.directory + "/work" : from.work_dir;
     view.work_dir = from.work_dir.empty() ? absolute_run_ + "/" + from.directory + "/work"
-                                          : absolute_path(shown);
+                                          : absolute_path(from.work_dir);
     if (!from.work_dir.empty() && step != nullptr && step->kind == StepKind::run) {
       view.own_dir = absolute_path(run_dir_ + "/" + from.directory + "/work");
     }
     set_state(workpackage.outcome, step, view);
-    set_values(from, step, shown, view);
+    set_values(from, step, view);
     views_.push_back(std::move(view));
   }
 
@@ -204,8 +202,7 @@ class ViewMaker {
     }
   }
 
-  void set_values(Journal::Stored& from, const Step* step, const std::string& shown,
-                  WorkpackageView& view) {
+  void set_values(Journal::Stored& from, const Step* step, WorkpackageView& view) {
     const DefinitionsByName& known = definitions_.of(from);
     const StepValues& builtins = of_step(from.step, step);
     StoredParameters parameters;
@@ -216,8 +213,7 @@ class ViewMaker {
       return found != known.end() && found->second->exported;
     };
     for (const int parent : view.parents) parameters.parents.push_back({step_of(parent), parent});
-    parameters.work_dir = shown;
-    parameters.absolute_work_dir = view.work_dir;
+    parameters.work_dir = view.work_dir;
     parameters.common = &builtins.all;
     parameters.kept = &builtins.kept;
     const WorkpackageValues values(step, from.workpackage, std::move(parameters),

@@ -42,6 +42,32 @@ std::string locate(const Step& step, const Expander& expander, const Workpackage
          " is neither a parameter nor in the environment";
 }
 
+bool has_place_of_its_own(const Step& step) {
+  return !step.suffix.value.empty() || !step.work_dir.value.empty();
+}
+
+// Finishes the point with `finish(builtins)`, which says what is wrong, or "". Values may name the
+// folder (jube_wp_abspath), and the folder's name values: it is taken from those that are known
+// before. If the others change it, they are computed once more.
+template <typename Finish>
+std::string finish_in_place(const Benchmark& benchmark, Expander& expander,
+                            Workpackage& workpackage, const Finish& finish) {
+  const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
+  const auto values = [&] { return WorkpackageValues(benchmark, expander, workpackage); };
+  if (!has_place_of_its_own(step)) return finish(values().builtins());
+  const Point open = workpackage.point;
+  std::string problem;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    workpackage.point = open;
+    if (attempt == 0) locate(step, expander, values(), &workpackage);
+    problem = finish(values().builtins());
+    const std::string before = workpackage.directory + "\n" + workpackage.work_dir;
+    locate(step, expander, values(), &workpackage);
+    if (!problem.empty() || before == workpackage.directory + "\n" + workpackage.work_dir) break;
+  }
+  return problem;
+}
+
 // Where the user wrote the number of a step's workpackages.
 Mark place_of_copies(const Step& step) {
   if (step.iterations.mark.known() && step.iterations.value != "1") return step.iterations.mark;
@@ -267,25 +293,28 @@ void Generator::settle(const Step& step, Workpackage& workpackage) {
     return;
   }
   if (expander_.is_final(workpackage.point)) return;
-  const NamedValues builtins = WorkpackageValues(benchmark_, expander_, workpackage).builtins();
+  Mark place;
+  const auto finish = [&](const NamedValues& builtins) {
+    return expander_.finish(step, workpackage.point, builtins, &place);
+  };
   if (purpose_ == Purpose::run) {
-    Mark place;
-    const std::string problem = expander_.finish(step, workpackage.point, builtins, &place);
+    const std::string problem = finish_in_place(benchmark_, expander_, workpackage, finish);
     if (!problem.empty()) fail_by_value({problem, place}, workpackage);
     return;
   }
+  const Point open = workpackage.point;
   if (has_children_[static_cast<size_t>(workpackage.step)]) {
     // The children inherit final values, not texts that name this workpackage's id. What fails here
     // may succeed in a run.
-    Point finished = workpackage.point;
-    if (expander_.finish(step, finished, builtins).empty()) {
-      workpackage.point = std::move(finished);
-      return;
-    }
+    if (finish_in_place(benchmark_, expander_, workpackage, finish).empty()) return;
+    workpackage.point = open;
   }
-  for (const std::string& name : expander_.finish_for_plan(step, workpackage.point, builtins)) {
-    unknown_names_[static_cast<size_t>(workpackage.step)].insert(name);
-  }
+  std::vector<std::string> unknown;
+  finish_in_place(benchmark_, expander_, workpackage, [&](const NamedValues& builtins) {
+    unknown = expander_.finish_for_plan(step, workpackage.point, builtins);
+    return std::string();
+  });
+  unknown_names_[static_cast<size_t>(workpackage.step)].insert(unknown.begin(), unknown.end());
 }
 
 // Decides whether the workpackage is active and where it runs. A problem becomes its outcome; in a
@@ -295,7 +324,7 @@ bool Generator::place(const Family& family, size_t point, Workpackage& workpacka
                       Diagnostics& diagnostics) {
   const Step& step = family.step;
   const bool asks = family.active[point] == Active::ask;
-  if (!asks && step.suffix.value.empty() && step.work_dir.value.empty()) return true;
+  if (!asks && !has_place_of_its_own(step)) return true;
   const bool broken = family.made.errors.count(point) > 0 || fails(workpackage);
   const WorkpackageValues values(benchmark_, expander_, workpackage);
   if (asks) {
@@ -324,11 +353,13 @@ Status finish_planned(const Benchmark& benchmark, Expander& expander, Workpackag
   const Step& step = benchmark.steps[static_cast<size_t>(workpackage->step)];
   if (!workpackage->doubt.empty()) return Status::error(workpackage->doubt);
   if (!expander.is_final(workpackage->point)) {
-    const NamedValues builtins = WorkpackageValues(benchmark, expander, *workpackage).builtins();
-    const std::string problem = expander.finish(step, workpackage->point, builtins);
+    const std::string problem =
+        finish_in_place(benchmark, expander, *workpackage, [&](const NamedValues& builtins) {
+          return expander.finish(step, workpackage->point, builtins);
+        });
     if (!problem.empty()) return Status::error(problem);
   }
-  if (step.suffix.value.empty() && step.work_dir.value.empty()) return Status::ok();
+  if (!has_place_of_its_own(step)) return Status::ok();
   const WorkpackageValues values(benchmark, expander, *workpackage);
   const std::string problem = locate(step, expander, values, workpackage);
   return problem.empty() ? Status::ok() : Status::error(problem);

@@ -16,10 +16,18 @@ const std::string* find_in(const NamedValues& list, std::string_view name) {
   return nullptr;
 }
 
-// The value of jube_wp_envstr: lines of the form export NAME="value". `exported` must be sorted.
+// The value of jube_wp_envstr: lines of the form export NAME="value". As in JUBE, quotes are escaped
+// and nothing else, so that a value may name variables of the shell. `exported` must be sorted.
 std::string environment_lines(const NamedValues& exported) {
   std::string lines;
-  for (const auto& [name, value] : exported) lines += "export " + name + "=\"" + value + "\"\n";
+  for (const auto& [name, value] : exported) {
+    lines += "export " + name + "=\"";
+    for (const char c : value) {
+      if (c == '"') lines += '\\';
+      lines += c;
+    }
+    lines += "\"\n";
+  }
   return lines;
 }
 
@@ -100,12 +108,10 @@ const NamedValues& WorkpackageValues::builtins() const {
   for (size_t i = 0; i < workpackage_.parents.size() && i < step.depend.size(); ++i) {
     parents.push_back({step.depend[i].value, workpackage_.parents[i]});
   }
-  const std::string work_dir = work_dir_of(*benchmark_, expander_->run().rundir, workpackage_);
-  const std::string absolute =
-      workpackage_.work_dir.empty()
-          ? work_dir_of(*benchmark_, *find_in(builtins_, "jube_benchmark_rundir"), workpackage_)
-          : absolute_path(work_dir);
-  add_of_workpackage(parents, work_dir, absolute, {}, builtins_);
+  const std::string work_dir = absolute_path(
+      work_dir_of(*benchmark_, *find_in(builtins_, "jube_benchmark_rundir"), workpackage_));
+  const NamedValues common = builtins_;
+  add_of_workpackage(parents, work_dir, &common, {}, builtins_);
   return builtins_;
 }
 
@@ -121,15 +127,13 @@ NamedValues WorkpackageValues::kept_builtins(const Keep& keep) const {
       if (!keep || keep(entry.first)) kept.push_back(entry);
     }
   }
-  if (!made)
-    add_of_workpackage(stored_.parents, stored_.work_dir, stored_.absolute_work_dir, keep, kept);
+  if (!made) add_of_workpackage(stored_.parents, stored_.work_dir, stored_.common, keep, kept);
   return kept;
 }
 
 void WorkpackageValues::add_of_workpackage(const std::vector<ParentName>& parents,
-                                           const std::string& work_dir,
-                                           const std::string& absolute_work_dir, const Keep& keep,
-                                           NamedValues& out) const {
+                                           const std::string& work_dir, const NamedValues* common,
+                                           const Keep& keep, NamedValues& out) const {
   if (!of_workpackage_ || (keep && !keep("jube_wp_"))) return;
   const auto add = [&](const char* name, const auto& value) {
     if (!keep || keep(name)) out.emplace_back(name, value());
@@ -139,8 +143,11 @@ void WorkpackageValues::add_of_workpackage(const std::vector<ParentName>& parent
   add("jube_wp_status", [&] { return std::string(status_); });
   add("jube_wp_iteration", [&] { return std::to_string(workpackage_.iteration); });
   add("jube_wp_cycle", [&] { return std::to_string(workpackage_.cycle); });
-  add("jube_wp_relpath", [&] { return work_dir; });
-  add("jube_wp_abspath", [&] { return absolute_work_dir; });
+  add("jube_wp_relpath", [&] {
+    const std::string* home = common != nullptr ? find_in(*common, "jube_benchmark_home") : nullptr;
+    return home != nullptr ? relative_path(work_dir, *home) : work_dir;
+  });
+  add("jube_wp_abspath", [&] { return work_dir; });
   for (const ParentName& parent : parents) {
     const std::string name = "jube_wp_parent_" + parent.step + "_id";
     add(name.c_str(), [&] { return std::to_string(parent.id); });

@@ -28,10 +28,10 @@ struct StoredParameters {
   NamedValues values;
   std::function<bool(const std::string& name)> exported;
   std::vector<ParentName> parents;
-  std::string work_dir, absolute_work_dir;
+  std::string work_dir;                 // absolute
   const NamedValues* common = nullptr;  // run_builtins(), made once per step
-  const NamedValues* kept =
-      nullptr;  // those of `common` that are wanted; null: all()'s `keep` says it
+  // Those of `common` that are wanted. Null: all()'s `keep` says it.
+  const NamedValues* kept = nullptr;
 };
 
 // What the built-in variables of a run need.
@@ -79,9 +79,9 @@ class WorkpackageValues {
 
  private:
   NamedValues kept_builtins(const Keep& keep) const;
+  // `work_dir`: absolute. `common`: those of run_builtins().
   void add_of_workpackage(const std::vector<ParentName>& parents, const std::string& work_dir,
-                          const std::string& absolute_work_dir, const Keep& keep,
-                          NamedValues& out) const;
+                          const NamedValues* common, const Keep& keep, NamedValues& out) const;
 
   const Workpackage& workpackage_;
   const char* status_;

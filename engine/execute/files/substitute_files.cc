@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 
 #include "engine/base/path_text.h"
@@ -181,7 +182,12 @@ Status list_files(const FileCopy& entry, const Lookup& lookup, const std::string
       return Status::error("no files found using \"" + given + "\"");
     }
     for (const std::string& path : found) {
-      const std::string name = names.empty() ? base_name(path) : names[i];
+      // As in JUBE, "src/." is called src, and "." is the work directory itself, which is there.
+      const bool below = !absolute && starts_with(path, base + "/");
+      const std::string own = std::filesystem::path(below ? path.substr(base.size() + 1) : path)
+                                  .lexically_normal()
+                                  .string();
+      const std::string name = names.empty() ? base_name(own) : names[i];
       files->push_back({absolute_path(path), join_path(target_dir, name), entry.link, absolute});
     }
   }

@@ -97,6 +97,9 @@ Status place_file(const PlannedFile& file, const std::string& work_dir) {
     return failed(target, "cannot make the link", errno);
   }
   if (file.link) return make_link(file.source, target);
+  if (starts_with(target, file.source + "/"))
+    return Status::error(file.source + ": cannot be copied to '" + target +
+                         "', which is in it; name what is to be copied");
   // The file is written under another name and then renamed. An engine killed here leaves no
   // partial file that the next attempt would take for complete.
   const std::string aside = target + ".tally-new";

@@ -129,8 +129,8 @@ const std::vector<Bad> kBad = {
      "4:22: error: Cannot use parameterset 'q' in step 's'"},
     {"a set by a parameter",
      "parameterset: {name: p, parameter: {name: a, _: nix}}\n"
-     "step: {name: s, use: \"p,$a\", do: echo}\n",
-     "4:22: error: <use>nix</use> not found"},
+     "step: {name: s, kind: setup, use: \"p,$a\", do: echo}\n",
+     "4:35: error: <use>nix</use> not found"},
     {"zipped lists",
      "parameterset: {name: p, zip: [[a, b]], parameter: [{name: a, _: \"1,2\"}, {name: b, _: "
      "\"1,2,3\"}]}\nstep: {name: s, use: p, do: echo}\n",

@@ -61,6 +61,17 @@ Substitution sub(const std::string& source, const std::string& dest, bool regex 
 
 }  // namespace
 
+TEST_CASE("a folder that holds the run is not copied into it without an end") {
+  RunFixture run;
+  FileCopy all = copy_of(run, ".");
+  all.target.value = "all";
+  run.benchmark.file_sets["fs"] = files_of("fs", {all});
+  run.add(step_of("s", {"echo run"}, {"fs"}));
+  CHECK(run.run().failed == 1);
+  const std::string why = message(run.stored().at(0).workpackage.outcome);
+  CHECK_MESSAGE(why.find("which is in it; name what is to be copied") != std::string::npos, why);
+}
+
 TEST_CASE("copy, rename, link, prepare") {
   RunFixture run;
   run.folder.write("in1.txt", "one #P#\n", 0750);

@@ -284,7 +284,9 @@ bool Compare::same_log_view(const Journal::Stored& stored, const WorkpackageView
       planned_view(benchmark_, planned_.expander(), one.workpackage, "somewhere/log.txt");
   ByName expected = one.by_cycle.front();
   if (expected["jube_wp_status"] == "RUNNING") expected["jube_wp_status"] = "DONE";
-  expected["jube_wp_relpath"] = expected["jube_wp_abspath"] = absolute_path("somewhere");
+  expected["jube_wp_abspath"] = absolute_path("somewhere");
+  expected["jube_wp_relpath"] =
+      relative_path(absolute_path("somewhere"), expected["jube_benchmark_home"]);
   if (log.types != view.types) return differs(name_of(stored) + ": other types by --logs");
   if (log.units != view.units) return differs(name_of(stored) + ": other units by --logs");
   return same_values("--logs of " + name_of(stored), expected, by_name(log.values));
