@@ -152,7 +152,7 @@ TEST_CASE("one of eight ranks is stopped") {
     check_end(end, 1, fmt::format("rank {} on ", rank));
     // 6 s, or more where this machine is busy.
     const std::regex silent("it has sent no sign of life for [0-9]+ s: it was stopped \\(SIGSTOP");
-    CHECK(std::regex_search(end.ended.err, silent));
+    CHECK_MESSAGE(std::regex_search(end.ended.err, silent), end.ended.err);
     check_checkpoint(folder);
   }
 }
