@@ -174,7 +174,8 @@ class Supervisor {
       if (r.pid > 0) kill(r.pid, signal);
   }
   void ask_to_stop(int signal);
-  void kill_stopped() const;
+  void blame_stopped();
+  void kill_stopped();
   void kill_all();
   void tell_others(const Failure& failure) const;
   bool was_reported() const;
@@ -285,10 +286,20 @@ void Supervisor::ask_to_stop(int signal) {
   kill_at_ = in_seconds(stop_seconds_);
 }
 
-// They cannot notice that the run has failed.
-void Supervisor::kill_stopped() const {
+// The cause of a failure that no rank has reported.
+void Supervisor::blame_stopped() {
   for (const Rank& r : ranks_)
-    if (r.pid > 0 && is_stopped(r.pid)) kill(r.pid, SIGKILL);
+    if (cause_.empty() && r.pid > 0 && is_stopped(r.pid))
+      cause_ = fmt::format("rank {}: process {} was stopped (SIGSTOP, a debugger)", r.rank, r.pid);
+}
+
+// They cannot notice that the run has failed. The others do, and end. Before that they would take a
+// stopped rank whose connection is closed for one that was killed.
+void Supervisor::kill_stopped() {
+  const auto runs = [](const Rank& r) { return r.pid > 0 && !is_stopped(r.pid); };
+  if (std::any_of(ranks_.begin(), ranks_.end(), runs)) return;
+  blame_stopped();
+  send_all(SIGKILL);
 }
 
 void Supervisor::tell_others(const Failure& failure) const {
@@ -310,6 +321,7 @@ void Supervisor::kill_all() {
   std::vector<int> left;
   for (const Rank& r : ranks_)
     if (r.pid > 0) left.push_back(r.rank);
+  if (failure_) blame_stopped();
   send_all(SIGKILL);
   kill_at_.reset();
   if (failure_) return;
