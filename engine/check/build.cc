@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
+#include "engine/check/analysed_files.h"
 #include "engine/check/elements.h"
 #include "engine/check/platform.h"
 #include "engine/check/repeat.h"
@@ -333,13 +334,7 @@ class BenchmarkBuilder {
       if (child.name == "use") {
         add_use(child, true, &a.use);
       } else if (child.name == "analyse") {
-        Analyse analyse;
-        analyse.step = attribute_text(child, "step");
-        for (const Element& file : child.children) {
-          if (file.name != "file") continue;
-          analyse.files.push_back({text_of(file), split_text(attribute_text(file, "use"))});
-        }
-        a.analyse.push_back(std::move(analyse));
+        add_analyse(child, &a);
       }
     }
     return a;

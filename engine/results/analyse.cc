@@ -116,9 +116,11 @@ class Analysis {
     return false;
   }
 
-  std::vector<const Pattern*> all_patterns() const {
+  // The patterns of all steps, or of one.
+  std::vector<const Pattern*> all_patterns(const Analyse* of = nullptr) const {
     std::vector<Text> use = analyser_.use;
     for (const Analyse& analyse : analyser_.analyse) {
+      if (of != nullptr && of != &analyse) continue;
       for (const AnalyseFile& file : analyse.files) {
         use.insert(use.end(), file.use.begin(), file.use.end());
       }
@@ -129,14 +131,6 @@ class Analysis {
       if (seen.insert(pattern->name.value).second) patterns.push_back(pattern);
     }
     return patterns;
-  }
-
-  std::vector<const Pattern*> patterns_of_step(const Analyse& analyse) const {
-    std::vector<Text> use = analyser_.use;
-    for (const AnalyseFile& file : analyse.files) {
-      use.insert(use.end(), file.use.begin(), file.use.end());
-    }
-    return patterns_of(benchmark_, use);
   }
 
   // Reports a column name that would have two meanings.
@@ -165,7 +159,7 @@ class Analysis {
     std::vector<WorkpackageResult> results;
     Diagnostics said_elsewhere;
     for (const Analyse& analyse : analyser_.analyse) {
-      const std::vector<const Pattern*> patterns = patterns_of_step(analyse);
+      const std::vector<const Pattern*> patterns = all_patterns(&analyse);
       std::vector<const Pattern*> derived;
       std::vector<Line> lines;
       std::vector<const WorkpackageView*> workpackages;
@@ -247,7 +241,7 @@ class Analysis {
       statistics_.emplace(name, std::move(all));
     }
     for (const Analyse& analyse : analyser_.analyse)
-      patterns_of_step_.emplace(&analyse, patterns_of_step(analyse));
+      patterns_of_step_.emplace(&analyse, all_patterns(&analyse));
   }
 
   // The patterns that each step prints in some workpackage. Where such a value is missing, that of the
