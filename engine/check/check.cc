@@ -70,21 +70,55 @@ void check_unique_names(const std::vector<Benchmark>& benchmarks, Diagnostics& d
   }
 }
 
+// Removes what a new definition of a run's results does not use, so that no fault in it is reported.
+void remove_work(Element* element) {
+  const auto is_work = [](const Element& child) {
+    return child.name == "step" || (is_set(child.name) && child.name != "patternset");
+  };
+  std::erase_if(element->children, is_work);
+  for (Element& child : element->children) {
+    if (child.name == "benchmark") remove_work(&child);
+  }
+}
+
+// Gives the new definition of a run's results the work that the run has done.
+void add_work(const Benchmark& run, Benchmark* benchmark) {
+  benchmark->parameter_sets = run.parameter_sets;
+  benchmark->substitute_sets = run.substitute_sets;
+  benchmark->file_sets = run.file_sets;
+  benchmark->steps = run.steps;
+}
+
+void check_benchmark(const Benchmark& benchmark, const CheckOptions& options, bool strict,
+                     const RemovedNames& removed, const Sources& sources,
+                     Diagnostics& diagnostics) {
+  check_statistics(benchmark, diagnostics);
+  if (options.run != nullptr) {
+    check_result_references(benchmark, removed, diagnostics);
+    return;
+  }
+  check_references(benchmark, removed, diagnostics);
+  check_dollar_names(benchmark, !benchmark.as_jube && !options.stored, sources, diagnostics);
+  check_parameters(benchmark, strict, diagnostics);
+}
+
 }  // namespace
 
 std::optional<Workflow> check_document(const Document& document, const CheckOptions& options,
                                        Sources& sources, Diagnostics& diagnostics) {
   if (diagnostics.has_errors()) return std::nullopt;  // the document was not read completely
-  const bool own_language = uses_tally_keys(document.root);
+  const bool own_language =
+      uses_tally_keys(document.root) || (options.run != nullptr && !options.run->as_jube);
   const bool strict = options.strict || own_language;
   const bool own_rules = own_language && !options.as_jube;
   Element whole = document.root;
+  if (options.run != nullptr) remove_work(&whole);
   if (own_rules) use_core_values(document, &whole, diagnostics);
   check_schema(whole, strict, document.is_xml, diagnostics);
 
   std::set<std::string> tags = tags_in_force(document, options);
   std::set<std::string> used_tags;
-  collect_tag_names(whole, &used_tags);
+  collect_tag_names(document.root, &used_tags);
   Element root = whole;
   remove_untagged(tags, &root);
   const RemovedNames removed = removed_names(whole, root);
@@ -98,17 +132,14 @@ std::optional<Workflow> check_document(const Document& document, const CheckOpti
         make_benchmark(home->document.root, *element, *home, sets, diagnostics));
     workflow.benchmarks.back().as_jube = options.as_jube || !own_language;
     for (Step& step : workflow.benchmarks.back().steps) step.kinds = options.kinds;
+    if (options.run != nullptr) add_work(*options.run, &workflow.benchmarks.back());
   }
   used_tags.insert(files.used_tags().begin(), files.used_tags().end());
   check_tag_rules(home->document.root, tags, used_tags, options, own_rules, diagnostics);
   check_unique_names(workflow.benchmarks, diagnostics);
   for (const auto& set : options.set) apply_set(set, &workflow.benchmarks, diagnostics);
-  for (const Benchmark& benchmark : workflow.benchmarks) {
-    check_references(benchmark, removed, diagnostics);
-    check_statistics(benchmark, diagnostics);
-    check_dollar_names(benchmark, !benchmark.as_jube && !options.stored, sources, diagnostics);
-    check_parameters(benchmark, strict, diagnostics);
-  }
+  for (const Benchmark& benchmark : workflow.benchmarks)
+    check_benchmark(benchmark, options, strict, removed, sources, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   workflow.tags.assign(tags.begin(), tags.end());
   return workflow;

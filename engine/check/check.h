@@ -20,6 +20,11 @@ struct CheckOptions {
   bool as_jube = false;  // the program was called as jube: JUBE's rules for every file
   const StepKinds* kinds = &plain_kinds();  // for the workflow's steps; must outlive it
   bool stored = false;  // a run's stored input, possibly checked in another environment
+  // `only` names the benchmark of a run, whatever the file selects.
+  bool of_run = false;
+  // The run whose results the document defines anew (-u). Its steps and sets count, and of the
+  // document only patterns, analysers and results.
+  const Benchmark* run = nullptr;
 };
 
 // Checks `document` and builds the workflow. Reports all problems with their marks. Returns nothing

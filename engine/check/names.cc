@@ -51,9 +51,12 @@ class ReferenceChecker {
     for (const Step& step : benchmark.steps) by_name_.emplace(step.name.value, &step);
   }
 
-  void check() {
+  void check_steps() {
     for (const Step& step : benchmark_.steps) check_step(step);
     check_cycles();
+  }
+
+  void check_results() {
     std::vector<std::string> patterns = keys_of(benchmark_.pattern_sets);
     for (const Analyser& analyser : benchmark_.analysers) {
       std::string where = fmt::format("analyser '{}'", analyser.name.value);
@@ -418,7 +421,14 @@ const std::vector<std::string>& kind_value_names() {
 
 void check_references(const Benchmark& benchmark, const RemovedNames& removed,
                       Diagnostics& diagnostics) {
-  ReferenceChecker(benchmark, removed, diagnostics).check();
+  ReferenceChecker checker(benchmark, removed, diagnostics);
+  checker.check_steps();
+  checker.check_results();
+}
+
+void check_result_references(const Benchmark& benchmark, const RemovedNames& removed,
+                             Diagnostics& diagnostics) {
+  ReferenceChecker(benchmark, removed, diagnostics).check_results();
 }
 
 }  // namespace tally

@@ -11,6 +11,9 @@ namespace tally {
 // warning. JUBE, too, runs the steps and reports the problem when the analyser is used.
 void check_references(const Benchmark& benchmark, const RemovedNames& removed,
                       Diagnostics& diagnostics);
+// Does the same for analysers and results alone, where the steps are those of a run.
+void check_result_references(const Benchmark& benchmark, const RemovedNames& removed,
+                             Diagnostics& diagnostics);
 
 // Reports `$names` in commands that neither a parameter nor a built-in variable defines. This is a
 // warning, because the shell may know the name. With `strict` it is an error if neither the

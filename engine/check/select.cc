@@ -139,7 +139,7 @@ void check_tag_rules(const Element& root, const std::set<std::string>& tags,
     }
   }
   for (const std::string& tag : options.tags) {
-    if (used.count(tag) > 0) continue;
+    if (used.count(tag) > 0 || options.stored) continue;  // stored: nobody gave the tags now
     const std::string message = fmt::format("tag '{}' appears nowhere in the file", tag);
     std::string hint = did_you_mean(tag, {known.begin(), known.end()});
     if (hint.empty() && !known.empty())
@@ -158,7 +158,7 @@ std::vector<const Element*> selected_benchmarks(const Element& root, const Check
   std::vector<Text> exclude = selection_names(root, "not");
   // Each option replaces its own list.
   if (!options.only.empty()) only.clear();
-  if (!options.exclude.empty()) exclude.clear();
+  if (!options.exclude.empty() || options.of_run) exclude.clear();
   for (const std::string& name : options.only) only.push_back({name, {}});
   for (const std::string& name : options.exclude) exclude.push_back({name, {}});
   std::vector<std::string> names;

@@ -129,13 +129,12 @@ class Command {
 
   // What was run: the input that the run was started with, also after `result -u`.
   const Benchmark* benchmark_of_run(const OpenRun& run, std::unique_ptr<Input>* stored) const {
-    std::string update;
-    Journal::Texts texts;
-    if (Status s = run.journal->update(&update, &texts); !s) {
+    Journal::Update update;
+    if (Status s = run.journal->update(&update); !s) {
       print_error(invocation_, s.message());
       return nullptr;
     }
-    if (update.empty()) return run.benchmark;
+    if (update.file.empty()) return run.benchmark;
     *stored = load_stored(invocation_, *run.journal, run.directory.path);
     return (*stored)->workflow ? (*stored)->find(run.journal->run().benchmark) : nullptr;
   }

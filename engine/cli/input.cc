@@ -149,17 +149,31 @@ size_t print_diagnostics(const Invocation& invocation, const Diagnostics& diagno
 
 namespace {
 
+// "a,b" is the old form of two tags.
+std::vector<std::string> split_tags(const std::vector<std::string>& given) {
+  std::vector<std::string> split;
+  for (const std::string& tags : given) {
+    for (std::string& tag : split_strip(tags, ",")) {
+      if (!tag.empty()) split.push_back(std::move(tag));
+    }
+  }
+  return split;
+}
+
+bool is_there(const Invocation& invocation, const std::string& path) {
+  if (::access(path.c_str(), F_OK) == 0) return true;
+  print_error(invocation, fmt::format("Benchmark configuration file not found: \"{}\"", path),
+              meant_file(path));
+  return false;
+}
+
 std::unique_ptr<Input> load(const Invocation& invocation, const std::string& path,
                             const std::string* text, const InputArgs& args, bool strict,
                             bool (*unchecked)(const Element& root)) {
   auto input = std::make_unique<Input>();
   if (!split_settings(invocation, args.set, &input->set)) return input;
   CheckOptions options;
-  for (const std::string& tags : args.tags) {  // "a,b" is the old form of two tags
-    for (std::string& tag : split_strip(tags, ",")) {
-      if (!tag.empty()) options.tags.push_back(std::move(tag));
-    }
-  }
+  options.tags = split_tags(args.tags);
   options.read.tags = options.tags;  // an <include> that tags exclude is not read at all
   options.only = args.only;
   options.exclude = args.exclude;
@@ -187,11 +201,7 @@ std::unique_ptr<Input> load(const Invocation& invocation, const std::string& pat
 std::unique_ptr<Input> load_input(const Invocation& invocation, const std::string& path,
                                   const InputArgs& args, bool strict,
                                   bool (*unchecked)(const Element& root)) {
-  if (::access(path.c_str(), F_OK) != 0) {
-    print_error(invocation, fmt::format("Benchmark configuration file not found: \"{}\"", path),
-                meant_file(path));
-    return std::make_unique<Input>();
-  }
+  if (!is_there(invocation, path)) return std::make_unique<Input>();
   return load(invocation, path, nullptr, args, strict, unchecked);
 }
 
@@ -199,16 +209,6 @@ std::unique_ptr<Input> load_input_text(const Invocation& invocation, const std::
                                        const std::string& text, const InputArgs& args,
                                        bool strict) {
   return load(invocation, name, &text, args, strict, nullptr);
-}
-
-std::unique_ptr<Input> load_stored(const Invocation& invocation, const Journal& journal,
-                                   const std::string& run_dir) {
-  Journal::Texts texts;
-  if (Status s = journal.sources(&texts); !s) {
-    print_error(invocation, s.message());
-    return std::make_unique<Input>();
-  }
-  return load_texts(invocation, journal, journal.run().input_file, texts, run_dir);
 }
 
 namespace {
@@ -237,39 +237,107 @@ void note_include_path(const std::vector<std::string>& given, RunRecord* run) {
   run->include_path = std::move(all);
 }
 
-std::unique_ptr<Input> load_texts(const Invocation& invocation, const Journal& journal,
-                                  const std::string& file,
-                                  const std::vector<std::pair<std::string, std::string>>& texts,
-                                  const std::string& run_dir) {
-  const RunRecord& run = journal.run();
-  auto input = std::make_unique<Input>();
+namespace {
+
+// The options for a run's input, from files or from texts that the run keeps. Relative paths of such
+// texts keep the meaning they had when the run was started.
+CheckOptions run_options(const Invocation& invocation, const RunRecord& run,
+                         const std::vector<std::string>& tags) {
   CheckOptions options;
-  options.only = {run.benchmark};  // the file's selection may name another benchmark
+  options.only = {run.benchmark};
+  options.of_run = true;
   options.as_jube = invocation.as_jube;
   options.kinds = invocation.kinds;
-  options.tags = run.tags;
-  options.set = run.set;
+  options.tags = tags;
   options.stored = true;
-  options.read.tags = run.tags;
-  options.read.directory = start_directory(journal, run_dir);
+  options.read.tags = tags;
   options.read.include_path = run.include_path;
   options.read.builtin_path = template_directories();
-  for (const auto& [path, text] : texts) options.read.stored[path] = text;
-  input->set = run.set;
-  input->document = read_document(file, options.read, input->sources, input->diagnostics);
-  if (!input->diagnostics.has_errors()) {
-    input->workflow = check_document(input->document, options, input->sources, input->diagnostics);
-  }
-  if (input->diagnostics.has_errors()) {  // warnings were printed when the run was started
+  return options;
+}
+
+void use_texts(const Journal& journal, const Journal::Texts& texts, const std::string& run_dir,
+               CheckOptions* options) {
+  options->read.directory = start_directory(journal, run_dir);
+  for (const auto& [path, text] : texts) options->read.stored[path] = text;
+}
+
+// Reads and checks `file`. Its workflow takes the place of the input's.
+void load_run_file(const std::string& file, const CheckOptions& options, Input* input) {
+  Diagnostics& diagnostics = input->diagnostics;
+  input->document = read_document(file, options.read, input->sources, diagnostics);
+  std::optional<Workflow> workflow;
+  if (!diagnostics.has_errors())
+    workflow = check_document(input->document, options, input->sources, diagnostics);
+  if (diagnostics.has_errors()) workflow.reset();
+  input->workflow = std::move(workflow);
+}
+
+// Adds the update to the run's own input. `quiet`: its warnings were printed when it was given.
+std::unique_ptr<Input> load_update(const Invocation& invocation, const Journal& journal,
+                                   const std::string& file, CheckOptions options,
+                                   const std::string& run_dir, bool quiet) {
+  std::unique_ptr<Input> input = load_stored(invocation, journal, run_dir);
+  options.run = input->find(journal.run().benchmark);
+  if (options.run == nullptr) return input;  // this was reported
+  input->diagnostics = {};
+  input->update_file = static_cast<uint32_t>(input->sources.size());
+  input->update_tags = options.tags;
+  load_run_file(file, options, input.get());
+  if (!quiet || input->diagnostics.has_errors())
     print_diagnostics(invocation, input->diagnostics, input->sources);
-    input->workflow.reset();
+  return input;
+}
+
+}  // namespace
+
+std::unique_ptr<Input> load_stored(const Invocation& invocation, const Journal& journal,
+                                   const std::string& run_dir) {
+  const RunRecord& run = journal.run();
+  auto input = std::make_unique<Input>();
+  Journal::Texts texts;
+  if (Status s = journal.sources(&texts); !s) {
+    print_error(invocation, s.message());
+    return input;
   }
+  CheckOptions options = run_options(invocation, run, run.tags);
+  options.set = run.set;
+  use_texts(journal, texts, run_dir, &options);
+  input->set = run.set;
+  load_run_file(run.input_file, options, input.get());
+  if (input->diagnostics.has_errors())  // warnings were printed when the run was started
+    print_diagnostics(invocation, input->diagnostics, input->sources);
   if (input->workflow && input->find(run.benchmark) == nullptr) {
     print_error(invocation, fmt::format("the input stored in '{}' has no benchmark '{}'", run_dir,
                                         run.benchmark));
     input->workflow.reset();
   }
   return input;
+}
+
+std::unique_ptr<Input> load_update(const Invocation& invocation, const Journal& journal,
+                                   const std::string& file, const InputArgs& args,
+                                   const std::string& run_dir) {
+  if (!is_there(invocation, file)) return std::make_unique<Input>();
+  const RunRecord& run = journal.run();
+  CheckOptions options =
+      run_options(invocation, run, args.tags.empty() ? run.tags : split_tags(args.tags));
+  options.stored = args.tags.empty();
+  options.read.include_path = args.include_path;
+  return load_update(invocation, journal, file, std::move(options), run_dir, false);
+}
+
+std::unique_ptr<Input> load_kept(const Invocation& invocation, const Journal& journal,
+                                 const std::string& run_dir) {
+  Journal::Update update;
+  if (Status s = journal.update(&update); !s) {
+    print_error(invocation, s.message());
+    return std::make_unique<Input>();
+  }
+  if (update.file.empty()) return load_stored(invocation, journal, run_dir);
+  CheckOptions options = run_options(invocation, journal.run(), update.tags);
+  use_texts(journal, update.texts, run_dir, &options);
+  return load_update(invocation, journal, update.file, std::move(options), run_dir, true);
 }
 
 namespace {

@@ -23,6 +23,9 @@ struct Input {
   Document document;
   std::optional<Workflow> workflow;  // empty when there were errors
   std::vector<std::pair<std::string, std::string>> set;
+  // Of an update: the number of its first file in `sources`, and the tags that it is read with.
+  uint32_t update_file = 0;
+  std::vector<std::string> update_tags;
 
   const Benchmark* find(const std::string& benchmark) const;
   std::set<std::string> tags() const;
@@ -51,12 +54,14 @@ std::unique_ptr<Input> load_input_text(const Invocation& invocation, const std::
 // Does the same for the input that a run has stored.
 std::unique_ptr<Input> load_stored(const Invocation& invocation, const Journal& journal,
                                    const std::string& run_dir);
-// Does the same for texts, each with its path. `file` is the input file among them. Relative paths
-// of the input keep the meaning they had when the run was started.
-std::unique_ptr<Input> load_texts(const Invocation& invocation, const Journal& journal,
-                                  const std::string& file,
-                                  const std::vector<std::pair<std::string, std::string>>& texts,
-                                  const std::string& run_dir);
+// Does the same for the file of -u: the patterns, analysers and results are those of that file, and
+// all else is what the run has stored. Without tags, it is read with those of the run.
+std::unique_ptr<Input> load_update(const Invocation& invocation, const Journal& journal,
+                                   const std::string& file, const InputArgs& args,
+                                   const std::string& run_dir);
+// Does the same for the update that the run has kept, or for the run's own input if there is none.
+std::unique_ptr<Input> load_kept(const Invocation& invocation, const Journal& journal,
+                                 const std::string& run_dir);
 // Records the directory in which a run in `run_dir` is started.
 void note_directory(const std::string& run_dir, RunRecord* run);
 // Records the folders that a run's input searches for included files. The current folders of

@@ -111,6 +111,10 @@ namespace {
 // this time.
 void keep_update(const std::string& file, const std::vector<std::string>& include_path,
                  OpenRun* run) {
+  const Input& input = *run->input;
+  Journal::Update update{file, input.update_tags, {}};
+  for (uint32_t i = input.update_file; i < input.sources.size(); ++i)
+    update.texts.emplace_back(input.sources.name(i), input.sources.text(i));
   run->journal.reset();
   std::unique_ptr<Journal> writable;
   Status kept = Journal::open(run->directory.path, &writable);
@@ -119,22 +123,10 @@ void keep_update(const std::string& file, const std::vector<std::string>& includ
     note_include_path(include_path, &record);
     kept = writable->set_run(record);
   }
-  if (kept) kept = writable->set_update(file, run->input->sources);
+  if (kept) kept = writable->set_update(update);
   if (!kept) {
     fmt::print(stderr, "note: -u {} is not kept for the next time: {}\n", file, kept.message());
   }
-}
-
-std::unique_ptr<Input> load_kept(const Invocation& invocation, const Journal& journal,
-                                 const std::string& run_dir) {
-  std::string file;
-  Journal::Texts texts;
-  if (Status s = journal.update(&file, &texts); !s) {
-    print_error(invocation, s.message());
-    return std::make_unique<Input>();
-  }
-  if (file.empty()) return load_stored(invocation, journal, run_dir);
-  return load_texts(invocation, journal, file, texts, run_dir);
 }
 
 }  // namespace
@@ -150,9 +142,7 @@ bool open_run(const Invocation& invocation, const RunDirectory& directory,
   if (update.empty()) {
     run->input = load_kept(invocation, *run->journal, directory.path);
   } else {
-    InputArgs input = update_input;
-    if (input.tags.empty()) input.tags = record.tags;
-    run->input = load_input(invocation, update, input, false);
+    run->input = load_update(invocation, *run->journal, update, update_input, directory.path);
   }
   if (!run->input->workflow) return false;
   run->benchmark = run->input->find(record.benchmark);

@@ -53,13 +53,9 @@ Status SqliteJournal::set_run(const RunRecord& run) {
   return commit();
 }
 
-Status SqliteJournal::set_update(const std::string& file, const Sources& sources) {
-  Texts texts;
-  for (uint32_t i = 0; i < sources.size(); ++i) {
-    texts.emplace_back(sources.name(i), sources.text(i));
-  }
+Status SqliteJournal::set_update(const Update& update) {
   if (Status s = begin(); !s) return s;
-  if (Status s = write_update(database_, file, texts); !s) return s;
+  if (Status s = write_update(database_, update); !s) return s;
   return commit();
 }
 

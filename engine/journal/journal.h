@@ -70,10 +70,15 @@ class Journal {
   virtual Status sources(Texts* out) const = 0;
   // Replaces the record of the run (`tally comment`, `analyse -u`).
   virtual Status set_run(const RunRecord& run) = 0;
-  // Records the input that `analyse -u` gave instead of the run's own: the file as it was given,
-  // and the texts of the file and of all its includes. Empty file: none was given.
-  virtual Status set_update(const std::string& file, const Sources& sources) = 0;
-  virtual Status update(std::string* file, Texts* out) const = 0;
+  // The input that `analyse -u` gave for the results, in place of the run's own.
+  struct Update {
+    std::string file;               // as it was given; empty: there is none
+    std::vector<std::string> tags;  // with which it is read
+    Texts texts;                    // of the file and of all its includes
+  };
+  virtual Status set_update(const Update& update) = 0;
+  // An update of an earlier version has the run's tags.
+  virtual Status update(Update* out) const = 0;
 
   virtual Status begin() = 0;
   virtual Status commit() = 0;

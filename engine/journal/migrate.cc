@@ -135,9 +135,11 @@ Status migrate_update(SqliteDatabase& database) {
     at = line + 1 + size;
   }
   if (texts.empty()) return Status::ok();
-  std::vector<std::pair<std::string, std::string>> sources;
-  for (size_t i = 1; i + 1 < texts.size(); i += 2) sources.emplace_back(texts[i], texts[i + 1]);
-  return write_update(database, texts[0], sources);
+  Journal::Update update;
+  update.file = texts[0];
+  for (size_t i = 1; i + 1 < texts.size(); i += 2)
+    update.texts.emplace_back(texts[i], texts[i + 1]);
+  return write_update(database, update);
 }
 
 Status migrate_tables(SqliteDatabase& database) {

@@ -1,5 +1,7 @@
 #include "engine/journal/run_tables.h"
 
+#include "engine/journal/parts.h"
+
 namespace tally {
 namespace {
 
@@ -105,24 +107,26 @@ Status read_run(SqliteDatabase& database, RunRecord* run) {
                     &run->include_path);
 }
 
-Status write_update(SqliteDatabase& database, const std::string& file, const Pairs& sources) {
-  Pairs rows = {{file, ""}};
-  rows.insert(rows.end(), sources.begin(), sources.end());
+// The first row has the file as it was given, and as its text the tags. Version 0.2.0 left that text
+// empty and does not read it. The other rows have the texts of the file and of its includes.
+Status write_update(SqliteDatabase& database, const Journal::Update& update) {
+  Pairs rows = {{update.file, pack(update.tags)}};
+  rows.insert(rows.end(), update.texts.begin(), update.texts.end());
   return write_list(database, "update_source", rows, true);
 }
 
-// The first row has the file as it was given. The others have the texts of the file and of its
-// includes.
-Status read_update(SqliteDatabase& database, std::string* file, Pairs* sources) {
-  file->clear();
+Status read_update(SqliteDatabase& database, Journal::Update* update) {
+  update->file.clear();
+  Pairs& rows = update->texts;
   if (Status s =
-          read_pairs(database, "SELECT path, text FROM update_source ORDER BY position", sources);
+          read_pairs(database, "SELECT path, text FROM update_source ORDER BY position", &rows);
       !s) {
     return s;
   }
-  if (sources->empty()) return Status::ok();
-  *file = sources->front().first;
-  sources->erase(sources->begin());
+  if (rows.empty()) return Status::ok();
+  update->file = rows.front().first;
+  if (!rows.front().second.empty()) update->tags = unpack(rows.front().second);
+  rows.erase(rows.begin());
   return Status::ok();
 }
 

@@ -29,8 +29,8 @@ class SqliteJournal final : public Journal, public SampleTable, public OutsideFi
   const RunRecord& run() const override { return run_; }
   Status sources(Texts* out) const override;
   Status set_run(const RunRecord& run) override;
-  Status set_update(const std::string& file, const Sources& sources) override;
-  Status update(std::string* file, Texts* out) const override;
+  Status set_update(const Update& update) override;
+  Status update(Update* out) const override;
   Status begin() override;
   Status commit() override;
   Status add(const Workpackage& workpackage, const TextPool& pool,

@@ -22,8 +22,9 @@ Status SqliteJournal::sources(Texts* out) const {
   return read_pairs(database_, "SELECT path, text FROM source ORDER BY position", out);
 }
 
-Status SqliteJournal::update(std::string* file, Texts* out) const {
-  return read_update(database_, file, out);
+Status SqliteJournal::update(Update* out) const {
+  out->tags = run_.tags;
+  return read_update(database_, out);
 }
 
 Status SqliteJournal::setups(std::vector<Setup>* out) const {

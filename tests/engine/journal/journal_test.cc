@@ -122,10 +122,8 @@ TEST_CASE("everything written is read back") {
     REQUIRE(journal->jobs_named({{1, "tally-1"}}));
     REQUIRE(journal->job_submitted(1, "4711"));
     REQUIRE(journal->set_setup({1, "hash", "instance"}));
-    Sources update;
-    update.add("new.yaml", "name: new\n");
-    update.add("inc.yaml", "");
-    REQUIRE(journal->set_update("../new.yaml", update));
+    REQUIRE(journal->set_update(
+        {"../new.yaml", {"more", "b"}, {{"new.yaml", "name: new\n"}, {"inc.yaml", ""}}}));
   }
   std::unique_ptr<Journal> journal;
   REQUIRE(Journal::open(folder.run(), &journal));
@@ -168,10 +166,16 @@ TEST_CASE("everything written is read back") {
   CHECK(setups[0].workpackage == 1);
   CHECK(setups[0].hash == "hash");
   CHECK(setups[0].instance == "instance");
-  std::string file;
-  REQUIRE(journal->update(&file, &texts));
-  CHECK(file == "../new.yaml");
-  CHECK(texts == Journal::Texts{{"new.yaml", "name: new\n"}, {"inc.yaml", ""}});
+  Journal::Update update;
+  REQUIRE(journal->update(&update));
+  CHECK(update.file == "../new.yaml");
+  CHECK(update.tags == std::vector<std::string>{"more", "b"});
+  CHECK(update.texts == Journal::Texts{{"new.yaml", "name: new\n"}, {"inc.yaml", ""}});
+  // Version 0.2.0 kept no tags: then those of the run count.
+  REQUIRE(journal->set_update({"../new.yaml", {}, {{"new.yaml", "name: new\n"}}}));
+  REQUIRE(journal->update(&update));
+  CHECK(update.tags == a_run().tags);
+  CHECK(update.texts.size() == 1);
   REQUIRE(states(*journal).size() == 2);
   CHECK(states(*journal)[0].count == 1);
   REQUIRE(journal->reset(0));

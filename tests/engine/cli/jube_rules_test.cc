@@ -1,0 +1,96 @@
+// What JUBE's users rely on beyond a plain run: results defined anew, a run that the file's own
+// selection leaves out, words that JUBE ignores, and its exit codes.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/engine/survive/shell.h"
+
+using tally::testing::has;
+using tally::testing::Ran;
+using tally::testing::Shell;
+
+namespace {
+
+constexpr const char* kBench =
+    "name: b\noutpath: runs\n"
+    "parameterset: {name: p, parameter: {name: a, _: \"1,2\"}}\n"
+    "step: {name: s, use: p, do: 'echo \"t=$a u=2\"'}\n";
+
+constexpr const char* kResults =
+    "patternset: {name: pt, pattern: [{name: t, _: \"t=(.)\"}, {name: u, tag: more, _: "
+    "\"u=(.)\"}]}\n"
+    "analyser: {name: an, use: pt, analyse: {step: s, file: stdout}}\n"
+    "result: {use: an, table: {name: x, style: csv, column: [a, t, {_: u, tag: more}]}}\n";
+
+}  // namespace
+
+TEST_CASE("result -u: a file with nothing but results takes the run's steps and parameters") {
+  const Shell shell;
+  shell.file("bench.yaml", kBench);
+  shell.file("results.yaml", std::string("name: b\n") + kResults);
+  shell.tally("run bench.yaml");
+  Ran ran = shell.tally("analyse runs -u results.yaml");
+  CHECK(ran.code == 0);
+  CHECK(ran.err == "");
+  CHECK(has(shell.tally("result runs").out, "a,t\n1,1\n2,2\n"));
+  // What the run has done is known: a step that it does not have is an error.
+  std::string other = shell.content("results.yaml");
+  other.replace(other.find("step: s"), 7, "step: w");
+  shell.file("other.yaml", other);
+  ran = shell.tally("result runs -u other.yaml");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err, "other.yaml:3:47: error: unknown step 'w' in analyser 'an'"), ran.err);
+  CHECK(has(ran.err, "hint: there are: s\n"));
+  // A pattern may not have the name of a parameter of the run.
+  other = shell.content("results.yaml");
+  other.replace(other.find("name: t,"), 8, "name: a,");
+  shell.file("other.yaml", other);
+  ran = shell.tally("result runs -u other.yaml");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err, "error: pattern 'a' has the name of a parameter of step 's'"),
+                ran.err);
+  CHECK_MESSAGE(has(ran.err, "bench.yaml:3:43: note: the parameter is here"), ran.err);
+  CHECK(has(shell.tally("result runs").out, "a,t\n1,1\n2,2\n"));
+}
+
+TEST_CASE("result -u: steps and sets of the file are not used, and their faults do not matter") {
+  const Shell shell;
+  shell.file("bench.yaml", kBench);
+  shell.tally("run bench.yaml");
+  shell.file("new.yaml",
+             "name: b\noutpath: elsewhere\n"
+             "parameterset: {name: p, init_with: gone.xml, parameter: {name: t, _: clash}}\n"
+             "step: {name: s, use: [p, nosuch], depend: s, iterations: x, do: echo}\n" +
+                 std::string(kResults));
+  Ran ran = shell.tally("result runs -u new.yaml");
+  CHECK(ran.code == 0);
+  CHECK(ran.err == "");
+  CHECK(has(ran.out, "a,t\n1,1\n2,2\n"));
+}
+
+TEST_CASE("result -u -t: the tags are kept with the file") {
+  const Shell shell;
+  shell.file("bench.yaml", kBench);
+  shell.file("results.yaml", std::string("name: b\n") + kResults);
+  shell.tally("run bench.yaml");
+  shell.tally("analyse runs -u results.yaml -t more");
+  CHECK(has(shell.tally("result runs").out, "a,t,u\n1,1,2\n2,2,2\n"));
+}
+
+TEST_CASE("a run that the file's selection leaves out can be used") {
+  const Shell shell;
+  shell.file("bench.xml",
+             "<jube><selection><not>b3</not></selection>\n"
+             "<benchmark name=\"b1\" outpath=\"r\"><step name=\"s\"><do>echo 1</do></step>"
+             "</benchmark>\n"
+             "<benchmark name=\"b3\" outpath=\"r\"><step name=\"s\"><do done_file=\"ok\">echo 3"
+             "</do><do>echo done</do></step></benchmark></jube>\n");
+  shell.tally("run bench.xml --not-bench b1");
+  shell.sh("touch r/000000/000000_s/work/ok");
+  const Ran ran = shell.tally("continue r");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK(shell.content("r/000000/000000_s/work/stdout") == "3\ndone\n");
+  CHECK(shell.tally("info r -i 0").code == 0);
+  CHECK(shell.tally("analyse r").code == 0);
+}
