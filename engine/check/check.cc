@@ -109,8 +109,8 @@ std::optional<Workflow> check_document(const Document& document, const CheckOpti
   if (diagnostics.has_errors()) return std::nullopt;  // the document was not read completely
   const bool own_language =
       uses_tally_keys(document.root) || (options.run != nullptr && !options.run->as_jube);
-  const bool strict = options.strict || own_language;
   const bool own_rules = own_language && !options.as_jube;
+  const bool strict = options.strict || own_rules;
   Element whole = document.root;
   if (options.run != nullptr) remove_work(&whole);
   if (own_rules) use_core_values(document, &whole, diagnostics);

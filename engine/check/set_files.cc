@@ -117,7 +117,8 @@ const SetFile* SetFiles::open(const std::string& name, const SetFile& home, cons
   file->directory = absolute_directory(path, read_);
   file->document = read_document(path, read_, sources_, diagnostics_);
   if (own_rules_) use_core_values(file->document, &file->document.root, diagnostics_);
-  const bool strict = options_.strict || uses_tally_keys(file->document.root);
+  const bool strict =
+      options_.strict || (!options_.as_jube && uses_tally_keys(file->document.root));
   check_set_schema(file->document.root, strict, file->document.is_xml, diagnostics_);
   if (diagnostics_.error_count() > errors) {
     files_[path] = nullptr;

@@ -94,3 +94,21 @@ TEST_CASE("a run that the file's selection leaves out can be used") {
   CHECK(shell.tally("info r -i 0").code == 0);
   CHECK(shell.tally("analyse r").code == 0);
 }
+
+TEST_CASE("by the name jube: one of Tally's keys makes no other key an error") {
+  const Shell shell;
+  shell.sh("ln -s \"$TALLY\" jube");
+  shell.file("bench.xml",
+             "<jube><benchmark name=\"b\" outpath=\"r\"><parameterset name=\"p\">"
+             "<parameter name=\"n\" description=\"number\" note=\"x\">1,2</parameter>"
+             "</parameterset><step name=\"s\" timeout=\"3600\" info=\"x\"><use>p</use>"
+             "<use from=\"sets.xml\">q</use><do>echo $n $m</do></step></benchmark></jube>\n");
+  shell.file("sets.xml",
+             "<jube><parameterset name=\"q\"><parameter name=\"m\" description=\"words\" "
+             "info=\"x\">7</parameter></parameterset></jube>\n");
+  const Ran ran = shell.sh("./jube run bench.xml");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK_MESSAGE(has(ran.err, "warning: unknown key 'info' in step 's'"), ran.err);
+  CHECK(shell.content("r/000000/000001_s/work/stdout") == "2 7\n");
+  CHECK(shell.tally("validate bench.xml").code == 2);
+}
