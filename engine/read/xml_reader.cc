@@ -2,6 +2,7 @@
 // the text. An attribute's mark comes from parsing the start tag again.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <pugixml.hpp>
 #include <set>
 
@@ -9,6 +10,7 @@
 #include "engine/read/files.h"
 #include "engine/read/reader.h"
 #include "engine/read/schema.h"
+#include "engine/read/xml_entities.h"
 #include "engine/read/xml_tags.h"
 #include "engine/tags/tags.h"
 
@@ -27,16 +29,25 @@ struct XmlFile {
   std::string path;
   std::string text;
   LineIndex lines;
+  ExpandedXml expanded;  // what is parsed; offsets of nodes are offsets in its text
   pugi::xml_document document;
 
   XmlFile(uint32_t file, std::string file_path, std::string content)
       : path(std::move(file_path)), text(std::move(content)), lines(file, text) {}
 
+  Mark at(size_t offset) const { return lines.at_offset(expanded.original(offset)); }
   Mark mark(const pugi::xml_node& node) const {
     ptrdiff_t offset = node.offset_debug();
-    return offset < 0 ? lines.at_offset(0) : lines.at_offset(static_cast<size_t>(offset));
+    return at(offset < 0 ? 0 : static_cast<size_t>(offset));
   }
 };
+
+bool is_inner_element(const char* name) {
+  const std::vector<ElementRule>& rules = element_rules();
+  return std::string_view(name) != "jube" &&
+         std::any_of(rules.begin(), rules.end(),
+                     [&](const ElementRule& rule) { return element_name(name) == rule.name; });
+}
 
 // The offsets of the attribute names and values in a start tag, in order. `at` is the offset of the
 // tag's name.
@@ -68,24 +79,27 @@ class XmlReader {
     base_ = directory_of(file.path);
     set_tags(top);
     collect_include_paths(file, top);
-    if (std::string_view(top.name()) != "jube") {
+    if (is_inner_element(top.name())) {
       context_.diagnostics.error(
           file.mark(top),
-          fmt::format("the file's outermost element is <{}>, not <jube>", top.name()));
+          fmt::format("the file's outermost element is <{}>, not <jube>", top.name()),
+          "put <jube> and </jube> around it");
       return;
     }
     convert(file, top, root, 0);
+    root->name = "jube";  // JUBE takes any name
   }
 
  private:
   bool parse(XmlFile& file) {
-    if (!check_text(file)) return false;
+    if (!expand(file)) return false;
     constexpr unsigned kOptions = pugi::parse_default | pugi::parse_ws_pcdata_single;
-    pugi::xml_parse_result result = file.document.load_buffer(file.text.data(), file.text.size(),
-                                                              kOptions, pugi::encoding_utf8);
+    const std::string& text = file.expanded.text;
+    pugi::xml_parse_result result =
+        file.document.load_buffer(text.data(), text.size(), kOptions, pugi::encoding_utf8);
     if (!result) {
       if (result.status == pugi::status_end_element_mismatch && say_mismatch(file)) return false;
-      context_.diagnostics.error(file.lines.at_offset(static_cast<size_t>(result.offset)),
+      context_.diagnostics.error(file.at(static_cast<size_t>(result.offset)),
                                  fmt::format("XML syntax: {}", result.description()));
       return false;
     }
@@ -100,10 +114,10 @@ class XmlReader {
 
   // Reports the tags that do not match. Returns false if they cannot be determined.
   bool say_mismatch(const XmlFile& file) {
-    const std::optional<TagMismatch> found = find_tag_mismatch(file.text);
+    const std::optional<TagMismatch> found = find_tag_mismatch(file.expanded.text);
     if (!found) return false;
-    const Mark close = file.lines.at_offset(found->close_at);
-    const Mark open = file.lines.at_offset(found->open_at);
+    const Mark close = file.at(found->close_at);
+    const Mark open = file.at(found->open_at);
     if (found->open.empty()) {
       context_.diagnostics.error(close, fmt::format("</{}> closes nothing", found->close),
                                  "remove it, or open what it is to close");
@@ -121,12 +135,12 @@ class XmlReader {
     return true;
   }
 
-  // Reports what pugixml accepts although it is wrong: bytes that are not UTF-8, and a lone
-  // ampersand.
-  bool check_text(const XmlFile& file) {
-    std::string_view text = file.text;
+  // Replaces entities. Reports what pugixml accepts although it is wrong: bytes that are not UTF-8,
+  // and a lone ampersand.
+  bool expand(XmlFile& file) {
+    const std::string_view text = file.text;
     for (size_t i = 0; i < text.size();) {
-      size_t length = utf8_length(text.substr(i));
+      const size_t length = utf8_length(text.substr(i));
       if (length == 0 || text[i] == '\0') {
         context_.diagnostics.error(
             file.lines.at_offset(i),
@@ -135,34 +149,13 @@ class XmlReader {
             "save the file as UTF-8, or name its encoding in the XML declaration");
         return false;
       }
-      if (starts_with(text.substr(i), "<!--") || starts_with(text.substr(i), "<![CDATA[")) {
-        const char* closing = text[i + 2] == '-' ? "-->" : "]]>";
-        size_t end = text.find(closing, i);
-        if (end == std::string_view::npos) return true;  // pugixml reports this
-        i = end + 3;
-        continue;
-      }
-      if (text[i] == '&' && !is_entity(text.substr(i))) {
-        context_.diagnostics.error(file.lines.at_offset(i), "'&' starts no entity that XML knows",
-                                   "write '&amp;' for an ampersand");
-        return false;
-      }
       i += length;
     }
-    return true;
-  }
-
-  static bool is_entity(std::string_view text) {
-    for (const char* known : {"&amp;", "&lt;", "&gt;", "&quot;", "&apos;"}) {
-      if (starts_with(text, known)) return true;
-    }
-    if (!starts_with(text, "&#")) return false;
-    size_t end = text.find(';');
-    if (end == std::string_view::npos || end < 3 || end > 10) return false;
-    std::string_view digits = text.substr(2, end - 2);
-    if (digits[0] != 'x') return digits.find_first_not_of("0123456789") == std::string_view::npos;
-    return digits.size() > 1 &&
-           digits.find_first_not_of("0123456789abcdefABCDEF", 1) == std::string_view::npos;
+    const std::optional<XmlProblem> problem = expand_entities(text, &file.expanded);
+    if (problem)
+      context_.diagnostics.error(file.lines.at_offset(problem->at), problem->message,
+                                 problem->hint);
+    return !problem;
   }
 
   // Sets the tags known so far: those from the command line and those that the file itself selects.
@@ -248,21 +241,22 @@ class XmlReader {
     std::string_view text = child.value();
     if (!element->text.mark.known() && !strip(text).empty()) {
       auto offset = static_cast<size_t>(std::max<ptrdiff_t>(0, child.offset_debug()));
-      while (offset < file.text.size() && is_space(file.text[offset])) ++offset;
-      element->text.mark = file.lines.at_offset(offset);
+      const std::string& all = file.expanded.text;
+      while (offset < all.size() && is_space(all[offset])) ++offset;
+      element->text.mark = file.at(offset);
     }
     element->text.value += text;
   }
 
   void convert_attributes(const XmlFile& file, const pugi::xml_node& node, Element* element) {
     auto offset = static_cast<size_t>(std::max<ptrdiff_t>(0, node.offset_debug()));
-    auto places = attribute_places(file.text, offset);
+    auto places = attribute_places(file.expanded.text, offset);
     size_t index = 0;
     for (pugi::xml_attribute a : node.attributes()) {
       Mark name = element->mark, value = element->mark;
       if (index < places.size()) {
-        name = file.lines.at_offset(places[index].first);
-        value = file.lines.at_offset(places[index].second);
+        name = file.at(places[index].first);
+        value = file.at(places[index].second);
       }
       ++index;
       if (const Attribute* first = element->find(a.name())) {
@@ -316,7 +310,7 @@ class XmlReader {
             place, fmt::format("path '{}' selects nothing in '{}'", xpath, included.path));
       }
     }
-    if (chosen.size() == 1 && std::string_view(chosen[0].name()) == "jube") {
+    if (chosen.size() == 1 && chosen[0] == top && !is_inner_element(top.name())) {
       chosen.assign(top.children().begin(), top.children().end());
     }
     std::string tag = node.attribute("tag").value();

@@ -65,7 +65,7 @@ TEST_CASE("broken XML is an error with its place") {
   CHECK(Read("<jube a=\"1\" a=\"2\"/>")
             .messages()
             .find("m.xml:1:13: error: attribute 'a' of <jube> is given twice") == 0);
-  CHECK(Read("<other/>").messages().find("outermost element is <other>, not <jube>") !=
+  CHECK(Read("<benchmark/>").messages().find("outermost element is <benchmark>, not <jube>") !=
         std::string::npos);
   CHECK(Read("<jube/><jube/>").messages().find("a second outermost element") != std::string::npos);
   CHECK(Read("<jube>\xFF</jube>").messages().find("m.xml:1:7: error: byte 0xFF") == 0);
@@ -73,6 +73,57 @@ TEST_CASE("broken XML is an error with its place") {
   for (int i = 0; i < 100000; ++i) deep += "<a>";
   for (int i = 0; i < 100000; ++i) deep += "</a>";
   CHECK(Read(deep + "</jube>").messages().find("nested more than 200 deep") != std::string::npos);
+}
+
+TEST_CASE(
+    "the outermost element may have any name, also in a file that is included") {  // JUBE 2.5.1
+  const Read read({{"m.xml", "<suite><include from=\"s.xml\"/><benchmark name=\"b\"/></suite>"},
+                   {"s.xml", "<sets><fileset name=\"f\"/><fileset name=\"g\"/></sets>"}});
+  CHECK(read.xml() ==
+        "<jube>\n  <fileset name=\"f\"/>\n  <fileset name=\"g\"/>\n  <benchmark name=\"b\"/>\n"
+        "</jube>\n");
+}
+
+TEST_CASE("entities of the DOCTYPE: their text, wherever they are used") {
+  const Read read(
+      "<!DOCTYPE jube SYSTEM \"jube.dtd\" [ <!-- <!ENTITY n \"no\"> -->\n"
+      " <!ELEMENT jube ANY><!ATTLIST do x CDATA \"a>b\">\n"
+      " <!ENTITY % part 'unused'> <!ENTITY n \"7\"><!ENTITY n \"8\">\n"
+      " <!ENTITY q 'a\"b&amp;&n;'> <!ENTITY tag \"&#60;do>two&#x3c;/do>\"> <?x y?> ]>\n"
+      "<jube><step name=\"&q;\" x='1'><do>&n; &amp;n; <![CDATA[&n;]]></do>&tag;</step></jube>");
+  CHECK(read.xml() ==
+        "<jube>\n  <step name=\"a&quot;b&amp;7\" x=\"1\">\n    <do>7 &amp;n; &amp;n;</do>\n"
+        "    <do>two</do>\n  </step>\n</jube>\n");
+  const Element& step = read.document.root.children.at(0);
+  CHECK(step.find("x")->value.mark == Mark{0, 5, 27});  // behind an entity
+  CHECK(step.children.at(1).mark == Mark{0, 5, 66});    // of an entity: its reference
+}
+
+TEST_CASE("entities that cannot be replaced are one error each") {
+  const auto said = [](const std::string& declared, const std::string& used) {
+    const Read read("<!DOCTYPE jube [" + declared + "]>\n<jube><do>" + used + "</do></jube>");
+    CHECK(read.diagnostics.all().size() == 1);
+    return read.messages().substr(0, read.messages().find('\n'));
+  };
+  CHECK(said("<!ENTITY a SYSTEM \"/etc/passwd\">", "&a;") ==
+        "m.xml:2:11: error: entity 'a' is in another file, which is not read");
+  CHECK(said("<!ENTITY a \"&b;\"><!ENTITY b \"&a;\">", "&a;") ==
+        "m.xml:2:11: error: entity 'a' contains itself");
+  CHECK(said("<!ENTITY a \"x\">", "&b;") ==
+        "m.xml:2:11: error: '&' starts no entity that XML knows");
+  for (const char* first : {"laughs ", ""}) {  // text without bound, and work without bound
+    std::string laughs = "<!ENTITY a0 \"" + std::string(first) + "\">";
+    for (int i = 1; i < 15; ++i) {
+      laughs += "<!ENTITY a" + std::to_string(i) + " \"";
+      for (int j = 0; j < 10; ++j) laughs += "&a" + std::to_string(i - 1) + ";";
+      laughs += "\">";
+    }
+    CHECK(said(laughs, "&a14;").find("m.xml:2:11: error: entities multiply themselves: ") == 0);
+  }
+  std::string chain = "<!ENTITY a0 \"x\">";
+  for (int i = 1; i < 50; ++i)
+    chain += "<!ENTITY a" + std::to_string(i) + " \"&a" + std::to_string(i - 1) + ";\">";
+  CHECK(said(chain, "&a49;") == "m.xml:2:11: error: entities are nested more than 20 deep");
 }
 
 TEST_CASE("tags that do not match are told with both places") {

@@ -1,0 +1,44 @@
+// Entities that an XML file declares in its DOCTYPE. pugixml does not know them. Internal to read/.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tally {
+
+// A text in which the entities were replaced, and where each of its parts comes from.
+class ExpandedXml {
+ public:
+  std::string text;
+
+  // The offset in the file of what is at this offset in the text. All that an entity stands for
+  // comes from its reference.
+  size_t original(size_t offset) const;
+  // From the end of the text on, the text is copied from the file's offset `from`.
+  void copied(size_t from) { add({text.size(), from, true}); }
+  // From the end of the text on, the text stands for the reference at the file's offset `from`.
+  void replaced(size_t from) { add({text.size(), from, false}); }
+
+ private:
+  struct Piece {
+    size_t at, from;
+    bool copied;
+  };
+  void add(const Piece& piece);
+
+  std::vector<Piece> pieces_;  // ordered by `at`; none: the text is the file's
+};
+
+struct XmlProblem {
+  size_t at = 0;  // offset in the file
+  std::string message, hint;
+};
+
+// Replaces the references to entities with a text in the DOCTYPE. Nothing else is read: a reference
+// to a file is a problem, and so is one that XML does not know. So is a text that grows beyond any
+// real benchmark ("billion laughs"). References to characters, `&lt;` and the like stay.
+std::optional<XmlProblem> expand_entities(std::string_view file, ExpandedXml* out);
+
+}  // namespace tally
