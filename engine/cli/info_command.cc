@@ -42,6 +42,11 @@ bool read_workpackages(const Invocation& invocation, const Journal& journal,
   return static_cast<bool>(read);
 }
 
+// The exit code for something that is not there. JUBE only says so.
+int not_found(const Invocation& invocation) {
+  return invocation.as_jube ? kFine : kBadInput;
+}
+
 int list_all_runs(const Invocation& invocation, const InfoArgs& args) {
   std::string outpath;
   int own = -1;
@@ -63,7 +68,7 @@ int list_all_runs(const Invocation& invocation, const InfoArgs& args) {
   }
   if (rows.size() == 1) {
     print_error(invocation, fmt::format("there are no runs in '{}'", outpath));
-    return kBadInput;
+    return not_found(invocation);
   }
   fmt::print("{}{}\n", boxed({fmt::format("Benchmarks found in \"{}\":", outpath)}),
              bordered(rows, " "));
@@ -303,7 +308,10 @@ int info_command(const Invocation& invocation, const InfoArgs& args) {
     for (const Step& step : run.benchmark->steps) known.push_back(step.name.value);
     if (steps.empty()) steps = args.workpackages.empty() ? known : steps_with(workpackages, args);
     for (const std::string& step : steps) {
-      if (!has_step(invocation, directory, *run.benchmark, step)) return kBadInput;
+      if (!has_step(invocation, directory, *run.benchmark, step)) {
+        if (!invocation.as_jube) return kBadInput;
+        continue;
+      }
       show_step(run, workpackages, views, step, args);
     }
   }
@@ -333,7 +341,7 @@ int log_command(const Invocation& invocation, const LogArgs& args) {
         print_error(
             invocation, fmt::format("run {} has no log '{}'", directory.id, name),
             fmt::format("'{} log' without -c shows those that are there", invocation.program));
-        code = kBadInput;
+        code = std::max(code, not_found(invocation));
         continue;
       }
       fmt::print("BenchmarkID: {} | Log: {}\n", directory.id, path);

@@ -9,6 +9,7 @@
 #include <ctime>
 #include <iostream>
 
+#include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/interrupt.h"
@@ -362,6 +363,23 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const Prepa
                      evaluator);
 }
 
+bool has_outpath(const Invocation& invocation, const RunArgs& args, const Input& input,
+                 const Benchmark& benchmark) {
+  if (invocation.as_jube && outpath_of(benchmark, args.outpath, false, "").empty()) {
+    print_error(invocation, "Missing attribute 'outpath' in <benchmark>",
+                "give it one, or say where runs are to lie with -o");
+    return false;
+  }
+  const std::string unknown = unknown_variable(expand_path(benchmark.outpath.value));
+  if (unknown.empty() || !args.outpath.empty()) return true;
+  Diagnostics diagnostics;
+  diagnostics.error(benchmark.outpath.mark,
+                    fmt::format("outpath: the environment has no variable '{}'", unknown),
+                    "parameters and $jube_... are not known here; -o names another folder");
+  print_diagnostics(invocation, diagnostics, input.sources);
+  return false;
+}
+
 }  // namespace
 
 int run_command(const Invocation& invocation, const RunArgs& args) {
@@ -387,11 +405,7 @@ int run_command(const Invocation& invocation, const RunArgs& args) {
   int code = kFine;
   for (const auto& file : files) {
     for (const Benchmark& benchmark : file->input->workflow->benchmarks) {
-      if (invocation.as_jube && outpath_of(benchmark, args.outpath, false, "").empty()) {
-        print_error(invocation, "Missing attribute 'outpath' in <benchmark>",
-                    "give it one, or say where runs are to lie with -o");
-        return kBadInput;
-      }
+      if (!has_outpath(invocation, args, *file->input, benchmark)) return kBadInput;
       const auto prepared =
           prepare_benchmark(invocation, *file, benchmark, expected_run(args, benchmark), options);
       if (!prepared) return kBadInput;

@@ -112,3 +112,38 @@ TEST_CASE("by the name jube: one of Tally's keys makes no other key an error") {
   CHECK(shell.content("r/000000/000001_s/work/stdout") == "2 7\n");
   CHECK(shell.tally("validate bench.xml").code == 2);
 }
+
+TEST_CASE("an outpath with a name that is not in the environment") {  // JUBE: an error, too
+  const Shell shell;
+  shell.sh("ln -s \"$TALLY\" jube");
+  shell.file("bench.xml",
+             "<jube>\n<benchmark name=\"b\" outpath=\"r/$jube_benchmark_name\"><step name=\"s\">"
+             "<do>echo</do></step></benchmark></jube>\n");
+  for (const char* program : {"\"$TALLY\"", "./jube"}) {
+    const Ran ran = shell.sh(std::string(program) + " run bench.xml");
+    CHECK(ran.code != 0);
+    CHECK_MESSAGE(has(ran.err,
+                      "bench.xml:2:30: error: outpath: the environment has no variable "
+                      "'$jube_benchmark_name'"),
+                  ran.err);
+  }
+  CHECK(!shell.exists("r"));
+  CHECK(shell.tally("run bench.xml -o there").code == 0);
+  CHECK(shell.sh("jube_benchmark_name=x \"$TALLY\" run bench.xml").code == 0);
+  CHECK(shell.exists("r/x/000000"));
+}
+
+TEST_CASE("by the name jube: what info and log do not find is no error") {  // JUBE 2.5.1
+  const Shell shell;
+  shell.sh("ln -s \"$TALLY\" jube; mkdir empty");
+  shell.file("bench.yaml", kBench);
+  shell.tally("run bench.yaml");
+  for (const char* command : {"info empty", "info runs -s nope", "log runs -c nope"}) {
+    const Ran ran = shell.sh(std::string("./jube ") + command);
+    CHECK(ran.code == 0);
+    CHECK(ran.err != "");
+    CHECK(shell.tally(command).code == 2);
+  }
+  CHECK(shell.sh("./jube info runs -i 9").code == 1);
+  CHECK(shell.sh("./jube log empty").code == 1);
+}
