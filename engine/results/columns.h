@@ -8,6 +8,7 @@
 
 #include "engine/base/diagnostics.h"
 #include "engine/expand/evaluator.h"
+#include "engine/results/expressions.h"
 #include "engine/results/records.h"
 #include "engine/results/result_table.h"
 #include "engine/workflow/workflow.h"
@@ -29,18 +30,19 @@ void add_derived_columns(const Benchmark& benchmark, const std::vector<Column>& 
                          const Records& records, std::vector<Record>& rows, Evaluator& evaluator,
                          Diagnostics& diagnostics);
 
-// Chooses the rows for which `filter` is true. Parameters are substituted, then Python evaluates it. A
-// row that lacks a value for a name in it is left out.
+// Chooses the rows for which `filter` is true. Parameters are substituted, then Python evaluates it.
+// `without`: what happens to a row that lacks a value for a name in it.
 struct Matching {
   std::vector<size_t> rows;     // indexes
-  std::vector<size_t> lacking;  // those that were left out because they lack a value
+  std::vector<size_t> lacking;  // those that were left out and lack a value
 };
 Matching matching_rows(const Text& filter, const std::vector<Record>& rows, Evaluator& evaluator,
-                       Diagnostics& diagnostics);
+                       Diagnostics& diagnostics, WithoutValue without = WithoutValue::leaves_out);
 // The same, but a row that is no measurement and lacks a value stays: nobody would see otherwise that
 // it failed.
 Matching matching_rows_or_failed(const Text& filter, const std::vector<Record>& rows,
-                                 Evaluator& evaluator, Diagnostics& diagnostics);
+                                 Evaluator& evaluator, Diagnostics& diagnostics,
+                                 WithoutValue without = WithoutValue::leaves_out);
 
 // Sorts rows by the named values as JUBE does: numbers as numbers, strings as strings. None is
 // neither before nor after anything. Equal rows keep their order.

@@ -100,6 +100,11 @@ class Binder {
   Bound bound_;
 };
 
+bool lacks(const Values& values, const std::string& name) {
+  const auto found = values.find(name);
+  return found == values.end() || found->second.none();
+}
+
 // Turns '$name' and "${name}", when quoted alone, into str(name). Values that contain a quote are
 // then handled like any others.
 std::string unquote_names(const std::string& expression, const Values& values) {
@@ -117,45 +122,83 @@ std::string unquote_names(const std::string& expression, const Values& values) {
       name = name.substr(1, name.size() - 2);
     }
     bool whole = !name.empty() && std::all_of(name.begin(), name.end(), is_name_char);
-    out +=
-        whole && values.count(name) != 0 ? "str(" + name + ")" : expression.substr(i, end - i + 1);
+    out += whole && !lacks(values, name) ? "str(" + name + ")" : expression.substr(i, end - i + 1);
     i = end;
   }
   return out;
 }
 
-// Returns the expression with $names replaced and bare names bound to the row's values. Returns
-// nothing if the row lacks a value for a $name or for a bare name in `known`.
-std::string bind(const std::string& written, const Values& values,
-                 const std::set<std::string>& known) {
-  const auto lacks = [&](const std::string& name) {
-    const auto found = values.find(name);
-    return found == values.end() || found->second.none();
-  };
-  const Bound bound = Binder(values).bind(unquote_names(written, values));
-  for (const std::string& name : referenced_names(bound.text)) {
-    if (lacks(name) && known.count(name) != 0) return {};
-  }
-  std::string parameters;
-  std::string arguments;
-  for (const auto& [name, called] : bound.names) {
-    if (lacks(name)) {
-      if (known.count(name) != 0) return {};
-      continue;
+std::string without_quoted(const std::string& expression) {
+  std::string out;
+  char quote = '\0';
+  for (const char c : expression) {
+    const bool mark = c == '\'' || c == '"';
+    if (quote == '\0' && !mark) out += c;
+    if (mark && quote == '\0') {
+      quote = c;
+    } else if (c == quote) {
+      quote = '\0';
     }
-    parameters += (parameters.empty() ? "" : ", ") + called;
-    arguments += (arguments.empty() ? "" : ", ") + literal(values.at(name));
   }
-  std::string text;
-  std::map<std::string, std::string> texts;
-  text = substitute(bound.text, [&](std::string_view name) -> const std::string* {
-    auto found = values.find(std::string(name));
-    if (found == values.end()) return nullptr;
-    return &texts.insert_or_assign(found->first, found->second.str()).first->second;
-  });
-  if (parameters.empty()) return text;
-  return fmt::format("(lambda {}: ({}))({})", parameters, text, arguments);
+  return out;
 }
+
+// `true` and `false` as Python has them.
+std::string with_flag(const std::string& text) {
+  const std::string word = to_lower(strip(text));
+  return word == "true" ? "True" : word == "false" ? "False" : text;
+}
+
+// An expression for the values of one row.
+class RowBinder {
+ public:
+  RowBinder(const Values& values, const std::set<std::string>& known, const Reading& reading)
+      : values_(values), known_(known), reading_(reading) {}
+
+  // Returns the expression with $names replaced and bare names bound to the row's values. Returns
+  // nothing if the row lacks a value for a $name or for a bare name that is known.
+  std::string bind(const std::string& written, std::string* lacking) const {
+    const Bound bound = Binder(values_).bind(unquote_names(written, values_));
+    *lacking = lacking_in(bound.text);
+    const WithoutValue without = reading_.without;
+    if (without == WithoutValue::leaves_out && !lacking->empty()) return {};
+    if (without == WithoutValue::text_in_quotes && !lacking_in(without_quoted(bound.text)).empty())
+      return {};
+    std::string parameters;
+    std::string arguments;
+    for (const auto& [name, called] : bound.names) {
+      if (lacks(values_, name)) {
+        if (known_.count(name) == 0) continue;
+        *lacking = name;
+        return {};
+      }
+      parameters += (parameters.empty() ? "" : ", ") + called;
+      arguments += (arguments.empty() ? "" : ", ") + literal(values_.at(name));
+    }
+    std::map<std::string, std::string> texts;
+    std::string text = substitute(bound.text, [&](std::string_view name) -> const std::string* {
+      const auto found = values_.find(std::string(name));
+      if (found == values_.end() || found->second.none()) return nullptr;
+      return &texts.insert_or_assign(found->first, found->second.str()).first->second;
+    });
+    if (reading_.flags) text = with_flag(text);
+    if (parameters.empty()) return text;
+    return fmt::format("(lambda {}: ({}))({})", parameters, text, arguments);
+  }
+
+ private:
+  // A $name in the text that has a value in another row, and none here.
+  std::string lacking_in(const std::string& text) const {
+    for (const std::string& name : referenced_names(text)) {
+      if (known_.count(name) != 0 && lacks(values_, name)) return name;
+    }
+    return {};
+  }
+
+  const Values& values_;
+  const std::set<std::string>& known_;
+  const Reading& reading_;
+};
 
 // An expression whose text also says the result's type: "float:1.5". take_type() takes it off.
 std::string saying_its_type(const std::string& expression) {
@@ -189,12 +232,14 @@ std::set<std::string> known_names(const std::vector<Record>& rows, const Records
 }
 
 std::vector<Evaluated> evaluate(const std::string& expression, const std::vector<Record>& rows,
-                                const std::set<std::string>& known, Evaluator& evaluator) {
+                                const std::set<std::string>& known, Evaluator& evaluator,
+                                const Reading& reading) {
   std::vector<Evaluated> out(rows.size());
   std::vector<std::string> expressions;
   std::vector<size_t> which;
   for (size_t i = 0; i < rows.size(); ++i) {
-    std::string bound = bind(expression, rows[i].values, known);
+    const RowBinder binder(rows[i].values, known, reading);
+    std::string bound = binder.bind(expression, &out[i].lacks);
     if (bound.empty()) continue;
     expressions.push_back(saying_its_type(bound));
     which.push_back(i);
@@ -202,8 +247,10 @@ std::vector<Evaluated> evaluate(const std::string& expression, const std::vector
   if (expressions.empty()) return out;
   std::vector<Evaluation> results = evaluator.evaluate(Mode::python, expressions);
   for (size_t i = 0; i < which.size(); ++i) {
-    out[which[i]] = {true, std::move(results[i]), {}};
-    take_type(out[which[i]]);
+    Evaluated& one = out[which[i]];
+    one.present = true;
+    one.result = std::move(results[i]);
+    take_type(one);
   }
   return out;
 }

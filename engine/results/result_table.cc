@@ -145,9 +145,11 @@ void ResultTables::check_units(const Table& table, ResultTable& out) const {
 // filter has nothing to compare.
 void ResultTables::filter(const Text& filter, const Table* table, ResultTable& out) const {
   if (strip(filter.value).empty()) return;
-  Matching matching = benchmark_.as_jube
-                          ? matching_rows(filter, out.rows, evaluator_, diagnostics_)
-                          : matching_rows_or_failed(filter, out.rows, evaluator_, diagnostics_);
+  Matching matching =
+      benchmark_.as_jube
+          ? matching_rows(filter, out.rows, evaluator_, diagnostics_, WithoutValue::text)
+          : matching_rows_or_failed(filter, out.rows, evaluator_, diagnostics_,
+                                    WithoutValue::text_in_quotes);
   size_t dropped = matching.lacking.size();
   if (table != nullptr && !table->references.empty() && dropped != 0) {
     const std::set<size_t> missing = rows_that_miss(*table, out.rows, evaluator_, diagnostics_);
@@ -158,7 +160,7 @@ void ResultTables::filter(const Text& filter, const Table* table, ResultTable& o
     }
     std::sort(matching.rows.begin(), matching.rows.end());
   }
-  if (dropped != 0 && !benchmark_.as_jube) {
+  if (dropped != 0) {
     out.notes.push_back({"", fmt::format("{} of {} rows {} left out because {} no value for the "
                                          "filter \"{}\"",
                                          dropped, out.rows.size(), dropped == 1 ? "is" : "are",

@@ -26,3 +26,51 @@ TEST_CASE("two analyse of one step are both read, and a file that is named twice
   shell.file("own.yaml", text);
   CHECK(has(shell.tally("run own.yaml").out, "v,v_cnt,w,w_cnt\n1,2,2,1\n"));
 }
+
+TEST_CASE("in a filter, the quoted name of a pattern without a match stays text, in any file") {
+  const Shell shell;
+  const auto file = [](const std::string& kind, const std::string& filter) {
+    return "name: b\noutpath: run\n"
+           "parameterset: {name: ps, parameter: {name: n, type: int, _: \"1,2,3\"}}\n"
+           "patternset: {name: pt, pattern: [{name: err, _: 'ERROR (\\w+)'},\n"
+           "  {name: x, type: int, _: x=(.)}]}\n"
+           "step: {name: s, " +
+           kind + "use: ps, do: 'test $n != 2 || echo ERROR segv x=4'}\n" +
+           "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+           "result: {use: a, table: {name: t, filter: \"" +
+           filter + "\", column: n}}\n";
+  };
+  for (const char* kind : {"", "kind: run, "}) {
+    CAPTURE(kind);
+    shell.clear();
+    shell.file("b.yaml", file(kind, "'$err' != 'segv'"));
+    CHECK(has(shell.tally("run b.yaml").out, "n\n1\n3\n"));
+    shell.file("c.yaml", file(kind, "$x > 3"));
+    const Ran ran = shell.tally("result run -u c.yaml");
+    CHECK_MESSAGE(has(ran.out, "n\n2\n"), ran.out);
+    CHECK(ran.code == (*kind == '\0' ? 1 : 0));
+    const std::string why = *kind == '\0'
+                                ? "could not be evaluated for 2 of 3 rows"
+                                : "2 of 3 rows are left out because they have no value";
+    CHECK_MESSAGE(has(ran.err, why), ran.err);
+  }
+  shell.file("d.yaml", file("kind: run, ", "'$err' == 'segv'"));
+  const Ran ran = shell.tally("result run -u d.yaml");
+  CHECK(has(ran.out, "n\n2\n"));
+  CHECK_MESSAGE(has(ran.err, "2 of 3 rows are left out because they have no value"), ran.err);
+}
+
+TEST_CASE("a filter that is true or false as a whole, in any spelling, is Python's") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\n"
+             "parameterset: {name: ps, parameter: [{name: n, type: int, _: \"1,2\"},\n"
+             "  {name: show, mode: python, _: \"'true' if $n == 1 else 'FALSE'\"}]}\n"
+             "step: {name: s, use: ps, do: 'true'}\n"
+             "analyser: {name: a, analyse: {step: s, file: stdout}}\n"
+             "result: {use: a, table: [{name: t, filter: $show, column: n},\n"
+             "  {name: u, filter: 'tRue', column: [n, show]}]}\n");
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.out, "n\n1\n\nn,show\n1,true\n2,FALSE\n"), ran.out + ran.err);
+}
