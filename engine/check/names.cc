@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "engine/base/text.h"
+#include "engine/check/pattern_names.h"
 #include "engine/workflow/chart_words.h"
 #include "engine/workflow/job_values.h"
 #include "engine/workflow/sample_names.h"
@@ -68,6 +69,8 @@ class ReferenceChecker {
         }
       }
       check_clashes(analyser);
+      for (const Analyse& analyse : analyser.analyse)
+        check_pattern_names(benchmark_, analyser, analyse, diagnostics_);
     }
     for (const Result& result : benchmark_.results) {
       check_result(result);

@@ -1,6 +1,7 @@
 // The texts of patterns, as they are before a workpackage is known.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "engine/expand/substitute.h"
@@ -33,6 +34,28 @@ std::vector<const Pattern*> patterns_of(const Benchmark& benchmark, const std::v
   return patterns;
 }
 
+namespace {
+
+// The pattern sets that analysers use. Those that a parameter chooses are not known: then all are.
+bool is_used(const Benchmark& benchmark, const std::string& set) {
+  const auto names = [&](const std::vector<Text>& use) {
+    return std::any_of(use.begin(), use.end(), [&](const Text& name) {
+      return name.value == set || name.value.find('$') != std::string::npos;
+    });
+  };
+  for (const Analyser& analyser : benchmark.analysers) {
+    if (names(analyser.use)) return true;
+    for (const Analyse& analyse : analyser.analyse) {
+      for (const AnalyseFile& file : analyse.files) {
+        if (names(file.use)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics) {
   for (const auto& [set_name, set] : benchmark.pattern_sets) {
     for (const Pattern& pattern : set.patterns) {
@@ -42,9 +65,14 @@ void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics) {
       if (has_reference(text)) continue;
       std::string error;
       if (Regex::compile(text, pattern.dotall, &error)) continue;
-      diagnostics.error(pattern.value.mark,
-                        fmt::format("pattern '{}' is not a regular expression: {} in \"{}\"",
-                                    pattern.name.value, error, text));
+      const std::string message =
+          fmt::format("pattern '{}' is not a regular expression: {} in \"{}\"", pattern.name.value,
+                      error, text);
+      if (benchmark.as_jube && !is_used(benchmark, set_name)) {
+        diagnostics.warning(pattern.value.mark, message, "no analyser uses it");
+      } else {
+        diagnostics.error(pattern.value.mark, message);
+      }
     }
   }
 }

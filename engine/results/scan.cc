@@ -74,10 +74,12 @@ void Scanner::report(Diagnostics& diagnostics) const {
 
 std::vector<const Pattern*> patterns_for(const Benchmark& benchmark, const Analyser& analyser,
                                          const AnalyseFile& file) {
-  std::vector<const Pattern*> patterns = patterns_of(benchmark, analyser.use);
-  for (const Pattern* own : patterns_of(benchmark, file.use)) {
-    auto same = [&](const Pattern* other) { return other->name.value == own->name.value; };
-    if (std::none_of(patterns.begin(), patterns.end(), same)) patterns.push_back(own);
+  std::vector<Text> use = analyser.use;
+  use.insert(use.end(), file.use.begin(), file.use.end());
+  std::vector<const Pattern*> patterns;
+  for (const Pattern* one : patterns_of(benchmark, use)) {
+    auto same = [&](const Pattern* other) { return other->name.value == one->name.value; };
+    if (std::none_of(patterns.begin(), patterns.end(), same)) patterns.push_back(one);
   }
   return patterns;
 }

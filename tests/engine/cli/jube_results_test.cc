@@ -49,9 +49,8 @@ TEST_CASE("in a filter, the quoted name of a pattern without a match stays text,
     const Ran ran = shell.tally("result run -u c.yaml");
     CHECK_MESSAGE(has(ran.out, "n\n2\n"), ran.out);
     CHECK(ran.code == (*kind == '\0' ? 1 : 0));
-    const std::string why = *kind == '\0'
-                                ? "could not be evaluated for 2 of 3 rows"
-                                : "2 of 3 rows are left out because they have no value";
+    const std::string why = *kind == '\0' ? "could not be evaluated for 2 of 3 rows"
+                                          : "2 of 3 rows are left out because they have no value";
     CHECK_MESSAGE(has(ran.err, why), ran.err);
   }
   shell.file("d.yaml", file("kind: run, ", "'$err' == 'segv'"));
@@ -72,5 +71,62 @@ TEST_CASE("a filter that is true or false as a whole, in any spelling, is Python
              "  {name: u, filter: 'tRue', column: [n, show]}]}\n");
   const Ran ran = shell.tally("run b.yaml");
   CHECK(ran.code == 0);
-  CHECK_MESSAGE(has(ran.out, "n\n1\n\nn,show\n1,true\n2,FALSE\n"), ran.out + ran.err);
+  CHECK_MESSAGE(has(ran.out, "n\n1\n\nn,show\n1,true\n2,FALSE\n"), ran.err);
+}
+
+TEST_CASE("two patterns of one name for one step are an error with both places") {
+  const Shell shell;
+  const auto file = [](const std::string& second, const std::string& analyse) {
+    return "name: b\noutpath: run\n"
+           "patternset:\n- {name: pt, pattern: {name: v, _: 'v=(.)'}}\n"
+           "- {name: pu, pattern: {name: v, _: '" +
+           second +
+           "=(.)'}}\n"
+           "step: [{name: s, do: echo v=1 w=2}, {name: t, do: echo v=3 w=4}]\n"
+           "analyser: {name: a, " +
+           analyse +
+           "}\n"
+           "result: {use: a, table: {name: t, column: [v, v_cnt]}}\n";
+  };
+  const std::string two_files =
+      "analyse: {step: s, file: [{use: pt, _: stdout}, {use: pu, _: stderr}]}";
+  for (const std::string& analyse :
+       {std::string("use: 'pt,pu', analyse: {step: s, file: stdout}"), two_files}) {
+    shell.file("b.yaml", file("w", analyse));
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK(ran.code == 2);
+    CHECK_MESSAGE(has(ran.err,
+                      "b.yaml:5:30: error: Cannot use patternset \"pu\" in analyser \"a\", "
+                      "because there are incompatible pattern name combinations: v"),
+                  ran.err);
+    CHECK_MESSAGE(has(ran.err, "b.yaml:4:30: note: the other pattern of this name is here"),
+                  ran.err);
+    CHECK(!shell.exists("run"));
+  }
+  shell.file("b.yaml", file("v", "use: 'pt,pu', analyse: {step: s, file: stdout}"));
+  CHECK(has(shell.tally("run b.yaml").out, "v,v_cnt\n1,1\n"));
+  shell.file("b.yaml", file("w",
+                            "analyse: [{step: s, file: {use: pt, _: stdout}},\n"
+                            "  {step: t, file: {use: pu, _: stdout}}]"));
+  CHECK(has(shell.tally("run b.yaml").out, "v,v_cnt\n1,1\n4,1\n"));
+}
+
+TEST_CASE("a pattern set that no analyser uses may be no regular expression in JUBE's files") {
+  const Shell shell;
+  const std::string text =
+      "name: b\noutpath: run\n"
+      "patternset:\n- {name: pt, pattern: {name: v, unit: s, _: 'v=(.)'}}\n"
+      "- {name: pu, pattern: {name: w, _: '*x('}}\n"
+      "step: {name: s, do: echo v=1}\n"
+      "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+      "result: {use: a, table: {name: t, column: [v, v_cnt]}}\n";
+  shell.file("b.yaml", text);
+  Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.out, "\nv[s],v_cnt\n1,1\n"), ran.out);
+  CHECK_MESSAGE(has(ran.err, "b.yaml:5:36: warning: pattern 'w' is not a regular expression"),
+                ran.err);
+  std::string used = text;
+  shell.file("b.yaml", used.replace(used.find("use: pt"), 7, "use: pu"));
+  CHECK(shell.tally("run b.yaml").code == 2);
 }
