@@ -51,7 +51,6 @@ bool knows_columns(const Invocation& invocation, const std::vector<OpenRun>& run
         if (const Table* table = std::get_if<Table>(&output)) collect(table->columns);
       }
     }
-    if (joined_as_jube(invocation, runs)) break;
   }
   for (const std::string& name : asked) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;

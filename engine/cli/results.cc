@@ -220,8 +220,8 @@ class Shown {
 
   int show() {
     if (!read_views()) return kFailed;
-    if (runs_.size() == 1 || joined_as_jube(invocation_, runs_)) {
-      for (const Result& result : newest_.results) show_as_newest(result);
+    if (runs_.size() == 1) {
+      for (const Result& result : newest_.results) show_one(result);
     } else {
       show_each_by_its_own();
     }
@@ -250,38 +250,17 @@ class Shown {
     if (options_.print) code_ = std::max(code_, print_results(invocation_, rendered, sources));
   }
 
-  // One run; or several as JUBE shows them: all are computed by the definitions of the newest one.
-  void show_as_newest(const Result& result) {
-    const Sources& sources = runs_.back().input->sources;
-    const bool several = runs_.size() > 1;
-    Records merged;
-    for (size_t i = 0; i < runs_.size(); ++i) {
-      const OpenRun& run = runs_[i];
-      Records own = result_records(*run.benchmark, result, views_[i], *evaluator_, diagnostics_, {},
-                                   several ? nullptr : options_.samples);
-      if (!invocation_.as_jube) warn_of_unmatched(own, diagnostics_);
-      const ResultTables tables(newest_, own, *evaluator_, diagnostics_);
-      std::vector<RenderedResult> rendered =
-          writer_.render_and_write(run, newest_, result, tables, diagnostics_);
-      outputs_ += rendered.size();
-      if (several) {
-        for (Record& row : own.rows) row.values["id"] = {static_cast<long long>(run.directory.id)};
-        append(merged, std::move(own));
-        std::erase_if(rendered, [](const RenderedResult& one) { return !one.of_one_run; });
-      }
-      print(rendered, sources);
-      if (!several) std::move(rendered.begin(), rendered.end(), std::back_inserter(reported_));
-    }
-    if (!several || !options_.print) return;
-    RenderOptions render_options = options_.render;
-    render_options.with_id = true;
-    render_options.write = false;
-    const ResultTables tables(newest_, merged, *evaluator_, diagnostics_);
-    std::vector<RenderedResult> of_all =
-        render(newest_, result, tables, render_options, "", diagnostics_);
-    std::erase_if(of_all, [](const RenderedResult& one) { return one.of_one_run; });
-    print(of_all, sources);
-    std::move(of_all.begin(), of_all.end(), std::back_inserter(reported_));
+  void show_one(const Result& result) {
+    const OpenRun& run = runs_.front();
+    Records own = result_records(*run.benchmark, result, views_.front(), *evaluator_, diagnostics_,
+                                 {}, options_.samples);
+    if (!invocation_.as_jube) warn_of_unmatched(own, diagnostics_);
+    const ResultTables tables(newest_, own, *evaluator_, diagnostics_);
+    std::vector<RenderedResult> rendered =
+        writer_.render_and_write(run, newest_, result, tables, diagnostics_);
+    outputs_ += rendered.size();
+    print(rendered, run.input->sources);
+    std::move(rendered.begin(), rendered.end(), std::back_inserter(reported_));
   }
 
   // Several runs: each is computed by its own definitions, and tables of one name are joined.
@@ -308,7 +287,7 @@ class Shown {
   void show_own(const OpenRun& run, const std::vector<WorkpackageView>& views, const Result& result,
                 Diagnostics& diagnostics, std::vector<RunTable>& tables) {
     const Records records = result_records(*run.benchmark, result, views, *evaluator_, diagnostics);
-    warn_of_unmatched(records, diagnostics);
+    if (!invocation_.as_jube) warn_of_unmatched(records, diagnostics);
     const ResultTables maker(*run.benchmark, records, *evaluator_, diagnostics);
     std::vector<RenderedResult> rendered =
         writer_.render_and_write(run, *run.benchmark, result, maker, diagnostics);

@@ -41,8 +41,7 @@ struct ShowOptions {
 };
 
 // Analyses the runs and renders their results, each with its own definitions. The tables of several
-// runs are joined and get an "id" column. Several runs of files in JUBE's language are computed by
-// the definitions of the last run, as JUBE does. Returns an exit code.
+// runs are joined and get an "id" column. Returns an exit code.
 int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
                  const ShowOptions& options);
 // Keeps the samples in the run's journal. The run must not be open. If it is in use or belongs to

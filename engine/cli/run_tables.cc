@@ -68,17 +68,30 @@ struct Group {
   std::vector<std::pair<size_t, RunTable*>> members;  // run and table
 };
 
-std::vector<Group> groups_of(const std::vector<OpenRun>& runs,
+// The runs with the one whose definitions come first at the front: the last one, or for JUBE's
+// tables the one with the highest id, in whatever order they are shown.
+std::vector<size_t> newest_first(const std::vector<OpenRun>& runs, bool as_jube) {
+  std::vector<size_t> order;
+  for (size_t run = runs.size(); run-- > 0;) order.push_back(run);
+  if (as_jube)
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return runs[a].directory.id > runs[b].directory.id;
+    });
+  return order;
+}
+
+// In JUBE's tables, the benchmark does not matter.
+std::vector<Group> groups_of(const std::vector<OpenRun>& runs, bool as_jube,
                              std::vector<std::vector<RunTable>>& of_runs) {
   std::vector<Group> groups;
-  for (size_t run = runs.size(); run-- > 0;) {
+  for (const size_t run : newest_first(runs, as_jube)) {
     const std::string& benchmark = runs[run].benchmark->name.value;
     std::map<std::string, size_t> times;
     for (RunTable& table : of_runs[run]) {
       const std::string& name = table.rendered.name;
       const size_t nth = times[name]++;
       const auto found = std::find_if(groups.begin(), groups.end(), [&](const Group& one) {
-        return one.benchmark == benchmark && one.table == name && one.nth == nth;
+        return (as_jube || one.benchmark == benchmark) && one.table == name && one.nth == nth;
       });
       Group& group =
           found == groups.end() ? groups.emplace_back(Group{benchmark, name, nth, {}}) : *found;
@@ -122,62 +135,28 @@ bool tables_of_run(const Invocation& invocation, const OpenRun& run, Evaluator& 
   return !diagnostics.has_errors();
 }
 
-// As JUBE does: all runs are computed by the definitions of the newest one.
-bool tables_as_jube(const Invocation& invocation, const std::vector<OpenRun>& runs,
-                    std::vector<RunTable>* tables) {
-  const OpenRun& newest = runs.back();
-  const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation);
-  Diagnostics diagnostics;
-  std::vector<std::vector<WorkpackageView>> views;
-  for (const OpenRun& run : runs) {
-    const Status read =
-        workpackage_views(*run.benchmark, *run.journal, run.directory.path, &views.emplace_back());
-    if (!read) {
-      print_error(invocation, read.message());
-      return false;
-    }
-  }
-  const std::vector<Value> names = names_of_runs(runs);
-  RenderOptions options;
-  options.with_id = true;
-  options.write = false;
-  for (const Result& result : newest.benchmark->results) {
-    Records merged;
-    for (size_t i = 0; i < runs.size(); ++i) {
-      Records own = result_records(*runs[i].benchmark, result, views[i], *evaluator, diagnostics);
-      for (Record& row : own.rows) row.values["id"] = names[i];
-      append(merged, std::move(own));
-    }
-    const ResultTables shown(*newest.benchmark, merged, *evaluator, diagnostics);
-    for (RenderedResult& one : render(*newest.benchmark, result, shown, options, "", diagnostics)) {
-      const Table* table = table_of(result, one);
-      if (table != nullptr) tables->push_back({&result, table, std::move(one)});
-    }
-  }
-  print_diagnostics(invocation, diagnostics, newest.input->sources);
-  return !diagnostics.has_errors();
-}
-
 }  // namespace
 
 bool join_tables(const Invocation& invocation, const std::vector<OpenRun>& runs,
                  std::vector<std::vector<RunTable>> of_runs, const RenderOptions& options,
                  std::vector<RunTable>* joined) {
   const std::vector<Value> names = names_of_runs(runs);
-  const bool several = std::any_of(runs.begin(), runs.end(), [&](const OpenRun& run) {
+  const bool as_jube = joined_as_jube(invocation, runs);
+  const bool several = !as_jube && std::any_of(runs.begin(), runs.end(), [&](const OpenRun& run) {
     return run.benchmark->name.value != runs.back().benchmark->name.value;
   });
   bool fine = true;
-  for (const Group& group : groups_of(runs, of_runs)) {
+  for (const Group& group : groups_of(runs, as_jube, of_runs)) {
     const RunTable& newest = *group.members.front().second;
     RunTable out{newest.result, newest.table, {}};
     std::vector<RunPart> parts;
     for (auto member = group.members.rbegin(); member != group.members.rend(); ++member) {
       const OpenRun& run = runs[member->first];
       parts.push_back({names[member->first], run.benchmark, member->second->table,
-                       &run.input->sources, std::move(member->second->rendered)});
+                       &run.input->sources, std::move(member->second->rendered), member->first});
     }
-    if (Status made = join_parts(std::move(parts), options, &out.rendered); !made) {
+    const JoinOptions how{as_jube, !invocation.as_jube};
+    if (Status made = join_parts(std::move(parts), options, how, &out.rendered); !made) {
       print_error(invocation, made.message());
       fine = false;
       continue;
@@ -190,8 +169,6 @@ bool join_tables(const Invocation& invocation, const std::vector<OpenRun>& runs,
 
 bool tables_of_runs(const Invocation& invocation, const std::vector<OpenRun>& runs,
                     std::vector<RunTable>* tables) {
-  if (runs.size() > 1 && joined_as_jube(invocation, runs))
-    return tables_as_jube(invocation, runs, tables);
   const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation);
   std::vector<std::vector<RunTable>> of_runs;
   std::set<std::string> said;

@@ -22,7 +22,8 @@ struct RunTable {
 bool open_runs(const Invocation& invocation, const std::vector<std::string>& folders,
                const std::vector<std::string>& ids, std::vector<OpenRun>* runs);
 
-// Whether several runs are shown as JUBE does: all by the definitions of the last one.
+// Whether several runs are shown as JUBE does: tables of one name are joined, of whatever benchmark
+// and definitions.
 bool joined_as_jube(const Invocation& invocation, const std::vector<OpenRun>& runs);
 
 // The table of a result that was rendered. Null: it is none.

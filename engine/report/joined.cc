@@ -16,18 +16,24 @@ namespace {
 
 class Joiner {
  public:
-  explicit Joiner(std::vector<RunPart>& parts) : parts_(parts) {}
+  Joiner(std::vector<RunPart>& parts, const JoinOptions& how) : parts_(parts), how_(how) {}
 
   Status make(RenderedResult* out) {
     out->name = parts_.back().rendered.name;
     out->is_table = true;
     choose_columns();
     for (const Place& place : places_) {
-      if (Status same = check_unit(place); !same) return same;
+      const Status same = check_unit(place);
+      if (!same && !how_.as_jube) return same;
+      if (!same) out->table.notes.push_back({"", same.message()});
     }
     add_header(*out);
-    note_changes(out->table);
-    for (RunPart& part : parts_) add_rows(part, *out);
+    if (!how_.as_jube) note_changes(out->table);
+    std::vector<RunPart*> order;
+    for (RunPart& part : parts_) order.push_back(&part);
+    std::stable_sort(order.begin(), order.end(),
+                     [](const RunPart* a, const RunPart* b) { return a->nth < b->nth; });
+    for (RunPart* part : order) add_rows(*part, *out);
     return Status::ok();
   }
 
@@ -95,12 +101,16 @@ class Joiner {
     return column;
   }
 
+  bool has_run_column() const { return parts_.size() > 1 || how_.run_of_one; }
+
   void add_header(RenderedResult& out) {
     const Column run = run_column();
     run_key_ = run.name.value;
-    out.table.columns.push_back(run);
-    out.grid.header.push_back(run.column_title());
-    out.grid.widths.push_back(0);
+    if (has_run_column()) {
+      out.table.columns.push_back(run);
+      out.grid.header.push_back(run.column_title());
+      out.grid.widths.push_back(0);
+    }
     for (const Place& place : places_) {
       out.table.columns.push_back(*place.column);
       for (size_t p = parts_.size(); p-- > 0;) {
@@ -130,7 +140,8 @@ class Joiner {
     const auto number = static_cast<size_t>(&part - parts_.data());
     ResultTable& own = part.rendered.table;
     for (size_t i = 0; i < own.rows.size(); ++i) {
-      std::vector<std::string> cells = {part.run.str()};
+      std::vector<std::string> cells;
+      if (has_run_column()) cells.push_back(part.run.str());
       for (const Place& place : places_)
         cells.push_back(cell(place, number, part.rendered.grid.rows[i], own.rows[i]));
       out.grid.rows.push_back(std::move(cells));
@@ -177,16 +188,17 @@ class Joiner {
   }
 
   std::vector<RunPart>& parts_;
+  const JoinOptions& how_;
   std::vector<Place> places_;
   std::string run_key_;
 };
 
 }  // namespace
 
-Status join_parts(std::vector<RunPart> parts, const RenderOptions& options,
+Status join_parts(std::vector<RunPart> parts, const RenderOptions& options, const JoinOptions& how,
                   RenderedResult* joined) {
-  if (Status made = Joiner(parts).make(joined); !made) return made;
-  lay_out(*parts.back().table, options, Quoting::rfc4180, joined);
+  if (Status made = Joiner(parts, how).make(joined); !made) return made;
+  lay_out(*parts.back().table, options, how.as_jube ? Quoting::raw : Quoting::rfc4180, joined);
   return Status::ok();
 }
 

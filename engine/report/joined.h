@@ -16,13 +16,20 @@ struct RunPart {
   const Table* table = nullptr;
   const Sources* sources = nullptr;
   RenderedResult rendered;
+  size_t nth = 0;  // its rows' place among those of the parts
 };
 
-// Joins tables of one name. The rows stay in the order of the parts. The columns are those of the
+struct JoinOptions {
+  bool as_jube = false;    // JUBE's tables: definitions may differ, and cells are not quoted
+  bool run_of_one = true;  // the run's column is there, too, if only one run has the table
+};
+
+// Joins tables of one name. The columns are those of the
 // last part, then those that only other parts have. The first column, "id", is the run's. If a
 // column of the workflow has that name, it is called "run id". Notes and missed references name
 // their run. A note says which runs were computed by other definitions. An error if a column has
-// different units.
-Status join_parts(std::vector<RunPart> parts, const RenderOptions& options, RenderedResult* joined);
+// different units; in JUBE's tables it is a note.
+Status join_parts(std::vector<RunPart> parts, const RenderOptions& options, const JoinOptions& how,
+                  RenderedResult* joined);
 
 }  // namespace tally

@@ -130,3 +130,31 @@ TEST_CASE("a pattern set that no analyser uses may be no regular expression in J
   shell.file("b.yaml", used.replace(used.find("use: pt"), 7, "use: pu"));
   CHECK(shell.tally("run b.yaml").code == 2);
 }
+
+TEST_CASE("several runs of other definitions keep their columns, tables and files") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: r\n"
+             "parameterset: {name: p, parameter: {name: a, type: int, _: \"1,2\"}}\n"
+             "step: {name: s, use: p, do: echo t=$a u=7}\n"
+             "patternset: {name: pt, pattern: [{name: t, type: int, _: t=(.)},\n"
+             "  {name: u, tag: full, type: int, _: u=(.)}]}\n"
+             "analyser: {name: an, use: pt, analyse: {step: s, file: stdout}}\n"
+             "result: {use: an, table: [{name: t, column: [a, {_: u, tag: full, title: U}, t]},\n"
+             "  {name: only, tag: full, column: u}]}\n");
+  shell.file("c.yaml", "name: other\noutpath: r\nstep: {name: s, do: 'true'}\n");
+  shell.sh("ln -s \"$TALLY\" jube; ./jube run -r b.yaml -t full; ./jube run -r b.yaml");
+  const std::string first = shell.content("r/000000/result/t.dat");
+  CHECK(first == "a,U,t\n1,7,1\n2,7,2\n");
+  const std::string rows = "id,a,t,U\n0,1,1,7\n0,2,2,7\n1,1,1,\n1,2,2,\n\n";
+  CHECK(shell.sh("./jube result r -i all").out == rows + "u\n7\n7\n\n");
+  CHECK(shell.sh("./jube result r -i 0 1 -r").out ==
+        "id,a,t,U\n1,1,1,\n1,2,2,\n0,1,1,7\n0,2,2,7\n\nu\n7\n7\n\n");
+  CHECK(shell.tally("result r -i all").out == rows + "id,u\n0,7\n0,7\n\n");
+  CHECK(shell.content("r/000000/result/t.dat") == first);
+  CHECK(!shell.exists("r/000001/result/only.dat"));
+  shell.sh("./jube run c.yaml");
+  const Ran ran = shell.sh("./jube result r -i all");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(ran.out == rows + "u\n7\n7\n\n", ran.err);
+}
