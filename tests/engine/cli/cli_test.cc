@@ -216,7 +216,8 @@ TEST_CASE_FIXTURE(Shell, "bad input is exit code 2 with one clear error, and not
   file("wrong.yaml", "name: w\noutpath: w_run\nstep: {name: s, use: nix, do: echo}\n");
   file("pattern.yaml",
        "name: w\noutpath: w_run\npatternset: {name: p, pattern: {name: t, _: \"a(\"}}\n"
-       "step: {name: s, do: echo}\n");
+       "step: {name: s, do: echo}\n"
+       "analyser: {name: a, use: p, analyse: {step: s, file: stdout}}\n");
   file("tab.yaml", "name: w\nstep:\n\t- {name: s, do: echo}\n");
   file("workflows/scale.yaml", kBench);
   file("colon.yaml", "name: w\nstep\n  - {name: s, do: echo}\n  - name: t\n");
