@@ -64,10 +64,10 @@ struct Expander::Impl {
   // Whether finish() works for a run or a plan. A plan leaves open what only a run can compute.
   enum class Purpose { run, plan };
   std::string finish(const Step& step, Point& point, const Builtins& late, Purpose purpose,
-                     Mark* place);
+                     Mark* place, const Names& later = {});
   std::string settle(Point& point, const Builtins& late, const Builtins& early, bool last,
-                     Purpose purpose, bool* changed, Mark* place);
-  bool blocked(const Point& point, const Binding& binding) const;
+                     Purpose purpose, const Names& later, bool* changed, Mark* place);
+  bool blocked(const Point& point, const Binding& binding, const Names& later) const;
   std::string evaluate(Binding& binding, const std::string& text, bool literal);
   void restart(Binding& binding);
 
@@ -82,9 +82,10 @@ struct Expander::Impl {
   std::set<std::pair<const Step*, const Text*>> reported;
 };
 
-// Whether a value refers to a value that is not final, possibly itself.
-bool Expander::Impl::blocked(const Point& point, const Binding& binding) const {
+// Whether a value refers to one that is known later, or to one that is not final, possibly itself.
+bool Expander::Impl::blocked(const Point& point, const Binding& binding, const Names& later) const {
   for (const std::string& name : referenced_names(pool[binding.value])) {
+    if (std::find(later.begin(), later.end(), name) != later.end()) return true;
     for (const Binding& other : point.bindings) {
       if (progress(other) != Progress::closed && pool[other.name] == name) return true;
     }
@@ -118,7 +119,8 @@ std::string Expander::Impl::evaluate(Binding& binding, const std::string& text, 
 // One pass over the values that are not final. With `last`, values that wait for each other are
 // resolved too.
 std::string Expander::Impl::settle(Point& point, const Builtins& late, const Builtins& early,
-                                   bool last, Purpose purpose, bool* changed, Mark* place) {
+                                   bool last, Purpose purpose, const Names& later, bool* changed,
+                                   Mark* place) {
   bool literal = false;
   const Lookup lookup = [&](std::string_view name) -> const std::string* {
     for (const Binding& b : point.bindings) {
@@ -144,7 +146,7 @@ std::string Expander::Impl::settle(Point& point, const Builtins& late, const Bui
   std::vector<Ready> ready;
   for (Binding& binding : point.bindings) {
     if (progress(binding) == Progress::closed) continue;
-    if (blocked(point, binding) && (!last || purpose == Purpose::plan)) continue;
+    if (blocked(point, binding, later) && (!last || purpose == Purpose::plan)) continue;
     const Mode mode = definitions.of(binding).parameter->mode;
     if (purpose == Purpose::plan && (mode == Mode::shell || mode == Mode::perl)) continue;
     literal = pool[binding.value].find("$$") != std::string::npos;
@@ -169,13 +171,13 @@ std::string Expander::Impl::settle(Point& point, const Builtins& late, const Bui
 }
 
 std::string Expander::Impl::finish(const Step& step, Point& point, const Builtins& late,
-                                   Purpose purpose, Mark* place) {
+                                   Purpose purpose, Mark* place, const Names& later) {
   const Builtins& early = step_builtins(step);
   for (bool last = false;;) {
     bool changed = false;
-    std::string error = settle(point, late, early, last, purpose, &changed, place);
+    std::string error = settle(point, late, early, last, purpose, later, &changed, place);
     if (!error.empty()) return error;
-    if (!changed && last) return {};
+    if (!changed && (last || !later.empty())) return {};
     last = !changed;
   }
 }
@@ -210,17 +212,17 @@ StepPoints Expander::expand(const Step& step, const std::vector<const Point*>& p
   return Expansion(context, step, diagnostics).run(parents);
 }
 
-std::string Expander::finish(const Step& step, Point& point, const Builtins& builtins,
-                             Mark* place) {
+std::string Expander::finish(const Step& step, Point& point, const Builtins& builtins, Mark* place,
+                             const Names& later) {
   if (is_final(point)) return {};
-  return impl_->finish(step, point, builtins, Impl::Purpose::run, place);
+  return impl_->finish(step, point, builtins, Impl::Purpose::run, place, later);
 }
 
 std::vector<std::string> Expander::finish_for_plan(const Step& step, Point& point,
-                                                   const Builtins& builtins) {
+                                                   const Builtins& builtins, const Names& later) {
   std::vector<std::string> open;
   if (is_final(point)) return open;
-  impl_->finish(step, point, builtins, Impl::Purpose::plan, nullptr);
+  impl_->finish(step, point, builtins, Impl::Purpose::plan, nullptr, later);
   for (const Binding& binding : point.bindings) {
     if (!is_final(binding)) open.push_back(impl_->pool[binding.name]);
   }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/diagnostics.h"
@@ -62,16 +63,18 @@ class Expander {
 
   // Resolves the late values of one workpackage: parameters that need jube_wp_* or other late
   // names, and parameters whose update mode asks for it (see execute/). Returns an error text, or
-  // "". If `place` is not null, it receives where the failed parameter is written.
+  // "". If `place` is not null, it receives where the failed parameter is written. What names one of
+  // `later`, itself or through other parameters, stays open for another call.
+  using Names = std::vector<std::string_view>;
   std::string finish(const Step& step, Point& point,
                      const std::vector<std::pair<std::string, std::string>>& builtins,
-                     Mark* place = nullptr);
+                     Mark* place = nullptr, const Names& later = {});
   // Like finish(), for a dry run. Shell and perl values that are still open are not run. A value
   // that cannot be computed is not an error, because a run may create what the value reads. Returns
   // the names of the parameters left open.
   std::vector<std::string> finish_for_plan(
       const Step& step, Point& point,
-      const std::vector<std::pair<std::string, std::string>>& builtins);
+      const std::vector<std::pair<std::string, std::string>>& builtins, const Names& later = {});
   // Like finish(), at a cycle: resolves parameters with update_mode cycle or always again.
   std::string update(const Step& step, Point& point, UpdateMode reason,
                      const std::vector<std::pair<std::string, std::string>>& builtins);

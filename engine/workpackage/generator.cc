@@ -46,26 +46,22 @@ bool has_place_of_its_own(const Step& step) {
   return !step.suffix.value.empty() || !step.work_dir.value.empty();
 }
 
-// Finishes the point with `finish(builtins)`, which says what is wrong, or "". Values may name the
-// folder (jube_wp_abspath), and the folder's name values: it is taken from those that are known
-// before. If the others change it, they are computed once more.
+const Expander::Names kPlace = {"jube_wp_abspath", "jube_wp_relpath"};
+
+// Finishes the point with `finish(builtins, later)`, which says what is wrong, or "". The folder's
+// name may need values, and other values may name the folder. No value is computed twice: a shell
+// command may do more than print.
 template <typename Finish>
 std::string finish_in_place(const Benchmark& benchmark, Expander& expander,
                             Workpackage& workpackage, const Finish& finish) {
   const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
   const auto values = [&] { return WorkpackageValues(benchmark, expander, workpackage); };
-  if (!has_place_of_its_own(step)) return finish(values().builtins());
-  const Point open = workpackage.point;
-  std::string problem;
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    workpackage.point = open;
-    if (attempt == 0) locate(step, expander, values(), &workpackage);
-    problem = finish(values().builtins());
-    const std::string before = workpackage.directory + "\n" + workpackage.work_dir;
+  if (has_place_of_its_own(step)) {
+    std::string problem = finish(values().builtins(), kPlace);
+    if (!problem.empty()) return problem;
     locate(step, expander, values(), &workpackage);
-    if (!problem.empty() || before == workpackage.directory + "\n" + workpackage.work_dir) break;
   }
-  return problem;
+  return finish(values().builtins(), Expander::Names());
 }
 
 // Where the user wrote the number of a step's workpackages.
@@ -294,8 +290,8 @@ void Generator::settle(const Step& step, Workpackage& workpackage) {
   }
   if (expander_.is_final(workpackage.point)) return;
   Mark place;
-  const auto finish = [&](const NamedValues& builtins) {
-    return expander_.finish(step, workpackage.point, builtins, &place);
+  const auto finish = [&](const NamedValues& builtins, const Expander::Names& later) {
+    return expander_.finish(step, workpackage.point, builtins, &place, later);
   };
   if (purpose_ == Purpose::run) {
     const std::string problem = finish_in_place(benchmark_, expander_, workpackage, finish);
@@ -310,10 +306,11 @@ void Generator::settle(const Step& step, Workpackage& workpackage) {
     workpackage.point = open;
   }
   std::vector<std::string> unknown;
-  finish_in_place(benchmark_, expander_, workpackage, [&](const NamedValues& builtins) {
-    unknown = expander_.finish_for_plan(step, workpackage.point, builtins);
-    return std::string();
-  });
+  finish_in_place(benchmark_, expander_, workpackage,
+                  [&](const NamedValues& builtins, const Expander::Names& later) {
+                    unknown = expander_.finish_for_plan(step, workpackage.point, builtins, later);
+                    return std::string();
+                  });
   unknown_names_[static_cast<size_t>(workpackage.step)].insert(unknown.begin(), unknown.end());
 }
 
@@ -353,9 +350,10 @@ Status finish_planned(const Benchmark& benchmark, Expander& expander, Workpackag
   const Step& step = benchmark.steps[static_cast<size_t>(workpackage->step)];
   if (!workpackage->doubt.empty()) return Status::error(workpackage->doubt);
   if (!expander.is_final(workpackage->point)) {
-    const std::string problem =
-        finish_in_place(benchmark, expander, *workpackage, [&](const NamedValues& builtins) {
-          return expander.finish(step, workpackage->point, builtins);
+    const std::string problem = finish_in_place(
+        benchmark, expander, *workpackage,
+        [&](const NamedValues& builtins, const Expander::Names& later) {
+          return expander.finish(step, workpackage->point, builtins, nullptr, later);
         });
     if (!problem.empty()) return Status::error(problem);
   }

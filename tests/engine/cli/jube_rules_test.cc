@@ -147,3 +147,22 @@ TEST_CASE("by the name jube: what info and log do not find is no error") {  // J
   CHECK(shell.sh("./jube info runs -i 9").code == 1);
   CHECK(shell.sh("./jube log empty").code == 1);
 }
+
+TEST_CASE("the folder's name and values that name the folder: each command runs once") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\n"
+             "parameterset:\n"
+             "  name: p\n"
+             "  parameter:\n"
+             "    - {name: stamp, mode: shell, _: 'echo x >> $jube_benchmark_home/count; printf "
+             "s$jube_wp_id'}\n"
+             "    - {name: place, mode: shell, _: 'echo y >> $jube_benchmark_home/count; printf %s "
+             "$jube_wp_abspath'}\n"
+             "    - {name: out, _: '$place/$stamp'}\n"
+             "step: {name: s, use: p, suffix: $stamp, do: 'echo $out $jube_wp_abspath'}\n");
+  CHECK(shell.tally("run b.yaml -q").code == 0);
+  CHECK(shell.content("count") == "x\ny\n");
+  const std::string work = shell.sh("cd run/000000/000000_s_s0/work && printf %s \"$PWD\"").out;
+  CHECK(shell.content("run/000000/000000_s_s0/work/stdout") == work + "/s0 " + work + "\n");
+}
