@@ -12,7 +12,7 @@
 #include "engine/base/text.h"
 #include "engine/chart/published.h"
 #include "engine/results/columns.h"
-#include "engine/results/table_names.h"
+#include "engine/results/origin.h"
 #include "engine/statistics/intervals.h"
 #include "engine/workflow/chart_words.h"
 
@@ -180,7 +180,7 @@ class FigureMaker {
       return Status::ok();
     }
     if (std::any_of(drawn_.begin(), drawn_.end(),
-                    [&](const Column* one) { return has_reused(row, *one); }))
+                    [&](const Column* one) { return names_reused(row, *one); }))
       ++reused_;
     if (drawn_.size() == 1) return read_value(row, index, *x);
     // A row has some of several columns, as one of numbers that were published for a few rows.
@@ -193,18 +193,6 @@ class FigureMaker {
     }
     if (points_ == before) ++missing_;
     return Status::ok();
-  }
-
-  // Whether the column has a value of reused work, also as a statistic (rate_median).
-  static bool has_reused(const Record& row, const Column& column) {
-    if (row.reused_values->empty()) return false;
-    std::set<std::string> words;
-    add_words(column.expression.value.empty() ? column.name.value : column.expression.value, words);
-    return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-      return std::any_of(
-          row.reused_values->begin(), row.reused_values->end(),
-          [&](const std::string& one) { return word == one || starts_with(word, one + "_"); });
-    });
   }
 
   static bool is_nan(const Value& value) { return value.number() && std::isnan(value.as_double()); }

@@ -172,7 +172,7 @@ class Comparer {
     row.base_mark = base.machine_mark();
     row.other_mark = other.machine_mark();
     row.base_failed = first.lacking();
-    row.other_failed = second.lacking();
+    if (&first.row != &second.row) row.other_failed = second.lacking();
     row.base_repeats = first.summary.repeats;
     row.other_repeats = second.summary.repeats;
     row.base_reused = is_reused(benchmark_, base, column);

@@ -1,16 +1,53 @@
 #include "engine/results/origin.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "engine/base/text.h"
 #include "engine/results/table_names.h"
 #include "engine/workflow/sample_names.h"
 
 namespace tally {
 
-Origin origin_of(const Benchmark& benchmark, const Record& row, const Column& column) {
+namespace {
+
+std::set<std::string> words_of(const Column& column) {
   std::set<std::string> words;
   add_words(column.expression.value.empty() ? column.name.value : column.expression.value, words);
+  return words;
+}
+
+// Whether it is the pattern's name, or that of a statistic: rate, rate_avg, rate_median,
+// rate_avg_median.
+bool is_value_of(const std::string& pattern, const std::string& word) {
+  if (!starts_with(word, pattern)) return false;
+  const std::string rest = word.substr(pattern.size());
+  const std::vector<std::string>& samples = sample_suffixes();
+  const auto is_sample = [&](const std::string& suffix) {
+    return suffix.empty() || std::find(samples.begin(), samples.end(), suffix) != samples.end();
+  };
+  if (is_sample(rest)) return true;
+  return std::any_of(match_suffixes().begin(), match_suffixes().end(), [&](const std::string& one) {
+    return starts_with(rest, one) && is_sample(rest.substr(one.size()));
+  });
+}
+
+}  // namespace
+
+bool names_reused(const Record& row, const Column& column) {
+  if (row.reused_values->empty()) return false;
+  const std::set<std::string> words = words_of(column);
+  return std::any_of(
+      row.reused_values->begin(), row.reused_values->end(), [&](const std::string& pattern) {
+        return std::any_of(words.begin(), words.end(),
+                           [&](const std::string& word) { return is_value_of(pattern, word); });
+      });
+}
+
+Origin origin_of(const Benchmark& benchmark, const Record& row, const Column& column) {
+  const std::set<std::string> words = words_of(column);
   Origin origin = Origin::none;
   for (const std::string& word : words) {
     const std::string pattern = pattern_of(benchmark, word);

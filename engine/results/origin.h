@@ -21,4 +21,8 @@ inline bool is_reused(const Benchmark& benchmark, const Record& row, const Colum
   return !row.reused_values->empty() && origin_of(benchmark, row, column) == Origin::reused;
 }
 
+// Whether the column shows or is computed from a value that is reused. For tables that may come from
+// several benchmarks.
+bool names_reused(const Record& row, const Column& column);
+
 }  // namespace tally

@@ -138,17 +138,18 @@ TEST_CASE("reused work: a chart that draws it says so") {
              "parameterset: {name: p, parameter: {name: n, type: int, _: '1,2'}}\n"
              "step:\n"
              "  - {name: c, kind: build, use: p, do: 'echo compile=$n.5'}\n"
-             "  - {name: r, kind: run, depend: c, do: 'echo rate=$n.5'}\n"
+             "  - {name: r, kind: run, depend: c, do: 'echo compile_rate=$n.5'}\n"
              "patternset: {name: o, pattern: [{name: compile, type: float, _: "
-             "'compile=$jube_pat_fp'}, {name: rate, type: float, _: 'rate=$jube_pat_fp'}]}\n"
+             "'compile=$jube_pat_fp'}, {name: compile_rate, type: float, _: "
+             "'compile_rate=$jube_pat_fp'}]}\n"
              "analyser: {name: a, use: o, analyse: [{step: c, file: stdout}, {step: r, file: "
              "stdout}]}\n"
              "result:\n"
              "  use: a\n"
-             "  table: {name: t, column: [n, compile, rate]}\n"
+             "  table: {name: t, column: [n, compile, compile_rate]}\n"
              "  chart:\n"
              "    - {name: built, table: t, kind: bar, x: n, y: compile}\n"
-             "    - {name: measured, table: t, kind: bar, x: n, y: rate}\n");
+             "    - {name: measured, table: t, kind: bar, x: n, y: compile_rate}\n");
   for (int i = 0; i < 2; ++i) CHECK(shell.tally("run b.yaml -q").code == 0);
   const auto text_of = [&](int run, const std::string& name) {
     return shell.sh("cat $(find run/00000" + std::to_string(run) + " -name " + name + ".svg)").out;
