@@ -15,7 +15,7 @@ h1{font-size:1.6rem;margin:.2rem 0;overflow-wrap:anywhere}
 h2{font-size:1.2rem;margin:2rem 0 .5rem;border-bottom:1px solid var(--line)}
 h3{font-size:1rem;margin:1.2rem 0 .4rem;overflow-wrap:anywhere}
 a{color:var(--link)}
-.soft{color:var(--soft);margin:.2rem 0}
+.soft{overflow-wrap:anywhere;color:var(--soft);margin:.2rem 0}
 .bad{color:var(--bad)}.good{color:var(--good)}
 .wide{overflow-x:auto;border:1px solid var(--line);border-radius:4px}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
