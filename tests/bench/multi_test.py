@@ -22,11 +22,18 @@ if os.environ.get("TOO_LARGE", "none") in a:
 if "--rehearse" in a:
     print("predicted  16.384 to 32.768 s" if "1x2x1:1" in a else "predicted  8.192 to 16.384 s")
     sys.exit()
+if "--plan" in a:
+    zero = a[a.index("--plan-zero") + 1] if "--plan-zero" in a else "0"
+    where = [a[a.index(flag) + 1] for flag in ("--plan-device", "--plan-gpus", "--plan-gpus-per-node")]
+    if where != ["H100", "2", "2"] or "--nproc-per-node" in a:
+        sys.exit("tally-train: error: planned something else")
+    print(json.dumps({"time": {"tokens_per_second": 4000 + 100 * int(zero)}}))
+    sys.exit()
 ranks = int(a[a.index("--nproc-per-node") + 1]) if "--nproc-per-node" in a else 1
 tokens = 1000 if "--global-batch-size" in a else 1000 * ranks
 seconds = 0.55 if ranks > 1 else 0.4 if os.environ["CUDA_VISIBLE_DEVICES"] == "0" else 0.5
 steps = int(a[a.index("--train-iters") + 1])
-json.dump({"started": "2026-11-25T10:00:00Z", "command_line": a, "environment": {"git_commit": "c0ffee1", "device_name": "d"},
+json.dump({"started": "2026-11-25T10:00:00Z", "command_line": a, "environment": {"git_commit": "c0ffee1", "device_name": "NVIDIA H100 80GB HBM3"},
            "steps": {"seconds": [9.0] * 10 + [seconds] * (steps - 10)},
            "results": {"tokens_per_iteration": tokens, "peak_device_bytes": 2**30,
                        "tokens_per_second_median": tokens / 0.5, "model_flops_utilisation": 0.5 if ranks > 1 else None}}, open(a[a.index("--record") + 1], "w"))
@@ -67,9 +74,11 @@ class Multi(unittest.TestCase):
         self.assertNotIn("mfu_percent", rows["2 GPUs, GPT-2 124M B64, data"]["peer"])
         layers = rows["2 GPUs, 8 layers of 13B, global batch 8, tensor, sequence parallel"]
         self.assertEqual(layers["ratio"], round(0.5 / 0.55 / 2, 3))
-        self.assertIn("predicted 1,000 to 2,000 tokens/s", layers["note"])
-        self.assertIn("over the better 0.909", layers["note"])
-        self.assertIn("predicted 529 to 1,059 tokens/s", rows["2 GPUs, 8 layers of 13B, global batch 8, pipeline"]["note"])
+        self.assertEqual(layers["predicted"], {"plan": 4000, "over_plan": 0.455, "exposed": 1000, "over_exposed": 1.818,
+                                               "hidden": 2000, "over_hidden": 0.909})
+        pipeline = rows["2 GPUs, 8 layers of 13B, global batch 8, pipeline"]["predicted"]
+        self.assertEqual((pipeline["exposed"], pipeline["hidden"]), (529, 1059))
+        self.assertEqual(rows["2 GPUs, GPT-2 124M B64, data, ZeRO 2"]["predicted"], {"plan": 4200, "over_plan": 0.866})
         shutil.move(os.path.join(self.out, "record.json"), os.path.join(self.folder.name, "record.json"))
         only = os.path.join(self.folder.name, "only")
         os.makedirs(only)
@@ -77,7 +86,18 @@ class Multi(unittest.TestCase):
         reported = subprocess.run([sys.executable, REPORT, "--records", only], capture_output=True, text=True)
         self.assertEqual((reported.returncode, reported.stderr), (0, ""))
         with open(os.path.join(self.folder.name, "RESULTS.md")) as file:
-            self.assertIn("| 2 GPUs, GPT-2 124M B64, data | 2 x H100 | 3,636 (0.0 %) | 2,000 (0.0 %) | 0.909 | 2 |", file.read())
+            text = file.read()
+        self.assertIn("| 2 GPUs, GPT-2 124M B64, data | 2 x H100 | 3,636 (0.0 %) | 2,000 (0.0 %) | 0.909 | 2 |", text)
+        self.assertIn("| 550.0 | 1.0 | 45.5 % | 4,000 | 0.455 | 1,000 | 1.818 | 2,000 | 0.909 |", text)
+
+    def test_a_gpu_that_the_plan_does_not_know_has_none(self):
+        program = os.path.join(self.folder.name, "bin/tally-train")
+        with open(program) as file:
+            text = file.read()
+        with open(program, "w") as file:
+            file.write(text.replace("NVIDIA H100 80GB HBM3", "NVIDIA L4"))
+        self.assertEqual(self.run_multi("--cases", "124m", "--rounds", "1").returncode, 0)
+        self.assertTrue(all("predicted" not in row for row in self.rows().values()))
 
     def test_chosen_variants(self):
         self.assertEqual(self.run_multi("--cases", "124m,13b", "--rounds", "1", "--variants", "data; pipeline").returncode, 0)

@@ -46,6 +46,16 @@ class Report(unittest.TestCase):
         done = subprocess.run([sys.executable, REPORT, "--check"], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
+    def test_predictions_agree_with_the_rate(self):
+        record = copy.deepcopy(GOOD)
+        record["rows"][0]["predicted"] = {"plan": 700000, "over_plan": 0.961}
+        self.put(record)
+        self.assertEqual(report(self.folder.name).returncode, 0)
+        record["rows"][0]["predicted"]["over_plan"] = 1.04
+        self.refused(record, "rows[0].predicted.over_plan is 1.04, but 672729 / 700000 is 0.961")
+        del record["rows"][0]["predicted"]["over_plan"]
+        self.refused(record, "rows[0].predicted has one of plan and over_plan without the other")
+
     def test_a_stale_file_is_named(self):
         self.put(GOOD)
         self.assertEqual(report(self.folder.name).returncode, 0)
