@@ -114,7 +114,7 @@ class Multi(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("13b-whole, pipeline: does not fit the GPUs' memory", done.stdout)
         self.assertEqual([name.split(", ", 3)[3] for name in self.rows()],
-                         ["tensor", "tensor, sequence parallel", "data, ZeRO 2"])
+                         ["tensor", "tensor, sequence parallel", "data, ZeRO 1", "data, ZeRO 2"])
 
     def test_what_it_cannot_do(self):
         for words, told in ((["--cases", "12"], "unknown case '12'; known: 124m, 355m, 1558m, 13b"),
