@@ -1,13 +1,14 @@
-// One rank of a test of the layouts of a training: layout_ranks BACKEND RANKS [first]. Every way to divide
+// One rank of a test of the layouts of a training: layout_ranks BACKEND RANKS [first | PART/PARTS]. Every way to divide
 // the ranks among tensor, sequence, pipeline and data parallelism, with every recomputation and ZeRO
 // 0, 1 and 2, trains three steps and is held against the same steps in one process: loss, norm of the gradient, every
-// gradient put together from its parts, and the parameters at the end. Exit code 0 when all is
-// right, 77 when there are too few GPUs.
+// gradient put together from its parts, and the parameters at the end. With first it ends at the
+// first that differs; of PARTS processes, each started with its PART from 0 on, every layout is one's.
+// Exit code 0 when all is right, 77 when there are too few GPUs.
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 
 #include "src/device/convert.h"
@@ -264,18 +265,38 @@ std::vector<Layout> layouts_of(int ranks, bool gpu) {
   return all;
 }
 
+// Which of the layouts a process takes.
+struct Choice {
+  bool first = false;
+  size_t part = 0, parts = 1;
+};
+
+// Throws where `word` is none.
+Choice choice_of(const std::string& word) {
+  Choice c;
+  c.first = word == "first";
+  if (word.empty() || c.first) return c;
+  char end = 0;
+  if (std::sscanf(word.c_str(), "%zu/%zu%c", &c.part, &c.parts, &end) != 2 || c.part >= c.parts)
+    throw std::runtime_error(fmt::format("'{}' is neither first nor PART/PARTS", word));
+  return c;
+}
+
 double tolerance_of(DType type) {
   return type == DType::f64 ? 1e-10 : type == DType::f32 ? 1e-5 : 0.1;
 }
 
-// `first`: ends with the first that differs. Every rank finds the same.
-int check_layouts(Communicator& world, Stream& stream, Rendezvous& meeting, bool gpu, bool first) {
+// Every rank finds the same.
+int check_layouts(Communicator& world, Stream& stream, Rendezvous& meeting, bool gpu,
+                  const Choice& choice) {
   const Exchange exchange = [&](const std::string& mine) { return meeting.exchange(mine); };
   const Exchange alone = [](const std::string& mine) { return std::vector<std::string>{mine}; };
   const auto single = make_single_communicator();
   std::map<std::string, Outcome> expected;  // of one process
   int failures = 0, count = 0;
-  for (const Layout& layout : layouts_of(world.size(), gpu)) {
+  const std::vector<Layout> all = layouts_of(world.size(), gpu);
+  for (size_t at = choice.part; at < all.size(); at += choice.parts) {
+    const Layout& layout = all[at];
     Layout one = layout;
     one.shape = {};
     one.sequence = false;
@@ -290,14 +311,14 @@ int check_layouts(Communicator& world, Stream& stream, Rendezvous& meeting, bool
     if (wrong.empty()) continue;
     ++failures;
     if (world.rank() == 0) fmt::print("{}: {}\n", layout.text(), wrong);
-    if (first) break;
+    if (choice.first) break;
   }
   if (world.rank() == 0)
     fmt::print("{} layouts of {} ranks, {} differ\n", count, world.size(), failures);
   return failures;
 }
 
-int run(const std::string& backend, const Launch& launch, bool first) {
+int run(const std::string& backend, const Launch& launch, const Choice& choice) {
   const bool gpu = backend == "nccl";
   if (gpu && cuda_device_count() < launch.local_size) {
     if (launch.rank == 0) fmt::print("SKIPPED: {} GPUs\n", cuda_device_count());
@@ -310,7 +331,7 @@ int run(const std::string& backend, const Launch& launch, bool first) {
   int failures = 0;
   {
     const auto world = make_communicator(backend, *meeting, device, "");
-    failures = check_layouts(*world, *stream, *meeting, gpu, first);
+    failures = check_layouts(*world, *stream, *meeting, gpu, choice);
     world->barrier(*stream);
   }
   meeting->done();
@@ -322,13 +343,14 @@ int run(const std::string& backend, const Launch& launch, bool first) {
 int main(int argc, char** argv) {
   try {
     const std::string backend = argc > 1 ? argv[1] : "";
+    const Choice choice = choice_of(argc > 3 ? argv[3] : "");
     LaunchOptions options;
     options.processes = argc > 2 ? std::atoi(argv[2]) : 0;
     const Launch launch =
         discover_launch(options, [](const char* name) { return std::getenv(name); });
     if (options.processes > 1 && !launch.supervised)
       return supervise(options.processes, options, launch, argv);
-    return run(backend, launch, argc > 3 && std::strcmp(argv[3], "first") == 0);
+    return run(backend, launch, choice);
   } catch (const std::exception& e) {
     fmt::print(stderr, "layout_ranks: {}\n", e.what());
     return 1;
