@@ -9,7 +9,7 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
+#include <memory>
 
 #include "src/device/convert.h"
 #include "src/parallel/launch.h"
@@ -142,9 +142,9 @@ Gathered master_of(const Session& session, Stream& stream, const Exchange& excha
 }
 
 // Trains on this rank; every rank returns the whole outcome.
-Outcome train(const Layout& l, Stream& stream, Communicator& world, const Exchange& exchange) {
+Outcome train(const Layout& l, Stream& stream, const Mesh& mesh, const Exchange& exchange) {
+  Communicator& world = mesh.world();
   const Config config = config_of(l, world.rank());
-  const Mesh mesh(world, l.shape);
   Session session(config, stream, mesh);
   ParameterTable& table = session.table;
   table.initialize(7, session.buffers().master, session.buffers().ranges);
@@ -293,6 +293,8 @@ int check_layouts(Communicator& world, Stream& stream, Rendezvous& meeting, bool
   const Exchange alone = [](const std::string& mine) { return std::vector<std::string>{mine}; };
   const auto single = make_single_communicator();
   std::map<std::string, Outcome> expected;  // of one process
+  const Mesh one_mesh(*single, {});
+  std::unique_ptr<Mesh> mesh;  // of several layouts: NCCL takes seconds to connect its groups
   int failures = 0, count = 0;
   const std::vector<Layout> all = layouts_of(world.size(), gpu);
   for (size_t at = choice.part; at < all.size(); at += choice.parts) {
@@ -304,8 +306,9 @@ int check_layouts(Communicator& world, Stream& stream, Rendezvous& meeting, bool
     one.zero = 0;
     one.recompute = Recompute::none;
     const auto [place, made] = expected.try_emplace(one.text());
-    if (made) place->second = train(one, stream, *single, alone);
-    const Outcome got = train(layout, stream, world, exchange);
+    if (made) place->second = train(one, stream, one_mesh, alone);
+    if (!mesh || mesh->shape() != layout.shape) mesh = std::make_unique<Mesh>(world, layout.shape);
+    const Outcome got = train(layout, stream, *mesh, exchange);
     const std::string wrong = difference(got, place->second, tolerance_of(layout.type));
     ++count;
     if (wrong.empty()) continue;
