@@ -1,62 +1,15 @@
 #include "src/nn/parameters.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <numbers>
 #include <numeric>
 #include <stdexcept>
-#include <thread>
-
-#include "src/device/convert.h"
-#include "src/device/philox.h"
 
 namespace tally::train {
 namespace {
 
 int64_t product_of(const std::vector<int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-}
-
-// FNV-1a, 64 bits.
-uint64_t hash_of(const std::string& name) {
-  uint64_t h = 0xcbf29ce484222325ull;
-  for (unsigned char c : name) h = (h ^ c) * 0x100000001b3ull;
-  return h;
-}
-
-// Elements [first, first + count) of a parameter's normal numbers, by Box and Muller. Element i
-// depends on (key, i) alone, so that any range can be drawn by itself.
-void draw_normal(uint64_t key, double std, int64_t first, int64_t count, float* out) {
-  constexpr double unit = 1.0 / 4294967296.0;
-  const auto begin = static_cast<uint64_t>(first), end = static_cast<uint64_t>(first + count);
-  for (uint64_t group = begin / 4; group * 4 < end; ++group) {
-    const Philox4 words = philox(key, group);
-    for (uint64_t pair = 0; pair < 4; pair += 2) {
-      const double radius = std::sqrt(-2 * std::log((words.word[pair] + 0.5) * unit));
-      const double angle = 2 * std::numbers::pi * words.word[pair + 1] * unit;
-      const uint64_t i = group * 4 + pair;
-      if (i >= begin && i < end)
-        out[i - begin] = static_cast<float>(std * radius * std::cos(angle));
-      if (i + 1 >= begin && i + 1 < end)
-        out[i + 1 - begin] = static_cast<float>(std * radius * std::sin(angle));
-    }
-  }
-}
-
-// Calls work(begin, end) for parts of [0, count) on as many threads as are useful. All but the last
-// part are multiples of 1024.
-template <typename Work>
-void in_parallel(int64_t count, const Work& work) {
-  constexpr int64_t least = int64_t{1} << 18;
-  const int64_t cores = std::max(1U, std::thread::hardware_concurrency());
-  const int64_t threads = std::min(cores, count / least + 1);
-  const int64_t part = (count / threads / 1024 + 1) * 1024;
-  std::vector<std::thread> others;
-  for (int64_t begin = part; begin < count; begin += part)
-    others.emplace_back([&work, begin, end = std::min(begin + part, count)] { work(begin, end); });
-  work(0, std::min(part, count));
-  for (std::thread& t : others) t.join();
 }
 
 void check(const Parameter& p) {
@@ -78,26 +31,6 @@ void check(const Parameter& p) {
     if (section % s.count != 0)
       fail("has a section of " + std::to_string(section) + ", which " + std::to_string(s.count) +
            " processes cannot share evenly");
-}
-
-std::vector<float> drawn(const Parameter& p, uint64_t seed) {
-  std::vector<float> values(static_cast<size_t>(p.local_elements()),
-                            static_cast<float>(p.init_value));
-  if (p.init_std <= 0) return values;
-  const uint64_t key = site_seed(seed, hash_of(p.name));
-  const std::vector<ElementRun> runs = runs_of(p.shape, p.shard);
-  // A part of a row may be short: the threads divide the elements, not the runs.
-  in_parallel(p.local_elements(), [&](int64_t begin, int64_t end) {
-    auto run = std::upper_bound(runs.begin(), runs.end(), begin,
-                                [](int64_t at, const ElementRun& r) { return at < r.local; });
-    for (--run; run != runs.end() && run->local < end; ++run) {
-      const int64_t first = std::max(begin, run->local);
-      const int64_t last = std::min(end, run->local + run->count);
-      draw_normal(key, p.init_std, run->global + first - run->local, last - first,
-                  values.data() + first);
-    }
-  });
-  return values;
 }
 
 }  // namespace
@@ -290,33 +223,6 @@ std::vector<std::pair<int64_t, int64_t>> ParameterTable::counted_ranges() const 
     }
   }
   return ranges;
-}
-
-void ParameterTable::initialize(uint64_t seed, const Tensor& master,
-                                const std::vector<FlatRange>& ranges) {
-  if (!stream_) throw std::logic_error("initialize() comes after layout()");
-  const std::vector<FlatRange> all{{0, elements_}};
-  for (const Parameter& p : parameters_) {
-    std::vector<float> values = drawn(p, seed);
-    for (const Tensor& flat : {weights_, master}) {
-      if (!flat.defined()) continue;
-      const bool whole = flat.data == weights_.data || ranges.empty();
-      std::vector<char> bytes(values.size() * size_of(flat.dtype));
-      in_parallel(static_cast<int64_t>(values.size()), [&](int64_t begin, int64_t end) {
-        const auto at = static_cast<size_t>(begin);
-        convert_elements(
-            Tensor(values.data() + at, DType::f32, {end - begin}),
-            Tensor(bytes.data() + at * size_of(flat.dtype), flat.dtype, {end - begin}));
-      });
-      const size_t width = size_of(flat.dtype);
-      for (const HeldElements& h : held_elements(p, whole ? all : ranges))
-        stream_->copy(static_cast<char*>(flat.data) + static_cast<size_t>(h.in_buffer) * width,
-                      bytes.data() + static_cast<size_t>(h.in_parameter) * width,
-                      static_cast<size_t>(h.count) * width);
-      stream_->synchronize();  // before `bytes` is gone
-      if (master.data == weights_.data) break;
-    }
-  }
 }
 
 }  // namespace tally::train

@@ -3,8 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "src/device/convert.h"
 #include "tests/train/model/tiny_gpt.h"
 
 using namespace tally::train;
@@ -90,6 +92,50 @@ TEST_CASE("initial values: GPT-2's spread, the same for every precision and layo
   for (size_t i = 0; i < fc.size(); ++i) {
     REQUIRE(std::abs(narrow[i] - fc[i]) <= std::abs(fc[i]) * 0x1p-8);
   }
+}
+
+TEST_CASE("a parameter that is drawn in several goes: weights, master weights, shards of both") {
+  auto stream = make_stream(Device{});
+  const int64_t rows = 3, columns = 6'000'000, count = rows * columns;
+  struct Drawn {
+    std::vector<float> weights, master;
+  };
+  const auto drawn = [&](DType type, const Shard& shard, std::vector<FlatRange> ranges) {
+    ParameterTable table;
+    Parameter p;
+    p.name = "w";
+    p.shape = {rows, columns};
+    p.shard = shard;
+    p.init_std = 1;
+    table.add(p);
+    table.layout(*stream, type);
+    int64_t held = ranges.empty() ? table.elements() : 0;
+    for (const FlatRange& r : ranges) held += r.count();
+    Drawn d{std::vector<float>(static_cast<size_t>(table.count())),
+            std::vector<float>(static_cast<size_t>(held))};
+    table.initialize(3, Tensor(d.master.data(), DType::f32, {held}), ranges);
+    convert_elements(table.get("w").value.view({table.count()}),
+                     Tensor(d.weights.data(), DType::f32, {table.count()}));
+    return d;
+  };
+  const Drawn whole = drawn(DType::f32, {}, {});
+  REQUIRE(std::equal(whole.weights.begin(), whole.weights.end(), whole.master.begin()));
+  CHECK(whole.weights[static_cast<size_t>(count) - 1] != 0);
+  const FlatRange first{9'000'000, 17'000'000}, second{17'500'001, count};
+  const Drawn narrow = drawn(DType::bf16, {}, {first, second});
+  std::vector<float> want(whole.master.begin() + first.first, whole.master.begin() + first.last);
+  want.insert(want.end(), whole.master.begin() + second.first, whole.master.begin() + second.last);
+  CHECK(narrow.master == want);
+  bool rounded = true;
+  for (size_t i = 0; i < whole.weights.size(); ++i)
+    rounded = rounded && std::abs(narrow.weights[i] - whole.weights[i]) <=
+                             std::abs(whole.weights[i]) * 0x1p-8F;
+  CHECK(rounded);
+  const Drawn left = drawn(DType::f32, {1, {}, 0, 2}, {});
+  for (int64_t row = 0; row < rows; ++row)
+    CHECK(std::equal(left.weights.begin() + row * columns / 2,
+                     left.weights.begin() + (row + 1) * columns / 2,
+                     whole.weights.begin() + row * columns));
 }
 
 // What `count` processes hold of a parameter, put together again.
