@@ -1,14 +1,16 @@
-// One rank of a test of the layouts of a training: layout_ranks BACKEND RANKS [first | PART/PARTS]. Every way to divide
+// One rank of a test of the layouts of a training: layout_ranks BACKEND RANKS [first]. Every way to divide
 // the ranks among tensor, sequence, pipeline and data parallelism, with every recomputation and ZeRO
 // 0, 1 and 2, trains three steps and is held against the same steps in one process: loss, norm of the gradient, every
 // gradient put together from its parts, and the parameters at the end. With first it ends at the
-// first that differs; of PARTS processes, each started with its PART from 0 on, every layout is one's.
-// Exit code 0 when all is right, 77 when there are too few GPUs.
+// first that differs. It prints which shapes are done. Exit code 0 when all is right, 77 when there
+// are too few GPUs. Only one such test at a time on GPUs: kernels that wait for each other on several
+// GPUs hardly advance where processes take turns on each.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 
 #include "src/device/convert.h"
@@ -265,30 +267,12 @@ std::vector<Layout> layouts_of(int ranks, bool gpu) {
   return all;
 }
 
-// Which of the layouts a process takes.
-struct Choice {
-  bool first = false;
-  size_t part = 0, parts = 1;
-};
-
-// Throws where `word` is none.
-Choice choice_of(const std::string& word) {
-  Choice c;
-  c.first = word == "first";
-  if (word.empty() || c.first) return c;
-  char end = 0;
-  if (std::sscanf(word.c_str(), "%zu/%zu%c", &c.part, &c.parts, &end) != 2 || c.part >= c.parts)
-    throw std::runtime_error(fmt::format("'{}' is neither first nor PART/PARTS", word));
-  return c;
-}
-
 double tolerance_of(DType type) {
   return type == DType::f64 ? 1e-10 : type == DType::f32 ? 1e-5 : 0.1;
 }
 
-// Every rank finds the same.
-int check_layouts(Communicator& world, Stream& stream, Rendezvous& meeting, bool gpu,
-                  const Choice& choice) {
+// `first`: ends with the first that differs. Every rank finds the same.
+int check_layouts(Communicator& world, Stream& stream, Rendezvous& meeting, bool gpu, bool first) {
   const Exchange exchange = [&](const std::string& mine) { return meeting.exchange(mine); };
   const Exchange alone = [](const std::string& mine) { return std::vector<std::string>{mine}; };
   const auto single = make_single_communicator();
@@ -296,9 +280,16 @@ int check_layouts(Communicator& world, Stream& stream, Rendezvous& meeting, bool
   const Mesh one_mesh(*single, {});
   std::unique_ptr<Mesh> mesh;  // of several layouts: NCCL takes seconds to connect its groups
   int failures = 0, count = 0;
-  const std::vector<Layout> all = layouts_of(world.size(), gpu);
-  for (size_t at = choice.part; at < all.size(); at += choice.parts) {
-    const Layout& layout = all[at];
+  const auto tell = [&] {
+    if (world.rank() != 0) return;
+    fmt::print("{} layouts of {} ranks, {} differ\n", count, world.size(), failures);
+    std::fflush(stdout);  // so that a test that is cut off shows how far it came
+  };
+  for (const Layout& layout : layouts_of(world.size(), gpu)) {
+    if (!mesh || mesh->shape() != layout.shape) {
+      if (mesh) tell();
+      mesh = std::make_unique<Mesh>(world, layout.shape);
+    }
     Layout one = layout;
     one.shape = {};
     one.sequence = false;
@@ -307,21 +298,19 @@ int check_layouts(Communicator& world, Stream& stream, Rendezvous& meeting, bool
     one.recompute = Recompute::none;
     const auto [place, made] = expected.try_emplace(one.text());
     if (made) place->second = train(one, stream, one_mesh, alone);
-    if (!mesh || mesh->shape() != layout.shape) mesh = std::make_unique<Mesh>(world, layout.shape);
     const Outcome got = train(layout, stream, *mesh, exchange);
     const std::string wrong = difference(got, place->second, tolerance_of(layout.type));
     ++count;
     if (wrong.empty()) continue;
     ++failures;
     if (world.rank() == 0) fmt::print("{}: {}\n", layout.text(), wrong);
-    if (choice.first) break;
+    if (first) break;
   }
-  if (world.rank() == 0)
-    fmt::print("{} layouts of {} ranks, {} differ\n", count, world.size(), failures);
+  tell();
   return failures;
 }
 
-int run(const std::string& backend, const Launch& launch, const Choice& choice) {
+int run(const std::string& backend, const Launch& launch, bool first) {
   const bool gpu = backend == "nccl";
   if (gpu && cuda_device_count() < launch.local_size) {
     if (launch.rank == 0) fmt::print("SKIPPED: {} GPUs\n", cuda_device_count());
@@ -334,7 +323,7 @@ int run(const std::string& backend, const Launch& launch, const Choice& choice) 
   int failures = 0;
   {
     const auto world = make_communicator(backend, *meeting, device, "");
-    failures = check_layouts(*world, *stream, *meeting, gpu, choice);
+    failures = check_layouts(*world, *stream, *meeting, gpu, first);
     world->barrier(*stream);
   }
   meeting->done();
@@ -346,14 +335,13 @@ int run(const std::string& backend, const Launch& launch, const Choice& choice) 
 int main(int argc, char** argv) {
   try {
     const std::string backend = argc > 1 ? argv[1] : "";
-    const Choice choice = choice_of(argc > 3 ? argv[3] : "");
     LaunchOptions options;
     options.processes = argc > 2 ? std::atoi(argv[2]) : 0;
     const Launch launch =
         discover_launch(options, [](const char* name) { return std::getenv(name); });
     if (options.processes > 1 && !launch.supervised)
       return supervise(options.processes, options, launch, argv);
-    return run(backend, launch, choice);
+    return run(backend, launch, argc > 3 && std::strcmp(argv[3], "first") == 0);
   } catch (const std::exception& e) {
     fmt::print(stderr, "layout_ranks: {}\n", e.what());
     return 1;
