@@ -13,7 +13,7 @@ SCRIPT, REPORT = os.path.join(TOP, "bench", "gpu", "run-multi"), os.path.join(TO
 # 1,000 tokens a rank and half a second a step, on GPU 0 less; two ranks need a tenth more. A case of layers has one global
 # batch. A pipeline's last stage takes twice as long.
 TRAINER = """#!/usr/bin/env python3
-import json, os, sys
+import json, os, signal, sys
 a = sys.argv
 if os.environ.get("FAIL_ON", "none") in a:
     sys.exit("tally-train: error: no memory")
@@ -33,6 +33,11 @@ if "--plan" in a:
         sys.exit("tally-train: error: planned something else")
     print(json.dumps({"time": {"tokens_per_second": 4000 + 100 * int(zero)}}))
     sys.exit()
+if "WAITS" in os.environ:
+    with open(os.environ["WAITS"], "w") as fifo:  # held open as long as this lives
+        fifo.write("started\\n")
+        fifo.flush()
+        signal.pause()
 ranks = int(a[a.index("--nproc-per-node") + 1]) if "--nproc-per-node" in a else 1
 tokens = 1000 if "--global-batch-size" in a else 1000 * ranks
 seconds = 0.55 if ranks > 1 else 0.4 if os.environ["CUDA_VISIBLE_DEVICES"] == "0" else 0.5
@@ -121,6 +126,19 @@ class Multi(unittest.TestCase):
         self.assertIn("13b-whole, pipeline: does not fit the GPUs' memory", done.stdout)
         self.assertEqual([name.split(", ", 3)[3] for name in self.rows()],
                          ["tensor", "tensor, sequence parallel", "data, ZeRO 1", "data, ZeRO 2"])
+
+    def test_told_to_end_it_leaves_no_training(self):
+        fifo = os.path.join(self.folder.name, "fifo")
+        os.mkfifo(fifo)
+        path = os.path.join(self.folder.name, "path") + ":" + os.environ["PATH"]
+        running = subprocess.Popen([sys.executable, SCRIPT, "--build", self.folder.name, "--out", self.out, "--no-peers", "--cases", "13b"],
+                                   stderr=subprocess.PIPE, text=True, env={**os.environ, "PATH": path, "WAITS": fifo})
+        with open(fifo) as trainings:
+            self.assertEqual(trainings.readline(), "started\n")
+            running.terminate()
+            self.assertEqual(running.communicate()[1], "bench/gpu/run-multi: told to end\n")
+            trainings.read()  # ends when no training holds the fifo
+        self.assertEqual(running.returncode, 1)
 
     def test_what_it_cannot_do(self):
         for words, told in ((["--cases", "12"], "unknown case '12'; known: 124m, 355m, 1558m, 13b"),
