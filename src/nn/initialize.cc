@@ -123,7 +123,7 @@ class Target {
 }  // namespace
 
 void ParameterTable::initialize(uint64_t seed, const Tensor& master,
-                                const std::vector<FlatRange>& ranges) {
+                                const std::vector<FlatRange>& ranges, bool others) {
   if (!stream_) throw std::logic_error("initialize() comes after layout()");
   int64_t most = 0;
   for (const Parameter& p : parameters_)
@@ -138,8 +138,7 @@ void ParameterTable::initialize(uint64_t seed, const Tensor& master,
     const uint64_t key = site_seed(seed, hash_of(p.name));
     const std::vector<ElementRun> runs = runs_of(p.shape, p.shard);
     for (Target& t : targets) t.begin(p);
-    for (int64_t first = 0; first < p.local_elements(); first += together) {
-      const int64_t last = std::min(first + together, p.local_elements());
+    const auto fill = [&](int64_t first, int64_t last) {
       in_parallel(last - first, [&](int64_t begin, int64_t end) {
         float* out = values.get() + begin;
         draw(p, key, runs, first + begin, first + end, out);
@@ -147,6 +146,11 @@ void ParameterTable::initialize(uint64_t seed, const Tensor& master,
       });
       for (const Target& t : targets) t.copy(*stream_, values.get(), first, last);
       stream_->synchronize();  // before the next numbers take the place of these
+    };
+    for (const HeldElements& piece : held_elements(p, others ? all : ranges)) {
+      const int64_t end = piece.in_parameter + piece.count;
+      for (int64_t first = piece.in_parameter; first < end; first += together)
+        fill(first, std::min(first + together, end));
     }
   }
 }

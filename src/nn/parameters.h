@@ -132,9 +132,10 @@ class ParameterTable {
   // Draws every parameter from its own random stream (seed, name), on the host in f32: the same
   // seed gives the same weights on every device and under every layout. `master`: another flat
   // buffer that gets the same numbers in its own type, or none; it has these ranges of the
-  // elements, one after the other, or all elements where there are none.
+  // elements, one after the other, or all elements where there are none. Without `others`, the
+  // weights outside of `ranges` stay as they are.
   void initialize(uint64_t seed, const Tensor& master = Tensor(),
-                  const std::vector<FlatRange>& ranges = {});
+                  const std::vector<FlatRange>& ranges = {}, bool others = true);
 
  private:
   int64_t aligned(int64_t elements) const;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/checkpoint/hugging_face.h"
+#include "src/optim/weight_gather.h"
 #include "src/train/device.h"
 #include "src/train/failures.h"
 #include "src/train/pipeline_schedule.h"
@@ -75,13 +76,19 @@ std::vector<std::string> Session::load_weights(const std::string& folder) {
   return load_model_weights(folder, config.model, parameters(), stream);
 }
 
+// Replicas that share the optimizer's state draw what they own and get the rest from the others: a
+// large model takes all of a host for a minute. A rehearsal has no others.
+void Session::draw_weights() {
+  const OptimizerBuffers own = buffers();
+  const bool alone = !sharding || config.rehearsal.asked;
+  table.initialize(config.seed, own.master, own.ranges, alone);
+  if (!alone) WeightGather(stream, table, *sharding).all();
+}
+
 // A model of Hugging Face may have been trained for something else: its new head starts from random
 // weights.
 void Session::load_hugging_face(const std::string& folder, const Print& notice) {
-  const auto initialize = [this] {
-    table.initialize(config.seed, buffers().master, buffers().ranges);
-  };
-  if (config.model.encoder()) initialize();
+  if (config.model.encoder()) draw_weights();
   const std::vector<std::string> missing = load_weights(folder);
   if (!missing.empty())
     notice(fmt::format("--load-hf: {} has no weights of {}, which start from random ones", folder,
@@ -95,7 +102,7 @@ Progress Session::start(const StartingPoint& from, const Print& notice) {
   } else if (!config.load_hf_dir.empty()) {
     load_hugging_face(config.load_hf_dir, notice);
   } else {
-    table.initialize(config.seed, buffers().master, buffers().ranges);
+    draw_weights();
   }
   return {};
 }

@@ -46,6 +46,7 @@ struct Session {
   void map_shards(const Mesh& mesh);
   void map_replicas(const Mesh& mesh);
   std::vector<std::string> load_weights(const std::string& folder);
+  void draw_weights();
   void load_hugging_face(const std::string& folder, const Print& notice);
   Progress resume(const StartingPoint& from, const Print& notice);
 

@@ -100,7 +100,8 @@ TEST_CASE("a parameter that is drawn in several goes: weights, master weights, s
   struct Drawn {
     std::vector<float> weights, master;
   };
-  const auto drawn = [&](DType type, const Shard& shard, std::vector<FlatRange> ranges) {
+  const auto drawn = [&](DType type, const Shard& shard, std::vector<FlatRange> ranges,
+                         bool others = true) {
     ParameterTable table;
     Parameter p;
     p.name = "w";
@@ -113,7 +114,7 @@ TEST_CASE("a parameter that is drawn in several goes: weights, master weights, s
     for (const FlatRange& r : ranges) held += r.count();
     Drawn d{std::vector<float>(static_cast<size_t>(table.count())),
             std::vector<float>(static_cast<size_t>(held))};
-    table.initialize(3, Tensor(d.master.data(), DType::f32, {held}), ranges);
+    table.initialize(3, Tensor(d.master.data(), DType::f32, {held}), ranges, others);
     convert_elements(table.get("w").value.view({table.count()}),
                      Tensor(d.weights.data(), DType::f32, {table.count()}));
     return d;
@@ -131,6 +132,15 @@ TEST_CASE("a parameter that is drawn in several goes: weights, master weights, s
     rounded = rounded && std::abs(narrow.weights[i] - whole.weights[i]) <=
                              std::abs(whole.weights[i]) * 0x1p-8F;
   CHECK(rounded);
+  const Drawn some = drawn(DType::bf16, {}, {first, second}, false);
+  CHECK(some.master == want);
+  bool own = true;
+  for (int64_t i = 0; i < count; ++i) {
+    const bool held = (i >= first.first && i < first.last) || i >= second.first;
+    const auto at = static_cast<size_t>(i);
+    own = own && some.weights[at] == (held ? narrow.weights[at] : 0);
+  }
+  CHECK(own);
   const Drawn left = drawn(DType::f32, {1, {}, 0, 2}, {});
   for (int64_t row = 0; row < rows; ++row)
     CHECK(std::equal(left.weights.begin() + row * columns / 2,
