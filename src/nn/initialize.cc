@@ -78,8 +78,8 @@ void draw(const Parameter& p, uint64_t key, const std::vector<ElementRun>& runs,
 // A flat buffer that gets numbers, and those of them that are on their way.
 class Target {
  public:
-  Target(Tensor flat, std::vector<FlatRange> ranges, int64_t most)
-      : flat_(std::move(flat)), ranges_(std::move(ranges)) {
+  Target(const Tensor& flat, std::vector<FlatRange> ranges, int64_t most)
+      : flat_(flat), ranges_(std::move(ranges)) {
     if (flat_.dtype != DType::f32)
       converted_ =
           std::make_unique_for_overwrite<char[]>(static_cast<size_t>(most) * size_of(flat_.dtype));
