@@ -247,6 +247,8 @@ job_run() {
     if [ $time_is_up -eq 1 ]; then
       status=4
     elif [ -n "${SLURM_JOB_ID-}" ] && [ ! -s "${job_reason_file:-/dev/null}" ]; then
+      # The tasks of a cancelled job may have ended before the signal comes that ends this script.
+      if job_is_cancelled; then exit 143; fi
       job_first_failure
     fi
   fi

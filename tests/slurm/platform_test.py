@@ -219,7 +219,15 @@ class Platform(SlurmTest):
         self.assertEqual((self.place.work(0) / "job.status").read_text(), "0\n")
 
     def test_a_cancelled_job_is_not_taken_for_one_that_ran_out_of_time(self):
+        self.check_cancelled()
+
+    def test_a_cancelled_job_whose_tasks_end_before_its_script_is_not_taken_for_one_that_failed(self):
+        self.check_cancelled("trap '' TERM")
+
+    def check_cancelled(self, words=""):
         self.write(self.place.program("wait", "touch started; exec sleep 600\n"), "expect: timeout")
+        if words:
+            self.before_the_program(words)
         engine = self.place.start("run", "small.yaml")
         slurm.wait_for((self.place.work(0) / "started").exists, "the program's start")
         job = self.cluster.jobs()[0][0]
