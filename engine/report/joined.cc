@@ -23,7 +23,7 @@ class Joiner {
     out->is_table = true;
     choose_columns();
     for (const Place& place : places_) {
-      const Status same = check_unit(place);
+      Status same = check_unit(place);
       if (!same && !how_.as_jube) return same;
       if (!same) out->table.notes.push_back({"", same.message()});
     }
