@@ -24,14 +24,13 @@ class Rehearsal final : public Communicator {
   }
   void do_broadcast(Stream&, const Tensor& t, int) override { note(MessageKind::broadcast, t); }
   // Every rank's part is this one's. They are copied once: a real gather does not use this
-  // process's kernels.
+  // process's kernels. What is gathered in place are weights, and a rehearsal draws all of them:
+  // another rank's norms and matrices must not become pieces of this one's.
   void do_all_gather(Stream& s, const Tensor& part, const Tensor& whole) override {
     note(MessageKind::all_gather, whole);
-    if (!known_.insert(whole.data).second) return;
     const Tensor parts = whole.view({size(), part.numel()});
-    for (int64_t r = 0; r < size(); ++r)
-      if (parts.rows(r, 1).data != part.data)
-        s.copy(parts.rows(r, 1).data, part.data, part.bytes());
+    if (parts.rows(rank(), 1).data == part.data || !known_.insert(whole.data).second) return;
+    for (int64_t r = 0; r < size(); ++r) s.copy(parts.rows(r, 1).data, part.data, part.bytes());
   }
   void do_reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part, Reduce) override {
     note(MessageKind::reduce_scatter, whole);

@@ -45,14 +45,18 @@ TEST_CASE("one rank of many: its place in every group, and what it would have se
   part = {5, 6};
   mesh.tensor().all_gather(*stream, mine, all);
   CHECK(whole == std::vector<double>{1, 2, 1, 2});  // a real one takes none of this rank's time
+  std::vector<double> weights{1, 2, 3, 4};  // drawn for both ranks: norms stay norms
+  mesh.tensor().all_gather(*stream, Tensor(weights.data() + 2, DType::f64, {2}),
+                           Tensor(weights.data(), DType::f64, {4}));
+  CHECK(weights == std::vector<double>{1, 2, 3, 4});
   mesh.data().all_reduce(*stream, mine);
   const std::vector<Messages> messages = ledger.messages();
   REQUIRE(messages.size() == 2);
   CHECK(messages[0].group == "data");
   CHECK(messages[0].bytes == 16);
   CHECK(messages[1].group == "tensor");
-  CHECK(messages[1].calls == 2);
-  CHECK(messages[1].bytes == 64);
+  CHECK(messages[1].calls == 3);
+  CHECK(messages[1].bytes == 96);
 }
 
 // Narayanan et al., arXiv:2104.04473: the bubble is (p - 1) / m of the ideal time, of v chunks
