@@ -3,14 +3,16 @@
 // fewest bytes of everything else at the rate of a device copy. bench/gpu/run calls it in the
 // session that it measures.
 //
-//   tally-floor LAYERS HIDDEN HEADS TOKENS BATCH [VOCABULARY [TENSOR [DROPOUT]]]
+//   tally-floor LAYERS HIDDEN HEADS TOKENS BATCH [VOCABULARY [TENSOR [DROPOUT [PRECISION]]]]
 //
 // VOCABULARY 0 leaves out the head, as the inner stages of a pipeline do. With TENSOR over 1 it is
 // the bound of one tensor and sequence parallel rank's share: its columns and rows of each GEMM,
 // its heads, its tokens of the norms; weight gradients add to those of earlier micro batches.
-// DROPOUT is the probability within attention, which slows down its kernels; 0 by default.
+// DROPOUT is the probability within attention, which slows down its kernels; 0 by default. PRECISION
+// is that of the operands, bf16 (default) or fp16: the latter has more bits that change, and a GPU
+// at its power limit is slower with it. Weight gradients are in float32.
 //
-// Prints one JSON object. bf16 operands; weight gradients in float32.
+// Prints one JSON object.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -19,6 +21,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "src/device/arena.h"
@@ -35,12 +38,14 @@ constexpr double sustained_seconds = 0.25;  // a GPU at its power limit lowers i
 struct Shape {
   int64_t layers, hidden, heads, tokens, batch, vocabulary, tensor;
   double dropout = 0;  // of attention's probabilities
+  DType precision = DType::bf16;
   int64_t rows() const { return batch * tokens; }
 };
 
 class Bench {
  public:
-  explicit Bench(Stream& s) : stream_(s), arena_(s), events_(StreamEvents::make(s, 2)) {
+  Bench(Stream& s, DType precision)
+      : stream_(s), precision_(precision), arena_(s), events_(StreamEvents::make(s, 2)) {
     std::mt19937 random(1);
     std::normal_distribution<float> normal(0, 1);
     std::vector<float> values(size_t{1} << 22);
@@ -48,11 +53,11 @@ class Bench {
     numbers_.resize(values.size());
     const auto count = static_cast<int64_t>(values.size());
     convert_elements(Tensor(values.data(), DType::f32, {count}),
-                     Tensor(numbers_.data(), DType::bf16, {count}));
+                     Tensor(numbers_.data(), precision, {count}));
   }
 
   Tensor random(std::initializer_list<int64_t> shape) {
-    const Tensor t = arena_.make(DType::bf16, shape, "operand");
+    const Tensor t = arena_.make(precision_, shape, "operand");
     const size_t block = numbers_.size() * sizeof(uint16_t);
     for (size_t at = 0; at < t.bytes(); at += block) {
       stream_.copy(static_cast<char*>(t.data) + at, numbers_.data(),
@@ -86,6 +91,7 @@ class Bench {
   }
 
   Stream& stream_;
+  const DType precision_;
   Arena arena_;
   std::unique_ptr<StreamEvents> events_;
   std::vector<uint16_t> numbers_;
@@ -133,9 +139,9 @@ class Floor {
   }
 
   void products(const std::string& name, int64_t rows, int64_t out, int64_t in, double count) {
-    Bench b(stream_);
+    Bench b(stream_, n_.precision);
     const Tensor x = b.random({rows, in}), dy = b.random({rows, out}), w = b.random({out, in});
-    const Tensor y = b.plain(DType::bf16, {rows, out}), dx = b.plain(DType::bf16, {rows, in});
+    const Tensor y = b.plain(n_.precision, {rows, out}), dx = b.plain(n_.precision, {rows, in});
     const Tensor dw = b.plain(DType::f32, {out, in});
     const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(out * in);
     const auto one = [&](const char* way, const std::function<void()>& work) {
@@ -152,7 +158,7 @@ class Floor {
   }
 
   void attention() {
-    Bench b(stream_);
+    Bench b(stream_, n_.precision);
     AttentionShape a;
     a.batch = n_.batch;
     a.tokens = n_.tokens;
@@ -161,20 +167,20 @@ class Floor {
     a.scale = 1 / std::sqrt(static_cast<double>(a.head_dim));
     a.dropout = n_.dropout;
     const Tensor qkv = b.random({a.batch, a.tokens, 3, a.heads, a.head_dim});
-    const Tensor dqkv = b.plain(DType::bf16, {a.batch, a.tokens, 3, a.heads, a.head_dim});
-    const Tensor out = b.plain(DType::bf16, {a.batch, a.tokens, a.heads, a.head_dim});
+    const Tensor dqkv = b.plain(n_.precision, {a.batch, a.tokens, 3, a.heads, a.head_dim});
+    const Tensor out = b.plain(n_.precision, {a.batch, a.tokens, a.heads, a.head_dim});
     const Tensor dout = b.random({a.batch, a.tokens, a.heads, a.head_dim});
     const Tensor stats = b.plain(DType::f32, {a.batch, a.heads, a.tokens});
     size_t bytes = 0;
     for (const bool hopper : {true, false})
-      bytes = std::max(bytes, attention_workspace(computes(hopper), a, DType::bf16));
+      bytes = std::max(bytes, attention_workspace(computes(hopper), a, n_.precision));
     const Tensor workspace = b.plain(DType::u8, {static_cast<int64_t>(bytes)});
     const double flops = 2.0 * static_cast<double>(a.batch * a.heads * a.head_dim) *
                          static_cast<double>(a.tokens) * static_cast<double>(a.tokens);  // causal
     const auto layers = static_cast<double>(n_.layers);
     const uint64_t seed = 1;
     const auto both = [&](const Compute& c) {
-      const std::string backend = attention_backend(c, a, DType::bf16);
+      const std::string backend = attention_backend(c, a, n_.precision);
       const double forward = b.seconds(
           [&] { attention_forward(c, packed_attention(a, qkv, out, stats, workspace, seed)); });
       const double backward = b.seconds([&] {
@@ -185,9 +191,9 @@ class Floor {
       add("attention backward (" + backend + ")", layers, backward, 2.5 * flops);
       return layers * (forward + backward);
     };
-    const std::string libraries = attention_backend(computes(false), a, DType::bf16);
+    const std::string libraries = attention_backend(computes(false), a, n_.precision);
     // For comparison: the lower bound takes the libraries' attention.
-    if (libraries != attention_backend(computes(true), a, DType::bf16)) both(computes(true));
+    if (libraries != attention_backend(computes(true), a, n_.precision)) both(computes(true));
     attention_ = both(computes(false));
   }
 
@@ -199,8 +205,9 @@ class Floor {
   }
 
   double copy_rate() {
-    Bench b(stream_);
-    const Tensor from = b.random({int64_t{1} << 30}), to = b.plain(DType::bf16, {int64_t{1} << 30});
+    Bench b(stream_, n_.precision);
+    const Tensor from = b.random({int64_t{1} << 30}),
+                 to = b.plain(n_.precision, {int64_t{1} << 30});
     const double seconds = b.seconds([&] { stream_.copy(to.data, from.data, to.bytes()); });
     return 2.0 * static_cast<double>(to.bytes()) / seconds;
   }
@@ -239,6 +246,12 @@ double probability(const char* text) {
   return *end == 0 && end != text && p >= 0 && p < 1 ? p : -1;
 }
 
+// u8: neither of the two.
+DType precision(const std::string& text) {
+  if (text == "bf16") return DType::bf16;
+  return text == "fp16" ? DType::f16 : DType::u8;
+}
+
 int64_t number(const char* text) {
   char* end = nullptr;
   const long long n = std::strtoll(text, &end, 10);
@@ -257,12 +270,14 @@ int main(int argc, char** argv) {
                              &shape.batch,  &shape.vocabulary, &shape.tensor};
   for (int i = 1; i < argc && i <= 7; ++i) *fields[i - 1] = number(argv[i]);
   if (argc > 8) shape.dropout = probability(argv[8]);
+  if (argc > 9) shape.precision = precision(argv[9]);
   for (const int64_t* field : fields) {
     const bool valid = *field > 0 || (*field == 0 && field == &shape.vocabulary);
-    if (valid && shape.dropout >= 0 && argc >= 6 && argc <= 9) continue;
+    if (valid && shape.dropout >= 0 && shape.precision != DType::u8 && argc >= 6 && argc <= 10)
+      continue;
     std::fprintf(stderr,
                  "usage: tally-floor LAYERS HIDDEN HEADS TOKENS BATCH [VOCABULARY [TENSOR "
-                 "[DROPOUT]]]\n");
+                 "[DROPOUT [bf16|fp16]]]]\n");
     return 2;
   }
   if (shape.hidden % shape.heads != 0) {
