@@ -16,8 +16,44 @@ namespace {
 // The limit for patterns with parameters, which have one text for each workpackage.
 constexpr size_t kMostRegexes = 4096;
 
-void add_once(const std::string& name, std::vector<std::string>& list) {
-  if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
+void add_once(std::string_view name, std::vector<std::string>& list) {
+  if (std::find(list.begin(), list.end(), name) == list.end()) list.emplace_back(name);
+}
+
+// The folder two above. Most workpackages work in RUN/000012_step/work.
+std::string_view run_of(std::string_view work_dir) {
+  for (int i = 0; i < 2; ++i)
+    work_dir = work_dir.substr(0, std::max(work_dir.rfind('/') + 1, size_t{1}) - 1);
+  return work_dir;
+}
+
+// Where the values of a pattern go. It has no value, but was sought, until one is added.
+class Targets {
+ public:
+  Targets(const FoundIn& found, const Pattern& pattern)
+      : row_(of(*found.row, pattern)),
+        own_(found.own != nullptr ? &of(*found.own, pattern) : nullptr) {}
+  template <class Values>
+  void add(const Values& values) const {
+    row_.add(values);
+    if (own_ != nullptr) own_->add(values);
+  }
+
+ private:
+  static Statistics& of(Found& found, const Pattern& pattern) {
+    return found.try_emplace(pattern.name.value, pattern.type).first->second;
+  }
+
+  Statistics& row_;
+  Statistics* own_;
+};
+
+// The files of a name that may have several, or that may be in one of several folders.
+Status find_files(const WorkpackageView& workpackage, const std::string& name,
+                  const std::string& first_name, size_t which, std::vector<std::string>* paths) {
+  if (!workpackage.log.empty())
+    return files_beside_log(workpackage.log, name, first_name, which, paths);
+  return matching_files(workpackage.work_dir, name, workpackage.own_dir, paths);
 }
 
 }  // namespace
@@ -142,48 +178,54 @@ const std::vector<Scanner::FileSearch>& Scanner::searches_of(const Analyse& anal
     search.file = &file;
     search.patterns = patterns_for(benchmark_, analyser_, file);
     const std::string& path = file.path.value;
-    if (path.find_first_of("$\\") == std::string::npos) search.names = names_of(path);
+    if (path.find_first_of("$\\") == std::string::npos) search.names = file_names(path);
   }
   return entry->second;
 }
 
-Status Scanner::find_files(const WorkpackageView& workpackage, const std::string& name,
-                           const std::string& first_name, size_t which,
-                           std::vector<std::string>* paths, bool* unchecked) const {
-  if (!workpackage.log.empty())
-    return files_beside_log(workpackage.log, name, first_name, which, paths);
-  *unchecked = workpackage.own_dir.empty() && !is_glob(name);
-  if (!*unchecked) return matching_files(workpackage.work_dir, name, workpackage.own_dir, paths);
-  *paths = {name.front() == '/' ? name : workpackage.work_dir + "/" + name};
-  return Status::ok();
+std::vector<Scanner::FileName> Scanner::file_names(const std::string& list) {
+  std::vector<FileName> names;
+  for (std::string& name : names_of(list)) {
+    const bool glob = is_glob(name);
+    names.push_back({std::move(name), glob});
+  }
+  return names;
 }
 
 void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
-                   const std::vector<Found*>& found) {
+                   const FoundIn& found) {
   if (workpackage.kept != nullptr && take_kept(analyse, workpackage, found)) return;
-  Values values(workpackage);
-  auto lookup = [&](std::string_view name) { return values.find(name); };
-  std::string first_name;
+  if (!folder_) folder_ = std::make_unique<OpenFolder>(run_of(workpackage.work_dir));
+  const Values values(workpackage);
+  const auto lookup = [&](std::string_view name) { return values.find(name); };
+  std::vector<std::vector<FileName>> own_names;  // those that depend on the workpackage
+  const FileName* first_name = nullptr;
   size_t which = 0;
   SoughtHere here;
   for (const FileSearch& search : searches_of(analyse)) {
     const AnalyseFile& file = *search.file;
-    std::vector<std::string> own_names;
-    if (!search.names) own_names = names_of(substitute(file.path.value, lookup));
-    for (const std::string& name : search.names ? *search.names : own_names) {
-      if (which == 0) first_name = name;
-      std::vector<std::string> paths;
-      bool unchecked = false;
-      const Status looked = find_files(workpackage, name, first_name, which++, &paths, &unchecked);
-      bool missing = paths.empty() && workpackage.log.empty();
-      for (const std::string& path : paths) {
-        const bool there = scan_file(workpackage, path, search.patterns, values, found, here, name);
-        if (!there && unchecked) missing = true;
+    if (!search.names) own_names.push_back(file_names(substitute(file.path.value, lookup)));
+    for (const FileName& name : search.names ? *search.names : own_names.back()) {
+      if (which == 0) first_name = &name;
+      Status looked = Status::ok();
+      bool missing = false;
+      if (workpackage.log.empty() && workpackage.own_dir.empty() && !name.glob) {
+        // Opening the file tells whether it is there.
+        const bool absolute = name.text.front() == '/';
+        const std::string path = absolute ? name.text : workpackage.work_dir + "/" + name.text;
+        missing = !scan_file(workpackage, path, search.patterns, values, found, here, name.text);
+      } else {
+        std::vector<std::string> paths;
+        looked = find_files(workpackage, name.text, first_name->text, which, &paths);
+        missing = paths.empty() && workpackage.log.empty();
+        for (const std::string& path : paths)
+          scan_file(workpackage, path, search.patterns, values, found, here, name.text);
       }
+      ++which;
       if (!looked) {
         problem({}, "open " + looked.message(), looked.message(), true);
       } else if (missing) {
-        no_file(analyse, file, name, workpackage);
+        no_file(analyse, file, name.text, workpackage);
       }
     }
   }
@@ -215,7 +257,7 @@ std::string definition_of(const Benchmark& benchmark, const Analyser& analyser,
 }
 
 bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpackage,
-                        const std::vector<Found*>& found) {
+                        const FoundIn& found) {
   SoughtHere here;
   bool any = false;
   for (const FileSearch& search : searches_of(analyse)) {
@@ -224,16 +266,14 @@ bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpacka
       if (pattern->mode != PatternMode::pattern || here.count(pattern) != 0) continue;
       Sought& sought = here[pattern];
       sought.files = {"the journal"};
-      std::vector<Statistics*> statistics;
-      for (Found* one : found)
-        statistics.push_back(&one->try_emplace(name, pattern->type).first->second);
+      const Targets targets(found, *pattern);
       const auto kept = workpackage.kept->find(
           {analyser_.name.value, name, definition_of(benchmark_, analyser_, analyse, name)});
       if (kept == workpackage.kept->end()) continue;
       const std::optional<Statistics> values = Statistics::unpacked(pattern->type, kept->second);
       if (!values) continue;
       any = sought.matched = true;
-      for (Statistics* one : statistics) one->add(*values);
+      targets.add(*values);
     }
   }
   if (!any) return false;
@@ -272,7 +312,7 @@ void Scanner::count(const WorkpackageView& workpackage, const SoughtHere& here) 
     Search& search = search_of(pattern);
     ++search.workpackages;
     if (!sought.matched) search.without.push_back(workpackage.id);
-    for (const std::string& file : sought.files) add_once(file, search.files);
+    for (const std::string_view file : sought.files) add_once(file, search.files);
   }
 }
 
@@ -330,6 +370,7 @@ std::vector<Unmatched> Scanner::unmatched() const {
 
 bool Scanner::own_part(const WorkpackageView& workpackage, const std::string& path,
                        const std::string& name, FilePart* part) {
+  if (workpackage.outside == nullptr) return true;  // as nearly always
   const OutsidePart* known = part_of(workpackage, absolute_path(path));
   if (known == nullptr) return true;
   const std::string who = fmt::format("workpackage {} ({})", workpackage.id, workpackage.step);
@@ -365,12 +406,12 @@ bool Scanner::own_part(const WorkpackageView& workpackage, const std::string& pa
 
 bool Scanner::scan_file(const WorkpackageView& workpackage, const std::string& path,
                         const std::vector<const Pattern*>& patterns, const Values& values,
-                        const std::vector<Found*>& found, SoughtHere& here,
-                        const std::string& file_name) {
+                        const FoundIn& found, SoughtHere& here, const std::string& file_name) {
   FilePart part;
   const bool any = own_part(workpackage, path, file_name, &part);
   FileView view;
-  if (Status opened = any ? FileView::open(path, &view, part) : Status::ok(); !opened) {
+  if (Status opened = any ? FileView::open(path, &view, part, folder_.get()) : Status::ok();
+      !opened) {
     if (opened.reason() != 0 && !may_be_there(path)) return false;
     // JUBE ends with a Python error when it cannot read a file. It passes over what is not a file.
     const bool error = opened.reason() != 0 || !benchmark_.as_jube;
@@ -392,16 +433,14 @@ bool Scanner::scan_file(const WorkpackageView& workpackage, const std::string& p
 }
 
 void Scanner::search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
-                     const std::vector<Found*>& found, Sought& sought) {
+                     const FoundIn& found, Sought& sought) {
   const std::string& name = pattern.name.value;
-  std::vector<Statistics*> statistics;
-  for (Found* one : found)
-    statistics.push_back(&one->try_emplace(name, pattern.type).first->second);
+  const Targets targets(found, pattern);
   auto sink = [&](std::string_view match) {
     sought.matched = true;
     view.passed(match.data());
     if (std::optional<Value> value = make_value(match, pattern.type, !benchmark_.as_jube)) {
-      for (Statistics* one : statistics) one->add(*value);
+      targets.add(*value);
       return;
     }
     const char* type = pattern.type == ValueType::integer ? "int" : "float";

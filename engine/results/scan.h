@@ -5,13 +5,16 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/flat_map.h"
 #include "engine/expand/substitute.h"
 #include "engine/python/python_regex.h"
 #include "engine/results/analyse.h"
 #include "engine/results/file_view.h"
+#include "engine/results/open_folder.h"
 #include "engine/results/statistics.h"
 
 namespace tally {
@@ -29,7 +32,13 @@ class Values {
 };
 
 // The matches of one result line so far, by pattern name.
-using Found = std::map<std::string, Statistics>;
+using Found = FlatMap<std::string, Statistics>;
+
+// Where the matches of a workpackage go.
+struct FoundIn {
+  Found* row = nullptr;  // of its row
+  Found* own = nullptr;  // its own, if statistics of repeats are wanted; else null
+};
 
 // The analyser's patterns, and those that the file alone has.
 std::vector<const Pattern*> patterns_for(const Benchmark& benchmark, const Analyser& analyser,
@@ -43,10 +52,8 @@ class Scanner {
   ~Scanner();
   Scanner(Scanner&&) noexcept;
 
-  // Reads the files of `analyse` in the workpackage and adds the values to each of `found`: to those
-  // of its row, and to its own if statistics of repeats are wanted.
-  void scan(const Analyse& analyse, const WorkpackageView& workpackage,
-            const std::vector<Found*>& found);
+  // Reads the files of `analyse` in the workpackage and adds the values to `found`.
+  void scan(const Analyse& analyse, const WorkpackageView& workpackage, const FoundIn& found);
   // Adds what another scanner has found out about workpackages that come after this one's.
   void add(const Scanner& later);
   // Reports the problems, each once. Call it once, at the end.
@@ -72,14 +79,19 @@ class Scanner {
   // The patterns that were searched for in one workpackage's files.
   struct Sought {
     bool matched = false;
-    std::vector<std::string> files;
+    std::vector<std::string_view> files;
   };
-  using SoughtHere = std::map<const Pattern*, Sought>;
+  using SoughtHere = FlatMap<const Pattern*, Sought>;
+  // A name that an `analyse` has for files. It may be a glob.
+  struct FileName {
+    std::string text;
+    bool glob = false;
+  };
   // One entry of an `analyse`: what is the same for all workpackages.
   struct FileSearch {
     const AnalyseFile* file = nullptr;
     std::vector<const Pattern*> patterns;
-    std::optional<std::vector<std::string>> names;  // unless they depend on the workpackage
+    std::optional<std::vector<FileName>> names;  // unless they depend on the workpackage
   };
 
   struct PlainRegex {
@@ -87,24 +99,20 @@ class Scanner {
     std::unique_ptr<Regex> regex;
   };
 
-  // The paths of a name's files. *unchecked: whether there is one, opening it will tell.
-  Status find_files(const WorkpackageView& workpackage, const std::string& name,
-                    const std::string& first_name, size_t which, std::vector<std::string>* paths,
-                    bool* unchecked) const;
+  static std::vector<FileName> file_names(const std::string& list);
   // False: there is no such file.
   bool scan_file(const WorkpackageView& workpackage, const std::string& path,
                  const std::vector<const Pattern*>& patterns, const Values& values,
-                 const std::vector<Found*>& found, SoughtHere& here, const std::string& name);
+                 const FoundIn& found, SoughtHere& here, const std::string& name);
   // What of the file is the workpackage's own. False: nothing, and why was reported.
   bool own_part(const WorkpackageView& workpackage, const std::string& path,
                 const std::string& name, FilePart* part);
   void search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
-              const std::vector<Found*>& found, Sought& sought);
+              const FoundIn& found, Sought& sought);
   const std::vector<FileSearch>& searches_of(const Analyse& analyse);
   Search& search_of(const Pattern* pattern);
   // Takes the values of a workpackage whose outputs are gone from the journal. False: it has none.
-  bool take_kept(const Analyse& analyse, const WorkpackageView& workpackage,
-                 const std::vector<Found*>& found);
+  bool take_kept(const Analyse& analyse, const WorkpackageView& workpackage, const FoundIn& found);
   void no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
                const WorkpackageView& workpackage);
   void count(const WorkpackageView& workpackage, const SoughtHere& here);
@@ -120,6 +128,7 @@ class Scanner {
   const Analyser& analyser_;
   Diagnostics errors_;  // of patterns
   std::map<const Analyse*, std::vector<FileSearch>> files_;
+  std::unique_ptr<const OpenFolder> folder_;  // the run's, from the first workpackage on
   std::unordered_map<const Pattern*, PlainRegex> plain_;
   std::unordered_map<std::string, std::unique_ptr<Regex>> regexes_;  // those with parameters
   std::map<std::string, Problem> problems_;

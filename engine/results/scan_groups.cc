@@ -43,9 +43,8 @@ class Reader {
     if (each_member_ && group.members.size() > 1) group.own.resize(group.members.size());
     for (size_t i = 0; i < group.members.size(); ++i) {
       if (some_count && !groups_.counts(*group.members[i])) continue;
-      std::vector<Found*> found = {&group.found};
-      if (!group.own.empty()) found.push_back(&group.own[i]);
-      scanner.scan(*analyse, *group.members[i], found);
+      scanner.scan(*analyse, *group.members[i],
+                   {&group.found, group.own.empty() ? nullptr : &group.own[i]});
     }
   }
 
