@@ -22,55 +22,82 @@ double square(double x) {
 
 }  // namespace
 
-void Statistics::add(const Value& value) {
-  if (count_++ == 0) {
-    first_ = value;
-    if (type_ != ValueType::string) least_ = most_ = value;
-  } else if (type_ != ValueType::string) {
-    if (less(value, least_)) least_ = value;
-    if (less(most_, value)) most_ = value;
-  }
-  last_ = value;
-  if (type_ == ValueType::integer) add_integer(value);
-  if (type_ == ValueType::floating) {
-    double x = std::get<double>(value.data);
-    float_sum_ += x;
-    float_sum2_ += square(x);
-  }
+void Statistics::All::add(const Value& value, ValueType type) {
+  last = value;
+  if (type == ValueType::string) return;
+  if (least.none() || less(value, least)) least = value;
+  if (most.none() || less(most, value)) most = value;
+  if (type == ValueType::integer) return add_integer(value);
+  const double x = std::get<double>(value.data);
+  float_sum += x;
+  float_sum2 += square(x);
 }
 
-void Statistics::add_integer(const Value& value) {
+void Statistics::All::add_integer(const Value& value) {
   constexpr long long kSmall = 1LL << 40;  // squares below 2^80: 2^46 of them fit
   const auto* small = std::get_if<long long>(&value.data);
   if (small != nullptr && *small<kSmall&& * small> - kSmall) {
-    sum_ += *small;
-    sum2_ += static_cast<Int128>(*small) * *small;
+    sum += *small;
+    sum2 += static_cast<Int128>(*small) * *small;
     return;
   }
   BigInt big = as_big(value);
-  big_sum_ = big_sum_.value_or(BigInt()) + big;
-  big_sum2_ = big_sum2_.value_or(BigInt()) + big * big;
+  big_sum = big_sum.value_or(BigInt()) + big;
+  big_sum2 = big_sum2.value_or(BigInt()) + big * big;
+}
+
+Value Statistics::All::total(ValueType type) const {
+  if (type != ValueType::integer) return {float_sum};
+  return integer_value(BigInt(sum) + big_sum.value_or(BigInt()));
+}
+
+Value Statistics::All::total_of_squares(ValueType type) const {
+  if (type != ValueType::integer) return {float_sum2};
+  return integer_value(BigInt(sum2) + big_sum2.value_or(BigInt()));
+}
+
+Statistics::All Statistics::of_first() const {
+  All all;
+  if (count_ > 0) all.add(first_, type_);
+  return all;
+}
+
+Statistics::All& Statistics::edit() {
+  if (!all_) all_ = std::make_unique<All>(of_first());
+  return *all_;
+}
+
+void Statistics::add(const Value& value) {
+  if (count_ == 0) {
+    first_ = value;
+  } else {
+    edit().add(value, type_);
+  }
+  ++count_;
 }
 
 void Statistics::add(const Statistics& later) {
   if (later.count_ == 0) return;
   if (count_ == 0) {
+    count_ = later.count_;
     first_ = later.first_;
-    least_ = later.least_;
-    most_ = later.most_;
-  } else if (type_ != ValueType::string) {
-    if (less(later.least_, least_)) least_ = later.least_;
-    if (less(most_, later.most_)) most_ = later.most_;
+    if (later.all_) all_ = std::make_unique<All>(*later.all_);
+    return;
   }
+  All& all = edit();
+  const All more = later.all_ ? *later.all_ : later.of_first();
   count_ += later.count_;
-  last_ = later.last_;
+  all.last = more.last;
+  if (type_ == ValueType::string) return;
+  if (less(more.least, all.least)) all.least = more.least;
+  if (less(all.most, more.most)) all.most = more.most;
   if (type_ == ValueType::integer) {
-    big_sum_ = as_big(sum()) + as_big(later.sum());
-    big_sum2_ = as_big(sum_of_squares()) + as_big(later.sum_of_squares());
-    sum_ = sum2_ = 0;
+    all.big_sum = as_big(all.total(type_)) + as_big(more.total(type_));
+    all.big_sum2 = as_big(all.total_of_squares(type_)) + as_big(more.total_of_squares(type_));
+    all.sum = all.sum2 = 0;
   }
-  float_sum_ += later.float_sum_;
-  float_sum2_ += later.float_sum2_;
+  all.float_sum += more.float_sum;
+  all.float_sum2 += more.float_sum2;
 }
 
 // "f", the count, and the length of each value with the value behind it: "5:hello". A double has its
@@ -82,7 +109,10 @@ std::string Statistics::packed() const {
     bytes += std::to_string(text.size()) + ":" + text;
   };
   put(std::to_string(count_));
-  for (const Value& value : {first_, last_, least_, most_, sum(), sum_of_squares()})
+  const All made = all_ ? All{} : of_first();
+  const All& all = all_ ? *all_ : made;
+  for (const Value& value :
+       {first_, all.last, all.least, all.most, all.total(type_), all.total_of_squares(type_)})
     put(value.str());
   return bytes;
 }
@@ -112,16 +142,18 @@ std::optional<Statistics> Statistics::unpacked(ValueType type, std::string_view 
   };
   if (out.count_ <= 0) return {};
   out.first_ = value(1);
-  out.last_ = value(2);
+  out.all_ = std::make_unique<All>();
+  All& all = *out.all_;
+  all.last = value(2);
   if (type == ValueType::string) return out;
-  out.least_ = value(3);
-  out.most_ = value(4);
+  all.least = value(3);
+  all.most = value(4);
   if (type == ValueType::integer) {
-    out.big_sum_ = BigInt::from_digits(texts[5]);
-    out.big_sum2_ = BigInt::from_digits(texts[6]);
+    all.big_sum = BigInt::from_digits(texts[5]);
+    all.big_sum2 = BigInt::from_digits(texts[6]);
   } else {
-    out.float_sum_ = value(5).as_double();
-    out.float_sum2_ = value(6).as_double();
+    all.float_sum = value(5).as_double();
+    all.float_sum2 = value(6).as_double();
   }
   return out;
 }
@@ -139,45 +171,34 @@ Value Statistics::spread(const Value& sum, const Value& sum2) const {
   return {std::sqrt(std::fabs(difference) / (n - 1))};
 }
 
-Value Statistics::sum() const {
-  if (type_ != ValueType::integer) return {float_sum_};
-  return integer_value(BigInt(sum_) + big_sum_.value_or(BigInt()));
-}
-
-Value Statistics::sum_of_squares() const {
-  if (type_ != ValueType::integer) return {float_sum2_};
-  return integer_value(BigInt(sum2_) + big_sum2_.value_or(BigInt()));
-}
-
-Value Statistics::mean() const {
-  if (type_ != ValueType::integer) return {float_sum_ / static_cast<double>(count_)};
-  const BigInt total = BigInt(sum_) + big_sum_.value_or(BigInt());
+Value Statistics::mean(const All& all) const {
+  if (type_ != ValueType::integer) return {all.float_sum / static_cast<double>(count_)};
+  const BigInt total = BigInt(all.sum) + all.big_sum.value_or(BigInt());
   return {total.divide(static_cast<uint32_t>(count_))};
 }
 
 Value Statistics::value_of(MatchStatistic which) const {
+  if (which == MatchStatistic::value || which == MatchStatistic::first) return first_;
+  if (which == MatchStatistic::count) return {count_};
+  const All made = all_ ? All{} : of_first();
+  const All& all = all_ ? *all_ : made;
   switch (which) {
-    case MatchStatistic::last:
-      return last_;
-    case MatchStatistic::count:
-      return {count_};
     case MatchStatistic::least:
-      return least_;
+      return all.least;
     case MatchStatistic::most:
-      return most_;
+      return all.most;
     case MatchStatistic::sum:
-      return sum();
+      return all.total(type_);
     case MatchStatistic::sum2:
-      return sum_of_squares();
+      return all.total_of_squares(type_);
     case MatchStatistic::mean:
-      return mean();
+      return mean(all);
     case MatchStatistic::deviation:
-      return spread(sum(), sum_of_squares());
-    case MatchStatistic::value:
-    case MatchStatistic::first:
-      break;
+      return spread(all.total(type_), all.total_of_squares(type_));
+    case MatchStatistic::last:
+    default:
+      return all.last;
   }
-  return first_;
 }
 
 void Statistics::store(const std::vector<StoredStatistic>& wanted,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,19 +49,29 @@ class Statistics {
   void store(const std::vector<StoredStatistic>& wanted, std::map<std::string, Value>& out) const;
 
  private:
-  void add_integer(const Value& value);
+  // What is known of all values together.
+  struct All {
+    Value last, least, most;
+    Int128 sum = 0, sum2 = 0;  // sums of the values that are too small to overflow
+    std::optional<BigInt> big_sum, big_sum2;
+    double float_sum = 0, float_sum2 = 0;
+
+    void add(const Value& value, ValueType type);
+    void add_integer(const Value& value);
+    Value total(ValueType type) const;
+    Value total_of_squares(ValueType type) const;
+  };
+
+  All of_first() const;
+  All& edit();
   Value value_of(MatchStatistic which) const;
-  Value sum() const;
-  Value sum_of_squares() const;
-  Value mean() const;
+  Value mean(const All& all) const;
   Value spread(const Value& sum, const Value& sum2) const;
 
   ValueType type_;
   long long count_ = 0;
-  Value first_, last_, least_, most_;
-  Int128 sum_ = 0, sum2_ = 0;  // sums of the values that are too small to overflow
-  std::optional<BigInt> big_sum_, big_sum2_;
-  double float_sum_ = 0, float_sum2_ = 0;
+  Value first_;
+  std::unique_ptr<All> all_;  // null: as of the first value alone, as in most of 100,000 files
 };
 
 // Stores the values of a pattern that matched nothing but has a default: the default everywhere,
