@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -233,6 +234,25 @@ Named kind_values(const Step& step, const Lookup& lookup) {
   return values;
 }
 
+const std::vector<std::string_view>& step_value_names() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> list = {
+        // of `resources`, and what follows from them
+        "nodes", "taskspernode", "threadspertask", "gpuspernode", "timelimit", "queue", "account",
+        "memory", "tasks", "cpuspernode", "timelimit_seconds", "timelimit_minutes", "signal",
+        "signal_name", "signal_minutes",
+        // of other keys
+        "starter", "scheduler_options", "launch", "container", "modules", "env",
+        // of the job's files and lines
+        "job_functions", "submit_script", "stdoutlogfile", "stderrlogfile", "status_file",
+        "done_file", "error_file", "reason_file", "job_begin", "modules_begin", "modules_end",
+        "launch_line"};
+    std::sort(list.begin(), list.end());
+    return list;
+  }();
+  return names;
+}
+
 Platform platform_of(const Step& step, const Lookup& lookup) {
   Platform platform;
   if (step.kind != StepKind::run || step.launch.value.empty()) return platform;
@@ -298,6 +318,7 @@ class TallyKinds : public StepKinds {
   NamedValues values(const Step& step, const Lookup& lookup) const override {
     return kind_values(step, lookup);
   }
+  const std::vector<std::string_view>& value_names() const override { return step_value_names(); }
   Platform platform_of(const Step& step, const Lookup& lookup) const override {
     return tally::platform_of(step, lookup);
   }

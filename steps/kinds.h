@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,8 @@ namespace tally {
 //              job_functions)
 std::vector<std::pair<std::string, std::string>> kind_values(const Step& step,
                                                              const Lookup& lookup);
+// All these names, sorted.
+const std::vector<std::string_view>& step_value_names();
 
 // The platform of a run step, from the platform's parameters.
 Platform platform_of(const Step& step, const Lookup& lookup);

@@ -29,7 +29,7 @@ int run_of(const WorkpackageView& workpackage) {
   for (const auto& [name, value] : workpackage.values) {
     if (name == "jube_benchmark_id") return std::atoi(value.c_str());
   }
-  return 0;
+  return workpackage.run;
 }
 
 // The state of a row of several workpackages: that of the one that has come farthest.

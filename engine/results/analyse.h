@@ -25,6 +25,7 @@ namespace tally {
 // A workpackage as the code in results/ sees it.
 struct WorkpackageView {
   int id = 0;
+  int run = 0;  // the run's id
   std::string step;
   int iteration = 0, cycle = 0;
   std::vector<int> parents;  // ids

@@ -50,7 +50,7 @@ const char* status_of(State state) {
 
 // Every word of the texts that results are made from.
 std::set<std::string, std::less<>> words_of_results(const Benchmark& benchmark) {
-  std::set<std::string> words = {"jube_benchmark_id"};
+  std::set<std::string> words;
   for (const auto& [set_name, set] : benchmark.pattern_sets) {
     for (const Pattern& pattern : set.patterns) {
       words.insert(pattern.name.value);
@@ -165,6 +165,7 @@ class ViewMaker {
     WorkpackageView view;
     const Workpackage& workpackage = from.workpackage;
     view.id = workpackage.id;
+    view.run = info_.id;
     view.step = from.step;
     view.iteration = workpackage.iteration;
     view.cycle = workpackage.cycle;
@@ -204,7 +205,7 @@ class ViewMaker {
 
   void set_values(Journal::Stored& from, const Step* step, WorkpackageView& view) {
     const DefinitionsByName& known = definitions_.of(from);
-    const StepValues& builtins = of_step(from.step, step);
+    StepValues& of_all = of_step(from.step, step);
     StoredParameters parameters;
     const size_t count = from.parameters.size();
     parameters.values = std::move(from.parameters);
@@ -214,8 +215,9 @@ class ViewMaker {
     };
     for (const int parent : view.parents) parameters.parents.push_back({step_of(parent), parent});
     parameters.work_dir = view.work_dir;
-    parameters.common = &builtins.all;
-    parameters.kept = &builtins.kept;
+    parameters.common = &of_all.all;
+    parameters.kept = &of_all.kept;
+    parameters.without_added = !of_all.shows_added && !hides_any(step, parameters.values);
     const WorkpackageValues values(step, from.workpackage, std::move(parameters),
                                    status_of(view.state));
     view.values = values.all(keep_);
@@ -225,14 +227,23 @@ class ViewMaker {
     kinds_.units.clear();
     kinds_.add_all(known, view);
     if (!job_values_.empty()) add_job_values(from, view);
-    StepValues& last = of_step(from.step, step);
-    view.types.take(kinds_.types, last.types);
-    view.units.take(kinds_.units, last.units);
+    view.types.take(kinds_.types, of_all.types);
+    view.units.take(kinds_.units, of_all.units);
+  }
+
+  // Whether the kind of step may hide one of the parameters.
+  static bool hides_any(const Step* step, const NamedValues& parameters) {
+    if (step == nullptr) return false;
+    const std::vector<std::string_view>& names = step->kinds->value_names();
+    return std::any_of(parameters.begin(), parameters.end(), [&](const auto& entry) {
+      return std::binary_search(names.begin(), names.end(), entry.first);
+    });
   }
 
   // What workpackages of a step share: JUBE's variables, and mostly what their values are.
   struct StepValues {
     NamedValues all, kept;
+    bool shows_added = false;              // whether a value of the step's kind is wanted
     Common<WorkpackageView::Types> types;  // of the last workpackage
     Common<WorkpackageView::Units> units;
   };
@@ -244,6 +255,9 @@ class ViewMaker {
     for (const auto& entry : values.all) {
       if (!keep_ || keep_(entry.first)) values.kept.push_back(entry);
     }
+    if (step == nullptr) return values;
+    const std::vector<std::string_view>& added = step->kinds->value_names();
+    values.shows_added = !keep_ || std::any_of(added.begin(), added.end(), keep_);
     return values;
   }
 

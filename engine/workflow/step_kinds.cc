@@ -8,6 +8,11 @@ NamedValues StepKinds::values(const Step&, const Lookup&) const {
   return {};
 }
 
+const std::vector<std::string_view>& StepKinds::value_names() const {
+  static const std::vector<std::string_view> none;
+  return none;
+}
+
 Platform StepKinds::platform_of(const Step&, const Lookup&) const {
   return {};
 }

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/workflow/lookup.h"
@@ -66,6 +67,8 @@ class StepKinds {
 
   // Names and values from the step's own keys. They hide parameters of the same name.
   virtual NamedValues values(const Step& step, const Lookup& lookup) const;
+  // Every name that values() may give, sorted.
+  virtual const std::vector<std::string_view>& value_names() const;
   virtual Platform platform_of(const Step& step, const Lookup& lookup) const;
   // The command that starts the step's program on this machine. Empty when the step has no program
   // or when the program runs in a job.

@@ -91,7 +91,7 @@ WorkpackageValues::WorkpackageValues(const Step* step, const Workpackage& workpa
   for (const auto& [name, value] : stored_.values) {
     if (stored_.exported && stored_.exported(name)) exported_.emplace_back(name, value);
   }
-  if (step != nullptr) {
+  if (step != nullptr && !stored_.without_added) {
     added_ = step->kinds->values(*step, [this](std::string_view name) { return find(name); });
   }
 }
@@ -183,7 +183,8 @@ NamedValues WorkpackageValues::all(const Keep& keep) const {
       list.emplace_back(pool[binding.name], pool[binding.value]);
     }
   } else {
-    list = stored_.values;
+    list.reserve(stored_.values.size() + (stored_.kept != nullptr ? stored_.kept->size() : 0));
+    list.insert(list.end(), stored_.values.begin(), stored_.values.end());
   }
   const size_t parameters = list.size();
   // A name that the kind of step adds hides the parameter, so the list shows what the commands see.

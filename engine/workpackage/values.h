@@ -32,6 +32,7 @@ struct StoredParameters {
   const NamedValues* common = nullptr;  // run_builtins(), made once per step
   // Those of `common` that are wanted. Null: all()'s `keep` says it.
   const NamedValues* kept = nullptr;
+  bool without_added = false;  // nobody asks for what the kind of step adds
 };
 
 // What the built-in variables of a run need.

@@ -197,6 +197,27 @@ TEST_CASE("values of the kinds: resources, modules, environment") {
   CHECK(all.at("launch") == "prog");
 }
 
+TEST_CASE("value_names() has every value of the kinds") {
+  Step step = run_step("prog");
+  Resources& r = step.resources;
+  for (Text* text : {&r.nodes, &r.tasks_per_node, &r.cpus_per_task, &r.gpus_per_node, &r.partition,
+                     &r.account, &r.memory})
+    text->value = "1";
+  r.time.value = "60";
+  step.work_dir.value = "/somewhere";
+  step.env.push_back({{"A", {}}, {"x", {}}});
+  // With every name of the platform given, nothing is left out.
+  const std::string any = "$nodes@60", scheduler = "slurm";
+  const auto values = kind_values(step, [&](std::string_view asked) {
+    return asked == "modules" ? nullptr : asked == "scheduler" ? &scheduler : &any;
+  });
+  const auto& names = step_value_names();
+  CHECK(std::is_sorted(names.begin(), names.end()));
+  std::set<std::string_view> given;
+  for (const auto& [key, value] : values) given.insert(key);
+  CHECK(given == std::set<std::string_view>(names.begin(), names.end()));
+}
+
 TEST_CASE("a job too short for the signal before its time limit gets none") {
   // Slurm: "the signal may be sent up to 60 seconds earlier than specified" (sbatch --signal), and
   // its limits are whole minutes.
