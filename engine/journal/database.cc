@@ -184,11 +184,11 @@ bool Statement::row() {
   return false;
 }
 
-std::string Statement::text(int column) const {
+std::string_view Statement::bytes(int column) const {
   const void* bytes = sqlite3_column_blob(statement_, column);
+  if (bytes == nullptr) return {};
   const int size = sqlite3_column_bytes(statement_, column);
-  return bytes != nullptr ? std::string(static_cast<const char*>(bytes), static_cast<size_t>(size))
-                          : std::string();
+  return {static_cast<const char*>(bytes), static_cast<size_t>(size)};
 }
 
 }  // namespace tally

@@ -63,7 +63,9 @@ class Statement {
   // The status of the row() that returned false.
   const Status& status() const { return status_; }
   bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
-  std::string text(int column) const;
+  std::string text(int column) const { return std::string(bytes(column)); }
+  // The text itself, which is valid until the next row.
+  std::string_view bytes(int column) const;
   long long integer(int column) const { return sqlite3_column_int64(statement_, column); }
   double real(int column) const { return sqlite3_column_double(statement_, column); }
 

@@ -35,15 +35,17 @@ std::string pack(const std::vector<std::string>& list) {
   return bytes;
 }
 
-std::vector<std::string> unpack(const std::string& bytes) {
+std::string_view next_packed(std::string_view* list) {
+  const std::string_view text = list->substr(0, list->find('\0'));
+  list->remove_prefix(std::min(text.size() + 1, list->size()));
+  return text;
+}
+
+std::vector<std::string> unpack(std::string_view bytes) {
   std::vector<std::string> list;
+  if (bytes.empty()) return list;
   list.reserve(static_cast<size_t>(std::count(bytes.begin(), bytes.end(), '\0')) + 1);
-  for (size_t at = 0; at < bytes.size();) {
-    const size_t end = bytes.find('\0', at);
-    list.push_back(bytes.substr(at, end - at));
-    if (end == std::string::npos) break;
-    at = end + 1;
-  }
+  while (!bytes.empty()) list.emplace_back(next_packed(&bytes));
   return list;
 }
 

@@ -18,7 +18,9 @@ std::string run_name(const std::string& run_dir);
 // Lists are stored as bytes. Each entry ends with a NUL, which no parameter or variable can
 // contain.
 std::string pack(const std::vector<std::string>& list);
-std::vector<std::string> unpack(const std::string& bytes);
+std::vector<std::string> unpack(std::string_view bytes);
+// Takes the first text off a list that is not empty, without a copy.
+std::string_view next_packed(std::string_view* list);
 std::string join_ids(const std::vector<int>& ids);
 std::vector<int> split_ids(const std::string& text);
 

@@ -16,6 +16,21 @@ bool is_folder_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
 }
 
+// Name, value and definition of each.
+void read_parameters(std::string_view packed, Journal::Stored* stored) {
+  const auto count = std::count(packed.begin(), packed.end(), '\0') / 3;
+  stored->parameters.reserve(static_cast<size_t>(count));
+  stored->definitions.reserve(static_cast<size_t>(count));
+  while (!packed.empty()) {
+    const std::string_view name = next_packed(&packed);
+    if (packed.empty()) return;
+    const std::string_view value = next_packed(&packed);
+    if (packed.empty()) return;
+    stored->parameters.emplace_back(name, value);
+    stored->definitions.emplace_back(next_packed(&packed));
+  }
+}
+
 }  // namespace
 
 Status SqliteJournal::sources(Texts* out) const {
@@ -84,12 +99,8 @@ Status SqliteJournal::select(const std::string& where,
       stored.place =
           place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
     }
-    const std::vector<std::string> words = unpack(all.text(9));
-    for (size_t i = 0; i + 2 < words.size(); i += 3) {
-      stored.parameters.emplace_back(words[i], words[i + 1]);
-      stored.definitions.push_back(words[i + 2]);
-    }
-    const std::string numbers = all.text(10);
+    read_parameters(all.bytes(9), &stored);
+    const std::string_view numbers = all.bytes(10);
     stored.index.resize(stored.parameters.size());
     if (!stored.index.empty()) {
       memcpy(stored.index.data(), numbers.data(),
@@ -97,8 +108,8 @@ Status SqliteJournal::select(const std::string& where,
     }
     stored.prepared = all.integer(11) != 0;
     stored.operations_done = static_cast<int>(all.integer(12));
-    stored.environment = unpack(all.text(13));
-    const std::vector<std::string> sizes = unpack(all.text(14));
+    stored.environment = unpack(all.bytes(13));
+    const std::vector<std::string> sizes = unpack(all.bytes(14));
     for (size_t i = 0; i + 1 < sizes.size(); i += 2) {
       stored.outputs.emplace_back(sizes[i], strtoll(sizes[i + 1].c_str(), nullptr, 10));
     }

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <map>
 #include <optional>
 #include <set>
 #include <string_view>
 #include <unordered_map>
 
+#include "engine/base/in_thread.h"
 #include "engine/base/text.h"
 #include "engine/results/columns.h"
 #include "engine/results/origin.h"
@@ -56,8 +58,17 @@ class Comparer {
 
   std::string key(const Record& row) const {
     std::string key = text_of(row, "jube_res_analyser");
-    for (const std::string& name : free_) key += '\0' + text_of(row, name);
+    for (const std::string& name : free_) {
+      key += '\0';
+      key += text_of(row, name);
+    }
     return key;
+  }
+  std::vector<std::string> keys(const std::vector<Record>& rows) const {
+    std::vector<std::string> keys;
+    keys.reserve(rows.size());
+    for (const Record& row : rows) keys.push_back(key(row));
+    return keys;
   }
 
   // The rows of a table by their keys.
@@ -73,9 +84,8 @@ class Comparer {
   };
   // An error if two rows have the same key.
   Status index(const std::string& table, const std::vector<Record>& rows, Index* out) const {
-    out->keys.reserve(rows.size());
+    out->keys = keys(rows);
     out->places.reserve(rows.size());
-    for (const Record& row : rows) out->keys.push_back(key(row));
     for (size_t i = 0; i < rows.size(); ++i) {
       const auto [entry, is_new] = out->places.emplace(out->keys[i], i);
       if (!is_new) return same_key(table, rows[entry->second], rows[i]);
@@ -254,17 +264,19 @@ Status compare_runs(const Benchmark& benchmark, const std::vector<TablePair>& ta
                     const CompareOptions& options, uint64_t seed, RunComparison* out) {
   Comparer comparer(benchmark, options, seed, *out);
   for (const TablePair& pair : tables) {
+    std::future<std::vector<std::string>> of_other =
+        in_thread([&] { return comparer.keys(pair.other.rows); });
     Comparer::Index before;
     if (Status s = comparer.index(pair.name, pair.base.rows, &before); !s) return s;
+    const std::vector<std::string> keys = of_other.get();
     std::vector<const Record*> partners(pair.base.rows.size());
     std::unordered_map<std::string, const Record*> lonely;
     std::vector<const Record*> only_after;
     comparer.expect(pair.other.rows.size());
     for (size_t i = 0; i < pair.other.rows.size(); ++i) {
       const Record& row = pair.other.rows[i];
-      const std::string key = comparer.key(row);
-      const std::optional<size_t> found = before.find(key, i);
-      const Record*& known = found ? partners[*found] : lonely[key];
+      const std::optional<size_t> found = before.find(keys[i], i);
+      const Record*& known = found ? partners[*found] : lonely[keys[i]];
       if (known != nullptr) return comparer.same_key(pair.name, *known, row);
       known = &row;
       if (found) {

@@ -113,8 +113,15 @@ std::string ResultTables::mark(const Record& row) {
   return word;
 }
 
-std::vector<Record> ResultTables::with_status(std::vector<Record> rows) const {
-  if (!status_is_ours()) return rows;
+// `names`: names_in() of the output. Few of them have it.
+std::vector<Record> ResultTables::with_status(std::vector<Record> rows,
+                                              const std::vector<Column>& columns,
+                                              const std::set<std::string>& names) const {
+  const bool named = names.count(kStatusColumn) != 0 ||
+                     std::any_of(columns.begin(), columns.end(), [](const Column& column) {
+                       return !column.relative_to.empty();  // to a row by any name
+                     });
+  if (!named || !status_is_ours()) return rows;
   for (Record& row : rows)
     row.values.insert_or_assign(kStatusColumn, Value{std::string(status_word(row))});
   return rows;
@@ -378,9 +385,9 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,
   ResultTable out;
   out.columns = chosen(table.columns, choice);
   out.units = records_.units;
-  out.rows = with_status(std::move(rows));
-  add_statistics(benchmark_, table.columns, names_in(table), records_, out.rows, evaluator_,
-                 diagnostics_);
+  const std::set<std::string> names = names_in(table);
+  out.rows = with_status(std::move(rows), table.columns, names);
+  add_statistics(benchmark_, table.columns, names, records_, out.rows, evaluator_, diagnostics_);
   add_derived_columns(benchmark_, table.columns, records_, out.rows, evaluator_, diagnostics_);
   check_units(table, out);
   filter(table.filter, &table, out);
@@ -403,9 +410,9 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,
 ResultTable ResultTables::database(const Database& database) const {
   ResultTable out;
   out.columns = database.keys;
-  out.rows = with_status(records_.rows);
-  add_statistics(benchmark_, database.keys, names_in(database), records_, out.rows, evaluator_,
-                 diagnostics_);
+  const std::set<std::string> names = names_in(database);
+  out.rows = with_status(records_.rows, database.keys, names);
+  add_statistics(benchmark_, database.keys, names, records_, out.rows, evaluator_, diagnostics_);
   filter(database.filter, nullptr, out);
   if (!shows_status(database.keys)) {
     leave_out_failed(out);
@@ -419,9 +426,9 @@ ResultTable ResultTables::database(const Database& database) const {
 ResultTable ResultTables::syslog(const Syslog& syslog) const {
   ResultTable out;
   out.columns = syslog.keys;
-  out.rows = with_status(records_.rows);
-  add_statistics(benchmark_, syslog.keys, names_in(syslog), records_, out.rows, evaluator_,
-                 diagnostics_);
+  const std::set<std::string> names = names_in(syslog);
+  out.rows = with_status(records_.rows, syslog.keys, names);
+  add_statistics(benchmark_, syslog.keys, names, records_, out.rows, evaluator_, diagnostics_);
   filter(syslog.filter, nullptr, out);
   sort_rows(syslog.sort, out.rows);
   drop_empty(out, false);

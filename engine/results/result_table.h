@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -106,7 +107,8 @@ class ResultTables {
 
  private:
   bool status_is_ours() const;
-  std::vector<Record> with_status(std::vector<Record> rows) const;
+  std::vector<Record> with_status(std::vector<Record> rows, const std::vector<Column>& columns,
+                                  const std::set<std::string>& names) const;
   void check_units(const Table& table, ResultTable& out) const;
   // `table`: null for other outputs.
   void filter(const Text& filter, const Table* table, ResultTable& out) const;
