@@ -115,13 +115,8 @@ std::string ResultTables::mark(const Record& row) {
 
 // `names`: names_in() of the output. Few of them have it.
 std::vector<Record> ResultTables::with_status(std::vector<Record> rows,
-                                              const std::vector<Column>& columns,
                                               const std::set<std::string>& names) const {
-  const bool named = names.count(kStatusColumn) != 0 ||
-                     std::any_of(columns.begin(), columns.end(), [](const Column& column) {
-                       return !column.relative_to.empty();  // to a row by any name
-                     });
-  if (!named || !status_is_ours()) return rows;
+  if (names.count(kStatusColumn) == 0 || !status_is_ours()) return rows;
   for (Record& row : rows)
     row.values.insert_or_assign(kStatusColumn, Value{std::string(status_word(row))});
   return rows;
@@ -386,7 +381,7 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,
   out.columns = chosen(table.columns, choice);
   out.units = records_.units;
   const std::set<std::string> names = names_in(table);
-  out.rows = with_status(std::move(rows), table.columns, names);
+  out.rows = with_status(std::move(rows), names);
   add_statistics(benchmark_, table.columns, names, records_, out.rows, evaluator_, diagnostics_);
   add_derived_columns(benchmark_, table.columns, records_, out.rows, evaluator_, diagnostics_);
   check_units(table, out);
@@ -411,7 +406,7 @@ ResultTable ResultTables::database(const Database& database) const {
   ResultTable out;
   out.columns = database.keys;
   const std::set<std::string> names = names_in(database);
-  out.rows = with_status(records_.rows, database.keys, names);
+  out.rows = with_status(records_.rows, names);
   add_statistics(benchmark_, database.keys, names, records_, out.rows, evaluator_, diagnostics_);
   filter(database.filter, nullptr, out);
   if (!shows_status(database.keys)) {
@@ -427,7 +422,7 @@ ResultTable ResultTables::syslog(const Syslog& syslog) const {
   ResultTable out;
   out.columns = syslog.keys;
   const std::set<std::string> names = names_in(syslog);
-  out.rows = with_status(records_.rows, syslog.keys, names);
+  out.rows = with_status(records_.rows, names);
   add_statistics(benchmark_, syslog.keys, names, records_, out.rows, evaluator_, diagnostics_);
   filter(syslog.filter, nullptr, out);
   sort_rows(syslog.sort, out.rows);

@@ -107,7 +107,7 @@ class ResultTables {
 
  private:
   bool status_is_ours() const;
-  std::vector<Record> with_status(std::vector<Record> rows, const std::vector<Column>& columns,
+  std::vector<Record> with_status(std::vector<Record> rows,
                                   const std::set<std::string>& names) const;
   void check_units(const Table& table, ResultTable& out) const;
   // `table`: null for other outputs.

@@ -6,8 +6,10 @@ namespace tally {
 namespace {
 
 void add_columns(const std::vector<Column>& columns, std::set<std::string>& out) {
-  for (const Column& column : columns)
+  for (const Column& column : columns) {
     add_words(column.name.value + " " + column.expression.value, out);
+    for (const auto& [name, value] : column.relative_to) out.insert(name.value);
+  }
 }
 
 }  // namespace

@@ -38,7 +38,6 @@ void Wanted::columns(const Benchmark& benchmark, const std::vector<Column>& list
         for (const Parameter& parameter : set.parameters) names_.insert(parameter.name.value);
       }
     }
-    for (const auto& [name, value] : column.relative_to) names_.insert(name.value);
     if (!shows_repeats(column)) continue;
     repeats_ = true;
     of_repeats_.insert(column.name.value);

@@ -426,6 +426,23 @@ TEST_CASE("relative_to: the baseline row is of the same parameters, analyser and
                 ran.out);
 }
 
+TEST_CASE("relative_to: a name that nothing else shows") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\n"
+             "parameterset: {name: p, parameter: {name: n, type: int, _: \"1,2,4\"}}\n"
+             "step: {name: s, kind: run, use: p, launch: 'echo rate=$n', resources: {nodes: 1, "
+             "tasks_per_node: $n}}\n"
+             "patternset: {name: o, pattern: {name: rate, type: float, _: 'rate=$jube_pat_fp'}}\n"
+             "analyser: {name: a, use: o, analyse: {step: s, file: stdout}}\n"
+             "result: {use: a, table: {name: t, style: csv, column: [n, {_: rate, title: speedup, "
+             "relative_to: {n: 1, tasks: 1}}, {_: rate, title: same, relative_to: "
+             "{jube_wp_iteration: 0}}]}}\n");
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "n,speedup,same\n1,1.0,1.0\n2,2.0,1.0\n4,4.0,1.0\n"), ran.out);
+  CHECK_MESSAGE(!has(ran.err, "baseline"), ran.err);
+}
+
 TEST_CASE("a missing value of a step is not that of the step before") {
   const Shell shell;
   shell.file(

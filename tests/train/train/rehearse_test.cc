@@ -45,7 +45,7 @@ TEST_CASE("one rank of many: its place in every group, and what it would have se
   part = {5, 6};
   mesh.tensor().all_gather(*stream, mine, all);
   CHECK(whole == std::vector<double>{1, 2, 1, 2});  // a real one takes none of this rank's time
-  std::vector<double> weights{1, 2, 3, 4};  // drawn for both ranks: norms stay norms
+  std::vector<double> weights{1, 2, 3, 4};          // drawn for both ranks: norms stay norms
   mesh.tensor().all_gather(*stream, Tensor(weights.data() + 2, DType::f64, {2}),
                            Tensor(weights.data(), DType::f64, {4}));
   CHECK(weights == std::vector<double>{1, 2, 3, 4});
