@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
@@ -24,13 +23,6 @@
 
 namespace tally {
 namespace {
-
-int run_of(const WorkpackageView& workpackage) {
-  for (const auto& [name, value] : workpackage.values) {
-    if (name == "jube_benchmark_id") return std::atoi(value.c_str());
-  }
-  return workpackage.run;
-}
 
 // The state of a row of several workpackages: that of the one that has come farthest.
 State nearest_to_done(State a, State b) {
@@ -490,7 +482,7 @@ class Analysis {
       if (statistics.count() == 0) record.unmatched.push_back(name);
     }
     record.id = shown.id;
-    record.run = run_of(shown);
+    record.run = shown.run;
     record.analyser = analyser_.name.value;
     record.step = shown.step;
     if (!analyser_.reduce) record.iteration = shown.iteration;

@@ -10,7 +10,7 @@ namespace tally {
 // the folder alone: a run's 100,000 outputs open a tenth faster.
 class OpenFolder {
  public:
-  // A folder that cannot be opened saves nothing, and is no error.
+  // Where the folder cannot be opened, open() uses whole paths.
   explicit OpenFolder(std::string_view path);
   ~OpenFolder();
   OpenFolder(const OpenFolder&) = delete;

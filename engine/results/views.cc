@@ -411,6 +411,7 @@ WorkpackageView planned_view(const Benchmark& benchmark, const Expander& expande
   there.work_dir = view.work_dir;
   const WorkpackageValues values(benchmark, expander, there, "DONE");
   view.values = values.all();
+  view.run = std::atoi(values.find("jube_benchmark_id")->c_str());
   take_parameters(values, workpackage.point.bindings.size(), view);
   DefinitionsByName definitions;
   for (const Binding& binding : workpackage.point.bindings) {
