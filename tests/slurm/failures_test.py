@@ -126,7 +126,7 @@ class Jobs(FailureTest):
 
     def test_the_first_task_that_fails_ends_the_other_and_is_what_counts(self):
         # srun's own code would be the highest, of the one that it ended.
-        other = "trap 'exit 99' TERM; touch here.$SLURM_PROCID; sleep 1000 & wait\n"
+        other = f"trap 'exit 99' TERM; touch here.$SLURM_PROCID; {place.WAIT_ALONE}"
         other_runs = "until [ -e here.0 ]; do sleep 0.05; done\n"
         ends = {"exit 7": 7, "kill -SEGV $$": 139, "kill -KILL $$": 137}
         for end, expected in ends.items():

@@ -213,7 +213,7 @@ class Platform(SlurmTest):
 
     def test_a_program_that_ends_in_order_when_told_is_done(self):
         code, out = self.start_and_signal(
-            "trap 'echo saved > saved; kill $!; exit 0' TERM; touch started; sleep 600 & wait\n", "max_async: 0")
+            f"trap 'echo saved > saved; exit 0' TERM; touch started; {place.WAIT_ALONE}", "max_async: 0")
         self.assertEqual(code, 0, out)
         self.assertEqual((self.place.work(0) / "saved").read_text(), "saved\n")
         self.assertEqual((self.place.work(0) / "job.status").read_text(), "0\n")
