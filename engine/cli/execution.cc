@@ -1,0 +1,224 @@
+#include "engine/cli/execution.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "engine/cli/commands.h"
+#include "engine/cli/interrupt.h"
+#include "engine/cli/on_fail.h"
+#include "engine/cli/prepare.h"
+#include "engine/cli/results.h"
+#include "engine/cli/summary.h"
+#include "engine/energy/gpu_devices.h"
+#include "engine/execute/execute.h"
+#include "engine/execute/jobs/job_use.h"
+#include "engine/execute/machine_facts.h"
+#include "engine/jube/jube_files.h"
+#include "engine/results/precision.h"
+#include "engine/results/views.h"
+#include "engine/workpackage/values.h"
+
+namespace tally {
+namespace {
+
+// Tally always shows the table and checks its references. JUBE's command does so only with -r.
+bool wants_result(const Invocation& invocation, bool asked) {
+  return asked || !invocation.as_jube;
+}
+
+// Files, databases and syslog messages are written without -r only for files in Tally's own
+// language. For files in JUBE's language they need -r.
+bool writes_result(const Benchmark& benchmark, bool asked) {
+  return asked || !benchmark.as_jube;
+}
+
+// Whether a benchmark has results to show.
+bool has_results(const Benchmark& benchmark) {
+  return !benchmark.results.empty();
+}
+
+// As in JUBE, such a run ends with waiting workpackages. JUBE prints no warning.
+void warn_of_blocked(const Invocation& invocation, const Benchmark& benchmark,
+                     const RunSummary& summary, const Sources& sources) {
+  Diagnostics diagnostics;
+  for (const RunSummary::Blocked& blocked : summary.blocked) {
+    const Step& step = benchmark.steps[static_cast<size_t>(blocked.step)];
+    const bool gpus = std::string_view(blocked.by) == "gpu_slots";
+    diagnostics.warning(
+        step.name.mark,
+        fmt::format(
+            "step '{}': its shared command cannot run{}: it waits for all of the step's "
+            "workpackages, and {} some of them from beginning before",
+            step.name.value, gpus ? " here" : "",
+            gpus ? "this machine's GPUs (gpu_slots) keep" : std::string(blocked.by) + " keeps"),
+        gpus ? "continue where there are more GPUs, or give what is to be done once a step of its "
+               "own"
+             : fmt::format("leave {} out, or give what is to be done once a step of its own",
+                           blocked.by));
+  }
+  print_diagnostics(invocation, diagnostics, sources);
+}
+
+// Whether a workpackage failed before its commands: in a value, a file set or a substitution. JUBE
+// aborts in that case.
+bool has_failed_without_command(const Journal& journal) {
+  std::vector<Journal::Stored> all;
+  if (!journal.workpackages(&all)) return true;
+  return std::any_of(all.begin(), all.end(), [](const Journal::Stored& stored) {
+    const Outcome& outcome = stored.workpackage.outcome;
+    return outcome.state == State::failed && !is_failure_of_command(outcome.reason);
+  });
+}
+
+// A row that others disturbed would then bear no mark.
+void note_unwatched_gpus(const Invocation& invocation, const Facts& facts) {
+  for (const auto& [name, value] : facts) {
+    if (name == kUnwatchedGpus && !invocation.quiet)
+      fmt::print(
+          stderr,
+          "note: the GPUs of this machine are not watched for other programs and throttling: "
+          "{}\n",
+          value);
+  }
+}
+
+RunOptions run_options(const Invocation& invocation, const Execution& execution) {
+  RunOptions options;
+  options.jobs = std::max(1, execution.jobs);
+  options.exit_on_error = execution.exit_on_error;
+  options.hide_animation = execution.hide_animation || invocation.quiet;
+  options.verbose = invocation.verbose > 0;
+  options.show_output = invocation.verbose > 1;
+  options.wait_for_jobs = !execution.no_wait;
+  options.fresh = execution.fresh;
+  options.on_interrupt = interrupt_question();
+  options.shell = shell_of_commands();
+  options.programs = invocation.programs;
+  return options;
+}
+
+// Executes what is left of the run. What JUBE's files do not have, a record of the machine and of the
+// jobs' use of it, is kept in the journal.
+Status execute_left(const Invocation& invocation, const Benchmark& benchmark, Expander& expander,
+                    TextPool& pool, Journal& journal, const std::string& folder, RunOptions options,
+                    RunSummary* summary) {
+  Status status;
+  std::unique_ptr<GpuDevices> gpus;
+  if (!benchmark.as_jube) {
+    const Status no_gpus = GpuDevices::open(&gpus);
+    options.gpu_devices = gpus.get();
+    const Facts facts =
+        machine_facts(journal.run().home, gpus.get(), no_gpus ? std::string() : no_gpus.message());
+    note_unwatched_gpus(invocation, facts);
+    status = journal.add_session(facts);
+  }
+  if (status) status = execute(benchmark, expander, pool, journal, folder, options, summary);
+  if (!benchmark.as_jube && status && !summary->interrupted)
+    status = collect_job_use(journal, *make_slurm_scheduler(),
+                             std::chrono::seconds(shows_job_use(benchmark) ? 20 : 0));
+  if (const std::string load = load_average(); status && !load.empty())
+    status = journal.add_fact("Load at end", load);
+  return status;
+}
+
+// Says how the execution ended, and keeps it in JUBE's file.
+int report_execution(const Invocation& invocation, const Input& input, const Benchmark& benchmark,
+                     Journal& journal, const RunDirectory& directory, const RunSummary& summary,
+                     Status* status) {
+  Status shown_summary = print_summary(invocation, benchmark, journal, directory, summary);
+  if (*status) *status = shown_summary;
+  warn_of_blocked(invocation, benchmark, summary, input.sources);
+  std::vector<Journal::Tally> states;
+  if (*status) *status = journal.states(&states);
+  const int nothing = *status && states.empty() ? report_nothing(benchmark, false) : kFine;
+  if (!*status) print_error(invocation, status->message());
+  if (Status s = write_workpackages_xml(benchmark, journal, directory.path); !s && *status) {
+    *status = s;
+    print_error(invocation, status->message());
+  }
+  return std::max(*status ? summary.exit_code() : kFailed, nothing);
+}
+
+// Analyses the run and shows its results, as far as the command or the workflow asks for it.
+int report_results(const Invocation& invocation, const Benchmark& benchmark,
+                   const RunDirectory& directory, const Execution& execution) {
+  const bool show = wants_result(invocation, execution.result) && has_results(benchmark);
+  // With -r JUBE analyses even if there is no result to show.
+  const bool analyse = execution.analyse || (invocation.as_jube && execution.result);
+  if (!show && !analyse && execution.junit == nullptr) return kFine;
+  std::vector<OpenRun> runs(1);
+  runs[0].directory = directory;
+  if (!open_run(invocation, directory, "", {}, runs.data())) return kFailed;
+  int code = kFine;
+  std::vector<RenderedResult> tables;
+  std::vector<Sample> samples;
+  if (show) {
+    ShowOptions options;
+    options.write = writes_result(benchmark, execution.result);
+    options.shown = &tables;
+    if (!benchmark.as_jube && options.write) options.samples = &samples;
+    code = show_results(invocation, runs, options);
+    if (!invocation.as_jube) run_on_fail(runs[0], tables);
+  } else if (size_t rows = 0; analyse && !analyse_run(invocation, runs[0], &rows)) {
+    code = kFailed;
+  }
+  if (execution.junit != nullptr) {
+    const Status made =
+        junit_suite(*runs[0].benchmark, *runs[0].journal, tables, &execution.junit->emplace_back());
+    if (!made) print_error(invocation, made.message());
+    if (!made) code = std::max(code, kFailed);
+  }
+  runs.clear();  // its journal, before the samples go there
+  keep_samples(directory.path, samples);
+  return code;
+}
+
+}  // namespace
+
+int execute_run(const Invocation& invocation, Input& input, const Benchmark& benchmark,
+                const RunDirectory& directory, std::unique_ptr<Journal> journal,
+                const Execution& execution, Evaluator& evaluator) {
+  const RunRecord& record = journal->run();
+  RunOptions options = run_options(invocation, execution);
+  options.evaluator = &evaluator;
+  options.not_needed = [&](const Journal& so_far, std::vector<int>* ids) {
+    return repeats_not_needed(benchmark, so_far, directory.path, evaluator, ids);
+  };
+  TextPool pool;
+  const RunInfo info = run_info(benchmark, record.id, directory.path, record.start);
+  Expander expander(benchmark, info, evaluator, pool, input.tags());
+  RunSummary summary;
+  journal->name_places(&input.sources);
+  Status status = execute_left(invocation, benchmark, expander, pool, *journal, directory.path,
+                               options, &summary);
+  const int executed =
+      report_execution(invocation, input, benchmark, *journal, directory, summary, &status);
+  const bool gives_up = invocation.as_jube && has_failed_without_command(*journal);
+  journal.reset();
+  if (invocation.as_jube && summary.stopped)
+    return executed;  // JUBE ends at -e, without an analysis
+  const int shown = report_results(invocation, benchmark, directory, execution);
+  // JUBE's exit code ignores failed commands. It only reports JUBE's own failures.
+  if (invocation.as_jube && status && !summary.interrupted)
+    return gives_up || shown != kFine ? kFailed : kFine;
+  return std::max(executed, shown);
+}
+
+int report_nothing(const Benchmark& benchmark, bool dry) {
+  bool excluded = false;
+  std::string why = "its steps are not active, or their parameter sets contradict each other";
+  if (benchmark.steps.empty()) why = "it has no step";
+  for (const auto& [name, set] : benchmark.parameter_sets) {
+    excluded = excluded || !set.where.empty();
+  }
+  if (excluded) why = "the rules under 'where' exclude every point";
+  fmt::print(stderr, "{}: benchmark '{}' has no workpackages: {}\n",
+             benchmark.as_jube ? "warning" : "error", benchmark.name.value, why);
+  if (!benchmark.as_jube && excluded && !dry)
+    fmt::print(stderr, "hint: a dry run (-n) lists what is excluded, and by which rule\n");
+  return benchmark.as_jube ? kFine : kFailed;
+}
+
+}  // namespace tally
