@@ -1,0 +1,80 @@
+#include "engine/results/workpackage_results.h"
+
+#include <map>
+
+#include "engine/results/analysed_patterns.h"
+#include "engine/results/derived.h"
+
+namespace tally {
+namespace {
+
+// The values that the files of one step's groups hold, one line a group.
+std::vector<Line> lines_of(const Analyse& analyse, const std::vector<const Pattern*>& patterns,
+                           const Groups& groups, WorkpackagesById* workpackages) {
+  std::vector<Line> lines;
+  for (const Group& group : groups.all()) {
+    if (group.members.front()->step != analyse.step.value) continue;
+    Line& line = lines.emplace_back();
+    line.parameters = &group.members.front()->values;
+    for (const auto& [name, statistics] : group.found) statistics.store(name, line.values);
+    for (const Pattern* pattern : patterns) {
+      if (group.found.count(pattern->name.value) != 0) add_default(*pattern, line.values);
+    }
+    workpackages->push_back(group.members.front());
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<WorkpackageResult> workpackage_results(const Benchmark& benchmark,
+                                                   const Analyser& analyser, const Groups& groups,
+                                                   Evaluator& evaluator) {
+  std::vector<WorkpackageResult> results;
+  Diagnostics said_elsewhere;
+  for (const Analyse& analyse : analyser.analyse) {
+    const std::vector<const Pattern*> patterns =
+        patterns_of_analyser(benchmark, analyser, &analyse);
+    std::vector<const Pattern*> derived;
+    for (const Pattern* pattern : patterns) {
+      if (pattern->mode != PatternMode::pattern) derived.push_back(pattern);
+    }
+    WorkpackagesById workpackages;
+    std::vector<Line> lines = lines_of(analyse, patterns, groups, &workpackages);
+    derive(derived, lines, evaluator, !benchmark.as_jube, said_elsewhere);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      WorkpackageResult& result = results.emplace_back();
+      result.id = workpackages[i]->id;
+      result.step = analyse.step.value;
+      for (const Pattern* pattern : patterns) {
+        for (const char* suffix :
+             {"", "_first", "_min", "_max", "_sum", "_sum2", "_cnt", "_avg", "_std", "_last"}) {
+          const auto found = lines[i].values.find(pattern->name.value + suffix);
+          if (found != lines[i].values.end()) result.values.emplace_back(*found);
+        }
+      }
+    }
+  }
+  return results;
+}
+
+void take_samples(const Benchmark& benchmark, const Analyser& analyser, const Groups& groups,
+                  std::vector<Sample>* samples) {
+  std::map<std::pair<const Analyse*, std::string>, std::string> definitions;
+  for (const Group& group : groups.all()) {
+    for (size_t i = 0; i < group.members.size(); ++i) {
+      // What goes on may print more.
+      if (!finished_well(group.members[i]->state)) continue;
+      const Analyse* analyse = groups.find(group.members[i]->step);
+      for (const auto& [name, statistics] : group.found_of(i)) {
+        if (analyse == nullptr || statistics.count() == 0) continue;
+        std::string& definition = definitions[{analyse, name}];
+        if (definition.empty()) definition = definition_of(benchmark, analyser, *analyse, name);
+        samples->push_back({group.members[i]->id, analyser.name.value, name, definition,
+                            statistics.first().str(), statistics.packed()});
+      }
+    }
+  }
+}
+
+}  // namespace tally
