@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -14,6 +16,9 @@
 #include "engine/python/python_format.h"
 #include "engine/results/columns.h"
 #include "engine/results/condition.h"
+#include "engine/results/result_table.h"
+#include "engine/results/table_names.h"
+#include "engine/workpackage/outcome.h"
 
 namespace tally {
 namespace {
@@ -152,6 +157,31 @@ void check_formats(const std::vector<Column>& columns, Diagnostics& diagnostics)
   }
 }
 
+bool is_status(const std::string& word) {
+  constexpr std::array kStates = {State::done,    State::failed,  State::lost,   State::expected,
+                                  State::pending, State::running, State::waiting};
+  return word == "reused" || std::any_of(kStates.begin(), kStates.end(),
+                                         [&](State state) { return word == state_name(state); });
+}
+
+// A filter that compares `status` with a mark of the tables ("FAILED"). The values are in small letters,
+// so that such a filter drops every row, or none.
+void check_status_words(const Text& filter, Diagnostics& diagnostics) {
+  std::set<std::string> words;
+  add_words(filter.value, words);
+  if (words.count(kStatusColumn) == 0) return;
+  for (const std::string& word : words) {
+    const auto stands = [&](char quote) {
+      return filter.value.find(quote + word + quote) != std::string::npos;
+    };
+    const std::string value = to_lower(word);
+    if (value == word || !is_status(value) || (!stands('\'') && !stands('"'))) continue;
+    diagnostics.warning(
+        filter.mark, fmt::format("the filter: no row has the status '{}'", word),
+        fmt::format("write '{}': only the marks that tables add are in capitals", value));
+  }
+}
+
 }  // namespace
 
 void check_expressions(const Benchmark& benchmark, bool parameters, Evaluator& evaluator,
@@ -169,6 +199,8 @@ void check_expressions(const Benchmark& benchmark, bool parameters, Evaluator& e
   check_all(found, evaluator, diagnostics);
   for (const Result& result : benchmark.results) {
     for (const auto& output : result.outputs) {
+      if (status_is_ours(benchmark))
+        std::visit([&](const auto& o) { check_status_words(o.filter, diagnostics); }, output);
       if (const auto* table = std::get_if<Table>(&output)) {
         check_formats(table->columns, diagnostics);
       } else if (const auto* syslog = std::get_if<Syslog>(&output)) {

@@ -88,21 +88,21 @@ bool is_own_column(const Column& column) {
   return starts_with(column.name.value, "tally ");
 }
 
-// Whether `status` is Tally's own value and not a value of the input.
-bool ResultTables::status_is_ours() const {
-  if (benchmark_.as_jube) return false;
+bool status_is_ours(const Benchmark& benchmark) {
+  if (benchmark.as_jube) return false;
   const auto named = [](const auto& one) { return one.name.value == kStatusColumn; };
-  for (const auto& [set_name, set] : benchmark_.parameter_sets) {
+  for (const auto& [set_name, set] : benchmark.parameter_sets) {
     if (std::any_of(set.parameters.begin(), set.parameters.end(), named)) return false;
   }
-  for (const auto& [set_name, set] : benchmark_.pattern_sets) {
+  for (const auto& [set_name, set] : benchmark.pattern_sets) {
     if (std::any_of(set.patterns.begin(), set.patterns.end(), named)) return false;
   }
   return true;
 }
 
 bool ResultTables::shows_status(const std::vector<Column>& columns) const {
-  return status_is_ours() && std::any_of(columns.begin(), columns.end(), [](const Column& column) {
+  return status_is_ours(benchmark_) &&
+         std::any_of(columns.begin(), columns.end(), [](const Column& column) {
            return column.name.value == kStatusColumn && column.expression.value.empty();
          });
 }
@@ -116,7 +116,7 @@ std::string ResultTables::mark(const Record& row) {
 // `names`: names_in() of the output. Few of them have it.
 std::vector<Record> ResultTables::with_status(std::vector<Record> rows,
                                               const std::set<std::string>& names) const {
-  if (names.count(kStatusColumn) == 0 || !status_is_ours()) return rows;
+  if (names.count(kStatusColumn) == 0 || !status_is_ours(benchmark_)) return rows;
   for (Record& row : rows)
     row.values.insert_or_assign(kStatusColumn, Value{std::string(status_word(row))});
   return rows;

@@ -58,6 +58,9 @@ struct ColumnChoice {
   bool with_id = false;                      // rows of several runs; "id" is the first column
 };
 
+// Whether `status` is how each row's workpackage ended, and not a value of the input.
+bool status_is_ours(const Benchmark& benchmark);
+
 // Makes the rows that the outputs of one benchmark show.
 //
 // The row of a failed or lost workpackage is marked, except in JUBE mode. If the table has no
@@ -106,7 +109,6 @@ class ResultTables {
   static std::string mark(const Record& row);
 
  private:
-  bool status_is_ours() const;
   std::vector<Record> with_status(std::vector<Record> rows,
                                   const std::set<std::string>& names) const;
   void check_units(const Table& table, ResultTable& out) const;

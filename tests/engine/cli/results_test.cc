@@ -318,6 +318,22 @@ TEST_CASE("a reference that Python cannot read is said before anything runs") {
   CHECK_MESSAGE(has(ran.err, "a reference: Python cannot read \"x <= 5 MiB\""), ran.err);
 }
 
+TEST_CASE("a filter that compares the status with a table's mark is warned of") {
+  const Shell shell;
+  const auto validated = [&](const std::string& filter) {
+    shell.file("b.yaml", own(", filter: \"" + filter + "\""));
+    return shell.tally("validate b.yaml");
+  };
+  Ran ran = validated("status != 'FAILED' and n > 1");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err, "the filter: no row has the status 'FAILED'"), ran.err);
+  CHECK(has(ran.err, "write 'failed'"));
+  for (const char* good : {"status != 'failed'", "n == 'FAILED'"}) {
+    ran = validated(good);
+    CHECK_MESSAGE(!has(ran.err, "no row has the status"), ran.err);
+  }
+}
+
 TEST_CASE("a table of a killed run says that workpackages have not ended, and marks their rows") {
   const Shell shell;
   // The engine is killed in the second workpackage of the last step, and once.
