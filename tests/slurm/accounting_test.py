@@ -70,6 +70,7 @@ esac
         # A record reaches the database some seconds after the submission.
         slurm.wait_for(lambda: len(self.accounts(first, second)) == 2, "both jobs are in the database")
         self.cluster.run("scancel", first)
+        slurm.wait_for(lambda: [job for job, _, _ in self.cluster.jobs()] == [second], "the first job's end")
         self.free()
         slurm.wait_for(lambda: not self.cluster.jobs(), "the jobs have ended")
         slurm.wait_for(lambda: not self.known(first, second), "squeue has forgotten them", 120)

@@ -122,7 +122,10 @@ class Pack(SlurmTest):
         for number in range(3):
             slurm.wait_for((self.place.work(number) / "started").exists, "a start")
         slurm.wait_for(lambda: all(self.ids()), "the ids")
-        self.cluster.run("scancel", self.ids()[1])
+        cancelled = self.ids()[1]
+        self.cluster.run("scancel", cancelled)
+        # Slurm tells the task later: it would see the gate before.
+        slurm.wait_for(lambda: cancelled not in [job for job, _, _ in self.cluster.jobs()], "the task's end")
         gate.touch()
         code, out = self.place.finish(engine, 100)
         self.assertEqual(code, 1, out)
