@@ -72,6 +72,7 @@ struct ContinueArgs {
   bool exit_on_error = false, hide_animation = false;
   bool analyse = false, result = false;
   bool no_wait = false;
+  bool wait_for_others = false;  // another engine that holds a run is no error
 };
 int continue_command(const Invocation& invocation, const ContinueArgs& args);
 // Shows a run that another engine executes until that engine has ended. Then acts as

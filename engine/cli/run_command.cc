@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <iostream>
+#include <thread>
 
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
@@ -194,6 +196,17 @@ bool has_outpath(const Invocation& invocation, const RunArgs& args, const Input&
   return false;
 }
 
+// Opens the run's journal; if the command waits for others, once nobody holds the run.
+Status open_to_continue(const ContinueArgs& args, const std::string& folder,
+                        std::unique_ptr<Journal>* journal) {
+  for (bool held = true;;) {
+    Status opened = Journal::open(folder, journal);
+    if (opened || !args.wait_for_others || !held) return opened;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    held = run_holder(folder).has_value();
+  }
+}
+
 }  // namespace
 
 int run_command(const Invocation& invocation, const RunArgs& args) {
@@ -260,7 +273,7 @@ int continue_command(const Invocation& invocation, const ContinueArgs& args) {
   }
   for (const RunDirectory& directory : runs) {
     std::unique_ptr<Journal> journal;
-    if (Status s = Journal::open(directory.path, &journal); !s) {
+    if (Status s = open_to_continue(args, directory.path, &journal); !s) {
       print_error(invocation, s.message());
       code = std::max(code, kFailed);
       continue;

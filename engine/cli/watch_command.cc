@@ -176,7 +176,9 @@ int status_command(const Invocation& invocation, const RunsArgs& args) {
   return code;
 }
 
-int watch_command(const Invocation& invocation, const ContinueArgs& args) {
+int watch_command(const Invocation& invocation, const ContinueArgs& given) {
+  ContinueArgs args = given;
+  args.wait_for_others = true;  // an engine that ends may take its run once more
   std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
   if (runs.empty()) return kBadInput;
   std::unique_ptr<Scheduler> scheduler = make_slurm_scheduler();
