@@ -86,7 +86,8 @@ TEST_CASE("outcomes and exit codes") {
 }
 
 TEST_CASE("writing replaces the old record and leaves no other file") {
-  const fs::path dir = fs::temp_directory_path() / "tally_record_test";
+  const fs::path dir =
+      fs::temp_directory_path() / ("tally_record_test-" + std::to_string(getpid()));
   fs::remove_all(dir);
   const std::string path = (dir / "deep" / "run.json").string();
   Record r = sample();

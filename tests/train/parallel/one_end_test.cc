@@ -106,7 +106,8 @@ void check_end(const EndOfEight& end, int code, const std::string& message) {
   CHECK(end.ended.code == code);
   CHECK(count(end.ended.err, "tally-train:") == 1);
   CHECK(contains(end.ended.err, "tally-train: error: " + message));
-  CHECK(end.seconds < 10);
+  // Against hanging for ever; what it takes is 7 s, or more where this machine is busy.
+  CHECK(end.seconds < 35);
   REQUIRE(end.ranks.size() == 8);
   for (const pid_t pid : end.ranks) {
     REQUIRE(pid > 0);
@@ -184,7 +185,7 @@ TEST_CASE("one of eight ranks does not come to an operation") {
   const Folder folder("hangs");
   Fault fault;
   fault.library = "hang";
-  fault.flags = "--distributed-timeout-minutes 0.05";
+  fault.flags = "--distributed-timeout-minutes 0.2";
   const EndOfEight end = run_with(fault, folder);
   check_end(end, 1, "rank ");
   // Some rank waits for rank 3 directly, and the sentence names both, the group and the operation.
