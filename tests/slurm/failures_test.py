@@ -71,7 +71,7 @@ class Jobs(FailureTest):
             (other.root / name).write_text(text.replace("max_async: 0", "expect: [timeout]"))
         expecting = other.start("run", "small.yaml")
         self.begun(0, 1)
-        slurm.wait_for(lambda: len([job for job in self.cluster.jobs() if job[2] == "RUNNING"]) == 4, "all run")
+        slurm.wait_for(lambda: all((other.work(n) / "begun").exists() for n in (0, 1)), "the other's jobs begun")
         for job in (self.job_of(0), other.packages()[0]["job_id"]):
             self.cluster.run("scontrol", "update", f"jobid={job}", "EndTime=now+1")
         slurm.wait_for(lambda: len(self.cluster.jobs()) == 2, "two jobs have met their limit", 90)
@@ -166,6 +166,7 @@ class Jobs(FailureTest):
         self.write(values="1,2,3", in_flight="1")
         engine = self.place.start("run", "small.yaml")
         self.begun(0)
+        self.job_of(0)
         self.assertEqual([package["job_id"] is None for package in self.place.packages()], [False, True, True])
         self.free()
         self.assertIn("1,10\n2,20\n3,30\n", self.ends(engine, 0))

@@ -48,6 +48,8 @@ class Terminal:
         def ended():
             self.read()
             pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.read()  # what it printed last
             self.code = os.waitstatus_to_exitcode(status) if pid else None
             return pid
         slurm.wait_for(ended, "the end of tally", seconds)

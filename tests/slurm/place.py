@@ -103,10 +103,23 @@ class Place:
     def packages(self, run="000000"):
         """Of the journal, by id: a dictionary a workpackage. Reads a copy: the engine may hold the original."""
         folder = self.root / "run" / run
+        files = [folder / name for name in ("journal.sqlite", "journal.sqlite-wal")]
         with tempfile.TemporaryDirectory() as copy:
-            for name in ("journal.sqlite", "journal.sqlite-wal"):
-                if (folder / name).exists():
-                    shutil.copy(folder / name, copy)
+            def state():
+                return [(path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.exists()]
+
+            def copied():
+                """Whether the engine wrote nothing meanwhile, so that the two belong together."""
+                try:
+                    before = state()
+                    for path in files:
+                        (pathlib.Path(copy) / path.name).unlink(missing_ok=True)
+                        if path.exists():
+                            shutil.copy(path, copy)
+                    return state() == before
+                except FileNotFoundError:
+                    return False
+            slurm.wait_for(copied, "a journal that stands still")
             with sqlite3.connect(f"{copy}/journal.sqlite") as database:
                 database.row_factory = sqlite3.Row
                 rows = [dict(row) for row in database.execute("SELECT * FROM package ORDER BY id")]
@@ -161,8 +174,11 @@ class SlurmTest(unittest.TestCase):
             self.assertEqual(left, [], "jobs nobody owns")
 
     def jobs_left(self):
-        # A job whose exit status ended its run may for a moment still be completing.
-        slurm.wait_for(lambda: "COMPLETING" not in [state for _, _, state in self.cluster.jobs()], "the jobs' end")
+        # A job whose exit status ended its run may for a moment still run, and then be completing.
+        try:
+            slurm.wait_for(lambda: not self.cluster.jobs(), "the jobs' end", 20)
+        except TimeoutError:
+            pass  # what is left is said
         return self.cluster.jobs()
 
     def until_state(self, state, count=1, seconds=30):

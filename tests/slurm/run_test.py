@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 
+import cluster as slurm
 import place
 from place import SOURCE, SlurmTest
 
@@ -61,7 +62,7 @@ class Queue(SlurmTest):
         code, out, err = self.place.tally("run", "small.yaml", seconds=200)
         self.assertEqual(code, 0, out + err)
         self.assertIn("i,v\n" + "".join(f"{i},{10 * i}\n" for i in range(200)), out)
-        self.assertEqual(self.cluster.jobs(), [])
+        slurm.wait_for(lambda: not self.cluster.jobs(), "the jobs' end")
 
 
 class Quickstart(SlurmTest):

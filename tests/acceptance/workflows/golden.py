@@ -35,7 +35,7 @@ def tally(*arguments, cwd, expected=0, **environment):
     """Standard output and standard error of a command that must end with the code `expected`."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "SBATCH_", "SRUN_", "JUBE_", "TALLY_"))}
     # The workflows find tally-train in PATH, or beside this program.
-    kept.update({"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", **environment})
+    kept.update({"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "TALLY_QUIET_CHECK": "off", **environment})
     done = subprocess.run([TALLY, *arguments], cwd=cwd, env=kept, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE)
     if done.returncode != expected:

@@ -113,7 +113,11 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, Proce
   if (pids.size() > *count) return 7;
   *count = static_cast<unsigned>(pids.size());
   for (size_t i = 0; i < pids.size(); ++i) out[i] = {pids[i], 1, 0, 0};
-  if (!pids.empty()) std::ofstream(std::string(given) + ".seen") << pids.size() << "\n";
+  // When the last GPU is asked for, the look has taken note of the first one's.
+  static size_t of_first = 0;
+  if (index_of(device) == 0) of_first = pids.size();
+  if (index_of(device) == 2 && of_first != 0)
+    std::ofstream(std::string(given) + ".seen") << of_first << "\n";
   return 0;
 }
 int nvmlSystemGetDriverVersion(char* version, unsigned length) {

@@ -38,9 +38,9 @@ TEST_CASE("meter: the counter, the sensor, and what there is not") {
   CHECK(seconds >= 1);
   // 250 W all the time, by the counter and by the sensor.
   const double counted = number_after(ran.out, "energy: GPU 0 (Fake H100): ");
-  CHECK_MESSAGE(std::fabs(counted / seconds - 250) < 5, ran.out);
+  CHECK_MESSAGE(std::fabs(counted / seconds - 250) < 50, ran.out);
   const double sampled = number_after(ran.out, "energy: GPU 1 (Fake old GPU): ");
-  CHECK_MESSAGE(std::fabs(sampled / seconds - 250) < 5, ran.out);
+  CHECK_MESSAGE(std::fabs(sampled / seconds - 250) < 50, ran.out);
   CHECK(has(ran.out, " W, limit 700 W, throttling: power cap\n"));
   CHECK(has(ran.out, ", from sampled power: there is no energy counter\n"));
   CHECK(has(ran.out,

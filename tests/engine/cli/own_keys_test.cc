@@ -218,15 +218,15 @@ TEST_CASE("timeout: ends the commands, says so, keeps what was printed") {
   const Shell shell;
   const std::string set = "parameter: {name: p, type: int, _: \"0,600\"}";
   const std::string step = "do: \"echo v=$p; exec sleep $p\"";
-  shell.file("b.yaml", bench(set, "timeout: 1s, " + step, "p, v"));
+  shell.file("b.yaml", bench(set, "timeout: 3s, " + step, "p, v"));
   Ran ran = shell.tally("run -r b.yaml");
   CHECK(ran.code == 1);
   CHECK_MESSAGE(has(ran.out,
-                    "failed 1 (s): time limit of 1s reached while running \"echo v=600; exec sleep "
+                    "failed 1 (s): time limit of 3s reached while running \"echo v=600; exec sleep "
                     "600\" in directory \""),
                 ran.out);
   CHECK_MESSAGE(has(ran.out, "|   0 |   0.0 |   done |\n| 600 | 600.0 | FAILED |\n"), ran.out);
-  CHECK_MESSAGE(has(ran.err, "note: t: row 2 FAILED: workpackage 1 (s) failed: time limit of 1s"),
+  CHECK_MESSAGE(has(ran.err, "note: t: row 2 FAILED: workpackage 1 (s) failed: time limit of 3s"),
                 ran.err);
   shell.file("b.yaml", bench(set, "timeout: soon, " + step, "p, v"));
   ran = shell.tally("run b.yaml");
@@ -240,7 +240,7 @@ TEST_CASE("expect: the row says what came of it, dependent steps and the rest go
   const Shell shell;
   const std::string set = "parameter: {name: p, type: int, _: \"1,2,3,4\"}";
   const std::string step =
-      "kind: run, timeout: 1s, launch: \"sh -c 'test $p -ne 2 || exit 3; test $p -ne 3 || exec "
+      "kind: run, timeout: 3s, launch: \"sh -c 'test $p -ne 2 || exit 3; test $p -ne 3 || exec "
       "sleep 600; test $p -ne 4 || exit 5; echo v=$p'\"";
   shell.file("b.yaml", bench(set, "expect: [oom, timeout, check], " + step, "p, v"));
   Ran ran = shell.tally("run -r b.yaml");
@@ -262,7 +262,7 @@ TEST_CASE("expect: the row says what came of it, dependent steps and the rest go
   shell.file("b.yaml", bench(set, "expect: oom, " + step, "p, v"));
   ran = shell.tally("run b.yaml");
   CHECK(ran.code == 1);
-  CHECK(has(ran.out, "failed 2 (s): time limit of 1s reached"));
+  CHECK(has(ran.out, "failed 2 (s): time limit of 3s reached"));
   CHECK(!has(ran.out, "failed 1 (s)"));
   shell.file("b.yaml", bench(set, "expect: [oom, timeot], " + step, "p, v"));
   ran = shell.tally("run b.yaml");

@@ -297,8 +297,8 @@ TEST_CASE(
           open((run.directory.path + "/" + name).c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
       dup2(file, 1);
       execl("/bin/sh", "sh", "-c",
-            "while [ ! -e \"$0\" ]; do sleep 0.01; done; echo foreign; touch \"$0.$$\"; exec sleep "
-            "1003",
+            "touch \"$0.up.$$\"; while [ ! -e \"$0\" ]; do sleep 0.01; done; echo foreign; touch "
+            "\"$0.$$\"; exec sleep 1003",
             (run.folder.path() + "/go").c_str(), nullptr);
       _exit(1);
     }
@@ -306,16 +306,19 @@ TEST_CASE(
   };
   const std::vector<pid_t> others{writer("continue.log"), writer("000001_s/work/mine"),
                                   writer("000001_s/work/stdout")};
+  const auto all_say = [&](const std::string& word) {
+    return std::all_of(others.begin(), others.end(), [&](pid_t pid) {
+      const std::string file = run.folder.path() + "/go." + word + std::to_string(pid);
+      return access(file.c_str(), F_OK) == 0;
+    });
+  };
+  REQUIRE(eventually([&] { return all_say("up."); }));
   CHECK_FALSE(gone(left));
   CHECK(run.continue_run().done == 2);
   CHECK(eventually([&] { return gone(left); }));
   CHECK_FALSE(gone(server));
   run.folder.write("go", "");
-  CHECK(eventually([&] {
-    return std::all_of(others.begin(), others.end(), [&](pid_t pid) {
-      return access((run.folder.path() + "/go." + std::to_string(pid)).c_str(), F_OK) == 0;
-    });
-  }));
+  CHECK(eventually([&] { return all_say(""); }));
   CHECK(run.file("000001_s/work/stdout") == "start\nend\n");
   CHECK(run.file("run.log").find("process " + std::to_string(others.back()) + " (sh) writes to") !=
         std::string::npos);

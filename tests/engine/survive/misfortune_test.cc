@@ -170,19 +170,21 @@ result: {use: a, table: {name: t, style: csv, column: [v_first, v_last, v_cnt]}}
 TEST_CASE("a step that forks and hangs is ended whole at its time limit") {
   const Shell shell;
   shell.file("hang.yaml",
-             "name: h\noutpath: run\nstep:\n  - name: s\n    timeout: 1s\n    do: |\n"
+             "name: h\noutpath: run\nstep:\n  - name: s\n    timeout: 3s\n    do: |\n"
              "      sleep 600 & echo $! >>$jube_benchmark_home/pids\n"
              "      (setsid sleep 600 & echo $! >>$jube_benchmark_home/pids)\n"
              "      echo $$ >>$jube_benchmark_home/pids\n"
              "      sleep 600\n");
   const Ran ran = shell.tally("run hang.yaml");
   CHECK(ran.code == 1);
-  CHECK_MESSAGE(has(ran.out + ran.err, "failed 0 (s): time limit of 1s reached while running \""),
+  CHECK_MESSAGE(has(ran.out + ran.err, "failed 0 (s): time limit of 3s reached while running \""),
                 ran.out);
   // Each has ended: gone, or at most waiting for its parent to look at its exit status.
   const Ran left = shell.sh(
-      "while read pid; do test -d /proc/$pid && ! grep -q '^State:.Z' /proc/$pid/status && echo "
-      "$pid; done <pids; wc -l <pids");
+      "alive() { test -d /proc/$1 && ! grep -q '^State:.Z' /proc/$1/status 2>/dev/null; }; "
+      "while read pid; do i=0; while alive $pid && test $i -lt 300; do sleep 0.1; i=$((i+1)); "
+      "done; "
+      "alive $pid && echo $pid; done <pids; wc -l <pids");
   CHECK(left.out == "3\n");
 }
 

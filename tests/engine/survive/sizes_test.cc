@@ -16,7 +16,7 @@ namespace {
 #if defined(TALLY_SANITIZED)
 constexpr const char* kSeconds = "60";
 #else
-constexpr const char* kSeconds = "5";
+constexpr const char* kSeconds = "9";
 #endif
 
 std::string with_parameters(const std::string& list) {
