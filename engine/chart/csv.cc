@@ -98,15 +98,6 @@ Value value_of(const std::string& cell) {
   return Value{text};
 }
 
-// What a table says of a row's workpackage: "FAILED", "pending".
-State state_of(const std::string& cell) {
-  for (const State state : {State::failed, State::lost, State::expected, State::pending,
-                            State::running, State::waiting}) {
-    if (to_lower(cell) == state_name(state)) return state;
-  }
-  return State::done;
-}
-
 }  // namespace
 
 Status read_csv(const std::string& text, ResultTable* table) {
@@ -135,7 +126,8 @@ Status read_csv(const std::string& text, ResultTable* table) {
     for (size_t c = 0; c < cells.size(); ++c) {
       const std::string& name = table->columns[c].name.value;
       row.values.insert_or_assign(name, value_of(cells[c]));
-      if (name == kStatusColumn) row.state = state_of(cells[c]);
+      // "FAILED", "pending"; "reused" is done.
+      if (name == kStatusColumn) row.state = state_named(to_lower(cells[c])).value_or(State::done);
     }
     table->rows.push_back(std::move(row));
   }

@@ -2,6 +2,7 @@
 // returns the exit code; see exit_codes.h.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "engine/workflow/step_kinds.h"
 
 namespace tally {
+
+struct RunDirectory;
 
 // Settings that apply to every command.
 struct Invocation {
@@ -72,7 +75,9 @@ struct ContinueArgs {
   bool exit_on_error = false, hide_animation = false;
   bool analyse = false, result = false;
   bool no_wait = false;
-  bool wait_for_others = false;  // another engine that holds a run is no error
+  // Waits until the engine that holds a run has ended. False: none holds it. Without it, a run that
+  // is in use is an error.
+  std::function<bool(const RunDirectory&)> wait_for_holder;
 };
 int continue_command(const Invocation& invocation, const ContinueArgs& args);
 // Shows a run that another engine executes until that engine has ended. Then acts as

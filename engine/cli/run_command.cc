@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <iostream>
-#include <thread>
 
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
@@ -196,15 +194,16 @@ bool has_outpath(const Invocation& invocation, const RunArgs& args, const Input&
   return false;
 }
 
-// Opens the run's journal; if the command waits for others, once nobody holds the run.
-Status open_to_continue(const ContinueArgs& args, const std::string& folder,
+// An engine that ends gives its run back and takes it once more, to keep its samples. Therefore the
+// one that waits may find the run in use again.
+Status open_to_continue(const ContinueArgs& args, const RunDirectory& directory,
                         std::unique_ptr<Journal>* journal) {
-  for (bool held = true;;) {
-    Status opened = Journal::open(folder, journal);
-    if (opened || !args.wait_for_others || !held) return opened;
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    held = run_holder(folder).has_value();
+  Status opened = Journal::open(directory.path, journal);
+  for (bool held = true; !opened && held && args.wait_for_holder;) {
+    held = args.wait_for_holder(directory);
+    opened = Journal::open(directory.path, journal);
   }
+  return opened;
 }
 
 }  // namespace
@@ -273,7 +272,7 @@ int continue_command(const Invocation& invocation, const ContinueArgs& args) {
   }
   for (const RunDirectory& directory : runs) {
     std::unique_ptr<Journal> journal;
-    if (Status s = open_to_continue(args, directory.path, &journal); !s) {
+    if (Status s = open_to_continue(args, directory, &journal); !s) {
       print_error(invocation, s.message());
       code = std::max(code, kFailed);
       continue;

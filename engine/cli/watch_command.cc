@@ -177,17 +177,14 @@ int status_command(const Invocation& invocation, const RunsArgs& args) {
 }
 
 int watch_command(const Invocation& invocation, const ContinueArgs& given) {
+  const std::unique_ptr<Scheduler> scheduler = make_slurm_scheduler();
   ContinueArgs args = given;
-  args.wait_for_others = true;  // an engine that ends may take its run once more
-  std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
-  if (runs.empty()) return kBadInput;
-  std::unique_ptr<Scheduler> scheduler = make_slurm_scheduler();
-  for (const RunDirectory& directory : runs) {
-    if (const auto holder = run_holder(directory.path)) {
-      watch_other(directory, *scheduler, *holder);
-    }
-  }
-  // No engine holds the run now. This one follows it to its end and shows the tables.
+  args.wait_for_holder = [&](const RunDirectory& directory) {
+    const auto holder = run_holder(directory.path);
+    if (holder) watch_other(directory, *scheduler, *holder);
+    return holder.has_value();
+  };
+  // Once no engine holds the run, this one follows it to its end and shows the tables.
   return continue_command(invocation, args);
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <string>
 #include <utility>
@@ -157,13 +156,6 @@ void check_formats(const std::vector<Column>& columns, Diagnostics& diagnostics)
   }
 }
 
-bool is_status(const std::string& word) {
-  constexpr std::array kStates = {State::done,    State::failed,  State::lost,   State::expected,
-                                  State::pending, State::running, State::waiting};
-  return word == "reused" || std::any_of(kStates.begin(), kStates.end(),
-                                         [&](State state) { return word == state_name(state); });
-}
-
 // A filter that compares `status` with a mark of the tables ("FAILED"). The values are in small letters,
 // so that such a filter drops every row, or none.
 void check_status_words(const Text& filter, Diagnostics& diagnostics) {
@@ -175,7 +167,8 @@ void check_status_words(const Text& filter, Diagnostics& diagnostics) {
       return filter.value.find(quote + word + quote) != std::string::npos;
     };
     const std::string value = to_lower(word);
-    if (value == word || !is_status(value) || (!stands('\'') && !stands('"'))) continue;
+    const bool status = value == "reused" || state_named(value);
+    if (value == word || !status || (!stands('\'') && !stands('"'))) continue;
     diagnostics.warning(
         filter.mark, fmt::format("the filter: no row has the status '{}'", word),
         fmt::format("write '{}': only the marks that tables add are in capitals", value));

@@ -77,6 +77,14 @@ std::string message_of_job(const Outcome& outcome) {
 
 }  // namespace
 
+std::optional<State> state_named(std::string_view name) {
+  for (const State state : {State::pending, State::running, State::waiting, State::done,
+                            State::failed, State::expected, State::lost}) {
+    if (name == state_name(state)) return state;
+  }
+  return std::nullopt;
+}
+
 const char* state_name(State state) {
   switch (state) {
     case State::pending:

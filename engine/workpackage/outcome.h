@@ -2,6 +2,7 @@
 // message() is the one place that turns it into sentences for people, when they are printed.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,8 @@ enum class State {
   lost,      // its fate cannot be established; fails the run, never a success
 };
 const char* state_name(State state);
+// The state of that name. Nothing: there is none.
+std::optional<State> state_named(std::string_view name);
 // True for done and expected: children may be created, and the workpackage has a row in the table.
 inline bool finished_well(State s) {
   return s == State::done || s == State::expected;
