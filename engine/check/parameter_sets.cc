@@ -179,12 +179,8 @@ Element SetBuilder::whole_list(const Element* first, size_t count) {
   return whole;
 }
 
-ParameterSet SetBuilder::parameter_set(const Element& element, const SetFile& home, int depth) {
-  ParameterSet set;
-  const SetFile* file = nullptr;
-  if (const Element* base = initial(element, home, depth, &file)) {
-    set = parameter_set(*base, *file, depth + 1);
-  }
+ParameterSet SetBuilder::parameter_set(const Element& element, const SetFile& home) {
+  ParameterSet set = initial_set(element, home, &SetBuilder::parameter_set);
   Parameters before;
   before.inherited = set.parameters.size();
   before.origins.assign(before.inherited, nullptr);

@@ -14,7 +14,7 @@ namespace tally {
 
 namespace {
 
-constexpr int kDeepestInit = 20;
+constexpr size_t kDeepestInit = 1000;
 
 Text active_of(const Element& element) {
   Text active = attribute_text(element, "active");
@@ -85,13 +85,13 @@ bool SetBuilder::add_as(const Element& element, const SetFile& home, const std::
     return sets.emplace(name, std::move(set)).second;
   };
   if (element.name == "parameterset") {
-    return add(benchmark->parameter_sets, parameter_set(element, home, 0));
+    return add(benchmark->parameter_sets, parameter_set(element, home));
   }
   if (element.name == "substituteset") {
-    return add(benchmark->substitute_sets, substitute_set(element, home, 0));
+    return add(benchmark->substitute_sets, substitute_set(element, home));
   }
-  if (element.name == "fileset") return add(benchmark->file_sets, file_set(element, home, 0));
-  return add(benchmark->pattern_sets, pattern_set(element, home, 0));
+  if (element.name == "fileset") return add(benchmark->file_sets, file_set(element, home));
+  return add(benchmark->pattern_sets, pattern_set(element, home));
 }
 
 std::vector<Text> SetBuilder::add_from(const Text& from, const std::vector<Text>& names,
@@ -146,14 +146,15 @@ void SetBuilder::add_foreign(const std::string& name, const SetFile& file, const
   }
 }
 
-const Element* SetBuilder::initial(const Element& element, const SetFile& home, int depth,
+std::string SetBuilder::set_key(const std::string& kind, std::string_view name,
+                                const SetFile& file) {
+  return fmt::format("{} '{}' of {}", kind, name, file.path);
+}
+
+const Element* SetBuilder::initial(const Element& element, const SetFile& home,
                                    const SetFile** file) {
   Text init = attribute_text(element, "init_with");
   if (init.value.empty()) return nullptr;
-  if (depth >= kDeepestInit) {
-    diagnostics_.error(init.mark, "init_with goes round in a circle");
-    return nullptr;
-  }
   size_t colon = init.value.find(':');
   std::string name(strip(element.get("name")));
   std::string file_name(strip(std::string_view(init.value).substr(0, colon)));
@@ -161,21 +162,31 @@ const Element* SetBuilder::initial(const Element& element, const SetFile& home, 
   *file = files_.open(file_name, home, init.mark);
   if (!*file) return nullptr;
   const Element* found = find_set((*file)->document.root, element.name, name);
-  if (!found || found == &element) {
+  if (!found) {
     diagnostics_.error(init.mark,
                        fmt::format("no {} '{}' in '{}'", element.name, name, (*file)->path),
                        did_you_mean(name, set_names((*file)->document.root)));
     return nullptr;
   }
+  const std::string key = set_key(element.name, name, **file);
+  if (std::find(open_sets_.begin(), open_sets_.end(), key) != open_sets_.end()) {
+    if (circular_.count(key) == 0) {
+      diagnostics_.error(init.mark, fmt::format("init_with goes round in a circle: {} -> {}",
+                                                join(open_sets_, " -> "), key));
+    }
+    circular_.insert(open_sets_.begin(), open_sets_.end());
+    return nullptr;
+  }
+  if (open_sets_.size() >= kDeepestInit) {
+    diagnostics_.error(init.mark,
+                       fmt::format("init_with goes through more than {} sets", kDeepestInit));
+    return nullptr;
+  }
   return found;
 }
 
-SubstituteSet SetBuilder::substitute_set(const Element& element, const SetFile& home, int depth) {
-  SubstituteSet set;
-  const SetFile* file = nullptr;
-  if (const Element* base = initial(element, home, depth, &file)) {
-    set = substitute_set(*base, *file, depth + 1);
-  }
+SubstituteSet SetBuilder::substitute_set(const Element& element, const SetFile& home) {
+  SubstituteSet set = initial_set(element, home, &SetBuilder::substitute_set);
   // Own entries override those from init_with: files by `out`, replacements by `source`.
   std::vector<IoFile> own_files;
   for (const Element& child : element.children) {
@@ -211,12 +222,8 @@ SubstituteSet SetBuilder::substitute_set(const Element& element, const SetFile& 
   return set;
 }
 
-FileSet SetBuilder::file_set(const Element& element, const SetFile& home, int depth) {
-  FileSet set;
-  const SetFile* file = nullptr;
-  if (const Element* base = initial(element, home, depth, &file)) {
-    set = file_set(*base, *file, depth + 1);
-  }
+FileSet SetBuilder::file_set(const Element& element, const SetFile& home) {
+  FileSet set = initial_set(element, home, &SetBuilder::file_set);
   for (const Element& child : element.children) {
     if (child.name == "copy" || child.name == "link") {
       set.entries.emplace_back(file_copy(child, home));
@@ -227,12 +234,8 @@ FileSet SetBuilder::file_set(const Element& element, const SetFile& home, int de
   return set;
 }
 
-PatternSet SetBuilder::pattern_set(const Element& element, const SetFile& home, int depth) {
-  PatternSet set;
-  const SetFile* file = nullptr;
-  if (const Element* base = initial(element, home, depth, &file)) {
-    set = pattern_set(*base, *file, depth + 1);
-  }
+PatternSet SetBuilder::pattern_set(const Element& element, const SetFile& home) {
+  PatternSet set = initial_set(element, home, &SetBuilder::pattern_set);
   for (const Element& child : element.children) {
     if (child.name != "pattern") continue;
     Pattern next = pattern(child);

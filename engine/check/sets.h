@@ -5,9 +5,11 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/text.h"
 #include "engine/check/check.h"
 
 namespace tally {
@@ -76,14 +78,24 @@ class SetBuilder {
                              const SetFile& home, Benchmark* benchmark);
 
  private:
-  ParameterSet parameter_set(const Element& element, const SetFile& home, int depth);
-  SubstituteSet substitute_set(const Element& element, const SetFile& home, int depth);
-  FileSet file_set(const Element& element, const SetFile& home, int depth);
-  PatternSet pattern_set(const Element& element, const SetFile& home, int depth);
-  // The element that an init_with names, and its file in *file. Null if there is none; that is
-  // reported when it is an error.
-  const Element* initial(const Element& element, const SetFile& home, int depth,
-                         const SetFile** file);
+  ParameterSet parameter_set(const Element& element, const SetFile& home);
+  SubstituteSet substitute_set(const Element& element, const SetFile& home);
+  FileSet file_set(const Element& element, const SetFile& home);
+  PatternSet pattern_set(const Element& element, const SetFile& home);
+  // The set that the element's init_with names, made by `build`. An empty set if there is none;
+  // that is reported when it is an error.
+  template <typename Set>
+  Set initial_set(const Element& element, const SetFile& home,
+                  Set (SetBuilder::*build)(const Element&, const SetFile&)) {
+    const SetFile* file = nullptr;
+    open_sets_.push_back(set_key(element.name, strip(element.get("name")), home));
+    const Element* base = initial(element, home, &file);
+    Set set = base ? (this->*build)(*base, *file) : Set{};
+    open_sets_.pop_back();
+    return set;
+  }
+  const Element* initial(const Element& element, const SetFile& home, const SetFile** file);
+  static std::string set_key(const std::string& kind, std::string_view name, const SetFile& file);
   // Adds one set that a `from` names, under a separate name in the benchmark.
   void add_foreign(const std::string& name, const SetFile& file, const Text& from,
                    bool pattern_sets, std::map<std::string, const Element*>* found,
@@ -106,6 +118,8 @@ class SetBuilder {
   SetFiles& files_;
   const bool own_rules_;
   Diagnostics& diagnostics_;
+  std::vector<std::string> open_sets_;  // keys of the sets being made, along the init_with
+  std::set<std::string> circular_;      // keys of sets whose circle has been reported
 };
 
 }  // namespace tally

@@ -94,7 +94,8 @@ Document read_source(ReadContext& context, uint32_t file, const std::string& pat
   document.path = path;
   const std::string text = context.sources.text(file);
   document.is_xml = is_xml_file(path, text);
-  context.open_files.push_back(path);
+  context.open_parts.push_back({path, ""});
+  context.files[path] = file;
   if (strip(text).empty()) {
     context.diagnostics.error({}, fmt::format("'{}' is empty", path),
                               "a benchmark file needs at least a name and a step");
@@ -129,27 +130,42 @@ bool ReadContext::count_element(const Mark& mark) {
   return elements < kMost;
 }
 
-bool ReadContext::load_include(const std::string& name, const std::vector<std::string>& directories,
-                               const Mark& mark, std::string* path, uint32_t* file) {
-  *path = find_file(name, directories, options);
+bool ReadContext::open_include(const IncludeRequest& request,
+                               const std::vector<std::string>& directories, std::string* path,
+                               uint32_t* file) {
+  constexpr size_t kDeepest = 200;
+  *path = find_file(request.name, directories, options);
   if (path->empty()) {
-    diagnostics.error(mark, fmt::format("included file '{}' not found", name),
+    diagnostics.error(request.mark, fmt::format("included file '{}' not found", request.name),
                       "searched in: " + join(directories, ", "));
     return false;
   }
-  std::string self = identity(*path);
-  for (const std::string& open : open_files) {
-    if (identity(open) != self) continue;
-    diagnostics.error(mark, fmt::format("'{}' includes itself ({} -> {})", *path,
-                                        join(open_files, " -> "), *path));
+  const OpenPart next{*path, request.part};
+  const std::string self = identity(*path);
+  for (const OpenPart& open : open_parts) {
+    if (open.part != next.part || identity(open.path) != self) continue;
+    std::vector<std::string> chain;
+    for (const OpenPart& each : open_parts) chain.push_back(each.shown());
+    diagnostics.error(request.mark, fmt::format("'{}' includes itself ({} -> {})", next.shown(),
+                                                join(chain, " -> "), next.shown()));
     return false;
   }
-  std::string text;
-  if (Status status = load_text(*path, options, &text); !status) {
-    diagnostics.error(mark, status.message());
+  if (open_parts.size() >= kDeepest) {
+    diagnostics.error(request.mark, fmt::format("includes are nested more than {} deep", kDeepest));
     return false;
   }
-  *file = sources.add(*path, std::move(text));
+  const auto known = files.find(*path);
+  if (known != files.end()) {
+    *file = known->second;
+  } else {
+    std::string text;
+    if (Status status = load_text(*path, options, &text); !status) {
+      diagnostics.error(request.mark, status.message());
+      return false;
+    }
+    *file = files[*path] = sources.add(*path, std::move(text));
+  }
+  open_parts.push_back(next);
   return true;
 }
 
@@ -206,7 +222,7 @@ std::vector<std::string> include_paths_of(const Element& root) {
 Document read_document_text(const std::string& name, const std::string& text,
                             const ReadOptions& options, Sources& sources,
                             Diagnostics& diagnostics) {
-  ReadContext context{options, sources, diagnostics, {}, 0};
+  ReadContext context{options, sources, diagnostics};
   return read_source(context, sources.add(name, text), name);
 }
 

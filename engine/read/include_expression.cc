@@ -23,7 +23,8 @@ constexpr int kDeepest = 100;
 // A recursive-descent parser. Every rule returns a function of the names bound at its position.
 class ExpressionParser {
  public:
-  explicit ExpressionParser(std::string_view text) : text_(text) {}
+  ExpressionParser(std::string_view text, const NestedIncludes& nested)
+      : text_(text), nested_(nested) {}
 
   Expression parse() {
     Expression e = any();
@@ -192,7 +193,7 @@ class ExpressionParser {
   }
 
   Expression power() {
-    Expression base = postfix();
+    Expression base = whole(postfix());
     if (!take("**")) return base;
     if (++depth_ > kDeepest) throw ExpressionError("it nests too deeply");
     Expression exponent = sign();
@@ -200,27 +201,36 @@ class ExpressionParser {
     return binary("**", base, exponent);
   }
 
+  Expression whole(const Expression& value) {
+    return [this, value](const Names& n) { return nested_.whole(value(n)); };
+  }
+
+  // The parts that subscripts do not take keep their includes.
   Expression postfix() {
     Expression value = atom();
     for (;;) {
       if (take("[")) {
         Expression key = any();
         expect("]");
-        value = [value, key](const Names& n) { return subscript(*value(n), *key(n)); };
+        value = [this, value, key](const Names& n) {
+          return subscript(*nested_.open(value(n)), *key(n));
+        };
       } else if (take(".get(")) {
         Expression key = any();
         std::optional<Expression> otherwise;
         if (take(",")) otherwise = any();
         expect(")");
-        value = [value, key, otherwise](const Names& n) {
-          YamlPtr found = find_entry(*value(n), key(n)->value);
+        value = [this, value, key, otherwise](const Names& n) {
+          YamlPtr found = find_entry(*nested_.open(value(n)), key(n)->value);
           if (found) return found;
           return otherwise ? (*otherwise)(n) : std::make_shared<YamlNode>();
         };
       } else if (take(".join(")) {
         Expression items = any();
         items = take_word("for") ? comprehension(items, ")") : closed(items, ")");
-        value = [value, items](const Names& n) { return joined(*value(n), *items(n)); };
+        value = [this, value, items](const Names& n) {
+          return joined(*nested_.open(value(n)), *items(n));
+        };
       } else {
         return value;
       }
@@ -372,6 +382,7 @@ class ExpressionParser {
   }
 
   std::string_view text_;
+  const NestedIncludes& nested_;
   size_t at_ = 0;
   int depth_ = 0;
 };
@@ -379,9 +390,10 @@ class ExpressionParser {
 }  // namespace
 
 YamlPtr apply_include_expression(std::string_view expression, const YamlPtr& data,
-                                 std::string* error) {
+                                 const NestedIncludes& nested, std::string* error) {
   try {
-    return ExpressionParser(expression).parse()({{"_", data}});
+    ExpressionParser parser(expression, nested);
+    return parser.parse()({{"_", data}});
   } catch (const ExpressionError& e) {
     *error = e.what();
     return nullptr;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <pugixml.hpp>
 #include <set>
 
@@ -273,47 +275,69 @@ class XmlReader {
   // Without a path it inserts the children of the file's outermost element.
   void include(const XmlFile& file, const pugi::xml_node& node, Element* parent, int depth) {
     if (is_off(node)) return;
-    Mark place = file.mark(node);
-    std::string name(strip(node.attribute("from").value()));
-    if (name.empty()) {
-      context_.diagnostics.error(place, "<include> needs the attribute 'from'");
+    const IncludeRequest request{std::string(strip(node.attribute("from").value())),
+                                 std::string(strip(node.attribute("path").value())),
+                                 file.mark(node)};
+    if (request.name.empty()) {
+      context_.diagnostics.error(request.mark, "<include> needs the attribute 'from'");
       return;
     }
+    if (!context_.count_element(request.mark)) return;
     std::string path;
     uint32_t number = 0;
     auto directories = include_directories(IncludeKind::set, context_.options, include_paths_,
                                            base_, directory_of(file.path));
-    if (!context_.load_include(name, directories, place, &path, &number)) return;
-    XmlFile included(number, path, context_.sources.text(number));
-    context_.open_files.push_back(path);
-    if (parse(included)) splice(included, node, place, parent, depth);
-    context_.open_files.pop_back();
+    if (!context_.open_include(request, directories, &path, &number)) return;
+    if (const XmlFile* included = parsed(number, path)) {
+      splice(*included, request, node.attribute("tag").value(), parent, depth);
+    }
+    context_.open_parts.pop_back();
   }
 
-  void splice(const XmlFile& included, const pugi::xml_node& node, const Mark& place,
+  // The included file, parsed once however often it is included. Null after an error.
+  const XmlFile* parsed(uint32_t number, const std::string& path) {
+    auto [known, added] = parsed_.try_emplace(number);
+    if (added) {
+      auto file = std::make_unique<XmlFile>(number, path, context_.sources.text(number));
+      if (parse(*file)) known->second = std::move(file);
+    }
+    return known->second.get();
+  }
+
+  // The nodes of `file` that an XPath selects. Each is looked for once. Throws xpath_exception.
+  const std::vector<pugi::xml_node>& selected(const XmlFile& file, const std::string& xpath) {
+    const auto key = std::make_pair(&file, xpath);
+    const auto known = selected_.find(key);
+    if (known != selected_.end()) return known->second;
+    std::vector<pugi::xml_node> nodes;
+    const pugi::xml_node top = file.document.document_element();
+    for (pugi::xpath_node found : top.select_nodes(xpath.c_str())) nodes.push_back(found.node());
+    return selected_.emplace(key, std::move(nodes)).first->second;
+  }
+
+  void splice(const XmlFile& included, const IncludeRequest& request, const std::string& tag,
               Element* parent, int depth) {
     std::vector<pugi::xml_node> chosen;
-    pugi::xml_node top = included.document.document_element();
-    const char* xpath = node.attribute("path").value();
-    if (*xpath == '\0') {
+    const Mark& place = request.mark;
+    const pugi::xml_node top = included.document.document_element();
+    if (request.part.empty()) {
       chosen.push_back(top);
     } else {
       try {
-        for (pugi::xpath_node found : top.select_nodes(xpath)) chosen.push_back(found.node());
+        chosen = selected(included, request.part);
       } catch (const pugi::xpath_exception& e) {
-        context_.diagnostics.error(place,
-                                   fmt::format("path '{}' is not XPath: {}", xpath, e.what()));
+        context_.diagnostics.error(
+            place, fmt::format("path '{}' is not XPath: {}", request.part, e.what()));
         return;
       }
       if (chosen.empty()) {
         context_.diagnostics.error(
-            place, fmt::format("path '{}' selects nothing in '{}'", xpath, included.path));
+            place, fmt::format("path '{}' selects nothing in '{}'", request.part, included.path));
       }
     }
     if (chosen.size() == 1 && chosen[0] == top && !is_inner_element(top.name())) {
       chosen.assign(top.children().begin(), top.children().end());
     }
-    std::string tag = node.attribute("tag").value();
     for (const pugi::xml_node& child : chosen) {
       if (child.type() != pugi::node_element) continue;
       size_t before = parent->children.size();
@@ -340,6 +364,8 @@ class XmlReader {
   std::string base_;
   std::set<std::string> tags_;
   std::vector<std::string> include_paths_;
+  std::map<uint32_t, std::unique_ptr<XmlFile>> parsed_;  // null: could not be parsed
+  std::map<std::pair<const XmlFile*, std::string>, std::vector<pugi::xml_node>> selected_;
 };
 
 }  // namespace

@@ -28,9 +28,9 @@ class YamlReader {
   YamlReader(ReadContext& context, const std::string& path, std::vector<CoreValue>* core_values)
       : context_(context), base_(directory_of(path)), core_values_(*core_values) {}
 
-  void read(const YamlPtr& tree, Element* root) {
-    Seen seen;
-    collect_core_values(*tree, seen);
+  void read(uint32_t file, Element* root) {
+    const YamlPtr tree = parsed(file);
+    if (!tree) return;
     collect_include_paths(tree);
     YamlPtr top = resolve(tree);
     if (!top) return;
@@ -46,10 +46,20 @@ class YamlReader {
   }
 
  private:
-  struct FileScope {
+  struct PartScope {
     ReadContext& context;
-    ~FileScope() { context.open_files.pop_back(); }
+    ~PartScope() { context.open_parts.pop_back(); }
   };
+
+  // The tree of a file, parsed once however often it is included. Null after an error.
+  YamlPtr parsed(uint32_t file) {
+    auto [known, added] = trees_.try_emplace(file);
+    if (!added) return known->second;
+    known->second = parse_yaml(file, context_.sources.text(file), context_.diagnostics);
+    Seen seen;
+    if (known->second) collect_core_values(*known->second, seen);
+    return known->second;
+  }
 
   // Nodes that were looked at. Aliases share nodes: a few lines of them can stand for more paths
   // than anybody can walk.
@@ -245,43 +255,59 @@ class YamlReader {
                                  "!include takes FILE:SUBSCRIPT:EXPRESSION, and no further colon");
       return nullptr;
     }
+    std::vector<std::string> steps;
+    if (parts.size() > 1 && !parts[1].empty()) steps.push_back("_" + parts[1]);
+    if (parts.size() > 2 && !parts[2].empty()) steps.push_back(parts[2]);
     std::string path;
     uint32_t file = 0;
     auto directories = include_directories(IncludeKind::yaml_include, context_.options,
                                            include_paths_, base_, base_);
-    if (!context_.load_include(parts[0], directories, node.mark, &path, &file)) return nullptr;
-    const std::string text = context_.sources.text(file);
-    YamlPtr data = parse_yaml(file, text, context_.diagnostics);
+    const IncludeRequest request{parts[0], join({parts.begin() + 1, parts.end()}, ":"), node.mark};
+    if (!context_.open_include(request, directories, &path, &file)) return nullptr;
+    PartScope scope{context_};
+    return taken(parsed(file), steps, path, node.mark);
+  }
+
+  // What `steps` take from the data of the file `path`. Null after an error.
+  YamlPtr taken(YamlPtr data, const std::vector<std::string>& steps, const std::string& path,
+                const Mark& mark) {
     if (!data) return nullptr;
-    Seen collected;
-    collect_core_values(*data, collected);
-    std::vector<std::string> steps;
-    if (parts.size() > 1 && !parts[1].empty()) steps.push_back("_" + parts[1]);
-    if (parts.size() > 2 && !parts[2].empty()) steps.push_back(parts[2]);
-    context_.open_files.push_back(path);
-    FileScope scope{context_};
-    Seen resolved;
-    resolve_inside(data, resolved);
+    const size_t errors = context_.diagnostics.error_count();
+    const NestedIncludes nested = {[this](const YamlPtr& n) { return opened(n); },
+                                   [this](const YamlPtr& n) { return whole(n); }};
     for (const std::string& step : steps) {
       std::string error;
-      data = apply_include_expression(step, data, &error);
+      data = apply_include_expression(step, data, nested, &error);
       if (data) continue;
+      if (context_.diagnostics.error_count() > errors) return nullptr;  // an include inside it
       context_.diagnostics.error(
-          node.mark,
+          mark,
           fmt::format("cannot take {} from '{}': {}", step[0] == '_' ? step.substr(1) : step, path,
                       error),
           "subscripts, .get(), lists and comprehensions are read; other Python is not executed");
       return nullptr;
     }
+    return whole(data);
+  }
+
+  // The node, or the data that its !include names. No data after an error.
+  YamlPtr opened(const YamlPtr& node) {
+    YamlPtr data = resolve(node);
+    return data ? data : std::make_shared<YamlNode>();
+  }
+
+  YamlPtr whole(const YamlPtr& node) {
+    YamlPtr data = node;
+    Seen resolved;
+    resolve_inside(data, resolved);
     return data;
   }
 
-  // Replaces the includes inside included data. This happens while the data's file still counts as
-  // open, so that files that include each other are detected.
+  // Replaces the includes inside included data. This happens while the part still counts as open,
+  // so that parts that include each other are detected.
   void resolve_inside(YamlPtr& node, Seen& seen) {
     if (node->include) {
-      YamlPtr data = resolve(node);
-      node = data ? data : std::make_shared<YamlNode>();
+      node = opened(node);
       return;
     }
     if (!seen.insert(node.get()).second) return;
@@ -293,6 +319,7 @@ class YamlReader {
   std::string base_;
   std::vector<CoreValue>& core_values_;
   std::vector<std::string> include_paths_;
+  std::map<uint32_t, YamlPtr> trees_;  // by the file's number
   std::map<const YamlNode*, YamlPtr> included_;
   std::vector<YamlPtr> keep_;  // keeps nodes alive, so that no address in included_ is reused
 };
@@ -300,9 +327,7 @@ class YamlReader {
 }  // namespace
 
 void read_yaml(ReadContext& context, uint32_t file, const std::string& path, Document* document) {
-  const std::string text = context.sources.text(file);
-  YamlPtr tree = parse_yaml(file, text, context.diagnostics);
-  if (tree) YamlReader(context, path, &document->core_values).read(tree, &document->root);
+  YamlReader(context, path, &document->core_values).read(file, &document->root);
 }
 
 }  // namespace tally

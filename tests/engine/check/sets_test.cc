@@ -1,4 +1,6 @@
 // Sets: duplicates, init_with, from, files.
+#include <fmt/format.h>
+
 #include "tests/engine/check/checked.h"
 
 using namespace tally;
@@ -195,6 +197,28 @@ TEST_CASE("init_with that leads nowhere") {
             .says("no parameterset 'AA' in 'd/other.xml'"));
   CHECK(with_other("parameterset: [{name: A, init_with: ':Z'}, {name: Z, init_with: ':A'}]\n")
             .says("init_with goes round in a circle"));
+}
+
+// JUBE 2.5.1 resolves a chain of any length, also one that goes through the main file.
+TEST_CASE("init_with goes through sets of the same file, and a circle is one error") {
+  std::string chain =
+      "name: b\noutpath: o\nparameterset:\n  - {name: p0, parameter: {name: x, _: 7}}\n";
+  for (int i = 1; i <= 40; ++i) {
+    chain += fmt::format("  - {{name: p{}, init_with: 'd/f.yaml:p{}'}}\n", i, i - 1);
+  }
+  Checked long_chain("d/f.yaml", Files{{"d/f.yaml", chain}, {"d/d/f.yaml", chain}});
+  CHECK(long_chain.set("p40").parameters.at(0).value.value == "7");
+  for (const char* kind : {"parameterset", "patternset", "substituteset", "fileset"}) {
+    Checked circle(
+        fmt::format("name: b\n{}: [{{name: A, init_with: ':Z'}}, {{name: Z, init_with: ':A'}}, "
+                    "{{name: Q, init_with: ':Z'}}]\n",
+                    kind));
+    CAPTURE(circle.messages());
+    CHECK(circle.diagnostics.error_count() == 1);
+    CHECK(circle.says("init_with goes round in a circle: "));
+    Checked itself(fmt::format("name: b\n{}: {{name: A, init_with: ':A'}}\n", kind));
+    CHECK(itself.says("init_with goes round in a circle: "));
+  }
 }
 
 // Which forms JUBE 2.5.1 accepts was found by running it.

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "engine/read/document.h"
 #include "engine/read/files.h"
@@ -132,6 +133,138 @@ TEST_CASE("files that include each other are noticed") {
           .read("a.yaml");
   CHECK(message.find("b.yaml:1:4: error: 'a.yaml' includes itself (a.yaml -> b.yaml -> a.yaml)") ==
         0);
+}
+
+namespace {
+
+// The parameters of a.xml, whose set includes all children of <x> in b.xml; or the messages.
+std::string parameters_with(const std::string& a, const std::string& b, const std::string& c = "") {
+  const std::string text = Files({{"a.xml", "<jube>" + a +
+                                                "<benchmark name='b'><parameterset name='p'>"
+                                                "<parameter name='own'>o</parameter><include "
+                                                "from='b.xml' path='x/*'/></parameterset>"
+                                                "</benchmark></jube>"},
+                                  {"b.xml", "<jube>" + b + "</jube>"},
+                                  {"c.xml", "<jube>" + c + "</jube>"}})
+                               .read("a.xml");
+  std::string found;
+  size_t at = text.find("<parameterset");
+  while (at != std::string::npos &&
+         (at = text.find("<parameter name=\"", at)) != std::string::npos) {
+    const size_t name = at + 17, end = text.find("</parameter>", at);
+    found += text.substr(name, end - name) + " ";
+    at = end;
+  }
+  return found.empty() ? text : found;
+}
+
+}  // namespace
+
+// JUBE 2.5.1 takes the named part of each.
+TEST_CASE("an XML file may include other parts of itself, directly and through others") {
+  const std::string p = "<parameter name='q'>1</parameter>";
+  const std::string expected = "own\">o q\">1 ";
+  CHECK(parameters_with("", "<x><include from='b.xml' path='y/*'/></x><y>" + p + "</y>") ==
+        expected);
+  CHECK(parameters_with("",
+                        "<x><include from='b.xml' path='y/include'/></x><y><include "
+                        "from='b.xml' path='z/*'/></y><z>" +
+                            p + "</z>") == expected);
+  CHECK(parameters_with("", "<x><include from='c.xml' path='y/*'/></x><z>" + p + "</z>",
+                        "<y><include from='b.xml' path='z/*'/></y>") == expected);
+  CHECK(parameters_with("<z>" + p + "</z>", "<x><include from='a.xml' path='z/*'/></x>") ==
+        expected);
+  CHECK(parameters_with("",
+                        "<x><include from='a.xml' path=\"benchmark/parameterset/parameter"
+                        "[@name='own']\"/></x>") == "own\">o own\">o ");
+  CHECK(parameters_with("", "<x><include from='c.xml'/></x><z>" + p + "</z>",
+                        "<include from='b.xml' path='z/*'/>") == expected);
+  CHECK(parameters_with("",
+                        "<x><include from='c.xml' path='y/*'/><include from='c.xml' "
+                        "path='y/*'/></x>",
+                        "<y>" + p + "</y>") == expected + "q\">1 ");
+}
+
+TEST_CASE("a part of an XML file that includes itself is one error") {
+  CHECK(parameters_with("", "<x><include from='b.xml' path='x/*'/></x>")
+            .find("b.xml:1:11: error: 'b.xml:x/*' includes itself (a.xml -> b.xml:x/* -> "
+                  "b.xml:x/*)\n") == 0);
+  for (const auto& [b, c] : std::vector<std::pair<std::string, std::string>>{
+           {"<x><include from='c.xml' path='y'/></x>", "<y><include from='b.xml' path='x'/></y>"},
+           {"<x><include from='b.xml' path='./y/*'/></x><y><include from='b.xml' "
+            "path='x/*'/></y>",
+            ""},
+           {"<x><include from='c.xml'/></x>", "<y><include from='c.xml'/></y>"},
+           {"<x><include from='a.xml'/></x>", ""}}) {
+    const std::string message = parameters_with("", b, c);
+    CAPTURE(message);
+    CHECK(message.find("includes itself") != std::string::npos);
+    CHECK(message.find("error:", message.find("error:") + 1) == std::string::npos);
+  }
+  // Files that multiply themselves end, too.
+  std::string doubling;
+  for (int i = 0; i < 40; ++i) {
+    const std::string next = fmt::format("<include from='b.xml' path='y{}/*'/>", i + 1);
+    doubling +=
+        i == 0 ? "<x>" + next + next + "</x>" : fmt::format("<y{}>{}{}</y{}>", i, next, next, i);
+  }
+  const std::string message =
+      parameters_with("", doubling +
+                              "<y40><include from='b.xml' path='y41/include'/></y40><y41>"
+                              "<parameter name='q'>1</parameter></y41>");
+  CHECK(message.find("error:") != std::string::npos);
+}
+
+TEST_CASE("a YAML file may include other parts of itself, directly and through others") {
+  auto with = [](const std::string& b, const std::string& c = "",
+                 const std::string& include = "b.yaml:[\"x\"]") {
+    const std::string text =
+        Files({{"a.yaml", "name: b\nlib: {deep: {v: 1}}\nstep: {name: s, do: [!include '" +
+                              include + "']}\n"},
+               {"b.yaml", b},
+               {"c.yaml", c}})
+            .read("a.yaml");
+    const size_t at = text.find("<do>");
+    return at == std::string::npos ? text : text.substr(at + 4, text.find("</do>") - at - 4);
+  };
+  CHECK(with("", "", "a.yaml:[\"lib\"][\"deep\"][\"v\"]") == "1");
+  CHECK(with("x: !include 'a.yaml:[\"lib\"][\"deep\"][\"v\"]'\n") == "1");
+  CHECK(with("x: !include 'b.yaml:[\"y\"]'\ny: 1\n") == "1");
+  CHECK(with("x: !include 'b.yaml:[\"y\"]'\ny: !include 'b.yaml:[\"z\"]:_+1'\nz: 0\n") == "1");
+  CHECK(with("x: !include 'c.yaml:[\"y\"]'\nz: 1\n",
+             "y: !include 'b.yaml:[\"z\"]'\nq: !include 'b.yaml:[\"x\"]'\n") == "1");
+  CHECK(with("x: 1\ny: !include b.yaml\nz: !include nowhere.yaml\n") == "1");
+  CHECK(with("x: {p: 1, q: !include 'b.yaml:[\"x\"][\"p\"]'}\n", "", "b.yaml:[\"x\"][\"q\"]") ==
+        "1");
+  CHECK(with("x: [1, !include 'b.yaml:[\"x\"][0]']\n", "", "b.yaml:[\"x\"]:_[1]") == "1");
+  CHECK(with("l: [2, 3]\nx: !include 'b.yaml:[\"l\"]:\",\".join(map(str, _))'\n") == "2,3");
+  CHECK(with("x: !include 'c.yaml::_.get(\"y\", 5)'\nz: 1\n", "y: !include 'b.yaml:[\"z\"]'\n") ==
+        "1");
+}
+
+TEST_CASE("a part of a YAML file that includes itself is one error") {
+  auto with = [](const std::string& b, const std::string& c = "") {
+    return Files({{"a.yaml", "name: b\nstep: {name: s, do: [!include 'b.yaml:[\"x\"]']}\n"},
+                  {"b.yaml", b},
+                  {"c.yaml", c}})
+        .read("a.yaml");
+  };
+  CHECK(
+      with("x: !include 'b.yaml:[\"x\"]'\n")
+          .find("b.yaml:1:4: error: 'b.yaml:[\"x\"]' includes itself (a.yaml -> b.yaml:[\"x\"] -> "
+                "b.yaml:[\"x\"])\n") == 0);
+  for (const auto& [b, c] : std::vector<std::pair<std::string, std::string>>{
+           {"x: {y: !include 'b.yaml:[\"x\"]'}\n", ""},
+           {"x: !include 'b.yaml:[''x'']'\n", ""},
+           {"x: !include 'c.yaml:[\"y\"]'\n", "y: {z: !include 'b.yaml:[\"x\"]'}\n"},
+           {"x: !include 'c.yaml'\n", "y: {z: !include 'b.yaml'}\n"},
+           {"x: !include 'a.yaml'\n", ""},
+           {"x: !include 'b.yaml:[\"y\"][\"z\"]'\ny: !include 'b.yaml:[\"x\"][\"z\"]'\n", ""}}) {
+    const std::string message = with(b, c);
+    CAPTURE(message);
+    CHECK(message.find("includes itself") != std::string::npos);
+    CHECK(message.find("error:", message.find("error:") + 1) == std::string::npos);
+  }
 }
 
 TEST_CASE("marks of included parts name the included file") {
