@@ -86,9 +86,18 @@ bool SqliteJournal::holds_run() {
 }
 
 Status SqliteJournal::taken_over() const {
+  const auto holder = Lease::read(lease_file(run_dir_));
+  if (holder && !holder->host.empty() && !lease_.is_own()) {
+    return Status::error(run_dir_ +
+                         ": another engine has taken this run over while this one stood "
+                         "still (on host " +
+                         holder->host + ", process " + std::to_string(holder->pid) +
+                         "); it goes on there");
+  }
   return Status::error(run_dir_ +
-                       ": another engine has taken this run over while this one stood "
-                       "still; it goes on there");
+                       ": the lease of this run was lost or could not be renewed for two "
+                       "minutes, so that another engine may have taken it; continue the run: "
+                       "nothing that finished is lost");
 }
 
 // Runs one change. Between begin() and commit() it joins that transaction; otherwise it is a

@@ -40,6 +40,42 @@ Status SqliteDatabase::open(const std::string& path, int flags, const std::strin
   return Status::ok();
 }
 
+// SQLite's own locks, on its own descriptor. RESERVED makes sure that one of several processes that
+// try at the same moment succeeds; it waits for the others to let go.
+Status SqliteDatabase::lock(bool* busy) {
+  sqlite3_file* file = nullptr;
+  *busy = false;
+  if (sqlite3_file_control(handle_, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
+      file->pMethods == nullptr) {
+    return Status::error(shown_as_ + ": cannot be locked");
+  }
+  constexpr int tries = 1000;
+  errno = 0;
+  int code = file->pMethods->xLock(file, SQLITE_LOCK_SHARED);
+  if (code == SQLITE_OK) code = file->pMethods->xLock(file, SQLITE_LOCK_RESERVED);
+  for (int i = 0; code == SQLITE_OK && i < tries; ++i) {
+    code = file->pMethods->xLock(file, SQLITE_LOCK_EXCLUSIVE);
+    if (code != SQLITE_BUSY || i + 1 == tries) break;
+    code = SQLITE_OK;
+    usleep(1000);
+  }
+  if (code == SQLITE_OK) return Status::ok();
+  const int reason = errno;
+  file->pMethods->xUnlock(file, SQLITE_LOCK_NONE);
+  // SQLite takes ENOLCK for a lock that somebody has.
+  *busy = code == SQLITE_BUSY && reason != ENOLCK;
+  if (*busy) return Status::error(shown_as_ + ": is locked by another process");
+  return Status::error(shown_as_ + ": cannot be locked" +
+                           (reason != 0 ? std::string(": ") + strerror(reason) : "") +
+                           "; choose a folder on a file system that has locks with --outpath, or "
+                           "continue the run when the file system answers again",
+                       reason);
+}
+
+void SqliteDatabase::keep_log(bool keep) {
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep ? 1 : 0, nullptr);
+}
+
 void SqliteDatabase::close() {
   if (handle_ != nullptr) sqlite3_close_v2(handle_);
   handle_ = nullptr;

@@ -21,6 +21,11 @@ class SqliteDatabase {
   Status open(const std::string& path, int flags, const std::string& shown_as,
               bool immutable = false);
   void close();
+  // Locks the file before SQLite looks into it, as a look may write: it recovers and moves the log.
+  // `busy`: another process has the lock.
+  Status lock(bool* busy);
+  // Whether close() moves the log into the file.
+  void keep_log(bool keep);
   Status run(const char* sql);
   // Copies the database's file. The bytes come through SQLite's own descriptor: when a process
   // closes another one of the same file, it loses SQLite's lock.

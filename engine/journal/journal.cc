@@ -28,28 +28,46 @@ Status refuse_link(const std::string& path) {
 
 Status SqliteJournal::lock_and_configure(const std::string& run_dir) {
   run_dir_ = run_dir;
-  // The lease is taken before the database is opened. Some file systems do not lock, and opening a
-  // database that another host is writing would run recovery under the writer.
+  // The lock comes before the lease: an engine that only stands still keeps its lock, and must find
+  // its lease when it goes on. The lease comes before the first look into the database, which may
+  // write: some file systems do not lock, or have given up the lock of a suspended machine.
+  bool busy = false;
+  if (Status locked = database_.lock(&busy); !locked) {
+    if (!busy) return locked;
+    double silent = 0;
+    const auto holder = Lease::possible_holder(lease_file(run_dir), &silent);
+    return Status::error(in_use_message(run_name(run_dir), holder, silent));
+  }
   if (Status taken = lease_.take(lease_file(run_dir), run_name(run_dir)); !taken) return taken;
-  // The exclusive lock must be set before the first access, because only then does WAL need no
+  // If this fails before it has written anything, all stays as it was.
+  database_.keep_log(true);
+  // The exclusive mode must be set before the first access, because only then does WAL need no
   // shared memory. Automatic checkpoints are off (see write_snapshot), so the main file does not
   // change between checkpoints.
   for (const char* setting :
        {"PRAGMA locking_mode=EXCLUSIVE", "PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL",
         "PRAGMA wal_autocheckpoint=0", "PRAGMA cache_size=-16000", "BEGIN EXCLUSIVE", "COMMIT"}) {
-    if (Status status = database_.run(setting); !status) {
-      const int code = database_.code();
-      lease_.release();
-      if (code == SQLITE_BUSY || code == SQLITE_LOCKED) {
-        return Status::error(in_use_message(run_name(run_dir), Lease::read(lease_file(run_dir))));
-      }
-      return status;
-    }
+    if (Status status = database_.run(setting); !status) return status;
   }
+  return Status::ok();
+}
+
+// From now on this process changes the run.
+void SqliteJournal::begin_to_write() {
+  database_.keep_log(false);
   writable_ = true;
   struct stat info {};
-  private_ = stat(main_file(run_dir).c_str(), &info) == 0 && (info.st_mode & 077) == 0;
-  return Status::ok();
+  private_ = stat(main_file(run_dir_).c_str(), &info) == 0 && (info.st_mode & 077) == 0;
+}
+
+Status SqliteJournal::check_pages() {
+  Statement check;
+  if (Status s = check.prepare(database_, "PRAGMA quick_check(1)"); !s) return s;
+  const bool good = check.row() && check.text(0) == "ok";
+  if (!check.status()) return check.status();
+  const std::string found = good ? "" : check.text(0);
+  check.finish();
+  return good ? Status::ok() : database_.damaged(found);
 }
 
 Status SqliteJournal::start_create(const std::string& run_dir, const RunRecord& run,
@@ -64,6 +82,7 @@ Status SqliteJournal::start_create(const std::string& run_dir, const RunRecord& 
     return s;
   if (reserve_page_sums(database_.handle()) != SQLITE_OK) return database_.failure();
   if (Status s = lock_and_configure(run_dir); !s) return s;
+  begin_to_write();
   if (Status s = database_.run("BEGIN"); !s) return s;
   if (Status s = make_tables(database_); !s) return s;
   if (Status s = make_machine_tables(database_); !s) return s;
@@ -98,14 +117,15 @@ Status SqliteJournal::start_open(const std::string& run_dir) {
   }
   if (Status s = refuse_link(path); !s) return s;
   if (Status s = database_.open(path, SQLITE_OPEN_READWRITE, path); !s) return s;
-  if (Status s = lock_and_configure(run_dir); !s) return s;
-  Statement check;
-  if (Status s = check.prepare(database_, "PRAGMA quick_check(1)"); !s) return s;
-  const bool good = check.row() && check.text(0) == "ok";
-  if (!check.status()) return check.status();
-  const std::string found = good ? "" : check.text(0);
-  check.finish();
-  if (!good) return database_.damaged(found);
+  Status status = lock_and_configure(run_dir);
+  if (status) status = check_pages();
+  int version = 0;
+  if (status) status = known_version(&version);
+  if (!status) {
+    lease_.give_back();
+    return status;
+  }
+  begin_to_write();
   if (Status s = take_version(); !s) return s;
   if (Status s = make_machine_tables(database_); !s) return s;
   if (Status s = read_run(database_, &run_); !s) return s;
@@ -199,22 +219,27 @@ Status SqliteJournal::prepare_statements() {
   return Status::ok();
 }
 
-// Converts a journal of an earlier version. If it may be written, it is converted for good. A
-// reader converts a copy in memory and changes nothing on disk.
-Status SqliteJournal::take_version() {
-  int found = 0;
-  if (Status s = read_version(database_, &found); !s) return s;
-  if (found == journal_version) return Status::ok();
+Status SqliteJournal::known_version(int* found) {
+  if (Status s = read_version(database_, found); !s) return s;
   const std::string file = main_file(run_dir_);
-  if (found > journal_version) {
-    return Status::error(file + ": is a journal of version " + std::to_string(found) +
+  if (*found > journal_version) {
+    return Status::error(file + ": is a journal of version " + std::to_string(*found) +
                          ", and this tally knows versions up to " +
                          std::to_string(journal_version) +
                          "; use the tally that wrote it, or a newer one");
   }
-  if (found < 1) {
+  if (*found < 1) {
     return Status::error(file + ": is not a complete journal; start the run again");
   }
+  return Status::ok();
+}
+
+// Converts a journal of an earlier version. If it may be written, it is converted for good. A
+// reader converts a copy in memory and changes nothing on disk.
+Status SqliteJournal::take_version() {
+  int found = 0;
+  if (Status s = known_version(&found); !s) return s;
+  if (found == journal_version) return Status::ok();
   if (!writable_) {
     if (Status s = database_.move_to_memory(); !s) return s;
   }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <ctime>
 #include <sstream>
@@ -14,6 +15,7 @@
 #include "engine/base/host.h"
 #include "engine/base/own_files.h"
 #include "engine/base/process_start.h"
+#include "engine/journal/parts.h"
 
 namespace tally {
 namespace {
@@ -55,7 +57,7 @@ double age_of(const std::string& path) {
   // cache that may be a minute old, but refreshes it when a file is opened.
   struct stat lease {};
   const int file = open_own(folder_of(path), path, O_RDONLY | O_NONBLOCK);
-  if (file < 0 && errno == ENOENT) return 1e9;
+  if (file < 0 && errno == ENOENT) return HUGE_VAL;
   // Opening may be refused where looking is not.
   const int known = file >= 0 ? fstat(file, &lease) : lstat(path.c_str(), &lease);
   if (file >= 0) close(file);
@@ -103,7 +105,16 @@ std::optional<LeaseHolder> Lease::live_holder(const std::string& path) {
   return holder;
 }
 
-std::string in_use_message(const std::string& what, const std::optional<LeaseHolder>& holder) {
+std::optional<LeaseHolder> Lease::possible_holder(const std::string& path, double* silent) {
+  auto holder = read(path);
+  if (!holder || holder->host.empty() || life_of(*holder) == Life::dead) return std::nullopt;
+  *silent = age_of(path);
+  if (std::isinf(*silent)) return std::nullopt;  // released meanwhile
+  return holder;
+}
+
+std::string in_use_message(const std::string& what, const std::optional<LeaseHolder>& holder,
+                           double silent) {
   std::string message = what + " is in use";
   if (holder && !holder->host.empty()) {
     message += " by tally on host " + holder->host + ", process " + std::to_string(holder->pid) +
@@ -111,16 +122,17 @@ std::string in_use_message(const std::string& what, const std::optional<LeaseHol
   } else {
     message += " by another process";
   }
+  if (silent > silent_seconds) {
+    message += "; that process has the journal's lock and has not renewed its lease for " +
+               std::to_string(static_cast<long>(silent / 60)) + " minutes, so it may be suspended";
+  }
   return message + "; wait for it to end, or end it, then continue";
 }
 
 namespace {
 
-// Writes `text` to a name that only this process uses and links it to `path`. `made` is false when
-// `path` exists. On a file system without hard links, open() with O_EXCL is used instead.
-Status make_once(const std::string& path, const std::string& text, bool* made) {
-  *made = false;
-  const std::string fresh = name_beside(path);
+// Writes `text` to `fresh`, a name beside `path` that only this process uses.
+Status write_fresh(const std::string& fresh, const std::string& text, const std::string& path) {
   const int fd = open(fresh.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
   if (fd < 0) return Status::error(path + ": cannot write: " + strerror(errno));
   bool whole = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
@@ -133,6 +145,15 @@ Status make_once(const std::string& path, const std::string& text, bool* made) {
     unlink(fresh.c_str());
     return Status::error(path + ": cannot write: " + strerror(reason));
   }
+  return Status::ok();
+}
+
+// Writes `text` to a name that only this process uses and links it to `path`. `made` is false when
+// `path` exists. On a file system without hard links, open() with O_EXCL is used instead.
+Status make_once(const std::string& path, const std::string& text, bool* made) {
+  *made = false;
+  const std::string fresh = name_beside(path);
+  if (Status s = write_fresh(fresh, text, path); !s) return s;
   if (link(fresh.c_str(), path.c_str()) == 0) {
     *made = true;
   } else if (errno == EEXIST) {
@@ -166,6 +187,19 @@ void remove_dead_door(const std::string& door) {
   unlink(aside.c_str());
 }
 
+// Replaces the lease at once: at each moment it is the former one or this one.
+Status replace_lease(const std::string& path, const std::string& text) {
+  const std::string fresh = name_beside(path);
+  if (Status s = write_fresh(fresh, text, path); !s) return s;
+  if (rename(fresh.c_str(), path.c_str()) == 0) return Status::ok();
+  const int reason = errno;
+  unlink(fresh.c_str());
+  // The server's answer may have been lost and the request repeated.
+  std::string found;
+  if (read_own_file(folder_of(path), path, &found) && found == text) return Status::ok();
+  return file_error(path, "cannot write", reason);
+}
+
 }  // namespace
 
 Status Lease::take(const std::string& path, const std::string& what) {
@@ -187,24 +221,51 @@ Status Lease::take(const std::string& path, const std::string& what) {
     if (auto holder = live_holder(path)) {
       status = Status::error(in_use_message(what, holder));
     } else {
-      unlink(path.c_str());
-      status = make_once(path, text, &made);
+      status = take_over(path, text);
     }
     unlink(door.c_str());
     if (!status) return status;
-    if (!made) return Status::error(in_use_message(what, live_holder(path)));
   }
   path_ = path;
   text_ = text;
-  renewed_ = Clock::now();
+  renewed_ = seconds_now();
   return Status::ok();
+}
+
+Status Lease::take_over(const std::string& path, const std::string& text) {
+  struct stat info {};
+  std::string former;
+  const bool known = lstat(path.c_str(), &info) == 0 &&
+                     static_cast<bool>(read_own_file(folder_of(path), path, &former));
+  if (Status s = replace_lease(path, text); !s) return s;
+  former_ = known ? former : "";
+  former_renewal_ = info.st_mtim;
+  return Status::ok();
+}
+
+void Lease::give_back() {
+  if (path_.empty() || former_.empty() || owner() != Owner::self) return release();
+  const timespec times[2] = {former_renewal_, former_renewal_};
+  if (!replace_lease(path_, former_)) return release();
+  // Without its old time, the former holder only counts as alive for two minutes more.
+  [[maybe_unused]] const int done = utimensat(AT_FDCWD, path_.c_str(), times, AT_SYMLINK_NOFOLLOW);
+  path_.clear();
+}
+
+double Lease::seconds_now() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
 Lease::Owner Lease::owner() const {
   std::string found;
-  if (read_own_file(folder_of(path_), path_, &found))
-    return found == text_ ? Owner::self : Owner::other;
-  return access(path_.c_str(), F_OK) != 0 && errno == ENOENT ? Owner::other : Owner::unknown;
+  const Status known = read_own_file(folder_of(path_), path_, &found);
+  if (known) return found == text_ ? Owner::self : Owner::other;
+  // A file system that is away shows no lease, but shows no journal either.
+  const bool gone = known.reason() == ENOENT && access(path_.c_str(), F_OK) != 0 && errno == ENOENT;
+  return gone && access(main_file(folder_of(path_)).c_str(), F_OK) == 0 ? Owner::other
+                                                                        : Owner::unknown;
 }
 
 bool Lease::renew() {
@@ -213,9 +274,9 @@ bool Lease::renew() {
   if (found == Owner::other) return false;
   if (found == Owner::self &&
       utimensat(AT_FDCWD, path_.c_str(), nullptr, AT_SYMLINK_NOFOLLOW) == 0) {
-    renewed_ = Clock::now();
+    renewed_ = seconds_now();
   }
-  return Clock::now() - renewed_ < std::chrono::seconds(silent_seconds);
+  return seconds_now() - renewed_ < silent_seconds;
 }
 
 void Lease::release() {

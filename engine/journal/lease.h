@@ -3,7 +3,7 @@
 // all.
 #pragma once
 
-#include <chrono>
+#include <ctime>
 #include <optional>
 #include <string>
 
@@ -28,14 +28,17 @@ class Lease {
   // at the same moment, exactly one succeeds. This needs no file locks; the file system must only
   // guarantee that link() creates a name once.
   Status take(const std::string& path, const std::string& what);
+  // Puts the lease that take() removed back, with its time, or else releases. For a take-over that
+  // has failed before it wrote anything: the former holder may only stand still, and then goes on.
+  void give_back();
   // Renews the lease. Returns false when another process has taken it, because this process stood
   // still for too long (for example on a suspended machine), or when it could not be renewed for so
   // long that another process may have taken it. This process must then write nothing more.
   bool renew();
   // Whether the last renewal is so long ago that renew() must be called before the next write.
-  bool stale() const {
-    return !path_.empty() && Clock::now() - renewed_ > std::chrono::seconds(60);
-  }
+  bool stale() const { return !path_.empty() && seconds_now() - renewed_ > 60; }
+  // Whether the file is known to have this process's lease.
+  bool is_own() const { return owner() == Owner::self; }
   // Releases the lease. The destructor does so too.
   void release();
   Lease() = default;
@@ -45,19 +48,28 @@ class Lease {
 
   // The holder, if it is alive or may be.
   static std::optional<LeaseHolder> live_holder(const std::string& path);
+  // Who has the lease, unless this host's kernel knows that it is dead. `silent`: seconds since the
+  // last renewal. For a run whose lock is held.
+  static std::optional<LeaseHolder> possible_holder(const std::string& path, double* silent);
   // Empty when there is no lease. Without a host when the file cannot be read or is not complete.
   static std::optional<LeaseHolder> read(const std::string& path);
 
  private:
-  using Clock = std::chrono::steady_clock;
   enum class Owner { self, other, unknown };
   Owner owner() const;
+  Status take_over(const std::string& path, const std::string& text);
+  // Time since the boot. It goes on while the machine is suspended.
+  static double seconds_now();
   std::string path_;
-  std::string text_;  // content of the file while this process holds the lease
-  Clock::time_point renewed_;
+  std::string text_;           // content of the file while this process holds the lease
+  std::string former_;         // content that take() replaced
+  timespec former_renewal_{};  // its time
+  double renewed_ = 0;
 };
 
-// Returns "run 000003 is in use by tally on host X, process 123, since ..., ".
-std::string in_use_message(const std::string& what, const std::optional<LeaseHolder>& holder);
+// Returns "run 000003 is in use by tally on host X, process 123, since ..., ". `silent`: seconds
+// since the holder's last renewal. If that is long ago, the message says that it may be suspended.
+std::string in_use_message(const std::string& what, const std::optional<LeaseHolder>& holder,
+                           double silent = 0);
 
 }  // namespace tally

@@ -1,5 +1,6 @@
 #include "engine/journal/page_sums.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -18,6 +19,7 @@ constexpr std::string_view magic("SQLite format 3\0", 16);
 struct SumFile {
   sqlite3_file base;
   int page_size = 0;  // of a file with sums; 0: it has none, or its header has not been seen
+  int level = SQLITE_LOCK_NONE;
 
   sqlite3_file* real() { return reinterpret_cast<sqlite3_file*>(this + 1); }
 };
@@ -94,12 +96,19 @@ int sum_file_size(sqlite3_file* file, sqlite3_int64* size) {
   return of(file)->real()->pMethods->xFileSize(of(file)->real(), size);
 }
 int sum_lock(sqlite3_file* file, int level) {
-  return of(file)->real()->pMethods->xLock(of(file)->real(), level);
+  const int code = of(file)->real()->pMethods->xLock(of(file)->real(), level);
+  if (code == SQLITE_OK) of(file)->level = std::max(of(file)->level, level);
+  return code;
 }
 int sum_unlock(sqlite3_file* file, int level) {
+  of(file)->level = std::min(of(file)->level, level);
   return of(file)->real()->pMethods->xUnlock(of(file)->real(), level);
 }
+// SQLite asks whether a rollback journal belongs to another writer. SqliteDatabase::lock() has
+// locked the file without SQLite's knowledge; there is then no other writer.
 int sum_check_lock(sqlite3_file* file, int* reserved) {
+  *reserved = 0;
+  if (of(file)->level > SQLITE_LOCK_SHARED) return SQLITE_OK;
   return of(file)->real()->pMethods->xCheckReservedLock(of(file)->real(), reserved);
 }
 int sum_control(sqlite3_file* file, int operation, void* argument) {
@@ -142,6 +151,7 @@ int sum_open(sqlite3_vfs* vfs, sqlite3_filename name, sqlite3_file* file, int fl
   SumFile* wrapped = of(file);
   wrapped->base.pMethods = nullptr;
   wrapped->page_size = 0;
+  wrapped->level = SQLITE_LOCK_NONE;
   const int code = base->xOpen(base, name, wrapped->real(), flags, flags_out);
   // Where opening failed, the file may still ask to be closed.
   if (wrapped->real()->pMethods != nullptr) wrapped->base.pMethods = &sum_methods;

@@ -82,7 +82,10 @@ class SqliteJournal final : public Journal, public SampleTable, public OutsideFi
  private:
   using Clock = std::chrono::steady_clock;
   Status lock_and_configure(const std::string& run_dir);
+  void begin_to_write();
+  Status check_pages();
   Status open_snapshot_or_main(const std::string& run_dir);
+  Status known_version(int* found);
   Status take_version();
   FilePlace place_of(const Mark& mark) const;
   Status prepare_statements();

@@ -2,6 +2,7 @@
 // engines on the login nodes of one cluster do.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -207,6 +208,156 @@ TEST_CASE("an engine that stood still while another host took its run over write
           // The new holder's lease is not taken away with it.
           return Lease::read(lease) && Lease::read(lease)->host == "login2" ? 0 : 4;
         }) == 0);
+}
+
+namespace {
+
+// An engine on login1 that has made a run, stands still (SIGSTOP), and then goes on.
+class Suspended {
+ public:
+  explicit Suspended(const std::string& run, bool locks = true) : lease_(run + "/journal.lease") {
+    pid_ = start_on("login1", [&] {
+      std::unique_ptr<Journal> journal;
+      if (!Journal::create(run, record(), Sources(), &journal)) return 1;
+      // Closing any descriptor of a file gives up the process's locks of it.
+      std::string bytes;
+      if (!locks && !read_file(run + "/journal.sqlite", &bytes)) return 1;
+      raise(SIGSTOP);
+      dynamic_cast<SqliteJournal&>(*journal).renew_lease();
+      return journal->set_setup({7, "k", "late"}) ? 0 : 2;
+    });
+    int status = 0;
+    REQUIRE(waitpid(pid_, &status, WUNTRACED) == pid_);
+    REQUIRE(WIFSTOPPED(status));
+    make_old(lease_);
+  }
+  pid_t pid() const { return pid_; }
+  int go_on() const {
+    kill(pid_, SIGCONT);
+    return code_of(pid_);
+  }
+
+ private:
+  std::string lease_;
+  pid_t pid_ = 0;
+};
+
+std::string open_error(const std::string& run) {
+  std::unique_ptr<Journal> journal;
+  return Journal::open(run, &journal).message();
+}
+
+size_t setups_in(const std::string& run) {
+  std::unique_ptr<Journal> journal;
+  std::vector<Journal::Setup> setups;
+  if (const Status s = Journal::open(run, &journal); !s) FAIL_CHECK(s.message());
+  if (journal) CHECK(journal->setups(&setups));
+  return setups.size();
+}
+
+}  // namespace
+
+TEST_CASE("an engine that is suspended keeps its run, whoever tries to take it") {
+  for (const std::string host : {"login1", "login2"}) {
+    for (int tries = 1; tries <= 3; ++tries) {
+      const Folder folder;
+      const Suspended engine(folder.path());
+      std::string before, after;
+      REQUIRE(read_file(folder.path() + "/journal.lease", &before));
+      for (int i = 0; i < tries; ++i) {
+        CHECK(on(host, [&] {
+                const std::string error = open_error(folder.path());
+                const std::string holder =
+                    "by tally on host login1, process " + std::to_string(engine.pid());
+                return error.find(holder) != std::string::npos ? 0 : 1;
+              }) == 0);
+      }
+      REQUIRE(read_file(folder.path() + "/journal.lease", &after));
+      CHECK(before == after);
+      CHECK(engine.go_on() == 0);
+      CHECK(setups_in(folder.path()) == 1);
+    }
+  }
+}
+
+TEST_CASE("the refusal says that the engine may be suspended") {
+  const Folder folder;
+  const Suspended engine(folder.path());
+  CHECK(on("login2", [&] {
+          return open_error(folder.path()).find("so it may be suspended") != std::string::npos ? 0
+                                                                                               : 1;
+        }) == 0);
+  CHECK(engine.go_on() == 0);
+}
+
+// Where nothing locks, or the lock of a suspended machine was given up.
+TEST_CASE("a take-over that fails before it writes gives the lease back") {
+  const Folder folder;
+  const std::string file = folder.path() + "/journal.sqlite";
+  const std::string lease = folder.path() + "/journal.lease";
+  const Suspended engine(folder.path(), false);
+  std::string good, before, after;
+  REQUIRE(read_file(file, &good));
+  REQUIRE(read_file(lease, &before));
+  std::string expected;
+  SUBCASE("the journal is damaged") {
+    expected = "is damaged";
+    std::string bad = good;
+    bad[bad.size() - 4000] ^= 1;
+    REQUIRE(write_file(file + ".bad", bad));
+  }
+  SUBCASE("the journal is not complete") {
+    expected = "is not a complete journal";
+    REQUIRE(write_file(file + ".bad", ""));
+  }
+  REQUIRE(rename(file.c_str(), (file + ".good").c_str()) == 0);
+  REQUIRE(rename((file + ".bad").c_str(), file.c_str()) == 0);
+  CHECK(on("login2", [&] {
+          return open_error(folder.path()).find(expected) != std::string::npos ? 0 : 1;
+        }) == 0);
+  REQUIRE(rename((file + ".good").c_str(), file.c_str()) == 0);
+  REQUIRE(read_file(lease, &after));
+  CHECK(before == after);
+  CHECK(engine.go_on() == 0);
+  CHECK(setups_in(folder.path()) == 1);
+}
+
+TEST_CASE("of engines on many hosts that continue a dead engine's run at once, one gets it") {
+  for (int round = 0; round < 20; ++round) {
+    const Folder folder;
+    CHECK(on("gone", [&] {
+            std::unique_ptr<Journal> journal;
+            const bool made{Journal::create(folder.path(), record(), Sources(), &journal)};
+            _exit(made ? 0 : 1);
+            return 1;
+          }) == 0);
+    make_old(folder.path() + "/journal.lease");
+    Gate gate, end;
+    int told[2] = {};
+    REQUIRE(pipe(told) == 0);
+    std::vector<pid_t> pids;
+    for (int i = 0; i < 6; ++i) {
+      pids.push_back(start_on("host" + std::to_string(i), [&] {
+        gate.pass();
+        std::unique_ptr<Journal> journal;
+        const bool got{Journal::open(folder.path(), &journal)};
+        if (write(told[1], "x", 1) != 1) return 2;
+        end.pass();
+        return got ? 0 : 1;
+      }));
+    }
+    gate.open_now();
+    for (int i = 0; i < 6; ++i) {
+      char byte = 0;
+      REQUIRE(read(told[0], &byte, 1) == 1);
+    }
+    end.open_now();
+    close(told[0]);
+    close(told[1]);
+    int won = 0;
+    for (const pid_t pid : pids) won += code_of(pid) == 0 ? 1 : 0;
+    CHECK(won == 1);
+  }
 }
 
 TEST_CASE("a file that several hosts write at once is one of theirs, whole") {

@@ -116,6 +116,33 @@ std::vector<std::pair<std::string, int>> calls_of_a_run(const Shell& shell) {
   return calls;
 }
 
+// An engine on host "login1" that is suspended while its command runs. $ENGINE is its process.
+constexpr const char* kSuspend = R"sh(
+cat > wait.yaml <<'Y'
+name: wait
+outpath: run
+parameterset: {name: p, parameter: {name: i, _: "1,2"}}
+step: {name: s, use: p, do: "until test -e ../../../../go; do sleep 0.05; done; echo v=$i"}
+Y
+TALLY_HOST=login1 "$TALLY" run wait.yaml -j1 > first.out 2>&1 < /dev/null &
+ENGINE=$!
+trap 'touch go; kill -CONT $ENGINE 2>/dev/null' EXIT
+until test -d run/000000/000000_s/work; do sleep 0.02; done
+kill -STOP $ENGINE
+until grep -q '^State:.*stopped' /proc/$ENGINE/status; do sleep 0.02; done
+touch -d '1 hour ago' run/000000/journal.lease
+cp -p run/000000/journal.lease lease.before
+)sh";
+
+// What is left when somebody else has tried: the lease is the first engine's, which goes on.
+constexpr const char* kGoOn = R"sh(
+cmp run/000000/journal.lease lease.before || exit 20
+touch go
+kill -CONT $ENGINE
+wait $ENGINE || exit 21
+"$TALLY" continue run || exit 22
+)sh";
+
 }  // namespace
 
 TEST_CASE("killed at every write of the journal, then continued") {
@@ -155,4 +182,41 @@ TEST_CASE("killed between every two system calls, then continued") {
     ++kills;
   }
   CHECK(kills > 250);
+}
+
+// The first engine goes on, or the one that takes over does.
+TEST_CASE("a take-over from a suspended engine, killed or failed at each system call") {
+  const Shell shell;
+  if (!strace_works(shell)) {
+    MESSAGE("skipped: strace cannot be used here");
+    return;
+  }
+  std::string how;
+  SUBCASE("killed") {
+    how = "signal=KILL";
+  }
+  SUBCASE("an I/O error") {
+    how = "error=EIO";
+  }
+  SUBCASE("no memory or descriptors") {
+    how = "error=ENOMEM";
+  }
+  CAPTURE(how);
+  const Ran ran = shell.sh(std::string(kSuspend) + R"sh(
+export TALLY_HOST=login2
+strace -o calls "$TALLY" continue run > second.out 2>&1
+test $? = 1 && grep -q "is in use by tally on host login1, process $ENGINE," second.out || exit 10
+# From the first look at the run on.
+at=$(grep -n 'journal.sqlite' calls | head -n 1 | cut -d: -f1)
+sed 's/(.*//' calls | awk -v at=$at '/^[a-z_0-9]+$/ {n[$1]++; if (NR >= at && $1 != "execve" && $1 != "exit_group") print $1, n[$1]}' > each
+test $(wc -l < each) -gt 15 || exit 11
+while read call when; do
+  strace -o /dev/null -e trace=$call -e inject=$call:)sh" +
+                           how + R"sh(:when=$when "$TALLY" continue run > second.out 2>&1
+  test $? != 0 || { echo "$call $when"; exit 12; }
+  cmp run/000000/journal.lease lease.before || { echo "$call $when"; exit 13; }
+done < each
+)sh" + kGoOn);
+  CHECK_MESSAGE(ran.code == 0, ran.out << ran.err);
+  CHECK(has(shell.content("run/000000/000001_s/work/stdout"), "v=2"));
 }
