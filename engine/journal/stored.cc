@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/base/files.h"
+#include "engine/base/text.h"
 #include "engine/journal/parts.h"
 #include "engine/journal/run_tables.h"
 #include "engine/journal/sqlite_journal.h"
@@ -14,6 +16,21 @@ namespace {
 // Folders are removed by these names, and none may lead out of the run.
 bool is_folder_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
+}
+
+// The journal names output files by their whole paths. Those in the run's folder are where that folder
+// is now: the run may have been moved, or copied, since they were written.
+void find_moved_outputs(const std::string& run_dir, Journal::Stored* stored) {
+  const std::string now = absolute_path(run_dir);
+  const std::string own = "/" + stored->directory + "/";
+  std::string then;
+  for (const auto& [path, size] : stored->outputs) {
+    if (const size_t at = path.rfind(own); at != std::string::npos) then = path.substr(0, at);
+  }
+  if (then.empty() || then == now) return;
+  for (auto& [path, size] : stored->outputs) {
+    if (starts_with(path, then + "/")) path = now + path.substr(then.size());
+  }
 }
 
 // Name, value and definition of each.
@@ -113,6 +130,7 @@ Status SqliteJournal::select(const std::string& where,
     for (size_t i = 0; i + 1 < sizes.size(); i += 2) {
       stored.outputs.emplace_back(sizes[i], strtoll(sizes[i + 1].c_str(), nullptr, 10));
     }
+    find_moved_outputs(run_dir_, &stored);
     stored.job_name = all.text(15);
     stored.job_id = all.text(16);
     stored.started = all.real(17);

@@ -111,6 +111,49 @@ TEST_CASE("a run of tally 0.1.0 goes on, and says again what failed and where") 
   }
 }
 
+namespace {
+
+// Each operation prints a value. The last one kills its engine where there is no `go`.
+std::string killed_shape(const std::string& keys, const std::string& operations) {
+  return "name: k\noutpath: runs\nparameterset: {name: p, parameter: {name: i, type: int, _: "
+         "\"1,2\"}}\n"
+         "patternset: {name: pt, pattern: {name: v, type: int, _: \"v=$jube_pat_int\"}}\n"
+         "step:\n  - name: s\n    use: p\n" +
+         keys + "    do:\n" + operations +
+         "      - \"test -e $jube_benchmark_home/go || kill -KILL $PPID; echo v=9$i\"\n"
+         "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+         "result: {use: a, table: {name: t, sort: i, column: [i, v, v_cnt, v_last]}}\n";
+}
+
+}  // namespace
+
+TEST_CASE("a run that was killed goes on where it was moved to, with the output that it had") {
+  const std::string prints = "      - \"echo v=1$i\"\n      - \"echo v=2$i\"\n";
+  const std::string shapes[] = {
+      killed_shape("", prints),
+      killed_shape("    cycles: 2\n", prints),
+      killed_shape("    suffix: of$i\n", prints),
+      killed_shape("    shared: all\n", prints + "      - {shared: true, _: \"echo v=7\"}\n"),
+      killed_shape("    iterations: 2\n", prints),
+  };
+  for (const std::string& shape : shapes) {
+    CAPTURE(shape);
+    const Shell shell;
+    shell.file("here/bench.yaml", shape);
+    CHECK(
+        shell
+            .sh("cd here && \"$TALLY\" run bench.yaml; cd .. && cp -r here there && mkdir deep && "
+                "cp -r here deep/er && touch here/go there/go deep/er/go")
+            .code == 0);
+    const std::string right = shell.sh("cd here && \"$TALLY\" continue runs -q").out;
+    CHECK_MESSAGE(has(right, "1,11,"), right);
+    for (const char* folder : {"there", "deep/er"}) {
+      const Ran moved = shell.sh("cd " + std::string(folder) + " && \"$TALLY\" continue runs -q");
+      CHECK_MESSAGE(moved.out == right, moved.err);
+    }
+  }
+}
+
 TEST_CASE("a run of tally 0.1.0 in a folder that may not be written") {
   const Shell shell;
   take_old_run(shell);
