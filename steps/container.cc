@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/text.h"
+#include "engine/base/variables.h"
 
 namespace tally {
 namespace {
@@ -45,14 +46,12 @@ Image image_of(const Step& step, const Lookup& lookup) {
       if (!bind.empty()) image.binds.push_back(std::move(bind));
     }
   }
-  for (const std::string& line : split_strip(value_of(lookup, "container_env"), "\n")) {
-    const size_t equals = line.find('=');
-    if (equals == std::string::npos) continue;
-    image.variables.emplace_back(line.substr(0, equals),
-                                 substitute(line.substr(equals + 1), lookup));
+  for (const auto& [name, text] : unpack_variables(value_of(lookup, "container_env"))) {
+    image.variables.emplace_back(name, substitute_parameters(text, lookup));
   }
-  for (const auto& [name, value] : own.env) {
-    image.variables.emplace_back(substitute(name.value, lookup), substitute(value.value, lookup));
+  for (const auto& [name, text] : own.env) {
+    image.variables.emplace_back(substitute(name.value, lookup),
+                                 substitute_parameters(text.value, lookup));
   }
   // Parents are beside this run, and so is setup work reused from earlier runs.
   const std::string run = value_of(lookup, "jube_benchmark_rundir");
@@ -68,7 +67,7 @@ std::string apptainer(const Image& image) {
   for (const std::string& bind : image.binds) command += " --bind " + double_quoted(bind);
   command += " --pwd \"$PWD\"";
   for (const auto& [name, value] : image.variables) {
-    command += " --env " + double_quoted(name + "=" + value);
+    command += " --env " + variables_for_shell(name + "=" + value);
   }
   if (!image.args.empty()) command += " " + image.args;
   return command + " " + double_quoted(image.name);
@@ -96,16 +95,15 @@ std::string docker(const Image& image, const Step& step, const Lookup& lookup) {
         "MASTER_PORT", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "TALLY_CACHE_DIR"}) {
     command += std::string(" --env ") + name;
   }
-  for (const char* parameter : {"site_interconnect", "site_env"}) {
-    for (const std::string& line : split_strip(value_of(lookup, parameter), "\n")) {
-      if (starts_with(line, "export ")) command += " --env " + line.substr(7, line.find('=') - 7);
-    }
+  for (const char* parameter : {"site_interconnect_variables", "site_variables"}) {
+    for (const auto& variable : unpack_variables(value_of(lookup, parameter)))
+      command += " --env " + variable.first;
   }
   for (const auto& variable : step.env) {
     command += " --env " + substitute(variable.first.value, lookup);
   }
   for (const auto& [name, value] : image.variables) {
-    command += " --env " + double_quoted(name + "=" + value);
+    command += " --env " + variables_for_shell(name + "=" + value);
   }
   if (!image.args.empty()) command += " " + image.args;
   return command + " " + double_quoted(image.name);

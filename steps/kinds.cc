@@ -10,6 +10,7 @@
 
 #include "engine/base/duration.h"
 #include "engine/base/text.h"
+#include "engine/base/variables.h"
 #include "steps/container.h"
 #include "steps/pack.h"
 #include "steps/training_plan.h"
@@ -117,19 +118,54 @@ void add_derived(const Step& step, Named& values, const Lookup& lookup) {
   }
 }
 
-// A site's launcher may refer to values of a step, as in `mpirun -n $tasks`. They are known only
-// here, after the values of `resources`.
-void add_starter(Named& values, const Lookup& lookup) {
-  const std::string starter = value_of(lookup, "starter");
-  if (!has_reference(starter)) return;
-  const Lookup both = [&](std::string_view name) -> const std::string* {
+// Names mean what they mean in the step's own texts: an added value hides the parameter.
+Lookup with_added(const Named& values, const Lookup& lookup) {
+  return [&values, lookup](std::string_view name) -> const std::string* {
     for (const auto& [key, value] : values) {
       if (key == name) return &value;
     }
     return lookup(name);
   };
-  const std::string text = substitute(starter, both);
+}
+
+// A site's launcher may refer to values of a step, as in `mpirun -n $tasks`. They are known only
+// here, after the values of `resources`.
+void add_starter(Named& values, const Lookup& lookup) {
+  const std::string starter = value_of(lookup, "starter");
+  if (!has_reference(starter)) return;
+  const std::string text = substitute(starter, with_added(values, lookup));
   values.emplace_back("starter", text);
+}
+
+// The command that sets variables. It is a single one, so that no variable sees another's new value.
+std::string export_command(const Named& variables, const Lookup& lookup) {
+  std::string command;
+  for (const auto& [name, text] : variables) {
+    command +=
+        fmt::format("{} {}={}", command.empty() ? "export" : " \\\n ", substitute(name, lookup),
+                    variables_for_shell(substitute_parameters(text, lookup)));
+  }
+  return command;
+}
+
+// Adds the lines that set the variables of the platform and of the step, the platform's first.
+void add_environment(const Step& step, Named& values, const Lookup& lookup) {
+  const Lookup both = with_added(values, lookup);
+  Named lines;
+  for (const auto& [packed, name] : {std::pair{"site_interconnect_variables", "site_interconnect"},
+                                     {"site_variables", "site_env"}}) {
+    const std::string command = export_command(unpack_variables(value_of(lookup, packed)), both);
+    if (!command.empty()) lines.emplace_back(name, command);
+  }
+  std::string own;
+  for (const Text& name : step.env_unset)
+    own += fmt::format("unset {}\n", substitute(name.value, both));
+  Named variables;
+  for (const auto& [name, text] : step.env) variables.emplace_back(name.value, text.value);
+  own += export_command(variables, both);
+  if (!own.empty() && own.back() == '\n') own.pop_back();
+  if (!own.empty()) lines.emplace_back("env", own);
+  values.insert(values.end(), lines.begin(), lines.end());
 }
 
 // Workpackages may share a work_dir. A job's files are therefore in the workpackage's own folder,
@@ -205,7 +241,7 @@ Named kind_values(const Step& step, const Lookup& lookup) {
     if (!extra.empty()) extra.pop_back();
     values.emplace_back("scheduler_options", extra);
     add_text(values, "launch", step.launch, lookup);
-    values.emplace_back("container", container_command(step, lookup));
+    values.emplace_back("container", container_command(step, with_added(values, lookup)));
   }
   if (step.kind == StepKind::run || !step.modules.empty()) {
     std::string modules;
@@ -218,17 +254,7 @@ Named kind_values(const Step& step, const Lookup& lookup) {
       values.emplace_back("modules", "");
     }
   }
-  if (!step.env.empty() || !step.env_unset.empty()) {
-    std::string lines;
-    for (const Text& name : step.env_unset)
-      lines += fmt::format("unset {}\n", substitute(name.value, lookup));
-    for (const auto& [name, text] : step.env) {
-      lines += fmt::format("export {}={}\n", substitute(name.value, lookup),
-                           double_quoted(substitute(text.value, lookup)));
-    }
-    lines.pop_back();
-    values.emplace_back("env", lines);
-  }
+  add_environment(step, values, lookup);
   add_job_files(step, values, lookup);
   add_job_lines(values, lookup);
   return values;
@@ -243,6 +269,7 @@ const std::vector<std::string_view>& step_value_names() {
         "signal_name", "signal_minutes",
         // of other keys
         "starter", "scheduler_options", "launch", "container", "modules", "env",
+        "site_interconnect", "site_env",
         // of the job's files and lines
         "job_functions", "submit_script", "stdoutlogfile", "stderrlogfile", "status_file",
         "done_file", "error_file", "reason_file", "job_begin", "modules_begin", "modules_end",
@@ -263,19 +290,21 @@ Platform platform_of(const Step& step, const Lookup& lookup) {
   return platform;
 }
 
-std::string local_launch(const Step& step, const Lookup& lookup) {
+LocalLaunch local_launch(const Step& step, const Lookup& lookup) {
   if (step.kind != StepKind::run || step.launch.value.empty()) return {};
   if (!platform_of(step, lookup).local()) return {};
-  // `lookup` includes the values of kind_values(). The step's own variables are already in its
-  // environment and take precedence over those of its platform.
+  // `lookup` includes the values of kind_values(). The step's own variables are in its environment.
+  // After lines of its platform they are set again, since they take precedence and may refer to
+  // what these set.
   std::string command;
+  bool sets_env = false;
   for (const char* name : {"site_modules", "modules", "site_interconnect", "site_env"}) {
     const std::string lines = value_of(lookup, name);
     if (!lines.empty()) command += lines + "\n";
   }
-  if (command.find("export ") != std::string::npos) {
-    const std::string own = value_of(lookup, "env");
-    if (!own.empty()) command += own + "\n";
+  if (const std::string own = value_of(lookup, "env"); !command.empty() && !own.empty()) {
+    command += own + "\n";
+    sets_env = true;
   }
   for (const char* name : {"starter", "site_mpi", "args_starter"}) {
     const std::string word = value_of(lookup, name);
@@ -284,7 +313,7 @@ std::string local_launch(const Step& step, const Lookup& lookup) {
   if (const std::string inside = container_command(step, lookup); !inside.empty()) {
     command += inside + " ";
   }
-  return command + std::string(strip(substitute(step.launch.value, lookup)));
+  return {command + std::string(strip(substitute(step.launch.value, lookup))), sets_env};
 }
 
 std::string outcome_of(int exit_code) {
@@ -322,7 +351,7 @@ class TallyKinds : public StepKinds {
   Platform platform_of(const Step& step, const Lookup& lookup) const override {
     return tally::platform_of(step, lookup);
   }
-  std::string local_launch(const Step& step, const Lookup& lookup) const override {
+  LocalLaunch local_launch(const Step& step, const Lookup& lookup) const override {
     return tally::local_launch(step, lookup);
   }
   std::string outcome_of(int exit_code) const override { return tally::outcome_of(exit_code); }

@@ -43,7 +43,7 @@ std::string own_folder(const Step& step, const Lookup& lookup);
 
 // The command with which a run step starts its program without a scheduler: the platform's starter
 // with its arguments, then launch. Empty when the step has no launch or its platform submits jobs.
-std::string local_launch(const Step& step, const Lookup& lookup);
+LocalLaunch local_launch(const Step& step, const Lookup& lookup);
 
 // The outcome for an exit code of tally-train, as `expect:` names it: 3 "oom", 4 "timeout", 5
 // "check". Empty for other codes.

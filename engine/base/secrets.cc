@@ -1,5 +1,7 @@
 #include "engine/base/secrets.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "engine/base/text.h"
@@ -48,6 +50,17 @@ bool shows_secret(std::string_view text, const std::vector<std::string>& entries
       return true;
   }
   return false;
+}
+
+bool keeps_secret(const std::string& entry) {
+  static const std::vector<std::string> own = [] {
+    std::vector<std::string> secrets;
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+      if (has_secret({*variable})) secrets.emplace_back(*variable);
+    }
+    return secrets;
+  }();
+  return has_secret({entry}) || shows_secret(entry, own);
 }
 
 }  // namespace tally

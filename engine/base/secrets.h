@@ -19,5 +19,8 @@ bool has_secret(const std::vector<std::string>& entries);
 // Whether the text has the value of one of these secrets. A value of fewer than four characters is
 // not looked for.
 bool shows_secret(std::string_view text, const std::vector<std::string>& entries);
+// Whether the entry "NAME=value" is a secret, or its value has one of this process's environment:
+// `env` may put it there.
+bool keeps_secret(const std::string& entry);
 
 }  // namespace tally

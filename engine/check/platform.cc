@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/text.h"
+#include "engine/base/variables.h"
 
 namespace tally {
 
@@ -76,12 +77,9 @@ Text lines_of(const Element& platform, const char* name, const Line& line) {
   return text;
 }
 
-std::string export_line(const std::string& name, const std::string& value) {
-  return fmt::format("export {}={}", name, double_quoted(value));
-}
-
-std::string assignment(const std::string& name, const std::string& value) {
-  return fmt::format("{}={}", name, value);
+// Steps write the lines that set them (steps/kinds.cc), because a step's values may be in them.
+std::string packed(const std::string& name, const std::string& value) {
+  return pack_variables({{name, value}});
 }
 
 // A scheduler option as it is written in a job script.
@@ -120,8 +118,8 @@ Element job_set(const Element& platform, const std::string& scheduler, const std
     if (!value.value.empty()) set.children.push_back(parameter(name, value));
   };
   add("site_modules", modules_of(platform));
-  add("site_interconnect", lines_of(platform, "interconnect", export_line));
-  add("site_env", lines_of(platform, "env", export_line));
+  add("site_interconnect_variables", lines_of(platform, "interconnect", packed));
+  add("site_variables", lines_of(platform, "env", packed));
   add("site_options",
       lines_of(platform, "options", [&](const std::string& name, const std::string& value) {
         return option_line(scheduler, name, value);
@@ -129,7 +127,7 @@ Element job_set(const Element& platform, const std::string& scheduler, const std
   for (const Element& child : platform.children) {
     if (child.name != "container") continue;
     for (const PlainKey& key : kContainerKeys) add_plain(child, key, &set);
-    add("container_env", lines_of(child, "env", assignment));
+    add("container_env", lines_of(child, "env", packed));
   }
   return set;
 }

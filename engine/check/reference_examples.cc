@@ -124,6 +124,48 @@ run 000000, work 2 after 0: 1
 run 000000, work 3 after 1: 2
 ```
 
+## Variables in `env`
+
+The value of a variable in `env` may name other variables. Parameters are put in first. Every `$NAME` and
+`${NAME}` that is left is a variable of the environment in which the command would run without this `env`. It is
+empty if it is not set there. `$$` is a dollar, and so is a `$` before anything else. Nothing is run: `$(…)`,
+backquotes, quotes and backslashes stay as they are.
+
+- The entries of one `env` do not see each other, so their order does not matter.
+- A step's `env` sees its modules and the `interconnect` and `env` of its platform. A container's sees the job's
+  environment.
+- A dollar that a parameter's value has counts as if it were written in `env`. `$$NAME` is the text `$NAME`. (In a
+  command it is the shell's variable.)
+- The rule is the same for commands, launch lines and job scripts. Set-ups and builds are done again when a variable
+  that their `env` names has changed.
+
+Save this as `variables.yaml`:
+
+```yaml
+name: variables
+outpath: variables_run
+parameterset: {name: places, parameter: {name: tools, _: $HOME/tools}}
+step:
+  name: work
+  kind: run
+  use: places
+  env:
+    HOME: /home/you
+    PLACE: $tools/bin
+    LIBRARIES: "/opt/lib:$NOT_SET"
+    PRICE: 5$ or $$HOME, not $(date)
+  do: 'printenv HOME LIBRARIES PRICE; test "$$PLACE" != /home/you/tools/bin && echo "HOME was the old one"'
+```
+
+```console
+$ tally -q run variables.yaml
+$ cat variables_run/000000/*_work/work/stdout
+/home/you
+/opt/lib:
+5$ or $HOME, not $(date)
+HOME was the old one
+```
+
 ## `repeat` and `iterations`
 
 Both make several workpackages of a point, and a row of the table of all their matches. `iterations` is JUBE's and

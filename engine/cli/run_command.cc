@@ -100,7 +100,7 @@ int dry_run(const Invocation& invocation, const RunArgs& args, PreparedBenchmark
   if (args.script < 0) {
     print.remarks = predict_reuse(prepared.benchmark, prepared.expander, plan.workpackages,
                                   absolute_path(prepared.expander.run().rundir + "/.."), args.fresh,
-                                  shell_of_commands());
+                                  {shell_of_commands(), invocation.programs});
   }
   print_plan(plan, prepared.expander, prepared.pool, print, std::cout);
   if (args.script < 0 && !invocation.no_exec) {

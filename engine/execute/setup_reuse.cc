@@ -159,10 +159,10 @@ std::string in_words(const ReuseDecision& decision) {
 std::map<int, std::string> predict_reuse(const Benchmark& benchmark, const Expander& expander,
                                          const std::vector<Workpackage>& workpackages,
                                          const std::string& outpath, bool fresh,
-                                         const std::string& shell) {
+                                         const CommandSurroundings& commands) {
   std::map<int, std::string> words;
   SetupReuse reuse(benchmark, outpath, fresh);
-  const Environment base = current_environment();
+  const Environment own_base = with_programs(current_environment(), commands.programs);
   for (const Workpackage& workpackage : workpackages) {
     const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
     if (step.kind != StepKind::setup && step.kind != StepKind::build) continue;
@@ -172,12 +172,14 @@ std::map<int, std::string> predict_reuse(const Benchmark& benchmark, const Expan
       continue;
     }
     const WorkpackageValues values(benchmark, expander, workpackage);
-    const EnvironmentChanges changes = declared_environment(step, values);
-    const Environment environment = with_changes(base, changes);
     const std::string work =
         absolute_path(work_dir_of(benchmark, expander.run().rundir, workpackage));
-    const SetupContext context{benchmark, step,  values,  expander.evaluator(),
-                               work,      shell, changes, environment};
+    Environment before = own_base;
+    before["PWD"] = work;
+    const EnvironmentChanges changes = declared_environment(step, values, before);
+    const Environment environment = with_changes(current_environment(), changes);
+    const SetupContext context{benchmark, step,           values,  expander.evaluator(),
+                               work,      commands.shell, changes, environment};
     ReuseDecision decision;
     const Status decided = reuse.decide(workpackage, context, &decision);
     words[workpackage.id] = decided ? in_words(decision) : "fails: " + decided.message();

@@ -12,6 +12,7 @@
 #include "engine/base/duration.h"
 #include "engine/base/own_files.h"
 #include "engine/base/text.h"
+#include "engine/base/variables.h"
 #include "engine/execute/files/run_directory.h"
 #include "engine/execute/files/setup_inputs.h"
 #include "engine/execute/files/work_directory.h"
@@ -28,7 +29,7 @@ Task::Task(RunContext& context, int id)
   sets_ = used_sets(step_, values_->lookup());
   operations_ = step_.operations;
   platform_ = step_.kinds->platform_of(step_, values_->lookup());
-  if (std::string launch = step_.kinds->local_launch(step_, values_->lookup()); !launch.empty()) {
+  if (!step_.kinds->local_launch(step_, values_->lookup()).command.empty()) {
     Operation operation;
     // The text is final. The platform's starter is already substituted in the launch line.
     operation.command = step_.launch;
@@ -130,16 +131,50 @@ void Task::start_environment() {
     environment_ = *workpackage().environment;
     return;
   }
+  environment_ = inherited();
+  for (auto& [name, value] : declared(environment_)) environment_[name] = value;
+}
+
+EnvironmentChanges Task::inherited() const {
+  EnvironmentChanges changes;
   for (const int parent : workpackage().wp.parents) {
     const WorkpackageNode& other = context_.graph[parent];
     if (!context_.graph.step_of(other).exported || !other.environment) continue;
-    for (const auto& [name, value] : *other.environment) environment_[name] = value;
+    for (const auto& [name, value] : *other.environment) changes[name] = value;
   }
-  for (auto& [name, value] : declared_environment(step_, *values_)) environment_[name] = value;
+  if (!gpus_.empty()) changes["CUDA_VISIBLE_DEVICES"] = gpus_;
+  return changes;
+}
+
+EnvironmentChanges Task::declared(const EnvironmentChanges& inherited) const {
+  if (step_.env.empty()) return declared_environment(step_, *values_, base());
+  Environment before = with_changes(base(), inherited);
+  before["PWD"] = work_dir_;
+  return declared_environment(step_, *values_, before);
 }
 
 void Task::set_gpus(const std::vector<std::string>& gpus) {
-  environment_["CUDA_VISIBLE_DEVICES"] = join(gpus, ",");
+  gpus_ = join(gpus, ",");
+  start_environment();
+  environment_["CUDA_VISIBLE_DEVICES"] = gpus_;
+}
+
+EnvironmentChanges Task::environment_for_script() const {
+  EnvironmentChanges changes = environment_;
+  if (step_.env.empty()) return changes;
+  EnvironmentChanges before = inherited();
+  const EnvironmentChanges own = declared(before);
+  for (const auto& [name, value] : values_->exported()) before[name] = value;
+  for (const auto& [name_text, text] : step_.env) {
+    if (!names_variable(substitute_parameters(text.value, values_->lookup()))) continue;
+    const std::string name = values_->apply(name_text);
+    // A command of the step may have set it since. The script goes on from there.
+    if (const auto now = changes.find(name); now == changes.end() || now->second != own.at(name))
+      continue;
+    changes.erase(name);
+    if (const auto found = before.find(name); found != before.end()) changes.insert(*found);
+  }
+  return changes;
 }
 
 const Environment& Task::base() const {
@@ -147,7 +182,8 @@ const Environment& Task::base() const {
 }
 
 std::vector<std::string> Task::process_environment(const std::string& directory) const {
-  Environment environment = with_changes(base(), environment_);
+  Environment environment =
+      with_changes(base(), running_.sets_env ? environment_for_script() : environment_);
   environment["PWD"] = directory;
   environment[process_mark] = workpackage_mark(context_.mark, id_);
   return entries(environment);

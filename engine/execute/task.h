@@ -67,6 +67,8 @@ class Task {
   void set_gpus(const std::vector<std::string>& gpus);
   // The environment changes that its operations made, for the journal and for children.
   const EnvironmentChanges& environment() const { return environment_; }
+  // The same without the variables of `env` that refer to others, for a script that sets these.
+  EnvironmentChanges environment_for_script() const;
   // Called when another workpackage did the same work. Takes over the environment changes of that
   // work.
   void take_environment_of(const EnvironmentChanges& other) { environment_ = other; }
@@ -85,6 +87,7 @@ class Task {
   struct Running {
     std::string command, directory, stderr_path, capture;
     bool prepare = false;
+    bool sets_env = false;  // the command itself sets the variables of `env`
   };
 
   int cycle() const;
@@ -98,6 +101,9 @@ class Task {
   void cut_back_shared(const std::vector<std::string>& written) const;
   std::string output_path(const std::string& name, const char* otherwise, bool shared) const;
   void start_environment();
+  // The changes by parents and granted GPUs; those by the step itself, after them.
+  EnvironmentChanges inherited() const;
+  EnvironmentChanges declared(const EnvironmentChanges& inherited) const;
   // Each returns whether it reached a point at which the task must wait.
   bool advance_files();
   bool advance_operations(Next* next, Status* status);
@@ -139,6 +145,7 @@ class Task {
   bool stop_operations_ = false;
   bool outside_noted_ = false;
   EnvironmentChanges environment_;
+  std::string gpus_;
   std::vector<std::string> outputs_;  // files its operations wrote to, absolute
   OutputSizes before_;
   std::optional<Clock::time_point> deadline_;

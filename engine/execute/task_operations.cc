@@ -49,6 +49,7 @@ bool Task::run_prepare(const Prepare& prepare) {
   const std::string command = trimmed_command(values_->apply(prepare.command));
   if (command.empty()) return false;
   running_.prepare = true;
+  running_.sets_env = false;
   const std::string directory = absolute_path(values_->path(prepare.work_dir), work_dir_);
   return run(command, directory, values_->path(prepare.stdout_file),
              values_->path(prepare.stderr_file), true);  // the next copy entry may name it
@@ -56,11 +57,13 @@ bool Task::run_prepare(const Prepare& prepare) {
 
 bool Task::run_operation(const Operation& operation) {
   const bool launch = operation_ >= step_.operations.size();
+  LocalLaunch local;
+  if (launch) local = step_.kinds->local_launch(step_, values_->lookup());
   const std::string command =
-      trimmed_command(launch ? step_.kinds->local_launch(step_, values_->lookup())
-                             : values_->apply(operation.command));
+      trimmed_command(launch ? local.command : values_->apply(operation.command));
   if (command.empty()) return false;
   running_.prepare = false;
+  running_.sets_env = local.sets_env;
   std::string base = work_dir_;
   if (shared_now_) base = shared_folder();
   const std::string directory = absolute_path(values_->path(operation.work_dir), base);

@@ -101,19 +101,46 @@ std::string unescape(std::string_view text) {
   return out;
 }
 
-}  // namespace
-
-std::string substitute(std::string_view text, const Lookup& lookup) {
-  if (text.find('$') == std::string_view::npos) return std::string(text);
-  std::string current(text);
+std::string substitute_in_rounds(std::string current, const Lookup& lookup) {
   for (int i = 0; i < max_rounds; ++i) {
     std::string next;
     next.reserve(current.size() + 32);
     if (!round(current, lookup, next)) break;
     current.swap(next);
-    if (current.size() > longest_text) return current;
+    if (current.size() > longest_text) break;
   }
-  return unescape(current);
+  return current;
+}
+
+// Calls `run(dollars)` for each run of dollars and copies everything else.
+template <typename OfRun>
+std::string with_runs(std::string_view text, const OfRun& run) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t dollar = std::min(text.find('$', at), text.size());
+    out.append(text, at, dollar - at);
+    at = std::min(text.find_first_not_of('$', dollar), text.size());
+    out.append(run(at - dollar), '$');
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string substitute(std::string_view text, const Lookup& lookup) {
+  if (text.find('$') == std::string_view::npos) return std::string(text);
+  const std::string substituted = substitute_in_rounds(std::string(text), lookup);
+  return substituted.size() > longest_text ? substituted : unescape(substituted);
+}
+
+std::string substitute_parameters(std::string_view text, const Lookup& lookup) {
+  if (text.find('$') == std::string_view::npos) return std::string(text);
+  // Each pair is written twice, so that one of it is left when the escapes are taken off.
+  const std::string escaped =
+      with_runs(text, [](size_t dollars) { return dollars / 2 * 4 + dollars % 2; });
+  const std::string substituted = substitute_in_rounds(escaped, lookup);
+  if (substituted.size() > longest_text) return substituted;
+  return with_runs(substituted, [](size_t dollars) { return dollars / 2 + dollars % 2; });
 }
 
 std::vector<std::string> referenced_names(std::string_view text) {

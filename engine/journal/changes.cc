@@ -202,7 +202,7 @@ Status SqliteJournal::outputs_before(int workpackage, const OutputSizes& outputs
 Status SqliteJournal::operation_done(int workpackage, int cycle, int operation,
                                      const std::vector<std::string>& environment,
                                      const OutputSizes& outputs) {
-  if (has_secret(environment)) {
+  if (std::any_of(environment.begin(), environment.end(), keeps_secret)) {
     if (Status s = keep_private(); !s) return s;
   }
   const std::string packed = pack(environment);

@@ -156,7 +156,8 @@ std::string environment_xml(const std::vector<std::string>& environment) {
   std::string out = "    <environment>\n";
   for (const std::string& entry : environment) {
     const size_t equals = entry.find('=');
-    if (names_secret(entry.substr(0, equals))) continue;  // everybody may read this file
+    // Everybody may read this file.
+    if (names_secret(entry.substr(0, equals)) || keeps_secret(entry)) continue;
     if (equals == std::string::npos) {
       out += fmt::format("      <nonenv name=\"{}\"/>\n", escaped(entry));
     } else {

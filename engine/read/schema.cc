@@ -60,7 +60,9 @@ const std::vector<ElementRule>& element_rules() {
        "Further scheduler options by name, as `constraint: gpu`."},
       {"launch", "launch", "step", T, false,
        "The program and its arguments; the platform starts it on the resources (run steps)."},
-      {"env", "env", "step platform container", T, true, "Environment variables to set, by name."},
+      {"env", "env", "step platform container", T, true,
+       "Environment variables to set, by name; a value may name others "
+       "([below](#variables-in-env))."},
       {"env_unset", "env_unset", "step", T, false, "Environment variables to remove in the step."},
       {"modules", "modules", "step platform", T, false,
        "Environment modules to load, in order; a step's come after its platform's."},

@@ -17,7 +17,7 @@ Platform StepKinds::platform_of(const Step&, const Lookup&) const {
   return {};
 }
 
-std::string StepKinds::local_launch(const Step&, const Lookup&) const {
+LocalLaunch StepKinds::local_launch(const Step&, const Lookup&) const {
   return {};
 }
 

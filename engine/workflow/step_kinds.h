@@ -45,6 +45,12 @@ struct PlanRequest {
   std::vector<std::string> arguments;  // make it plan and end
   std::string why_not;                 // why it cannot be asked, a clause; else empty
 };
+// The command that starts a step's program on this machine.
+struct LocalLaunch {
+  std::string command;  // empty: the step has no program, or it runs in a job
+  // The command sets the variables of `env` itself, after its platform's modules and variables.
+  bool sets_env = false;
+};
 struct PackMember {
   std::string directory;                                         // absolute
   std::string script;                                            // its own job script there
@@ -70,9 +76,7 @@ class StepKinds {
   // Every name that values() may give, sorted.
   virtual const std::vector<std::string_view>& value_names() const;
   virtual Platform platform_of(const Step& step, const Lookup& lookup) const;
-  // The command that starts the step's program on this machine. Empty when the step has no program
-  // or when the program runs in a job.
-  virtual std::string local_launch(const Step& step, const Lookup& lookup) const;
+  virtual LocalLaunch local_launch(const Step& step, const Lookup& lookup) const;
 
   // The outcome that a program reports by this exit code, under the name that `expect:` uses; or
   // empty.

@@ -17,6 +17,7 @@
 #include "engine/base/files.h"
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
+#include "engine/base/variables.h"
 #include "engine/execute/files/run_directory.h"
 #include "engine/execute/files/shell_words.h"
 #include "engine/execute/files/substitute_files.h"
@@ -367,11 +368,22 @@ class Collector {
 
 }  // namespace
 
-EnvironmentChanges declared_environment(const Step& step, const WorkpackageValues& values) {
+EnvironmentChanges declared_environment(const Step& step, const WorkpackageValues& values,
+                                        const Environment& before) {
   EnvironmentChanges changes;
-  for (const Text& name : step.env_unset) changes[values.apply(name)] = std::nullopt;
-  for (const auto& [name, value] : step.env) changes[values.apply(name)] = values.apply(value);
   for (const auto& [name, value] : values.exported()) changes[name] = value;
+  for (const Text& name : step.env_unset) changes[values.apply(name)] = std::nullopt;
+  if (step.env.empty()) return changes;
+  const Environment without_env = with_changes(before, changes);
+  const Variables variables = [&](const std::string& name) -> std::optional<std::string> {
+    const auto found = without_env.find(name);
+    if (found == without_env.end()) return std::nullopt;
+    return found->second;
+  };
+  for (const auto& [name, text] : step.env) {
+    const std::string put_in = substitute_parameters(text.value, values.lookup());
+    changes[values.apply(name)] = expand_variables(put_in, variables);
+  }
   return changes;
 }
 

@@ -40,8 +40,10 @@ class FileDigests {
   std::map<std::string, Known> known_;
 };
 
-// The environment changes that a step's own keys and its exported parameters make for its commands.
-EnvironmentChanges declared_environment(const Step& step, const WorkpackageValues& values);
+// The environment changes that a step's exported parameters and its own keys make for its commands,
+// in this order. `before`: the environment without them, to which the variables of `env` refer.
+EnvironmentChanges declared_environment(const Step& step, const WorkpackageValues& values,
+                                        const Environment& before);
 
 // A workpackage before its first command, as setup_inputs() needs it.
 struct SetupContext {

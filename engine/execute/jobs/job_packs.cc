@@ -21,7 +21,7 @@ Status JobPacks::add(Job job, const PackRule& rule, const Task& task) {
                         task.values().exported(), task.values().lookup());
   const std::string options = kinds.common_options(member.in_script.options);
   // Exported parameters are set in the pack's script. Any other difference makes another pack.
-  EnvironmentChanges rest = task.environment();
+  EnvironmentChanges rest = task.environment_for_script();
   for (const auto& [name, value] : member.in_script.environment) rest.erase(name);
   std::string key = job.named ? job.request.name : options;
   if (!job.named) {

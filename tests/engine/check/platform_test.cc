@@ -50,9 +50,9 @@ TEST_CASE("a site's keys are values of the template's sets") {
   CHECK(value(checked, "systemParameter@site", "account") == "none");  // the template's
   CHECK(value(checked, "systemParameter@site", "signal") == "");
   CHECK(value(checked, "systemParameter@site", "site_modules") == "module load GCC CUDA/12");
-  CHECK(value(checked, "systemParameter@site", "site_env") == "export A=\"x \\\"y\\\" $HOME\"");
-  CHECK(value(checked, "systemParameter@site", "site_interconnect") ==
-        "export NCCL_SOCKET_IFNAME=\"ib0,ib1\"");
+  CHECK(value(checked, "systemParameter@site", "site_variables") == "A=x \"y\" \\dHOME");
+  CHECK(value(checked, "systemParameter@site", "site_interconnect_variables") ==
+        "NCCL_SOCKET_IFNAME=ib0,ib1");
   CHECK(value(checked, "systemParameter@site", "site_options") ==
         "#SBATCH --qos=low\n#SBATCH --exclusive");
   CHECK(value(checked, "executeset@site", "starter") == "");
@@ -61,7 +61,7 @@ TEST_CASE("a site's keys are values of the template's sets") {
   for (const Parameter& p : checked.set("systemParameter@site").parameters) {
     if (p.name.value == "threadspertask") CHECK(p.type == ValueType::integer);
     // A comma in a site's value does not span a parameter space.
-    if (p.name.value == "site_interconnect") CHECK(p.separator == "");
+    if (p.name.value == "site_interconnect_variables") CHECK(p.separator == "");
   }
   CHECK(checked.benchmark().file_sets.at("jobfiles@site").entries.size() == 1);
   CHECK(checked.benchmark().substitute_sets.at("executesub@site").files.size() == 1);

@@ -193,7 +193,7 @@ TEST_CASE("values of the kinds: resources, modules, environment") {
   CHECK(all.at("timelimit_minutes") == "30");
   CHECK(all.at("scheduler_options") == "#SBATCH --hint=nomultithread");
   CHECK(all.at("modules") == "module load GCC CUDA/2");
-  CHECK(all.at("env") == "unset B\nexport A=\"x \\\"y\\\" $HOME\"");
+  CHECK(all.at("env") == "unset B\nexport A=\"x \\\"y\\\" ${HOME-}\"");
   CHECK(all.at("launch") == "prog");
 }
 
@@ -207,8 +207,9 @@ TEST_CASE("value_names() has every value of the kinds") {
   step.work_dir.value = "/somewhere";
   step.env.push_back({{"A", {}}, {"x", {}}});
   // With every name of the platform given, nothing is left out.
-  const std::string any = "$nodes@60", scheduler = "slurm";
+  const std::string any = "$nodes@60", scheduler = "slurm", variables = "A=x";
   const auto values = kind_values(step, [&](std::string_view asked) {
+    if (asked.ends_with("_variables")) return &variables;
     return asked == "modules" ? nullptr : asked == "scheduler" ? &scheduler : &any;
   });
   const auto& names = step_value_names();
@@ -281,7 +282,7 @@ TEST_CASE("a local platform's environment, launcher and container are those of t
   RunFixture run;
   run.add(
       set_of("ps", {parameter("starter", "env N=$$tasks"), parameter("taskspernode", "4"),
-                    parameter("site_env", "export SITE=\"here $N\"\nexport BOTH=\"site\""),
+                    parameter("site_variables", "SITE=here \\dN\nBOTH=site"),
                     parameter("container_runtime", "none"), parameter("container_image", "i")}));
   Step step = run_step("sh -c 'echo $N $SITE $BOTH'");
   step.resources.nodes.value = "2";
@@ -294,7 +295,7 @@ TEST_CASE("a local platform's environment, launcher and container are those of t
 TEST_CASE("containers: a step's keys before its platform's, GPUs when the job has any") {
   std::map<std::string, std::string> platform = {{"container_image", "site.sif"},
                                                  {"container_bind", "/data, /x:/y"},
-                                                 {"container_env", "A=b c\nD=$HOME"},
+                                                 {"container_env", "A=b c\nD=\\dHOME"},
                                                  {"jube_benchmark_rundir", "/runs/000001"}};
   Step step = run_step("prog");
   const auto command = [&] {
@@ -308,7 +309,7 @@ TEST_CASE("containers: a step's keys before its platform's, GPUs when the job ha
         "apptainer exec --bind \"/runs\" --bind \"${TMPDIR:-/tmp}\" --bind "
         "\"${TALLY_CACHE_DIR:-$PWD}\" --bind \"/data\" --bind \"/x:/y\" --pwd \"$PWD\" --env \"A=b "
         "c\" "
-        "--env \"D=$HOME\" \"site.sif\"");
+        "--env \"D=${HOME-}\" \"site.sif\"");
   platform["gpuspernode"] = "4";
   CHECK(says(" --nv "));
   step.resources.gpus_per_node.value = "0";
@@ -319,7 +320,7 @@ TEST_CASE("containers: a step's keys before its platform's, GPUs when the job ha
   step.container.runtime.value = "docker";
   step.container.args.value = "--shm-size 8g";
   step.env.push_back({{"OWN", {}}, {"v", {}}});
-  platform["site_interconnect"] = "export NCCL_SOCKET_IFNAME=\"ib0\"";
+  platform["site_interconnect_variables"] = "NCCL_SOCKET_IFNAME=ib0";
   for (const char* part : {"docker run --rm ", " --gpus all ", " --volume \"/data:/data\" ",
                            " --volume \"/x:/y\" ", " --env OWN ", " --env NCCL_SOCKET_IFNAME ",
                            " --env SLURM_PROCID ", " --shm-size 8g ", " \"own/image:1\""}) {

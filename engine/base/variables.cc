@@ -1,0 +1,147 @@
+#include "engine/base/variables.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/base/text.h"
+
+namespace tally {
+namespace {
+
+bool is_name_start(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+bool is_name_char(char c) {
+  return is_name_start(c) || (c >= '0' && c <= '9');
+}
+
+// The variable that text[at], a dollar, begins. An empty name: none.
+struct Variable {
+  std::string_view name;
+  size_t end = 0;  // after the name, and after its brace
+};
+
+Variable variable_at(std::string_view text, size_t at) {
+  const bool braces = at + 1 < text.size() && text[at + 1] == '{';
+  const size_t begin = at + (braces ? 2 : 1);
+  size_t end = begin;
+  if (end < text.size() && is_name_start(text[end])) {
+    while (end < text.size() && is_name_char(text[end])) ++end;
+  }
+  if (end == begin || (braces && (end == text.size() || text[end] != '}'))) return {};
+  return {text.substr(begin, end - begin), end + (braces ? 1 : 0)};
+}
+
+// Calls `variable(name)` and `character(c)` for the parts of the text, in order.
+template <typename OfVariable, typename OfCharacter>
+void read_parts(std::string_view text, const OfVariable& variable, const OfCharacter& character) {
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] != '$') {
+      character(text[at++]);
+      continue;
+    }
+    if (const Variable found = variable_at(text, at); !found.name.empty()) {
+      variable(found.name);
+      at = found.end;
+      continue;
+    }
+    character('$');
+    at += at + 1 < text.size() && text[at + 1] == '$' ? 2 : 1;
+  }
+}
+
+// Names to which a shell, or what job scripts source, gives values that are not in the environment.
+bool is_set_by_shell(std::string_view name) {
+  constexpr std::array<std::string_view, 31> kNames = {
+      "COLUMNS", "DIRSTACK",   "EPOCHREALTIME", "EPOCHSECONDS", "EUID",   "FUNCNAME",
+      "GROUPS",  "HISTCMD",    "HOSTNAME",      "HOSTTYPE",     "IFS",    "LINENO",
+      "LINES",   "MACHTYPE",   "OPTARG",        "OPTERR",       "OPTIND", "OSTYPE",
+      "PPID",    "PIPESTATUS", "PS1",           "PS2",          "PS4",    "RANDOM",
+      "SECONDS", "SHELL",      "SHELLOPTS",     "SRANDOM",      "TERM",   "UID",
+      "_"};
+  constexpr std::array<std::string_view, 7> kOfScript = {
+      "nodes", "taskspernode", "tasks", "status", "stdout", "stderr", "time_is_up"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
+         std::find(kOfScript.begin(), kOfScript.end(), name) != kOfScript.end() ||
+         starts_with(name, "BASH") || starts_with(name, "job_");
+}
+
+}  // namespace
+
+std::string expand_variables(std::string_view text, const Variables& variables) {
+  std::string out;
+  read_parts(
+      text, [&](std::string_view name) { out += variables(std::string(name)).value_or(""); },
+      [&](char c) { out += c; });
+  return out;
+}
+
+std::string variables_for_shell(std::string_view text) {
+  std::string word = "\"";
+  read_parts(
+      text,
+      [&](std::string_view name) {
+        if (is_set_by_shell(name)) {
+          word += "$(printenv ";
+          word += name;
+          word += ')';
+        } else {
+          word += "${";
+          word += name;
+          word += "-}";
+        }
+      },
+      [&](char c) {
+        // JUBE's substitution doubles a dollar before white space. The quotes keep them apart.
+        if (word.back() == '$' && (c == ' ' || (c >= '\t' && c <= '\r'))) word += "\"\"";
+        if (c == '"' || c == '\\' || c == '`' || c == '$') word += '\\';
+        word += c;
+      });
+  return word + "\"";
+}
+
+bool names_variable(std::string_view text) {
+  bool any = false;
+  read_parts(
+      text, [&](std::string_view) { any = true; }, [](char) {});
+  return any;
+}
+
+std::string pack_variables(const std::vector<std::pair<std::string, std::string>>& variables) {
+  std::string packed;
+  for (const auto& [name, text] : variables) {
+    if (!packed.empty()) packed += '\n';
+    for (const char c : name + "=" + text) {
+      const char* escaped = c == '\\' ? "\\\\" : c == '\n' ? "\\n" : c == '$' ? "\\d" : nullptr;
+      if (escaped != nullptr) {
+        packed += escaped;
+      } else {
+        packed += c;
+      }
+    }
+  }
+  return packed;
+}
+
+std::vector<std::pair<std::string, std::string>> unpack_variables(std::string_view packed) {
+  std::vector<std::pair<std::string, std::string>> variables;
+  while (!packed.empty()) {
+    const std::string_view line = packed.substr(0, packed.find('\n'));
+    packed.remove_prefix(std::min(packed.size(), line.size() + 1));
+    std::string entry;
+    for (size_t i = 0; i < line.size(); ++i) {
+      if (line[i] != '\\' || i + 1 == line.size()) {
+        entry += line[i];
+      } else {
+        const char c = line[++i];
+        entry += c == 'n' ? '\n' : c == 'd' ? '$' : c;
+      }
+    }
+    const size_t equals = entry.find('=');
+    if (equals == std::string::npos) continue;
+    variables.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return variables;
+}
+
+}  // namespace tally

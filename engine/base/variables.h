@@ -1,0 +1,30 @@
+// Environment variables in the texts of `env`. `$NAME` and `${NAME}` stand for variables, and an
+// unset variable is empty. `$$` is a dollar, and so is a `$` before anything else. Every other
+// character stands for itself.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/base/path_text.h"
+
+namespace tally {
+
+// The text with the values of `variables`.
+std::string expand_variables(std::string_view text, const Variables& variables);
+
+// The text as a word of a POSIX shell, which the shell expands to the same value: also under
+// `set -u`, and without running anything that the text names.
+std::string variables_for_shell(std::string_view text);
+
+// Whether the text names a variable.
+bool names_variable(std::string_view text);
+
+// Names and texts as one text and back. It has one line for each name and no dollars, so that it can
+// be the value of a parameter.
+std::string pack_variables(const std::vector<std::pair<std::string, std::string>>& variables);
+std::vector<std::pair<std::string, std::string>> unpack_variables(std::string_view packed);
+
+}  // namespace tally

@@ -1,0 +1,188 @@
+// `env` means the same in every place where commands run.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/engine/survive/shell.h"
+
+using tally::testing::has;
+using tally::testing::Ran;
+using tally::testing::Shell;
+
+namespace {
+
+// Prints each variable between brackets, one in a line.
+constexpr const char* kShow =
+    "#!/bin/sh\nfor name; do printf '%s[%s]\\n' \"$name\" \"$(printenv \"$name\")\"; done\n";
+
+constexpr const char* kNames = "A B C D E F G H BASE BEFORE";
+
+// BASE=b is the caller's; `root` is a parameter.
+constexpr const char* kEnv =
+    "{A: '$NO_SUCH|${NO_SUCH}|$BASE|${BASE}x', B: '$$BASE|a$$b|5$|5$ x|$1|$(touch RAN)|`touch "
+    "RAN`|$((1+1))', C: 'q\"uo''te\\back\\n', D: \"one\\ntwo $BASE\", E: '$root:$n:${n}x', F: "
+    "'${BASE:-x} $$$BASE $? $@', G: \"$UID$RANDOM*\", H: 'end$', BASE: '/x:$BASE', BEFORE: $BASE}";
+
+constexpr const char* kExpected =
+    "A[||b|bx]\nB[$BASE|a$b|5$|5$ x|$1|$(touch RAN)|`touch RAN`|$((1+1))]\nC[q\"uo'te\\back\\n]\n"
+    "D[one\ntwo b]\nE[b/sw:3:3x]\nF[${BASE:-x} $b $? $@]\nG[*]\nH[end$]\nBASE[/x:b]\nBEFORE[b]\n";
+
+std::string workflow(const std::string& step) {
+  return "name: w\noutpath: run\n"
+         "parameterset: {name: ps, parameter: [{name: root, _: $BASE/sw}, {name: n, _: 3}]}\n"
+         "step: {name: s, use: ps, env: " +
+         std::string(kEnv) + ", " + step + "}\n";
+}
+
+std::string show(const std::string& key, const std::string& program = "$jube_benchmark_home/show") {
+  return key + ": \"" + program + " " + kNames + "\"";
+}
+
+const Shell& prepared(const Shell& shell) {
+  shell.file("show", kShow);
+  CHECK(shell.sh("chmod +x show").code == 0);
+  return shell;
+}
+
+// What a job script of the platform makes, started as the scheduler's node would start it.
+std::string job_output(const Shell& shell, const std::string& bash = "bash") {
+  CHECK(shell.sh("rm -rf scripts; BASE=login \"$TALLY\" script w.yaml --out scripts").code == 0);
+  const Ran ran = shell.sh("cd scripts/*_s/work && unset PBS_O_WORKDIR; BASE=b NAME=none " + bash +
+                           " submit.job > out; cat out stdout 2>/dev/null");
+  return ran.out;
+}
+
+}  // namespace
+
+TEST_CASE("env: the same in commands, launch lines, set-ups, builds and job scripts") {
+  const Shell shell;
+  prepared(shell);
+  for (const std::string& step :
+       {"kind: run, " + show("do"), "kind: run, " + show("launch"), "kind: setup, " + show("do"),
+        "kind: build, " + show("do"), "kind: run, platform: here, " + show("launch"),
+        "kind: run, platform: nothing, " + show("launch")}) {
+    shell.file("here.yaml",
+               "platform: {name: here, scheduler: local, env: {SITE: '$(touch RAN)'}}\n");
+    shell.file("nothing.yaml", "platform: {name: nothing, scheduler: local}\n");
+    shell.file("w.yaml", workflow(step));
+    CAPTURE(step);
+    CHECK(shell.sh("rm -rf run; \"$TALLY\" validate w.yaml").code == 0);
+    const Ran ran = shell.sh("BASE=b \"$TALLY\" -q run w.yaml --fresh");
+    CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+    CHECK(shell.content("run/000000/000000_s/work/stdout") == kExpected);
+    CHECK(shell.sh("find . -name RAN").out.empty());
+  }
+  for (const char* scheduler : {"slurm", "pbs", "lsf"}) {
+    shell.file("site.yaml", "platform: {name: site, launcher: none, scheduler: " +
+                                std::string(scheduler) + "}\n");
+    shell.file("w.yaml", workflow("kind: run, platform: site, " + show("launch")));
+    CAPTURE(scheduler);
+    CHECK(job_output(shell) == kExpected);
+    CHECK(job_output(shell, "bash -u") == kExpected);
+    CHECK(shell.sh("find . -name RAN").out.empty());
+  }
+}
+
+TEST_CASE("env: a step's sees its platform's, that one sees the interconnect's") {
+  const Shell shell;
+  prepared(shell);
+  for (const char* scheduler : {"local", "slurm", "pbs", "lsf"}) {
+    shell.file("site.yaml",
+               "platform: {name: site, launcher: none, scheduler: " + std::string(scheduler) +
+                   ", interconnect: {BASE: '/i:$BASE', A: '$BASE'}, env: {BASE: '/site:$BASE', "
+                   "B: '$BASE $A $$', C: \"two\\nlines of $n\"}}\n");
+    shell.file("w.yaml",
+               "name: w\noutpath: run\nparameterset: {name: ps, parameter: {name: n, _: 3}}\n"
+               "step: {name: s, kind: run, use: ps, platform: site, env: {BASE: '/x:$BASE', D: "
+               "'$BASE|$B|$OMP_NUM_THREADS'}, launch: '$jube_benchmark_home/show A B C D BASE'}\n");
+    std::string out;
+    if (std::string(scheduler) == "local") {
+      CHECK(shell.sh("rm -rf run; OMP_NUM_THREADS=1 BASE=b \"$TALLY\" -q run w.yaml").code == 0);
+      out = shell.content("run/000000/000000_s/work/stdout");
+    } else {
+      out = job_output(shell);
+    }
+    CAPTURE(scheduler);
+    CHECK(out ==
+          "A[b]\nB[/i:b b $]\nC[two\nlines of 3]\nD[/site:/i:b|/i:b b $|1]\n"
+          "BASE[/x:/site:/i:b]\n");
+  }
+}
+
+TEST_CASE("env: a container's sees the job's, and runs nothing") {
+  const Shell shell;
+  prepared(shell);
+  // A runtime that sets what --env names and starts the program.
+  for (const char* runtime : {"apptainer", "docker"}) {
+    shell.file(runtime,
+               "#!/bin/bash\nwhile [ $# -gt 0 ]; do case $1 in\n"
+               "  --env) case $2 in *=*) export \"$2\" ;; esac; shift ;;\n"
+               "  image) shift; exec \"$@\" ;;\nesac; shift; done\n");
+    CHECK(shell.sh(std::string("chmod +x ") + runtime).code == 0);
+    shell.file("site.yaml",
+               "platform: {name: site, scheduler: local, env: {SITE: '/site:$BASE'}, "
+               "container: {image: image, runtime: " +
+                   std::string(runtime) +
+                   ", env: {A: '$SITE|$$SITE|$(touch RAN)', B: \"x\\ny\"}}}\n");
+    shell.file(
+        "w.yaml",
+        "name: w\noutpath: run\n"
+        "step: {name: s, kind: run, platform: site, env: {OWN: 'own $BASE'}, container: "
+        "{env: {C: '$OWN|`touch RAN`|$NO_SUCH'}}, launch: '$jube_benchmark_home/show A B C'}\n");
+    CAPTURE(runtime);
+    const Ran ran = shell.sh("rm -rf run; PATH=$PWD:$PATH BASE=b \"$TALLY\" -q run w.yaml");
+    CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+    CHECK(shell.content("run/000000/000000_s/work/stdout") ==
+          "A[/site:b|$SITE|$(touch RAN)]\nB[x\ny]\nC[own b|`touch RAN`|]\n");
+    CHECK(shell.sh("find . -name RAN").out.empty());
+  }
+}
+
+TEST_CASE("env: variables are put in once, also after commands that changed them") {
+  const Shell shell;
+  prepared(shell);
+  shell.file("here.yaml", "platform: {name: here, scheduler: local, env: {SITE: s}}\n");
+  shell.file("w.yaml",
+             "name: w\noutpath: run\nstep: {name: s, kind: run, platform: here, env: {BASE: "
+             "'/x:$BASE', A: '$BASE', N: '1'}, do: ['$jube_benchmark_home/show BASE A N', "
+             "'export A=changed'], launch: '$jube_benchmark_home/show BASE A N'}\n");
+  const Ran ran = shell.sh("BASE=b \"$TALLY\" -q run w.yaml");
+  CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+  CHECK(shell.content("run/000000/000000_s/work/stdout") ==
+        "BASE[/x:b]\nA[b]\nN[1]\nBASE[/x:b]\nA[b]\nN[1]\n");
+}
+
+TEST_CASE("env: a set-up or a build is done again when a variable that its env names has changed") {
+  for (const char* kind : {"setup", "build"}) {
+    const Shell shell;
+    shell.file("w.yaml", "name: w\noutpath: run\nstep: {name: s, kind: " + std::string(kind) +
+                             ", env: {A: '/a:$BASE', B: \"$$NAME\"}, do: 'echo \"$$A $$B\"'}\n");
+    const auto run = [&](const std::string& variables) {
+      const Ran planned = shell.sh(variables + " \"$TALLY\" run w.yaml -n");
+      const Ran ran = shell.sh(variables +
+                               " \"$TALLY\" -q run w.yaml; cat run/*/*_s/work/stdout | "
+                               "tail -n 1");
+      return (has(planned.out, "reused") ? "reused: " : "done: ") + ran.out;
+    };
+    CAPTURE(kind);
+    CHECK(run("BASE=1 NAME=1") == "done: /a:1 $NAME\n");
+    CHECK(run("BASE=1 NAME=2") == "reused: /a:1 $NAME\n");
+    CHECK(run("BASE=2 NAME=2") == "done: /a:2 $NAME\n");
+    CHECK(run("NAME=2") == "done: /a: $NAME\n");
+    CHECK(run("BASE=2") == "reused: /a:2 $NAME\n");
+  }
+}
+
+TEST_CASE("env: the value of a secret that env names stays private") {
+  const Shell shell;
+  shell.file("w.yaml",
+             "name: w\noutpath: run\nstep: {name: s, kind: run, env: {A: 'x$MY_TOKEN'}, export: "
+             "true, do: ['true', 'true']}\n");
+  CHECK(shell.sh("umask 022; MY_TOKEN=abcdefgh \"$TALLY\" -q run w.yaml").code == 0);
+  CHECK(shell.sh("find run -type f -perm /044 | xargs grep -l abcdefgh").out.empty());
+  CHECK(shell
+            .sh("umask 022; MY_TOKEN= \"$TALLY\" -q run w.yaml; find run/000001 -name "
+                "journal.sqlite -perm 644")
+            .out == "run/000001/journal.sqlite\n");
+}
