@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 
 #include "engine/base/duration.h"
 #include "engine/base/text.h"
@@ -135,6 +136,31 @@ std::string share_lines(const PackRule& rule) {
   return lines;
 }
 
+// A signal that the script gets is passed on to the members, of which each finds out what it means.
+// A member that has not begun is told by the script, which asks in the same way.
+std::string signal_lines(const PackMember& member) {
+  std::string lines;
+  if (member.functions.empty()) {
+    // The platform's job scripts do not ask.
+    lines =
+        "job_ask() { job_cause=other job_words=''; }\n"
+        "job_write_status() { echo \"$1\" > \"$job_status_file.new\" && "
+        "mv -f \"$job_status_file.new\" \"$job_status_file\"; }\n";
+  } else {
+    lines = ". " + shell_quote(member.functions) + " || exit\n";
+  }
+  return lines +
+         "stop=''\nends() {\n"
+         "  job_ask\n"
+         "  case $job_cause in\n"
+         "    ended) exit 143 ;;\n"
+         "    limit) stop='the time of its pack was over' ;;\n"
+         "    preempted) stop='its pack was preempted' job_preempted=1 ;;\n"
+         "    *) stop=\"its pack got a signal$job_words\" ;;\n  esac\n"
+         "  for member in $(jobs -rp); do kill -s TERM \"$member\"; done\n}\n"
+         "trap ends TERM USR1 USR2\n\n";
+}
+
 std::string steps_script(const PackRule& rule, const std::string& options,
                          const std::vector<PackMember>& members) {
   std::string script =
@@ -144,27 +170,17 @@ std::string steps_script(const PackRule& rule, const std::string& options,
       "# Each member of this job is one workpackage: its own script, in its own directory. How one "
       "of them ends is "
       "no\n# matter of the others.\n" +
-      share_lines(rule) +
-      "stop=0\nends() {\n"
-      "  # A job that is cancelled gets the same signal as one whose time runs out, but no longer "
-      "counts as running.\n"
-      "  case $(squeue --noheader --jobs=\"$SLURM_JOB_ID\" --format='%T %r' 2>/dev/null) in\n"
-      "    RUNNING* | SIGNALING* | SUSPENDED* | STOPPED* | RESIZING* | STAGE_OUT* | *' TimeLimit' "
-      "| '') "
-      ";;\n"
-      "    *) exit 143 ;;\n  esac\n"
-      "  stop=1\n"
-      "  for member in $(jobs -rp); do kill -s TERM \"$member\"; done\n}\n"
-      "trap ends TERM USR1 USR2\n\n"
+      share_lines(rule) + signal_lines(members.front()) +
       "member() { # member DIRECTORY STATUS_FILE REASON_FILE COMMAND\n";
   script += fmt::format(
-      "  while [ $stop -eq 0 ] && [ \"$(jobs -rp | wc -l)\" -ge {} ]; do wait -n; done\n",
+      "  while [ -z \"$stop\" ] && [ \"$(jobs -rp | wc -l)\" -ge {} ]; do wait -n; done\n",
       std::max(1, rule.at_once));
   script +=
-      "  if [ $stop -eq 1 ]; then\n"
+      "  if [ -n \"$stop\" ]; then\n"
       "    cd \"$1\" || return\n"
-      "    echo 'not begun: the time of its pack was over' > \"$3\"\n"
-      "    echo 143 > \"$2.new\" && mv -f \"$2.new\" \"$2\"\n"
+      "    echo \"not begun: $stop\" > \"$3\"\n"
+      "    job_status_file=$2\n"
+      "    job_write_status 143\n"
       "    return\n  fi\n"
       "  (trap - TERM USR1 USR2; cd \"$1\" && eval \"exec $4\") &\n}\n\n";
   for (const PackMember& member : members) {
@@ -221,6 +237,9 @@ PackMember pack_member(const std::string& directory, const std::string& script,
   for (const auto& [name, file] :
        {std::pair{"status_file", &member.status_file}, {"reason_file", &member.reason_file}}) {
     if (const std::string value = value_of(lookup, name); !value.empty()) *file = value;
+  }
+  if (const std::string file = value_of(lookup, "job_functions"); !file.empty()) {
+    member.functions = (std::filesystem::path(directory) / file).lexically_normal();
   }
   return member;
 }

@@ -10,18 +10,24 @@
 #
 # and may set before the first line: job_tmp (where TMPDIR is made), TALLY_CACHE_DIR; job_limit (time limit in seconds) and
 # job_warning (minutes before it at which a signal comes) where the scheduler cannot be asked; nodes.
-# STATUS_FILE has the exit status, whole or not at all, and of a job that was started again "restart N" in a second line.
+# Without arguments the functions are defined and nothing is done: the script of a pack uses them.
+# STATUS_FILE has the exit status, whole or not at all, and further lines: "restart N" of a job that was started again,
+# "preempted" of a job that was being preempted when its program ended.
 # STATUS_FILE.job names the job that the folder belongs to; tally writes it. STATUS_FILE.begun says which start of which
 # job works in the folder, and how long its output files were before. STATUS_FILE.claim-NAME has the id of the job of that
-# name that works in the folder.
+# name that works in the folder. STATUS_FILE.env sets the variables of the workflow; tally writes it.
 
 job_status_file=$1 job_done_file=$2 job_error_file=$3 job_reason_file=$4
 job_owner_file=${1:-.job}.job job_begun_file=${1:-.job}.begun
 job_id=${SLURM_JOB_ID-}${PBS_JOBID-}${LSB_JOBID-}
+# The id of one task of an array may be the id of the whole array, too.
+job_slurm_id=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID-}}
+job_slurm_id=${job_slurm_id:-${SLURM_JOB_ID-}}
 job_restarts=${SLURM_RESTART_COUNT:-0}
 job_begun="${job_id:-none} $job_restarts"
 job_task_failed='^srun: error: .*: tasks? [0-9,-]+: '
-job_program='' job_watcher='' job_signalled=0 job_said=0
+job_program='' job_watcher='' job_signalled=0 job_said=0 job_over=0
+job_cause='' job_words='' job_told_by='' job_preempted=0
 time_is_up=0
 # The files of the job's output, by the names that the scheduler gave them: those of the options may be patterns.
 stdout=$(readlink "/proc/$$/fd/1")
@@ -37,6 +43,7 @@ job_write_status() {
   {
     echo "$1"
     [ "$job_restarts" -eq 0 ] || echo "restart $job_restarts"
+    [ "$job_preempted" -eq 0 ] || echo preempted
   } > "$job_status_file.new" && mv -f "$job_status_file.new" "$job_status_file"
 }
 
@@ -77,9 +84,8 @@ job_check_owner() {
 # One submission may become two jobs of one name: the scheduler's answer was lost, or the engine was killed meanwhile. The
 # first to start claims the folder, by a name that can be made once only; the other one touches nothing.
 job_claim() {
-  local claim id=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID-}}
+  local claim id=${job_slurm_id:-$job_id}
   [ -n "${SLURM_JOB_NAME-}" ] && [ -n "$job_status_file" ] && [ -e "$job_owner_file" ] || return 0
-  id=${id:-$job_id}
   claim=$job_status_file.claim-$SLURM_JOB_NAME
   rm -f "$claim.$id"
   echo "$id" > "$claim.$id" || job_stop "'$claim.$id' cannot be written"
@@ -114,6 +120,15 @@ job_begin() {
   mv -f "$job_begun_file.new" "$job_begun_file"
 }
 
+# What the workflow sets outside of this script, which --export of sbatch may have left out.
+job_environment() {
+  local file=$job_status_file.env
+  [ -n "$job_status_file" ] && [ -e "$file" ] || return 0
+  case $file in */*) ;; *) file=./$file ;; esac
+  # shellcheck source=/dev/null
+  . "$file"
+}
+
 # Temporary files of this job alone: on its node, or, of several nodes, where all of them see them.
 job_make_folders() {
   if [ -z "${job_tmp-}" ]; then
@@ -126,40 +141,119 @@ job_make_folders() {
   [ -z "${TALLY_CACHE_DIR-}" ] || mkdir -p "$TALLY_CACHE_DIR"
 }
 
-# --- the time limit --------------------------------------------------------------------------------------------------
+# --- signals ---------------------------------------------------------------------------------------------------------
 
-# A job that is cancelled gets the same signal as one whose time runs out; asked, the scheduler says which it is. Where
-# it is not asked, a signal long before the limit is no time limit.
-job_is_cancelled() {
-  if [ -n "${SLURM_JOB_ID-}" ]; then
-    # SIGNALING: of a job that runs, while the signal is on its way.
-    case $(squeue --noheader --jobs="$SLURM_JOB_ID" --format='%T %r' 2> /dev/null) in
-      RUNNING* | SIGNALING* | SUSPENDED* | STOPPED* | RESIZING* | STAGE_OUT* | *' TimeLimit' | '') return 1 ;;
-    esac
-    return 0
+# The longest time before the limit, in seconds, at which the signal of the limit comes. A scheduler may send it up to a
+# minute earlier than it was asked to. Without a warning it comes at the limit itself.
+job_longest_warning() {
+  local minutes=${job_warning:-0}
+  if [ "${job_lead:-0}" -gt 0 ]; then
+    echo $((job_lead + 60))
+  elif [ -n "${SLURM_JOB_ID-}" ]; then
+    echo 0
+  elif [ "$minutes" -gt 0 ]; then
+    echo $((60 * (minutes + 1)))
+  else
+    # What the scheduler counts began before this script.
+    echo $((job_limit < 900 ? job_limit / 10 : 90))
   fi
-  local margin=90
-  [ -z "${LSB_JOBID-}" ] || margin=$((60 * (${job_warning:-0} + 2)))
-  [ -n "${job_limit-}" ] && [ "$SECONDS" -lt $((job_limit - margin)) ]
 }
 
-# The scheduler tells the script that its time runs out, and the script the program: what that has done until then may be
-# a result. A script may define another one after it has sourced this file.
-job_time_ends() {
-  if job_is_cancelled; then exit 143; fi
-  time_is_up=1
-  job_signalled=1
-  job_reason 'time limit'
-  if [ -z "$job_program" ]; then
-    status=4
-    job_end
+# Asks Slurm about the job: its state, the time of its end by its limit, since when it is being preempted, the reason of
+# its state.
+job_squeue() {
+  SLURM_TIME_FORMAT=%s timeout 10 squeue --noheader --states=all --jobs="$job_slurm_id" \
+    --Format=State:32,EndTime:32,PreemptTime:32,Reason:64 2> /dev/null | head -n 1
+}
+
+# Finds out why the job is told to end. The scheduler's word decides, and else what is left of the time limit. Sets
+# job_cause, and job_words to words for people:
+#   limit      the time limit
+#   preempted  other jobs need the nodes
+#   ended      the scheduler has ended the job, and says why: it was cancelled, for example
+#   other      somebody else's signal
+#   unknown    the scheduler does not answer
+job_ask() {
+  local state='' end='' preempted='' reason='' left=''
+  job_cause=other
+  if [ -n "${SLURM_JOB_ID-}" ]; then
+    read -r state end preempted reason < <(job_squeue)
+    case $state in
+      '') job_cause=unknown end=${SLURM_JOB_END_TIME-} ;;
+      # SIGNALING: of a job that runs, while the signal is on its way.
+      RUNNING | SIGNALING | SUSPENDED | STOPPED | RESIZING | STAGE_OUT)
+        case $preempted in [0-9]*) job_cause=preempted ;; esac ;;
+      *) if [ "$reason" = TimeLimit ]; then job_cause=limit; else job_cause=ended; fi ;;
+    esac
+    case $end in [0-9]*) left=$((end - $(date +%s))) ;; esac
+  else
+    [ -z "${job_limit-}" ] || left=$((job_limit - SECONDS))
   fi
+  case $job_cause in
+    other | unknown)
+      if [ -n "$left" ] && [ "$left" -le "$(job_longest_warning)" ]; then
+        job_cause=limit
+      elif [ -z "${SLURM_JOB_ID-}" ]; then
+        job_cause=ended
+      fi
+      ;;
+  esac
+  case $job_cause in
+    other) job_words="${left:+ $left s before its time limit}, and not from Slurm" ;;
+    unknown) job_words=', and Slurm does not say why' ;;
+  esac
+}
+
+# Tells the program: what it has done until then may be a result, or it saves what it has.
+job_tell_program() {
   if [ -n "${SLURM_JOB_ID-}" ] &&
-    squeue --noheader --steps --jobs="$SLURM_JOB_ID" --format=%i 2> /dev/null | grep -q '\.[0-9]*$'; then
-    scancel --signal=TERM "$SLURM_JOB_ID"
+    squeue --noheader --steps --jobs="$job_slurm_id" --format=%i 2> /dev/null | grep -q '\.[0-9]*$'; then
+    scancel --signal=TERM "$job_slurm_id"
   else
     kill -s TERM -- "-$job_program"
   fi
+}
+
+# The time limit is near. A script may define another one after it has sourced this file.
+job_time_ends() { job_tell_program; }
+
+# A signal has come. The scheduler sends one before the time limit, and so may anybody.
+job_told() {
+  [ "$job_over" -eq 0 ] || return 0
+  job_ask
+  # The signal may have ended squeue, too.
+  [ "$job_cause" != unknown ] || job_ask
+  if [ "$job_cause" = ended ]; then exit 143; fi
+  job_told_by=$job_cause
+  job_signalled=1
+  time_is_up=0
+  case $job_cause in
+    limit)
+      time_is_up=1
+      job_reason 'time limit'
+      ;;
+    preempted) job_preempted=1 ;;
+    *) job_reason "the job got signal $1$job_words" ;;
+  esac
+  if [ -z "$job_program" ]; then
+    status=1
+    job_take_signal
+    job_end
+  elif [ $time_is_up -eq 1 ]; then
+    job_time_ends
+  else
+    job_tell_program
+  fi
+}
+
+# The $status of a program that was told to end. One that ended well at its time limit, or when somebody told it, has
+# done what it was to do. One that is preempted has not.
+job_take_signal() {
+  case $job_told_by in
+    limit) [ "$status" -eq 0 ] || status=4 ;;
+    preempted) status=143 ;;
+    *) [ "$status" -eq 0 ] || status=143 ;;
+  esac
 }
 
 # --- the program -----------------------------------------------------------------------------------------------------
@@ -242,20 +336,40 @@ job_run() {
     disown "$job_watcher" 2> /dev/null
     kill -s KILL -- "-$job_watcher" 2> /dev/null
   fi
-  job_lost_node
-  if [ "$status" -ne 0 ]; then
-    if [ $time_is_up -eq 1 ]; then
-      status=4
-    elif [ -n "${SLURM_JOB_ID-}" ] && [ ! -s "${job_reason_file:-/dev/null}" ]; then
-      # The tasks of a cancelled job may have ended before the signal comes that ends this script.
-      if job_is_cancelled; then exit 143; fi
+  job_over=1
+  if job_lost_node; then
+    :
+  elif [ -n "$job_told_by" ]; then
+    job_take_signal
+  elif [ -n "${SLURM_JOB_ID-}" ]; then
+    # The tasks of a job that is cancelled or preempted may end before a signal comes that ends this script, or without
+    # one. What is asked now is before the end of the program: a preemption that begins later does not count.
+    job_ask
+    if [ "$job_cause" = preempted ]; then
+      job_preempted=1 status=143
+    elif [ "$status" -ne 0 ]; then
+      if [ "$job_cause" = ended ]; then exit 143; fi
       job_first_failure
     fi
   fi
 }
 
+# The time before the limit, in seconds, at which Slurm is to send a signal: the options of this script have it. Slurm
+# takes a minute for a signal without a time.
+job_lead=$(sed -n -e '/^#SBATCH *--signal[= ]/!d' -e 's/.*@\([0-9][0-9]*\).*/\1/' -e 's/.*[^0-9].*/60/' -e p \
+  "$0" 2> /dev/null | sort -n | tail -n 1)
+# --export of sbatch is about the environment of this script. srun would apply it again, to the environment that this
+# script makes for its program. With NIL, bash has a PATH that it does not export.
+unset SLURM_EXPORT_ENV
+export PATH
+[ $# -gt 0 ] || return 0
+
+job_environment
 job_check_owner
 job_claim
 job_begin
-trap job_time_ends TERM USR1 USR2
+for job_signal in TERM USR1 USR2; do
+  # shellcheck disable=SC2064 # the signal of now
+  trap "job_told $job_signal" $job_signal
+done
 job_make_folders

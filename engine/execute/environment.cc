@@ -18,14 +18,6 @@ bool is_name_char(char c) {
   return isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-bool is_shell_name(std::string_view name) {
-  if (name.empty() || !is_name_start(name.front())) return false;
-  for (const char c : name) {
-    if (!is_name_char(c)) return false;
-  }
-  return true;
-}
-
 // Variables that belong to each shell itself. They are not a result of the command.
 bool is_shells_own(const std::string& name) {
   return name == "PWD" || name == "OLDPWD" || name == "SHLVL" || name == "_" ||
@@ -171,6 +163,14 @@ class ExportReader {
 };
 
 }  // namespace
+
+bool is_shell_name(std::string_view name) {
+  if (name.empty() || !is_name_start(name.front())) return false;
+  for (const char c : name) {
+    if (!is_name_char(c)) return false;
+  }
+  return true;
+}
 
 Environment current_environment() {
   Environment environment;

@@ -57,6 +57,7 @@ struct PackMember {
   std::vector<std::pair<std::string, std::string>> environment;  // the member's exported parameters
   std::string options;  // script_options() of the script, which say where its output goes
   std::string status_file = "job.status", reason_file = "job.reason";
+  std::string functions;  // absolute; what its script sources; empty: nothing
 };
 
 constexpr const char* pack_script_name = "pack.job";

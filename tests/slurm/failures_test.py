@@ -386,6 +386,144 @@ class Nodes(FailureTest):
         self.cluster.up(node)
 
 
+PREEMPTION = """\
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=grace Nodes=ALL PriorityTier=1 PreemptMode=CANCEL GraceTime=120 MaxTime=60 State=UP
+PartitionName=short Nodes=ALL PriorityTier=1 PreemptMode=CANCEL GraceTime=1 MaxTime=60 State=UP
+PartitionName=cancel Nodes=ALL PriorityTier=1 PreemptMode=CANCEL MaxTime=60 State=UP
+PartitionName=requeue Nodes=ALL PriorityTier=1 PreemptMode=REQUEUE MaxTime=60 State=UP
+PartitionName=requeue_grace Nodes=ALL PriorityTier=1 PreemptMode=REQUEUE GraceTime=120 MaxTime=60 State=UP
+PartitionName=high Nodes=ALL PriorityTier=100 PreemptMode=OFF MaxTime=60 State=UP
+"""
+
+
+class Preemption(FailureTest):
+    """A job of low priority runs on a cluster of one node, until a job of high priority needs it."""
+    options = {"nodes": 1, "cpus": 2, "conf": PREEMPTION}
+
+    def program_of(self, told):
+        """Its first start waits, and does `told` when it gets TERM. Its second has the result."""
+        return self.place.program("prog", f'root={self.place.root}\nif [ -e $root/first.$1 ]; then echo v=${{1}}0; exit 0; fi\n'
+                                          f'echo v=99; {told}\ntouch $root/first.$1\n{place.WAIT_ALONE}')
+
+    def start_at(self, partition, told=":", values="1", **options):
+        for name in ("first.1", "first.2", "release"):
+            (self.place.root / name).unlink(missing_ok=True)
+        self.write(values=values, launch=f"{self.program_of(told)} $i", system="{name: queue, _: %s}" % partition, **options)
+        self.run_name = f"{len(list((self.place.root / 'run').glob('0*'))):06}"
+        engine = self.place.start("run", "small.yaml")
+        slurm.wait_for((self.place.root / "first.1").exists, "the program's start")
+        return engine
+
+    def preempt(self):
+        """The job of high priority; it ends when release() is called."""
+        words = f"until [ -e {self.place.root}/release ]; do sleep 0.05; done"
+        self.high = self.cluster.run("sbatch", "--parsable", "--partition=high", "--cpus-per-task=2", "--output=/dev/null",
+                                     f"--wrap={words}").strip()
+
+    def release(self):
+        """Once the job of high priority has its node."""
+        slurm.wait_for(lambda: (self.high, "wrap", "RUNNING") in self.cluster.jobs(), "the job of high priority runs")
+        (self.place.root / "release").touch()
+        slurm.wait_for(lambda: self.high not in [job for job, _, _ in self.cluster.jobs()], "its end")
+
+    def check_again(self, engine, rows="1,10\n"):
+        """The run has the results of the second start. Returns the log."""
+        out = self.ends(engine, 0)
+        self.assertIn(rows, out)
+        log = self.place.log(self.run_name)
+        self.assertNotIn("99", (self.place.work(0, run=self.run_name) / "stdout").read_text())
+        return log
+
+    def test_preempted_with_a_time_of_grace(self):
+        # Slurm's state is that of the job's own end: FAILED or COMPLETED.
+        for partition in ("grace", "requeue_grace"):
+            for told in (":", "trap 'echo saved; exit 0' TERM", "trap 'exit 7' TERM", "trap 'exit 4' TERM", "trap 'exit 3' TERM"):
+                with self.subTest(partition=partition, told=told):
+                    engine = self.start_at(partition, told, keys="expect: [timeout, oom]")
+                    first = self.job_in_run()
+                    self.preempt()
+                    self.release()
+                    self.assertIn(f"job {first} was preempted", self.check_again(engine))
+                    self.assertNotEqual(self.job_in_run(), first)
+
+    def job_in_run(self):
+        return slurm.wait_for(lambda: self.place.packages(self.run_name)[0]["job_id"], "a job id in the journal")
+
+    def test_preempted_without_srun(self):
+        # Nobody tells the program: Slurm ends it with its job, when the time of grace is over.
+        engine = self.start_at("short", execute='{name: starter, _: ""}')
+        self.preempt()
+        self.release()
+        self.assertIn("was preempted", self.check_again(engine))
+
+    def test_preempted_at_once(self):
+        engine = self.start_at("cancel")
+        self.preempt()
+        self.release()
+        self.assertIn("was preempted (PREEMPTED)", self.check_again(engine))
+
+    def test_preempted_and_requeued(self):
+        for told in (":", "trap 'echo saved; exit 0' TERM"):
+            with self.subTest(told=told):
+                engine = self.start_at("requeue", told)
+                first = self.job_in_run()
+                self.preempt()
+                self.release()
+                slurm.wait_for(lambda: "BeginTime" in self.cluster.run("squeue", "-h", "-o", "%r"), "the job waits again")
+                self.cluster.run("scontrol", "update", f"jobid={first}", "StartTime=now+3")
+                self.assertNotIn("was preempted", self.check_again(engine))
+                self.assertEqual(self.job_in_run(), first)
+
+    def test_preempted_more_often_than_allowed(self):
+        engine = self.start_at("grace", resubmit="0")
+        self.preempt()
+        self.release()
+        self.ends(engine, 1)
+        self.assertIn("was preempted", self.place.packages()[0]["note"])
+
+    def test_preempted_while_no_engine_looks_and_forgotten_by_slurm(self):
+        engine = self.start_at("grace")
+        first = self.job_in_run()
+        engine.kill()
+        engine.wait()
+        self.preempt()
+        self.release()
+        slurm.wait_for(lambda: not self.cluster.jobs(), "the jobs' end")
+        real = slurm.shutil.which("squeue", path=self.cluster.env["PATH"])
+        self.place.program("squeue", f'case "$*" in *--jobs={first}\\ *) echo "slurm_load_jobs error: Invalid job id specified" >&2\n'
+                                     f'exit 1;; esac\nexec {real} "$@"\n')
+        engine = self.place.start("continue", "run", "-r", env={"PATH": f"{self.place.root}:{self.cluster.env['PATH']}"})
+        self.assertIn(f"job {first} was preempted", self.check_again(engine))
+
+    def test_a_program_that_failed_before_its_job_is_preempted_has_failed(self):
+        # The program has failed, and the rest of the job's script still works.
+        (self.place.root / "first.1").touch()
+        after = f"touch {self.place.root}/after; until [ -e {self.place.root}/gone ]; do sleep 0.05; done"
+        self.write(values="1", launch=self.place.program("prog", "echo v=10; exit 7\n"),
+                   system='{name: queue, _: grace}\n{name: postprocess, separator: "", _: "%s"}' % after)
+        engine = self.place.start("run", "small.yaml")
+        slurm.wait_for((self.place.root / "after").exists, "the program's end")
+        self.preempt()
+        slurm.wait_for(lambda: "PreemptTime=None" not in self.cluster.run("scontrol", "show", "job", self.job_of(0)),
+                       "the job is being preempted")
+        (self.place.root / "gone").touch()
+        self.release()
+        self.ends(engine, 1)
+        self.assertIn("ended with exit code 7", self.place.packages()[0]["note"])
+        self.assertNotIn("was preempted", self.place.log())
+
+    def test_packs_are_preempted(self):
+        for pack in ("array", "{_: steps, at_once: 2}"):
+            with self.subTest(pack=pack):
+                engine = self.start_at("grace", values="1,2", keys=f"pack: {pack}")
+                slurm.wait_for((self.place.root / "first.2").exists, "the other program's start")
+                self.preempt()
+                self.release()
+                self.check_again(engine, "1,10\n2,20\n")
+
+
 class Daemons(FailureTest):
     def test_slurmctld_killed_and_restarted(self):
         self.write()

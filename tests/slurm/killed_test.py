@@ -68,6 +68,67 @@ class Killed(FailureTest):
         self.ends(engine, 0)
         self.check_continued()
 
+    def submissions(self):
+        """An array is one."""
+        return len(set(self.cluster.run("squeue", "-h", "--states=all", "-o", "%F").split()))
+
+    ENDS = {"killed": "kill -KILL $$", "told to end": "kill -TERM $$", "a wrapper's exit code": "exit 137",
+            "no words": "exit 1", "timeout": "exit 124"}
+    WORDS = {"a hook fails": "echo 'hook: no space left' >&2; exit 1", "usage": "echo 'sbatch: usage' >&2; exit 255",
+             "rejected, it says": "echo 'sbatch: error: Batch job submission failed: Invalid account' >&2; exit 1"}
+
+    def check_submitted_once(self, sbatch, jobs=2):
+        """A run whose sbatch is another one has both results, and each job has been submitted once."""
+        before = self.submissions()
+        name = f"run{before}"
+        code, out, err = self.place.tally("run", "small.yaml", "-o", name, env=self.sbatch(sbatch))
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("1,10\n2,20\n", out)
+        self.assertEqual(self.submissions() - before, jobs)
+        return (self.place.root / name / "000000/run.log").read_text()
+
+    def test_sbatch_ends_badly_when_slurm_has_the_job(self):
+        self.write(launch="bash -c 'echo v=${i}0'")
+        for printed in ('$REAL "$@"', '$REAL "$@" > /dev/null'):
+            for end, words in {**self.ENDS, **self.WORDS}.items():
+                with self.subTest(printed=printed, end=end):
+                    self.assertIn("found job", self.check_submitted_once(f"{printed}; {words}"))
+
+    def test_sbatch_ends_badly_when_slurm_has_a_pack(self):
+        for pack in ("array", "steps"):
+            self.write(launch="bash -c 'echo v=${i}0'", keys=f"pack: {pack}")
+            for end in ("killed", "no words"):
+                with self.subTest(pack=pack, end=end):
+                    log = self.check_submitted_once(f'$REAL "$@"; {self.ENDS[end]}', jobs=1)
+                    self.assertIn("found job", log)
+
+    def test_sbatch_ends_before_slurm_has_the_job(self):
+        self.write(launch="bash -c 'echo v=${i}0'")
+        for end, words in self.ENDS.items():
+            with self.subTest(end=end):
+                self.check_submitted_once(f'if once; then {words}; fi; exec $REAL "$@"')
+                (self.place.root / "once").rmdir()
+
+    def test_an_engine_without_an_answer_leaves_the_question_to_the_next(self):
+        """sbatch is killed, and Slurm cannot be asked for the job's name until the run has given up."""
+        self.write(launch="bash -c 'echo v=${i}0'", patience="1s")
+        env = self.sbatch('$REAL "$@"; kill -KILL $$')
+        self.place.program("bin/squeue", "echo 'Unable to contact slurm controller' >&2; exit 1\n")
+        code, out, err = self.place.tally("run", "small.yaml", env=env)
+        self.assertEqual(code, 1, out + err)
+        self.assertIn("cannot be told", self.place.packages()[0]["note"])
+        slurm.wait_for(lambda: not self.cluster.jobs(), "the jobs have ended")
+        self.check_continued()
+
+    def test_a_submission_that_fails_in_words_has_failed(self):
+        self.write(values="1", launch="bash -c 'echo v=10'")
+        for end, words in self.WORDS.items():
+            with self.subTest(end=end):
+                name = f"run-{len(words)}"
+                code, out, err = self.place.tally("run", "small.yaml", "-o", name, env=self.sbatch(words))
+                self.assertEqual(code, 1, out + err)
+                self.assertIn(words.split("'")[1], out)
+
     def test_two_jobs_of_one_submission(self):
         """Each submission becomes two jobs, of which the engine knows one: the first to start works, the other one ends."""
         self.write(launch="bash -c 'echo ran >> ran; echo v=${i}0'")

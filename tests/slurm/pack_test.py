@@ -144,7 +144,7 @@ class Pack(SlurmTest):
         folder = self.place.root / "bin"
         folder.mkdir()
         (folder / "squeue").write_text(f"""#!/bin/bash
-case "$SLURM_JOB_ID $*" in ?*" --noheader --jobs="*%T*) echo SIGNALING None ;;
+case "$SLURM_JOB_ID $*" in ?*PreemptTime*Reason*) echo "SIGNALING $(($(date +%s) + 100)) N/A None" ;;
 *) PATH={self.cluster.env["PATH"]} exec squeue "$@" ;; esac
 """)
         (folder / "squeue").chmod(0o755)
@@ -153,15 +153,50 @@ case "$SLURM_JOB_ID $*" in ?*" --noheader --jobs="*%T*) echo SIGNALING None ;;
     def time_is_over(self, **options):
         engine = self.place.start("run", "small.yaml", **options)
         slurm.wait_for((self.place.work(0) / "started").exists, "the start")
-        job = self.cluster.jobs()[0][0]
-        self.cluster.run("scancel", "--batch", "--signal=TERM", job)
+        self.warn(self.cluster.jobs()[0][0])
         code, out = self.place.finish(engine)
         self.assertEqual(code, 1, out)
         notes = [package["note"] for package in self.place.packages()]
         self.assertEqual(notes[0], "time limit")
         for number in (1, 2):
-            self.assertIn("143", notes[number])
+            self.assertIn("exit code 143: not begun: the time of its pack was over", notes[number])
             self.assertFalse((self.place.work(number) / "started").exists())
+
+    def warn(self, job):
+        """The signal that Slurm sends before the time limit, which is near by now."""
+        self.cluster.run("scontrol", "update", f"jobid={job}", "EndTime=now+90")
+        self.cluster.run("scancel", "--batch", "--signal=TERM", job)
+
+    def test_a_signal_long_before_the_time_limit_of_a_pack_is_no_time_limit(self):
+        program = self.place.program("point", 'touch started; echo "v=${1}0"; exec sleep 600\n')
+        for pack, job in (("steps", "{}"), ("{_: steps, at_once: 2}", "{}"), ("array", "{}_0")):
+            with self.subTest(pack=pack):
+                self.write(f"{program} $i", pack, "1,2,3" if "steps" in pack else "1", "expect: timeout")
+                run = f"{len(list((self.place.root / 'run').glob('0*'))):06}"
+                engine = self.place.start("run", "small.yaml")
+                slurm.wait_for((self.place.work(0, run=run) / "started").exists, "the start")
+                self.cluster.run("scancel", "--batch", "--signal=TERM", job.format(self.cluster.jobs()[0][0].split("_")[0]))
+                code, out = self.place.finish(engine)
+                self.assertEqual(code, 1, out)
+                for package in self.place.packages(run):
+                    self.assertRegex(package["note"], "exit code 143: (the job|not begun: its pack) got a? ?signal.* before its time "
+                                                      "limit, and not from Slurm")
+
+    def test_the_time_limit_of_one_task_leaves_the_others_alone(self):
+        # The last task has the id of the whole array.
+        gate = self.place.root / "gate"
+        program = self.place.program("point", f'touch started; until [ -e {gate} ]; do sleep 0.1; done; echo "v=${{1}}0"\n')
+        self.write(f"{program} $i", "array", "1,2,3", "expect: timeout")
+        engine = self.place.start("run", "small.yaml")
+        for number in range(3):
+            slurm.wait_for((self.place.work(number) / "started").exists, "a start")
+        slurm.wait_for(lambda: all(self.ids()), "the ids")
+        self.warn(self.ids()[2])
+        slurm.wait_for((self.place.work(2) / "job.status").exists, "the end of the task")
+        gate.touch()
+        code, out = self.place.finish(engine)
+        self.assertEqual(code, 0, out)
+        self.assertEqual(self.place.table(), ["i,v,status", "1,10,done", "2,20,done", "3,,EXPECTED"])
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 """What the job script of a platform does on a real Slurm.   platform_test.py TALLY [TEST ...]"""
 import os
 import pathlib
+import signal
 import sys
 
 import cluster as slurm
 import place
 from place import SlurmTest
+from processes import environment_of, processes
 
 SITE = """\
 platform:
@@ -48,6 +50,31 @@ parameterset:
   - {{name: executeset, init_with: "slurm/platform.yaml:executeset"}}
 fileset: {{name: jobfiles, init_with: "slurm/platform.yaml:jobfiles"}}
 substituteset: {{name: executesub, init_with: "slurm/platform.yaml:executesub"}}
+"""
+
+
+SHOW = """\
+import os
+for name in ("FROM_STEP", "point", "FROM_DO", "SITE_SAYS", "OMP_NUM_THREADS", "NCCL_SOCKET_IFNAME"):
+    print(f"{name}={os.environ.get(name)}")
+for name in ("TALLY_CACHE_DIR", "PATH"):
+    print(f"{name}={name in os.environ}")
+"""
+EXPORTS = """\
+name: small
+outpath: run
+parameterset: {{name: ps, parameter: {{name: point, export: true, _: "1,2"}}}}
+step:
+  name: train
+  kind: run
+  use: ps
+  platform: site
+  resources: {{nodes: 1, tasks_per_node: 1, cpus_per_task: 1, time: "00:05:00"{resources}}}
+  env: {{FROM_STEP: of the step}}
+  {pack}
+  do: |
+    export FROM_DO="it's\ttwo words"
+  launch: {program}
 """
 
 
@@ -151,14 +178,25 @@ class Platform(SlurmTest):
         job = self.place.packages()[0]["job_id"]
         self.assertIn("an error\n", (self.place.work(0) / f"job-{job}.err").read_text())
 
-    def start_and_signal(self, program, keys):
-        """A run whose program waits; its job script gets the signal that Slurm sends before the time limit."""
+    def started(self, program, keys):
+        """The engine and the job of a run whose program waits."""
         self.write(self.place.program("wait", program), keys)
+        return self.start_written()
+
+    def start_written(self):
+        run = f"{len(list((self.place.root / 'run').glob('0*'))):06}"
         engine = self.place.start("run", "small.yaml")
-        started = self.place.work(0) / "started"
-        slurm.wait_for(started.exists, "the program's start")
-        job = self.cluster.jobs()[0][0]
+        slurm.wait_for((self.place.work(0, run=run) / "started").exists, "the program's start")
+        return engine, self.cluster.jobs()[0][0], run
+
+    def warn(self, job):
+        """The signal that Slurm sends before the time limit, which is near by now."""
+        self.cluster.run("scontrol", "update", f"jobid={job}", "EndTime=now+90")
         self.cluster.run("scancel", "--batch", "--signal=TERM", job)
+
+    def start_and_signal(self, program, keys):
+        engine, job, _ = self.started(program, keys)
+        self.warn(job)
         return self.place.finish(engine)
 
     def test_before_the_time_limit_the_program_is_told_and_the_reason_kept(self):
@@ -173,6 +211,84 @@ class Platform(SlurmTest):
         self.assertEqual(code, 0, out)
         self.assertEqual(self.place.packages()[0]["note"], "time limit")
 
+    def batch_shell(self, job):
+        """The process of a job's script."""
+        mark = f"SLURM_JOB_ID={job}".encode()
+        return next(pid for pid in processes() if mark in environment_of(pid) and self.command_line(pid)[1:2] == ["SCRIPT"])
+
+    @staticmethod
+    def command_line(pid):
+        try:
+            words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+        except OSError:
+            return []
+        return [words[0], *("SCRIPT" if word.endswith("/slurm_script") else word for word in words[1:])]
+
+    def test_a_signal_long_before_the_time_limit_is_no_time_limit(self):
+        dies = "touch started; exec sleep 600\n"
+        # tally-train ends with 4, too, when it is told to stop.
+        stops = f"trap 'exit 4' TERM; touch started; {place.WAIT_ALONE}"
+        ways = {"batch": ("scancel", "--batch", "--signal=TERM"), "usr1": ("scancel", "--batch", "--signal=USR1"),
+                "usr2": ("scancel", "--batch", "--signal=USR2"), "full": ("scancel", "--full", "--signal=TERM"),
+                "steps": ("scancel", "--signal=TERM"), "kill": ()}
+        for way, words in ways.items():
+            for program in (dies, stops) if way in ("batch", "kill") else (dies,):
+                with self.subTest(way=way, program=program):
+                    engine, job, run = self.started(program, "expect: timeout")
+                    if words:
+                        self.cluster.run(*words, job)
+                    else:
+                        os.kill(self.batch_shell(job), signal.SIGTERM)
+                    code, out = self.place.finish(engine)
+                    self.assertEqual(code, 1, out)
+                    note = self.place.packages(run)[0]["note"]
+                    self.assertIn("exit code 143", note)
+                    if way != "steps":
+                        name = {"usr1": "USR1", "usr2": "USR2"}.get(way, "TERM")
+                        self.assertRegex(note, f"the job got signal {name} [0-9]+ s before its time limit, and not from Slurm")
+                    self.assertEqual((self.place.work(0, run=run) / "job.status").read_text(), "143\n")
+
+    def test_the_sites_own_warning_says_how_long_before_the_time_limit_it_comes(self):
+        for options, near in (("B:USR1@200", True), ("B:USR1@30", False), ("B:USR1", False), ("", False)):
+            with self.subTest(options=options):
+                self.write(self.place.program("wait", "touch started; exec sleep 600\n"), "expect: timeout")
+                site = self.place.root / "site.yaml"
+                site.write_text(site.read_text().replace("B:TERM@60", options))
+                engine, job, run = self.start_written()
+                self.cluster.run("scontrol", "update", f"jobid={job}", "EndTime=now+240")
+                self.cluster.run("scancel", "--batch", "--signal=USR1", job)
+                code, out = self.place.finish(engine)
+                self.assertEqual(code, 0 if near else 1, out)
+                self.assertIn("time limit" if near else "and not from Slurm", self.place.packages(run)[0]["note"])
+
+    def test_slurms_own_warning_is_the_time_limit(self):
+        engine, job, _ = self.started("touch started; exec sleep 600\n", "expect: timeout")
+        self.cluster.run("scontrol", "update", f"jobid={job}", "EndTime=now+100")  # Slurm looks every half minute
+        code, out = self.place.finish(engine)
+        self.assertEqual(code, 0, out)
+        self.assertEqual(self.place.packages()[0]["note"], "time limit")
+        self.assertEqual((self.place.work(0) / "job.reason").read_text(), "time limit\n")
+
+    def test_a_signal_that_nobody_explains_is_no_time_limit(self):
+        # The controller is away, or squeue says nothing: the end of the job is not known.
+        for answer in ("exit 1", "exit 0", "echo PENDING"):
+            with self.subTest(answer=answer):
+                self.write(self.place.program("wait", "touch started; exec sleep 600\n"), "expect: timeout")
+                engine, job, run = self.start_written_with_squeue(answer)
+                self.cluster.run("scancel", "--batch", "--signal=TERM", job)
+                code, out = self.place.finish(engine)
+                self.assertEqual(code, 1, out)
+                self.assertNotEqual(self.place.packages(run)[0]["note"], "time limit")
+
+    def start_written_with_squeue(self, answer):
+        """As start_written(), with another squeue for the job's script; the one of the engine is Slurm's."""
+        folder = self.place.root / "bin"
+        folder.mkdir(exist_ok=True)
+        (folder / "squeue").write_text(f"#!/bin/bash\n{answer}\n")
+        (folder / "squeue").chmod(0o755)
+        self.before_the_program(f"PATH={folder}:$$PATH")
+        return self.start_written()
+
     def before_the_program(self, words):
         (self.place.root / "words.yaml").write_text(PREPROCESS.format(words=words))
         with (self.place.root / "site.yaml").open("a") as file:
@@ -180,19 +296,16 @@ class Platform(SlurmTest):
 
     def test_a_job_whose_signal_is_still_on_its_way_runs_out_of_time(self):
         # Slurm shows SIGNALING for a moment only: here squeue says so for as long as the script may ask.
-        program = self.place.program("wait", "touch started; exec sleep 600\n")
-        self.write(program, "expect: timeout")
-        self.before_the_program("squeue() { echo SIGNALING; }")
-        engine = self.place.start("run", "small.yaml")
-        slurm.wait_for((self.place.work(0) / "started").exists, "the program's start")
-        self.cluster.run("scancel", "--batch", "--signal=TERM", self.cluster.jobs()[0][0])
+        self.write(self.place.program("wait", "touch started; exec sleep 600\n"), "expect: timeout")
+        engine, job, run = self.start_written_with_squeue("echo SIGNALING $(($(date +%s) + 100)) N/A None")
+        self.cluster.run("scancel", "--batch", "--signal=TERM", job)
         code, out = self.place.finish(engine)
         self.assertEqual(code, 0, out)
-        self.assertEqual(self.place.packages()[0]["note"], "time limit")
+        self.assertEqual(self.place.packages(run)[0]["note"], "time limit")
 
     def test_time_up_before_the_program_begins_leaves_a_status(self):
         self.write("touch began", "expect: timeout")
-        self.before_the_program("kill -s TERM $BASHPID")
+        self.before_the_program("scontrol update jobid=$SLURM_JOB_ID EndTime=now+90; kill -s TERM $BASHPID")
         code, out, err = self.place.tally("run", "small.yaml")
         self.assertEqual(code, 0, out + err)
         self.assertEqual(self.place.packages()[0]["note"], "time limit")
@@ -202,6 +315,37 @@ class Platform(SlurmTest):
         # The job removes its folder last, after the status that the engine waits for.
         left = f"tally-{self.place.packages()[0]['job_id']}-*"
         slurm.wait_for(lambda: not list(pathlib.Path("/tmp").glob(left)), "the removal of the job's folder")
+
+    def test_a_signal_before_the_program_begins_that_is_no_time_limit(self):
+        self.write("touch began", "expect: timeout")
+        self.before_the_program("kill -s TERM $BASHPID")
+        self.fails("exit code 143: the job got signal TERM ")
+        self.assertFalse((self.place.work(0) / "began").exists())
+
+    def test_the_program_gets_the_environment_of_its_script_whatever_export_says(self):
+        (self.place.root / "show.py").write_text(SHOW)
+        for where in ("resources", "site"):
+            for pack in ("", "pack: array", "pack: {_: steps, at_once: 2}"):
+                for value in ("NONE", "NIL", '"HOME,USER"', '"ALL,FROM_STEP=wrong,OMP_NUM_THREADS=9"'):
+                    with self.subTest(where=where, pack=pack, value=value):
+                        self.check_export(where, pack, value)
+
+    def check_export(self, where, pack, value):
+        options = f"export: {value}"
+        run = f"{len(list((self.place.root / 'run').glob('0*'))):06}"
+        self.write(f"/usr/bin/env python3 {self.place.root}/show.py")
+        text = EXPORTS.format(resources=f", options: {{{options}}}" if where == "resources" else "", pack=pack or "max_async: 0",
+                              program=f"/usr/bin/env python3 {self.place.root}/show.py")
+        (self.place.root / "small.yaml").write_text(text)
+        if where == "site":
+            site = self.place.root / "site.yaml"
+            site.write_text(site.read_text().replace("comment: of-the-site", options))
+        code, out, err = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 0, out + err)
+        for number in range(2):
+            shown = (self.place.work(number, run=run) / "stdout").read_text().splitlines()
+            self.assertEqual(shown, ["FROM_STEP=of the step", f"point={number + 1}", "FROM_DO=it's\ttwo words", "SITE_SAYS=hello",
+                                     "OMP_NUM_THREADS=1", "NCCL_SOCKET_IFNAME=lo", "TALLY_CACHE_DIR=True", "PATH=True"])
 
     def test_a_job_shorter_than_its_warning_gets_none(self):
         self.write("/bin/true")

@@ -98,11 +98,13 @@ CommandResult run_command(const ExternalCommand& spec) {
   if (failed != 0) {
     result.err = spec.words.front() + ": " + strerror(failed);
   } else {
+    result.started = true;
     const bool heard = listen(spec, pid, out[0], err[0], &result);
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (heard && WIFEXITED(status)) result.status = WEXITSTATUS(status);
+    if (heard && WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   }
   close(out[0]);
   close(err[0]);
@@ -111,6 +113,10 @@ CommandResult run_command(const ExternalCommand& spec) {
 
 std::string error_text(const CommandResult& result, const std::string& command) {
   std::string text(strip(result.err.empty() ? result.out : result.err));
+  if (result.signal != 0) {
+    return command + ": ended by signal " + std::to_string(result.signal) +
+           (text.empty() ? text : ": " + text);
+  }
   if (text.rfind(command + ": ", 0) == 0) return text;
   return command + ": " + (text.empty() ? "failed without a word" : text);
 }

@@ -9,7 +9,10 @@
 namespace tally {
 
 struct CommandResult {
-  int status = -1;  // exit code; -1: could not be started, timed out or was abandoned
+  // Exit code; -1: could not be started, ended by a signal, timed out or was abandoned.
+  int status = -1;
+  bool started = false;
+  int signal = 0;  // that ended the command
   std::string out, err;
 };
 

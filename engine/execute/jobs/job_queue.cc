@@ -63,6 +63,8 @@ void JobFollower::find_named(Clock::time_point now, std::vector<JobEnd>* ended) 
       if (!recorded) log_.write(recorded.message());
     } else if (has_run(tracked)) {
       end_unfound(tracked, ended);
+    } else if (!tracked.refused.empty()) {
+      ended->push_back({workpackage, JobEnd::Kind::rejected, -1, {}, tracked.refused});
     } else {
       tracked.stage = Stage::submit;
       queue_.push_back(workpackage);
@@ -183,6 +185,7 @@ Status JobFollower::follow(Tracked& tracked, const std::string& id, Clock::time_
   std::vector<Job> members = std::move(tracked.job.members);
   tracked.job.members.clear();
   tracked.trouble_since.reset();
+  tracked.refused.clear();
   tracked.job.id = tracked.job.id_in(id);
   tracked.stage = Stage::follow;
   hurry(now);
@@ -221,6 +224,11 @@ void JobFollower::refused(Tracked& tracked, Refusal refusal, const std::string& 
   const int workpackage = tracked.job.workpackage;
   if (refusal == Refusal::rejected) {
     ended->push_back({workpackage, JobEnd::Kind::rejected, -1, {}, words});
+    return;
+  }
+  if (refusal == Refusal::failed) {
+    tracked.stage = Stage::find;
+    tracked.refused = words;
     return;
   }
   back_off_ = std::clamp(back_off_ * 2, first_retry, slowest_retry);

@@ -39,13 +39,22 @@ void JobFollower::look(Clock::time_point now, std::vector<JobEnd>* ended) {
     if (!exit || tracked.requeued || of_another_start(tracked, *exit)) {
       tracked.exit.reset();
     } else if (!tracked.exit || tracked.exit->code != exit->code ||
-               tracked.exit->restarts != exit->restarts) {
+               tracked.exit->restarts != exit->restarts ||
+               tracked.exit->preempted != exit->preempted) {
       take_exit(tracked, *exit, now, ended);
-    } else if (now - tracked.exit_seen >= tracked.job.rules.grace) {
-      // The scheduler says nothing about the job, so the exit status decides alone.
+    } else if (is_alone(tracked, now)) {
       ended->push_back(end_with_exit(tracked));
     }
   }
+}
+
+// Whether the exit status decides alone, because the scheduler says nothing about the job. A
+// scheduler that says that it runs has not heard of its end: it may learn that the node is lost.
+bool JobFollower::is_alone(const Tracked& tracked, Clock::time_point now) const {
+  const auto grace = tracked.job.rules.grace;
+  if (now - tracked.exit_seen < grace) return false;
+  return tracked.running_at <= tracked.exit_seen ||
+         now - tracked.running_at >= grace + 2 * timing_.slowest_query;
 }
 
 // Whether the job was restarted after the start that left this exit status.
@@ -72,7 +81,27 @@ void JobFollower::take_exit(Tracked& tracked, const JobExit& exit, Clock::time_p
   query_next_ = std::min(query_next_, std::max(now, query_started_ + timing_.first_query));
 }
 
+// Whether the job ended because other jobs needed its nodes. With a time of grace, its program is
+// told to end, and Slurm gives the job any state. The job script asks Slurm when its program has
+// ended. A program that had failed before has left an exit status without the mark, in a job that
+// Slurm calls FAILED.
+bool JobFollower::is_preempted(const Tracked& tracked) {
+  if (tracked.exit && tracked.exit->preempted) return true;
+  const JobReport& report = tracked.report;
+  if (!report.preempted || is_active(report.state)) return false;
+  return !tracked.exit ||
+         (tracked.exit->code != 0 && report.word != "FAILED" && report.word != "COMPLETED");
+}
+
+JobEnd JobFollower::preempted_end(const Tracked& tracked) {
+  JobEnd end{tracked.job.workpackage, JobEnd::Kind::retryable, -1, "PREEMPTED", {}};
+  end.nodes = tracked.report.nodes;
+  end.words = "job " + tracked.job.id + " was preempted" + in_brackets(tracked.report.word);
+  return end;
+}
+
 JobEnd JobFollower::end_with_exit(const Tracked& tracked) const {
+  if (is_preempted(tracked)) return preempted_end(tracked);
   const JobReport& report = tracked.report;
   JobEnd end{tracked.job.workpackage, JobEnd::Kind::exit, tracked.exit->code, {}, {}};
   end.nodes = report.nodes;
@@ -152,6 +181,7 @@ void JobFollower::take_report(Tracked& tracked, const Asked& asked, Clock::time_
                                 : "job " + tracked.job.id + " is another one's by now";
   }
   tracked.heard = true;
+  if (ours && tracked.report.word == "RUNNING") tracked.running_at = asked.at;
   if (ours && is_active(tracked.report.state)) {
     tracked.gone_since.reset();
     if (take_active(tracked, asked, ended)) return;
@@ -252,6 +282,7 @@ bool JobFollower::waits_too_long(Tracked& tracked, Clock::time_point now,
 }
 
 JobEnd JobFollower::end_without_exit(const Tracked& tracked) const {
+  if (is_preempted(tracked)) return preempted_end(tracked);
   const JobReport& report = tracked.report;
   JobEnd end{tracked.job.workpackage, JobEnd::Kind::lost, -1, report.word, {}};
   end.nodes = report.nodes;

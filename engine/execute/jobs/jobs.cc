@@ -28,7 +28,7 @@ bool is_there(const std::string& path) {
 }
 
 // Reads a job script's status file: the exit status and a newline. The script moves it into place.
-// If the job was restarted, a second line follows: "restart N" and a newline.
+// Further lines may follow: "restart N" if the job was restarted, and "preempted".
 std::optional<JobExit> read_exit_status(const std::string& path) {
   std::string text;
   if (!is_there(path) || !read_file(path, &text)) return std::nullopt;
@@ -36,10 +36,12 @@ std::optional<JobExit> read_exit_status(const std::string& path) {
   JobExit exit;
   exit.code = static_cast<int>(strtol(text.c_str(), &end, 10));
   if (end == text.c_str() || *end != '\n') return std::nullopt;
-  constexpr std::string_view restart = "\nrestart ";
-  exit.restarts = starts_with(std::string_view(end), restart)
-                      ? static_cast<int>(strtol(end + restart.size(), nullptr, 10))
-                      : 0;
+  exit.restarts = 0;
+  constexpr std::string_view restart = "restart ";
+  for (const std::string& line : split_strip(end, "\n")) {
+    if (starts_with(line, restart)) exit.restarts = std::atoi(line.c_str() + restart.size());
+    if (line == "preempted") exit.preempted = true;
+  }
   return exit;
 }
 

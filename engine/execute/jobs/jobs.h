@@ -37,6 +37,8 @@ struct JobMarks {
   // does nothing if it was requeued after its end was recorded, or if another job was submitted in
   // its place. Empty without a status file.
   std::string owner_file() const { return status_file.empty() ? "" : status_file + ".job"; }
+  // The job script sets the variables in this file. Empty without a status file.
+  std::string environment_file() const { return status_file.empty() ? "" : status_file + ".env"; }
   // Of several jobs with one name, the first to start writes its id into this file and works; the
   // others end. Empty without a status file.
   std::string claim_file(const std::string& name) const {
@@ -49,6 +51,8 @@ struct JobExit {
   // How often the job had been restarted before it wrote the status (SLURM_RESTART_COUNT). -1: the
   // file does not say.
   int restarts = -1;
+  // The job was being preempted when its program ended. The program's exit code then says nothing.
+  bool preempted = false;
 };
 // Returns nothing when the job has not written an exit status yet.
 std::optional<JobExit> exit_left(const JobMarks& marks);
@@ -155,8 +159,10 @@ class JobFollower {
     // it.
     std::optional<JobExit> exit;
     Clock::time_point exit_seen;
+    Clock::time_point running_at;  // when the scheduler last said that it runs
     bool requeued = false;  // back in the queue; the status of its first start does not count
     bool heard = false;
+    std::string refused;  // the error of a submission that may have worked: the job is looked for
   };
   struct Asked {
     Clock::time_point at;
@@ -184,6 +190,9 @@ class JobFollower {
                  std::vector<JobEnd>* ended);
   bool take_active(Tracked& tracked, const Asked& asked, std::vector<JobEnd>* ended);
   static bool of_another_start(const Tracked& tracked, const JobExit& exit);
+  bool is_alone(const Tracked& tracked, Clock::time_point now) const;
+  static bool is_preempted(const Tracked& tracked);
+  static JobEnd preempted_end(const Tracked& tracked);
   void start_query(Clock::time_point now);
   void take_query(Clock::time_point now, std::vector<JobEnd>* ended);
   void take_report(Tracked& tracked, const Asked& asked, Clock::time_point now,

@@ -41,8 +41,9 @@ struct JobReport {
   std::string name;         // of the job; needed because ids may be reused for another job
   long long submitted = 0;  // seconds since 1970; 0: not known
   long long started = 0;
-  int restarts = -1;  // how often it has been requeued; -1: unknown
-  std::string nodes;  // on which it runs or ran: "node[1-4]"; empty: unknown
+  int restarts = -1;       // how often it has been requeued; -1: unknown
+  std::string nodes;       // on which it runs or ran: "node[1-4]"; empty: unknown
+  bool preempted = false;  // other jobs take its nodes. Once it has ended, its state may be any
 };
 
 // Why the scheduler did not accept a job.
@@ -50,7 +51,8 @@ enum class Refusal {
   none,
   transient,  // the scheduler was unreachable or too busy: try again
   full,       // a limit on queued jobs was reached: try again when one has ended
-  rejected,   // this job will never be accepted
+  failed,     // the submission failed, but the scheduler may have the job. Without one: rejected
+  rejected,   // this job was not submitted and will never be accepted
 };
 
 class Scheduler {

@@ -35,10 +35,23 @@ Refusal refusal_of(const std::string& words) {
                     "controller not responding", "Connection refused", "Connection timed out",
                     "Connection reset", "Munge decode failed", "Transport endpoint",
                     "Slurm backup controller in standby mode", "Communication connection failure",
-                    "Message send failure", "Message receive failure"})) {
+                    "Message send failure", "Message receive failure", "Cannot allocate memory",
+                    "Too many open files"})) {
     return Refusal::transient;
   }
   return Refusal::rejected;
+}
+
+// Reads why a submit command failed. Only words of its own reject a job: a command that was ended,
+// or that says nothing but the job's id, may have submitted it.
+Refusal refusal_of(const CommandResult& result, const std::string& words, const std::string& id) {
+  constexpr int kShellSignal = 128, kLastSignal = 64;  // a shell's exit code for a signal
+  const int signal = result.signal != 0 ? result.signal : result.status - kShellSignal;
+  const bool silent = strip(result.err).empty() && (strip(result.out).empty() || !id.empty());
+  if (result.started && result.status >= 0 && silent) return Refusal::transient;
+  if (signal > 0 && signal <= kLastSignal) return Refusal::transient;
+  const Refusal refusal = refusal_of(words);
+  return refusal == Refusal::rejected && result.started ? Refusal::failed : refusal;
 }
 
 // The user's settings for squeue and sacct (SQUEUE_PARTITION, SLURM_TIME_FORMAT) could hide jobs.
@@ -103,12 +116,13 @@ struct Column {
   const char* field;
   size_t width;
 };
-constexpr std::array<Column, 8> queue_columns{{{"JobArrayID", 64},
+constexpr std::array<Column, 9> queue_columns{{{"JobArrayID", 64},
                                                {"State", 32},
                                                {"Reason", 64},
                                                {"SubmitTime", 24},
                                                {"StartTime", 24},
                                                {"RestartCnt", 12},
+                                               {"PreemptTime", 24},
                                                {"NodeList", nodes_width},
                                                {"Name", 256}}};
 
@@ -202,12 +216,12 @@ class Slurm final : public Scheduler {
     const CommandResult result = run_command(spec);
     const std::string& program = spec.words.front();
     *refusal = Refusal::none;
+    *id = id_of(result.out);
     if (result.status != 0) {
       const std::string said = error_text(result, program);
-      *refusal = refusal_of(said);
+      *refusal = refusal_of(result, said, *id);
       return Status::error(said);
     }
-    *id = id_of(result.out);
     if (!id->empty()) return Status::ok();
     // The job may have been accepted. It is looked for by its name before another attempt.
     *refusal = Refusal::transient;
@@ -389,14 +403,15 @@ class Slurm final : public Scheduler {
     for (const std::string& line : split_strip(text, "\n")) {
       std::vector<std::string> fields = columns_of(line);
       if (fields.empty()) continue;
-      const std::string restarts = fields[5];
-      fields.erase(fields.begin() + 5);
+      const std::string restarts = fields[5], preempted = fields[6];
+      fields.erase(fields.begin() + 5, fields.begin() + 7);
       // A column that is full may have been cut.
       if (fields[5].size() == nodes_width) fields[5] += "...";
       JobReport report = report_of(fields);
       if (restarts.find_first_not_of("0123456789") == std::string::npos) {
         report.restarts = static_cast<int>(number_of(restarts));
       }
+      report.preempted = number_of(preempted) > 0;
       (*reports)[fields[0]] = std::move(report);
     }
   }
@@ -421,17 +436,15 @@ class Slurm final : public Scheduler {
     for (const std::string& line : split_strip(text, "\n")) {
       const std::vector<std::string> fields = fields_of(line, 7);
       if (fields.empty()) continue;
-      const JobReport report = report_of(fields);
+      JobReport report = report_of(fields);
       const auto known = reports->find(fields[0]);
       if (is_active(report.state)) continue;
-      if (known != reports->end() && known->second.name != report.name) continue;
-      if (known != reports->end() && report.reason.empty()) {
-        const std::string reason = known->second.reason;
-        known->second = report;
-        known->second.reason = reason;
-      } else {
-        (*reports)[fields[0]] = report;
+      if (known != reports->end()) {
+        if (known->second.name != report.name) continue;
+        if (report.reason.empty()) report.reason = known->second.reason;
+        report.preempted = known->second.preempted;
       }
+      (*reports)[fields[0]] = std::move(report);
     }
   }
 

@@ -8,6 +8,8 @@
 
 #include "engine/base/digest.h"
 #include "engine/base/files.h"
+#include "engine/base/own_files.h"
+#include "engine/base/secrets.h"
 #include "engine/base/text.h"
 #include "engine/execute/jobs/job_outcome.h"
 
@@ -92,6 +94,17 @@ std::string read_platform(const Task& task, JobRules* rules, PackRule* pack) {
   return wrong;
 }
 
+// Returns shell lines that set what the workflow changes in the environment outside of the job's
+// script: exported parameters, exports by operations. Slurm passes its own variables on by itself.
+std::string environment_lines(const EnvironmentChanges& changes) {
+  std::string lines;
+  for (const auto& [name, value] : changes) {
+    if (!is_shell_name(name) || starts_with(name, "SLURM_")) continue;
+    lines += value ? "export " + name + "=" + shell_quote(*value) + "\n" : "unset " + name + "\n";
+  }
+  return lines;
+}
+
 }  // namespace
 
 Status JobSubmission::submit(Task& task, bool* taken) {
@@ -113,6 +126,11 @@ Status JobSubmission::submit(Task& task, bool* taken) {
   if (!job.named) {
     workpackage.job_name = job_name(context_, task.id());
     forget_earlier_try(job.marks, workpackage.attempts > 0 || workpackage.restored);
+    if (Status s = write_environment(job.marks, task.environment()); !s) {
+      *taken = false;
+      task.fail(Reason::host, s);
+      return Status::ok();
+    }
   }
   take_name(workpackage.job_name, &job);
   job.request.directory = task.work_dir();
@@ -141,6 +159,16 @@ void JobSubmission::forget_earlier_try(const JobMarks& marks, bool tried) {
   if (const std::string owner = marks.owner_file(); tried && !owner.empty()) {
     if (Status s = write_file(owner, "not submitted\n"); !s) context_.log.write(s.message());
   }
+}
+
+// The scheduler may be asked not to pass the environment of its submit command on (--export).
+Status JobSubmission::write_environment(const JobMarks& marks,
+                                        const EnvironmentChanges& changes) const {
+  const std::string file = marks.environment_file();
+  const std::string root = absolute_path(context_.graph.run().rundir);
+  if (file.empty()) return Status::ok();
+  const std::string lines = environment_lines(changes);
+  return lines.empty() ? remove_own(root, file) : write_own_file(root, file, lines, private_mode);
 }
 
 Status JobSubmission::submit_packs(bool all) {

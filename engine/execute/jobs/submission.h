@@ -44,6 +44,7 @@ class JobSubmission {
 
  private:
   void forget_earlier_try(const JobMarks& marks, bool tried);
+  Status write_environment(const JobMarks& marks, const EnvironmentChanges& changes) const;
 
   RunContext& context_;
   JobFollower follower_;

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 FUNCTIONS = pathlib.Path(sys.argv.pop(1)).resolve() / "templates/job_functions.sh"
@@ -26,7 +27,9 @@ job_run launch
 job_end
 """
 SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "job"}
-RUNNING = 'case "$*" in *%T*) echo RUNNING None ;; esac'
+# Columns: state, end by the time limit, since when it is being preempted, reason.
+ANSWER = 'case "$*" in *PreemptTime*) echo "{}" ;; esac'
+RUNNING = ANSWER.format("RUNNING $(($(date +%s) + {})) N/A None")
 
 
 class Functions(unittest.TestCase):
@@ -36,7 +39,7 @@ class Functions(unittest.TestCase):
         self.work = self.root / "work"
         self.work.mkdir()
         (self.root / "bin").mkdir()
-        self.program("squeue", RUNNING)
+        self.program("squeue", RUNNING.format(600))
 
     def program(self, name, text):
         path = self.root / "bin" / name
@@ -59,6 +62,8 @@ class Functions(unittest.TestCase):
 
     def run_job(self, program, variables=None, **parts):
         return self.start(program, SLURM if variables is None else variables, **parts).wait(60)
+
+    OPTIONS = "#SBATCH --signal=B:TERM@60"
 
     def text(self, name):
         path = self.work / name
@@ -153,21 +158,89 @@ class Functions(unittest.TestCase):
         self.assertEqual(self.text("job.status"), "0\n")
 
     def test_time_that_runs_out_is_told_to_the_program(self):
-        for variables, before in ((SLURM, ""), ({"PBS_JOBID": "7"}, "job_limit=60"),
-                                  ({"LSB_JOBID": "7"}, "job_limit=60 job_warning=1")):
+        self.program("squeue", RUNNING.format(119))
+        for variables, before in ((SLURM, self.OPTIONS), ({"PBS_JOBID": "7"}, "job_limit=60 SECONDS=57"),
+                                  ({"LSB_JOBID": "7"}, "job_limit=60 job_warning=1"),
+                                  ({"LSB_JOBID": "7"}, "job_limit=6000 job_warning=0 SECONDS=5950")):
             with self.subTest(variables=variables):
                 self.assertEqual(self.signalled(variables, before), 4)
                 self.assertEqual((self.text("job.status"), self.text("job.reason")), ("4\n", "time limit\n"))
                 os.unlink(self.root / "pipe")
 
     def test_a_job_that_is_cancelled_leaves_no_status(self):
-        self.program("squeue", "echo CANCELLED None")
-        for variables, before in ((SLURM, ""), ({"PBS_JOBID": "7"}, "job_limit=6000"),
+        self.program("squeue", "echo CANCELLED 0 N/A None")
+        for variables, before in ((SLURM, self.OPTIONS), ({"PBS_JOBID": "7"}, "job_limit=6000"),
+                                  # A short job is not all of it near its end, and what nobody knows is no time limit.
+                                  ({"PBS_JOBID": "7"}, "job_limit=60"), ({"PBS_JOBID": "7"}, ""),
+                                  ({"LSB_JOBID": "7"}, "job_limit=180 job_warning=0"), ({"LSB_JOBID": "7"}, ""),
                                   ({"LSB_JOBID": "7"}, "job_limit=6000 job_warning=10")):
             with self.subTest(variables=variables):
                 self.assertEqual(self.signalled(variables, before), 143)
                 self.assertEqual((self.text("job.status"), self.text("job.reason")), (None, None))
                 os.unlink(self.root / "pipe")
+
+    def told(self, answer, before="", variables=SLURM, number=signal.SIGTERM):
+        """Status and reason of a script that gets a signal while Slurm gives this answer."""
+        self.program("squeue", answer)
+        for name in ("job.status", "job.reason"):
+            (self.work / name).unlink(missing_ok=True)
+        code = self.signalled(variables, before, number)
+        os.unlink(self.root / "pipe")
+        self.assertIn(self.text("job.status") or f"{code}\n", (f"{code}\n", f"{code}\npreempted\n"))
+        return self.text("job.status"), self.text("job.reason")
+
+    def test_what_slurm_says_decides_what_a_signal_means(self):
+        limit = ("4\n", "time limit\n")
+        near, far = RUNNING.format(100), RUNNING.format(200)
+        for answer, before in ((near, self.OPTIONS), (far, "#SBATCH --signal=B:USR2@200"), (near, "#SBATCH --signal=B:TERM"),
+                               (far, f"{self.OPTIONS}\n#SBATCH --signal B:10@300"), (near, '#SBATCH --signal="B:TERM@60"'),
+                               (ANSWER.format("COMPLETING 0 N/A TimeLimit"), ""), (ANSWER.format("TIMEOUT 0 N/A TimeLimit"), ""),
+                               (near.replace("RUNNING", "SIGNALING"), self.OPTIONS), (RUNNING.format(-5), "")):
+            with self.subTest(answer=answer, before=before):
+                self.assertEqual(self.told(answer, before), limit)
+        for answer, before in ((far, self.OPTIONS), (near, "#SBATCH --signal=B:USR2@10"), (near, ""), (far, ""),
+                               (ANSWER.format("RUNNING N/A N/A None"), self.OPTIONS)):
+            with self.subTest(answer=answer, before=before):
+                status, reason = self.told(answer, before)
+                self.assertEqual(status, "143\n")
+                self.assertRegex(reason, "^the job got signal TERM( [0-9]+ s before its time limit)?, and not from Slurm\n$")
+        for answer in (ANSWER.format(""), "exit 1", "kill -TERM $$"):
+            with self.subTest(answer=answer):
+                self.assertEqual(self.told(answer, self.OPTIONS),
+                                 ("143\n", "the job got signal TERM, and Slurm does not say why\n"))
+        # Newer ones say to the script itself when its time is over.
+        for left, expected in ((100, limit), (1000, ("143\n", "the job got signal TERM, and Slurm does not say why\n"))):
+            end = {**SLURM, "SLURM_JOB_END_TIME": str(int(time.time()) + left)}
+            self.assertEqual(self.told("exit 1", self.OPTIONS, end), expected)
+        self.assertIn("signal USR2 ", self.told(far, self.OPTIONS, number=signal.SIGUSR2)[1])
+
+    def test_a_preempted_job_says_so(self):
+        preempted = ANSWER.format("RUNNING $(($(date +%s) + 20)) 1700000000 None")
+        self.assertEqual(self.told(preempted, self.OPTIONS), ("143\npreempted\n", None))
+        for code in (0, 4, 143):
+            self.assertEqual(self.run_job(f"exit {code}"), 143)
+            self.assertEqual(self.text("job.status"), "143\npreempted\n")
+            self.assertIsNone(self.text("ready"))
+        self.assertEqual(self.run_job("exit 0", {**SLURM, "SLURM_RESTART_COUNT": "2"}), 143)
+        self.assertEqual(self.text("job.status"), "143\nrestart 2\npreempted\n")
+        # What has ended before is not preempted.
+        self.program("squeue", RUNNING.format(600))
+        self.assertEqual(self.run_job("exit 7", after=f"echo 'echo RUNNING 0 1700000000 None' > {self.root}/bin/squeue"), 7)
+        self.assertEqual(self.text("job.status"), "7\n")
+
+    def test_a_task_of_an_array_asks_for_itself(self):
+        # The id of one of them is that of the whole array.
+        self.program("squeue", 'case "$*" in *--jobs=7_3*) echo "RUNNING 1 N/A None" ;; *) echo "PENDING 0 N/A None" ;; esac')
+        self.program("scancel", f'echo "$@" > {self.root}/cancelled')
+        array = {**SLURM, "SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "3"}
+        self.assertEqual(self.run_job("exit 5", array), 5)
+
+    def test_the_environment_is_the_scripts(self):
+        (self.work / "job.status.env").write_text("export FROM_DO='two  words'\nunset GONE\n")
+        for value in ("NONE", "NIL", "HOME,A", "ALL,A=b"):
+            self.assertEqual(self.run_job('echo "${SLURM_EXPORT_ENV-none} $FROM_DO ${GONE-gone}" > seen',
+                                          {**SLURM, "SLURM_EXPORT_ENV": value, "GONE": "here"}), 0)
+            self.assertEqual(self.text("seen"), "none two  words gone\n")
 
     def test_the_temporary_folder_of_several_nodes_is_where_all_see_it(self):
         self.assertEqual(self.run_job('echo "$TMPDIR" > tmp', {**SLURM, "SLURM_JOB_NUM_NODES": "2"}), 0)

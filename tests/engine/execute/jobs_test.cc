@@ -154,6 +154,21 @@ TEST_CASE("following: the job's own word, then the scheduler's; unknown is lost,
       CHECK(ended[0].kind == Kind::exit);
       CHECK(ended[0].exit_code == 143);
     }
+    SUBCASE("or does not know of it yet: its node is being lost") {
+      f.says(JobState::running, "RUNNING");
+      for (int i = 0; i < 10; ++i) CHECK(f.later(30).empty());
+      SUBCASE("a lost node") {
+        f.says(JobState::retryable, "NODE_FAIL");
+        const auto ended = f.later(30);
+        REQUIRE(ended.size() == 1);
+        CHECK(ended[0].kind == Kind::retryable);
+      }
+      SUBCASE("and says nothing any more") {
+        f.scheduler.outage = true;
+        CHECK(f.later(60).empty());
+        REQUIRE(f.later(61).size() == 1);
+      }
+    }
     SUBCASE("of the program's own") {
       f.says(JobState::failed, "FAILED", "NonZeroExitCode");
       const auto ended = f.later(30);
@@ -243,6 +258,72 @@ TEST_CASE("following: the job's own word, then the scheduler's; unknown is lost,
   }
 }
 
+TEST_CASE("following: a preempted job is worth another try, whatever its state and its status") {
+  Following f;
+  f.jobs.add(f.job(5));
+  f.says(JobState::running, "RUNNING");
+  CHECK(f.later(60).empty());
+  const auto preempted = [&](JobState state, const std::string& word) {
+    f.says(state, word, "None");
+    f.scheduler.known["101"].preempted = true;
+  };
+  const auto check_again = [&](const std::string& words) {
+    std::vector<JobEnd> ended = f.later(60);
+    for (const JobEnd& end : f.later(61)) ended.push_back(end);
+    REQUIRE(ended.size() == 1);
+    CHECK(ended[0].kind == Kind::retryable);
+    CHECK(ended[0].word == "PREEMPTED");
+    CHECK(ended[0].words == words);
+  };
+  SUBCASE("the script says so") {
+    f.folder.write("job.status", "143\npreempted\n");
+    SUBCASE("its state is its script's") {
+      f.says(JobState::failed, "FAILED", "NonZeroExitCode");
+      check_again("job 101 was preempted (FAILED)");
+    }
+    SUBCASE("or Slurm has forgotten it") {
+      f.scheduler.known.clear();
+      check_again("job 101 was preempted");
+    }
+  }
+  SUBCASE("without an exit status") {
+    SUBCASE("FAILED") {
+      preempted(JobState::failed, "FAILED");
+      check_again("job 101 was preempted (FAILED)");
+    }
+    SUBCASE("COMPLETED") {
+      preempted(JobState::ok, "COMPLETED");
+      check_again("job 101 was preempted (COMPLETED)");
+    }
+    SUBCASE("TIMEOUT") {
+      preempted(JobState::failed, "TIMEOUT");
+      check_again("job 101 was preempted (TIMEOUT)");
+    }
+    SUBCASE("CANCELLED") {
+      preempted(JobState::failed, "CANCELLED");
+      check_again("job 101 was preempted (CANCELLED)");
+    }
+  }
+  SUBCASE("an exit status of the script that Slurm ended") {
+    f.folder.write("job.status", "143\n");
+    preempted(JobState::failed, "CANCELLED");
+    check_again("job 101 was preempted (CANCELLED)");
+  }
+  SUBCASE("a program that failed before has failed") {
+    f.folder.write("job.status", "7\n");
+    preempted(JobState::failed, "FAILED");
+    const auto ended = f.later(60);
+    REQUIRE(ended.size() == 1);
+    CHECK(ended[0].kind == Kind::exit);
+    CHECK(ended[0].exit_code == 7);
+  }
+  SUBCASE("requeued: it waits again") {
+    f.folder.write("job.status", "143\npreempted\n");
+    f.says(JobState::queued, "PENDING", "BeginTime");
+    for (int i = 0; i < 5; ++i) CHECK(f.later(60).empty());
+  }
+}
+
 TEST_CASE("following without a status file: JUBE's marks, or the scheduler's word alone") {
   Following f;
   Job job = f.job(5);
@@ -312,6 +393,40 @@ TEST_CASE("submitting: transient refusals are retried, looked for first; never t
       CHECK(f.jobs.ids() == std::vector<std::string>{"102"});
     }
   }
+}
+
+TEST_CASE("submitting: a command that fails has failed only when the scheduler has no such job") {
+  Following f;
+  f.scheduler.refuse_with = Refusal::failed;
+  f.scheduler.words = "sbatch: error: invalid partition specified: x";
+  Job first = f.job(5);
+  first.members.push_back(f.job(6));
+  first.members.front().marks.status_file += "6";
+  f.jobs.add(first);
+  CHECK(f.later(0).empty());
+  SUBCASE("it has it, and its members") {
+    f.scheduler.found["name"] = "77";
+    f.scheduler.known["77"] = {JobState::running, "RUNNING", "", "name", 0, 0};
+    CHECK(f.later(1).empty());
+    CHECK(f.jobs.ids() == std::vector<std::string>{"77"});
+    CHECK(f.jobs.count() == 2);
+  }
+  SUBCASE("it has not") {
+    const auto ended = f.later(1);
+    REQUIRE(ended.size() == 2);
+    for (const JobEnd& end : ended) {
+      CHECK(end.kind == Kind::rejected);
+      CHECK(end.words == f.scheduler.words);
+    }
+  }
+  SUBCASE("it cannot be asked: unknown in the end") {
+    f.scheduler.outage = true;
+    for (int i = 0; i < 20; ++i) CHECK(f.later(100).empty());
+    const auto ended = f.later(3600);
+    REQUIRE(ended.size() == 2);
+    CHECK(ended[0].kind == Kind::lost);
+  }
+  CHECK(f.scheduler.requests.size() == 1);
 }
 
 TEST_CASE("submitting: limits") {
