@@ -31,29 +31,48 @@ bool add_bytes(int file, long long from, long long to, Digest& digest) {
   return true;
 }
 
-}  // namespace
-
-FileStamp file_stamp(const std::string& path) {
+FileStamp stamp_of(const struct stat& info) {
   constexpr long long kNano = 1000000000;
-  struct stat info {};
-  if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+  if (!S_ISREG(info.st_mode)) return {};
   return {info.st_ino, info.st_size, info.st_mtim.tv_sec * kNano + info.st_mtim.tv_nsec};
 }
 
-Status digest_part(const std::string& path, long long from, long long to, std::string* hex) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return file_error(path, "cannot read", errno);
+bool digest_of_part(int file, long long from, long long to, std::string* hex) {
   Digest digest;
   digest.add(static_cast<uint64_t>(to - from));
   const bool whole = to - from <= 2 * kEnds;
   const bool read = whole ? add_bytes(file, from, to, digest)
                           : add_bytes(file, from, from + kEnds, digest) &&
                                 add_bytes(file, to - kEnds, to, digest);
+  if (read) *hex = digest.hex();
+  return read;
+}
+
+}  // namespace
+
+FileStamp file_stamp(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return {};
+  return stamp_of(info);
+}
+
+Status digest_part(const std::string& path, long long from, long long to, std::string* hex) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return file_error(path, "cannot read", errno);
+  const bool read = digest_of_part(file, from, to, hex);
   const int reason = errno;
   close(file);
-  if (!read) return file_error(path, "cannot read", reason);
-  *hex = digest.hex();
-  return Status::ok();
+  return read ? Status::ok() : file_error(path, "cannot read", reason);
+}
+
+bool stamp_and_digest(const std::string& path, FileStamp* stamp, std::string* hex) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return false;
+  struct stat info {};
+  *stamp = fstat(file, &info) == 0 ? stamp_of(info) : FileStamp{};
+  if (stamp->there() && !digest_of_part(file, 0, stamp->size, hex)) hex->clear();
+  close(file);
+  return stamp->there();
 }
 
 }  // namespace tally

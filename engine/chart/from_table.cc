@@ -171,7 +171,10 @@ class FigureMaker {
     if (row.busy > 0) ++busy_;
     if (row.throttled > 0) ++throttled_;
     if (!row.measured()) {
-      ++(row.failed() ? failed_ : row.unfinished() ? unfinished_ : expected_);
+      ++(row.failed()                  ? failed_
+         : row.unfinished()            ? unfinished_
+         : row.state == State::changed ? changed_
+                                       : expected_);
       return Status::ok();
     }
     const Value* x = value(row, column_key(*x_));
@@ -381,6 +384,8 @@ class FigureMaker {
                                   counted(unfinished_, "row has", "rows have"), are(unfinished_)));
     note(expected_, fmt::format("{} in an outcome that the step expects and {} not drawn.",
                                 counted(expected_, "row ended", "rows ended"), are(expected_)));
+    note(changed_, fmt::format("{} output that changed after its end and {} not drawn.",
+                               counted(changed_, "row has", "rows have"), are(changed_)));
     const auto were = [](size_t count) { return count == 1 ? "was" : "were"; };
     note(busy_, fmt::format("{} {} measured while other programs used the machine.",
                             counted(busy_, "row", "rows"), were(busy_)));
@@ -413,9 +418,9 @@ class FigureMaker {
   bool by_name_ = false;
   std::map<std::string, size_t> categories_, series_indexes_, panel_indexes_;
   std::vector<std::string> panel_names_;
-  size_t failed_ = 0, unfinished_ = 0, expected_ = 0, reused_ = 0, busy_ = 0, throttled_ = 0,
-         missing_ = 0, infinite_ = 0, without_interval_ = 0, below_zero_ = 0, ranges_ = 0,
-         points_ = 0;
+  size_t failed_ = 0, unfinished_ = 0, expected_ = 0, changed_ = 0, reused_ = 0, busy_ = 0,
+         throttled_ = 0, missing_ = 0, infinite_ = 0, without_interval_ = 0, below_zero_ = 0,
+         ranges_ = 0, points_ = 0;
 };
 
 }  // namespace

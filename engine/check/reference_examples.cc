@@ -63,6 +63,9 @@ rates:
 | `$jube_pat_nint`, `$jube_pat_nfp`, `$jube_pat_nwrd` | the same with `(?:` | the same, to be passed over |
 | `$jube_pat_bl` | `(?:\s+)` | white space |
 
+In files with any of Tally's own keys, `$jube_pat_fp` and `$jube_pat_nfp` also match Fortran's exponents
+(`-0.76026D+02`, `1.0-100`).
+
 What stands in parentheses is the pattern's value. Save this as `parts.yaml`:
 
 ```yaml

@@ -20,6 +20,7 @@
 #include "engine/report/comparison_json.h"
 #include "engine/results/compare.h"
 #include "engine/results/definition_changes.h"
+#include "engine/results/run_notes.h"
 #include "engine/results/views.h"
 
 namespace tally {
@@ -229,15 +230,18 @@ class Command {
   struct RunTables {
     std::vector<ResultTable> tables;
     Diagnostics diagnostics;
+    std::vector<std::string> notes;  // of the run
     Status status;
   };
 
   RunTables tables_of(const OpenRun& run) const {
     RunTables out;
+    out.diagnostics = result_diagnostics(invocation_);
     const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation_);
     std::vector<WorkpackageView> views;
     out.status = workpackage_views(benchmark_, *run.journal, run.directory.path, &views);
     if (!out.status) return out;
+    out.notes = run_notes(benchmark_, views);
     const std::set<std::string> needed = values_to_compare(benchmark_, options_);
     for (const Result& result : benchmark_.results) {
       Records records =
@@ -272,6 +276,7 @@ class Command {
     RunTables then = same ? RunTables{} : second.get();
     for (const RunTables* one : {&first, &then}) {
       diagnostics_.append(one->diagnostics);
+      print_run_notes(one == &first ? base : other, one->notes);
       if (one->status) continue;
       print_error(invocation_, one->status.message());
       return false;

@@ -141,6 +141,15 @@ int report_execution(const Invocation& invocation, const Input& input, const Ben
   return std::max(*status ? summary.exit_code() : kFailed, nothing);
 }
 
+// Whether a row's output was changed between the end of its workpackage and now. Nothing failed, but
+// the table is not what the run measured.
+bool any_changed(const std::vector<RenderedResult>& tables) {
+  return std::any_of(tables.begin(), tables.end(), [](const RenderedResult& one) {
+    return std::any_of(one.table.rows.begin(), one.table.rows.end(),
+                       [](const Record& row) { return row.state == State::changed; });
+  });
+}
+
 // Analyses the run and shows its results, as far as the command or the workflow asks for it.
 int report_results(const Invocation& invocation, const Benchmark& benchmark,
                    const RunDirectory& directory, const Execution& execution) {
@@ -160,6 +169,7 @@ int report_results(const Invocation& invocation, const Benchmark& benchmark,
     options.shown = &tables;
     if (!benchmark.as_jube && options.write) options.samples = &samples;
     code = show_results(invocation, runs, options);
+    if (any_changed(tables)) code = std::max(code, kFailed);
     if (!invocation.as_jube) run_on_fail(runs[0], tables);
   } else if (size_t rows = 0; analyse && !analyse_run(invocation, runs[0], &rows)) {
     code = kFailed;

@@ -1,5 +1,6 @@
 // tally history.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "engine/base/text.h"
 #include "engine/cli/application.h"
 #include "engine/cli/commands.h"
+#include "engine/cli/input.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/version.h"
 #include "engine/report/grid.h"
@@ -72,8 +74,13 @@ class Command {
           near.empty() ? "there are: " + join(known, ", ") : near);
       return false;
     }
-    for (HistoryEntry& entry : entries) {
+    int noted = -1;
+    for (HistoryEntry& entry : entries) {  // by run
       if (entry.metric != metric) continue;
+      if (!entry.unfinished.empty() && entry.run != noted)
+        fmt::print(stderr, "note: run {}: {}\n", entry.run,
+                   for_stream(STDERR_FILENO, entry.unfinished));
+      noted = entry.run;
       with_tables_ = with_tables_ ||
                      (!points_.empty() && entry.table != points_.begin()->second.front().table);
       with_parameters_ = with_parameters_ || !entry.parameters.empty();

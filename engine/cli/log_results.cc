@@ -40,7 +40,10 @@ const Benchmark* only_benchmark(const Invocation& invocation, const Input& input
 class LogResults {
  public:
   LogResults(const Invocation& invocation, const ResultArgs& args)
-      : invocation_(invocation), args_(args), evaluator_(make_result_evaluator(invocation)) {}
+      : invocation_(invocation),
+        args_(args),
+        evaluator_(make_result_evaluator(invocation)),
+        diagnostics_(result_diagnostics(invocation)) {}
 
   int show() {
     const std::string& file = args_.runs.directory;

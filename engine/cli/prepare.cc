@@ -24,6 +24,12 @@ std::unique_ptr<Evaluator> make_result_evaluator(const Invocation& invocation) {
   return invocation.no_exec ? make_refusing_evaluator() : make_evaluator(".");
 }
 
+Diagnostics result_diagnostics(const Invocation& invocation) {
+  Diagnostics diagnostics;
+  if (invocation.strict && !invocation.as_jube) diagnostics.make_warnings_errors();
+  return diagnostics;
+}
+
 std::unique_ptr<Evaluator> make_run_evaluator(const Invocation& invocation,
                                               const Workflow& workflow) {
   if (invocation.no_exec) return make_refusing_evaluator();

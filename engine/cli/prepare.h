@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/diagnostics.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/input.h"
 #include "engine/expand/evaluator.h"
@@ -63,6 +64,9 @@ std::string shell_of_commands();
 // commands find the programs beside tally.
 std::unique_ptr<Evaluator> make_run_evaluator(const Invocation& invocation,
                                               const Workflow& workflow);
+
+// For problems of results. With --strict, which JUBE knows in another meaning, warnings are errors.
+Diagnostics result_diagnostics(const Invocation& invocation);
 
 // Makes the evaluator for derived values of results.
 std::unique_ptr<Evaluator> make_result_evaluator(const Invocation& invocation);

@@ -14,7 +14,6 @@
 #include "engine/cli/version.h"
 #include "engine/read/files.h"
 #include "engine/results/condition.h"
-#include "engine/results/views.h"
 
 namespace tally {
 namespace {
@@ -76,10 +75,10 @@ class Updater {
   // The file's tables with the run's values.
   int collect() {
     std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation_);
-    Diagnostics diagnostics;
+    Diagnostics diagnostics = result_diagnostics(invocation_);
     std::vector<WorkpackageView> views;
-    if (Status s = workpackage_views(*benchmark_, *run_.journal, run_.directory.path, &views); !s)
-      return bad(s.message());
+    run_.benchmark = benchmark_;  // the file's definitions, with the run's values
+    if (!read_views(invocation_, run_, &views)) return kBadInput;
     size_t references = 0;
     for (const Result& result : benchmark_->results) {
       const Records records = result_records(*benchmark_, result, views, *evaluator, diagnostics);

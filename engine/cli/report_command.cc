@@ -190,8 +190,9 @@ class ReportMaker {
 
   static void print_notes(const std::vector<RunTable>& tables) {
     for (const RunTable& one : tables) {
-      for (const Note& note : one.rendered.table.notes)
-        fmt::print(stderr, "note: {}: {}\n", one.rendered.name, note.str());
+      for (const Note& note : one.rendered.table.notes) {
+        if (!note.of_run) fmt::print(stderr, "note: {}: {}\n", one.rendered.name, note.str());
+      }
     }
   }
 

@@ -26,6 +26,7 @@
 #include "engine/jube/jube_files.h"
 #include "engine/read/files.h"
 #include "engine/report/history.h"
+#include "engine/results/run_notes.h"
 #include "engine/results/views.h"
 
 namespace tally {
@@ -57,6 +58,7 @@ void print_notes(const RenderedResult& one, std::set<std::string>* told) {
   std::set<std::string> here;
   size_t count = 0;
   for (const Note& note : one.table.notes) {
+    if (note.of_run) continue;
     if (note.of_workpackage && told->count(note.text) != 0) continue;
     if (note.of_workpackage) here.insert(note.text);
     if (++count <= kMost)
@@ -160,6 +162,23 @@ bool open_run(const Invocation& invocation, const RunDirectory& directory,
   return true;
 }
 
+void print_run_notes(const OpenRun& run, const std::vector<std::string>& notes) {
+  for (const std::string& note : notes)
+    fmt::print(stderr, "note: {}: {}\n", for_stream(STDERR_FILENO, run.directory.path),
+               for_stream(STDERR_FILENO, note));
+}
+
+bool read_views(const Invocation& invocation, const OpenRun& run,
+                std::vector<WorkpackageView>* views) {
+  const Status read = workpackage_views(*run.benchmark, *run.journal, run.directory.path, views);
+  if (!read) {
+    print_error(invocation, read.message());
+    return false;
+  }
+  print_run_notes(run, run_notes(*run.benchmark, *views));
+  return true;
+}
+
 namespace {
 
 // Analyses with all analysers of the input and stores the results as analyse.xml. Returns the
@@ -184,15 +203,12 @@ size_t analyse_all(const OpenRun& run, const std::vector<WorkpackageView>& views
 }  // namespace
 
 bool analyse_run(const Invocation& invocation, const OpenRun& run, size_t* rows) {
-  Diagnostics diagnostics;
+  Diagnostics diagnostics = result_diagnostics(invocation);
   std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation);
   note_command(run.directory.path, "analyse", "analysed");
   std::vector<WorkpackageView> views;
-  if (Status s = workpackage_views(*run.benchmark, *run.journal, run.directory.path, &views); !s) {
-    diagnostics.error({}, s.message());
-  } else {
-    *rows = analyse_all(run, views, *evaluator, diagnostics, !invocation.as_jube);
-  }
+  if (!read_views(invocation, run, &views)) return false;
+  *rows = analyse_all(run, views, *evaluator, diagnostics, !invocation.as_jube);
   print_diagnostics(invocation, diagnostics, run.input->sources);
   return !diagnostics.has_errors();
 }
@@ -216,10 +232,11 @@ class Shown {
         options_(options),
         newest_(*runs.back().benchmark),
         evaluator_(make_result_evaluator(invocation)),
-        writer_(invocation, options) {}
+        writer_(invocation, options),
+        diagnostics_(result_diagnostics(invocation)) {}
 
   int show() {
-    if (!read_views()) return kFailed;
+    if (!read_all()) return kFailed;
     if (runs_.size() == 1) {
       for (const Result& result : newest_.results) show_one(result);
     } else {
@@ -229,14 +246,9 @@ class Shown {
   }
 
  private:
-  bool read_views() {
+  bool read_all() {
     for (const OpenRun& run : runs_) {
-      const Status read = workpackage_views(*run.benchmark, *run.journal, run.directory.path,
-                                            &views_.emplace_back());
-      if (!read) {
-        print_error(invocation_, read.message());
-        return false;
-      }
+      if (!read_views(invocation_, run, &views_.emplace_back())) return false;
       // As in JUBE, `result` also writes the analysis. Its problems are the same as those reported
       // below.
       Diagnostics said_below;
@@ -269,7 +281,7 @@ class Shown {
     std::set<std::string> said;
     for (size_t i = 0; i < runs_.size(); ++i) {
       const OpenRun& run = runs_[i];
-      Diagnostics diagnostics;
+      Diagnostics diagnostics = result_diagnostics(invocation_);
       std::vector<RunTable>& tables = of_runs.emplace_back();
       for (const Result& result : run.benchmark->results)
         show_own(run, views_[i], result, diagnostics, tables);

@@ -11,7 +11,6 @@
 #include "engine/cli/prepare.h"
 #include "engine/expand/evaluator.h"
 #include "engine/report/joined.h"
-#include "engine/results/views.h"
 
 namespace tally {
 namespace {
@@ -115,12 +114,8 @@ void note_benchmark(const Group& group, const std::vector<Value>& names, Rendere
 bool tables_of_run(const Invocation& invocation, const OpenRun& run, Evaluator& evaluator,
                    std::set<std::string>* said, std::vector<RunTable>* tables) {
   std::vector<WorkpackageView> views;
-  const Status read = workpackage_views(*run.benchmark, *run.journal, run.directory.path, &views);
-  if (!read) {
-    print_error(invocation, read.message());
-    return false;
-  }
-  Diagnostics diagnostics;
+  if (!read_views(invocation, run, &views)) return false;
+  Diagnostics diagnostics = result_diagnostics(invocation);
   RenderOptions options;
   options.write = false;
   for (const Result& result : run.benchmark->results) {

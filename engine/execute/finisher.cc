@@ -11,7 +11,7 @@
 #include "engine/base/own_files.h"
 #include "engine/base/secrets.h"
 #include "engine/base/text.h"
-#include "engine/execute/outside_files.h"
+#include "engine/execute/analysed_files_recorder.h"
 
 namespace tally {
 
@@ -127,7 +127,7 @@ Status Finisher::ended_well(Task& task) {
     }
   }
   if (Status s = setups_.record(id); !s) return s;
-  if (Status s = OutsideFileRecorder(context_).ended(id); !s) return s;
+  if (Status s = AnalysedFilesRecorder(context_).ended(id, true); !s) return s;
   if (Status s = context_.journal.set_outcome(id, task.outcome()); !s) return s;
   if (Status s = context_.graph.record(created); !s) return s;
   if (Status s = context_.journal.commit(); !s) return s;
@@ -155,7 +155,7 @@ Status Finisher::ended_badly(Task& task, bool resubmit, bool* again) {
     return try_again(task, which);
   }
   if (state == State::failed) {
-    if (Status s = OutsideFileRecorder(context_).ended(id); !s) return s;
+    if (Status s = AnalysedFilesRecorder(context_).ended(id, false); !s) return s;
   }
   if (Status s = context_.graph.set_outcome(id, task.outcome()); !s) return s;
   if (state == State::failed) {

@@ -357,6 +357,7 @@ void RunLoop::sum_up(RunSummary* summary) const {
       switch (graph_[id].wp.outcome.state) {
         case State::done:
         case State::expected:
+        case State::changed:
           ++summary->done;
           break;
         case State::failed:

@@ -7,7 +7,7 @@
 #include "engine/base/own_files.h"
 #include "engine/base/text.h"
 #include "engine/execute/files/run_directory.h"
-#include "engine/execute/outside_files.h"
+#include "engine/execute/analysed_files_recorder.h"
 #include "engine/execute/task.h"
 
 namespace tally {
@@ -63,7 +63,7 @@ Status Task::note_outside_files() {
   outside_noted_ = true;
   const bool begins = operation_ == 0 && cycle() == 0 && !check_waiting_;
   if (!begins || !workpackage().job_name.empty()) return Status::ok();
-  return OutsideFileRecorder(context_).began(id_);
+  return AnalysedFilesRecorder(context_).began(id_);
 }
 
 // Whether other workpackages, besides those that it depends on, have written to its work_dir.

@@ -127,6 +127,7 @@ Status SqliteJournal::start_open(const std::string& run_dir) {
   }
   begin_to_write();
   if (Status s = take_version(); !s) return s;
+  if (Status s = add_ended_files(database_); !s) return s;
   if (Status s = make_machine_tables(database_); !s) return s;
   if (Status s = read_run(database_, &run_); !s) return s;
   return prepare_statements();
@@ -194,7 +195,7 @@ Status SqliteJournal::prepare_statements() {
       outcome_assignments(5) + " WHERE id=?1";
   const std::string reset =
       "UPDATE package SET state=0, prepared=0, operations_done=0, cycle=0, environment=NULL, "
-      "outputs=NULL, job_name=NULL, job_id=NULL, started=0, ended=0, " +
+      "outputs=NULL, ended_files=NULL, job_name=NULL, job_id=NULL, started=0, ended=0, " +
       outcome_assignments(2) + " WHERE id=?1";
   const std::pair<Statement*, const char*> all[] = {
       {&begin_, "BEGIN"},
@@ -211,6 +212,7 @@ Status SqliteJournal::prepare_statements() {
       {&job_name_, "UPDATE package SET job_name=?2, job_id=NULL WHERE id=?1"},
       {&job_id_, "UPDATE package SET job_id=?2 WHERE id=?1"},
       {&set_setup_, "INSERT OR REPLACE INTO setup(package,hash,instance) VALUES(?,?,?)"},
+      {&ended_, "UPDATE package SET ended_files=?2 WHERE id=?1"},
       {&process_, "INSERT INTO process(package,pid,start) VALUES(?,?,?)"},
   };
   for (const auto& [statement, sql] : all) {
@@ -248,7 +250,7 @@ Status SqliteJournal::take_version() {
 
 void SqliteJournal::close() {
   for (Statement* s : {&begin_, &commit_, &add_, &outcome_, &parameters_, &operation_, &outputs_,
-                       &reset_, &remove_, &job_name_, &job_id_, &set_setup_, &process_}) {
+                       &reset_, &remove_, &job_name_, &job_id_, &set_setup_, &process_, &ended_}) {
     s->finish();
   }
   // Closing the last connection moves the log into the main file and removes the log.

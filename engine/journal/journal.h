@@ -174,6 +174,7 @@ class Journal {
     OutputSizes outputs;
     std::string job_name, job_id;
     double started = 0, ended = 0;  // seconds since 1970; 0: not started, not ended
+    std::string ended_files;        // EndedFiles::packed(); empty: unknown
   };
   // All workpackages, by id. On an error status `out` is incomplete.
   virtual Status workpackages(std::vector<Stored>* out) const = 0;

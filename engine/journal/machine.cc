@@ -1,5 +1,6 @@
-// The tables about the machine. They were added after version 2 of the journal; readers of that
-// version do not look for them, and a journal without them has none of this.
+// The tables about the machine, and the column of analysed files. They were added after version 2 of
+// the journal; readers of that version do not look for them, and a journal without them has none of
+// this.
 #include "engine/journal/machine.h"
 
 #include "engine/journal/sqlite_journal.h"
@@ -17,6 +18,22 @@ Status has_table(SqliteDatabase& database, const char* table, bool* has) {
   while (found.row()) {
   }
   return found.status();
+}
+
+Status has_ended_files(SqliteDatabase& database, bool* has) {
+  Statement found;
+  if (Status s = found.prepare(
+          database, "SELECT count(*) FROM pragma_table_info('package') WHERE name='ended_files'");
+      !s)
+    return s;
+  *has = found.row() && found.integer(0) != 0;
+  return found.status();
+}
+
+Status add_ended_files(SqliteDatabase& database) {
+  bool has = false;
+  if (Status s = has_ended_files(database, &has); !s || has) return s;
+  return database.run("ALTER TABLE package ADD COLUMN ended_files BLOB");
 }
 
 Status make_machine_tables(SqliteDatabase& database) {

@@ -82,6 +82,12 @@ Status SqliteJournal::select_outside(
   return rows.status();
 }
 
+Status SqliteJournal::set_ended(int workpackage, const EndedFiles& ended) {
+  const std::string packed = ended.packed();
+  ended_.bind(1, static_cast<long long>(workpackage)).bind_blob(2, packed);
+  return change(ended_);
+}
+
 Status SqliteJournal::first_start(double* seconds) const {
   *seconds = 0;
   Statement first;

@@ -64,6 +64,7 @@ class SqliteJournal final : public Journal, public SampleTable, public OutsideFi
   Status outside_of(int workpackage, OutsideFiles* files) const override;
   Status each_outside(
       const std::function<void(int workpackage, const OutsideFile& file)>& take) const override;
+  Status set_ended(int workpackage, const EndedFiles& ended) override;
   Status first_start(double* seconds) const override;
   Status add_session(const Facts& facts) override;
   Status add_fact(const std::string& name, const std::string& value) override;
@@ -115,7 +116,7 @@ class SqliteJournal final : public Journal, public SampleTable, public OutsideFi
   RunRecord run_;
   const Sources* places_ = nullptr;  // the files that marks number
   Statement begin_, commit_, add_, outcome_, parameters_, operation_, outputs_, reset_, remove_,
-      job_name_, job_id_, set_setup_, process_;
+      job_name_, job_id_, set_setup_, process_, ended_;
   bool in_transaction_ = false;
   int commits_ = 0;
   std::function<void(int, bool)> hook_;

@@ -6,6 +6,7 @@
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
+#include "engine/journal/machine.h"
 #include "engine/journal/parts.h"
 #include "engine/journal/run_tables.h"
 #include "engine/journal/sqlite_journal.h"
@@ -89,12 +90,15 @@ Status SqliteJournal::with_jobs(std::vector<Stored>* out) const {
 
 Status SqliteJournal::select(const std::string& where,
                              const std::function<void(Stored&)>& take) const {
+  bool has_files = false;  // not in the journal of an earlier version
+  if (Status s = has_ended_files(database_, &has_files); !s) return s;
   Statement all;
   const std::string sql =
       "SELECT id,step_index,step,directory,work_dir,iteration,cycle,parents,state,"
       "parameters,indices,prepared,operations_done,environment,outputs,job_name,job_id,started,"
       "ended," +
-      std::string(outcome_columns) + " FROM package" + where + " ORDER BY id";
+      std::string(outcome_columns) + (has_files ? ",ended_files" : "") + " FROM package" + where +
+      " ORDER BY id";
   if (Status s = all.prepare(database_, sql.c_str()); !s) return s;
   while (all.row()) {
     Stored stored;
@@ -135,6 +139,7 @@ Status SqliteJournal::select(const std::string& where,
     stored.job_id = all.text(16);
     stored.started = all.real(17);
     stored.ended = all.real(18);
+    if (has_files) stored.ended_files = all.bytes(19 + outcome_column_count);
     take(stored);
   }
   return all.status();

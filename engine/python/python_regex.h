@@ -19,6 +19,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "engine/python/group_edges.h"
 
 namespace tally {
 
@@ -45,12 +48,15 @@ class Regex {
   Regex& operator=(const Regex&) = delete;
 
   // Passes every string that Python's findall() would return to `sink`, in order, with the groups
-  // of a match one after the other. Empty strings are left out, as in JUBE. `ascii` promises that
+  // of a match one after the other and the number of the group (0: the pattern has none). Empty
+  // strings are left out, as in JUBE. `ascii` promises that
   // `text` has no byte above 127. Bytes that are not UTF-8 never match and do no harm. Returns
   // false and sets *error if PCRE2 gave up.
   bool find_all(std::string_view text, bool ascii,
-                const std::function<void(std::string_view)>& sink, std::string* error);
+                const std::function<void(std::string_view, int)>& sink, std::string* error);
   int groups() const;
+  // What the pattern says of the text beside its groups, by the number that find_all() gives.
+  const std::vector<GroupEdges>& edges() const;
 
  private:
   struct Impl;

@@ -45,6 +45,7 @@ struct Program {
 
 struct Regex::Impl {
   TranslatedRegex translated;
+  std::vector<GroupEdges> edges;
   bool dot_all = false;
   Program unicode, ascii;
   std::unique_ptr<pcre2_match_context, FreeMatchContext> context;
@@ -97,11 +98,16 @@ std::unique_ptr<Regex> Regex::compile(std::string_view pattern, bool dot_all, st
     return nullptr;
   }
   if (!impl->build(impl->unicode, true, error)) return nullptr;
+  impl->edges = group_edges(pattern);
   impl->context.reset(pcre2_match_context_create(nullptr));
   impl->stack.reset(pcre2_jit_stack_create(kStackStart, kStackMost, nullptr));
   pcre2_jit_stack_assign(impl->context.get(), nullptr, impl->stack.get());
   pcre2_set_match_limit(impl->context.get(), kMatchLimit);
   return std::unique_ptr<Regex>(new Regex(std::move(impl)));
+}
+
+const std::vector<GroupEdges>& Regex::edges() const {
+  return impl_->edges;
 }
 
 int Regex::groups() const {
@@ -111,7 +117,7 @@ int Regex::groups() const {
 }
 
 bool Regex::find_all(std::string_view text, bool ascii,
-                     const std::function<void(std::string_view)>& sink, std::string* error) {
+                     const std::function<void(std::string_view, int)>& sink, std::string* error) {
   Program* program = &impl_->unicode;
   if (ascii && !impl_->translated.non_ascii) {
     if (!impl_->ascii.code && !impl_->build(impl_->ascii, false, error)) return false;
@@ -134,7 +140,7 @@ bool Regex::find_all(std::string_view text, bool ascii,
       PCRE2_SIZE from = bounds[2 * group];
       PCRE2_SIZE to = bounds[2 * group + 1];
       if (group >= found || from == PCRE2_UNSET || from >= to) continue;
-      sink(text.substr(from, to - from));
+      sink(text.substr(from, to - from), group);
     }
     // After an empty match, Python tries the same position again for a match that is not empty.
     options = bounds[0] == bounds[1] ? PCRE2_NOTEMPTY_ATSTART : 0;

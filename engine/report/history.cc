@@ -14,6 +14,7 @@
 #include "engine/base/files.h"
 #include "engine/results/columns.h"
 #include "engine/results/origin.h"
+#include "engine/results/run_notes.h"
 
 namespace tally {
 namespace {
@@ -170,6 +171,7 @@ Status read_one(const std::string& path, std::vector<HistoryEntry>* entries) {
       entry.run = run.at("id").get<int>();
       entry.start = run.at("start").get<std::string>();
       entry.benchmark = run.at("benchmark").get<std::string>();
+      entry.unfinished = run.value("unfinished", "");
       if (run.contains("machine")) {
         for (const auto& [name, value] : run.at("machine").items())
           entry.machine.emplace_back(name, value.get<std::string>());
@@ -225,6 +227,8 @@ std::string history_file(const Benchmark& benchmark, const ReportedRun& run,
   Json head = {{"format", "tally-history"}, {"version", 1}, {"program", "tally " + version}};
   head["run"] = {
       {"id", run.id}, {"directory", run.directory}, {"benchmark", run.benchmark}, {"start", start}};
+  if (const std::string unfinished = unfinished_note(benchmark, workpackages); !unfinished.empty())
+    head["run"]["unfinished"] = unfinished;
   for (const auto& [name, value] : run.machine) head["run"]["machine"][name] = value;
   std::string text = head.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.back() = ',';

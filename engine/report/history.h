@@ -27,10 +27,11 @@ struct HistoryEntry {
   statistics::Sample sample;
   int repeats = 0;      // failed ones included
   bool failed = false;  // or not ended, ended as its step expects, or reused: no measurement
-  // FAILED, PENDING, RUNNING, WAITING, EXPECTED or REUSED; empty: it is a measurement
+  // FAILED, CHANGED, PENDING, RUNNING, WAITING, EXPECTED or REUSED; empty: it is a measurement
   std::string mark;
   bool busy = false, throttled = false;
   std::vector<std::pair<std::string, std::string>> machine;
+  std::string unfinished;  // unfinished_note() of the run when the file was written
 };
 
 // A run in the history of one point of one metric.

@@ -23,8 +23,8 @@ namespace {
 // The state of a row of several workpackages: that of the one that has come farthest.
 State nearest_to_done(State a, State b) {
   const auto rank = [](State state) {
-    constexpr std::array kOrder = {State::done,     State::running, State::waiting, State::pending,
-                                   State::expected, State::failed,  State::lost};
+    constexpr std::array kOrder = {State::done,    State::changed,  State::running, State::waiting,
+                                   State::pending, State::expected, State::failed,  State::lost};
     return std::find(kOrder.begin(), kOrder.end(), state);
   };
   return rank(b) < rank(a) ? b : a;

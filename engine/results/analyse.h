@@ -42,7 +42,15 @@ struct WorkpackageView {
   // Files outside the run's folder that results read. Null: there are none.
   std::shared_ptr<const std::vector<OutsidePart>> outside;
   bool outside_changed = false;  // since it ended
-  // What the journal kept of its outputs, which are gone or changed: by analyser, pattern and its
+  // Its own outputs that have changed since it ended. In Tally's files its state is then `changed`,
+  // unless the journal has kept its values.
+  struct Change {
+    std::string path, text;  // "is 6 bytes longer"
+    long long size = 0;      // when it ended
+    bool grown = false;      // and what was there then is still there
+  };
+  std::vector<Change> changes;
+  // What the journal kept of its outputs, which are gone or have changed: by analyser, pattern and its
   // definition_of(). Null: they are there, or nothing was kept.
   using Kept = std::map<std::array<std::string, 3>, std::string>;
   std::shared_ptr<const Kept> kept;
@@ -95,8 +103,9 @@ Records analyse(const Benchmark& benchmark, const Analyser& analyser,
                 const std::set<std::string>& more_values = {},
                 std::vector<Sample>* samples = nullptr);
 
-// The text of jube_pat_int, _fp, _wrd, _nint, _nfp, _nwrd and _bl. Null for any other name.
-const std::string* pattern_building_block(std::string_view name);
+// The text of jube_pat_int, _fp, _wrd, _nint, _nfp, _nwrd and _bl. Null for any other name. In Tally's
+// own files _fp and _nfp also match Fortran's exponents.
+const std::string* pattern_building_block(std::string_view name, bool as_jube);
 
 // Reports patterns that Python's `re` cannot compile. Patterns that contain $parameters are left to
 // analyse().

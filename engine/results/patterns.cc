@@ -11,7 +11,25 @@
 
 namespace tally {
 
-const std::string* pattern_building_block(std::string_view name) {
+namespace {
+
+// Fortran's exponents are numbers, too: D and Q (0.5D+02, 1.d0), and none before one of three
+// digits (1.0-100). A letter behind them makes it a name.
+const std::string* own_building_block(std::string_view name) {
+  // The look ahead spares a number without an exponent the alternatives.
+  static const std::string exponent =
+      R"((?:(?=[-+DEQdeq])(?:[eE][-+]?\d+|[dDqQ][-+]?\d+(?!\w)|[-+]\d{3}(?!\w|\.\d))))";
+  static const std::string number = R"([+-]?(?:(?:\d+\.\d+|\d+\.(?=)" + exponent + R"()|\.\d+))" +
+                                    exponent + R"(?|\d+(?:[eE][-+]?\d+|[dDqQ][-+]?\d+(?!\w))?))";
+  static const std::string with_group = "(" + number + ")";
+  static const std::string without_group = "(?:" + number + ")";
+  if (name == "jube_pat_fp") return &with_group;
+  return name == "jube_pat_nfp" ? &without_group : nullptr;
+}
+
+}  // namespace
+
+const std::string* pattern_building_block(std::string_view name, bool as_jube) {
   static const std::map<std::string, std::string, std::less<>> blocks = {
       {"jube_pat_int", R"(([+-]?\d+))"},
       {"jube_pat_nint", R"((?:[+-]?\d+))"},
@@ -20,6 +38,7 @@ const std::string* pattern_building_block(std::string_view name) {
       {"jube_pat_wrd", R"((\S+))"},
       {"jube_pat_nwrd", R"((?:\S+))"},
       {"jube_pat_bl", R"((?:\s+))"}};
+  if (const std::string* own = as_jube ? nullptr : own_building_block(name)) return own;
   auto found = blocks.find(name);
   return found == blocks.end() ? nullptr : &found->second;
 }
@@ -60,7 +79,9 @@ void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics) {
   for (const auto& [set_name, set] : benchmark.pattern_sets) {
     for (const Pattern& pattern : set.patterns) {
       if (pattern.mode != PatternMode::pattern) continue;
-      auto lookup = [](std::string_view name) { return pattern_building_block(name); };
+      auto lookup = [&](std::string_view name) {
+        return pattern_building_block(name, benchmark.as_jube);
+      };
       std::string text = substitute(pattern.value.value, lookup);
       if (has_reference(text)) continue;
       std::string error;

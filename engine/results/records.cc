@@ -22,6 +22,7 @@ std::string Record::machine_mark() const {
 const char* Record::why_not_measured() const {
   if (state == State::lost) return "was lost";
   if (failed()) return "failed";
+  if (state == State::changed) return "has output that changed after its end";
   return unfinished() ? "has not ended" : "ended in an outcome that its step expects";
 }
 

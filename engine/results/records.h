@@ -80,7 +80,8 @@ struct Record {
   // Not run yet, or under way.
   bool unfinished() const { return !failed() && !finished_well(state); }
   // Whether its numbers are a measurement. Those of a failed, unfinished or expected (`expect: oom`)
-  // workpackage are shown and marked, and are compared with nothing.
+  // workpackage, and of one whose output has changed, are shown and marked, and are compared with
+  // nothing.
   bool measured() const { return state == State::done; }
   // "failed", "has not ended": why a row that is not measured() has no number that counts.
   const char* why_not_measured() const;
@@ -94,6 +95,7 @@ struct Records {
   std::vector<Record> rows;
   std::vector<std::string> notes;         // about workpackages that have no row
   std::vector<std::string> missing_rows;  // of these, why rows or repeats are missing
+  std::vector<std::string> of_run;        // run_notes()
   std::vector<Unmatched> unmatched;
   std::map<std::string, std::string> units;  // by column name
   // Names whose values have a second unit: another pattern or parameter of the same name has it.

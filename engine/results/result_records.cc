@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
+
+#include "engine/results/run_notes.h"
 
 namespace tally {
 namespace {
@@ -13,22 +14,6 @@ const Analyser* find_analyser(const Benchmark& benchmark, const std::string& nam
     if (analyser.name.value == name) return &analyser;
   }
   return nullptr;
-}
-
-// A run that was killed or goes on lacks rows and values, also where no row shows it: a workpackage
-// that has not ended may have no row, and the row of its parent is shown instead.
-void note_unfinished(const Benchmark& benchmark, const std::vector<WorkpackageView>& views,
-                     Records& records) {
-  const auto unfinished = [](const WorkpackageView& view) {
-    return view.state == State::pending || view.state == State::running ||
-           view.state == State::waiting;
-  };
-  const auto count = std::count_if(views.begin(), views.end(), unfinished);
-  if (count == 0 || benchmark.as_jube) return;
-  records.notes.push_back(fmt::format(
-      "{} of {} workpackages {} not ended: rows or values may be missing; `tally continue` runs "
-      "what is left",
-      count, views.size(), count == 1 ? "has" : "have"));
 }
 
 }  // namespace
@@ -51,7 +36,7 @@ Records result_records(const Benchmark& benchmark, const Result& result,
                         "the tags leave it out: give the result the same tag");
     }
   }
-  note_unfinished(benchmark, views, records);
+  records.of_run = run_notes(benchmark, views);
   return records;
 }
 

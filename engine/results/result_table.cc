@@ -263,8 +263,11 @@ void ResultTables::leave_out_failed(ResultTable& out) const {
     if (row.measured()) continue;
     for (const std::string& note : row.notes) out.notes.push_back({mark(row), note, true});
   }
-  const auto failed = std::count_if(out.rows.begin(), out.rows.end(),
-                                    [](const Record& row) { return row.failed(); });
+  std::set<std::string> words;
+  for (const Record& row : out.rows) {
+    if (!row.measured())
+      words.insert(row.state == State::expected ? "ended as `expect` says" : "are " + mark(row));
+  }
   const auto left = [](const Record& row) { return !row.measured(); };
   out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), left), out.rows.end());
   const size_t left_out = all - out.rows.size();
@@ -272,7 +275,7 @@ void ResultTables::leave_out_failed(ResultTable& out) const {
   out.notes.push_back(
       {"", fmt::format("{} of {} rows {} and {} not written to the database; a key 'status' would "
                        "take them in",
-                       left_out, all, failed == 0 ? "ended as `expect` says" : "FAILED",
+                       left_out, all, join({words.begin(), words.end()}, ", "),
                        left_out == 1 ? "is" : "are")});
 }
 
@@ -372,6 +375,7 @@ void ResultTables::add_notes(ResultTable& out) const {
       out.notes.push_back({fmt::format("row {}{}", i + 1, word), note, marked});
   }
   for (const std::string& note : records_.notes) out.notes.push_back({"", note});
+  for (const std::string& note : records_.of_run) out.notes.push_back({"", note, false, true});
   out.missing_rows = records_.missing_rows;
 }
 

@@ -32,6 +32,9 @@ struct Note {
   // Whether the note is about the row's workpackage: why it failed, or that its machine was busy.
   // Such a note is the same in every table with a row of that workpackage.
   bool of_workpackage = false;
+  // Whether the note is about the run. Commands print it once, when they read the run; tables have
+  // it for documents.
+  bool of_run = false;
 
   std::string str() const { return row.empty() ? text : row + ": " + text; }
 };

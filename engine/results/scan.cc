@@ -7,6 +7,7 @@
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
+#include "engine/results/cut_value.h"
 #include "engine/results/file_view.h"
 #include "engine/workpackage/analysed_files.h"
 
@@ -124,7 +125,7 @@ std::string Scanner::pattern_text(const Pattern& pattern,
                                   const std::vector<const Pattern*>& patterns,
                                   const Values& values) const {
   return substitute(pattern.value.value, [&](std::string_view name) -> const std::string* {
-    if (const std::string* block = pattern_building_block(name)) return block;
+    if (const std::string* block = pattern_building_block(name, benchmark_.as_jube)) return block;
     if (const std::string* value = values.find(name)) return value;
     for (const Pattern* other : patterns) {
       if (other->name.value == name && other != &pattern) return &other->value.value;
@@ -141,7 +142,7 @@ Regex* Scanner::regex_of(const Pattern& pattern, const std::vector<const Pattern
   if (is_new) {
     const std::string text =
         substitute(pattern.value.value, [&](std::string_view name) -> const std::string* {
-          const std::string* block = pattern_building_block(name);
+          const std::string* block = pattern_building_block(name, benchmark_.as_jube);
           if (block == nullptr) plain.same_everywhere = false;
           return block;
         });
@@ -246,7 +247,7 @@ std::string definition_of(const Benchmark& benchmark, const Analyser& analyser,
       found = true;
       own += text;
       substitute(one->value.value, [&](std::string_view name) -> const std::string* {
-        const std::string* block = pattern_building_block(name);
+        const std::string* block = pattern_building_block(name, benchmark.as_jube);
         refers = refers || block == nullptr;
         return block;
       });
@@ -277,11 +278,11 @@ bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpacka
     }
   }
   if (!any) return false;
+  const bool changed = workpackage.outside_changed || !workpackage.changes.empty();
   problem({}, "kept " + workpackage.step,
           fmt::format("{} of workpackage {} ({}) {}; its values are those that the journal kept",
-                      workpackage.outside_changed ? "an output file" : "the folder", workpackage.id,
-                      workpackage.step,
-                      workpackage.outside_changed ? "has changed since it ended" : "is gone"));
+                      changed ? "an output file" : "the folder", workpackage.id, workpackage.step,
+                      changed ? "has changed since it ended" : "is gone"));
   count(workpackage, here);
   return true;
 }
@@ -432,14 +433,35 @@ bool Scanner::scan_file(const WorkpackageView& workpackage, const std::string& p
   return true;
 }
 
+void Scanner::report_cut(const std::string& path, std::string_view text, std::string_view match,
+                         const Pattern& pattern) {
+  const std::string& name = pattern.name.value;
+  const std::string key = "cut " + name;
+  if (const auto known = problems_.find(key); known != problems_.end()) {
+    ++known->second.times;
+    return;
+  }
+  problem(pattern.value.mark, key,
+          fmt::format("pattern '{}': \"{}\" is only a part of \"{}\", in {}; match all of it, or "
+                      "let the pattern name what stands beside the value",
+                      name, match, around(text, match), path));
+}
+
 void Scanner::search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
                      const FoundIn& found, Sought& sought) {
   const std::string& name = pattern.name.value;
   const Targets targets(found, pattern);
-  auto sink = [&](std::string_view match) {
+  const std::string_view text = view.text();
+  auto sink = [&](std::string_view match, int group) {
     sought.matched = true;
     view.passed(match.data());
-    if (std::optional<Value> value = make_value(match, pattern.type, !benchmark_.as_jube)) {
+    if (may_be_cut(text, match) && is_cut(text, match, regex.edges()[static_cast<size_t>(group)]))
+      report_cut(path, text, match, pattern);
+    std::optional<Value> value = make_value(match, pattern.type, !benchmark_.as_jube);
+    if (!value && !benchmark_.as_jube) {
+      if (const auto plain = without_fortran(match)) value = make_value(*plain, pattern.type, true);
+    }
+    if (value) {
       targets.add(*value);
       return;
     }
@@ -449,7 +471,7 @@ void Scanner::search(const std::string& path, FileView& view, const Pattern& pat
                         match, type, path));
   };
   std::string error;
-  if (!regex.find_all(view.text(), view.ascii(), sink, &error)) {
+  if (!regex.find_all(text, view.ascii(), sink, &error)) {
     problem(pattern.value.mark, "match " + name,
             fmt::format("pattern '{}' gave up on {}: {}; simplify the pattern, as nested repeats "
                         "do this",

@@ -107,6 +107,8 @@ class Scanner {
   // What of the file is the workpackage's own. False: nothing, and why was reported.
   bool own_part(const WorkpackageView& workpackage, const std::string& path,
                 const std::string& name, FilePart* part);
+  void report_cut(const std::string& path, std::string_view text, std::string_view match,
+                  const Pattern& pattern);
   void search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
               const FoundIn& found, Sought& sought);
   const std::vector<FileSearch>& searches_of(const Analyse& analyse);

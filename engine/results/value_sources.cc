@@ -20,6 +20,14 @@ bool is_reused(const Group& group) {
                      });
 }
 
+bool is_changed(const Group& group) {
+  const auto has = [&](State state) {
+    return std::any_of(group.members.begin(), group.members.end(),
+                       [&](const WorkpackageView* one) { return one->state == state; });
+  };
+  return has(State::changed) && !has(State::done);
+}
+
 ValueSources::ValueSources(const Benchmark& benchmark, const Analyser& analyser,
                            const AnalysedPatterns& patterns, const Groups& groups)
     : benchmark_(benchmark), patterns_(patterns), groups_(groups), linked_(benchmark, analyser) {
@@ -141,6 +149,16 @@ void ValueSources::take_marks_of_linked(const Group& group, Origins& origins,
   }
 }
 
+// Whether a result shows a pattern that is sought in the outputs of this earlier step.
+bool ValueSources::gives_shown(const Group& above, const std::string& step) const {
+  const std::vector<const Pattern*>& sought =
+      patterns_.of(groups_.find(above.members.front()->step));
+  return std::any_of(sought.begin(), sought.end(), [&](const Pattern* pattern) {
+    const std::string& name = pattern->name.value;
+    return pattern->mode == PatternMode::pattern && !prints(step, name) && patterns_.is_shown(name);
+  });
+}
+
 void ValueSources::take_marks_of_ancestors(const Group& group, Record& record) const {
   const std::vector<const Group*> ancestors = groups_.ancestors(group);
   Origins origins;
@@ -154,6 +172,9 @@ void ValueSources::take_marks_of_ancestors(const Group& group, Record& record) c
   for (const Group* above : ancestors) {
     const bool reused = is_reused(*above);
     bool gives = false;
+    // A file that is gone was not even searched.
+    if (is_changed(*above) && record.measured() && gives_shown(*above, record.step))
+      record.state = State::changed;
     for (const auto& [name, statistics] : above->found) {
       if (statistics.count() == 0 || prints(record.step, name)) continue;
       gives = (origins.emplace(name, reused).second && patterns_.is_shown(name)) || gives;

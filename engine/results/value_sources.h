@@ -19,6 +19,8 @@ namespace tally {
 bool shares_work(const Group& group, const WorkpackageView& member);
 // Whether the group shows work of others.
 bool is_reused(const Group& group);
+// Whether its values are those of outputs that changed after the end of their workpackages.
+bool is_changed(const Group& group);
 
 class ValueSources {
  public:
@@ -51,6 +53,7 @@ class ValueSources {
   bool is_own(const Pattern& pattern, const std::set<std::string>& known,
               const std::map<std::string, std::set<int>>& from, std::set<int>* sources) const;
   void take_marks_of_linked(const Group& group, Origins& origins, Record& record) const;
+  bool gives_shown(const Group& above, const std::string& step) const;
   void note_reused(const Origins& origins, bool own, Record& record) const;
 
   const Benchmark& benchmark_;

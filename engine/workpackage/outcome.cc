@@ -79,7 +79,7 @@ std::string message_of_job(const Outcome& outcome) {
 
 std::optional<State> state_named(std::string_view name) {
   for (const State state : {State::pending, State::running, State::waiting, State::done,
-                            State::failed, State::expected, State::lost}) {
+                            State::failed, State::expected, State::lost, State::changed}) {
     if (name == state_name(state)) return state;
   }
   return std::nullopt;
@@ -101,6 +101,8 @@ const char* state_name(State state) {
       return "expected";
     case State::lost:
       return "lost";
+    case State::changed:
+      return "changed";
   }
   return "unknown";
 }

@@ -20,13 +20,15 @@ enum class State {
   expected,  // ended in an outcome that its step's `expect` names (out of memory, time
              // limit): a result
   lost,      // its fate cannot be established; fails the run, never a success
+  changed,   // done, but its output has changed since. Only in results: no journal has it.
 };
 const char* state_name(State state);
 // The state of that name. Nothing: there is none.
 std::optional<State> state_named(std::string_view name);
-// True for done and expected: children may be created, and the workpackage has a row in the table.
+// True for done (also changed) and expected: children may be created, and the workpackage has a row in
+// the table.
 inline bool finished_well(State s) {
-  return s == State::done || s == State::expected;
+  return s == State::done || s == State::expected || s == State::changed;
 }
 
 // The journal stores the names from reason_name(), so an existing name must never change.

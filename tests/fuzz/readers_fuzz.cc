@@ -52,7 +52,7 @@ void translate(const std::string& text) {
   size_t found = 0;
   regex->find_all(
       "value=12 \xc3\xa9\nloss: 1.5e3\n\n", false,
-      [&](std::string_view match) { found += match.size(); }, &error);
+      [&](std::string_view match, int) { found += match.size(); }, &error);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ std::string find_all(const std::string& pattern, const std::string& text, bool a
   if (!regex) return "error";
   std::string out;
   bool fine = regex->find_all(
-      text, ascii, [&](std::string_view match) { out += hex(std::string(match)) + ","; }, &error);
+      text, ascii, [&](std::string_view match, int) { out += hex(std::string(match)) + ","; }, &error);
   return fine ? fmt::format("[{}]", out) : "gave up: " + error;
 }
 
@@ -201,7 +201,7 @@ TEST_CASE("dotall lets a dot match a newline") {
   auto regex = Regex::compile("a(.*)b", true, &error);
   std::string found;
   REQUIRE(regex->find_all(
-      "a1\n2b", true, [&](std::string_view m) { found = m; }, &error));
+      "a1\n2b", true, [&](std::string_view m, int) { found = m; }, &error));
   CHECK(found == "1\n2");
 }
 
@@ -218,7 +218,7 @@ TEST_CASE("a lazy repeat of a group over long text neither fails nor crashes") {
   REQUIRE(regex);
   std::string found;
   CHECK(regex->find_all(
-      text, true, [&](std::string_view m) { found = m; }, &error));
+      text, true, [&](std::string_view m, int) { found = m; }, &error));
   CHECK(found == "7");
 }
 
@@ -233,7 +233,7 @@ TEST_CASE("matching takes time linear in the file") {
     size_t found = 0;
     const std::clock_t start = std::clock();  // processor time: other programs do not count
     regex->find_all(
-        text, false, [&](std::string_view) { ++found; }, &error);
+        text, false, [&](std::string_view, int) { ++found; }, &error);
     CHECK(found == lines);
     return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   };

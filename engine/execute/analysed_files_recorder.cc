@@ -1,0 +1,153 @@
+#include "engine/execute/analysed_files_recorder.h"
+
+#include <time.h>
+
+#include <algorithm>
+
+#include "engine/base/files.h"
+#include "engine/base/text.h"
+#include "engine/journal/outside_files.h"
+#include "engine/workpackage/analysed_files.h"
+
+namespace tally {
+namespace {
+
+// What the workpackage has written: all of a file that it made, replaced or wrote anew, and what
+// follows the earlier bytes of one that it appended to.
+Status complete(OutsideFile& file) {
+  file.ended = true;
+  file.after = file_stamp(file.path);
+  file.from = 0;
+  file.digest.clear();
+  if (file.untouched() || !file.after.there()) return Status::ok();
+  const bool may_be_longer = file.before.there() && file.after.inode == file.before.inode &&
+                             file.after.size >= file.before.size;
+  if (may_be_longer) {
+    std::string now;
+    if (Status s = digest_part(file.path, 0, file.before.size, &now); !s) return s;
+    if (now == file.before_digest) file.from = file.before.size;
+    // The same bytes, written anew.
+    if (file.from == file.after.size) file.from = 0;
+  }
+  return digest_part(file.path, file.from, file.after.size, &file.digest);
+}
+
+long long now_ns() {
+  constexpr long long kNano = 1000000000;
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec * kNano + now.tv_nsec;
+}
+
+}  // namespace
+
+// The files that the step's analysers name, as they are now. JUBE takes what is outside the run as it
+// is there, so that in its files those are like the workpackage's own.
+std::vector<std::string> AnalysedFilesRecorder::paths(int id, Which which) const {
+  std::vector<std::string> found;
+  const bool outside = which == Which::outside;
+  if (outside && context_.benchmark.as_jube) return found;
+  const WorkpackageNode& workpackage = context_.graph[id];
+  const std::string& step = context_.graph.step_of(workpackage).name.value;
+  const std::string folder = context_.run_dir + "/" + workpackage.directory + "/work";
+  const std::string work_dir = workpackage.wp.work_dir.empty()
+                                   ? folder
+                                   : absolute_path(context_.graph.work_dir(workpackage));
+  // Results look for an output in the workpackage's own folder first.
+  const std::string own_dir = outside || folder == work_dir ? "" : folder;
+  const bool inside = starts_with(work_dir, context_.run_dir + "/");
+  std::optional<WorkpackageValues> values;
+  for (const Analyser& analyser : context_.benchmark.analysers) {
+    for (const Analyse& analyse : analyser.analyse) {
+      if (analyse.step.value != step) continue;
+      for (const AnalyseFile& file : analyse.files) {
+        const bool plain = file.path.value.find_first_of("/$~\\") == std::string::npos;
+        if (outside && inside && plain) continue;
+        if (!plain && !values) values.emplace(context_.graph.values(workpackage));
+        for (const std::string& name :
+             names_of(plain ? file.path.value : values->apply(file.path))) {
+          std::vector<std::string> matching;
+          const bool search = is_glob(name) || !own_dir.empty();
+          if (search && !matching_files(work_dir, name, own_dir, &matching)) continue;
+          if (!is_glob(name) && matching.empty()) matching = {name};
+          for (const std::string& path : matching) {
+            const bool simple = path.find('/') == std::string::npos && path.front() != '.';
+            found.push_back(simple ? work_dir + "/" + path : absolute_path(path, work_dir));
+          }
+        }
+      }
+    }
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+// Whether it is in the run's folder, or counts as if it were.
+bool AnalysedFilesRecorder::is_own(const std::string& path) const {
+  return context_.benchmark.as_jube || starts_with(path, context_.run_dir + "/");
+}
+
+Status AnalysedFilesRecorder::began(int id) const {
+  OutsideFiles files;
+  for (const std::string& path : paths(id, Which::outside)) {
+    if (is_own(path)) continue;
+    OutsideFile file;
+    file.path = path;
+    file.before = file_stamp(path);
+    if (file.before.there()) {
+      if (Status s = digest_part(path, 0, file.before.size, &file.before_digest); !s)
+        file.before_digest.clear();  // nobody can read it, or somebody writes to it now
+    }
+    files.push_back(std::move(file));
+  }
+  if (files.empty()) return Status::ok();
+  return outside_files_of(context_.journal).set_outside(id, files);
+}
+
+Status AnalysedFilesRecorder::ended(int id, bool well) const {
+  const std::vector<std::string> all = paths(id, well ? Which::all : Which::outside);
+  if (all.empty()) return Status::ok();
+  if (Status s = ended_outside(id, all); !s) return s;
+  return well ? ended_own(id, all) : Status::ok();
+}
+
+Status AnalysedFilesRecorder::ended_outside(int id, const std::vector<std::string>& all) const {
+  std::vector<std::string> now;
+  for (const std::string& path : all) {
+    if (!is_own(path)) now.push_back(path);
+  }
+  if (now.empty()) return Status::ok();
+  OutsideFiles files;
+  if (Status s = outside_files_of(context_.journal).outside_of(id, &files); !s) return s;
+  for (const std::string& path : now) {
+    const auto same = [&](const OutsideFile& file) { return file.path == path; };
+    if (std::none_of(files.begin(), files.end(), same)) files.emplace_back().path = path;
+  }
+  for (OutsideFile& file : files) {
+    if (Status s = complete(file); !s) context_.log.write(s.message());
+  }
+  return outside_files_of(context_.journal).set_outside(id, files);
+}
+
+Status AnalysedFilesRecorder::ended_own(int id, const std::vector<std::string>& all) const {
+  const WorkpackageNode& workpackage = context_.graph[id];
+  const std::string run = context_.run_dir + "/";
+  EndedFiles ended;
+  ended.noted_ns = now_ns();
+  if (!workpackage.job_name.empty()) ended.writer = EndedFiles::Writer::job;
+  for (const Operation& operation : context_.graph.step_of(workpackage).operations) {
+    if (!operation.done_file.value.empty()) ended.writer = EndedFiles::Writer::unknown;
+  }
+  for (const std::string& path : all) {
+    if (!is_own(path)) continue;
+    EndedFile file;
+    if (!stamp_and_digest(path, &file.stamp, &file.digest)) continue;
+    file.path = starts_with(path, run) ? path.substr(run.size()) : path;
+    ended.files.push_back(std::move(file));
+  }
+  if (ended.files.empty()) return Status::ok();
+  return outside_files_of(context_.journal).set_ended(id, ended);
+}
+
+}  // namespace tally

@@ -1,0 +1,20 @@
+// Why results of a run may be wrong or lack something, in sentences for its reader.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/results/analyse.h"
+
+namespace tally {
+
+// Counts the workpackages of a run that was killed, goes on or waits, by their state: "2 of 6
+// workpackages have not ended (1 running, 1 not begun): ...". Empty: all have ended. A step before
+// theirs may have rows with values, so that no row tells. `views`: all of the run.
+std::string unfinished_note(const Benchmark& benchmark, const std::vector<WorkpackageView>& views);
+
+// That, and the workpackages whose output has changed since they ended.
+std::vector<std::string> run_notes(const Benchmark& benchmark,
+                                   const std::vector<WorkpackageView>& views);
+
+}  // namespace tally

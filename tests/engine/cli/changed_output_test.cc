@@ -1,0 +1,303 @@
+// Outputs that change after the end of their workpackage: a process that outlived its command, a
+// rotated log, an editor. Rows of Tally's files are marked; JUBE's files have JUBE's values and a
+// note.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/engine/survive/shell.h"
+
+using tally::testing::has;
+using tally::testing::Ran;
+using tally::testing::Shell;
+
+namespace {
+
+const char* const kOwn = "kind: run, quiet_check: false, ";
+
+struct File {
+  std::string step = kOwn;  // keys
+  std::string work = "echo v=$i";
+  std::string files = "stdout";
+  std::string column = "v";
+  std::string more;  // outputs
+};
+
+std::string workflow(const File& file) {
+  return "name: b\noutpath: run\n"
+         "parameterset: {name: p, parameter: {name: i, type: int, _: \"1,2\"}}\n"
+         "patternset: {name: o, pattern: {name: v, type: int, _: v=$jube_pat_int}}\n"
+         "step: {name: s, " +
+         file.step + "use: p, do: \"" + file.work +
+         "\"}\n"
+         "analyser: {name: a, use: o, analyse: {step: s, file: \"" +
+         file.files +
+         "\"}}\n"
+         "result: {use: a, table: {name: t, style: csv, sort: i, column: [i, " +
+         file.column + ", v_cnt]}" + file.more + "}\n";
+}
+
+std::string work_of(int i) {
+  return "run/000000/00000" + std::to_string(i - 1) + "_s/work";
+}
+
+const char* const kUnchanged = "i,v,v_cnt\n1,1,1\n2,2,1\n";
+
+}  // namespace
+
+TEST_CASE("changed output: whatever happens to it, the row is marked and a note says what") {
+  const struct {
+    const char *change, *row, *note;
+  } cases[] = {
+      // What was there when it ended is known.
+      {"echo v=777 >> stdout", "1,1,1,CHANGED", "/stdout' is 6 bytes longer"},
+      {": > stdout", "1,,,CHANGED", "/stdout' has 0 bytes instead of 4"},
+      {"echo v=7 > stdout", "1,7,1,CHANGED", "/stdout' has other content"},
+      {"echo v=777 > stdout", "1,777,1,CHANGED", "/stdout' has other content"},
+      {"rm stdout", "1,,,CHANGED", "/stdout' is gone"},
+      {"mv stdout stdout.1; echo v=5 > stdout", "1,5,1,CHANGED", "/stdout' has other content"},
+      {"mv stdout stdout.1; : > stdout", "1,,,CHANGED", "/stdout' has 0 bytes"},
+      {"rm stdout; mkdir stdout", "1,,,CHANGED", "/stdout' is gone"},
+      {"sed -i s/1/3/ stdout", "1,3,1,CHANGED", "/stdout' has other content"},
+  };
+  for (const auto& [change, row, note] : cases) {
+    CAPTURE(change);
+    const Shell shell;
+    shell.file("b.yaml", workflow({}));
+    CHECK(has(shell.tally("run b.yaml").out, kUnchanged));
+    shell.sh("cd " + work_of(1) + " && " + change);
+    const Ran ran = shell.tally("result run");
+    CHECK_MESSAGE(has(ran.out, "i,v,v_cnt,status\n" + std::string(row) + "\n2,2,1,done\n"),
+                  (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.err,
+                      "note: run/000000: the output of 1 of 2 workpackages has changed "
+                      "since it ended: their rows are marked CHANGED"),
+                  ran.err);
+    CHECK_MESSAGE(has(ran.err, note), ran.err);
+    CHECK(has(shell.tally("analyse run").err, note));
+    CHECK(has(shell.tally("report run --format csv").err, note));
+    CHECK(has(shell.tally("result run -s json").out, "\"status\":\"changed\""));
+  }
+}
+
+TEST_CASE("changed output: in JUBE's language the values are JUBE's, and a note says what") {
+  for (const char* program : {"\"$TALLY\"", "ln -sf \"$TALLY\" jube; ./jube"}) {
+    const Shell shell;
+    File file;
+    file.step = "";
+    shell.file("b.yaml", workflow(file));
+    shell.tally("run b.yaml -r");
+    shell.sh("echo v=777 >> " + work_of(1) + "/stdout; : > " + work_of(2) + "/stdout");
+    const Ran ran = shell.sh(std::string(program) + " result run");
+    CHECK(ran.code == 0);
+    CHECK_MESSAGE(has(ran.out, "i,v,v_cnt\n1,1,2\n2,,\n"), ran.out);
+    CHECK_MESSAGE(
+        has(ran.err,
+            "note: run/000000: the output of 2 of 2 workpackages has changed since they "
+            "ended: the values are those of the files as they are now; workpackage 0 (s): "),
+        ran.err);
+    CHECK(has(ran.err, "/stdout' is 6 bytes longer; workpackage 1 (s): "));
+  }
+}
+
+TEST_CASE("changed output: a child that outlives its command") {
+  // The child waits for the test, which waits for the child.
+  const std::string child =
+      "echo v=$i; (setsid sh -c 'read x < $jube_benchmark_home/go; echo v=777; echo > "
+      "$jube_benchmark_home/wrote' 2>/dev/null </dev/null &)";
+  for (const std::string step : {kOwn, ""}) {
+    CAPTURE(step);
+    const Shell shell;
+    File file;
+    file.step = step;
+    file.work = "test $i = 2 && echo v=2 || { " + child + "; }";
+    shell.file("b.yaml", workflow(file));
+    shell.sh("mkfifo go wrote; timeout 60 \"$TALLY\" run b.yaml -r > out 2>&1");
+    CHECK_MESSAGE(has(shell.content("out"), kUnchanged), shell.content("out"));
+    shell.sh("timeout 60 sh -c 'echo > go; read x < wrote'");
+    const Ran ran = shell.tally("result run");
+    CHECK_MESSAGE(has(ran.err, "/stdout' is 6 bytes longer"), ran.err);
+    CHECK_MESSAGE(has(ran.out, step.empty() ? "\n1,1,2\n" : "\n1,1,1,CHANGED\n"), ran.out);
+  }
+}
+
+TEST_CASE("changed output: every analysed file counts, and no other") {
+  const struct {
+    const char *work, *files, *step;
+    bool changed;
+  } cases[] = {
+      {"echo v=$i > a.log; echo v=$i > b.log", "a.log", "", false},
+      {"echo v=$i > a.log; echo v=$i > b.log", "b.log", "", true},
+      {"echo v=$i > a.log; echo v=$i > b.log", "*.log", "", true},
+      {"echo v=$i > a.log; echo v=$i > b.log", "a.log, b.log", "", true},
+      {"mkdir d; echo v=$i > b.log; ln ../work/b.log d/c", "d/c", "", true},
+      {"echo v=$i > b.log; ln -s b.log l", "l", "", true},
+      {"echo v=$i >&2; echo x > b.log", "stderr", "", false},
+      {"echo v=$i > b.log", "b.log", "work_dir: run/wd_$i, ", true},
+      {"echo v=$i; echo x > b.log", "stdout", "work_dir: run/wd_$i, ", false},
+  };
+  for (const std::string kind : {kOwn, ""}) {
+    for (const auto& [work, files, step, changed] : cases) {
+      CAPTURE(kind);
+      CAPTURE(work);
+      CAPTURE(files);
+      const Shell shell;
+      File file;
+      file.work = work;
+      file.files = files;
+      file.step = kind + step;
+      shell.file("b.yaml", workflow(file));
+      const Ran first = shell.tally("run b.yaml -r");
+      CHECK_MESSAGE(!has(first.err, "changed"), first.err);
+      shell.sh("echo v=777 >> \"$(ls -d " + work_of(1) + "/b.log run/wd_1/b.log 2>/dev/null)\"");
+      const Ran ran = shell.tally("result run");
+      CHECK_MESSAGE(has(ran.err, "6 bytes longer") == changed, ran.err);
+    }
+  }
+}
+
+TEST_CASE("changed output: the same bytes are no change, wherever and whenever they were written") {
+  for (const char* same :
+       {"touch run/000000/*/work/stdout", "cp -r run copy; rm -r run; mv copy run",
+        "cp -a run copy; rm -r run; mv copy run",
+        "mv run elsewhere; mkdir run; mv elsewhere/000000 run/",
+        "cd run/000000/000000_s/work; cp stdout x; mv x stdout",
+        "echo more >> run/000000/000000_s/work/other", "chmod 400 run/000000/*/work/stdout"}) {
+    CAPTURE(same);
+    const Shell shell;
+    shell.file("b.yaml", workflow({}));
+    shell.tally("run b.yaml");
+    shell.sh(same);
+    const Ran ran = shell.tally("result run");
+    CHECK_MESSAGE((has(ran.out, kUnchanged) && !has(ran.err, "changed")), (ran.out + ran.err));
+  }
+  const Shell shell;  // patterns and files that nobody analysed when it ended
+  File file;
+  file.work = "echo v=$i; echo v=${i}0 > later.log";
+  shell.file("b.yaml", workflow(file));
+  shell.tally("run b.yaml");
+  shell.sh("echo v=7 >> " + work_of(1) + "/later.log");
+  file.files = "later.log";
+  shell.file("c.yaml", workflow(file));
+  const Ran ran = shell.tally("result run -u c.yaml");
+  CHECK_MESSAGE((has(ran.out, "i,v,v_cnt\n1,10,2\n2,20,1\n") && !has(ran.err, "changed")), ran.err);
+}
+
+TEST_CASE("changed output: the row is in no sample, reference, baseline, database or chart") {
+  const Shell shell;
+  File file;
+  file.column = "{_: v, better: higher}, {_: v, title: r, relative_to: {i: 1}, reference: '> 0'}";
+  file.more = ", database: {name: d, file: d.sqlite, key: [i, v]}, chart: {name: c, x: i, y: v}";
+  shell.file("b.yaml", workflow(file));
+  CHECK(shell.tally("run b.yaml").code == 0);
+  CHECK(shell.tally("run b.yaml").code == 0);
+  // The journal has kept the values: they count, and that is said.
+  shell.sh(": > run/000001/000000_s/work/stdout");
+  Ran ran = shell.tally("result run -i 1");
+  CHECK_MESSAGE((has(ran.out, "\n1,1,") && !has(ran.out, "CHANGED") && ran.code == 0), ran.out);
+  CHECK_MESSAGE(has(ran.err,
+                    "an output file of workpackage 0 (s) has changed since it ended; its "
+                    "values are those that the journal kept"),
+                ran.err);
+  // A pattern that the journal does not know.
+  std::string other = workflow(file);
+  other.replace(other.find("v=$jube_pat_int"), 15, "v=(\\d+)");
+  shell.file("c.yaml", other);
+  shell.sh("rm -f d.sqlite");
+  ran = shell.tally("result run -i 1 -u c.yaml");
+  CHECK_MESSAGE((has(ran.out, "CHANGED") && ran.code == 5), ran.out);
+  CHECK_MESSAGE(has(ran.err, "workpackage 0 has output that changed after its end"), ran.err);
+  CHECK_MESSAGE(has(ran.err, "1 of 2 rows are CHANGED and is not written to the database"),
+                ran.err);
+  CHECK(has(shell.content("run/000001/result/c.svg"),
+            "1 row has output that changed after its end and is not drawn."));
+  CHECK(has(shell.tally("history run").out, "CHANGED"));
+  ran = shell.tally("compare run/000000 run/000001");
+  CHECK_MESSAGE((ran.code == 1 && has(ran.err, "has output that changed after its end")), ran.err);
+}
+
+TEST_CASE("changed output: of repeats, the others remain") {
+  const Shell shell;
+  File file;
+  file.step = std::string(kOwn) + "repeat: 4, ";
+  file.column = "{_: v, statistic: median}";
+  std::string text = workflow(file);
+  shell.file("b.yaml", text);
+  CHECK(shell.tally("run b.yaml").code == 0);
+  text.replace(text.find("v=$jube_pat_int"), 15, "v=(\\d+)");
+  shell.file("c.yaml", text);
+  shell.sh("echo v=777 > run/000000/000000_s/work/stdout");
+  const Ran ran = shell.tally("result run -u c.yaml");
+  CHECK_MESSAGE((has(ran.out, "3 of 4") && !has(ran.out, "777")), (ran.out + ran.err));
+}
+
+TEST_CASE("changed output: a value of an earlier step marks the row that shows it") {
+  for (const char* change : {"echo v=9 > ", ": > ", "rm "}) {
+    CAPTURE(change);
+    const Shell shell;
+    shell.file("b.yaml",
+               "name: b\noutpath: run\n"
+               "patternset: [{name: o, pattern: {name: v, type: int, _: v=$jube_pat_int}},\n"
+               "  {name: q, pattern: {name: w, type: int, _: w=$jube_pat_int}}]\n"
+               "step:\n- {name: s, " +
+                   std::string(kOwn) + "do: echo v=1}\n- {name: t, " + kOwn +
+                   "depend: s, do: echo w=1}\n"
+                   "analyser: {name: a, analyse: [{step: s, file: {use: o, _: stdout}},\n"
+                   "  {step: t, file: {use: q, _: stdout}}]}\n"
+                   "result: {use: a, table: {name: t, style: csv, column: [v, w]}}\n");
+    CHECK(has(shell.tally("run b.yaml").out, "v,w\n1,1\n"));
+    shell.sh(change + work_of(1) + "/stdout");
+    const Ran ran = shell.tally("result run");
+    CHECK_MESSAGE(has(ran.out, "1,CHANGED\n"), (ran.out + ran.err));
+  }
+}
+
+TEST_CASE("changed output: what workpackages of the run write to a shared file is no change") {
+  for (const std::string kind : {kOwn, ""}) {
+    CAPTURE(kind);
+    const Shell shell;
+    File file;
+    file.step = kind;
+    file.work = "echo v=$i >> ../../shared.log";
+    file.files = "../../shared.log";
+    shell.file("b.yaml", workflow(file));
+    const Ran ran = shell.tally("run b.yaml -r -j1");
+    CHECK_MESSAGE(!has(ran.err, "changed"), ran.err);
+    shell.sh("echo v=7 >> run/000000/shared.log");
+    CHECK(has(shell.tally("result run").err, "the output of 2 of 2 workpackages has changed"));
+  }
+}
+
+TEST_CASE("changed output: one whose end is a done_file may still be written to") {
+  for (const std::string kind : {kOwn, ""}) {
+    CAPTURE(kind);
+    const Shell shell;
+    std::string text = workflow({});
+    text.replace(text.find("do: \""), text.find("\"}\nanalyser") + 1 - text.find("do: \""),
+                 "do: {done_file: ready, _: \"echo v=$i\"}");
+    if (kind.empty()) text.erase(text.find(kOwn), std::string(kOwn).size());
+    shell.file("b.yaml", text);
+    shell.tally("run b.yaml");
+    shell.sh("for i in run/000000/*/work; do touch $i/ready; done");
+    CHECK(shell.tally("continue run").code == 0);
+    shell.sh("echo epilogue >> " + work_of(1) + "/stdout");
+    Ran ran = shell.tally("result run");
+    CHECK_MESSAGE((has(ran.out, kUnchanged) && ran.err.empty()), (ran.out + ran.err));
+    shell.sh("echo v=5 > " + work_of(1) + "/stdout");
+    ran = shell.tally("result run");
+    CHECK_MESSAGE(has(ran.err, "has changed since it ended"), ran.err);
+  }
+}
+
+TEST_CASE("changed output: a workpackage that runs again has its new output") {
+  const Shell shell;
+  shell.file("b.yaml", workflow({}));
+  shell.tally("run b.yaml");
+  shell.sh("echo v=777 > " + work_of(1) + "/stdout");
+  CHECK(has(shell.tally("result run").out, "CHANGED"));
+  shell.tally("remove run -w 0 -f");
+  CHECK(shell.tally("continue run").code == 0);
+  const Ran ran = shell.tally("result run");
+  CHECK_MESSAGE((has(ran.out, kUnchanged) && !has(ran.err, "changed")), (ran.out + ran.err));
+}

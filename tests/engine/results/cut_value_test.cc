@@ -1,0 +1,239 @@
+// Which values are cut out of the middle of a number or a word. Units, lists, ranges and fractions
+// are usual output; the texts are those of common programs.
+#include "engine/results/cut_value.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/python/python_regex.h"
+#include "engine/results/analyse.h"
+
+using tally::around;
+using tally::is_cut;
+using tally::may_be_cut;
+using tally::pattern_building_block;
+using tally::Regex;
+using tally::without_fortran;
+
+namespace {
+
+std::string with_block(std::string pattern, const std::string& name, bool as_jube) {
+  const size_t at = pattern.find("$" + name);
+  if (at != std::string::npos)
+    pattern.replace(at, name.size() + 1, *pattern_building_block(name, as_jube));
+  return pattern;
+}
+
+// Those of the values that the pattern finds which are cut, as "[value<text around it]".
+std::string cut_values(const std::string& pattern, const std::string& text, bool as_jube = true) {
+  std::string error;
+  const auto regex = Regex::compile(
+      with_block(with_block(pattern, "jube_pat_fp", as_jube), "jube_pat_int", as_jube), false,
+      &error);
+  REQUIRE_MESSAGE(regex, (pattern + ": " + error));
+  std::string cut;
+  const auto take = [&](std::string_view value, int group) {
+    const bool is = is_cut(text, value, regex->edges()[static_cast<size_t>(group)]);
+    CHECK_MESSAGE((!is || may_be_cut(text, value)), text);
+    if (is) cut += "[" + std::string(value) + "<" + around(text, value) + "]";
+  };
+  REQUIRE(regex->find_all(text, false, take, &error));
+  return cut;
+}
+
+std::string found(const std::string& pattern, const std::string& text, bool as_jube = false) {
+  std::string error, all;
+  const auto regex = Regex::compile(with_block(pattern, "jube_pat_fp", as_jube), false, &error);
+  REQUIRE(regex);
+  REQUIRE(regex->find_all(
+      text, false, [&](std::string_view value, int) { all += "[" + std::string(value) + "]"; },
+      &error));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("cut values: a number that goes on behind the value") {
+  const struct {
+    const char *pattern, *text, *cut;
+  } cases[] = {
+      {"energy: $jube_pat_fp", "energy: -0.76026D+02 Ha", "[-0.76026<-0.76026D+02]"},
+      {"r $jube_pat_fp", "r 1.0d-09", "[1.0<1.0d-09]"},
+      {"r $jube_pat_fp", "r 1.5Q+10", "[1.5<1.5Q+10]"},
+      {"r $jube_pat_fp", "r 1.0D0,", "[1.0<1.0D0,]"},
+      {"r $jube_pat_fp", "r 0.5-100", "[0.5<0.5-100]"},
+      {"r $jube_pat_fp", "r 12.E+05", "[12<12.E+05]"},
+      {"r $jube_pat_fp", "r 12.5e", "[12.5<12.5e]"},
+      {"r $jube_pat_fp", "r 12.5e-", "[12.5<12.5e-]"},
+      {"r $jube_pat_fp.*", "r 1.0d-09 s", "[1.0<1.0d-09]"},
+      {"^.*r $jube_pat_fp.*$", "r 1.0d-09 s", "[1.0<1.0d-09]"},
+      {"r $jube_pat_fp\\S*", "r 1.0d-09 s", "[1.0<1.0d-09]"},
+      {"r $jube_pat_int", "r 1,234.5", "[1<1,234.5]"},
+      {"r $jube_pat_fp", "r 12,345,678", "[12<12,345,678]"},
+      {"r $jube_pat_int", "r 3,14 s", "[3<3,14]"},
+      {"r $jube_pat_int", "r 1_000", "[1<1_000]"},
+      {"r $jube_pat_int", "r 1'000", "[1<1'000]"},
+      {"r $jube_pat_int",
+       "r 1\xe2\x80\xaf"
+       "234",
+       "[1<1\xe2\x80\xaf"
+       "234]"},
+      {"r $jube_pat_int", "r 0x1F", "[0<0x1F]"},
+      {"r $jube_pat_int", "r 0b101", "[0<0b101]"},
+      {"r $jube_pat_int", "r 12.5", "[12<12.5]"},
+      {"r $jube_pat_int", "r 1e5", "[1<1e5]"},
+      {"r (\\d)", "r 12", "[1<12]"},
+      {"r (\\d{2})", "r 123 ms", "[12<123]"},
+      {"r $jube_pat_fp", "r 3.14.15", "[3.14<3.14.15]"},
+      {"CUDA (\\d+\\.\\d+)", "CUDA 12.4.1", "[12.4<12.4.1]"},
+      {"r $jube_pat_fp", "r 1.5x10^3", "[1.5<1.5x10^3]"},
+      {"r $jube_pat_fp",
+       "r 1.5\xc3\x97"
+       "10^3",
+       "[1.5<1.5\xc3\x97"
+       "10^3]"},
+      {"real $jube_pat_fp", "real 0:12.34", "[0<0:12.34]"},
+      {"t: $jube_pat_int", "t: 01:02:03", "[01<01:02:03]"},
+      {"t: $jube_pat_int", "t: 1m30s", "[1<1m30s]"},
+      {"t: $jube_pat_int", "t: 2d03h", "[2<2d03h]"},
+      {"v=$jube_pat_int\\b", "v=12.5", "[12<v=12.5]"},
+  };
+  for (const auto& [pattern, text, cut] : cases) {
+    CAPTURE(text);
+    CHECK(cut_values(pattern, text) == cut);
+  }
+}
+
+TEST_CASE("cut values: a number that has begun before the value") {
+  const struct {
+    const char *pattern, *text, *cut;
+  } cases[] = {
+      {"(\\d+) GB/s", "12.5 GB/s", "[5<12.5]"},
+      {"(\\d+) GB/s", "bw=.5 GB/s", "[5<bw=.5]"},
+      {"(\\d+) GB/s", "bw .5 GB/s", "[5<.5]"},
+      {"(\\d+) MB", "1,234 MB", "[234<1,234]"},
+      {"(\\d+) s", "3,14 s", "[14<3,14]"},
+      {"(\\d+) MB", "1'234'567 MB", "[567<1'234'567]"},
+      {"time.*(\\d+)", "time 123", "[3<123]"},
+      {"time.*$jube_pat_fp", "time 1.5e-05", "[5<1.5e-05]"},
+      {"energy.*?(\\d+\\.\\d+)", "energy = -76.02", "[76.02<-76.02]"},
+      {"energy\\D+(\\d+\\.\\d+)",
+       "energy \xe2\x88\x92"
+       "76.02",
+       "[76.02<\xe2\x88\x92"
+       "76.02]"},
+      {"-?(\\d+) C", "T -5 C", "[5<-5]"},
+      {"(\\d+)s", "1m30s", "[30<1m30s]"},
+      {"$jube_pat_fp elapsed", "0:12.34 elapsed", "[12.34<0:12.34]"},
+      {"(\\d+) ms", "1e5 ms", "[5<1e5]"},
+      {"$jube_pat_fp", "3.14.15", "[3.14<3.14.15][.15<3.14.15]"},
+      {"$jube_pat_int", "10-20", "[-20<10-20]"},
+      {".*x(\\d+)", "0x10", ""},
+      {".*?\\w(\\d+)$", "0x10", "[10<0x10]"},
+  };
+  for (const auto& [pattern, text, cut] : cases) {
+    CAPTURE(text);
+    CHECK(cut_values(pattern, text) == cut);
+  }
+}
+
+TEST_CASE("cut values: words") {
+  CHECK(cut_values("GPU: ([A-Z]+)", "GPU: H100") == "[H<H100]");
+  CHECK(cut_values("model=(\\S+?)", "model=gpt2") == "[g<model=gpt2]");
+  CHECK(cut_values("name.*(\\w+)", "name gpt") == "[t<gpt]");
+  CHECK(cut_values("name (.{3})", "name distil") == "[dis<distil]");
+  CHECK(cut_values("name ([a-z]+)", "name foo_bar") == "[foo<foo_bar]");
+  CHECK(cut_values("state (OK|FAIL)", "state FAILED").empty());  // named in full
+  CHECK(cut_values("ERROR", "ERRORS").empty());
+  CHECK(cut_values("model=(\\w+)", "model=gpt2-medium").empty());
+  CHECK(cut_values("on (\\d+-\\d+-\\d+)T", "on 2026-11-27T10:30").empty());
+  CHECK(cut_values("v(\\S+)", "v12.3.4-rc1").empty());
+}
+
+TEST_CASE("cut values: what programs usually print is not cut") {
+  const struct {
+    const char *pattern, *text;
+  } cases[] = {
+      {"r $jube_pat_fp", "r 5ms"},
+      {"r $jube_pat_fp", "r 1.5GB"},
+      {"r $jube_pat_fp", "r 80GB/s"},
+      {"r $jube_pat_fp", "r 10%"},
+      {"r $jube_pat_fp", "r 3x"},
+      {"r $jube_pat_int", "r 4k"},
+      {"r $jube_pat_fp", "r 13.6eV"},
+      {"r $jube_pat_fp", "r 2.5d"},
+      {"r $jube_pat_fp", "r 12W/m2"},
+      {"r $jube_pat_fp", "r 3cm2"},
+      {"r $jube_pat_fp", "r 5\xc2\xb5s"},
+      {"r $jube_pat_fp",
+       "r 20\xc2\xb0"
+       "C"},
+      {"r $jube_pat_int", "r 2nd"},
+      {"gpus $jube_pat_int", "gpus 8xH100"},
+      {"grid $jube_pat_int", "grid 1024x768"},
+      {"took $jube_pat_fp", "took 5."},
+      {"took $jube_pat_fp", "took 5.\nNext"},
+      {"took $jube_pat_fp", "took 5.5, then"},
+      {"step $jube_pat_int", "step 5/100"},
+      {"ranks $jube_pat_int", "ranks 0-15"},
+      {"r $jube_pat_fp", "r 0.5-1.5"},
+      {"loss=$jube_pat_fp", "loss=2.31,lr=0.1"},
+      {"^$jube_pat_int", "4,128,0.5"},
+      {"^$jube_pat_int", "1,2,3"},
+      {"total,$jube_pat_int", "total,4,128"},
+      {"sizes \\[$jube_pat_int", "sizes [128,256,512]"},
+      {"^$jube_pat_int,$jube_pat_int", "12,345"},
+      {"\\[(\\d+)", "[10/100]"},
+      {"(\\d+)", "H100 rank3 gpu0 v12"},
+      {"(\\d+)", "A100x8"},
+      {"(\\d+),(\\d+)", "1,234"},
+      {"(\\d+)x(\\d+)", "10x20"},
+      {"(\\d+)\\.(\\d+)", "3.14"},
+      {"v(\\d+)\\.", "v12.4"},
+      {"(\\d+)m([\\d.]+)s", "1m30.5s"},
+      {"host:(\\d+)", "host:8080"},
+      {"r $jube_pat_fp", "r 1.5(3)"},
+      {"\"r\": $jube_pat_fp", "{\"r\": 4,\"n\": 128}"},
+      {"(?<=v=)(\\d+)(?= ms)", "v=12 ms"},
+      {"(\\d+)(?: ms|%)", "12 ms 10%"},
+      {"r = *$jube_pat_fp", "r =  -1.5e-05 s"},
+      {"t: $jube_pat_int", "t: 5: done"},
+      {"layer_(\\d+)", "layer_12_attention"},
+  };
+  for (const auto& [pattern, text] : cases) {
+    CAPTURE(pattern);
+    CAPTURE(text);
+    CHECK(cut_values(pattern, text).empty());
+  }
+}
+
+TEST_CASE("cut values: in Tally's files jube_pat_fp matches Fortran's exponents") {
+  const struct {
+    const char *text, *all;
+  } cases[] = {
+      {"-0.76026D+02", "[-0.76026D+02]"},
+      {"1.0d-09", "[1.0d-09]"},
+      {"1.5Q+10 .5q3", "[1.5Q+10][.5q3]"},
+      {"0.1234-100", "[0.1234-100]"},
+      {"-1.5+123,", "[-1.5+123]"},
+      {"12.E+05 12.D0", "[12.E+05][12.D0]"},
+      {"1.0D+02-3.0D+00", "[1.0D+02][-3.0D+00]"},
+      {"1d5", "[1d5]"},
+      // As JUBE.
+      {"1.5e3 12. .5 +7 5,6", "[1.5e3][12][.5][+7][5][6]"},
+      {"2d3h 1.0-100.5 1.0-1000", "[2][3][1.0][-100.5][1.0][-1000]"},
+      {"1.5eV 2.5d 3D2x", "[1.5][2.5][3][2]"},
+  };
+  for (const auto& [text, all] : cases) {
+    CAPTURE(text);
+    CHECK(found("$jube_pat_fp", text) == all);
+  }
+  CHECK(found("$jube_pat_fp", "1.0d-09", true) == "[1.0][-09]");
+  CHECK(*without_fortran("-0.76026D+02") == "-0.76026e+02");
+  CHECK(*without_fortran("1.0-100") == "1.0e-100");
+  CHECK(*without_fortran("1.+123") == "1.e+123");
+  CHECK(!without_fortran("-1.0"));
+  CHECK(!without_fortran("1.0"));
+}
