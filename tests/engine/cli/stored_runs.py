@@ -2,8 +2,9 @@
 """Runs that tally 0.2.0 left (commit 414eca5, 2026-11-27): shown, analysed, compared and continued by this one.
 
 stored_runs.py TALLY [SHAPE ...]       the test
-stored_runs.py --make TALLY FAKE_NVML  makes the runs again, by the program of 414eca5 and no other; FAKE_NVML: the
-                                       folder of its tests' libnvidia-ml.so.1
+stored_runs.py --make TALLY FAKE_NVML [SHAPE ...]
+                                       makes the runs again, by the program of 414eca5 and no other, which is installed
+                                       (PREFIX/bin, PREFIX/share); FAKE_NVML: the folder of its tests' libnvidia-ml.so.1
 
 tests/golden/run_0.2.0 has a folder for each shape of run: its workflow, the runs, and `shown.txt`, which is what 414eca5
 printed for the commands below. Each command was given on a fresh copy, in which times and inodes of files are new and
@@ -208,8 +209,8 @@ class Maker:
             self.call("continue", "runs", codes=(1,), env=on(second))
 
 
-def make(tally, nvml):
-    for shape in SHAPES:
+def make(tally, nvml, shapes):
+    for shape in shapes:
         shutil.rmtree(HOME, ignore_errors=True)
         HOME.mkdir()
         for file in (STORED / shape).glob("bench.*"):
@@ -223,12 +224,12 @@ def make(tally, nvml):
                 path.unlink()
         shutil.copytree(HOME, STORED / shape, symlinks=True, dirs_exist_ok=True)
     shutil.rmtree(HOME)
-    for shape in SHAPES:
+    for shape in shapes:
         (STORED / shape / "shown.txt").write_text("".join(text for text, _ in all_shown(tally, shape)))
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "--make":
-        make(sys.argv[2], sys.argv[3])
+        make(sys.argv[2], sys.argv[3], sys.argv[4:] or SHAPES)
     else:
         sys.exit(test(str(pathlib.Path(sys.argv[1]).resolve()), sys.argv[2:]))
