@@ -25,11 +25,15 @@ using Device = void*;
 constexpr int kSuccess = 0;
 constexpr int kSmClock = 1;
 constexpr int kMemoryClock = 2;
+constexpr int kPowerPolicy = 0;       // NVML_PERF_POLICY_POWER
 constexpr int kBelowBaseClocks = 11;  // NVML_PERF_POLICY_TOTAL_BASE_CLOCKS
 
 struct ViolationTime {
   unsigned long long reference = 0;  // us
   unsigned long long violation = 0;  // ns
+};
+struct Utilisation {
+  unsigned gpu = 0, memory = 0;  // percent
 };
 // Of nvmlDeviceGetComputeRunningProcesses_v2 and _v3.
 struct ProcessInfo {
@@ -53,6 +57,8 @@ struct Nvml {
   int (*default_limit)(Device, unsigned*) = nullptr;     // mW
   int (*throttle)(Device, unsigned long long*) = nullptr;
   int (*max_clock)(Device, int, unsigned*) = nullptr;  // MHz
+  int (*clock)(Device, int, unsigned*) = nullptr;
+  int (*utilisation)(Device, Utilisation*) = nullptr;
   int (*application_clock)(Device, int, unsigned*) = nullptr;
   int (*default_clock)(Device, int, unsigned*) = nullptr;
   int (*violation)(Device, int, ViolationTime*) = nullptr;
@@ -114,13 +120,19 @@ class RealGpuDevices final : public GpuDevices {
       reading.throttle = value;
     return reading;
   }
-  std::optional<double> seconds_below_base(size_t gpu) const override {
-    constexpr double kNano = 1e-9;
-    ViolationTime time;
-    if (nvml_.violation == nullptr ||
-        nvml_.violation(devices_[gpu], kBelowBaseClocks, &time) != kSuccess)
-      return {};
-    return static_cast<double>(time.violation) * kNano;
+  GpuWork work(size_t gpu) const override {
+    GpuWork work;
+    unsigned long long bits = 0;
+    if (nvml_.throttle != nullptr && nvml_.throttle(devices_[gpu], &bits) == kSuccess)
+      work.throttle = bits;
+    Utilisation busy;
+    if (nvml_.utilisation != nullptr && nvml_.utilisation(devices_[gpu], &busy) == kSuccess)
+      work.busy = busy.gpu;
+    work.sm_mhz = clock(nvml_.clock, kSmClock, gpu);
+    work.watts = milli(nvml_.power, gpu);
+    work.below_base = violation(kBelowBaseClocks, gpu);
+    work.capped = violation(kPowerPolicy, gpu);
+    return work;
   }
   std::vector<int> processes(size_t gpu) const override {
     std::vector<int> pids;
@@ -150,6 +162,14 @@ class RealGpuDevices final : public GpuDevices {
     unsigned value = 0;
     if (function == nullptr || function(devices_[gpu], kind, &value) != kSuccess) return {};
     return value;
+  }
+  // Seconds since the driver was loaded.
+  std::optional<double> violation(int policy, size_t gpu) const {
+    constexpr double kNano = 1e-9;
+    ViolationTime time;
+    if (nvml_.violation == nullptr || nvml_.violation(devices_[gpu], policy, &time) != kSuccess)
+      return {};
+    return static_cast<double>(time.violation) * kNano;
   }
   std::optional<double> milli(int (*function)(Device, unsigned*), size_t gpu) const {
     unsigned value = 0;
@@ -185,6 +205,8 @@ Status GpuDevices::open(std::unique_ptr<GpuDevices>* out) {
   find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &nvml.throttle);
   find(library, "nvmlDeviceGetPowerManagementDefaultLimit", &nvml.default_limit);
   find(library, "nvmlDeviceGetMaxClockInfo", &nvml.max_clock);
+  find(library, "nvmlDeviceGetClockInfo", &nvml.clock);
+  find(library, "nvmlDeviceGetUtilizationRates", &nvml.utilisation);
   find(library, "nvmlDeviceGetApplicationsClock", &nvml.application_clock);
   find(library, "nvmlDeviceGetDefaultApplicationsClock", &nvml.default_clock);
   find(library, "nvmlDeviceGetViolationStatus", &nvml.violation);
@@ -212,8 +234,21 @@ Status GpuDevices::open(std::unique_ptr<GpuDevices>* out) {
 
 #endif
 
+namespace {
+constexpr uint64_t kIdle = 0x1;
+constexpr uint64_t kPowerCap = 0x4;
+}  // namespace
+
+bool power_capped(uint64_t bits) {
+  return (bits & kPowerCap) != 0;
+}
+
+bool is_busy(const GpuWork& work) {
+  constexpr unsigned kHalf = 50;  // percent
+  return work.busy ? *work.busy >= kHalf : (work.throttle & kIdle) == 0;
+}
+
 uint64_t slowing_bits(uint64_t bits, const GpuSettings& settings) {
-  constexpr uint64_t kPowerCap = 0x4;
   constexpr uint64_t kAlways = 0x8 | 0x20 | 0x40 | 0x80;
   const bool lowered = settings.limit_watts && settings.default_limit_watts &&
                        *settings.limit_watts < *settings.default_limit_watts - 0.5;

@@ -19,6 +19,17 @@ struct GpuReading {
   uint64_t throttle = 0;  // NVML's bits
 };
 
+// What it does at one moment, and how long it has done so since the driver was loaded. Empty: it does
+// not say that.
+struct GpuWork {
+  uint64_t throttle = 0;           // NVML's bits
+  std::optional<unsigned> busy;    // percent of the last moments in which a kernel ran
+  std::optional<unsigned> sm_mhz;  // the clock of its SMs
+  std::optional<double> watts;
+  std::optional<double> below_base;  // seconds in which it was held below its base clock
+  std::optional<double> capped;      // seconds in which its power limit slowed it
+};
+
 // What somebody has set, or the GPU's kind gives. Empty: it does not say that.
 struct GpuSettings {
   std::optional<double> limit_watts, default_limit_watts;
@@ -38,8 +49,7 @@ class GpuDevices {
   virtual std::string name(size_t gpu) const = 0;
   virtual GpuSettings settings(size_t gpu) const = 0;
   virtual GpuReading read(size_t gpu) const = 0;
-  // Seconds, since the driver was loaded, in which the GPU was held below its base clock.
-  virtual std::optional<double> seconds_below_base(size_t gpu) const = 0;
+  virtual GpuWork work(size_t gpu) const = 0;
   // The processes that compute on the GPU, as far as NVML and the kernel show them to us.
   virtual std::vector<int> processes(size_t gpu) const = 0;
   // "580.95.05", and the version of CUDA that it supports, "13.0". Empty: unknown.
@@ -49,6 +59,12 @@ class GpuDevices {
 
 // "power cap, thermal slowdown"; "none". Idle clocks and clocks that a person set are no throttling.
 std::string throttle_words(uint64_t bits);
+
+// Whether the bits say that the power limit holds the clocks down.
+bool power_capped(uint64_t bits);
+
+// Whether it computes. Where it does not say how busy it is, a GPU without idle clocks does.
+bool is_busy(const GpuWork& work);
 
 // Those of the bits that say that a GPU is slower than others of its kind. The power cap is how a
 // GPU normally works under full load. It counts if the limit was set below the default.

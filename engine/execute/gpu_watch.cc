@@ -7,6 +7,7 @@
 #include <chrono>
 #include <fstream>
 #include <optional>
+#include <utility>
 
 #include "engine/base/text.h"
 #include "engine/execute/left_behind.h"
@@ -43,21 +44,28 @@ void GpuWatch::started(int workpackage) {
 
 void GpuWatch::look() {
   const double time = now();
-  for (auto& [id, watched] : watched_) {
-    if (watched.first == 0) watched.first = time;
-    watched.last = time;
-  }
   for (size_t gpu = 0; gpu < gpus_.count(); ++gpu) {
-    const uint64_t throttle = slowing_bits(gpus_.read(gpu).throttle, settings_[gpu]);
-    const std::optional<double> below = gpus_.seconds_below_base(gpu);
+    const GpuWork work = gpus_.work(gpu);
     for (auto& [id, watched] : watched_) {
       Seen& seen = watched.gpus[gpu];
-      seen.throttle |= throttle;
-      if (!seen.first_below) seen.first_below = below;
-      seen.last_below = below;
+      seen.throttle |= slowing_bits(work.throttle, settings_[gpu]);
+      add_work(work, time - watched.last, &seen);
     }
     for (const int pid : gpus_.processes(gpu)) note_process(gpu, pid);
   }
+  for (auto& [id, watched] : watched_) watched.last = time;
+}
+
+// A GPU that waits has low clocks, and at its power limit the clocks of full load may lie below the
+// base clock. Both are how it normally works.
+void GpuWatch::add_work(const GpuWork& work, double seconds, Seen* seen) {
+  const std::optional<GpuWork> before = std::exchange(seen->last, work);
+  if (!before || !is_busy(*before) || !is_busy(work)) return;
+  seen->busy += seconds;
+  if (!before->below_base || !work.below_base) return;
+  if (power_capped(before->throttle) || power_capped(work.throttle)) return;
+  const double capped = before->capped && work.capped ? *work.capped - *before->capped : 0;
+  seen->below += std::max(0.0, *work.below_base - *before->below_base - capped);
 }
 
 void GpuWatch::note_process(size_t gpu, int pid) {
@@ -85,7 +93,7 @@ void GpuWatch::ended(int workpackage, Disturbance* disturbance) {
     if (!seen.others.empty())
       users.push_back(
           fmt::format("GPU {}: {}", gpu, join({seen.others.begin(), seen.others.end()}, ", ")));
-    if (const std::string why = throttling(seen, watched.last - watched.first); !why.empty())
+    if (const std::string why = throttling(seen); !why.empty())
       slow.push_back(fmt::format("GPU {}: {}", gpu, why));
   }
   disturbance->gpu_users = join(users, "; ");
@@ -93,14 +101,12 @@ void GpuWatch::ended(int workpackage, Disturbance* disturbance) {
   watched_.erase(found);
 }
 
-std::string GpuWatch::throttling(const Seen& seen, double seconds) {
-  constexpr double kShare = 0.05;  // of the time
+std::string GpuWatch::throttling(const Seen& seen) {
+  constexpr double kShare = 0.05;  // of the busy time
   std::string why = seen.throttle == 0 ? "" : throttle_words(seen.throttle);
-  const double below =
-      seen.first_below && seen.last_below ? *seen.last_below - *seen.first_below : 0;
-  if (seconds > 0 && below > kShare * seconds)
-    why += fmt::format("{}below its base clock for {:.0f} % of the time", why.empty() ? "" : ", ",
-                       100 * std::min(1.0, below / seconds));
+  if (seen.below > kShare * seen.busy)
+    why += fmt::format("{}below its base clock for {:.0f} % of the time in which it was busy",
+                       why.empty() ? "" : ", ", 100 * std::min(1.0, seen.below / seen.busy));
   return why;
 }
 

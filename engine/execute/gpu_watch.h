@@ -42,15 +42,18 @@ class GpuWatch {
     bool used = false;             // by the workpackage
     std::set<std::string> others;  // "process 4711 (python3)"
     uint64_t throttle = 0;
-    // Seconds below the base clock at the first and at the last look.
-    std::optional<double> first_below, last_below;
+    // Of the time between looks that both found the GPU busy: seconds in all, and seconds below its
+    // base clock that the power limit does not explain.
+    double busy = 0, below = 0;
+    std::optional<GpuWork> last;  // the last look
   };
   struct Watched {
     std::vector<Seen> gpus;
-    double first = 0, last = 0;  // seconds: the times of these looks
+    double last = 0;  // seconds: the time of the last look
   };
+  static void add_work(const GpuWork& work, double seconds, Seen* seen);
   void note_process(size_t gpu, int pid);
-  static std::string throttling(const Seen& seen, double seconds);
+  static std::string throttling(const Seen& seen);
 
   const GpuDevices& gpus_;
   FindOwner find_owner_;

@@ -1,7 +1,13 @@
 // A library that answers as NVIDIA's libnvidia-ml.so.1 does. GPU 0 draws 250 W for all time, and its
 // counter agrees. GPU 1 has no counter, and GPU 2 has neither counter nor sensor.
-// $FAKE_NVML=broken: the driver does not answer. $FAKE_NVML=lies: the counter counts twice.
-// $FAKE_NVML=hot: GPU 0 is too hot. $FAKE_NVML=low: its clock is below the base clock half of the time.
+// GPU 0 is busy, at its power limit, which is the default. $FAKE_NVML has words, divided by commas:
+//   broken: the driver does not answer. lies: the counter counts twice
+//   hot, slow, brake: GPU 0 is too hot, is slowed by its hardware, or by a power brake
+//   uncapped: it is not at its power limit. flickers: every second look finds it so
+//   limited: the limit is below the default
+//   low, lower: it is below the base clock 7 % of the time, half of the time
+//   counted: the driver counts that time as that of the power limit
+//   idle, unsaid: nothing runs on it; it does not say how busy it is
 // $FAKE_NVML_PROCESSES: a file with lines "GPU PID". Each time that processes of a GPU are asked for,
 // their number is written to the file's name and ".seen".
 #include <chrono>
@@ -20,7 +26,8 @@ constexpr double kWatts = 250;
 
 bool told(const char* what) {
   const char* given = std::getenv("FAKE_NVML");
-  return given != nullptr && std::strcmp(given, what) == 0;
+  const std::string words = "," + std::string(given == nullptr ? "" : given) + ",";
+  return words.find("," + std::string(what) + ",") != std::string::npos;
 }
 
 double seconds() {
@@ -69,17 +76,33 @@ int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
 }
 int nvmlDeviceGetEnforcedPowerLimit(void* device, unsigned* milliwatts) {
   if (index_of(device) != 0) return kNotSupported;
-  *milliwatts = 700000;
+  *milliwatts = told("limited") ? 500000 : 700000;
   return 0;
 }
 int nvmlDeviceGetCurrentClocksThrottleReasons(void* device, unsigned long long* reasons) {
   if (index_of(device) != 0) return kNotSupported;
-  *reasons = 0x1 | 0x4 | (told("hot") ? 0x20 : 0);  // idle, power cap, thermal slowdown
+  static int asked = 0;
+  const bool capped = !told("uncapped") && !(told("flickers") && ++asked % 2 == 0);
+  *reasons = (told("idle") ? 0x1 : 0) | (capped ? 0x4 : 0) | (told("slow") ? 0x8 : 0) |
+             (told("hot") ? 0x20 : 0) | (told("brake") ? 0x80 : 0);
   return 0;
 }
 int nvmlDeviceGetPowerManagementDefaultLimit(void* device, unsigned* milliwatts) {
   if (index_of(device) != 0) return kNotSupported;
   *milliwatts = 700000;
+  return 0;
+}
+int nvmlDeviceGetClockInfo(void* device, int kind, unsigned* mhz) {
+  if (index_of(device) != 0) return kNotSupported;
+  *mhz = kind == 1 ? 1410 : 2619;
+  return 0;
+}
+struct Utilisation {
+  unsigned gpu, memory;
+};
+int nvmlDeviceGetUtilizationRates(void* device, Utilisation* busy) {
+  if (index_of(device) != 0 || told("unsaid")) return kNotSupported;
+  *busy = {told("idle") ? 0u : 100u, 0};
   return 0;
 }
 int nvmlDeviceGetMaxClockInfo(void* device, int kind, unsigned* mhz) {
@@ -91,9 +114,11 @@ struct ViolationTime {
   unsigned long long reference, violation;
 };
 int nvmlDeviceGetViolationStatus(void* device, int policy, ViolationTime* time) {
-  constexpr int kBelowBaseClocks = 11;
-  if (index_of(device) != 0 || policy != kBelowBaseClocks) return kNotSupported;
-  *time = {0, told("low") ? static_cast<unsigned long long>(seconds() * 0.5e9) : 0};
+  constexpr int kPower = 0, kBelowBaseClocks = 11;
+  const bool counted = policy == kPower && told("counted");
+  if (index_of(device) != 0 || (policy != kBelowBaseClocks && !counted)) return kNotSupported;
+  const double share = told("lower") ? 0.5 : told("low") ? 0.07 : 0;
+  *time = {0, static_cast<unsigned long long>(seconds() * share * 1e9)};
   return 0;
 }
 struct ProcessInfo {

@@ -182,20 +182,46 @@ TEST_CASE("quiet check: throttled GPUs") {
   ran = shell.tally("compare run/000000 run/000001");
   CHECK_MESSAGE(has(ran.out, " THROTTLED |"), ran.out);
   CHECK_MESSAGE(has(ran.err, "THROTTLED: the machine was throttled in the second run"), ran.err);
-  // Two looks tell for how long.
-  shell.file("g.yaml", on_gpu(1, 2));
-  ran = shell.sh(with_gpus("low") + "\"$TALLY\" run g.yaml");
-  const std::string share = "GPU 0: below its base clock for ";
-  REQUIRE_MESSAGE(has(ran.err, share), ran.err);
-  // Half of the time; the two looks of a busy machine may lie apart.
-  CHECK_MESSAGE(std::fabs(std::stod(ran.err.substr(ran.err.find(share) + share.size())) - 50) < 10,
-                ran.err);
   // What is done again is judged again.
   shell.file("g.yaml", on_gpu(1));
   CHECK(has(shell.sh(with_gpus("hot") + "\"$TALLY\" run g.yaml").out, "THROTTLED"));
-  CHECK(shell.tally("remove run -i 3 -w 0 -f").code == 0);
-  ran = shell.sh(with_gpus() + "\"$TALLY\" continue run -i 3");
+  CHECK(shell.tally("remove run -i 2 -w 0 -f").code == 0);
+  ran = shell.sh(with_gpus() + "\"$TALLY\" continue run -i 2");
   CHECK_MESSAGE((has(ran.out, "\n1.0") && !has(ran.out, "THROTTLED")), (ran.out + ran.err));
+}
+
+TEST_CASE("quiet check: what throttles a GPU, and how it normally works") {
+  const Shell shell;
+  // Two looks tell for how long.
+  shell.file("g.yaml", on_gpu(1, 2));
+  const auto said_of = [&](const std::string& fake) {
+    const Ran ran = shell.sh(with_gpus(fake) + "\"$TALLY\" run g.yaml");
+    CHECK_MESSAGE(has(ran.out, "v"), ran.err);
+    const std::string said =
+        "THROTTLED: the machine was slower than it should be during the "
+        "measurement: GPU 0: ";
+    const size_t at = ran.err.find(said);
+    CHECK((at != std::string::npos) == has(ran.out, "THROTTLED"));
+    if (at == std::string::npos) return std::string();
+    return ran.err.substr(at + said.size(), ran.err.find('\n', at) - at - said.size());
+  };
+  // An H100 at its default 700 W in a loop of GEMMs has clocks below its base clock.
+  for (const char* normal :
+       {"", "low", "lower", "low,flickers", "lower,flickers", "low,uncapped,counted",
+        "lower,uncapped,counted", "uncapped", "low,idle", "lower,uncapped,idle",
+        "lower,uncapped,idle,unsaid", "limited,uncapped"}) {
+    CAPTURE(std::string(normal));
+    CHECK(said_of(normal).empty());
+  }
+  CHECK(said_of("hot") == "thermal slowdown");
+  CHECK(said_of("slow,idle") == "hardware slowdown");
+  CHECK(said_of("brake,uncapped") == "power brake");
+  CHECK(said_of("limited") == "power cap");
+  for (const char* low : {"low,uncapped", "low,uncapped,unsaid"}) {
+    CAPTURE(std::string(low));
+    CHECK(has(said_of(low), "below its base clock for 7 % of the time in which it was busy"));
+  }
+  CHECK(has(said_of("lower,uncapped,hot"), "thermal slowdown, below its base clock for "));
 }
 
 TEST_CASE("provenance: GPUs and compilers") {
