@@ -12,6 +12,7 @@
 #include "engine/base/text.h"
 #include "engine/base/variables.h"
 #include "steps/container.h"
+#include "steps/directives.h"
 #include "steps/pack.h"
 #include "steps/training_plan.h"
 
@@ -34,18 +35,6 @@ std::optional<long long> whole_number(const std::string& text) {
   const long long number = strtoll(text.c_str(), &end, 10);
   if (text.empty() || *end != '\0') return std::nullopt;
   return number;
-}
-
-// A scheduler's option in the platform's form: option_line with NAME and VALUE replaced. For an
-// option without a value, the text between NAME and VALUE is removed.
-std::string option_line(std::string form, const std::string& name, const std::string& value) {
-  if (form.empty()) form = "#SBATCH --NAME=VALUE";
-  const size_t at = form.find("NAME");
-  const size_t to = form.find("VALUE");
-  if (at == std::string::npos || to == std::string::npos || to < at) return form;
-  std::string line = form.substr(0, at) + name;
-  if (!value.empty()) line += form.substr(at + 4, to - at - 4) + value;
-  return line + form.substr(to + 5);
 }
 
 std::string added_or(const Named& values, const Lookup& lookup, std::string_view name) {
@@ -227,19 +216,12 @@ Named kind_values(const Step& step, const Lookup& lookup) {
                                                            {"timelimit", &r.time},
                                                            {"queue", &r.partition},
                                                            {"account", &r.account},
-                                                           {"memory", &r.memory}};
+                                                           {"memory", &r.memory},
+                                                           {"site_hint", &r.hint}};
   for (const auto& [name, text] : resources) add_text(values, name, *text, lookup);
   if (step.kind == StepKind::run) add_derived(step, values, lookup);
   add_starter(values, lookup);
   if (step.kind == StepKind::run) {
-    std::string extra;
-    for (const auto& [name, text] : r.extra) {
-      const std::string value = substitute(text.value, lookup);
-      extra += option_line(value_of(lookup, "option_line"), substitute(name.value, lookup), value);
-      extra += '\n';
-    }
-    if (!extra.empty()) extra.pop_back();
-    values.emplace_back("scheduler_options", extra);
     add_text(values, "launch", step.launch, lookup);
     values.emplace_back("container", container_command(step, with_added(values, lookup)));
   }
@@ -256,6 +238,7 @@ Named kind_values(const Step& step, const Lookup& lookup) {
   }
   add_environment(step, values, lookup);
   add_job_files(step, values, lookup);
+  add_directives(step, values, lookup);
   add_job_lines(values, lookup);
   return values;
 }
@@ -266,14 +249,17 @@ const std::vector<std::string_view>& step_value_names() {
         // of `resources`, and what follows from them
         "nodes", "taskspernode", "threadspertask", "gpuspernode", "timelimit", "queue", "account",
         "memory", "tasks", "cpuspernode", "timelimit_seconds", "timelimit_minutes", "signal",
-        "signal_name", "signal_minutes",
+        "signal_name", "signal_minutes", "site_hint",
         // of other keys
-        "starter", "scheduler_options", "launch", "container", "modules", "env",
+        "starter", "scheduler_options", "site_options", "launch", "container", "modules", "env",
         "site_interconnect", "site_env",
         // of the job's files and lines
         "job_functions", "submit_script", "stdoutlogfile", "stderrlogfile", "status_file",
         "done_file", "error_file", "reason_file", "job_begin", "modules_begin", "modules_end",
-        "launch_line"};
+        "launch_line",
+        // of the directives of its job script
+        "job_name_word", "queue_word", "account_word", "memory_word", "gpus_word", "hint_word",
+        "signal_word", "stdout_word", "stderr_word", "stdout_path", "stderr_path"};
     std::sort(list.begin(), list.end());
     return list;
   }();
@@ -358,6 +344,9 @@ class TallyKinds : public StepKinds {
   bool is_expected(const Step& step, const std::string& outcome,
                    const Lookup& lookup) const override {
     return tally::is_expected(step, outcome, lookup);
+  }
+  std::vector<JobFault> job_faults(const Step& step, const Lookup& lookup) const override {
+    return tally::job_faults(step, lookup);
   }
   PlanRequest plan_request(const Step& step, const Lookup& lookup) const override {
     return tally::plan_request(step, lookup);

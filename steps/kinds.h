@@ -21,12 +21,16 @@ namespace tally {
 //              threadspertask), timelimit_seconds, timelimit_minutes
 //   launch     launch (the program's command line), starter and args_starter stay the platform's
 //   container  container (the command that puts the program into its image, or empty)
-//   options    scheduler_options (lines of a job script, in the form of the platform's option_line)
+//   options    scheduler_options and site_options, the step's and its platform's (lines of a job
+//              script, in the form of the platform's option_line)
 //   modules    modules ("module load a b", or empty)
 //   env        env ("export A='x'" lines and "unset B" lines for a job script)
 //   job files  only with `work_dir`: submit_script, stdoutlogfile, stderrlogfile, status_file,
 //              done_file, error_file, reason_file and job_functions, as absolute paths in the
 //              workpackage's own folder
+//   words      job_name_word, queue_word, account_word, memory_word, gpus_word, hint_word,
+//              signal_word, stdout_word, stderr_word: values as the scheduler's directives state
+//              them, with quotes where it needs them
 //   job lines  job_begin, modules_begin, modules_end, launch_line (for job scripts that source
 //              job_functions)
 std::vector<std::pair<std::string, std::string>> kind_values(const Step& step,

@@ -9,6 +9,8 @@
 
 #include "engine/base/duration.h"
 #include "engine/base/text.h"
+#include "engine/workflow/job_options.h"
+#include "steps/directives.h"
 
 namespace tally {
 namespace {
@@ -32,14 +34,18 @@ bool read_count(const Text& text, const char* key, const Lookup& lookup, int* co
   return true;
 }
 
-// The value of an option at the start of the script, such as --output=VALUE.
-std::string option_of(const std::string& options, const std::string& name) {
+// The word of an option at the start of the script, such as --output=WORD, as it is written there.
+std::string word_of(const std::string& options, const std::string& name) {
   const std::string start = "#SBATCH --" + name + "=";
   std::string value;
   for (const std::string& line : split_strip(options, "\n")) {
     if (starts_with(line, start)) value = line.substr(start.size());
   }
   return value;
+}
+
+std::string option_of(const std::string& options, const std::string& name) {
+  return read_directive_word(word_of(options, name));
 }
 
 // Multiplies an amount: "16G" times 3 is "48G". Text that does not start with a number stays
@@ -54,11 +60,11 @@ std::string times(const std::string& amount, int factor) {
 
 // Redirects a member's output as its script's own options say. Slurm does not read them in a pack.
 std::string redirections(const std::string& options) {
-  std::string out = option_of(options, "output");
-  std::string err = option_of(options, "error");
+  std::string out = output_file(word_of(options, "output"));
+  std::string err = output_file(word_of(options, "error"));
   // A pattern of Slurm's, such as %j, cannot be used as a file name.
-  if (out.empty() || out.find('%') != std::string::npos) out = "stdout";
-  if (err.find('%') != std::string::npos) err = "stderr";
+  if (out.empty()) out = "stdout";
+  if (err.empty() && !word_of(options, "error").empty()) err = "stderr";
   const char* arrow = option_of(options, "open-mode") == "truncate" ? ">" : ">>";
   std::string text = fmt::format("{} {}", arrow, shell_quote(out));
   return text +
@@ -78,15 +84,20 @@ bool names_output(std::string_view line) {
   return starts_with(line, "#SBATCH --output=") || starts_with(line, "#SBATCH --error=");
 }
 
+// Where the output of the job pack itself goes.
+std::string output_lines(const PackRule& rule, const std::string& name) {
+  const std::string file = directive_word("slurm", output_directive(rule.folder, name));
+  return fmt::format("#SBATCH --output={0}\n#SBATCH --error={0}\n\n", file);
+}
+
 std::string array_script(const PackRule& rule, const std::string& options,
                          const std::vector<PackMember>& members) {
   std::string script =
       fmt::format("#!/bin/bash\n{}#SBATCH --array=0-{}", options, members.size() - 1);
   if (rule.at_once > 0) script += fmt::format("%{}", rule.at_once);
-  script +=
-      "\n#SBATCH --output=pack.%a.out\n#SBATCH --error=pack.%a.out\n\n"
-      "# Each task of the array is one workpackage: its own script, in its own directory.\n"
-      "case $SLURM_ARRAY_TASK_ID in\n";
+  script += "\n" + output_lines(rule, "pack.%a.out") +
+            "# Each task of the array is one workpackage: its own script, in its own directory.\n"
+            "case $SLURM_ARRAY_TASK_ID in\n";
   for (size_t i = 0; i < members.size(); ++i) {
     script += fmt::format("  {}) cd {}{} &&\n    exec bash {} {} ;;\n", i,
                           shell_quote(members[i].directory), exports(members[i]),
@@ -109,11 +120,20 @@ std::string grown_options(const PackRule& rule, const std::string& options, size
   if (!tasks.empty()) {
     lines += fmt::format("#SBATCH --ntasks-per-node={}\n", times(tasks, rule.at_once));
   }
-  if (const size_t colon = gpus.rfind(':'); colon != std::string::npos) {
-    lines += fmt::format("#SBATCH --gres={}:{}\n", gpus.substr(0, colon),
-                         times(gpus.substr(colon + 1), rule.at_once));
+  if (!gpus.empty()) {
+    std::vector<std::string> grown;
+    for (const std::string& resource : split_strip(gpus, ",")) {
+      const size_t colon = resource.rfind(':');
+      // A resource without a number is one of it.
+      const std::string amount = colon == std::string::npos ? "1" : resource.substr(colon + 1);
+      grown.push_back(resource.substr(0, colon) + ":" + times(amount, rule.at_once));
+    }
+    lines += fmt::format("#SBATCH --gres={}\n", directive_word("slurm", join(grown, ",")));
   }
-  if (!memory.empty()) lines += fmt::format("#SBATCH --mem={}\n", times(memory, rule.at_once));
+  if (!memory.empty()) {
+    lines +=
+        fmt::format("#SBATCH --mem={}\n", directive_word("slurm", times(memory, rule.at_once)));
+  }
   return lines;
 }
 
@@ -166,7 +186,7 @@ std::string steps_script(const PackRule& rule, const std::string& options,
   std::string script =
       fmt::format("#!/bin/bash\n{}{}", options, grown_options(rule, options, members.size()));
   script +=
-      "#SBATCH --output=pack.out\n#SBATCH --error=pack.out\n\n"
+      output_lines(rule, "pack.out") +
       "# Each member of this job is one workpackage: its own script, in its own directory. How one "
       "of them ends is "
       "no\n# matter of the others.\n" +

@@ -178,6 +178,7 @@ class BenchmarkBuilder {
     r.partition = attribute_text(element, "partition");
     r.account = attribute_text(element, "account");
     r.memory = attribute_text(element, "memory");
+    r.hint = attribute_text(element, "hint");
     for (const Element& child : element.children) {
       if (child.name != "options") continue;
       for (auto& option : all_attributes(child)) r.extra.push_back(std::move(option));

@@ -9,6 +9,7 @@
 #include "engine/check/build.h"
 #include "engine/check/column_check.h"
 #include "engine/check/core_values.h"
+#include "engine/check/job_check.h"
 #include "engine/check/names.h"
 #include "engine/check/parameter_check.h"
 #include "engine/check/schema_check.h"
@@ -100,6 +101,7 @@ void check_benchmark(const Benchmark& benchmark, const CheckOptions& options, bo
   check_references(benchmark, removed, diagnostics);
   check_dollar_names(benchmark, !benchmark.as_jube && !options.stored, sources, diagnostics);
   check_parameters(benchmark, strict, diagnostics);
+  if (!options.stored) check_job_scripts(benchmark, diagnostics);
 }
 
 }  // namespace

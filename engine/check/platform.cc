@@ -82,14 +82,17 @@ std::string packed(const std::string& name, const std::string& value) {
   return pack_variables({{name, value}});
 }
 
-// A scheduler option as it is written in a job script.
-std::string option_line(const std::string& scheduler, const std::string& name,
-                        const std::string& value) {
-  if (scheduler == "pbs" || scheduler == "lsf") {
-    return fmt::format("#{} -{}{}{}", scheduler == "pbs" ? "PBS" : "BSUB", name,
-                       value.empty() ? "" : " ", value);
+// One parameter for each option, so that none of their values can run into another one.
+void add_options(const Element& platform, Element* set) {
+  int count = 0;
+  for (const Element& child : platform.children) {
+    if (child.name != "options") continue;
+    for (const Attribute& a : child.attributes) {
+      if (a.name.value == "tag") continue;
+      set->children.push_back(parameter(fmt::format("site_option_{}", ++count),
+                                        {a.name.value + "=" + a.value.value, a.name.mark}));
+    }
   }
-  return fmt::format("#SBATCH --{}{}{}", name, value.empty() ? "" : "=", value);
 }
 
 Text modules_of(const Element& platform) {
@@ -111,7 +114,7 @@ const Mark& template_mark(const Element& platform) {
   return given ? given->value.mark : platform.mark;
 }
 
-Element job_set(const Element& platform, const std::string& scheduler, const std::string& file) {
+Element job_set(const Element& platform, const std::string& file) {
   Element set = set_element("parameterset", "systemParameter", file, template_mark(platform));
   for (const PlainKey& key : kJobKeys) add_plain(platform, key, &set);
   const auto add = [&](const char* name, const Text& value) {
@@ -120,10 +123,7 @@ Element job_set(const Element& platform, const std::string& scheduler, const std
   add("site_modules", modules_of(platform));
   add("site_interconnect_variables", lines_of(platform, "interconnect", packed));
   add("site_variables", lines_of(platform, "env", packed));
-  add("site_options",
-      lines_of(platform, "options", [&](const std::string& name, const std::string& value) {
-        return option_line(scheduler, name, value);
-      }));
+  add_options(platform, &set);
   for (const Element& child : platform.children) {
     if (child.name != "container") continue;
     for (const PlainKey& key : kContainerKeys) add_plain(child, key, &set);
@@ -177,7 +177,7 @@ class PlatformAdder {
       std::string scheduler(strip(child.get("scheduler", "slurm")));
       std::string file(strip(child.get("template")));
       if (file.empty()) file = scheduler + "/platform.yaml";
-      sets.push_back(job_set(child, scheduler, file));
+      sets.push_back(job_set(child, file));
       sets.push_back(submit_set(child, file));
       sets.push_back(set_element("fileset", "jobfiles", file, template_mark(child)));
       sets.push_back(set_element("substituteset", "executesub", file, template_mark(child)));

@@ -12,6 +12,7 @@
 #include "engine/read/files.h"
 #include "engine/results/analyse.h"
 #include "engine/results/expression_check.h"
+#include "engine/results/reference_check.h"
 
 namespace tally {
 
@@ -76,6 +77,7 @@ std::unique_ptr<PreparedFile> prepare_file(const Invocation& invocation, const s
   if (options.strict || options.validate) expressions.make_warnings_errors();
   for (const Benchmark& benchmark : input.workflow->benchmarks) {
     check_patterns(benchmark, diagnostics);
+    check_reference_conditions(benchmark, diagnostics);
     check_sources(benchmark, diagnostics);
     check_expressions(benchmark, options.validate, invocation.no_exec ? *reader : *file->evaluator,
                       expressions);

@@ -89,6 +89,7 @@ Status generated_pack(const Benchmark& benchmark, const std::vector<Workpackage>
     if (Status s = with_values(benchmark, workpackage, expander, &own, use); !s) return s;
     if (scripts.size() == 1) *folder = pack_folder("", own).substr(1);
   }
+  rule.folder = absolute_path(expander.run().rundir + "/" + *folder);
   *file = {pack_script_name, kinds->pack_script(rule, kinds->common_options(options), scripts),
            0644};
   return Status::ok();

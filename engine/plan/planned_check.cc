@@ -12,6 +12,7 @@
 
 #include "engine/base/duration.h"
 #include "engine/base/text.h"
+#include "engine/check/job_check.h"
 #include "engine/execute/files/substitute_files.h"
 #include "engine/workpackage/values.h"
 
@@ -39,12 +40,15 @@ class PlannedCheck {
         return differs_between_runs(name) ? nullptr : values.find(name);
       };
       if (step.kind == StepKind::run) check_resources(step, lookup);
+      if (step.kind == StepKind::run) check_job(step, lookup);
+      if (step.kind == StepKind::run) check_local(step, lookup);
       check_operations(step, lookup);
       // Files that the first step copies must exist, because nothing runs before it. Any other step
       // may run after a step that creates its files.
       if (is_first(step)) check_sources(step, workpackage, lookup);
     }
     evaluate_operations();
+    report_local();
   }
 
  private:
@@ -161,6 +165,51 @@ class PlannedCheck {
       diagnostics_.error(step.name.mark, error);
   }
 
+  // Options and other texts of the job script, now that their parameters have values.
+  void check_job(const Step& step, const Lookup& lookup) {
+    for (const JobFault& fault : step.kinds->job_faults(step, lookup)) {
+      const Mark mark = place_of(benchmark_, step, fault);
+      if (told_.insert({key(mark), fault.message}).second)
+        diagnostics_.error(mark, fault.message, fault.hint);
+    }
+  }
+
+  // Collects the steps that run on this machine and ask for more than it gives.
+  void check_local(const Step& step, const Lookup& lookup) {
+    const Resources& asked = step.resources;
+    if (step.launch.value.empty() || !step.kinds->platform_of(step, lookup).local()) return;
+    const auto number = [&](const Text& text) {
+      const std::string value(strip(substitute(text.value, lookup)));
+      return is_whole(value, 1) ? std::stol(value.substr(0, 9)) : 1;
+    };
+    const std::string* starter = lookup("starter");
+    const bool starts_tasks = (starter != nullptr && !strip(*starter).empty()) ||
+                              step.launch.value.find("$tasks") != std::string::npos ||
+                              step.launch.value.find("${tasks") != std::string::npos;
+    const long nodes = number(asked.nodes);
+    const long tasks = starts_tasks ? 1 : nodes * number(asked.tasks_per_node);
+    if (nodes < 2 && tasks < 2) return;
+    auto& [most_nodes, most_tasks] = beyond_local_[&step];
+    most_nodes = std::max(most_nodes, nodes);
+    most_tasks = std::max(most_tasks, tasks);
+  }
+
+  // The values stay in the tables, where they would be taken for what was used.
+  void report_local() {
+    for (const auto& [step, most] : beyond_local_) {
+      const auto& [nodes, tasks] = most;
+      const Resources& asked = step->resources;
+      std::string what = nodes > 1 ? fmt::format("{} nodes", nodes) : std::string();
+      if (tasks > 1) what += fmt::format("{}{} tasks", what.empty() ? "" : " and ", tasks);
+      diagnostics_.note((nodes > 1 ? asked.nodes : asked.tasks_per_node).mark,
+                        fmt::format("step '{}' asks for up to {}, and runs on this machine "
+                                    "(platform local){}",
+                                    step->name.value, what,
+                                    tasks > 1 ? ", where its launch line starts one process"
+                                              : ", which is one node"));
+    }
+  }
+
   // Collects the `active` of commands, so that Python evaluates each different text once.
   void check_operations(const Step& step, const Lookup& lookup) {
     for (const Operation& operation : step.operations) {
@@ -245,6 +294,7 @@ class PlannedCheck {
   Diagnostics& diagnostics_;
   std::set<std::pair<Place, std::string>> told_, looked_up_;
   std::map<std::pair<Place, std::string>, std::pair<const Step*, const Text*>> actives_;
+  std::map<const Step*, std::pair<long, long>> beyond_local_;  // most nodes and tasks
 };
 
 }  // namespace

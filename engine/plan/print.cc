@@ -184,7 +184,8 @@ class Printer {
           {"time", "timelimit", &r.time},
           {"partition", "queue", &r.partition},
           {"account", "account", &r.account},
-          {"memory", "memory", &r.memory}};
+          {"memory", "memory", &r.memory},
+          {"hint", "site_hint", &r.hint}};
       std::vector<std::string> parts;
       const Lookup lookup = [this](std::string_view name) -> const std::string* {
         for (const auto& [constant, value] : constants_) {

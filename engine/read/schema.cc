@@ -254,6 +254,8 @@ const std::vector<KeyRule>& key_rules() {
       {"resources", "partition", R::text, "", T, false, "", "Partition or queue."},
       {"resources", "account", R::text, "", T, false, "", "Account charged."},
       {"resources", "memory", R::text, "", T, false, "", "Memory a node, as `64G`."},
+      {"resources", "hint", R::text, "", T, false, "",
+       "Slurm's `--hint`, as `nomultithread`."},
       {"launch", "_", R::text, "", T, true, "", "The command line."},
       {"env_unset", "_", R::names, "", T, true, "", "Variable names."},
       {"input", "_", R::names, "", T, true, "", "Paths."},

@@ -311,7 +311,8 @@ std::set<std::string> free_parameters(const Benchmark& benchmark) {
                                       {"timelimit", &r.time},
                                       {"queue", &r.partition},
                                       {"account", &r.account},
-                                      {"memory", &r.memory}})
+                                      {"memory", &r.memory},
+                                      {"site_hint", &r.hint}})
       if (has_reference(value->value)) names.erase(name);
   }
   return names;

@@ -95,6 +95,26 @@ std::optional<NumericCondition> numeric_condition(const std::string& condition) 
   return {};
 }
 
+std::vector<std::string> condition_bounds(const std::string& condition) {
+  const std::string text(strip(condition));
+  const auto part = [&](size_t at, size_t count = std::string::npos) {
+    return std::string(strip(std::string_view(text).substr(at, count)));
+  };
+  for (const char* sign : {"<=", ">=", "==", "!=", "<", ">"}) {
+    if (starts_with(text, sign)) return {part(std::string_view(sign).size())};
+  }
+  const size_t range = text.find("..");
+  if (range != std::string::npos) return {part(0, range), part(range + 2)};
+  const size_t plus = find_tolerance(text);
+  if (plus != std::string::npos) {
+    std::string width = part(plus + kWidth);
+    if (!width.empty() && width.back() == '%') width = strip(width.substr(0, width.size() - 1));
+    return {part(0, plus), width};
+  }
+  if (python_float(text)) return {text};
+  return {};
+}
+
 std::string missed_by(const std::string& condition, double value) {
   const std::optional<NumericCondition> bounds = numeric_condition(condition);
   if (!bounds || !std::isfinite(value)) return {};

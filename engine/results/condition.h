@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tally {
 
@@ -17,6 +18,10 @@ struct NumericCondition {
   std::string width;         // of a tolerance, as written: "5%", "20"
 };
 std::optional<NumericCondition> numeric_condition(const std::string& condition);
+
+// The texts that the condition compares x with: two of a range and of a tolerance (without its %),
+// otherwise one. None if the condition is a Python expression of its own.
+std::vector<std::string> condition_bounds(const std::string& condition);
 
 // By how much a value misses the nearest bound: "4.8 %", or "0.3" where the bound is 0. Empty if
 // the value meets the condition or the condition has no plain numbers.

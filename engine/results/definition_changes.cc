@@ -119,7 +119,8 @@ Definition resources_of(const Step& step) {
   Definition out;
   const std::pair<const char*, const Text*> all[] = {
       {"nodes", &r.nodes},        {"tasks", &r.tasks_per_node}, {"cpus", &r.cpus_per_task},
-      {"gpus", &r.gpus_per_node}, {"partition", &r.partition},  {"memory", &r.memory}};
+      {"gpus", &r.gpus_per_node}, {"partition", &r.partition},  {"memory", &r.memory},
+      {"hint", &r.hint}};
   for (const auto& [name, text] : all) {
     if (!text->value.empty()) out.push_back(std::string(name) + "=" + text->value);
   }

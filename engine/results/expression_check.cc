@@ -26,6 +26,7 @@ struct Expression {
   std::string what;  // "pattern 'x'"
   Text text;
   bool lines = false;  // may span several lines, because it is evaluated within parentheses
+  bool gate = false;   // of a reference, which nothing meets if it cannot be read
 };
 
 void add_sets(const Benchmark& benchmark, bool parameters, std::vector<Expression>& found) {
@@ -70,10 +71,11 @@ void add_results(const Benchmark& benchmark, std::vector<Expression>& found) {
       if (const auto* table = std::get_if<Table>(&output)) {
         add_columns(table->columns, found);
         for (const Reference& reference : table->references) {
-          found.push_back({"'where' of a reference", reference.where, true});
+          found.push_back({"'where' of a reference", reference.where, true, true});
           found.push_back(
               {"a reference",
                {condition_expression(reference.condition.value), reference.condition.mark},
+               true,
                true});
         }
       }
@@ -133,8 +135,13 @@ void check_all(const std::vector<Expression>& expressions, Evaluator& evaluator,
     const std::string& text = expression.text.value;
     if (results[i].ok || (has_reference(text) && readable_somehow(expression, evaluator))) continue;
     const std::string why = results[i].error.substr(0, results[i].error.find(" (<string>"));
-    diagnostics.warning(expression.text.mark, fmt::format("{}: Python cannot read \"{}\": {}",
-                                                          expression.what, strip(text), why));
+    std::string message =
+        fmt::format("{}: Python cannot read \"{}\": {}", expression.what, strip(text), why);
+    if (expression.gate) {
+      diagnostics.error(expression.text.mark, std::move(message));
+    } else {
+      diagnostics.warning(expression.text.mark, std::move(message));
+    }
   }
 }
 

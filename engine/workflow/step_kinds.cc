@@ -29,6 +29,10 @@ bool StepKinds::is_expected(const Step&, const std::string&, const Lookup&) cons
   return false;
 }
 
+std::vector<JobFault> StepKinds::job_faults(const Step&, const Lookup&) const {
+  return {};
+}
+
 PlanRequest StepKinds::plan_request(const Step&, const Lookup&) const {
   return {};
 }

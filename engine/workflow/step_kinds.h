@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/mark.h"
 #include "engine/workflow/lookup.h"
 
 namespace tally {
@@ -36,6 +37,7 @@ struct PackRule {
   // The resources of one step of the allocation when several run at once. Empty when unknown.
   std::string nodes, tasks_per_node, gpus_per_node;
   std::optional<double> seconds;  // time limit of one workpackage
+  std::string folder;             // of the job pack's script, absolute
 };
 // A question to the planner of a step's program.
 struct PlanRequest {
@@ -66,6 +68,14 @@ std::string pack_folder(const std::string& run_dir, const std::string& first);
 // The time limit of a pack of steps in seconds: the limit of one member times the number of rounds.
 std::optional<double> pack_seconds(const PackRule& rule, size_t members);
 
+// Something in a step or its platform that its job script cannot state, or must not.
+struct JobFault {
+  Mark mark;              // of the step's text; unknown: the fault is in `parameter`
+  std::string parameter;  // of the platform's sets, or a built-in name
+  std::string message, hint;
+  bool constant = true;  // the text has no $parameter
+};
+
 // These functions are pure: they touch neither the disk nor a process. The base class is JUBE's
 // plain step, to which no kind adds anything.
 class StepKinds {
@@ -85,6 +95,10 @@ class StepKinds {
   // Whether the step takes this outcome as a result.
   virtual bool is_expected(const Step& step, const std::string& outcome,
                            const Lookup& lookup) const;
+
+  // Why the job script of a workpackage cannot be written as it is asked for. Texts whose
+  // parameters have no value in `lookup` are not looked at.
+  virtual std::vector<JobFault> job_faults(const Step& step, const Lookup& lookup) const;
 
   // What a dry run asks the program's planner about the step, and the line that it prints of the
   // answer (the planner's standard output); empty when it cannot be read as one.

@@ -114,7 +114,8 @@ enum class StepKind { plain, setup, build, run, result };
 
 // The resources that a run step requests from its platform. Texts may hold $parameters.
 struct Resources {
-  Text nodes, tasks_per_node, cpus_per_task, gpus_per_node, time, partition, account, memory;
+  Text nodes, tasks_per_node, cpus_per_task, gpus_per_node, time, partition, account, memory,
+      hint;
   std::vector<std::pair<Text, Text>> extra;  // further scheduler options by name
   bool any = false;
 };

@@ -104,6 +104,35 @@ class Platform(SlurmTest):
         self.assertEqual(self.cluster.run("squeue", "--states=all", "--noheader", f"--jobs={job}",
                                           "--Format=Comment").strip(), "of-the-site")
 
+    def test_names_and_options_reach_slurm_as_they_are_written(self):
+        """Blanks, quotes and # in names and options; true and false; a folder whose name Slurm takes for a pattern."""
+        self.write("echo", nodes="1")
+        comment = "it's # \"two\" words, \\ %j \u00fc"
+        text = (self.place.root / "small.yaml").read_text()
+        text = text.replace("name: small", "name: \"it's my \\\"bench\\\" #1\"").replace("launch: echo", "launch: echo v=5")
+        text = text.replace("cpus_per_task: 1,", "cpus_per_task: 1, options: {comment: '%s', exclusive: true, "
+                            "contiguous: false, requeue: $yes}," % comment.replace("'", "''"))
+        text += "  use: p\nparameterset: {name: p, parameter: {name: yes, _: \"true\"}}\n"
+        for number, (outpath, keys) in enumerate([("run", ""), ("50%j", ""), ("a\\b", ""), ("50%j b", "work_dir: shared"),
+                                                  ("50%j c", "pack: array"), ("50%j d", "pack: steps")]):
+            with self.subTest(outpath=outpath, keys=keys):
+                (self.place.root / "names.yaml").write_text(
+                    text.replace("outpath: run", f"outpath: '{outpath}'").replace("max_async: 0", keys or "max_async: 0"))
+                code, out, err = self.place.tally("run", "names.yaml")
+                self.assertEqual(code, 0, out + err)
+                work = self.place.root / outpath / "000000/000000_train/work"
+                self.assertEqual((work / "stdout").read_text(), "v=5\n")
+                said = self.cluster.run("squeue", "--states=all", "--noheader", "--Format=JobID:20,Comment:80").splitlines()
+                self.assertEqual(len(said), number + 1)
+                self.assertTrue(all(line[20:].strip() == comment for line in said), said)
+                if keys.startswith("pack"):
+                    continue
+                # The script by itself, as somebody may submit it by hand.
+                script = (work / "submit.job").read_text()
+                self.assertIn("#SBATCH --exclusive\n#SBATCH --requeue\n", script)
+                self.assertNotIn("contiguous", script)
+                self.cluster.run("sbatch", "--test-only", f"--chdir={work}", str(work / "submit.job"))
+
     def test_what_a_run_may_take_is_said_first_and_refused(self):
         self.write("/bin/true", nodes="2")
         code, out, err = self.place.tally("run", "small.yaml", "--max-node-hours", "0.1")

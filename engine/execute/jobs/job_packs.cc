@@ -81,6 +81,7 @@ Status JobPacks::make_job(Pack pack, const std::string& run_dir, std::vector<Job
     for (const Member& member : pack.members) members.push_back(member.in_script);
     const std::string root = absolute_path(run_dir);
     if (Status s = make_own_directories(root, folder); !s) return s;
+    pack.rule.folder = folder;
     const std::string script = pack.kinds->pack_script(pack.rule, pack.options, members);
     // It sets the exported parameters, and is given to the scheduler by its user.
     bool secret = false;

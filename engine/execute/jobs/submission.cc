@@ -82,6 +82,10 @@ std::string read_platform(const Task& task, JobRules* rules, PackRule* pack) {
   if (Status s = read_job_rules(task.values().lookup(), rules); !s) wrong = s.message();
   if (wrong.empty())
     task.step().kinds->pack_rule(task.step(), task.values().lookup(), pack, &wrong);
+  // Constant texts were checked before the run began.
+  for (const JobFault& fault : task.step().kinds->job_faults(task.step(), task.values().lookup())) {
+    if (wrong.empty() && !fault.constant) wrong = fault.message;
+  }
   const std::string& scheduler = platform.scheduler;
   if (scheduler == "pbs" || scheduler == "lsf") {
     return "jobs of " + scheduler + " are not submitted by tally yet: its script is \"" +

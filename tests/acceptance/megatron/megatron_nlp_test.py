@@ -145,7 +145,7 @@ class Scripts(Case):
                 "cpus-per-task": "48", "gres": "gpu:4", "time": "00:30:00", "hint": "nomultithread",
                 "signal": "B:12@120", "output": "job.out", "error": "job.err", "open-mode": "append"})
             # What the shell makes of its lines, up to the start of the program.
-            body = script.split("#SBATCH --hint=nomultithread\n", 1)[1].split("\nlaunch() {", 1)[0]
+            body = script.split("#SBATCH --open-mode=append\n", 1)[1].split("\nlaunch() {", 1)[0]
             shell = 'scontrol() { echo jwb0001.juwels; echo jwb0002.juwels; }\n' + body + "\nenv -0\n"
             seen = subprocess.run(["bash", "-c", shell], cwd=folder, stdout=subprocess.PIPE, check=True,
                                   env={"PATH": os.environ["PATH"], "XDG_CACHE_HOME": str(self.root)}).stdout.decode()

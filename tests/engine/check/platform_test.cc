@@ -53,8 +53,8 @@ TEST_CASE("a site's keys are values of the template's sets") {
   CHECK(value(checked, "systemParameter@site", "site_variables") == "A=x \"y\" \\dHOME");
   CHECK(value(checked, "systemParameter@site", "site_interconnect_variables") ==
         "NCCL_SOCKET_IFNAME=ib0,ib1");
-  CHECK(value(checked, "systemParameter@site", "site_options") ==
-        "#SBATCH --qos=low\n#SBATCH --exclusive");
+  CHECK(value(checked, "systemParameter@site", "site_option_1") == "qos=low");
+  CHECK(value(checked, "systemParameter@site", "site_option_2") == "exclusive=");
   CHECK(value(checked, "executeset@site", "starter") == "");
   CHECK(value(checked, "executeset@site", "site_mpi") == "--mpi=pmix");
   CHECK(value(checked, "executeset@site", "max_node_hours") == "40");
@@ -87,12 +87,6 @@ TEST_CASE("a template that is not there is shown where it is named") {
   Checked checked = with_site("platform:\n  name: p\n  template: sites/none.yaml\n");
   CHECK(checked.messages().find("d/site.yaml:3:13: error: file 'sites/none.yaml' not found") !=
         std::string::npos);
-}
-
-TEST_CASE("options are written in the scheduler's way") {
-  Checked checked =
-      with_site("platform: {name: p, scheduler: pbs, options: {W: umask=022, V: ''}}\n");
-  CHECK(value(checked, "systemParameter@site", "site_options") == "#PBS -W umask=022\n#PBS -V");
 }
 
 TEST_CASE("a container's keys, and one that needs an image") {

@@ -52,6 +52,76 @@ TEST_CASE("references: the message says by how much") {
   }
 }
 
+TEST_CASE("references that nobody can meet are errors before anything runs") {
+  struct Row {
+    const char* reference;
+    const char* message;
+  };
+  const Row rows[] = {
+      {"_: \"100 +- -5%\"", "its tolerance is below 0"},
+      {"_: \"100 +- -5\"", "its tolerance is below 0"},
+      {"_: \"-100 \u00b1 -5%\"", "its tolerance is below 0"},
+      {"_: \"110 .. 90\"", "its range ends before it begins"},
+      {"_: \"-1..-2\"", "its range ends before it begins"},
+      {"_: \"nan\"", "no value is compared with nan"},
+      {"_: \"> inf\"", "no value is compared with inf"},
+      {"_: \"<= -Infinity\"", "no value is compared with -Infinity"},
+      {"_: \"== nan\"", "no value is compared with nan"},
+      {"_: \"> 1e400\"", "no value is compared with 1e400"},
+      {"_: \"1 .. inf\"", "no value is compared with inf"},
+      {"_: \"5 +- nan\"", "no value is compared with nan"},
+      {"_: \"100 +-\"", "a number is missing"},
+      {"_: \"+- 5%\"", "a number is missing"},
+      {"_: \"100 +- %\"", "a number is missing"},
+      {"_: \".. 5\"", "a number is missing"},
+      {"_: \"5 ..\"", "a number is missing"},
+      {"_: \"<\"", "a number is missing"},
+      {"_: \"< fast\"", "'fast' is neither a number nor the name of a value"},
+      {"_: \"10 +- wide\"", "'wide' is neither a number nor the name of a value"},
+      {"_: fast", "it uses no value of the row"},
+      {"_: \"True\"", "it uses no value of the row"},
+      {"_: \"zz > 3\"", "it uses no value of the row"},
+      {"_: \"== 'fast'\"", "'v' is a number, and is compared with a text"},
+      {"_: \"= 100\"", "it uses no value of the row"},
+      {"_: \"<= 5%\"", "Python cannot read"},
+      {"_: \"> 1\", where: \"n == 3\"", "'n' is 1, 2"},
+      {"_: \"> 1\", where: \"$n == 3.5\"", "'n' is 1, 2"},
+      {"_: \"> 1\", where: \"n > 7\"", "'n' is 1, 2"},
+      {"_: \"> 1\", where: \"n == '1'\"", "'n' is a number, and is compared with a text"},
+      {"_: \"> 1\", where: \"zz == 1\"", "'zz' is not the name of a value"},
+      {"_: \"> 1\", where: \"False\"", "it is false for each row"},
+      {"_: \"> 1\", where: \"n ==\"", "Python cannot read"},
+      {"_: \"nan\", action: warn", "nan"},
+  };
+  const Shell shell;
+  for (const Row& row : rows) {
+    CAPTURE(row.reference);
+    shell.file("b.yaml", bench(std::string("{column: v, ") + row.reference + "}"));
+    for (const char* command : {"validate b.yaml", "run b.yaml"}) {
+      const Ran ran = shell.tally(command);
+      CHECK(ran.code == 2);
+      CHECK_MESSAGE(has(ran.err, row.message), ran.err);
+      CHECK_MESSAGE(has(ran.err, "b.yaml:7:"), ran.err);
+    }
+    CHECK(shell.content("runs/000000/journal").empty());
+  }
+  // A text is no number: without a type, v is the text "10.5".
+  std::string text = bench("{column: v, _: \"<= 560\"}");
+  text.replace(text.find("type: float, "), 13, "");
+  shell.file("b.yaml", text);
+  CHECK(has(shell.tally("validate b.yaml").err, "the type of 'v' is string"));
+  // Others may be met.
+  for (const char* reference :
+       {"_: \"0 +- 5%\"", "_: \"100 +- 0\"", "_: \"5 .. 5\"", "_: \"<= n\"", "_: \"x < 2 * v_avg\"",
+        "_: \"n .. 100\"", "_: \"!= 7\"", "_: \"== '5' or x > 3\"", "_: 5, where: \"n == 2\"",
+        "_: 5, where: \"n == 2.0\"", "_: 5, where: \"n > 1\"", "_: 5, where: \"v > 7\"",
+        "_: \"< 9\", of: p95", "_: \"v_median > 1\"", "_: \"abs(x - 3) < 2\"", "_: \"1e2\""}) {
+    shell.file("b.yaml", bench(std::string("{column: v, ") + reference + "}"));
+    const Ran ran = shell.tally("validate b.yaml");
+    CHECK_MESSAGE(ran.code == 0, reference << ": " << ran.err);
+  }
+}
+
 TEST_CASE("references: actions and platforms are said") {
   const Shell shell;
   shell.file("b.yaml", bench("{column: v, _: \"<= 11\", action: warn}, "

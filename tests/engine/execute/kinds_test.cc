@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/execute/files/setup_inputs.h"
 #include "engine/execute/status_line.h"
+#include "engine/workflow/job_options.h"
 #include "steps/container.h"
 #include "steps/kinds.h"
 #include "steps/pack.h"
@@ -343,6 +344,226 @@ TEST_CASE("options of a job script in a platform's form") {
   }
 }
 
+TEST_CASE(
+    "options that have the meaning of a key, that Tally sets, or that the scheduler cannot read") {
+  struct Row {
+    const char* name;
+    const char* value;
+    const char* says;  // "": the option may be set
+  };
+  const auto check = [](const char* scheduler, const JobRequests& requests,
+                        std::initializer_list<Row> rows) {
+    for (const Row& row : rows) {
+      CAPTURE(row.name);
+      CAPTURE(row.value);
+      const auto fault = option_fault(scheduler, row.name, row.value, requests);
+      CHECK(fault.has_value() == (*row.says != '\0'));
+      if (fault) {
+        const std::string text = fault->message + "; " + fault->hint;
+        CHECK_MESSAGE(text.find(row.says) != std::string::npos, text);
+      }
+    }
+  };
+  // sbatch(1) of 22.05: long names, letters, and what getopt_long takes for a long name.
+  check("slurm", {},
+        {{"time", "10:00:00", "'time' of resources"},
+         {"t", "5", "'time'"},
+         {"tim", "5", "'time'"},
+         {"Time", "5", "'time'"},
+         {"nodes", "2", "'nodes' of resources"},
+         {"N", "2", "'nodes'"},
+         {"nod", "2", "'nodes'"},
+         {"ntasks", "2", "'tasks_per_node'"},
+         {"n", "2", "'tasks_per_node'"},
+         {"tasks-per-node", "2", "'tasks_per_node'"},
+         {"ntasks_per_node", "2", "'tasks_per_node'"},
+         {"ntasks-per-gpu", "2", "'tasks_per_node'"},
+         {"cpus-per-task", "2", "'cpus_per_task'"},
+         {"cpus_per_task", "2", "'cpus_per_task'"},
+         {"c", "2", "'cpus_per_task'"},
+         {"tres-per-task", "cpu:2", "'cpus_per_task'"},
+         {"gpus-per-node", "2", "'gpus_per_node'"},
+         {"mem", "4G", "'memory'"},
+         {"memory", "4G", "'memory'"},
+         {"partition", "x", "'partition'"},
+         {"p", "x", "'partition'"},
+         {"account", "x", "'account'"},
+         {"A", "x", "'account'"},
+         {"hint", "nomultithread", "'hint'"},
+         {"signal", "B:1@2", "'signal' of the platform"},
+         {"job-name", "x", "name"},
+         {"J", "x", "name"},
+         {"output", "x", "stdout"},
+         {"o", "x", "stdout"},
+         {"error", "x", "stderr"},
+         {"open-mode", "truncate", "stdout"},
+         {"chdir", "/x", "work_dir"},
+         {"array", "1-3", "pack: array"},
+         {"wrap", "x", "submits"},
+         {"parsable", "true", "submits"},
+         {"wait", "true", "submits"},
+         {"test-only", "true", "submits"},
+         {"hetjob", "", "heterogeneous jobs are not supported"},
+         {"--qos", "x", "not the name of an option"},
+         {"qos=x --time", "9", "not the name of an option"},
+         {"qos", "a\nb", "line break"},
+         {"comment", "a\x01z", "control character"},
+         {"requeue", "5", "takes no value"},
+         {"constraint", "true", "takes a value"},
+         {"mail_type", "END", "'mail-type'"},
+         {"C", "gpu", "'constraint'"},
+         {"ex", "x", "whole name"}});
+  check("slurm", {},
+        {{"export", "NONE", ""},
+         {"nodelist", "n[1-3]", ""},
+         {"exclude", "n1", ""},
+         {"constraint", "a&b", ""},
+         {"qos", "low", ""},
+         {"reservation", "r", ""},
+         {"exclusive", "", ""},
+         {"exclusive", "user", ""},
+         {"exclusive", "true", ""},
+         {"licenses", "m:2", ""},
+         {"gres", "nvme:1", ""},
+         {"gres", "gpu:a100:2", ""},
+         {"gpus", "2", ""},
+         {"mem-per-cpu", "2G", ""},
+         {"requeue", "true", ""},
+         {"requeue", "False", ""},
+         {"no-requeue", "", ""},
+         {"contiguous", "false", ""},
+         {"nice", "", ""},
+         {"comment", "it's \"x\"", ""},
+         {"dependency", "afterok:1", ""},
+         {"time-min", "5", ""},
+         {"tmp", "5G", ""},
+         {"no-kill", "off", ""},
+         {"site-plugin", "x", ""},
+         {"nodel", "n1", ""},
+         {"segment", "4", ""}});
+  const JobRequests both{true, true};
+  check("slurm", both,
+        {{"gres", "gpu:2", "'gpus_per_node'"},
+         {"gres", "nvme:1,gres/gpu:a100:2", "'gpus_per_node'"},
+         {"gpus", "2", "'gpus_per_node'"},
+         {"G", "2", "'gpus_per_node'"},
+         {"gpus-per-task", "1", "'gpus_per_node'"},
+         {"tres-per-task", "gres/gpu:1", "'gpus_per_node'"},
+         {"mem-per-cpu", "2G", "'memory'"},
+         {"mem-per-gpu", "2G", "'memory'"},
+         {"gres", "nvme:1", ""},
+         {"gpu-bind", "closest", ""}});
+  // qsub(1B) of OpenPBS.
+  check("pbs", {},
+        {{"l", "walltime=10:00:00", "'time'"},
+         {"l", "place=excl,select=2:ncpus=4", "'nodes'"},
+         {"l", "ngpus=2", "'gpus_per_node'"},
+         {"q", "x", "'partition'"},
+         {"A", "x", "'account'"},
+         {"N", "x", "name"},
+         {"o", "x", "stdout"},
+         {"J", "1-3", "submits"},
+         {"W", "block=true", "option 'W'"},
+         {"time", "5", "'time'"},
+         {"M", "it's \"x\"", "both kinds"},
+         {"l", "place=excl", ""},
+         {"W", "umask=022", ""},
+         {"V", "true", ""},
+         {"r", "n", ""}});
+  // bsub(1) of LSF.
+  check("lsf", {true, false},
+        {{"W", "10", "'time'"},
+         {"n", "4", "'tasks_per_node'"},
+         {"nnodes", "4", "'nodes'"},
+         {"M", "4GB", "'memory'"},
+         {"q", "x", "'partition'"},
+         {"P", "x", "'account'"},
+         {"J", "x[1-3]", "name"},
+         {"oo", "x", "stdout"},
+         {"wt", "3", "'signal'"},
+         {"R", "span[hosts=1]", "'tasks_per_node'"},
+         {"gpu", "num=2", "'gpus_per_node'"},
+         {"R", "rusage[mem=4]", ""},
+         {"x", "true", ""},
+         {"sla", "fast", ""}});
+  // Other schedulers have no rules but one line for each option.
+  check("other", {}, {{"time", "5", ""}, {"x", "a\nb", "line break"}});
+  CHECK(variable_fault("SBATCH_TIMELIMIT", "60", {})->hint.find("'time'") != std::string::npos);
+  CHECK(variable_fault("SBATCH_ARRAY_INX", "0-3", {}).has_value());
+  CHECK(variable_fault("SBATCH_MEM_PER_CPU", "1G", both).has_value());
+  CHECK_FALSE(variable_fault("SBATCH_EXPORT", "NONE", {}).has_value());
+  CHECK_FALSE(variable_fault("SBATCH_MEM_PER_CPU", "1G", {}).has_value());
+  CHECK_FALSE(variable_fault("SLURM_EXACT", "1", {}).has_value());
+}
+
+TEST_CASE("directives are quoted as their scheduler reads them") {
+  struct Row {
+    const char* text;
+    const char* word;
+  };
+  // Each was read by sbatch 22.05.8, which gave the job the comment `text`.
+  for (const Row& row :
+       {Row{"plain-1.0_x:y,z", "plain-1.0_x:y,z"}, Row{"two words", "\"two words\""},
+        Row{"it's", "\"it's\""}, Row{"a#b", "\"a#b\""}, Row{"a\"b\\c", "\"a\\\"b\\\\c\""},
+        Row{"-x --time=9", "\"-x --time=9\""}, Row{"\u00fc", "\"\u00fc\""},
+        Row{"n[1-3]&b|c*?", "n[1-3]&b|c*?"}}) {
+    CHECK(directive_word("slurm", row.text) == row.word);
+    CHECK(read_directive_word(std::string(row.word) + " # a comment") == row.text);
+  }
+  CHECK(read_directive_word("a'b c'd#e") == "ab cd");
+  CHECK(directive_word("pbs", "two words") == "\"two words\"");
+  CHECK(directive_word("pbs", "a\"b c") == "'a\"b c'");
+  CHECK(directive_word("lsf", "rusage[mem=4]") == "\"rusage[mem=4]\"");
+  CHECK(job_name_word("slurm", "my bench.s") == "\"my bench.s\"");
+  CHECK(job_name_word("pbs", "my bench.s") == "my_bench.s");
+  CHECK(job_name_word("lsf", "a[1-3].s") == "a_1-3_.s");
+}
+
+TEST_CASE(
+    "a step's options replace its platform's, and true and false are an option with and without") {
+  Step step = run_step("prog");
+  std::map<std::string, std::string> platform = {{"scheduler", "slurm"},
+                                                 {"option_line", "#SBATCH --NAME=VALUE"},
+                                                 {"site_option_1", "qos=low"},
+                                                 {"site_option_2", "exclusive=true"},
+                                                 {"site_option_3", "gres=lic:1"},
+                                                 {"job_functions", "job_functions.sh"},
+                                                 {"stdoutlogfile", "job-%j.out"},
+                                                 {"jube_benchmark_rundir", "/runs/50%j/000000"},
+                                                 {"queue", "a b"}};
+  const auto lines = [&](const char* name) {
+    const auto values = kind_values(step, [&](std::string_view asked) {
+      const auto found = platform.find(std::string(asked));
+      return found == platform.end() ? nullptr : &found->second;
+    });
+    const std::map<std::string, std::string> all(values.begin(), values.end());
+    return all.at(name);
+  };
+  CHECK(lines("site_options") == "#SBATCH --qos=low\n#SBATCH --exclusive\n#SBATCH --gres=lic:1");
+  const auto set = [&](const char* name, const char* value) {
+    step.resources.extra.push_back({{name, {}}, {value, {}}});
+  };
+  set("exclusive", "false");
+  set("requeue", "True");
+  set("contiguous", "False");
+  set("comment", "two words");
+  set("reservation", "");
+  set("nice", "");
+  CHECK(lines("site_options") == "#SBATCH --qos=low\n#SBATCH --gres=lic:1");
+  CHECK(lines("scheduler_options") ==
+        "#SBATCH --requeue\n#SBATCH --comment=\"two words\"\n#SBATCH --nice");
+  // Slurm takes the last of several --gres.
+  step.resources.gpus_per_node.value = "4";
+  CHECK(lines("gpus_word") == "4,lic:1");
+  CHECK(lines("site_options") == "#SBATCH --qos=low");
+  set("gres", "nvme:2");
+  CHECK(lines("gpus_word") == "4,nvme:2");
+  CHECK(lines("queue_word") == "\"a b\"");
+  // sbatch(1), "filename pattern": %% is a percent sign. It takes the folder's name for a pattern, too.
+  CHECK(lines("stdout_word").find("/runs/50%%j/000000/") == 0);
+  CHECK(lines("stdout_word").find("/job-%j.out") != std::string::npos);
+}
+
 TEST_CASE("a scheduler that tally only writes scripts for is named, and nothing is run") {
   RunFixture run;
   run.add(set_of("ps", {parameter("scheduler", "pbs"), parameter("submit", "touch submitted"),
@@ -397,6 +618,20 @@ TEST_CASE("the script of a pack") {
              shell_quote("env " + shell_quote("X=it's") + " bash /own/submit.job > out.log 2>&1") +
              "\n")
                 .c_str()));
+  // Each of several resources grows, and one without a number is one.
+  script = pack_script(rule, "#SBATCH --gres=gpu:1,nvme\n", members);
+  CHECK(has("#SBATCH --gres=gpu:2,nvme:2\n"));
+  // Words with quotes and %% are read as sbatch reads them.
+  PackMember quoted = members[0];
+  quoted.options = "#SBATCH --output=\"/runs/5%%/a b/out\"\n#SBATCH --error=job-%j.err\n";
+  script = pack_script(rule, options, {quoted, quoted});
+  CHECK(has("bash submit.job >> "));
+  CHECK(has("/runs/5%/a b/out"));
+  CHECK(has("2>> stderr"));
+  rule.folder = "/runs/5%/pack";
+  script = pack_script(rule, options, members);
+  CHECK(has("#SBATCH --output=/runs/5%%/pack/pack.out\n"));
+  rule.folder.clear();
   // One after the other each has all of it.
   rule.at_once = 1;
   script = pack_script(rule, options, members);

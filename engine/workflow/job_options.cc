@@ -1,0 +1,362 @@
+#include "engine/workflow/job_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+#include "engine/base/text.h"
+#include "engine/workflow/scheduler_options.h"
+
+namespace tally {
+namespace {
+
+bool is_true(const std::string& value) {
+  return to_lower(strip(value)) == "true";
+}
+bool is_false(const std::string& value) {
+  return to_lower(strip(value)) == "false";
+}
+
+// Whether getopt would find nothing but the option's name in it.
+bool is_option_name(const std::string& name) {
+  return !name.empty() && name.front() != '-' &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+         });
+}
+
+OptionFault key_fault(const std::string& name, const std::string& key) {
+  const char* owner = key == "signal"      ? "the platform"
+                      : key == "nodes"     ? "resources"
+                      : key == "container" ? "the step or its platform"
+                                           : "resources or of the platform";
+  return {fmt::format("option '{}' has the meaning of the key '{}'", name, key),
+          fmt::format("use '{}' of {} instead", key, owner)};
+}
+
+OptionFault own_fault(const std::string& name, const std::string& hint) {
+  return {
+      fmt::format("option '{}' is one that Tally sets itself or cannot follow a job with", name),
+      hint};
+}
+
+// The key of resources or of the platform that an option's name is, in any spelling.
+std::string key_of(const std::string& name) {
+  std::string text = to_lower(name);
+  std::replace(text.begin(), text.end(), '-', '_');
+  for (const char* key : {"nodes", "tasks_per_node", "cpus_per_task", "gpus_per_node", "time",
+                          "partition", "account", "memory", "hint", "signal", "container"}) {
+    if (text == key) return key;
+  }
+  return {};
+}
+
+// --- Slurm -------------------------------------------------------------------------------------
+
+std::string dashed(const std::string& name) {
+  std::string text = to_lower(name);
+  std::replace(text.begin(), text.end(), '_', '-');
+  return text;
+}
+
+const SlurmOption* exact_slurm_option(const std::string& name) {
+  for (const SlurmOption& option : slurm_options()) {
+    if (name == option.name) return &option;
+  }
+  return nullptr;
+}
+
+// The options that `name` abbreviates, as getopt_long accepts it.
+std::vector<const SlurmOption*> abbreviated(const std::string& name) {
+  std::vector<const SlurmOption*> found;
+  for (const SlurmOption& option : slurm_options()) {
+    if (starts_with(option.name, name)) found.push_back(&option);
+  }
+  return found;
+}
+
+// Whether a list of generic resources has one of `kind`: "gpu:a100:2,nvme:1", "gres/gpu=2".
+bool lists_resource(const std::string& list, const char* kind) {
+  const std::vector<std::string> entries = split_strip(list, ",");
+  return std::any_of(entries.begin(), entries.end(), [&](std::string entry) {
+    for (const char* prefix : {"gres/", "gres:"}) {
+      if (starts_with(entry, prefix)) entry.erase(0, 5);
+    }
+    return to_lower(entry.substr(0, entry.find_first_of(":="))) == kind;
+  });
+}
+
+// Whether the option contradicts one of the requests, which makes it an error only beside these.
+std::optional<OptionFault> beside_fault(const std::string& name, const SlurmOption& option,
+                                        const std::string& value, const JobRequests& requests) {
+  const std::string full = option.name;
+  if (full == "tres-per-task" && lists_resource(value, "cpu"))
+    return key_fault(name, "cpus_per_task");
+  const bool list = full == "gres" || full == "tres-per-task";
+  const bool gpus = option.use == OptionUse::beside_gpus &&
+                    (!list || lists_resource(value, "gpu") || lists_resource(value, "none"));
+  if (gpus && requests.gpus) {
+    return OptionFault{fmt::format("option '{}' contradicts the key 'gpus_per_node'", name),
+                       "leave one of the two out"};
+  }
+  if (option.use == OptionUse::beside_memory && requests.memory) {
+    return OptionFault{fmt::format("option '{}' contradicts the key 'memory'", name),
+                       "leave one of the two out"};
+  }
+  return std::nullopt;
+}
+
+std::optional<OptionFault> value_fault(const std::string& name, OptionArgument argument,
+                                       const std::string& value) {
+  if (argument == OptionArgument::none && !value.empty() && !is_true(value) && !is_false(value)) {
+    return OptionFault{fmt::format("option '{}' takes no value, and has '{}'", name, value),
+                       fmt::format("write `{}: true`, or `{}: false` to leave it out", name, name)};
+  }
+  if (argument == OptionArgument::required && is_true(value)) {
+    return OptionFault{fmt::format("option '{}' takes a value, and has none but 'true'", name),
+                       "give it its value, or leave it out"};
+  }
+  return std::nullopt;
+}
+
+std::optional<OptionFault> known_option_fault(const std::string& name, const SlurmOption& option,
+                                              const std::string& value,
+                                              const JobRequests& requests) {
+  if (option.use == OptionUse::key) return key_fault(name, option.instead);
+  if (option.use == OptionUse::own) return own_fault(name, option.instead);
+  if (auto fault = beside_fault(name, option, value, requests)) return fault;
+  return value_fault(name, option.argument, value);
+}
+
+// A name that sbatch does not know as it is written, but that means one of its options.
+std::optional<OptionFault> misspelt_fault(const std::string& name, const std::string& value,
+                                          const JobRequests& requests) {
+  const SlurmOption* meant = exact_slurm_option(dashed(name));
+  if (name.size() == 1) {
+    for (const SlurmOption& option : slurm_options()) {
+      if (option.letter == name[0]) meant = &option;
+    }
+  }
+  if (meant == nullptr) return std::nullopt;
+  if (meant->use != OptionUse::free) {
+    if (auto fault = known_option_fault(name, *meant, value, requests)) return fault;
+  }
+  return OptionFault{fmt::format("sbatch has no option '--{}'", name),
+                     fmt::format("write '{}'", meant->name)};
+}
+
+std::optional<OptionFault> slurm_fault(const std::string& name, const std::string& value,
+                                       const JobRequests& requests) {
+  if (const SlurmOption* option = exact_slurm_option(name))
+    return known_option_fault(name, *option, value, requests);
+  if (auto fault = misspelt_fault(name, value, requests)) return fault;
+  const std::vector<const SlurmOption*> meant = abbreviated(dashed(name));
+  for (const SlurmOption* option : meant) {
+    if (option->use == OptionUse::free) continue;
+    if (auto fault = known_option_fault(name, *option, value, requests)) return fault;
+  }
+  if (meant.size() > 1) {
+    return OptionFault{fmt::format("option '{}' may be short for '{}' or '{}'", name,
+                                   meant.front()->name, meant.back()->name),
+                       "write the whole name"};
+  }
+  // Others are those of a site's plugins of Slurm.
+  return meant.empty() ? std::nullopt : value_fault(name, meant.front()->argument, value);
+}
+
+OptionArgument slurm_argument(const std::string& name) {
+  const SlurmOption* option = exact_slurm_option(name);
+  if (option != nullptr) return option->argument;
+  const std::vector<const SlurmOption*> meant = abbreviated(name);
+  return meant.size() == 1 ? meant.front()->argument : OptionArgument::optional;
+}
+
+// --- PBS and LSF -------------------------------------------------------------------------------
+
+std::optional<OptionFault> pbs_fault(const std::string& name, const std::string& value) {
+  if (name.size() != 1)
+    return OptionFault{fmt::format("qsub has no option '-{}'", name), "its options are letters"};
+  for (const PlainOption& option : pbs_options()) {
+    if (name != option.name) continue;
+    return option.is_key ? key_fault(name, option.instead) : own_fault(name, option.instead);
+  }
+  if (name == "W" && starts_with(value, "block"))
+    return own_fault(name, "tally does not wait for its submission");
+  if (name == "l") {
+    // A list of requests: "walltime=1:00:00,place=excl", "select=2:ncpus=4".
+    for (const std::string& request : split_strip(value, ",")) {
+      for (const PlainOption& resource : pbs_resources()) {
+        if (request.substr(0, request.find('=')) != resource.name) continue;
+        return key_fault(fmt::format("l: {}", resource.name), resource.instead);
+      }
+    }
+  }
+  const bool bare = std::string_view("VhIXzfG").find(name) != std::string_view::npos;
+  return value_fault(name, bare ? OptionArgument::none : OptionArgument::required, value);
+}
+
+std::optional<OptionFault> lsf_fault(const std::string& name, const std::string& value,
+                                     const JobRequests& requests) {
+  for (const PlainOption& option : lsf_options()) {
+    if (name != option.name) continue;
+    return option.is_key ? key_fault(name, option.instead) : own_fault(name, option.instead);
+  }
+  if (name == "gpu" && requests.gpus) {
+    return OptionFault{"option 'gpu' contradicts the key 'gpus_per_node'",
+                       "leave one of the two out"};
+  }
+  if (name == "R" && value.find("span[") != std::string::npos)
+    return key_fault("R: span", "tasks_per_node");
+  if (name == "R" && value.find("affinity[") != std::string::npos)
+    return key_fault("R: affinity", "cpus_per_task");
+  return std::nullopt;
+}
+
+// --- words -------------------------------------------------------------------------------------
+
+bool is_plain(const std::string& scheduler, char c) {
+  if (std::isalnum(static_cast<unsigned char>(c)) != 0) return true;
+  if (std::string_view("_./:,=@%+-").find(c) != std::string_view::npos) return true;
+  // bsub reads its directives as a shell does. The others read quotes, backslashes and blanks only.
+  return scheduler != "lsf" &&
+         std::string_view("^&|!*?()[]{}<>~;$`").find(c) != std::string_view::npos;
+}
+
+bool has_control(const std::string& text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+bool has_rules(const std::string& scheduler) {
+  return scheduler == "slurm" || scheduler == "pbs" || scheduler == "lsf";
+}
+
+// A scheduler's option in the platform's form: `form` with NAME and VALUE replaced. For an option
+// without a value, the text between NAME and VALUE is removed.
+std::string option_line(const std::string& form, const std::string& name,
+                        const std::string& value) {
+  const size_t at = form.find("NAME");
+  const size_t to = form.find("VALUE");
+  if (at == std::string::npos || to == std::string::npos || to < at) return form;
+  std::string line = form.substr(0, at) + name;
+  if (!value.empty()) line += form.substr(at + 4, to - at - 4) + value;
+  return line + form.substr(to + 5);
+}
+
+}  // namespace
+
+std::optional<OptionFault> option_fault(const std::string& scheduler, const std::string& name,
+                                        const std::string& value, const JobRequests& requests) {
+  if (!is_option_name(name)) {
+    return OptionFault{
+        fmt::format("'{}' is not the name of an option", without_controls(one_line(name))),
+        "write it without its dashes, and its value after the colon"};
+  }
+  const std::string text(strip(value));
+  if (const std::string why = directive_fault(scheduler, text); !why.empty())
+    return OptionFault{fmt::format("option '{}' {}", name, why), "give it another value"};
+  if (!has_rules(scheduler)) return std::nullopt;
+  if (const std::string key = key_of(name); !key.empty()) return key_fault(name, key);
+  if (scheduler == "slurm") return slurm_fault(name, text, requests);
+  return scheduler == "pbs" ? pbs_fault(name, text) : lsf_fault(name, text, requests);
+}
+
+std::optional<OptionFault> variable_fault(const std::string& name, const std::string& value,
+                                          const JobRequests& requests) {
+  constexpr std::string_view prefix = "SBATCH_";
+  if (!starts_with(name, prefix)) return std::nullopt;
+  std::string option = dashed(name.substr(prefix.size()));
+  // These are not named as their options are.
+  for (const auto& [variable, meant] :
+       {std::pair{"timelimit", "time"}, {"array-inx", "array"}, {"mem-per-node", "mem"}}) {
+    if (option == variable) option = meant;
+  }
+  const SlurmOption* known = exact_slurm_option(option);
+  if (known == nullptr || known->use == OptionUse::free) return std::nullopt;
+  std::optional<OptionFault> fault = known_option_fault(option, *known, value, requests);
+  if (fault) fault->message = fmt::format("sbatch reads '{}', and {}", name, fault->message);
+  return fault;
+}
+
+// sbatch takes a backslash before any character, also within quotes. qsub and bsub do not take one
+// within quotes.
+std::string directive_word(const std::string& scheduler, const std::string& text) {
+  const bool plain =
+      std::all_of(text.begin(), text.end(), [&](char c) { return is_plain(scheduler, c); });
+  if (plain || !has_rules(scheduler)) return text;
+  if (scheduler != "slurm") {
+    const char* quote = text.find('"') == std::string::npos ? "\"" : "'";
+    return quote + text + quote;
+  }
+  std::string word = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') word += '\\';
+    word += c;
+  }
+  return word + '"';
+}
+
+std::string read_directive_word(std::string_view text) {
+  std::string word;
+  char quote = '\0';
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\\' && i + 1 < text.size()) {
+      word += text[++i];
+    } else if (c == quote) {
+      quote = '\0';
+    } else if (quote == '\0' && (c == '"' || c == '\'')) {
+      quote = c;
+    } else if (quote == '\0' && (c == '#' || std::isspace(static_cast<unsigned char>(c)) != 0)) {
+      break;
+    } else {
+      word += c;
+    }
+  }
+  return word;
+}
+
+std::string directive_fault(const std::string& scheduler, const std::string& text) {
+  if (has_control(text)) {
+    return "has a line break or another control character, which a line of a job script cannot "
+           "have";
+  }
+  if (!has_rules(scheduler) || scheduler == "slurm") return {};
+  const bool both = text.find('"') != std::string::npos && text.find('\'') != std::string::npos;
+  // bsub's backslash is not the same in all its versions.
+  const bool backslash = scheduler == "lsf" && text.find('\\') != std::string::npos;
+  if (!both && !backslash) return {};
+  return fmt::format("has {}, which {} cannot read in a job script",
+                     both ? "quotes of both kinds" : "a backslash",
+                     scheduler == "pbs" ? "qsub" : "bsub");
+}
+
+std::string job_name_word(const std::string& scheduler, const std::string& name) {
+  if (scheduler != "pbs" && scheduler != "lsf") return directive_word(scheduler, name);
+  std::string word = name;
+  for (char& c : word) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 &&
+        std::string_view("_.+-").find(c) == std::string_view::npos)
+      c = '_';
+  }
+  return word;
+}
+
+std::string option_lines(const std::string& scheduler, const std::string& form,
+                         const NamedValues& options) {
+  std::string lines;
+  for (const auto& [name, given] : options) {
+    const std::string value(strip(given));
+    if (is_false(value)) continue;
+    if (value.empty() && scheduler == "slurm" && slurm_argument(name) == OptionArgument::required)
+      continue;
+    if (!lines.empty()) lines += '\n';
+    lines += option_line(form.empty() ? "#SBATCH --NAME=VALUE" : form, name,
+                         is_true(value) ? "" : directive_word(scheduler, value));
+  }
+  return lines;
+}
+
+}  // namespace tally

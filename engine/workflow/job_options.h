@@ -1,0 +1,52 @@
+// Options of a scheduler: which of them a workflow may set by `options`, and how a job script states
+// them. The rules are those of sbatch (22.05 to 25.11), of OpenPBS' qsub and of LSF's bsub. For any
+// other scheduler there are no rules.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/workflow/lookup.h"
+
+namespace tally {
+
+// What keys ask of the scheduler already. Some options contradict it.
+struct JobRequests {
+  bool gpus = false;    // gpus_per_node
+  bool memory = false;  // memory
+};
+
+struct OptionFault {
+  std::string message;  // a clause: "option 'time' has the meaning of the key 'time'"
+  std::string hint;
+};
+
+// Why the option cannot be in a job script: it has the meaning of a key, Tally writes it itself, or
+// the scheduler cannot read it. Nothing if it can.
+std::optional<OptionFault> option_fault(const std::string& scheduler, const std::string& name,
+                                        const std::string& value, const JobRequests& requests);
+
+// The same of a variable of sbatch's environment, as SBATCH_TIMELIMIT, which comes before the options
+// of a job script.
+std::optional<OptionFault> variable_fault(const std::string& name, const std::string& value,
+                                          const JobRequests& requests);
+
+// `text` as one word of a directive (#SBATCH, #PBS, #BSUB), quoted where the scheduler needs quotes.
+std::string directive_word(const std::string& scheduler, const std::string& text);
+// The first word of a Slurm directive's text, as sbatch reads it.
+std::string read_directive_word(std::string_view text);
+// Why the scheduler cannot get `text` as one word, a clause; empty if it can.
+std::string directive_fault(const std::string& scheduler, const std::string& text);
+
+// A name that all schedulers take for a job: other characters than letters, digits, `_`, `.`, `+`
+// and `-` become `_`, except in Slurm, which takes any.
+std::string job_name_word(const std::string& scheduler, const std::string& name);
+
+// The options as lines of a job script. `form` is how the platform writes one, with NAME and VALUE:
+// "#SBATCH --NAME=VALUE". An option that is false, or that lacks the value it needs, has no line.
+// One that is true has its name alone.
+std::string option_lines(const std::string& scheduler, const std::string& form,
+                         const NamedValues& options);
+
+}  // namespace tally

@@ -1,0 +1,152 @@
+#include <fmt/format.h>
+
+#include "engine/base/text.h"
+#include "engine/expand/substitute.h"
+#include "engine/workflow/job_options.h"
+#include "steps/directives.h"
+#include "steps/kinds.h"
+
+namespace tally {
+namespace {
+
+class JobFaults {
+ public:
+  JobFaults(const Step& step, const Lookup& lookup)
+      : step_(step), lookup_(lookup), scheduler_(value_of("scheduler")) {}
+
+  std::vector<JobFault> find() {
+    if (step_.kind != StepKind::run || scheduler_.empty() || scheduler_ == "local") return {};
+    check_options();
+    check_environment();
+    check_texts();
+    return std::move(faults_);
+  }
+
+ private:
+  std::string value_of(std::string_view name) const {
+    const std::string* found = lookup_(name);
+    return found != nullptr ? std::string(strip(*found)) : std::string();
+  }
+
+  // The step's value, or else its platform's. Empty if it is not known yet.
+  std::string request(const Text& own, const char* parameter) const {
+    std::string value(strip(substitute(own.value, lookup_)));
+    if (value.empty()) value = value_of(parameter);
+    return has_reference(value) ? std::string() : value;
+  }
+
+  // A platform may be that of several steps, whose messages are then equal.
+  void add(JobFault fault) {
+    if (fault.parameter.empty())
+      fault.message = fmt::format("step '{}': {}", step_.name.value, fault.message);
+    faults_.push_back(std::move(fault));
+  }
+
+  void check_option(const std::string& name, std::string value, JobFault fault) {
+    if (has_reference(name)) return;
+    if (has_reference(value)) value.clear();  // the name alone may be wrong
+    std::optional<OptionFault> found = option_fault(scheduler_, name, value, requests_);
+    if (!found) return;
+    fault.message = std::move(found->message);
+    fault.hint = std::move(found->hint);
+    add(std::move(fault));
+  }
+
+  void check_options() {
+    requests_.gpus = !request(step_.resources.gpus_per_node, "gpuspernode").empty();
+    requests_.memory = !request(step_.resources.memory, "memory").empty();
+    const auto& texts = step_.resources.extra;
+    const NamedValues own = step_options(step_, lookup_);
+    for (size_t i = 0; i < own.size(); ++i) {
+      const bool constant = !has_dollar(texts[i].first) && !has_dollar(texts[i].second);
+      check_option(own[i].first, own[i].second, {texts[i].first.mark, "", "", "", constant});
+    }
+    const NamedValues site = platform_options(lookup_);
+    for (size_t i = 0; i < site.size(); ++i) {
+      check_option(site[i].first, site[i].second,
+                   {{}, fmt::format("site_option_{}", i + 1), "", ""});
+    }
+  }
+
+  // sbatch gets the step's environment, too.
+  void check_environment() {
+    if (scheduler_ != "slurm") return;
+    for (const auto& [name, text] : step_.env) {
+      auto found = variable_fault(substitute(name.value, lookup_), text.value, requests_);
+      if (found) {
+        add({name.mark, "", std::move(found->message), std::move(found->hint), !has_dollar(name)});
+      }
+    }
+  }
+
+  static bool has_dollar(const Text& text) { return text.value.find('$') != std::string::npos; }
+
+  void check_text(const char* what, const std::string& value, JobFault fault) {
+    if (has_reference(value)) return;
+    std::string why = directive_fault(scheduler_, value);
+    // These stand within a longer request of PBS and LSF.
+    if (why.empty() && std::string_view(what) == "memory" && scheduler_ != "slurm" &&
+        value.find_first_of(" :,\"'") != std::string::npos)
+      why = "is not an amount, as 64gb";
+    if (why.empty()) return;
+    fault.message = fmt::format("{} {}", what, why);
+    fault.hint = "give it another value";
+    add(std::move(fault));
+  }
+
+  void check_texts() {
+    const Resources& asked = step_.resources;
+    const struct {
+      const char* what;
+      const Text* own;
+      const char* parameter;
+    } texts[] = {{"partition", &asked.partition, "queue"},
+                 {"account", &asked.account, "account"},
+                 {"memory", &asked.memory, "memory"},
+                 {"time", &asked.time, "timelimit"},
+                 {"hint", &asked.hint, "site_hint"},
+                 {"signal", nullptr, "signal"},
+                 {"mpi", nullptr, "site_mpi"},
+                 {"tmp", nullptr, "site_tmp"},
+                 {"cache", nullptr, "site_cache"},
+                 {"the job's output file", nullptr, "stdoutlogfile"},
+                 {"the job's error file", nullptr, "stderrlogfile"}};
+    for (const auto& [what, own, parameter] : texts) {
+      if (own != nullptr && !own->value.empty()) {
+        check_text(what, std::string(strip(substitute(own->value, lookup_))),
+                   {own->mark, "", "", "", !has_dollar(*own)});
+      } else {
+        check_text(what, value_of(parameter), {{}, parameter, "", ""});
+      }
+    }
+    // tmp and cache are words of the shell, and a job's name gets no characters that need quotes.
+    check_line("the benchmark's name", value_of("jube_benchmark_name"),
+               {{}, "jube_benchmark_name", "", ""});
+    check_line("its name", step_.name.value, {step_.name.mark, "", "", ""});
+    if (!step_.work_dir.value.empty()) {
+      check_text("suffix", substitute(step_.suffix.value, lookup_),
+                 {step_.suffix.mark, "", "", "", !has_dollar(step_.suffix)});
+    }
+  }
+
+  void check_line(const char* what, const std::string& value, JobFault fault) {
+    const std::string why = directive_fault("", value);
+    if (why.empty()) return;
+    fault.message = fmt::format("{} {}", what, why);
+    add(std::move(fault));
+  }
+
+  const Step& step_;
+  const Lookup& lookup_;
+  const std::string scheduler_;
+  JobRequests requests_;
+  std::vector<JobFault> faults_;
+};
+
+}  // namespace
+
+std::vector<JobFault> job_faults(const Step& step, const Lookup& lookup) {
+  return JobFaults(step, lookup).find();
+}
+
+}  // namespace tally

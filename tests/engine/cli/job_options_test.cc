@@ -1,0 +1,137 @@
+// Job scripts through the program: options that contradict keys, texts that no script can state, and
+// what a step without a scheduler does with its resources.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/engine/survive/shell.h"
+
+using tally::testing::has;
+using tally::testing::Ran;
+using tally::testing::Shell;
+
+namespace {
+
+std::string bench(const std::string& resources, const std::string& keys = {},
+                  const std::string& platform = "slurm", const std::string& name = "b") {
+  return "name: " + name +
+         "\noutpath: runs\n"
+         "parameterset: {name: p, parameter: [{name: x, separator: \"\", _: \"" +
+         (keys.rfind("x=", 0) == 0 ? keys.substr(2) : "1") +
+         "\"}]}\n"
+         "step:\n  name: s\n  kind: run\n  use: p\n  platform: " +
+         platform + "\n  " + (keys.rfind("x=", 0) == 0 || keys.empty() ? "suffix: ''" : keys) +
+         "\n  resources: {nodes: 1, tasks_per_node: 1, time: 5m" + resources +
+         "}\n  launch: echo v=5\n";
+}
+
+// Every command that could submit or show the job refuses the file, at that place.
+void refused(const Shell& shell, const std::string& place, const std::string& message) {
+  for (const char* command : {"validate b.yaml", "run b.yaml", "run b.yaml -n --max-node-hours 1",
+                              "script b.yaml --out o"}) {
+    CAPTURE(command);
+    const Ran ran = shell.tally(command);
+    CHECK(ran.code == 2);
+    CHECK_MESSAGE(has(ran.err, place + ": error: "), ran.err);
+    CHECK_MESSAGE(has(ran.err, message), ran.err);
+  }
+  CHECK(shell.tally("run b.yaml -n --script 0").out.find("#SBATCH") == std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("an option cannot pass the limits that the plan counts with") {
+  for (const char* option : {"time: \"10:00:00\"", "nodes: 20", "N: 20", "tim: 600", "array: 0-99",
+                             "ntasks: 64", "$x: 5"}) {
+    CAPTURE(option);
+    const Shell shell;
+    shell.file("b.yaml", bench(std::string(", options: {") + option + "}", "x=time"));
+    refused(shell, "b.yaml:9:66", "step 's': option '");
+  }
+  const Shell shell;
+  shell.file("site.yaml",
+             "platform:\n  name: site\n  options:\n    qos: low\n    time: \"10:00:00\"\n");
+  shell.file("b.yaml", bench("", "", "site.yaml"));
+  refused(shell, "site.yaml:5:5", "option 'time' has the meaning of the key 'time'");
+  shell.file("b.yaml", bench("", "env: {SBATCH_TIMELIMIT: \"600\"}"));
+  refused(shell, "b.yaml:8:9", "sbatch reads 'SBATCH_TIMELIMIT'");
+}
+
+TEST_CASE("a text with a line break adds no line to a job script") {
+  for (const char* key :
+       {"options: {qos: \"a\\nb\"}", "account: \"a\\nb\"", "partition: \"a\\n#SBATCH -N9\"",
+        "memory: \"4\\nG\"", "account: $x", "options: {qos: $x}", "hint: \"a\\tb\""}) {
+    CAPTURE(key);
+    const Shell shell;
+    shell.file("b.yaml", bench(std::string(", ") + key, "x=a\\nb"));
+    refused(shell, "b.yaml:9", "has a line break or another control character");
+  }
+  const Shell shell;
+  for (const char* key :
+       {"partition", "account", "memory", "hint", "signal", "mpi", "tmp", "cache"}) {
+    CAPTURE(key);
+    shell.file("site.yaml", std::string("platform:\n  name: site\n  ") + key + ": \"a\\nb\"\n");
+    shell.file("b.yaml", bench("", "", "site.yaml"));
+    refused(shell, "site.yaml:3", "has a line break or another control character");
+  }
+  shell.file("site.yaml", "platform:\n  name: site\n  options: {qos: $x}\n");
+  shell.file("b.yaml", bench("", "x=a\\nb", "site.yaml"));
+  refused(shell, "site.yaml:3", "has a line break or another control character");
+  shell.file("b.yaml", bench("", "", "slurm", "\"a\\nb\""));
+  refused(shell, "b.yaml:1:7", "has a line break or another control character");
+}
+
+TEST_CASE("names and values with blanks and quotes are words of the job script") {
+  const Shell shell;
+  shell.file("b.yaml",
+             bench(", account: \"it's #1\", partition: 'a\"b', options: {exclusive: true, "
+                   "contiguous: false, comment: two words, requeue: $x}",
+                   "x=true", "slurm", "\"my bench\""));
+  CHECK(shell.tally("validate b.yaml").code == 0);
+  const Ran ran = shell.tally("run b.yaml -n --script 0");
+  for (const char* line : {"#SBATCH --job-name=\"my bench.s\"\n", "#SBATCH --account=\"it's #1\"\n",
+                           "#SBATCH --partition=\"a\\\"b\"\n", "#SBATCH --exclusive\n",
+                           "#SBATCH --comment=\"two words\"\n", "#SBATCH --requeue\n"})
+    CHECK_MESSAGE(has(ran.out, line), ran.out);
+  CHECK_FALSE(has(ran.out, "contiguous"));
+}
+
+TEST_CASE("a step on this machine says once that it does not use the nodes and tasks it asks for") {
+  struct Row {
+    const char* resources;
+    const char* launch;
+    const char* note;  // "": none
+  };
+  const Row rows[] = {
+      {"nodes: 4", "hostname", "asks for up to 4 nodes and 4 tasks"},
+      {"nodes: $n", "hostname", "asks for up to 8 nodes and 8 tasks"},
+      {"nodes: 2, tasks_per_node: 3", "hostname", "asks for up to 2 nodes and 6 tasks"},
+      {"tasks_per_node: 3", "hostname", "asks for up to 3 tasks"},
+      {"nodes: 2", "env T=$tasks hostname", "asks for up to 2 nodes, and"},
+      {"tasks_per_node: 3", "env T=${tasks} hostname", ""},
+      {"nodes: 1, tasks_per_node: 1", "hostname", ""},
+  };
+  for (const Row& row : rows) {
+    for (const char* platform : {"", "platform: local, "}) {
+      CAPTURE(row.resources);
+      const Shell shell;
+      shell.file(
+          "b.yaml",
+          std::string("name: b\noutpath: runs\n"
+                      "parameterset: {name: p, parameter: {name: n, type: int, _: \"1,8\"}}\n"
+                      "step: {name: s, kind: run, use: p, ") +
+              platform + "resources: {" + row.resources + "}, launch: \"" + row.launch + "\"}\n");
+      const Ran ran = shell.tally("run b.yaml");
+      CHECK(ran.code == 0);
+      if (*row.note == '\0') {
+        CHECK_MESSAGE(!has(ran.err, "this machine"), ran.err);
+        continue;
+      }
+      CHECK_MESSAGE(has(ran.err, row.note), ran.err);
+      CHECK(has(ran.err, "b.yaml:4:"));
+      CHECK(ran.err.find("this machine") == ran.err.rfind("this machine"));
+      CHECK(has(shell.tally("run b.yaml -n").err, row.note));
+      CHECK(shell.tally("validate --strict b.yaml").code == 0);
+    }
+  }
+}
