@@ -20,6 +20,12 @@ std::string value_of(const NamedValues& values, const Lookup& lookup, std::strin
   return found != nullptr ? std::string(strip(*found)) : std::string();
 }
 
+// Whether each use of the option asks for something more.
+bool adds_up(const std::string& scheduler, const std::string& name) {
+  return (scheduler == "pbs" && (name == "l" || name == "W")) ||
+         (scheduler == "lsf" && name == "R");
+}
+
 bool has_option(const NamedValues& options, const std::string& name) {
   return std::any_of(options.begin(), options.end(),
                      [&](const auto& option) { return option.first == name; });
@@ -85,7 +91,9 @@ void add_directives(const Step& step, NamedValues& values, const Lookup& lookup)
   NamedValues site = platform_options(lookup);
   NamedValues own = step_options(step, lookup);
   // The step's value of an option replaces its platform's, also where it is false.
-  std::erase_if(site, [&](const auto& option) { return has_option(own, option.first); });
+  std::erase_if(site, [&](const auto& option) {
+    return !adds_up(scheduler, option.first) && has_option(own, option.first);
+  });
   std::string gpus = value_of(values, lookup, "gpuspernode");
   if (scheduler == "slurm" && !gpus.empty() && gpus != "0") {
     // Of several --gres, Slurm takes the last one.

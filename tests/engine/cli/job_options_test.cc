@@ -32,7 +32,7 @@ void refused(const Shell& shell, const std::string& place, const std::string& me
     CAPTURE(command);
     const Ran ran = shell.tally(command);
     CHECK(ran.code == 2);
-    CHECK_MESSAGE(has(ran.err, place + ": error: "), ran.err);
+    CHECK_MESSAGE(has(ran.err, place + ":") && has(ran.err, ": error: "), ran.err);
     CHECK_MESSAGE(has(ran.err, message), ran.err);
   }
   CHECK(shell.tally("run b.yaml -n --script 0").out.find("#SBATCH") == std::string::npos);
@@ -46,7 +46,7 @@ TEST_CASE("an option cannot pass the limits that the plan counts with") {
     CAPTURE(option);
     const Shell shell;
     shell.file("b.yaml", bench(std::string(", options: {") + option + "}", "x=time"));
-    refused(shell, "b.yaml:9:66", "step 's': option '");
+    refused(shell, "b.yaml:10:64", "step 's': option '");
   }
   const Shell shell;
   shell.file("site.yaml",
@@ -54,7 +54,7 @@ TEST_CASE("an option cannot pass the limits that the plan counts with") {
   shell.file("b.yaml", bench("", "", "site.yaml"));
   refused(shell, "site.yaml:5:5", "option 'time' has the meaning of the key 'time'");
   shell.file("b.yaml", bench("", "env: {SBATCH_TIMELIMIT: \"600\"}"));
-  refused(shell, "b.yaml:8:9", "sbatch reads 'SBATCH_TIMELIMIT'");
+  refused(shell, "b.yaml:9:9", "sbatch reads 'SBATCH_TIMELIMIT'");
 }
 
 TEST_CASE("a text with a line break adds no line to a job script") {
@@ -64,7 +64,7 @@ TEST_CASE("a text with a line break adds no line to a job script") {
     CAPTURE(key);
     const Shell shell;
     shell.file("b.yaml", bench(std::string(", ") + key, "x=a\\nb"));
-    refused(shell, "b.yaml:9", "has a line break or another control character");
+    refused(shell, "b.yaml:10", "has a line break or another control character");
   }
   const Shell shell;
   for (const char* key :

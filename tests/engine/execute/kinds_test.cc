@@ -202,7 +202,7 @@ TEST_CASE("value_names() has every value of the kinds") {
   Step step = run_step("prog");
   Resources& r = step.resources;
   for (Text* text : {&r.nodes, &r.tasks_per_node, &r.cpus_per_task, &r.gpus_per_node, &r.partition,
-                     &r.account, &r.memory})
+                     &r.account, &r.memory, &r.hint})
     text->value = "1";
   r.time.value = "60";
   step.work_dir.value = "/somewhere";
