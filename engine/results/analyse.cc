@@ -136,21 +136,26 @@ class Rows {
     Line line;
     line.parameters = &shown.values;
     add_found(own, line.values);
-    // JUBE sets a pattern's default for every file that is scanned for it. Therefore the default
-    // of the last step wins even if a parent's file had a match. A pattern whose files are all
-    // missing has no value.
-    for (const Pattern* pattern : patterns_.of(groups_.find(shown.step)))
-      add_default_if_sought(*pattern, group, line.values);
+    // JUBE sets the defaults in each workpackage. Therefore the default of the last step wins even
+    // if a parent's file had a match.
+    add_defaults(group, line.values);
     for (const Found* found : above) add_found(*found, line.values, &shown.step);
-    for (const auto& [name, pattern] : patterns_.by_name())
-      add_default_if_sought(*pattern, group, line.values);
+    FoundFiles files = group.files;
+    for (const Group* ancestor : groups_.ancestors(group)) {
+      add_defaults(*ancestor, line.values);
+      files.insert(files.end(), ancestor->files.begin(), ancestor->files.end());
+    }
+    for (const Pattern* pattern : patterns_.derived()) {
+      if (!patterns_.applies(*pattern, files)) line.left_out.push_back(pattern);
+    }
     return line;
   }
 
-  void add_default_if_sought(const Pattern& pattern, const Group& group,
-                             std::map<std::string, Value>& values) const {
-    if (pattern.default_value && groups_.was_sought(pattern.name.value, group))
-      add_default(pattern, values);
+  void add_defaults(const Group& group, std::map<std::string, Value>& values) const {
+    for (const Pattern* pattern : patterns_.of(groups_.find(group.members.front()->step))) {
+      if (pattern->default_value && patterns_.applies(*pattern, group.files))
+        add_default(*pattern, values);
+    }
   }
 
   // Whether the row is that of one workpackage, which depends on no repeated one. Then the only
@@ -285,7 +290,8 @@ Records analyse(const Benchmark& benchmark, const Analyser& analyser,
   const Scanner scanner = scan_groups(benchmark, analyser, wanted.repeats(), groups);
   scanner.report(diagnostics);
   if (samples != nullptr && wanted.repeats()) take_samples(benchmark, analyser, groups, samples);
-  if (each != nullptr) *each = workpackage_results(benchmark, analyser, groups, evaluator);
+  if (each != nullptr)
+    *each = workpackage_results(benchmark, analyser, patterns, groups, evaluator);
   Records records =
       Rows(benchmark, analyser, wanted, patterns, groups, evaluator).make(diagnostics);
   records.unmatched = scanner.unmatched();

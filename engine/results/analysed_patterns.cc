@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "engine/expand/substitute.h"
-#include "engine/results/scan.h"
 #include "engine/workflow/sample_names.h"
 
 namespace tally {
@@ -35,8 +34,23 @@ AnalysedPatterns::AnalysedPatterns(const Benchmark& benchmark, const Analyser& a
   }
   for (const Pattern* pattern : derived_) find_bases(*pattern);
   for (const Pattern* pattern : all_) choose_statistics(*pattern);
-  for (const Analyse& analyse : analyser.analyse)
+  for (const Pattern* pattern : patterns_of(benchmark, analyser.use))
+    everywhere_.insert(pattern->name.value);
+  for (const Analyse& analyse : analyser.analyse) {
     of_step_.emplace(&analyse, patterns_of_analyser(benchmark, analyser, &analyse));
+    for (const AnalyseFile& file : analyse.files) {
+      std::set<std::string>& names = of_file_[&file];
+      for (const Pattern* pattern : patterns_of(benchmark, file.use))
+        names.insert(pattern->name.value);
+    }
+  }
+}
+
+bool AnalysedPatterns::applies(const Pattern& pattern, const FoundFiles& files) const {
+  const std::string& name = pattern.name.value;
+  return everywhere_.count(name) != 0 ||
+         std::any_of(files.begin(), files.end(),
+                     [&](const AnalyseFile* file) { return of_file_.at(file).count(name) != 0; });
 }
 
 // A computed pattern may use any statistic, and also a text that was found may name one. Without such

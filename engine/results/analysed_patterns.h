@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/results/records.h"
+#include "engine/results/scan.h"
 #include "engine/results/statistics.h"
 #include "engine/results/wanted.h"
 #include "engine/workflow/workflow.h"
@@ -34,6 +35,10 @@ class AnalysedPatterns {
   const std::vector<const Pattern*>& of(const Analyse* analyse) const {
     return of_step_.at(analyse);
   }
+  // Whether a workpackage of which these files were there has the pattern: its matches or default, or
+  // what is computed. A pattern that the analyser uses is there without any file. One that a file
+  // uses needs such a file, as in JUBE.
+  bool applies(const Pattern& pattern, const FoundFiles& files) const;
   // The values that records keep of a pattern's matches.
   const std::vector<StoredStatistic>& statistics(const std::string& pattern) const {
     return statistics_.at(pattern);
@@ -58,6 +63,8 @@ class AnalysedPatterns {
   std::vector<const Pattern*> all_, derived_;
   std::map<std::string, const Pattern*> by_name_;
   std::map<const Analyse*, std::vector<const Pattern*>> of_step_;
+  std::set<std::string> everywhere_;  // names of patterns that the analyser itself uses
+  std::map<const AnalyseFile*, std::set<std::string>> of_file_;     // names that one file uses
   std::map<std::string, std::vector<StoredStatistic>> statistics_;  // by pattern
   std::map<std::string, std::set<std::string>> bases_;              // by computed pattern
 };

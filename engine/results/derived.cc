@@ -66,10 +66,15 @@ std::string missing_input(const Pattern& pattern, const Line& line) {
 void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& evaluator, bool exact,
                 std::set<std::string>& failed_before, Diagnostics& diagnostics) {
   std::vector<std::string> expressions;
+  std::vector<Line*> computed;
   expressions.reserve(lines.size());
-  for (const Line& line : lines) {
+  computed.reserve(lines.size());
+  for (Line& line : lines) {
+    const auto& left_out = line.left_out;
+    if (std::find(left_out.begin(), left_out.end(), &pattern) != left_out.end()) continue;
     LineLookup lookup(line);
     expressions.push_back(substitute(pattern.value.value, std::ref(lookup)));
+    computed.push_back(&line);
   }
   std::vector<Evaluation> results;
   if (pattern.mode == PatternMode::text) {
@@ -80,28 +85,29 @@ void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& eva
   size_t failed = 0;
   bool failed_here = false;
   std::string why;
-  for (size_t i = 0; i < lines.size(); ++i) {
+  for (size_t i = 0; i < computed.size(); ++i) {
+    Line& line = *computed[i];
     std::optional<Value> value;
     if (results[i].ok) value = make_value(results[i].value, pattern.type, exact);
     if (!value && results[i].ok && python_float(results[i].value)) {
       value =
           make_value(results[i].value, ValueType::floating);  // nan, inf or a fraction as an int
     }
-    const std::string lacks = value ? std::string() : missing_input(pattern, lines[i]);
-    if (!value && !lines[i].failed && failed_before.count(lacks) == 0 && failed++ == 0) {
+    const std::string lacks = value ? std::string() : missing_input(pattern, line);
+    if (!value && !line.failed && failed_before.count(lacks) == 0 && failed++ == 0) {
       why = !lacks.empty()  ? fmt::format("there is no value of '{}'", lacks)
             : results[i].ok ? fmt::format("\"{}\" is not a number", results[i].value)
                             : fmt::format("\"{}\": {}", expressions[i], results[i].error);
     }
     if (!value) failed_here = true;
-    lines[i].values[pattern.name.value] = value ? *value : missing(pattern);
+    line.values[pattern.name.value] = value ? *value : missing(pattern);
   }
   if (failed_here) failed_before.insert(pattern.name.value);
   if (failed != 0) {
     diagnostics.warning(
         pattern.value.mark,
         fmt::format("pattern '{}' could not be computed in {} of {} result lines: {}",
-                    pattern.name.value, failed, lines.size(), why));
+                    pattern.name.value, failed, computed.size(), why));
   }
 }
 

@@ -17,6 +17,7 @@ namespace tally {
 struct Line {
   std::map<std::string, Value> values;
   const std::vector<std::pair<std::string, std::string>>* parameters = nullptr;
+  std::vector<const Pattern*> left_out;  // patterns that are not computed here
   bool failed = false;  // all its workpackages failed, so missing values are not reported
 };
 

@@ -223,11 +223,4 @@ std::vector<Groups::FoundAbove> Groups::found_above(const WorkpackageView& workp
   return above;
 }
 
-bool Groups::was_sought(const std::string& pattern, const Group& group) const {
-  if (group.found.count(pattern) != 0) return true;
-  const std::vector<const Group*> above = ancestors(group);
-  return std::any_of(above.begin(), above.end(),
-                     [&](const Group* one) { return one->found.count(pattern) != 0; });
-}
-
 }  // namespace tally

@@ -17,6 +17,7 @@ namespace tally {
 struct Group {
   std::vector<const WorkpackageView*> members;  // by id
   Found found;
+  FoundFiles files;
   bool leaf = true;        // no other group depends on it
   std::vector<Found> own;  // of each member, if there are several and somebody asks
 
@@ -69,8 +70,6 @@ class Groups {
     const Found* found;
   };
   std::vector<FoundAbove> found_above(const WorkpackageView& workpackage) const;
-  // Whether a file of the group, or of the groups it depends on, was scanned for the pattern.
-  bool was_sought(const std::string& pattern, const Group& group) const;
 
  private:
   void find_warmups();

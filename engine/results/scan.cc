@@ -21,6 +21,10 @@ void add_once(std::string_view name, std::vector<std::string>& list) {
   if (std::find(list.begin(), list.end(), name) == list.end()) list.emplace_back(name);
 }
 
+void add_once(const AnalyseFile* file, FoundFiles& list) {
+  if (std::find(list.begin(), list.end(), file) == list.end()) list.push_back(file);
+}
+
 // The folder two above. Most workpackages work in RUN/000012_step/work.
 std::string_view run_of(std::string_view work_dir) {
   for (int i = 0; i < 2; ++i)
@@ -214,13 +218,18 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
         // Opening the file tells whether it is there.
         const bool absolute = name.text.front() == '/';
         const std::string path = absolute ? name.text : workpackage.work_dir + "/" + name.text;
-        missing = !scan_file(workpackage, path, search.patterns, values, found, here, name.text);
+        const bool there =
+            scan_file(workpackage, path, search.patterns, values, found, here, name.text);
+        if (there) add_once(&file, *found.files);
+        missing = !there;
       } else {
         std::vector<std::string> paths;
         looked = find_files(workpackage, name.text, first_name->text, which, &paths);
         missing = paths.empty() && workpackage.log.empty();
-        for (const std::string& path : paths)
-          scan_file(workpackage, path, search.patterns, values, found, here, name.text);
+        for (const std::string& path : paths) {
+          if (scan_file(workpackage, path, search.patterns, values, found, here, name.text))
+            add_once(&file, *found.files);
+        }
       }
       ++which;
       if (!looked) {
@@ -279,6 +288,7 @@ bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpacka
   }
   if (!any) return false;
   const bool changed = workpackage.outside_changed || !workpackage.changes.empty();
+  for (const FileSearch& search : searches_of(analyse)) add_once(search.file, *found.files);
   problem({}, "kept " + workpackage.step,
           fmt::format("{} of workpackage {} ({}) {}; its values are those that the journal kept",
                       changed ? "an output file" : "the folder", workpackage.id, workpackage.step,

@@ -34,10 +34,14 @@ class Values {
 // The matches of one result line so far, by pattern name.
 using Found = FlatMap<std::string, Statistics>;
 
+// The entries of an `analyse` of which a file was there, each once.
+using FoundFiles = std::vector<const AnalyseFile*>;
+
 // Where the matches of a workpackage go.
 struct FoundIn {
-  Found* row = nullptr;  // of its row
-  Found* own = nullptr;  // its own, if statistics of repeats are wanted; else null
+  Found* row = nullptr;         // of its row
+  Found* own = nullptr;         // its own, if statistics of repeats are wanted; else null
+  FoundFiles* files = nullptr;  // of its row
 };
 
 // The analyser's patterns, and those that the file alone has.

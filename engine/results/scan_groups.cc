@@ -44,7 +44,7 @@ class Reader {
     for (size_t i = 0; i < group.members.size(); ++i) {
       if (some_count && !groups_.counts(*group.members[i])) continue;
       scanner.scan(*analyse, *group.members[i],
-                   {&group.found, group.own.empty() ? nullptr : &group.own[i]});
+                   {&group.found, group.own.empty() ? nullptr : &group.own[i], &group.files});
     }
   }
 

@@ -9,7 +9,7 @@ namespace tally {
 namespace {
 
 // The values that the files of one step's groups hold, one line a group.
-std::vector<Line> lines_of(const Analyse& analyse, const std::vector<const Pattern*>& patterns,
+std::vector<Line> lines_of(const Analyse& analyse, const AnalysedPatterns& patterns,
                            const Groups& groups, WorkpackagesById* workpackages) {
   std::vector<Line> lines;
   for (const Group& group : groups.all()) {
@@ -17,8 +17,12 @@ std::vector<Line> lines_of(const Analyse& analyse, const std::vector<const Patte
     Line& line = lines.emplace_back();
     line.parameters = &group.members.front()->values;
     for (const auto& [name, statistics] : group.found) statistics.store(name, line.values);
-    for (const Pattern* pattern : patterns) {
-      if (group.found.count(pattern->name.value) != 0) add_default(*pattern, line.values);
+    for (const Pattern* pattern : patterns.of(&analyse)) {
+      if (patterns.applies(*pattern, group.files)) {
+        add_default(*pattern, line.values);
+      } else {
+        line.left_out.push_back(pattern);
+      }
     }
     workpackages->push_back(group.members.front());
   }
@@ -28,19 +32,19 @@ std::vector<Line> lines_of(const Analyse& analyse, const std::vector<const Patte
 }  // namespace
 
 std::vector<WorkpackageResult> workpackage_results(const Benchmark& benchmark,
-                                                   const Analyser& analyser, const Groups& groups,
-                                                   Evaluator& evaluator) {
+                                                   const Analyser& analyser,
+                                                   const AnalysedPatterns& known,
+                                                   const Groups& groups, Evaluator& evaluator) {
   std::vector<WorkpackageResult> results;
   Diagnostics said_elsewhere;
   for (const Analyse& analyse : analyser.analyse) {
-    const std::vector<const Pattern*> patterns =
-        patterns_of_analyser(benchmark, analyser, &analyse);
+    const std::vector<const Pattern*>& patterns = known.of(&analyse);
     std::vector<const Pattern*> derived;
     for (const Pattern* pattern : patterns) {
       if (pattern->mode != PatternMode::pattern) derived.push_back(pattern);
     }
     WorkpackagesById workpackages;
-    std::vector<Line> lines = lines_of(analyse, patterns, groups, &workpackages);
+    std::vector<Line> lines = lines_of(analyse, known, groups, &workpackages);
     derive(derived, lines, evaluator, !benchmark.as_jube, said_elsewhere);
     for (size_t i = 0; i < lines.size(); ++i) {
       WorkpackageResult& result = results.emplace_back();

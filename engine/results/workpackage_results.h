@@ -6,6 +6,7 @@
 #include "engine/base/diagnostics.h"
 #include "engine/expand/evaluator.h"
 #include "engine/results/analyse.h"
+#include "engine/results/analysed_patterns.h"
 #include "engine/results/groups.h"
 
 namespace tally {
@@ -13,8 +14,9 @@ namespace tally {
 // The values from each group's own files, in the order of steps and ids. Problems are not reported:
 // analyse() does it when it makes the rows.
 std::vector<WorkpackageResult> workpackage_results(const Benchmark& benchmark,
-                                                   const Analyser& analyser, const Groups& groups,
-                                                   Evaluator& evaluator);
+                                                   const Analyser& analyser,
+                                                   const AnalysedPatterns& known,
+                                                   const Groups& groups, Evaluator& evaluator);
 
 // Appends what each workpackage that ended well printed. Each member's own values must have been
 // kept (Group::own).

@@ -129,18 +129,36 @@ TEST_CASE_FIXTURE(
       "pattern 'rate' could not be computed in 1 of 2 result lines: there is no value of 't_avg'");
 }
 
-TEST_CASE_FIXTURE(Fixture, "a pattern whose files are all missing has no default") {
-  pattern("pt", "t", "time=$jube_pat_int", ValueType::integer);
-  benchmark.pattern_sets["pt"].patterns.back().default_value = "-1";
-  column({"t"});
-  analyser.use = texts({"pt"});
-  analyse_step("s", "out");
-  workpackage(0, "s");
-  file(0, "out", "ended early\n");
-  workpackage(1, "s");
-  Records records = run();
-  CHECK(at(records, 0, "t") == "-1");
-  CHECK(records.rows[1].values.count("t") == 0);  // JUBE 2.5.1's tables have an empty cell here
+// What JUBE 2.5.1's tables have (tests/peer/jube/w_missing_files.yaml).
+TEST_CASE_FIXTURE(Fixture, "patterns of files that are missing") {
+  pattern("all", "t", "time=$jube_pat_int", ValueType::integer);
+  benchmark.pattern_sets["all"].patterns.back().default_value = "-1";
+  pattern("all", "c", "2 + 3", ValueType::integer, PatternMode::python);
+  pattern("one", "u", "used=$jube_pat_int", ValueType::integer);
+  benchmark.pattern_sets["one"].patterns.back().default_value = "-2";
+  pattern("one", "d", "u $u", ValueType::string, PatternMode::text);
+  pattern("two", "w", "w=$jube_pat_int", ValueType::integer);
+  pattern("two", "e", "'w' + '$u'", ValueType::string, PatternMode::python);
+  column({"t", "t_cnt", "c", "u", "d", "w", "e"});
+  analyser.use = texts({"all"});
+  analyse_step("s", "out", {"one"});
+  analyse_step("s", "glob*", {"two"});
+  for (int id = 0; id < 4; ++id) workpackage(id, "s");
+  file(0, "out", "time=3 used=4\n");
+  file(1, "glob1", "w=5\n");
+  file(2, "out", "ended early\n");
+  file(2, "glob2", "ended early\n");
+  const Records records = run();
+  const auto row = [&](int id) {
+    std::string cells;
+    for (const char* name : {"t", "t_cnt", "c", "u", "d", "w", "e"})
+      cells += at(records, id, name) + "|";
+    return cells;
+  };
+  CHECK(row(0) == "3|1|5|4|u 4|-|-|");
+  CHECK(row(1) == "-1|0|5|-|-|5|w$u|");
+  CHECK(row(2) == "-1|0|5|-2|u -2|-|w-2|");
+  CHECK(row(3) == "-1|0|5|-|-|-|-|");
 }
 
 TEST_CASE_FIXTURE(Fixture,
