@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "engine/base/text.h"
+#include "engine/workflow/job_options.h"
 
 namespace tally {
 namespace {
@@ -54,11 +55,18 @@ void check_job_scripts(const Benchmark& benchmark, Diagnostics& diagnostics) {
       const auto found = constants.find(std::string(name));
       return found == constants.end() ? nullptr : &found->second;
     };
-    for (const JobFault& fault : step.kinds->job_faults(step, lookup)) {
-      const Mark mark = place_of(benchmark, step, fault);
-      if (told.emplace(mark.file, mark.line, mark.column, fault.message).second)
-        diagnostics.error(mark, fault.message, fault.hint);
-    }
+    const auto report = [&](const Mark& mark, const std::string& message, const std::string& hint) {
+      if (told.emplace(mark.file, mark.line, mark.column, message).second)
+        diagnostics.error(mark, message, hint);
+    };
+    for (const JobFault& fault : step.kinds->job_faults(step, lookup))
+      report(place_of(benchmark, step, fault), fault.message, fault.hint);
+    if (constants["scheduler"] != "slurm") continue;
+    each_parameter(benchmark, step, [&](const Parameter& parameter) {
+      if (!parameter.exported) return;
+      const auto fault = variable_fault(parameter.name.value, parameter.value.value, {});
+      if (fault) report(parameter.name.mark, fault->message, fault->hint);
+    });
   }
 }
 

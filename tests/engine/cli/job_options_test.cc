@@ -55,6 +55,10 @@ TEST_CASE("an option cannot pass the limits that the plan counts with") {
   refused(shell, "site.yaml:5:5", "option 'time' has the meaning of the key 'time'");
   shell.file("b.yaml", bench("", "env: {SBATCH_TIMELIMIT: \"600\"}"));
   refused(shell, "b.yaml:9:9", "sbatch reads 'SBATCH_TIMELIMIT'");
+  std::string exported = bench("");
+  exported.replace(exported.find("name: x"), 7, "name: SBATCH_ARRAY_INX, export: true");
+  shell.file("b.yaml", exported);
+  refused(shell, "b.yaml:3", "sbatch reads 'SBATCH_ARRAY_INX'");
 }
 
 TEST_CASE("a text with a line break adds no line to a job script") {
