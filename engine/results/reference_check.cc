@@ -193,7 +193,9 @@ std::string where_fault(const Benchmark& benchmark, const ConditionCheck& condit
   if (to_lower(text) == "false" || text == "0" || text == "None") return "it is false for each row";
   const std::optional<Comparison> comparison = comparison_of(text);
   if (!comparison) return {};
-  const auto& [name, sign, literal] = *comparison;
+  const std::string& name = comparison->name;
+  const std::string& sign = comparison->sign;
+  const std::string& literal = comparison->literal;
   if (!conditions.is_name(name)) return fmt::format("'{}' is not the name of a value", name);
   const Parameter* parameter = constant_parameter(benchmark, name);
   if (parameter == nullptr) return {};

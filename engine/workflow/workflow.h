@@ -114,8 +114,7 @@ enum class StepKind { plain, setup, build, run, result };
 
 // The resources that a run step requests from its platform. Texts may hold $parameters.
 struct Resources {
-  Text nodes, tasks_per_node, cpus_per_task, gpus_per_node, time, partition, account, memory,
-      hint;
+  Text nodes, tasks_per_node, cpus_per_task, gpus_per_node, time, partition, account, memory, hint;
   std::vector<std::pair<Text, Text>> extra;  // further scheduler options by name
   bool any = false;
 };
