@@ -21,8 +21,7 @@ bool is_folder_name(const std::string& name) {
 
 // The journal names output files by their whole paths. Those in the run's folder are where that folder
 // is now: the run may have been moved, or copied, since they were written.
-void find_moved_outputs(const std::string& run_dir, Journal::Stored* stored) {
-  const std::string now = absolute_path(run_dir);
+void find_moved_outputs(const std::string& now, Journal::Stored* stored) {
   const std::string own = "/" + stored->directory + "/";
   std::string then;
   for (const auto& [path, size] : stored->outputs) {
@@ -90,6 +89,7 @@ Status SqliteJournal::with_jobs(std::vector<Stored>* out) const {
 
 Status SqliteJournal::select(const std::string& where,
                              const std::function<void(Stored&)>& take) const {
+  const std::string run_dir = absolute_path(run_dir_);
   bool has_files = false;  // not in the journal of an earlier version
   if (Status s = has_ended_files(database_, &has_files); !s) return s;
   Statement all;
@@ -134,7 +134,7 @@ Status SqliteJournal::select(const std::string& where,
     for (size_t i = 0; i + 1 < sizes.size(); i += 2) {
       stored.outputs.emplace_back(sizes[i], strtoll(sizes[i + 1].c_str(), nullptr, 10));
     }
-    find_moved_outputs(run_dir_, &stored);
+    find_moved_outputs(run_dir, &stored);
     stored.job_name = all.text(15);
     stored.job_id = all.text(16);
     stored.started = all.real(17);
