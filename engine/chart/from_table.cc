@@ -170,6 +170,7 @@ class FigureMaker {
   Status read_row(const Record& row, size_t index) {
     if (row.busy > 0) ++busy_;
     if (row.throttled > 0) ++throttled_;
+    if (!short_values_of(row, table_.columns).empty()) ++short_;
     if (!row.measured()) {
       ++(row.failed()                  ? failed_
          : row.unfinished()            ? unfinished_
@@ -393,6 +394,8 @@ class FigureMaker {
                               counted(reused_, "row has", "rows have")));
     note(throttled_, fmt::format("{} {} measured while the machine was throttled.",
                                  counted(throttled_, "row", "rows"), were(throttled_)));
+    note(short_, fmt::format("{} values that were measured for less than a second.",
+                             counted(short_, "row has", "rows have")));
     note(missing_, fmt::format("{} without a value {} not drawn.", counted(missing_, "row", "rows"),
                                are(missing_)));
     note(infinite_, fmt::format("{} with an infinite value or 'nan' {} not drawn.",
@@ -419,8 +422,8 @@ class FigureMaker {
   std::map<std::string, size_t> categories_, series_indexes_, panel_indexes_;
   std::vector<std::string> panel_names_;
   size_t failed_ = 0, unfinished_ = 0, expected_ = 0, changed_ = 0, reused_ = 0, busy_ = 0,
-         throttled_ = 0, missing_ = 0, infinite_ = 0, without_interval_ = 0, below_zero_ = 0,
-         ranges_ = 0, points_ = 0;
+         throttled_ = 0, short_ = 0, missing_ = 0, infinite_ = 0, without_interval_ = 0,
+         below_zero_ = 0, ranges_ = 0, points_ = 0;
 };
 
 }  // namespace

@@ -72,6 +72,10 @@ class ReferenceChecker {
       for (const Analyse& analyse : analyser.analyse)
         check_pattern_names(benchmark_, analyser, analyse, diagnostics_);
     }
+    for (const auto& [name, set] : benchmark_.pattern_sets) {
+      for (const Pattern& pattern : set.patterns)
+        check_pattern("measured_over", pattern.measured_over);
+    }
     for (const Result& result : benchmark_.results) {
       check_result(result);
       for (const auto& output : result.outputs)
@@ -220,16 +224,18 @@ class ReferenceChecker {
                        "give the column `statistic: median` and leave out `of`");
   }
 
-  void check_until(const Step& step) {
-    const Text& metric = step.until.metric;
-    if (metric.value.empty()) return;
+  void check_until(const Step& step) { check_pattern("until", step.until.metric); }
+
+  // That a key names a pattern.
+  void check_pattern(const char* key, const Text& given) {
+    if (given.value.empty()) return;
     std::vector<std::string> known;
     for (const auto& [name, set] : benchmark_.pattern_sets) {
       for (const Pattern& pattern : set.patterns) known.push_back(pattern.name.value);
     }
-    if (std::find(known.begin(), known.end(), metric.value) != known.end()) return;
-    diagnostics_.error(metric.mark, fmt::format("until: there is no pattern '{}'", metric.value),
-                       did_you_mean(metric.value, known));
+    if (std::find(known.begin(), known.end(), given.value) != known.end()) return;
+    diagnostics_.error(given.mark, fmt::format("{}: there is no pattern '{}'", key, given.value),
+                       did_you_mean(given.value, known));
   }
 
   void check_result(const Result& result) {

@@ -61,6 +61,7 @@ Pattern pattern(const Element& element) {
   p.unit = strip(element.get("unit"));
   if (const Attribute* given = element.find("default")) p.default_value = strip(given->value.value);
   p.dotall = boolean_or(element.get("dotall"), false);
+  p.measured_over = attribute_text(element, "measured_over");
   return p;
 }
 

@@ -157,6 +157,7 @@ class Command {
     std::string status = entry.failed ? entry.mark : entry.busy ? kBusy : "";
     if (!entry.failed && entry.throttled)
       status += std::string(status.empty() ? "" : " ") + kThrottled;
+    if (!entry.failed && entry.too_short) status += std::string(status.empty() ? "" : " ") + kShort;
     cells.push_back(std::move(status));
     cells.push_back(change_text(point));
     return cells;

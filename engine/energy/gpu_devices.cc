@@ -116,6 +116,7 @@ class RealGpuDevices final : public GpuDevices {
     if (nvml_.energy != nullptr && nvml_.energy(devices_[gpu], &value) == kSuccess)
       reading.joules = static_cast<double>(value) / 1000;
     reading.watts = milli(nvml_.power, gpu);
+    reading.sm_mhz = clock(nvml_.clock, kSmClock, gpu);
     if (nvml_.throttle != nullptr && nvml_.throttle(devices_[gpu], &value) == kSuccess)
       reading.throttle = value;
     return reading;
@@ -128,8 +129,6 @@ class RealGpuDevices final : public GpuDevices {
     Utilisation busy;
     if (nvml_.utilisation != nullptr && nvml_.utilisation(devices_[gpu], &busy) == kSuccess)
       work.busy = busy.gpu;
-    work.sm_mhz = clock(nvml_.clock, kSmClock, gpu);
-    work.watts = milli(nvml_.power, gpu);
     work.below_base = violation(kBelowBaseClocks, gpu);
     work.capped = violation(kPowerPolicy, gpu);
     return work;

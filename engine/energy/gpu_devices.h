@@ -16,16 +16,15 @@ namespace tally {
 struct GpuReading {
   std::optional<double> joules;  // since the driver was loaded
   std::optional<double> watts;
-  uint64_t throttle = 0;  // NVML's bits
+  std::optional<unsigned> sm_mhz;  // the clock of its SMs
+  uint64_t throttle = 0;           // NVML's bits
 };
 
 // What it does at one moment, and how long it has done so since the driver was loaded. Empty: it does
 // not say that.
 struct GpuWork {
-  uint64_t throttle = 0;           // NVML's bits
-  std::optional<unsigned> busy;    // percent of the last moments in which a kernel ran
-  std::optional<unsigned> sm_mhz;  // the clock of its SMs
-  std::optional<double> watts;
+  uint64_t throttle = 0;             // NVML's bits
+  std::optional<unsigned> busy;      // percent of the last moments in which a kernel ran
   std::optional<double> below_base;  // seconds in which it was held below its base clock
   std::optional<double> capped;      // seconds in which its power limit slowed it
 };

@@ -41,10 +41,11 @@ class Sampler {
     for (size_t i = 0; gpu_ && i < gpu_->count(); ++i) {
       first_.push_back(gpu_->read(i));
       use_.gpus.push_back(
-          {i, gpu_->name(i), {}, {}, gpu_->settings(i).limit_watts, first_[i].throttle});
+          {i, gpu_->name(i), {}, {}, gpu_->settings(i).limit_watts, first_[i].throttle, {}});
       if (first_[i].watts) use_.gpus[i].sampled_joules = 0;
     }
     before_ = first_;
+    clocks_.resize(first_.size());
   }
 
   void sample() {
@@ -64,6 +65,11 @@ class Sampler {
         *gpu.sampled_joules += step * (*reading.watts + *before.watts) / 2;
       } else {
         gpu.sampled_joules.reset();
+      }
+      if (reading.sm_mhz) {
+        Mean& clock = clocks_[gpu.gpu];
+        clock.sum += *reading.sm_mhz;
+        gpu.mean_sm_mhz = clock.sum / ++clock.count;
       }
       const auto& start = first_[gpu.gpu].joules;
       gpu.joules =
@@ -85,12 +91,18 @@ class Sampler {
   }
 
  private:
+  struct Mean {
+    double sum = 0;
+    int count = 0;
+  };
+
   std::unique_ptr<GpuDevices> gpu_;
   CpuEnergy cpu_;
   HwmonEnergy hwmon_;
   EnergyUse use_;
   Clock::time_point begin_, last_;
   std::vector<GpuReading> first_, before_;
+  std::vector<Mean> clocks_;
 };
 
 // While it exists, an interrupt from the terminal goes to the program alone, so that it is measured
@@ -169,9 +181,10 @@ std::string energy_lines(const EnergyUse& use) {
       continue;
     }
     const std::optional<double>& joules = gpu.joules ? gpu.joules : gpu.sampled_joules;
-    out += fmt::format("{}: {:.1f} J, {}{}, throttling: {}{}\n", device, *joules,
+    out += fmt::format("{}: {:.1f} J, {}{}{}, throttling: {}{}\n", device, *joules,
                        watts(joules, use.seconds),
                        gpu.limit_watts ? fmt::format(", limit {:.0f} W", *gpu.limit_watts) : "",
+                       gpu.mean_sm_mhz ? fmt::format(", clock {:.0f} MHz", *gpu.mean_sm_mhz) : "",
                        throttle_words(gpu.throttle),
                        gpu.joules ? "" : ", from sampled power: there is no energy counter");
     // Below that the two readings of a short run differ by chance.
@@ -218,6 +231,7 @@ std::string energy_json(const EnergyUse& use, const std::vector<std::string>& co
                            {"joules", known(gpu.joules)},
                            {"sampled_joules", known(gpu.sampled_joules)},
                            {"limit_watts", known(gpu.limit_watts)},
+                           {"mean_sm_mhz", known(gpu.mean_sm_mhz)},
                            {"throttling", throttle_words(gpu.throttle)}});
   }
   for (const CpuUse& cpu : use.cpus)

@@ -15,7 +15,8 @@ struct GpuUse {
   std::optional<double> joules;          // by the total energy counter
   std::optional<double> sampled_joules;  // the integral of sampled power
   std::optional<double> limit_watts;
-  uint64_t throttle = 0;  // all reasons that were seen
+  uint64_t throttle = 0;              // all reasons that were seen
+  std::optional<double> mean_sm_mhz;  // of its SMs' clock
 };
 struct CpuUse {
   std::string name;
@@ -46,7 +47,7 @@ Status measure_command(const std::vector<std::string>& command, const MeterOptio
                        EnergyUse* use, int* exit_code);
 
 // One line for each device, for people and for patterns:
-//   energy: GPU 0 (NVIDIA H100): 1234.5 J, 308.6 W, limit 700 W, throttling: none
+//   energy: GPU 0 (NVIDIA H100): 1234.5 J, 308.6 W, limit 700 W, clock 1410 MHz, throttling: none
 //   energy: CPU package-0: 480.2 J, 120.1 W
 //   energy: sensor power_meter total: 2210.0 J, 552.5 W, from sampled power
 //   energy: CPU: not available: '...' cannot be read: only root may

@@ -203,6 +203,10 @@ const std::vector<KeyRule>& key_rules() {
       {"pattern", "unit", R::text, "", J, false, "", "Unit shown in tables."},
       {"pattern", "default", R::text, "", J, false, "", "Value when nothing is found."},
       {"pattern", "dotall", R::boolean, "", J, false, "false", "A dot matches newlines too."},
+      {"pattern", "measured_over", R::identifier, "", T, false, "",
+       "The pattern that has the seconds over which the value was measured, for example of a rate. "
+       "A "
+       "row with less than a second is marked SHORT."},
 
       {"step", "name", R::name, "", J, true, "", "The step's name."},
       {"step", "depend", R::names, "", J, false, "", "Steps that must be done before."},

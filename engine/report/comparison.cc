@@ -107,7 +107,7 @@ std::vector<std::string> cells_of(const ComparedRow& row, const Grid& grid, bool
   cells.push_back(result.interval ? fmt::format("{:.2g}", result.adjusted_p) : "");
   std::string verdict = verdict_word(result.verdict);
   if (row.base_reused || row.other_reused) verdict += std::string(" ") + kReused;
-  for (const char* mark : {kBusy, kThrottled}) {
+  for (const char* mark : {kBusy, kThrottled, kShort}) {
     if (is_marked(row.base_mark, mark) || is_marked(row.other_mark, mark))
       verdict += std::string(" ") + mark;
   }
@@ -166,14 +166,15 @@ std::vector<std::string> comparison_notes(const RunComparison& comparison, size_
     const ComparedRow& row = comparison.rows[i];
     note_failed(i, row.base_failed, row.base_repeats, sides.base);
     note_failed(i, row.other_failed, row.other_repeats, sides.other);
-    for (const char* mark : {kBusy, kThrottled}) {
+    for (const char* mark : {kBusy, kThrottled, kShort}) {
       const bool base = is_marked(row.base_mark, mark);
       const bool other = is_marked(row.other_mark, mark);
       if ((!base && !other) || !has_room()) continue;
-      notes.push_back(fmt::format(
-          "{}: {}: {} in {}", row_name(comparison, i), mark,
-          mark == kBusy ? "other programs used the machine" : "the machine was throttled",
-          sides.of(base, other)));
+      notes.push_back(fmt::format("{}: {}: {} in {}", row_name(comparison, i), mark,
+                                  mark == kBusy        ? "other programs used the machine"
+                                  : mark == kThrottled ? "the machine was throttled"
+                                                       : "it was measured for less than a second",
+                                  sides.of(base, other)));
     }
     if (row.result.verdict != statistics::Verdict::unclear || !has_room()) continue;
     notes.push_back(

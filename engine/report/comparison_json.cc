@@ -17,12 +17,14 @@ Json number(bool known, double value) {
 
 Json side(size_t n, double median, State state, bool reused, const std::string& mark) {
   const auto marked = [&](const char* word) { return mark.find(word) != std::string::npos; };
-  return {{"n", n},
-          {"median", number(n > 0, median)},
-          {"failed", state == State::failed || state == State::lost},
-          {"status", reused && state == State::done ? "reused" : state_name(state)},
-          {"busy", marked(kBusy)},
-          {"throttled", marked(kThrottled)}};
+  Json out = {{"n", n},
+              {"median", number(n > 0, median)},
+              {"failed", state == State::failed || state == State::lost},
+              {"status", reused && state == State::done ? "reused" : state_name(state)},
+              {"busy", marked(kBusy)},
+              {"throttled", marked(kThrottled)}};
+  if (marked(kShort)) out["short"] = true;
+  return out;
 }
 
 Json row_of(const ComparedRow& row, const RunComparison& comparison,

@@ -110,7 +110,7 @@ void add_json(const std::string& text, std::string& out) {
 // them. What they have in common is made once.
 class RowWriter {
  public:
-  RowWriter(const RenderedResult& one, const Column& column) {
+  RowWriter(const RenderedResult& one, const Column& column) : column_(column) {
     begin_ = "{\"table\":";
     add_json(one.name, begin_);
     begin_ += ",\"parameters\":";
@@ -144,10 +144,12 @@ class RowWriter {
     }
     if (row.busy > 0) out += ",\"busy\":true";
     if (row.throttled > 0) out += ",\"throttled\":true";
+    if (!short_values_of(row, column_).empty()) out += ",\"short\":true";
     out += '}';
   }
 
  private:
+  const Column& column_;
   std::string begin_, metric_, end_;
 };
 
@@ -186,6 +188,7 @@ Status read_one(const std::string& path, std::vector<HistoryEntry>* entries) {
       entry.mark = row.value("mark", entry.failed ? "FAILED" : "");
       entry.busy = row.value("busy", false);
       entry.throttled = row.value("throttled", false);
+      entry.too_short = row.value("short", false);
       for (const Json& value : row.at("sample")) entry.sample.push_back(value.get<double>());
     }
   } catch (const Json::exception&) {

@@ -29,7 +29,7 @@ struct HistoryEntry {
   bool failed = false;  // or not ended, ended as its step expects, or reused: no measurement
   // FAILED, CHANGED, PENDING, RUNNING, WAITING, EXPECTED or REUSED; empty: it is a measurement
   std::string mark;
-  bool busy = false, throttled = false;
+  bool busy = false, throttled = false, too_short = false;
   std::vector<std::pair<std::string, std::string>> machine;
   std::string unfinished;  // unfinished_note() of the run when the file was written
 };

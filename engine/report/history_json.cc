@@ -37,6 +37,7 @@ Json point_of(const HistoryPoint& point) {
       {"throttled", entry.throttled},
       {"change", point.change ? change_of(*point.change) : Json()},
   };
+  if (entry.too_short) out["short"] = true;
   for (const auto& [name, value] : entry.machine) out["machine"][name] = value;
   return out;
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/results/columns.h"
+#include "engine/results/origin.h"
 #include "engine/results/repeats.h"
 
 namespace tally {
@@ -91,6 +92,8 @@ Json row_of(const Record& row, const ResultTable& table) {
   }
   if (row.throttled > 0)
     out["throttled"] = {{"repeats", row.throttled}, {"what", row.disturbance.throttling.str()}};
+  for (const auto& [name, seconds] : short_values_of(row, table.columns))
+    out["short"][name] = number(seconds);
   if (!row.summaries.empty()) {
     for (const auto& [key, summary] : row.summaries) out["statistics"][key] = summary_of(summary);
   }

@@ -12,6 +12,7 @@
 #include "engine/report/grid.h"
 #include "engine/report/outputs.h"
 #include "engine/results/columns.h"
+#include "engine/results/origin.h"
 
 namespace tally {
 namespace {
@@ -83,8 +84,8 @@ class Renderer {
     const bool marks = !benchmark_.as_jube && !tables_.shows_status(syslog.keys);
     for (size_t i = 0; i < rows.size(); ++i) {
       if (marks && (!rows[i].measured())) lines[i] += " status=" + ResultTables::mark(rows[i]);
-      if (!benchmark_.as_jube && rows[i].disturbance.any())
-        lines[i] += " machine=\"" + rows[i].machine_mark() + "\"";
+      const std::string machine = marks_of(rows[i], out.table.columns);
+      if (!benchmark_.as_jube && !machine.empty()) lines[i] += " machine=\"" + machine + "\"";
     }
     out.has_file = false;
     if (options_.write) {

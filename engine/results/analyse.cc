@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "engine/expand/substitute.h"
 #include "engine/results/analysed_patterns.h"
 #include "engine/results/derived.h"
 #include "engine/results/groups.h"
@@ -16,6 +17,7 @@
 #include "engine/results/value_sources.h"
 #include "engine/results/wanted.h"
 #include "engine/results/workpackage_results.h"
+#include "engine/workflow/sample_names.h"
 
 namespace tally {
 namespace {
@@ -109,8 +111,11 @@ class Rows {
     derive(patterns_.derived(), lines, evaluator_, !benchmark_.as_jube, diagnostics);
     Records records;
     records.rows.reserve(lines.size());
-    for (size_t i = 0; i < lines.size(); ++i)
+    for (size_t i = 0; i < lines.size(); ++i) {
+      std::map<std::string, double> too_short = short_values(lines[i].values, leaves[i]);
       records.rows.push_back(make_record(*leaves[i], std::move(lines[i].values), records));
+      add_short_values(std::move(too_short), records.rows.back());
+    }
     lines = {};
     if (wanted_.repeats()) add_repeats(leaves, records);
     patterns_.describe(records);
@@ -209,11 +214,60 @@ class Rows {
     derive(patterns_.derived(), lines, evaluator_, !benchmark_.as_jube, said_of_the_rows);
     std::map<size_t, size_t> filled;  // repeats of each row
     for (size_t i = 0; i < lines.size(); ++i) {
+      add_short_values(short_values(lines[i].values, nullptr), records.rows[places[i].first]);
       std::map<std::string, Value> values =
           all_values(*places[i].second, std::move(lines[i].values), records);
       erase_values(values, [&](const auto& name) { return !wanted_.has_in_repeats(name); });
       const size_t row = places[i].first;
       records.rows[row].repeats[filled[row]++].values = std::move(values);
+    }
+  }
+
+  // Patterns whose value was measured for too short a time, by what the line says of it
+  // (`measured_over`), and those that are computed from them. `group`: of a line that stands for all
+  // repeats; the one with the fewest seconds counts.
+  std::map<std::string, double> short_values(const std::map<std::string, Value>& line,
+                                             const Group* group) const {
+    std::map<std::string, double> found;
+    if (benchmark_.as_jube) return found;
+    for (const Pattern* pattern : patterns_.all()) {
+      const std::string& over = pattern->measured_over.value;
+      if (over.empty()) continue;
+      std::map<std::string, Value> all;
+      if (group != nullptr) {
+        const auto own = group->found.find(over);
+        if (own != group->found.end()) own->second.store(over, all);
+      }
+      auto stated = all.find(over + "_min");
+      if (stated == all.end()) stated = all.find(over);
+      if (stated == all.end()) {
+        if (const auto in_line = line.find(over); in_line != line.end())
+          stated = all.emplace(*in_line).first;
+      }
+      if (stated == all.end()) continue;
+      const std::optional<Value> seconds = make_value(stated->second.str(), ValueType::floating);
+      if (seconds && seconds->as_double() < kSteadySeconds)
+        found.emplace(pattern->name.value, seconds->as_double());
+    }
+    if (found.empty()) return found;
+    for (size_t before = 0; before != found.size();) {
+      before = found.size();
+      for (const Pattern* derived : patterns_.derived()) {
+        if (!derived->measured_over.value.empty()) continue;
+        for (const std::string& name : referenced_names(derived->value.value)) {
+          const auto base = found.find(pattern_of(benchmark_, name));
+          if (base != found.end()) found.try_emplace(derived->name.value, base->second);
+        }
+      }
+    }
+    return found;
+  }
+
+  static void add_short_values(std::map<std::string, double> found, Record& row) {
+    if (found.empty()) return;
+    for (const auto& [name, seconds] : found) {
+      const auto [known, is_new] = row.short_values.edit().try_emplace(name, seconds);
+      if (!is_new) known->second = std::min(known->second, seconds);
     }
   }
 

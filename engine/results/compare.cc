@@ -179,8 +179,8 @@ class Comparer {
     row.other_state = other.state;
     if (!base.measured() || !other.measured())
       row.why_not = (base.measured() ? other : base).why_not_measured();
-    row.base_mark = base.machine_mark();
-    row.other_mark = other.machine_mark();
+    row.base_mark = marks_of(base, column);
+    row.other_mark = marks_of(other, column);
     row.base_failed = first.lacking();
     if (&first.row != &second.row) row.other_failed = second.lacking();
     row.base_repeats = first.summary.repeats;

@@ -34,6 +34,11 @@ bool is_value_of(const std::string& pattern, const std::string& word) {
   });
 }
 
+std::string with_short(std::string marks, bool is_short) {
+  if (is_short) marks += std::string(marks.empty() ? "" : " ") + kShort;
+  return marks;
+}
+
 }  // namespace
 
 bool names_reused(const Record& row, const Column& column) {
@@ -44,6 +49,35 @@ bool names_reused(const Record& row, const Column& column) {
         return std::any_of(words.begin(), words.end(),
                            [&](const std::string& word) { return is_value_of(pattern, word); });
       });
+}
+
+std::map<std::string, double> short_values_of(const Record& row, const Column& column) {
+  std::map<std::string, double> found;
+  if (row.short_values->empty() || !row.measured()) return found;
+  const std::set<std::string> words = words_of(column);
+  for (const auto& [pattern, seconds] : *row.short_values) {
+    if (std::any_of(words.begin(), words.end(), [&, &name = pattern](const std::string& word) {
+          return is_value_of(name, word);
+        }))
+      found.emplace(pattern, seconds);
+  }
+  return found;
+}
+
+std::map<std::string, double> short_values_of(const Record& row,
+                                              const std::vector<Column>& columns) {
+  std::map<std::string, double> found;
+  if (row.short_values->empty()) return found;
+  for (const Column& column : columns) found.merge(short_values_of(row, column));
+  return found;
+}
+
+std::string marks_of(const Record& row, const std::vector<Column>& columns) {
+  return with_short(row.machine_mark(), !short_values_of(row, columns).empty());
+}
+
+std::string marks_of(const Record& row, const Column& column) {
+  return with_short(row.machine_mark(), !short_values_of(row, column).empty());
 }
 
 Origin origin_of(const Benchmark& benchmark, const Record& row, const Column& column) {

@@ -1,6 +1,10 @@
 // Where the values of a row come from: work that this run did, or work that it reused.
 #pragma once
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "engine/results/records.h"
 #include "engine/workflow/workflow.h"
 
@@ -20,6 +24,16 @@ Origin origin_of(const Benchmark& benchmark, const Record& row, const Column& co
 inline bool is_reused(const Benchmark& benchmark, const Record& row, const Column& column) {
   return !row.reused_values->empty() && origin_of(benchmark, row, column) == Origin::reused;
 }
+
+// The values in the column that were measured for too short a time (Record::short_values), and for how
+// many seconds. Nothing for a row that is no measurement.
+std::map<std::string, double> short_values_of(const Record& row, const Column& column);
+std::map<std::string, double> short_values_of(const Record& row,
+                                              const std::vector<Column>& columns);
+
+// Record::machine_mark(), and SHORT if one of the columns shows such a value. Empty: nothing is marked.
+std::string marks_of(const Record& row, const std::vector<Column>& columns);
+std::string marks_of(const Record& row, const Column& column);
 
 // Whether the column shows or is computed from a value that is reused. For tables that may come from
 // several benchmarks.

@@ -34,6 +34,9 @@ struct Summary {
 // The marks of rows whose measurement was disturbed.
 inline constexpr const char* kBusy = "BUSY";
 inline constexpr const char* kThrottled = "THROTTLED";
+// The mark of rows with a value that was measured for less than kSteadySeconds (`measured_over`).
+inline constexpr const char* kShort = "SHORT";
+inline constexpr double kSteadySeconds = 1;
 
 // The values of one repeat of a row.
 struct Repeat {
@@ -53,6 +56,8 @@ struct Record {
   bool reused = false;  // it, or a workpackage that gives it a value
   // Patterns whose values come from reused work alone (origin_of()).
   Rare<std::set<std::string>> reused_values;
+  // Patterns whose values were measured for less than kSteadySeconds: the fewest seconds of a repeat.
+  Rare<std::map<std::string, double>> short_values;
   int id = 0;                          // the workpackage's
   std::string analyser, step;          // of the workpackage
   int iteration = 0;                   // of the workpackage, where each iteration has a row; else 0

@@ -210,10 +210,27 @@ void ResultTables::mark_states(ResultTable& out) const {
   }
 }
 
+namespace {
+
+void add_short_row(size_t row, const std::map<std::string, double>& values,
+                   std::vector<RowsNote>* notes) {
+  std::vector<std::string> names;
+  for (const auto& [name, seconds] : values) names.push_back("'" + name + "'");
+  add_row(row, 0,
+          {kShort,
+           fmt::format("{} {} measured for less than {:g} s", join(names, ", "),
+                       names.size() == 1 ? "was" : "were", kSteadySeconds),
+           {},
+           "; measure longer"},
+          notes);
+}
+
+}  // namespace
+
 // A number from a machine that others used, or that was throttled, has that mark wherever it is
 // shown.
 void ResultTables::mark_disturbed(ResultTable& out) const {
-  const auto disturbed = [](const Record& row) { return row.disturbance.any(); };
+  const auto disturbed = [&](const Record& row) { return !marks_of(row, out.columns).empty(); };
   if (benchmark_.as_jube || std::none_of(out.rows.begin(), out.rows.end(), disturbed)) return;
   Column column;
   column.name.value = "tally machine";  // a key that no value can have
@@ -223,10 +240,13 @@ void ResultTables::mark_disturbed(ResultTable& out) const {
   out.columns.push_back(column);
   // Rows of one run are often disturbed alike: one note for all of them.
   std::vector<RowsNote> notes;
+  std::vector<RowsNote> short_notes;
   for (size_t i = 0; i < out.rows.size(); ++i) {
     Record& row = out.rows[i];
     if (!disturbed(row)) continue;
-    row.values.insert_or_assign(column.name.value, Value{row.machine_mark()});
+    row.values.insert_or_assign(column.name.value, Value{marks_of(row, out.columns)});
+    if (const auto too_short = short_values_of(row, out.columns); !too_short.empty())
+      add_short_row(i, too_short, &short_notes);
     const auto times = [&](int count) {
       return row.all_repeats > 1 ? fmt::format(" of {} of {} repeats", count, row.all_repeats)
                                  : std::string();
@@ -249,6 +269,8 @@ void ResultTables::mark_disturbed(ResultTable& out) const {
     }
   }
   for (const RowsNote& note : notes) out.notes.push_back({note.rows_text(), note.text(), true});
+  for (const RowsNote& note : short_notes)
+    out.notes.push_back({note.rows_text(), note.words.begin + note.words.end});
 }
 
 // A database has only the columns of the input. A failed, unfinished or expected row is left out,
@@ -309,6 +331,13 @@ void ResultTables::note_marks(ResultTable& out) const {
   if (benchmark_.as_jube) return;
   const auto disturbed = std::count_if(out.rows.begin(), out.rows.end(),
                                        [](const Record& row) { return row.disturbance.any(); });
+  const auto too_short = std::count_if(out.rows.begin(), out.rows.end(), [&](const Record& row) {
+    return !short_values_of(row, out.columns).empty();
+  });
+  if (too_short != 0)
+    out.notes.push_back({"", fmt::format("{} of {} rows in the database have values that were "
+                                         "measured for less than {:g} s; a table marks them SHORT",
+                                         too_short, out.rows.size(), kSteadySeconds)});
   if (disturbed != 0)
     out.notes.push_back({"", fmt::format("{} of {} rows in the database were measured on a busy or "
                                          "throttled machine; a table marks them",

@@ -72,7 +72,8 @@ bool status_is_ours(const Benchmark& benchmark);
 // without a `status` key does not get the row.
 //
 // A row that was measured while other programs used the machine says BUSY in a column `machine`, and
-// THROTTLED if the machine was slower than it should be. The column is added if there is such a row.
+// THROTTLED if the machine was slower than it should be, and SHORT if one of the columns shows a value
+// that was measured for less than a second. The column is added if there is such a row.
 // Each mark has a note.
 //
 // Derived columns: `expression` is Python over the row's values, by bare name or as $name.

@@ -94,6 +94,8 @@ struct Pattern {
   std::string unit;
   std::optional<std::string> default_value;
   bool dotall = false;
+  // The pattern that has the seconds over which the value was measured. Empty: not stated.
+  Text measured_over;
 };
 struct PatternSet {
   Text name;

@@ -234,6 +234,10 @@ void add_measurements(const Record& r, json* out) {
                                    {"tokens_per_second", w->tokens_per_second}};
 }
 
+json measured_json(const MeasuredWork& work) {
+  return {{"seconds", work.seconds}, {"steps", work.steps}};
+}
+
 json results_json(const Record& r) {
   const Config& c = r.config;
   const double tokens = static_cast<double>(c.global_batch) * real_tokens(r);
@@ -251,6 +255,10 @@ json results_json(const Record& r) {
               {"tokens_per_second_steady", t.tokens_per_second_steady},
               {"seconds_per_iteration_steady", t.seconds_per_iteration_steady},
               {"steady_from", t.steady_from},
+              {"measured",
+               {{"tokens_per_second", measured_json(t.logged)},
+                {"tokens_per_second_median", measured_json(t.all)},
+                {"tokens_per_second_steady", measured_json(t.steady)}}},
               {"model_flops_per_token", flops},
               {"model_tflops_per_second", flops * t.tokens_per_second_median / 1e12},
               {"peak_tflops_per_second", peak ? json(peak->tflops) : json(nullptr)},

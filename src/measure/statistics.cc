@@ -49,20 +49,31 @@ Throughput throughput(const std::vector<Interval>& intervals, const std::vector<
   Throughput t;
   const double tokens = static_cast<double>(global_batch) * static_cast<double>(tokens_per_sample);
   Mean logged(global_batch), all(global_batch), steady(global_batch);
-  for (const Interval& i : intervals)
+  const auto count = [](Measured* work, double work_seconds, int64_t work_steps) {
+    work->seconds += work_seconds;
+    work->steps += work_steps;
+  };
+  for (const Interval& i : intervals) {
     logged.add(i.seconds_per_iteration,
                static_cast<double>(i.samples) / static_cast<double>(std::max<int64_t>(1, i.steps)));
+    count(&t.logged, i.seconds_per_iteration * static_cast<double>(i.steps), i.steps);
+  }
   const auto warm_up = static_cast<size_t>(warm_up_steps(static_cast<int64_t>(steps.size())));
   std::vector<double> seconds, seconds_per_batch;
   for (size_t k = 0; k < steps.size(); ++k) {
     const Step& s = steps[k];
     const auto samples = static_cast<double>(s.samples);
     all.add(s.seconds, samples);
-    if (k >= warm_up) steady.add(s.seconds, samples);
+    count(&t.all, s.seconds, 1);
+    if (k >= warm_up) {
+      steady.add(s.seconds, samples);
+      count(&t.steady, s.seconds, 1);
+    }
     seconds.push_back(s.seconds);
     seconds_per_batch.push_back(all.per_batch(s.seconds, samples));
   }
   const Mean& megatron = intervals.empty() ? all : logged;
+  if (intervals.empty()) t.logged = t.all;
   t.seconds_per_iteration = megatron.seconds();
   t.tokens_per_second = rate(tokens, megatron.seconds_per_batch());
   if (!steps.empty()) t.steady_from = steps[warm_up].iteration;

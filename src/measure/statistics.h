@@ -30,6 +30,16 @@ struct Interval {
 
 double median(std::vector<double> values);  // 0 for none
 
+// A rate of fewer seconds of work is not exact: it hangs on single steps and on the clocks of a
+// machine that has just begun to work.
+inline constexpr double kSteadySeconds = 1;
+
+// The work that a rate comes from.
+struct MeasuredWork {
+  double seconds = 0;
+  int64_t steps = 0;
+};
+
 struct Throughput {
   // Megatron's rule and the JUPITER benchmark's: tokens of a step / mean over all logged intervals
   // of the seconds per iteration, the first included. Where the batch grows, the rates come from
@@ -42,6 +52,7 @@ struct Throughput {
   int64_t steady_from = 0;
   double tokens_per_second_steady = 0;
   double seconds_per_iteration_steady = 0;
+  MeasuredWork logged, all, steady;  // the work of these three rates
 };
 // The first steps of a run choose algorithms by timing and record CUDA graphs. Ten of them do not
 // count, of a run of fewer than twenty steps the first half.

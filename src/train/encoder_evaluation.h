@@ -10,6 +10,7 @@
 #include "src/train/encoder_data.h"
 #include "src/train/encoder_scores.h"
 #include "src/train/evaluation.h"
+#include "src/train/steady_passes.h"
 #include "src/train/world.h"
 
 namespace tally::train {
@@ -27,8 +28,9 @@ struct EncoderEvaluation {
   // sentences. Of SQuAD there is none, since questions have several right answers.
   double loss = 0;
   int64_t samples = 0, tokens = 0;
-  double seconds = 0;
-  Metrics metrics;  // the same on all ranks
+  double seconds = 0;     // of a pass over the data
+  SteadyPasses measured;  // the passes whose mean the times are; one where nothing is measured
+  Metrics metrics;        // the same on all ranks
   EvaluationPhases phases;
   std::string predictions;  // on rank 0, where --predictions asks for them
 };

@@ -30,15 +30,19 @@
 #include "src/train/folders.h"
 #include "src/train/host_memory.h"
 #include "src/train/output.h"
+#include "src/train/steady_passes.h"
 
 namespace tally::train {
 namespace {
 
 struct Result {
   int64_t tokens = 0, scored = 0, blocks = 0;
-  double loss = 0, seconds = 0;
+  double loss = 0;
+  SteadyPasses measured;
   std::optional<double> accuracy;  // the reference model does not count
   double perplexity() const { return std::exp(loss); }
+  double seconds() const { return measured.seconds / static_cast<double>(measured.passes); }
+  double rate() const { return static_cast<double>(scored) / seconds(); }
 };
 
 std::vector<int32_t> tokens_of_text(const Config& c, const Print& notice) {
@@ -94,7 +98,8 @@ nlohmann::ordered_json text_or_null(const std::string& text) {
   return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
 }
 
-Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream, const Mesh& mesh) {
+Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream, const Mesh& mesh,
+               World& world) {
   ParameterTable table;
   register_gpt(c.model, &table);
   table.layout(stream, c.compute_type());
@@ -128,19 +133,22 @@ Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream, con
   stream.fill_zero(targets.data, bytes);
   model->evaluate(batch, {1, {}, static_cast<StepState*>(state.data)}, *activations);
   stream.synchronize();
-  const auto start = std::chrono::steady_clock::now();
-  result.loss = mean_loss(
-      stream,
-      [&](const Batch& filled, const Pass& pass) { model->evaluate(filled, pass, *activations); },
-      batch, *blocks, static_cast<StepState*>(state.data), mesh,
-      c.reference ? nullptr : static_cast<double*>(correct.data));
-  if (!c.reference) {
-    double counted = 0;
-    stream.copy(&counted, correct.data, sizeof counted);
-    stream.synchronize();
-    result.accuracy = counted / static_cast<double>(result.scored);
-  }
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const auto timed_pass = [&] {
+    const auto start = std::chrono::steady_clock::now();
+    result.loss = mean_loss(
+        stream,
+        [&](const Batch& filled, const Pass& pass) { model->evaluate(filled, pass, *activations); },
+        batch, *blocks, static_cast<StepState*>(state.data), mesh,
+        c.reference ? nullptr : static_cast<double*>(correct.data));
+    if (!c.reference) {
+      double counted = 0;
+      stream.copy(&counted, correct.data, sizeof counted);
+      stream.synchronize();
+      result.accuracy = counted / static_cast<double>(result.scored);
+    }
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  result.measured = repeat_until_steady(timed_pass(), world, timed_pass);
   return result;
 }
 
@@ -179,22 +187,23 @@ struct Report {
 };
 
 Report report_of_text(const Config& c, std::vector<int32_t> tokens, Stream& stream,
-                      const Mesh& mesh) {
-  const Result r = measure(c, std::move(tokens), stream, mesh);
+                      const Mesh& mesh, World& world) {
+  const Result r = measure(c, std::move(tokens), stream, mesh, world);
   return {r.loss,
           fmt::format("loss: {:.6E} | perplexity: {:.6E} | {}scored tokens: {} | blocks: {} of {} "
-                      "tokens, stride {} | tokens per second: {:.1f}",
+                      "tokens, stride {} | tokens per second: {:.1f} in {:.3g} s",
                       r.loss, r.perplexity(),
                       r.accuracy ? fmt::format("accuracy: {:.4f} | ", *r.accuracy) : "", r.scored,
-                      r.blocks, c.sequence, c.stride, static_cast<double>(r.scored) / r.seconds),
+                      r.blocks, c.sequence, c.stride, r.rate(), r.measured.seconds),
           {{"loss", r.loss},
            {"perplexity", r.perplexity()},
            {"accuracy", r.accuracy ? nlohmann::ordered_json(*r.accuracy) : nullptr},
            {"tokens", r.tokens},
            {"scored_tokens", r.scored},
            {"blocks", r.blocks},
-           {"seconds", r.seconds},
-           {"tokens_per_second", static_cast<double>(r.scored) / r.seconds}},
+           {"seconds", r.seconds()},
+           {"tokens_per_second", r.rate()},
+           {"measured", {{"seconds", r.measured.seconds}, {"passes", r.measured.passes}}}},
           ""};
 }
 
@@ -211,8 +220,8 @@ Report report_of_encoder(const Config& c, const EncoderExam& exam, Stream& strea
     report.line += fmt::format("{}: {:.4f} | ", name, value);
     report.results[name] = value;
   }
-  report.line += fmt::format("samples: {} of {} tokens | samples per second: {:.1f}", e.samples,
-                             e.tokens, rate);
+  report.line += fmt::format("samples: {} of {} tokens | samples per second: {:.1f} in {:.3g} s",
+                             e.samples, e.tokens, rate, e.measured.seconds);
   if (c.time_phases)
     report.line += fmt::format(
         "\nphases, ms: evaluation {:.3f}, gather {:.3f}, metric {:.3f}, {} {:.3f}",
@@ -222,6 +231,7 @@ Report report_of_encoder(const Config& c, const EncoderExam& exam, Stream& strea
   report.results["tokens"] = e.tokens;
   report.results["seconds"] = e.seconds;
   report.results["samples_per_second"] = rate;
+  report.results["measured"] = {{"seconds", e.measured.seconds}, {"passes", e.measured.passes}};
   report.results["phases"] = {
       {"evaluation_seconds", e.phases.evaluation},
       {"gather_seconds", e.phases.gather},
@@ -265,8 +275,8 @@ Work prepare_evaluation(const Config& c, const Print& notice) {
   const std::string content =
       fmt::format("{} tokens, hash {:016x}", tokens.size(),
                   XXH3_64bits(tokens.data(), tokens.size() * sizeof(int32_t)));
-  return {[&c, tokens](Stream& stream, const Mesh& mesh, World&) {
-            return report_of_text(c, tokens, stream, mesh);
+  return {[&c, tokens](Stream& stream, const Mesh& mesh, World& world) {
+            return report_of_text(c, tokens, stream, mesh, world);
           },
           content};
 }

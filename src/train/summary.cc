@@ -170,9 +170,11 @@ std::string end_summary(const Record& r) {
                      t.seconds_per_iteration_steady * 1e3,
                      t.steady_from == last ? fmt::format("step {}", last)
                                            : fmt::format("steps {} to {}", t.steady_from, last));
-  out += fmt::format("; median of all {:.1f}, {:.2f}; with the first steps {:.1f}, {:.2f})",
-                     t.tokens_per_second_median, t.seconds_per_iteration_median * 1e3,
-                     t.tokens_per_second, t.seconds_per_iteration * 1e3);
+  out += fmt::format(" in {:.3g} s", t.steady.seconds);
+  out += fmt::format(
+      "; median of all {:.1f}, {:.2f}; with the first steps {:.1f}, {:.2f} in {:.3g} s)",
+      t.tokens_per_second_median, t.seconds_per_iteration_median * 1e3, t.tokens_per_second,
+      t.seconds_per_iteration * 1e3, t.logged.seconds);
   out +=
       fmt::format(", loss {:.4f}, memory {}", r.steps.back().loss, bytes_text(r.device_bytes_peak));
   if (const auto mfu = model_flops_utilisation(r)) {

@@ -41,7 +41,7 @@ TEST_CASE("meter: the counter, the sensor, and what there is not") {
   CHECK_MESSAGE(std::fabs(counted / seconds - 250) < 50, ran.out);
   const double sampled = number_after(ran.out, "energy: GPU 1 (Fake old GPU): ");
   CHECK_MESSAGE(std::fabs(sampled / seconds - 250) < 50, ran.out);
-  CHECK(has(ran.out, " W, limit 700 W, throttling: power cap\n"));
+  CHECK(has(ran.out, " W, limit 700 W, clock 1410 MHz, throttling: power cap\n"));
   CHECK(has(ran.out, ", from sampled power: there is no energy counter\n"));
   CHECK(has(ran.out,
             "energy: GPU 2 (Fake old GPU): not available: this GPU has no energy counter "

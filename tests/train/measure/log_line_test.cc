@@ -121,6 +121,10 @@ TEST_CASE("steady steps: not the first ten, of a short run not the first half") 
   CHECK(run(45, 0).steady_from == 11);
   CHECK(run(45, 0).seconds_per_iteration_steady == doctest::Approx(0.25));
   CHECK(run(45, 0).tokens_per_second_steady == doctest::Approx(400));
+  CHECK(run(45, 0).steady.seconds == doctest::Approx(35 * 0.25));
+  CHECK(run(45, 0).steady.steps == 35);
+  CHECK(run(45, 0).all.seconds == doctest::Approx(10 * 5 + 35 * 0.25));
+  CHECK(run(45, 0).logged.steps == 45);  // there is no log line
   CHECK(run(45, 0).seconds_per_iteration == doctest::Approx((10 * 5 + 35 * 0.25) / 45));
   CHECK(run(45, 100).steady_from == 111);  // resumed
   CHECK(run(12, 0).steady_from == 7);
@@ -129,6 +133,7 @@ TEST_CASE("steady steps: not the first ten, of a short run not the first half") 
   CHECK(run(1, 0).tokens_per_second_steady == doctest::Approx(20));
   CHECK(run(0, 0).steady_from == 0);
   CHECK(run(0, 0).tokens_per_second_steady == 0);
+  CHECK(run(0, 0).steady.steps == 0);
 }
 
 // The strings come from the expressions of training_log() in Megatron-LM's

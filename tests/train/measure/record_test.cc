@@ -55,6 +55,14 @@ TEST_CASE("a record holds what was measured") {
   CHECK(j["results"]["steady_from"] == 5);
   CHECK(j["results"]["seconds_per_iteration_steady"] == doctest::Approx(0.35));
   CHECK(j["results"]["tokens_per_second_steady"] == doctest::Approx(8192 / 0.35));
+  // The steps take 0.5, 0.4 and 0.3 s; the log lines have two of 0.45 s and one of 0.35 s.
+  const json& measured = j["results"]["measured"];
+  CHECK(measured["tokens_per_second"]["seconds"] == doctest::Approx(1.25));
+  CHECK(measured["tokens_per_second"]["steps"] == 3);
+  CHECK(measured["tokens_per_second_median"]["seconds"] == doctest::Approx(1.2));
+  CHECK(measured["tokens_per_second_median"]["steps"] == 3);
+  CHECK(measured["tokens_per_second_steady"]["seconds"] == doctest::Approx(0.7));
+  CHECK(measured["tokens_per_second_steady"]["steps"] == 2);
   CHECK(j["results"]["final_loss"] == 1);
   CHECK(j["results"]["peak_tflops_per_second"] == 989.5);
   const double flops = j["results"]["model_flops_per_token"];

@@ -323,6 +323,14 @@ TEST_CASE("evaluate: a record that cannot be written is found first, a failure r
   CHECK(good["outcome"] == "completed");
   CHECK(good["message"].is_null());
   CHECK(good["results"]["loss"].is_number());
+  // A text of 26 bytes takes no second: it is evaluated often enough.
+  const json& measured = good["results"]["measured"];
+  const double seconds = measured["seconds"];
+  const double passes = measured["passes"];
+  CHECK(seconds >= 1);
+  CHECK(passes > 1);
+  CHECK(good["results"]["seconds"] == doctest::Approx(seconds / passes));
+  CHECK(good["results"]["tokens_per_second"] == doctest::Approx(25 * passes / seconds));
   // Weights that are not numbers: the end of the file holds a tensor's values.
   const fs::path weights = folder / "model/model.safetensors";
   std::fstream file(weights, std::ios::in | std::ios::out | std::ios::binary);

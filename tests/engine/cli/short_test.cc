@@ -1,0 +1,124 @@
+// Values that were measured for too short a time, through the program.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/engine/survive/shell.h"
+
+using tally::testing::has;
+using tally::testing::Ran;
+using tally::testing::Shell;
+
+namespace {
+
+// Point 1 measures for 0.035 s, point 2 for a second, point 3 for longer, and point 4 does not say how
+// long. `other` is never short.
+std::string bench(const std::string& columns, const std::string& keys = "",
+                  const std::string& more = "") {
+  return "name: b\noutpath: run\n"
+         "parameterset: {name: ps, parameter: {name: n, type: int, _: \"1,2,3,4\"}}\n"
+         "patternset:\n  name: pt\n  pattern:\n"
+         "    - {name: secs, type: float, unit: s, _: \"secs=$jube_pat_fp\"}\n"
+         "    - {name: rate, type: float, unit: x/s, measured_over: secs, _: "
+         "\"rate=$jube_pat_fp\"}\n"
+         "    - {name: twice, type: float, mode: python, _: \"2 * $rate\"}\n"
+         "    - {name: thrice, type: float, mode: python, _: \"$twice + $rate_avg\"}\n"
+         "    - {name: other, type: float, _: \"other=$jube_pat_fp\"}\n"
+         "step: {name: s, kind: run, use: ps, " +
+         keys +
+         "do: \"case $n in 1) echo secs=0.035;; 2) echo secs=1.0;; 3) echo secs=7e2;; esac; echo "
+         "rate=1$n.5 other=2\"}\n"
+         "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+         "result: {use: a, table: {name: t, style: csv, column: " +
+         columns + "}" + more + "}\n";
+}
+
+}  // namespace
+
+TEST_CASE("a value of less than a second marks its row, in every form") {
+  const Shell shell;
+  shell.file("b.yaml", bench("[n, {_: rate, better: higher}, {_: other, better: higher}]", "",
+                             ", chart: {name: c, kind: scatter, x: n, y: rate}, database: {name: "
+                             "d, file: d.sqlite, key: [n, rate]}"));
+  Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 0);
+  const std::string table =
+      "n,rate[x/s],other,machine\n1,11.5,2.0,SHORT\n2,12.5,2.0,\n3,13.5,2.0,\n4,14.5,2.0,\n";
+  CHECK_MESSAGE(has(ran.out, table), (ran.out + ran.err));
+  CHECK_MESSAGE(
+      has(ran.err, "note: t: row 1 SHORT: 'rate' was measured for less than 1 s; measure longer\n"),
+      ran.err);
+  CHECK_MESSAGE(
+      has(ran.err, "1 of 4 rows in the database have values that were measured for less than 1 s"),
+      ran.err);
+  CHECK(has(shell.content("run/000000/result/t.dat"), "1,11.5,2.0,SHORT\n"));
+  CHECK(has(shell.content("run/000000/result/c.svg"),
+            "1 row has values that were measured for less than a second."));
+  CHECK(has(shell.tally("result run -s json").out, "\"short\":{\"rate\":0.035}"));
+  CHECK(has(shell.tally("result run -s markdown").out, "| 1 | 11.5 | 2.0 | SHORT |"));
+  CHECK(has(shell.tally("report run --format md").out, "| 1 | 11.5 | 2.0 | SHORT |"));
+  CHECK(has(shell.tally("result run -i all -s csv").out, "0,1,11.5,2.0,SHORT\n"));
+  // compare and history mark the metric, and not the other one.
+  REQUIRE(shell.tally("run b.yaml -q").code == 0);
+  ran = shell.tally("compare run/000000 run/000001 -s csv");
+  CHECK_MESSAGE(has(ran.out, "1,rate,11.5,1,11.5,1,+0.00,,,,unclear SHORT\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "1,other,2,1,2,1,+0.00,,,,unclear\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "2,rate,12.5,1,12.5,1,+0.00,,,,unclear\n"), ran.out);
+  CHECK_MESSAGE(has(ran.err, "SHORT: it was measured for less than a second in both runs"),
+                ran.err);
+  CHECK(has(shell.tally("compare run/000000 run/000001 -s json").out, "\"short\": true"));
+  CHECK(has(shell.tally("history run --metric rate -s csv").out, "1 of 1,SHORT,\n"));
+  CHECK(has(shell.tally("history run --metric rate -s json").out, "\"short\": true"));
+  CHECK(!has(shell.tally("history run --metric other -s csv").out, "SHORT"));
+}
+
+TEST_CASE("what is computed from a short value is short, and nothing else") {
+  const Shell shell;
+  for (const char* columns :
+       {"[n, rate]", "[n, rate_avg]", "[n, rate_max]", "[n, twice]", "[n, thrice]",
+        "[n, {title: x, _: y, expression: rate * 2}]",
+        "[n, {title: x, _: y, expression: twice + other}]", "[n, {_: rate, statistic: median}]",
+        "[n, {_: twice, statistic: mean}]", "[n, {_: rate, relative_to: {n: 2}}]"}) {
+    CAPTURE(std::string(columns));
+    shell.clear();
+    shell.file("b.yaml", bench(columns));
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+    CHECK_MESSAGE(has(ran.err, "row 1 SHORT: "), (ran.out + ran.err));
+  }
+  for (const char* columns :
+       {"[n, other]", "[n, secs]", "[n, {title: x, _: y, expression: other / secs}]"}) {
+    CAPTURE(std::string(columns));
+    shell.clear();
+    shell.file("b.yaml", bench(columns));
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+    CHECK_MESSAGE(!has(ran.out + ran.err, "SHORT"), (ran.out + ran.err));
+  }
+}
+
+TEST_CASE("of repeats, the shortest counts; a failed one does not") {
+  const Shell shell;
+  std::string text = bench("[n, {_: rate, statistic: median}]", "repeat: 3, ");
+  const std::string says = "case $n in";
+  text.replace(
+      text.find(says), says.size(),
+      "case $n$jube_wp_iteration in 11) echo secs=0.1 rate=1 other=2; exit 3;; 1*) echo secs=1.5;; "
+      "21) echo secs=0.9;; 2*) echo secs=4;; 30) echo secs=0;; 3*) exit 3;; esac; case x in");
+  shell.file("b.yaml", text);
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.err, "rows 2, 3 SHORT: 'rate' was measured for less than 1 s"),
+                (ran.out + ran.err));
+}
+
+TEST_CASE("a mistake in measured_over is an error") {
+  const Shell shell;
+  std::string text = bench("[n, rate]");
+  text.replace(text.find("measured_over: secs"), 19, "measured_over: sec");
+  shell.file("b.yaml", text);
+  const Ran ran = shell.tally("validate b.yaml");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.out + ran.err, "measured_over: there is no pattern 'sec'"),
+                (ran.out + ran.err));
+  CHECK(has(ran.out + ran.err, "secs"));
+}
