@@ -49,7 +49,7 @@ Throughput throughput(const std::vector<Interval>& intervals, const std::vector<
   Throughput t;
   const double tokens = static_cast<double>(global_batch) * static_cast<double>(tokens_per_sample);
   Mean logged(global_batch), all(global_batch), steady(global_batch);
-  const auto count = [](Measured* work, double work_seconds, int64_t work_steps) {
+  const auto count = [](MeasuredWork* work, double work_seconds, int64_t work_steps) {
     work->seconds += work_seconds;
     work->steps += work_steps;
   };
