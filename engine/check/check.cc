@@ -115,7 +115,7 @@ std::optional<Workflow> check_document(const Document& document, const CheckOpti
   const bool strict = options.strict || own_rules;
   Element whole = document.root;
   if (options.run != nullptr) remove_work(&whole);
-  if (own_rules) use_core_values(document, &whole, diagnostics);
+  if (own_rules) use_core_values(document, options.plain_text, &whole, diagnostics);
   check_schema(whole, strict, document.is_xml, diagnostics);
 
   std::set<std::string> tags = tags_in_force(document, options);

@@ -11,6 +11,12 @@
 
 namespace tally {
 
+// The text that a plain YAML value (12.10, true, 010) has in a file of Tally's language.
+enum class PlainText {
+  as_written,
+  as_core_value,  // 12.1, True, 10: in runs that earlier versions began
+};
+
 struct CheckOptions {
   std::vector<std::string> tags;                         // -t
   std::vector<std::string> only, exclude;                // --only-bench, --not-bench
@@ -20,6 +26,7 @@ struct CheckOptions {
   bool as_jube = false;  // the program was called as jube: JUBE's rules for every file
   const StepKinds* kinds = &plain_kinds();  // for the workflow's steps; must outlive it
   bool stored = false;  // a run's stored input, possibly checked in another environment
+  PlainText plain_text = PlainText::as_written;
   // `only` names the benchmark of a run, whatever the file selects.
   bool of_run = false;
   // The run whose results the document defines anew (-u). Its steps and sets count, and of the

@@ -32,7 +32,7 @@ constexpr const char* kHead =
     "  are put in.\n"
     "- **T** marks what Tally adds to JUBE's language. In a file that uses any of it, an unknown "
     "key is an\n"
-    "  error, a plain value is read as in YAML 1.2 (`yes` is a text, `010` is 10), a parameter's "
+    "  error, a plain value is the text as it is written ([below](#plain-values)), a parameter's "
     "values may\n"
     "  be a list (`_: [1, 2]`), and a `${name}` in a command that no parameter, command or "
     "environment has\n"

@@ -127,6 +127,48 @@ run 000000, work 2 after 0: 1
 run 000000, work 3 after 1: 2
 ```
 
+## Plain values
+
+In a YAML file that uses any key marked **T**, a value without quotes is the text as it is written: `12.10`, `010`,
+`1e3`, `true`, `yes`, `12:30:00`. Nothing, `~` and `null` are the empty text. Keys that take a number, a time or true or
+false read such a value as YAML 1.2 does: `iterations: 010` is 10. A parameter of `type: int` or `float` keeps the
+rules of its type. Its text stays as written if Python can read it as a number: `010` stays, and counts as 10; `0x1F`
+becomes 31.
+
+The file that is run decides for what it takes from other files by `from`, `init_with`, `platform` and `!include`. A
+file that uses a key marked **T** itself is read like this in any case. In plain JUBE language values are PyYAML's:
+`12.1`, `8`, `True`, `True`, `45000` for `12.10`, `010`, `true`, `yes`, `12:30:00`.
+
+`true` is no word of Python. In an expression, compare the text, or write Python's own: a parameter `amp` with the
+values `true` and `false` is used as `active: "'$amp' == 'true'"`. An expression that is `true` or `false` alone needs
+neither: `active: $amp`.
+
+Save this as `plain.yaml`:
+
+```yaml
+name: plain
+outpath: plain_run
+parameterset:
+  name: versions
+  parameter:
+    - {name: cuda, _: [12.9, 12.10]}
+    - {name: amp, _: [true, false]}
+step:
+  name: work
+  kind: run
+  use: versions
+  active: "'$cuda' != '12.9' or '$amp' == 'true'"
+  do: echo "CUDA $cuda, amp=$amp"
+```
+
+```console
+$ tally -q run plain.yaml
+$ cat plain_run/000000/*_work/work/stdout
+CUDA 12.9, amp=true
+CUDA 12.10, amp=true
+CUDA 12.10, amp=false
+```
+
 ## Variables in `env`
 
 The value of a variable in `env` may name other variables. Parameters are put in first. Every `$NAME` and

@@ -116,9 +116,12 @@ const SetFile* SetFiles::open(const std::string& name, const SetFile& home, cons
   file->path = path;
   file->directory = absolute_directory(path, read_);
   file->document = read_document(path, read_, sources_, diagnostics_);
-  if (own_rules_) use_core_values(file->document, &file->document.root, diagnostics_);
-  const bool strict =
-      options_.strict || (!options_.as_jube && uses_tally_keys(file->document.root));
+  // A file that uses Tally's keys is in Tally's language, and so are the sets that one takes.
+  const bool own = !options_.as_jube && uses_tally_keys(file->document.root);
+  if (own_rules_ || own) {
+    use_core_values(file->document, options_.plain_text, &file->document.root, diagnostics_);
+  }
+  const bool strict = options_.strict || own;
   check_set_schema(file->document.root, strict, file->document.is_xml, diagnostics_);
   if (diagnostics_.error_count() > errors) {
     files_[path] = nullptr;

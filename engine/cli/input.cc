@@ -250,6 +250,7 @@ CheckOptions run_options(const Invocation& invocation, const RunRecord& run,
   options.kinds = invocation.kinds;
   options.tags = tags;
   options.stored = true;
+  options.plain_text = run.plain_as_written ? PlainText::as_written : PlainText::as_core_value;
   options.read.tags = tags;
   options.read.include_path = run.include_path;
   options.read.builtin_path = template_directories();

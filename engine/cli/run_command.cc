@@ -11,6 +11,7 @@
 
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
+#include "engine/check/core_values.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/execution.h"
 #include "engine/cli/job_plan.h"
@@ -158,7 +159,10 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const Prepa
   note_include_path(args.input.include_path, &record);
   note_directory(directory.path, &record);
   std::unique_ptr<Journal> journal;
-  Status ready = write_run_files(directory.path, document_to_xml(input.document));
+  Document shown = input.document;
+  Diagnostics told;  // they were reported when the file was read
+  if (!benchmark.as_jube) use_core_values(shown, PlainText::as_written, &shown.root, told);
+  Status ready = write_run_files(directory.path, document_to_xml(shown));
   if (ready) ready = Journal::create(directory.path, record, input.sources, &journal);
   for (const char* part : {"/journal.sqlite", "/journal.sqlite-wal"}) {
     group.open_to(directory.path + part);

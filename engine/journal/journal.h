@@ -37,6 +37,9 @@ struct RunRecord {
   // Relative paths of the input are resolved there. The relative form still works when a suite was
   // moved with its runs.
   std::string directory, directory_from_run;
+  // Plain YAML values of its input are texts as they are written. False in a run that an earlier
+  // version began (engine/check: PlainText).
+  bool plain_as_written = true;
 };
 
 // Output files' sizes in bytes, by absolute path. A path that is there twice has its size before

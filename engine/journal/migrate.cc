@@ -119,6 +119,7 @@ Status migrate_run(SqliteDatabase& database) {
     run.directory = lines[0];
     run.directory_from_run = lines[1];
   }
+  run.plain_as_written = false;
   return write_run(database, run);
 }
 

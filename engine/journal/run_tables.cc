@@ -1,5 +1,6 @@
 #include "engine/journal/run_tables.h"
 
+#include "engine/journal/machine.h"
 #include "engine/journal/parts.h"
 
 namespace tally {
@@ -67,6 +68,10 @@ Status write_run(SqliteDatabase& database, const RunRecord& run) {
       .bind(9, run.directory)
       .bind(10, run.directory_from_run);
   if (Status s = insert.run(); !s) return s;
+  if (run.plain_as_written) {
+    if (Status s = database.run("CREATE TABLE IF NOT EXISTS run_plain_as_written(one INTEGER)"); !s)
+      return s;
+  }
   if (Status s = write_list(database, "run_tag", with_nothing(run.tags), false); !s) return s;
   if (Status s = write_list(database, "run_setting", run.set, true); !s) return s;
   return write_list(database, "run_include_path", with_nothing(run.include_path), false);
@@ -94,6 +99,7 @@ Status read_run(SqliteDatabase& database, RunRecord* run) {
     if (row.row()) return Status::ok();  // always the case: run holds one row
   }
   if (!row.status()) return row.status();
+  if (Status s = has_table(database, "run_plain_as_written", &run->plain_as_written); !s) return s;
   if (Status s = read_texts(database, "SELECT name FROM run_tag ORDER BY position", &run->tags);
       !s) {
     return s;

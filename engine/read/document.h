@@ -30,11 +30,13 @@ struct Element {
   std::string get(const std::string& attribute, const std::string& otherwise = {}) const;
 };
 
-// A plain YAML scalar that means something else in YAML 1.2 than in PyYAML (`yes`, `010`,
-// `12:30:00`).
+// A YAML scalar whose text PyYAML changes (`12.10`, `true`, `010`), or a list of such that is joined
+// to one text.
 struct CoreValue {
   Mark mark;
-  std::string pyyaml, core;  // Python's str() of PyYAML's value; YAML 1.2's value (core schema)
+  std::string pyyaml;   // Python's str() of PyYAML's value
+  std::string core;     // Python's str() of YAML 1.2's value (core schema)
+  std::string written;  // as it is written
 };
 
 struct Document {

@@ -67,9 +67,20 @@ class YamlReader {
 
   void collect_core_values(const YamlNode& node, Seen& seen) {
     if (!seen.insert(&node).second) return;
-    if (!node.core.empty()) core_values_.push_back({node.mark, node.value, node.core});
+    if (!node.core.empty() || !node.written.empty())
+      core_values_.push_back({node.mark, node.value, core_of(node), written_of(node)});
     for (const YamlPtr& item : node.items) collect_core_values(*item, seen);
-    for (const auto& entry : node.entries) collect_core_values(*entry.second, seen);
+    for (const auto& [key, value] : node.entries) {
+      collect_core_values(*key, seen);
+      collect_core_values(*value, seen);
+    }
+  }
+
+  static const std::string& core_of(const YamlNode& node) {
+    return node.core.empty() ? node.value : node.core;
+  }
+  static const std::string& written_of(const YamlNode& node) {
+    return node.written.empty() ? node.value : node.written;
   }
 
   // Accepts `include-path: dir`, a list of directories, or `path:` with either. They may come from
@@ -132,7 +143,7 @@ class YamlReader {
 
   // Joins a list of scalars to the comma-separated list that JUBE uses.
   Text joined(const YamlNode& list) {
-    std::vector<std::string> parts;
+    std::vector<std::string> parts, core, written;
     for (const YamlPtr& unresolved : list.items) {
       YamlPtr item = resolve(unresolved);
       if (!item) continue;
@@ -140,9 +151,14 @@ class YamlReader {
         context_.diagnostics.error(item->mark, "a list of names holds names only");
       } else {
         parts.push_back(item->value);
+        core.push_back(core_of(*item));
+        written.push_back(written_of(*item));
       }
     }
-    return {join(parts, ","), list.mark};
+    Text text{join(parts, ","), list.mark};
+    if (written != parts || core != parts)
+      core_values_.push_back({list.mark, text.value, join(core, ","), join(written, ",")});
+    return text;
   }
 
   // Makes the elements that `name: node` means: a single one, or one per list item.

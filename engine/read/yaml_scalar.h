@@ -17,8 +17,8 @@ ScalarType resolve_scalar(std::string_view plain);
 bool construct_scalar(std::string_view plain, ScalarType type, std::string* text,
                       std::string* error);
 
-// The value in YAML 1.2's core schema of a plain scalar that has type `type` and text `text` in
-// PyYAML. Returns `text` if both have the same meaning.
+// The number, boolean or time of a plain scalar in YAML 1.2's core schema, if it has type `type` and
+// text `text` in PyYAML. Returns `text` if both have the same meaning.
 std::string core_scalar(std::string_view plain, ScalarType type, const std::string& text);
 
 // Python's repr() of a double, which is also its str(): 1000.0, 1e+22, inf, nan.

@@ -160,9 +160,10 @@ class TreeBuilder : public YAML::EventHandler {
       node->value = "None";
     }
     if (!is_merge(*node)) {
-      auto inserted = level.keys.emplace(node->value, node->mark);
+      const std::string& written = node->written.empty() ? node->value : node->written;
+      auto inserted = level.keys.emplace(written, node->mark);
       if (!inserted.second) {
-        diagnostics_.error(node->mark, fmt::format("key '{}' is given twice", node->value),
+        diagnostics_.error(node->mark, fmt::format("key '{}' is given twice", written),
                            "a list holds several: - a, - b");
         diagnostics_.note(inserted.first->second, "the first one is here");
       }
@@ -240,8 +241,10 @@ class TreeBuilder : public YAML::EventHandler {
       node->kind = Kind::null;
     } else if (!construct_scalar(value, type, &node->value, &error)) {
       diagnostics_.error(node->mark, error, "quote it to mean the text itself");
-    } else if (tag == "?" || tag.empty()) {
-      std::string core = core_scalar(value, type, node->value);
+    } else {
+      if (value != node->value) node->written = value;
+      const bool plain = tag == "?" || tag.empty();
+      std::string core = plain ? core_scalar(value, type, node->value) : node->value;
       if (core != node->value) node->core = std::move(core);
     }
   }

@@ -169,7 +169,7 @@ TEST_CASE("a list of values under _") {
   CHECK(jube.diagnostics.warning_count() == 3);
 }
 
-TEST_CASE("plain values are YAML 1.2's in files of our own, PyYAML's in JUBE's") {
+TEST_CASE("plain values are texts as written in files of our own, PyYAML's in JUBE's") {
   const std::string values =
       "parameter: [{name: a, _: 010}, {name: b, _: off}, {name: c, _: 1_000}, {name: d, _: "
       "1:30:00},"
@@ -181,13 +181,142 @@ TEST_CASE("plain values are YAML 1.2's in files of our own, PyYAML's in JUBE's")
     return text + checked.benchmark().steps.at(0).name.value;
   };
   Checked own("name: b\nparameterset: {name: p, where: 1 > 0, " + values);
-  CHECK(shown(own) == "10 off 1_000 1:30:00 0b11 1e3 1.5 yes 31 no");
+  CHECK(shown(own) == "010 off 1_000 1:30:00 0b11 1e3 1.50 yes 0x1F no");
   CHECK(own.set("p").parameters.at(8).exported);
   CHECK(own.benchmark().steps.at(0).active.value == "False");
   CHECK(own.diagnostics.warning_count() == 0);
   CHECK(own.says("note: 5 more of this kind: 'off'"));
   CHECK(shown(Checked("name: b\nparameterset: {name: p, " + values)) ==
         "8 False 1000 5400 3 1e3 1.5 yes 31 False");
+}
+
+TEST_CASE("plain values: as they are written, wherever a text is taken") {
+  // What PyYAML 6 makes of them is in yaml_scalar_test.cc.
+  for (const char* written : {"12.10",
+                              "3.10",
+                              "2.50",
+                              "1.0",
+                              "010",
+                              "0o17",
+                              "0x1F",
+                              "0b11",
+                              "+1",
+                              "-0",
+                              "-1.50",
+                              "1_000",
+                              "1e3",
+                              "1.5e+3",
+                              "6.02E+23",
+                              ".5",
+                              "5.",
+                              ".inf",
+                              "-.INF",
+                              ".nan",
+                              "true",
+                              "True",
+                              "TRUE",
+                              "false",
+                              "yes",
+                              "No",
+                              "on",
+                              "OFF",
+                              "12:30:00",
+                              "190:20:30.15",
+                              "2026-11-27",
+                              "2026-11-27 10:00:00Z",
+                              "2026-11-27T10:00:00.10+01:00"}) {
+    const std::string value = written;
+    CAPTURE(value);
+    for (const std::string& form :
+         {value, "&anchor " + value, "!!str " + value, "\n      " + value}) {
+      Checked own("name: b\ncomment: &alias " + value +
+                  "\nparameterset: {name: p, where: 1 > 0, parameter: [{name: a, _: " + form +
+                  "}, {name: l, separator: ;, _: [x, " + value +
+                  "]}]}\nstep: {name: s, use: p, env: {V: " + value + ", " + value +
+                  ": *alias}, suffix: " + value + ", do: " + value + "}\n");
+      CHECK(own.set("p").parameters.at(0).value.value == value);
+      CHECK(own.set("p").parameters.at(1).value.value == "x;" + value);
+      const Step& made = own.benchmark().steps.at(0);
+      CHECK(made.env.at(0).second.value == value);
+      CHECK(made.env.at(1).first.value == value);
+      CHECK(made.env.at(1).second.value == value);
+      CHECK(made.suffix.value == value);
+      CHECK(made.operations.at(0).command.value == value);
+      CHECK(own.benchmark().comment == value);
+    }
+  }
+  // Empty stays empty.
+  for (const char* empty : {"", "~", "null", "Null", "NULL", "!!null x"}) {
+    CAPTURE(std::string(empty));
+    Checked own("name: b\nparameterset: {name: p, where: 1 > 0, parameter: {name: a, _: " +
+                std::string(empty) + "}}\n");
+    CHECK(own.set("p").parameters.at(0).value.value.empty());
+  }
+  // Quoted ones are as they were in both languages.
+  for (const char* where : {"where: 1 > 0, ", ""}) {
+    Checked quoted("name: b\nparameterset: {name: p, " + std::string(where) +
+                   "parameter: [{name: a, _: '12.10'}, {name: c, _: \"null\"}]}\n");
+    CHECK(quoted.set("p").parameters.at(0).value.value == "12.10");
+    CHECK(quoted.set("p").parameters.at(1).value.value == "null");
+  }
+}
+
+TEST_CASE("plain values: keys of numbers, times and truths read what they read before") {
+  const auto step = [](const std::string& keys) {
+    Checked checked("name: b\nstep: {name: s, kind: run, do: x, " + keys + "}\n");
+    CAPTURE(keys);
+    CHECK(checked.messages().find("error") == std::string::npos);
+    return checked.benchmark().steps.at(0);
+  };
+  CHECK(step("iterations: 010").iterations.value == "10");
+  CHECK(step("iterations: 0x1F").iterations.value == "31");
+  CHECK(step("timeout: 12:30:00").timeout.value == "12:30:00");
+  CHECK(step("timeout: 1.50").timeout.value == "1.5");
+  for (const char* word : {"true", "yes", "on", "True", "YES"})
+    CHECK(step(std::string("export: ") + word).exported);
+  for (const char* word : {"false", "no", "off", "False", "NO"}) {
+    CHECK(!step(std::string("export: ") + word).exported);
+    CHECK(step(std::string("active: ") + word).active.value == "False");
+  }
+  // A parameter that is a number has the text as written if that is a number's in Python.
+  Checked typed(
+      "name: b\nparameterset: {name: p, where: 1 > 0, parameter: [{name: i, type: int, _: 010}, "
+      "{name: h, type: int, _: 0x1F}, {name: f, type: float, _: 12.10}, {name: n, type: float, _: "
+      ".inf}, {name: l, type: int, _: [0x1F, 1_000, x]}]}\n");
+  std::string values;
+  for (const Parameter& p : typed.set("p").parameters) values += p.value.value + " ";
+  CHECK(values == "010 31 12.10 inf 31,1_000,x ");
+  // Keys of a mapping are texts, too: PyYAML takes both for False.
+  Checked names("name: b\nstep: {name: s, kind: run, do: x, env: {NO: 1, OFF: 2}}\n");
+  CHECK(names.messages() == "");
+  CHECK(names.benchmark().steps.at(0).env.at(1).first.value == "OFF");
+}
+
+TEST_CASE(
+    "plain values: the language is that of the file that is run, or of a file with Tally's keys") {
+  const auto value = [](const std::string& main, const std::string& other) -> std::string {
+    Checked checked("d/f.yaml", Files{{"d/f.yaml", main}, {"d/other.yaml", other}}, {});
+    for (const auto& [name, set] : checked.benchmark().parameter_sets) {
+      for (const Parameter& p : set.parameters) {
+        if (p.name.value == "a") return p.value.value;
+      }
+    }
+    return checked.messages();
+  };
+  const std::string plain = "parameterset: {name: q, parameter: {name: a, _: 12.10}}\n";
+  const std::string tally =
+      "parameterset: {name: q, where: 1 > 0, parameter: {name: a, _: 12.10}}\n";
+  const std::string uses = "step: {name: s, use: {from: other.yaml, _: q}, do: x}\n";
+  const std::string own = "name: b\nparameterset: {name: m, where: 1 > 0}\n";
+  CHECK(value("name: b\n" + uses, plain) == "12.1");
+  CHECK(value(own + uses, plain) == "12.10");
+  CHECK(value("name: b\n" + uses, tally) == "12.10");
+  // What !include puts in belongs to the file.
+  const std::string include =
+      "step: {name: s, use: q, do: x}\nparameterset:\n  name: q\n  parameter:\n    name: a\n"
+      "    _: !include other.yaml:[\"v\"]\n";
+  CHECK(value("name: b\n" + include, "v: 12.10\n") == "12.1");
+  CHECK(value("name: b\n" + include + "  where: 1 > 0\n", "v: 12.10\n") == "12.10");
 }
 
 TEST_CASE("init_with that leads nowhere") {

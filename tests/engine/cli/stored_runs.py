@@ -13,6 +13,8 @@ change: on standard error, and in JSON and Markdown. A later change of what is r
 
 - killed, `continue` and `result`: 414eca5 lost the first value of row 2 where the run had been moved. The row is that
   of the same run continued in its place.
+- plain, `run` and what follows: plain YAML values of a new run are texts as they are written. (The notes of unfinished
+  runs have their later words.)
 """
 import contextlib
 import os
@@ -50,6 +52,9 @@ SHAPES = {
                       "run bench.yaml", "compare runs/000000 runs/000001"]},
     "killed": {"more": ["info runs --id 0 -s measure"],
                "on": ["sh: touch go", "continue runs", "result runs", "status runs"]},
+    "plain": {"more": ["info runs --id 0 -s prepare"],
+              "on": ["sh: touch go", "continue runs", "result runs", "status runs", "run bench.yaml -r",
+                     "compare runs/000000 runs/000001", "history runs"]},
     "outside": {"more": ["result runs -s csv"],
                 "on": ["continue runs", "result runs", "run bench.yaml", "compare runs/000000 runs/000001"]},
     "reused": {"more": ["result runs -i all", "compare runs/000000 runs/000001", "history runs"],
@@ -190,6 +195,9 @@ class Maker:
         self.call("run", "bench.yaml", codes=(1,))
 
     def killed(self):
+        self.call("run", "bench.yaml", codes=(-signal.SIGKILL,))
+
+    def plain(self):
         self.call("run", "bench.yaml", codes=(-signal.SIGKILL,))
 
     def outside(self):
