@@ -94,6 +94,15 @@ std::string summary_of(const Benchmark& benchmark) {
 
 namespace {
 
+// Returns "a, b, c and 4 more".
+std::string first_of(const std::set<std::string>& all) {
+  constexpr size_t kMost = 3;
+  std::vector<std::string> some(all.begin(), all.end());
+  if (some.size() > kMost + 1) some.resize(kMost);
+  const size_t rest = all.size() - some.size();
+  return join(some, ", ") + (rest > 0 ? fmt::format(" and {} more", rest) : "");
+}
+
 // Prints what `validate` found for another program.
 void print_problems(const std::string& format, const std::vector<Problem>& problems) {
   std::string text;
@@ -119,6 +128,7 @@ int validate_command(const Invocation& given, const ValidateArgs& args) {
     const std::unique_ptr<PreparedFile> file = prepare_file(invocation, path, options);
     bool fine = file != nullptr;
     std::vector<std::string> parts;
+    std::set<std::string> not_computed;
     for (size_t i = 0; fine && i < file->input->workflow->benchmarks.size(); ++i) {
       const Benchmark& benchmark = file->input->workflow->benchmarks[i];
       const RunInfo info =
@@ -126,6 +136,7 @@ int validate_command(const Invocation& given, const ValidateArgs& args) {
       const auto prepared = prepare_benchmark(invocation, *file, benchmark, info, options);
       fine = prepared && !refuse(invocation, *prepared, std::nullopt, "a run would submit nothing");
       if (!fine) break;
+      not_computed.insert(prepared->plan.not_computed.begin(), prepared->plan.not_computed.end());
       parts.push_back(file->platform.empty() ? summary_of(benchmark)
                                              : "platform " + file->platform);
     }
@@ -137,6 +148,10 @@ int validate_command(const Invocation& given, const ValidateArgs& args) {
     fmt::print("{}: {}: {}\n", path,
                file->warnings == 0 ? "fine" : fmt::format("{} warning(s)", file->warnings),
                join(parts, ", "));
+    if (!not_computed.empty()) {
+      fmt::print("  not computed, nor checked what depends on it: {}; `{} run -n {}` does\n",
+                 first_of(not_computed), invocation.program, shell_quote(path));
+    }
   }
   print_problems(args.format, problems);
   return code;

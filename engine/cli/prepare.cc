@@ -69,9 +69,9 @@ std::unique_ptr<PreparedFile> prepare_file(const Invocation& invocation, const s
   }
   Input& input = *file->input;
   if (!input.workflow) return nullptr;
-  file->evaluator = make_run_evaluator(invocation, *input.workflow);
-  // Python reads expressions for the checks and does not execute them.
-  const std::unique_ptr<Evaluator> reader = make_evaluator(".");
+  // `validate` is for files of strangers, too.
+  file->evaluator =
+      options.validate ? make_reading_evaluator() : make_run_evaluator(invocation, *input.workflow);
   Diagnostics diagnostics, expressions;
   if (options.strict) diagnostics.make_warnings_errors();
   if (options.strict || options.validate) expressions.make_warnings_errors();
@@ -79,8 +79,7 @@ std::unique_ptr<PreparedFile> prepare_file(const Invocation& invocation, const s
     check_patterns(benchmark, diagnostics);
     check_reference_conditions(benchmark, diagnostics);
     check_sources(benchmark, diagnostics);
-    check_expressions(benchmark, options.validate, invocation.no_exec ? *reader : *file->evaluator,
-                      expressions);
+    check_expressions(benchmark, options.validate, *file->evaluator, expressions);
   }
   diagnostics.append(expressions);
   print_diagnostics(invocation, diagnostics, input.sources);

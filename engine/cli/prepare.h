@@ -21,7 +21,8 @@ struct PrepareOptions {
   InputArgs input;
   // Treats warnings as errors.
   bool strict = false;
-  // For `validate`: also parses the expressions that are computed while steps are made.
+  // For `validate`: nothing is executed or evaluated. The expressions that are computed while steps
+  // are made are parsed, too.
   bool validate = false;
   // The plan is shown or written, so it is made even if that runs the commands of shell and perl
   // parameters. Otherwise these commands run for the plan only if jobs are submitted.

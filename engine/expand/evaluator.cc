@@ -15,6 +15,7 @@
 
 #include "engine/base/text.h"
 #include "engine/expand/python_helper.h"
+#include "engine/python/literal.h"
 
 namespace tally {
 namespace {
@@ -159,6 +160,13 @@ std::string in_one_line(std::string_view text) {
 // error text.
 class PythonHelper {
  public:
+  // `words`: the interpreter and its options. It serves `program` in `directory` (empty: the
+  // engine's own).
+  PythonHelper(std::vector<std::string> words, const char* program, std::string directory = {})
+      : words_(std::move(words)), directory_(std::move(directory)) {
+    words_.emplace_back("-c");
+    words_.push_back(std::string(python_begin) + program + python_serve);
+  }
   ~PythonHelper() { stop(); }
 
   // Fills `results` for expressions [first, first + count). Returns false when the helper died.
@@ -205,8 +213,7 @@ class PythonHelper {
       start_error_ = std::string("cannot start python3: ") + strerror(errno);
       return false;
     }
-    const int failed =
-        spawn({"python3", "-c", python_helper}, "", in.read.get(), out.write.get(), -1, &pid_);
+    const int failed = spawn(words_, directory_, in.read.get(), out.write.get(), -1, &pid_);
     if (failed != 0) {
       pid_ = -1;
       start_error_ = failed == ENOENT
@@ -254,10 +261,76 @@ class PythonHelper {
     return true;
   }
 
+  std::vector<std::string> words_;
+  std::string directory_;
   pid_t pid_ = -1;
   Fd to_, from_;
   std::string start_error_, end_reason_;
 };
+
+std::vector<Evaluation> ask_all(PythonHelper& python, const std::vector<std::string>& expressions) {
+  std::vector<Evaluation> results(expressions.size());
+  constexpr size_t batch = 4096;
+  for (size_t first = 0; first < expressions.size(); first += batch) {
+    const size_t count = std::min(batch, expressions.size() - first);
+    if (python.ask(expressions, first, count, results)) continue;
+    // An expression in the batch ended the helper. Evaluating them one at a time finds it and
+    // keeps the results of the others.
+    for (size_t i = first; i < first + count; ++i) {
+      if (python.ask(expressions, i, 1, results)) continue;
+      results[i].ok = false;
+      results[i].error = python.start_error().empty() ? python.end_reason() : python.start_error();
+    }
+  }
+  return results;
+}
+
+Evaluation environment_value(const std::string& name) {
+  Evaluation result;
+  const char* value = getenv(name.c_str());
+  result.ok = value != nullptr;
+  if (result.ok) {
+    result.value = value;
+  } else {
+    result.error = '"' + name + "\" isn't an available environment variable";
+  }
+  return result;
+}
+
+// The program in an absolute folder of PATH. An entry of PATH that depends on the current directory
+// would be a stranger's choice. If there is none, the name with a folder in which it is not.
+std::string trusted_python() {
+  const char* path = getenv("PATH");
+  for (const std::string& folder : split_strip(path != nullptr ? path : "/usr/bin:/bin", ":")) {
+    const std::string program = folder + "/python3";
+    if (starts_with(folder, "/") && access(program.c_str(), X_OK) == 0) return program;
+  }
+  return "/usr/bin/python3";
+}
+
+// Parses in a Python that reads nothing of the current directory or the user: -I, -S. It starts in /,
+// because a python3 of pyenv reads the file .python-version of its directory.
+class PythonReader {
+ public:
+  PythonReader() : python_({trusted_python(), "-I", "-S"}, python_read, "/") {}
+  // `what`: see python_read.
+  std::vector<Evaluation> read(char what, std::vector<std::string> expressions) {
+    for (std::string& expression : expressions) expression.insert(0, 1, what);
+    return ask_all(python_, expressions);
+  }
+
+ private:
+  PythonHelper python_;
+};
+
+// Python's words for the texts that YAML and other languages have.
+void explain_name(Evaluation* result) {
+  for (const auto& [text, python] : {std::pair{"true", "True"}, {"false", "False"}}) {
+    if (result->ok || result->error != std::string("name '") + text + "' is not defined") continue;
+    result->error += std::string("; Python's own is ") + python +
+                     ", and the text of a parameter is compared as '$name' == '" + text + "'";
+  }
+}
 
 class RealEvaluator : public Evaluator {
  public:
@@ -273,7 +346,8 @@ class RealEvaluator : public Evaluator {
                                    const std::vector<std::string>& expressions) override {
     std::vector<Evaluation> results(expressions.size());
     if (mode == Mode::python) {
-      python(expressions, results);
+      results = ask_all(python_, expressions);
+      for (Evaluation& result : results) explain_name(&result);
       return results;
     }
     for (size_t i = 0; i < expressions.size(); ++i) {
@@ -286,7 +360,7 @@ class RealEvaluator : public Evaluator {
           results[i] = shell("perl -e \"print " + text + "\"", in_one_line);
           break;
         case Mode::env:
-          results[i] = environment(text);
+          results[i] = environment_value(text);
           break;
         default:
           results[i].ok = true;
@@ -296,35 +370,18 @@ class RealEvaluator : public Evaluator {
     return results;
   }
 
+  // The process that evaluates also parses: a run need not start another one.
+  std::vector<Evaluation> parse(const std::vector<std::string>& expressions) override {
+    std::vector<std::string> parsing;
+    for (const std::string& expression : expressions) {
+      const size_t start = std::min(expression.find_first_not_of(" \t"), expression.size());
+      parsing.push_back("compile(" + python_string(expression.substr(start)) +
+                        ", '<string>', 'eval', 0x400) and ''");
+    }
+    return ask_all(python_, parsing);
+  }
+
  private:
-  void python(const std::vector<std::string>& expressions, std::vector<Evaluation>& results) {
-    constexpr size_t batch = 4096;
-    for (size_t first = 0; first < expressions.size(); first += batch) {
-      const size_t count = std::min(batch, expressions.size() - first);
-      if (python_.ask(expressions, first, count, results)) continue;
-      // An expression in the batch ended the helper. Evaluating them one at a time finds it and
-      // keeps the results of the others.
-      for (size_t i = first; i < first + count; ++i) {
-        if (python_.ask(expressions, i, 1, results)) continue;
-        results[i].ok = false;
-        results[i].error =
-            python_.start_error().empty() ? python_.end_reason() : python_.start_error();
-      }
-    }
-  }
-
-  static Evaluation environment(const std::string& name) {
-    Evaluation result;
-    const char* value = getenv(name.c_str());
-    result.ok = value != nullptr;
-    if (result.ok) {
-      result.value = value;
-    } else {
-      result.error = '"' + name + "\" isn't an available environment variable";
-    }
-    return result;
-  }
-
   // `summary` turns the standard error of a failed command into an error text.
   Evaluation shell(const std::string& command,
                    std::string (*summary)(std::string_view) = last_line) const {
@@ -372,7 +429,7 @@ class RealEvaluator : public Evaluator {
 
   std::string directory_, shell_;
   std::string path_;  // "PATH=..." for commands; empty: the engine's own
-  PythonHelper python_;
+  PythonHelper python_{{"python3"}, python_evaluate};
 };
 
 class RefusingEvaluator final : public Evaluator {
@@ -385,6 +442,48 @@ class RefusingEvaluator final : public Evaluator {
         std::make_error_code(std::errc::operation_not_permitted),
         std::string("--no-exec: ") + what + " would compute \"" + expressions.front() + "\"");
   }
+  std::vector<Evaluation> parse(const std::vector<std::string>& expressions) override {
+    return reader_.read('s', expressions);
+  }
+
+ private:
+  PythonReader reader_;
+};
+
+class ReadingEvaluator final : public Evaluator {
+ public:
+  bool computes() const override { return false; }
+  std::vector<Evaluation> evaluate(Mode mode,
+                                   const std::vector<std::string>& expressions) override {
+    std::vector<Evaluation> results(expressions.size());
+    std::vector<std::string> whole;
+    std::vector<size_t> places;
+    for (size_t i = 0; i < expressions.size(); ++i) {
+      if (mode == Mode::env) {
+        results[i] = environment_value(expressions[i]);
+      } else {
+        results[i].unknown = true;
+        // A text with a dollar has names whose values are unknown, too.
+        if (mode != Mode::python || expressions[i].find('$') != std::string::npos) continue;
+        whole.push_back(expressions[i]);
+        places.push_back(i);
+      }
+    }
+    if (whole.empty()) return results;
+    const std::vector<Evaluation> read = reader_.read('n', whole);
+    for (size_t k = 0; k < places.size(); ++k) {
+      if (read[k].ok) continue;
+      results[places[k]] = read[k];
+      explain_name(&results[places[k]]);
+    }
+    return results;
+  }
+  std::vector<Evaluation> parse(const std::vector<std::string>& expressions) override {
+    return reader_.read('s', expressions);
+  }
+
+ private:
+  PythonReader reader_;
 };
 
 }  // namespace
@@ -392,6 +491,10 @@ class RefusingEvaluator final : public Evaluator {
 std::unique_ptr<Evaluator> make_evaluator(std::string directory, std::string shell,
                                           const std::string& programs) {
   return std::make_unique<RealEvaluator>(std::move(directory), std::move(shell), programs);
+}
+
+std::unique_ptr<Evaluator> make_reading_evaluator() {
+  return std::make_unique<ReadingEvaluator>();
 }
 
 std::unique_ptr<Evaluator> make_refusing_evaluator() {

@@ -80,6 +80,7 @@ struct Expander::Impl {
   mutable std::unordered_map<const Step*, Builtins> by_step;
   Definitions definitions;
   std::set<std::pair<const Step*, const Text*>> reported;
+  std::set<std::string> not_computed;
 };
 
 // Whether a value refers to one that is known later, or to one that is not final, possibly itself.
@@ -103,6 +104,7 @@ std::string Expander::Impl::evaluate(Binding& binding, const std::string& text, 
     value = tags.count(text) > 0 ? text : "";
   } else {
     Evaluation result = evaluator.evaluate_one(parameter.mode, text);
+    if (result.unknown) return {};  // the binding stays open
     if (!result.ok) return evaluation_error(parameter, text, result, benchmark.as_jube);
     value = std::move(result.value);
     // The script already returned a list when the point was made. The point keeps its position in
@@ -161,7 +163,7 @@ std::string Expander::Impl::settle(Point& point, const Builtins& late, const Bui
   for (const Ready& each : ready) {
     std::string error = evaluate(*each.binding, each.text, each.literal);
     if (error.empty()) {
-      *changed = true;
+      *changed = *changed || progress(*each.binding) == Progress::closed;
     } else if (purpose == Purpose::run) {
       if (place != nullptr) *place = definitions.of(*each.binding).parameter->value.mark;
       return error;
@@ -207,8 +209,9 @@ Expander::~Expander() = default;
 StepPoints Expander::expand(const Step& step, const std::vector<const Point*>& parents,
                             Diagnostics& diagnostics) {
   const Builtins& builtins = impl_->step_builtins(step);
-  const ExpansionContext context{impl_->benchmark, impl_->evaluator, impl_->definitions,
-                                 impl_->tags,      builtins,         impl_->reported};
+  const ExpansionContext context{impl_->benchmark,   impl_->evaluator, impl_->definitions,
+                                 impl_->tags,        builtins,         impl_->reported,
+                                 impl_->not_computed};
   return Expansion(context, step, diagnostics).run(parents);
 }
 
@@ -252,6 +255,9 @@ const TextPool& Expander::pool() const {
 }
 Evaluator& Expander::evaluator() const {
   return impl_->evaluator;
+}
+std::set<std::string>& Expander::not_computed() {
+  return impl_->not_computed;
 }
 Builtins Expander::step_builtins(const Step& step) const {
   return impl_->step_builtins(step);

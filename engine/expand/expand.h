@@ -40,6 +40,8 @@ struct StepPoints {
   // By index of the point. A value that cannot be computed fails the points concerned, not the whole
   // run. Few points have an error, so the others take no space here.
   std::map<size_t, PointError> errors;
+  // Rules that are not computed (Evaluator::computes()) may exclude points.
+  bool in_doubt = false;
 };
 
 // Finds the parameter for a key from Expander::definition_key(). Returns null when the workflow
@@ -83,6 +85,8 @@ class Expander {
   const RunInfo& run() const;
   const TextPool& pool() const;
   Evaluator& evaluator() const;
+  // What the evaluator did not compute: "parameter 'x'". Others may add to it.
+  std::set<std::string>& not_computed();
   // The values of jube_benchmark_* and jube_step_*, which every workpackage of the step may name.
   std::vector<std::pair<std::string, std::string>> step_builtins(const Step& step) const;
   // False while the value needs finish(), because it names jube_wp_id, for example. The binding

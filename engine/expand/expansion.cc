@@ -307,7 +307,13 @@ void Expansion::check_types() {
 void Expansion::apply_rules(StepPoints& result) {
   std::map<const Layout*, std::vector<size_t>> by_layout;
   for (size_t i = 0; i < works_.size(); ++i) {
-    if (works_[i].error.empty() && !works_[i].layout->rules.empty()) {
+    if (works_[i].layout->rules.empty()) continue;
+    if (!context_.evaluator.computes()) {
+      // Its rules may exclude the point.
+      context_.not_computed.insert("the rules of step '" + step_.name.value + "'");
+      works_[i].error = {};
+      result.in_doubt = true;
+    } else if (works_[i].error.empty()) {
       by_layout[works_[i].layout].push_back(i);
     }
   }
@@ -334,7 +340,7 @@ void Expansion::apply_rules(StepPoints& result) {
       indices.swap(kept);
     }
   }
-  if (by_layout.empty()) return;
+  if (by_layout.empty() || !context_.evaluator.computes()) return;
   std::vector<Work> kept;
   kept.reserve(works_.size());
   for (size_t i = 0; i < works_.size(); ++i) {
@@ -395,6 +401,10 @@ StepPoints Expansion::run(const std::vector<const Point*>& parents) {
   for (Work& work : works_) {
     if (!work.error.empty() || work.layout->uses.empty()) continue;
     const Text& use = *work.layout->uses.front();
+    if (!context_.evaluator.computes()) {
+      context_.not_computed.insert("the sets of step '" + step_.name.value + "'");
+      continue;
+    }
     diagnostics_.error(use.mark, "<use>" + use.value + "</use> not found in available sets",
                        "it names a parameter that is not known before the step");
     break;

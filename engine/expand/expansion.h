@@ -37,6 +37,8 @@ struct ExpansionContext {
   // Problems that were already reported. A step is expanded once per combination of parents, but
   // each problem is reported only once.
   std::set<std::pair<const Step*, const Text*>>& reported;
+  // Receives what is not computed: "parameter 'x'".
+  std::set<std::string>& not_computed;
 };
 
 // Whether a parameter with this update mode is computed again in a child step.
@@ -76,6 +78,8 @@ class Expansion {
     const Layout* layout = nullptr;
     Point point;
     std::vector<uint32_t> open;  // slots that are not closed, in order
+    // Those of them that are not computed, see Evaluator::computes().
+    std::vector<uint32_t> not_computed;
     RareText error;
     Mark place;  // where the cause of the error is written
   };
@@ -114,6 +118,7 @@ class Expansion {
   std::string substituted(const Work& work, uint32_t slot, Force force, bool* blocked,
                           bool* literal) const;
   void run_scripts(std::vector<Task>& scripts);
+  void note_not_computed(const Binding& binding) const;
   void set_value(Work& work, uint32_t slot, std::string_view value, bool literal);
   bool first_report(const Text& place) const {
     return context_.reported.emplace(&step_, &place).second;

@@ -1,12 +1,14 @@
-// The program that the long-lived python3 process runs. evaluator.cc starts it with -c.
+// The programs that long-lived python3 processes run. evaluator.cc starts them with -c.
 #pragma once
 
 namespace tally {
 
+// The streams, and the names that an expression may use.
+//
 // Expressions may use some names without importing them: those that a JUBE parameter can see, and
-// common standard modules. Each module is imported when it is first named. Standard output is
-// redirected, so that a print() in an expression cannot damage the protocol.
-inline constexpr const char* python_helper = R"PY(
+// common standard modules. Standard output is redirected, so that a print() in an expression cannot
+// damage the protocol.
+inline constexpr const char* python_begin = R"PY(
 import _signal, os, sys
 _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # end at once and silently with the engine
 source = os.fdopen(os.dup(0), 'rb')
@@ -17,6 +19,10 @@ lazy = {name: name for name in (
     'datetime', 'glob', 'grp', 'itertools', 'json', 'math', 'operator', 'platform', 'pwd', 'random',
     're', 'shutil', 'socket', 'string', 'subprocess', 'textwrap', 'time')}
 lazy.update(deque='collections', Queue='queue')
+)PY";
+
+// Evaluates. Each module is imported when it is first named.
+inline constexpr const char* python_evaluate = R"PY(
 names = {'__builtins__': __builtins__, '__name__': 'jube', 'os': os, 'sys': sys}
 compiled = {}
 
@@ -25,7 +31,7 @@ def provide(text):
         module = __import__(lazy.pop(name))
         names[name] = getattr(module, name, module)
 
-def evaluate(text):
+def answer(text):
     try:
         code = compiled.get(text)
         if code is None:
@@ -40,7 +46,58 @@ def evaluate(text):
     except BaseException as error:
         kind = type(error).__name__
         return False, str(error) or kind
+)PY";
 
+// Parses (0x400 is Python's PyCF_ONLY_AST: nothing is compiled) and evaluates nothing. The first
+// character of a text says what is asked: s, whether it can be parsed; n, also whether every name
+// that is certainly looked up exists.
+inline constexpr const char* python_read = R"PY(
+known = set(dir(__builtins__)) | set(lazy) | {'os', 'sys', '__builtins__', '__name__'}
+known |= {'exit', 'quit', 'help', 'copyright', 'credits', 'license'}  # of Python's module site
+
+def certain(node):
+    kind = type(node).__name__
+    if kind == 'IfExp':
+        return [node.test]
+    if kind == 'BoolOp':
+        return node.values[:1]
+    if kind == 'Compare':
+        return [node.left, node.comparators[0]]
+    if kind == 'Lambda':
+        return []
+    if kind in ('ListComp', 'SetComp', 'DictComp', 'GeneratorExp'):
+        return [node.generators[0].iter]
+    found = []
+    for field in node._fields:
+        value = getattr(node, field, None)
+        for each in value if isinstance(value, list) else [value]:
+            if hasattr(each, '_fields'):
+                found.append(each)
+    return found
+
+def missing(tree):
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        kind = type(node).__name__
+        if kind == 'NamedExpr':  # it makes names
+            return None
+        if kind == 'Name' and node.id not in known:
+            return node.id
+        todo.extend(reversed(certain(node)))
+    return None
+
+def answer(text):
+    try:
+        tree = compile(text[1:].lstrip(' \t'), '<string>', 'eval', 0x400)
+        name = missing(tree.body) if text[0] == 'n' else None
+    except BaseException as error:
+        return False, str(error) or type(error).__name__
+    return name is None, '' if name is None else f"name '{name}' is not defined"
+)PY";
+
+// Serves requests with answer().
+inline constexpr const char* python_serve = R"PY(
 def encode(text):
     try:
         return text.encode('utf-8', 'surrogateescape')
@@ -52,7 +109,7 @@ while True:
     if not header:
         break
     texts = [source.read(int(size)).decode('utf-8', 'surrogateescape') for size in header.split()]
-    results = [evaluate(text) for text in texts]
+    results = [answer(text) for text in texts]
     # An error's size is negative and one more than its length, so that an empty one still shows.
     encoded = [(ok, encode(value)) for ok, value in results]
     answers.write(' '.join(

@@ -5,6 +5,13 @@
 #include "engine/expand/substitute.h"
 
 namespace tally {
+namespace {
+
+bool is_left_open(const std::vector<uint32_t>& slots, uint32_t slot) {
+  return std::find(slots.begin(), slots.end(), slot) != slots.end();
+}
+
+}  // namespace
 
 // Whether a slot needs something that only finish() knows, directly or through other slots.
 bool Expansion::is_late(const Work& work, uint32_t slot) const {
@@ -14,6 +21,7 @@ bool Expansion::is_late(const Work& work, uint32_t slot) const {
   while (!todo.empty()) {
     const uint32_t at = todo.back();
     todo.pop_back();
+    if (is_left_open(work.not_computed, at)) return true;
     for (const TextId name : context_.definitions.references(work.point.bindings[at].value)) {
       const std::string& text = context_.definitions.pool()[name];
       const auto found = work.layout->slots.find(text);
@@ -153,6 +161,7 @@ bool Expansion::settle_text(Work& work, Force force, std::vector<Task>& scripts,
   for (const uint32_t slot : force == Force::none ? in_order(work) : work.open) {
     const Binding& b = work.point.bindings[slot];
     if (progress(b) != Progress::raw || is_blocked(work, slot, force)) continue;
+    if (is_left_open(work.not_computed, slot)) continue;
     if (force == Force::everything && is_late(work, slot)) continue;
     bool blocked = false, literal = false;
     std::string text = substituted(work, slot, force, &blocked, &literal);
@@ -185,6 +194,14 @@ bool Expansion::settle_text(Work& work, Force force, std::vector<Task>& scripts,
   return changed;
 }
 
+void Expansion::note_not_computed(const Binding& binding) const {
+  const std::string& name = context_.definitions.of(binding).parameter->name.value;
+  // A key of the step hides such a parameter.
+  const std::vector<std::string_view>& hiding = step_.kinds->value_names();
+  if (!std::binary_search(hiding.begin(), hiding.end(), name))
+    context_.not_computed.insert("parameter '" + name + "'");
+}
+
 void Expansion::run_scripts(std::vector<Task>& scripts) {
   for (const Mode mode : {Mode::env, Mode::python, Mode::perl, Mode::shell}) {
     std::vector<const Task*> tasks;
@@ -199,6 +216,11 @@ void Expansion::run_scripts(std::vector<Task>& scripts) {
     const std::vector<Evaluation> results = context_.evaluator.evaluate(mode, expressions);
     for (size_t i = 0; i < tasks.size(); ++i) {
       Work& work = works_[tasks[i]->work];
+      if (results[i].unknown) {
+        work.not_computed.push_back(tasks[i]->slot);
+        note_not_computed(work.point.bindings[tasks[i]->slot]);
+        continue;
+      }
       if (!results[i].ok) {
         const Binding& b = work.point.bindings[tasks[i]->slot];
         if (work.error.empty()) {

@@ -120,6 +120,7 @@ Estimate estimate_jobs(const Plan& plan, const Expander& expander) {
   for (const Workpackage& workpackage : plan.workpackages) {
     const Step& step = plan.benchmark->steps[static_cast<size_t>(workpackage.step)];
     if (step.kind != StepKind::run || workpackage.outcome.state == State::failed) continue;
+    if (plan.in_doubt.count(workpackage.id) > 0) continue;
     PlannedJob job = planned_job(plan, expander, workpackage);
     if (!job.submitted) continue;
     add_limits(job, step, &estimate);

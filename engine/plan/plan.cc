@@ -39,6 +39,8 @@ Plan make_plan(const Benchmark& benchmark, Expander& expander, Diagnostics& diag
   }
   plan.excluded = generator.take_excluded();
   plan.unknown = generator.unknown();
+  plan.not_computed = expander.not_computed();
+  plan.in_doubt = generator.take_in_doubt();
   plan.points = generator.points();
   plan.repeats = generator.repeats();
   return plan;

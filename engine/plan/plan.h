@@ -4,6 +4,7 @@
 #include <functional>
 #include <iosfwd>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,10 @@ struct Plan {
   std::vector<Excluded> excluded;
   // What only a run can establish (a parameter read from a parent's output), one sentence each.
   std::vector<std::string> unknown;
+  // Of an evaluator that computes nothing: what it left out ("parameter 'x'"), and the workpackages of
+  // which it is not known whether they will be there.
+  std::set<std::string> not_computed;
+  std::set<int> in_doubt;
   int points = 0;   // workpackages before iterations and repetitions
   int repeats = 1;  // the largest `repeat` of a step
 };

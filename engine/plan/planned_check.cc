@@ -31,13 +31,17 @@ class PlannedCheck {
     for (const Step& step : benchmark_.steps) to_check.push_back(has_something_to_check(step));
     for (const Workpackage& workpackage : prepared_.plan.workpackages) {
       if (!to_check[static_cast<size_t>(workpackage.step)] ||
-          workpackage.outcome.state == State::failed) {
+          workpackage.outcome.state == State::failed ||
+          prepared_.plan.in_doubt.count(workpackage.id) > 0) {
         continue;
       }
       const Step& step = step_of(workpackage);
       const WorkpackageValues values(benchmark_, prepared_.expander, workpackage);
-      const Lookup lookup = [&](std::string_view name) {
-        return differs_between_runs(name) ? nullptr : values.find(name);
+      const bool final = prepared_.expander.is_final(workpackage.point);
+      const Lookup lookup = [&](std::string_view name) -> const std::string* {
+        if (differs_between_runs(name) || (!final && is_open(workpackage.point, name)))
+          return nullptr;
+        return values.find(name);
       };
       if (step.kind == StepKind::run) check_resources(step, lookup);
       if (step.kind == StepKind::run) check_job(step, lookup);
@@ -64,6 +68,13 @@ class PlannedCheck {
     return starts_with(name, "jube_wp_") ||
            (starts_with(name, "jube_benchmark_") && name != "jube_benchmark_home" &&
             name != "jube_benchmark_name");
+  }
+
+  // Whether the name is a parameter whose value is not known yet.
+  bool is_open(const Point& point, std::string_view name) const {
+    return std::any_of(point.bindings.begin(), point.bindings.end(), [&](const Binding& binding) {
+      return prepared_.pool[binding.name] == name && !prepared_.expander.is_final(binding);
+    });
   }
 
   bool is_first(const Step& step) const {

@@ -36,11 +36,14 @@ bool may_submit(const Benchmark& benchmark) {
 
 void make_prepared_plan(PreparedBenchmark& prepared, bool needs_plan, Diagnostics& diagnostics) {
   const Benchmark& benchmark = prepared.benchmark;
-  if (!needs_plan && !may_submit(benchmark) && runs_commands(benchmark)) return;
+  const bool computes = prepared.expander.evaluator().computes();
+  if (computes && !needs_plan && !may_submit(benchmark) && runs_commands(benchmark)) return;
   prepared.plan = make_plan(benchmark, prepared.expander, diagnostics);
   if (!diagnostics.has_errors()) check_planned(prepared, diagnostics);
   if (!diagnostics.has_errors()) {
     prepared.estimate = estimate_jobs(prepared.plan, prepared.expander);
+    // What is known may be too much. What is not computed may not.
+    if (!computes) prepared.estimate.unknown = 0;
   }
 }
 

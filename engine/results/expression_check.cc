@@ -11,7 +11,6 @@
 
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
-#include "engine/python/literal.h"
 #include "engine/python/python_format.h"
 #include "engine/results/columns.h"
 #include "engine/results/condition.h"
@@ -83,13 +82,8 @@ void add_results(const Benchmark& benchmark, std::vector<Expression>& found) {
   }
 }
 
-// Python code that parses `text` into a syntax tree, without compiling it (0x400 is Python's
-// PyCF_ONLY_AST). Compiling would warn about placeholder values, for example about the call of a
-// number.
-std::string reading(const std::string& text, bool lines) {
-  const size_t start = std::min(text.find_first_not_of(" \t"), text.size());
-  return fmt::format("compile({}, '<string>', 'eval', 0x400) and ''",
-                     python_string(lines ? "(\n" + text + "\n)" : text.substr(start)));
+std::string as_parsed(const std::string& text, bool lines) {
+  return lines ? "(\n" + text + "\n)" : text;
 }
 
 // Variants of the text with placeholders for its names: the same placeholder for all, or an
@@ -114,8 +108,8 @@ std::vector<std::string> guesses(const std::string& text) {
 bool readable_somehow(const Expression& expression, Evaluator& evaluator) {
   std::vector<std::string> readings;
   for (const std::string& guess : guesses(expression.text.value))
-    readings.push_back(reading(guess, expression.lines));
-  const std::vector<Evaluation> results = evaluator.evaluate(Mode::python, readings);
+    readings.push_back(as_parsed(guess, expression.lines));
+  const std::vector<Evaluation> results = evaluator.parse(readings);
   return std::any_of(results.begin(), results.end(), [](const Evaluation& e) { return e.ok; });
 }
 
@@ -126,10 +120,10 @@ void check_all(const std::vector<Expression>& expressions, Evaluator& evaluator,
   std::vector<std::string> readings;
   for (const Expression& expression : expressions) {
     readings.push_back(
-        reading(substitute(expression.text.value, [&](std::string_view) { return &number; }),
-                expression.lines));
+        as_parsed(substitute(expression.text.value, [&](std::string_view) { return &number; }),
+                  expression.lines));
   }
-  const std::vector<Evaluation> results = evaluator.evaluate(Mode::python, readings);
+  const std::vector<Evaluation> results = evaluator.parse(readings);
   for (size_t i = 0; i < expressions.size(); ++i) {
     const Expression& expression = expressions[i];
     const std::string& text = expression.text.value;

@@ -17,6 +17,12 @@ bool names_workpackage(const std::string& text) {
   return text.find("jube_wp_") != std::string::npos;
 }
 
+// Whether the text of an `active` needs no evaluation.
+bool is_truth(const std::string& text) {
+  const std::string_view word = strip(text);
+  return word.empty() || word == "true" || word == "True" || word == "false" || word == "False";
+}
+
 bool depends_on(const Step& step, const std::string& name) {
   return std::any_of(step.depend.begin(), step.depend.end(),
                      [&](const Text& parent) { return parent.value == name; });
@@ -149,7 +155,12 @@ void Generator::adopt(Workpackage* workpackage, Diagnostics& diagnostics) {
 bool Generator::copies_of(const Step& step, const Workpackage& workpackage,
                           Diagnostics& diagnostics, Copies* out) const {
   Status status;
-  if (has_reference(step.iterations.value) || has_reference(step.repeat.value)) {
+  const bool named = has_reference(step.iterations.value) || has_reference(step.repeat.value);
+  if (named && !expander_.evaluator().computes() && !expander_.is_final(workpackage.point)) {
+    *out = {};  // one of each, as far as is known
+    return true;
+  }
+  if (named) {
     const WorkpackageValues values(benchmark_, expander_, workpackage);
     status = count_copies(step, values.lookup(), out);
   } else {
@@ -236,6 +247,7 @@ void Generator::ask_active(Family& family) const {
         active_expression(WorkpackageValues(benchmark_, expander_, probe).apply(text)));
     places.push_back(i);
   }
+  if (!expander_.evaluator().computes()) return;
   const std::vector<Evaluation> results = expander_.evaluator().evaluate(Mode::python, expressions);
   for (size_t k = 0; k < places.size(); ++k) {
     if (!results[k].ok) continue;  // evaluated again later, for the message
@@ -266,8 +278,17 @@ bool Generator::make_one(const Family& family, size_t point, Workpackage& workpa
                          Diagnostics& diagnostics) {
   if (const auto error = family.made.errors.find(point); error != family.made.errors.end())
     fail_by_value(error->second, workpackage);
+  const auto in_doubt = [this](int id) { return in_doubt_.count(id) > 0; };
+  if (family.made.in_doubt ||
+      std::any_of(workpackage.parents.begin(), workpackage.parents.end(), in_doubt)) {
+    in_doubt_.insert(workpackage.id);
+  }
   settle(family.step, workpackage);
-  if (!place(family, point, workpackage, diagnostics)) return false;
+  if (!place(family, point, workpackage, diagnostics)) {
+    in_doubt_.erase(workpackage.id);
+    return false;
+  }
+  if (in_doubt(workpackage.id) && fails(workpackage)) workpackage.outcome = {};
   ++next_id_;
   sink_.take(std::move(workpackage));
   return true;
@@ -314,6 +335,11 @@ void Generator::settle(const Step& step, Workpackage& workpackage) {
   unknown_names_[static_cast<size_t>(workpackage.step)].insert(unknown.begin(), unknown.end());
 }
 
+void Generator::leave_in_doubt(int workpackage, const std::string& cause) {
+  expander_.not_computed().insert(cause);
+  in_doubt_.insert(workpackage);
+}
+
 // Decides whether the workpackage is active and where it runs. A problem becomes its outcome; in a
 // plan, a wrong `active` is an error of the file. A workpackage that has already failed is left out
 // if its `active` is known to be false.
@@ -326,7 +352,13 @@ bool Generator::place(const Family& family, size_t point, Workpackage& workpacka
   const WorkpackageValues values(benchmark_, expander_, workpackage);
   if (asks) {
     bool active = true;
-    const Status told = evaluate_active(values.apply(step.active), expander_.evaluator(), &active);
+    const std::string text = values.apply(step.active);
+    const bool known = expander_.evaluator().computes() || is_truth(text);
+    if (!known) leave_in_doubt(workpackage.id, "'active' of step '" + step.name.value + "'");
+    // A value that is not computed stands for any text.
+    Status told;
+    if (known || expander_.is_final(workpackage.point))
+      told = evaluate_active(text, expander_.evaluator(), &active);
     if (!told && !broken) {
       if (purpose_ == Purpose::plan) {
         diagnostics.error(step.active.mark, "step '" + step.name.value + "': " + told.message());

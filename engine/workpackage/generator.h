@@ -57,6 +57,9 @@ class Generator {
   std::vector<Excluded> take_excluded() { return std::move(excluded_); }
   // What only a run can establish (a parameter read from a parent's output), one sentence each.
   std::vector<std::string> unknown() const;
+  // Workpackages of which only a run knows whether they will be there: their rules or their `active`
+  // are not computed (Evaluator::computes()).
+  std::set<int> take_in_doubt() { return std::move(in_doubt_); }
   int points() const { return points_; }    // workpackages before iterations and repetitions
   int repeats() const { return repeats_; }  // the largest `repeat` of a step
 
@@ -74,6 +77,7 @@ class Generator {
   bool make_one(const Family& family, size_t point, Workpackage& workpackage,
                 Diagnostics& diagnostics);
   void settle(const Step& step, Workpackage& workpackage);
+  void leave_in_doubt(int workpackage, const std::string& cause);
   bool place(const Family& family, size_t point, Workpackage& workpackage,
              Diagnostics& diagnostics);
 
@@ -92,6 +96,7 @@ class Generator {
   std::vector<Excluded> excluded_;
   std::vector<std::set<std::string>> unknown_names_;  // by step
   std::set<std::string> unknown_errors_;
+  std::set<int> in_doubt_;
   int points_ = 0;
   int repeats_ = 1;
 };

@@ -234,6 +234,10 @@ Status evaluate_active(const std::string& text, Evaluator& evaluator, bool* acti
   *active = word == "true" || word == "True" || word.empty();
   if (*active || word == "false" || word == "False") return Status::ok();
   const Evaluation result = evaluator.evaluate_one(Mode::python, active_expression(text));
+  if (result.unknown) {
+    *active = true;
+    return Status::ok();
+  }
   if (!result.ok) {
     return Status::error("active=\"" + text +
                          "\" is neither true, false nor a Python expression: " + result.error);

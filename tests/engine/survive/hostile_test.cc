@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/engine/survive/shell.h"
 
@@ -121,6 +122,126 @@ TEST_CASE("control characters of an output do not reach a terminal") {
   CHECK(has(shown.out, "\\x1b]0;x\\x07"));
   CHECK_FALSE(has(shown.out, raw + "]0"));
   CHECK_FALSE(has(shown.out, raw + "[31m1"));
+}
+
+TEST_CASE("validate executes and evaluates nothing of a stranger's file") {
+  const std::string code = "__import__('os').system('touch EXECUTED')";
+  const std::string shell_code = "touch EXECUTED; echo 1";
+  // Each in the set, the step, the pattern set or the result of a file that is otherwise fine.
+  struct Door {
+    const char* name;
+    std::string sets, step, result;
+  };
+  const auto parameter = [](const std::string& mode, const std::string& text) {
+    return "parameter: {name: j, mode: " + mode + ", _: \"" + text + "\"}";
+  };
+  const std::vector<Door> doors = {
+      {"python", parameter("python", code), "", ""},
+      {"perl", parameter("perl", "system('touch EXECUTED')"), "", ""},
+      {"shell", parameter("shell", shell_code), "", ""},
+      {"python beside shell",
+       "parameter: [{name: k, mode: shell, _: echo 1}, {name: j, mode: python, _: \"" + code +
+           "\"}]",
+       "", ""},
+      {"python of python",
+       "parameter: [{name: k, mode: python, _: \"" + code + "\"}, {name: j, mode: python, _: $k}]",
+       "", ""},
+      {"text in python",
+       "parameter: [{name: k, separator: \"\", _: \"" + code +
+           "\"}, {name: j, mode: python, _: $k}]",
+       "", ""},
+      {"a late value", parameter("python", code + " or $jube_wp_id"), "", ""},
+      {"a comprehension", parameter("python", "[" + code + " for x in [1]]"), "", ""},
+      {"a lambda", parameter("python", "(lambda: " + code + ")()"), "", ""},
+      {"a rule", "where: \"" + code + "\", parameter: {name: j, _: 1}", "", ""},
+      {"a rule with names", "where: \"" + code + " or $j\", parameter: {name: j, _: 1}", "", ""},
+      {"a type",
+       "parameter: {name: j, type: float, allowed: \">= 1\", mode: python, _: \"" + code + "\"}",
+       "", ""},
+      {"active", "parameter: {name: j, _: 1}", "active: \"" + code + "\"", ""},
+      {"active with names", "parameter: {name: j, _: 1}", "active: \"$j and " + code + "\"", ""},
+      {"active of a command", "parameter: {name: j, _: 1}",
+       "do: {active: \"" + code + "\", _: echo}", ""},
+      {"iterations", parameter("python", code), "iterations: $j", ""},
+      {"work_dir", parameter("python", code), "work_dir: $j", ""},
+      {"a set's name", parameter("python", code), "use: \"p,$j\"", ""},
+      {"a job", parameter("python", code),
+       "kind: run, platform: slurm, resources: {nodes: $j}, launch: \"$(touch EXECUTED)\", env: "
+       "{A: "
+       "\"$(touch EXECUTED)\"}",
+       ""},
+      {"a planner", "parameter: {name: j, _: 1}",
+       "kind: run, platform: slurm, launch: ./tally-train --plan", ""},
+      {"modules with the names of Python's",
+       parameter("python", "random.random() + math.pi + json.loads('1') + datetime.now()"), "", ""},
+      {"a derived pattern", "parameter: {name: j, _: 1}", "",
+       "patternset: {name: q, pattern: {name: v, mode: python, _: \"" + code + "\"}}\n"},
+      {"a column", "parameter: {name: j, _: 1}", "",
+       "analyser: {name: an, analyse: {step: s, file: stdout}}\nresult: {use: an, table: {name: t, "
+       "filter: \"" +
+           code + "\", column: [j, {name: c, expression: \"" + code + "\"}]}}\n"},
+  };
+  const Shell shell;
+  // Programs and modules that a careless PATH or Python would find beside the file.
+  for (const char* program : {"python3", "perl", "git", "tally-train", "sh"})
+    shell.file(program, "#!/bin/sh\ntouch EXECUTED\n");
+  for (const char* module : {"random", "math", "json", "datetime", "os", "_ast", "sitecustomize",
+                             "usercustomize", "encodings", "collections", "re"})
+    shell.file(std::string(module) + ".py", "open('EXECUTED', 'w')\n");
+  REQUIRE(shell.sh("chmod +x python3 perl git tally-train sh").code == 0);
+  // A python3 in PATH that looks into its directory, as pyenv's does.
+  shell.file("shims/python3",
+             "#!/bin/sh\n[ ! -e g.yaml ] || touch EXECUTED\nexec /usr/bin/env "
+             "PATH=\"$REAL_PATH\" python3 \"$@\"\n");
+  REQUIRE(shell.sh("chmod +x shims/python3").code == 0);
+  for (const Door& door : doors) {
+    const std::string step =
+        door.step.find("do:") == std::string::npos && door.step.find("launch:") == std::string::npos
+            ? ", do: echo"
+            : "";
+    shell.file("g.yaml",
+               "name: g\noutpath: run\nparameterset: {name: p, " + door.sets + "}\nstep: {name: s" +
+                   (door.step.find("use:") == std::string::npos ? ", use: p" : "") + step +
+                   (door.step.empty() ? "" : ", " + door.step) + "}\n" + door.result);
+    CAPTURE(std::string(door.name));
+    for (const char* command :
+         {"validate g.yaml", "--no-exec validate g.yaml", "--strict validate g.yaml", "tag g.yaml",
+          "validate --format json g.yaml", "validate g.yaml g.yaml"}) {
+      CAPTURE(std::string(command));
+      const Ran ran =
+          shell.sh("REAL_PATH=$PATH PATH=.::$PWD/shims:$PATH:. \"$TALLY\" " + std::string(command));
+      CHECK(ran.code <= 2);
+      CHECK_MESSAGE(!shell.exists("EXECUTED"), (ran.out + ran.err));
+      shell.sh("rm -f EXECUTED");
+    }
+  }
+  CHECK_FALSE(shell.exists("run"));
+}
+
+TEST_CASE("validate names what it did not compute, and a dry run does it") {
+  const Shell shell;
+  shell.file("g.yaml", R"yaml(name: g
+outpath: run
+parameterset:
+  name: p
+  where: $n > 1
+  parameter:
+    - {name: n, _: "1,2"}
+    - {name: j, mode: python, _: "$n * 2"}
+    - {name: k, mode: python, _: "$j + 1"}
+step: {name: s, use: p, active: "$n == 2", do: echo $j}
+)yaml");
+  Ran ran = shell.tally("validate g.yaml");
+  CHECK(ran.code == 0);
+  CHECK(
+      ran.out ==
+      "g.yaml: fine: g (1 step)\n  not computed, nor checked what depends on it: 'active' of step "
+      "'s', parameter 'j', the rules of step 's'; `tally run -n g.yaml` does\n");
+  CHECK(shell.tally("run -n g.yaml").code == 0);
+  // What no value hides is said as before.
+  shell.file("h.yaml", "name: h\noutpath: run\nstep: {name: s, do: echo}\n");
+  ran = shell.tally("validate h.yaml");
+  CHECK(ran.out == "h.yaml: fine: h (1 step)\n");
 }
 
 TEST_CASE("--no-exec: nothing that an input names is executed, and what needs it is refused") {
