@@ -43,7 +43,7 @@ class ConstantGpu final : public GpuDevices {
     s.limit_watts = 700;
     return s;
   }
-  std::optional<double> seconds_below_base(size_t) const override { return {}; }
+  tally::GpuWork work(size_t) const override { return {}; }
   std::vector<int> processes(size_t) const override { return {}; }
   std::string driver() const override { return ""; }
   std::string cuda() const override { return ""; }
