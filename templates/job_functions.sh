@@ -12,7 +12,7 @@
 # job_warning (minutes before it at which a signal comes) where the scheduler cannot be asked; nodes.
 # Without arguments the functions are defined and nothing is done: the script of a pack uses them.
 # STATUS_FILE has the exit status, whole or not at all, and further lines: "restart N" of a job that was started again,
-# "preempted" of a job that was being preempted when its program ended.
+# "preempted" of a job that was being preempted when its program ended, "unasked" if Slurm did not say whether it was.
 # STATUS_FILE.job names the job that the folder belongs to; tally writes it. STATUS_FILE.begun says which start of which
 # job works in the folder, and how long its output files were before. STATUS_FILE.claim-NAME has the id of the job of that
 # name that works in the folder. STATUS_FILE.env sets the variables of the workflow; tally writes it.
@@ -27,7 +27,7 @@ job_restarts=${SLURM_RESTART_COUNT:-0}
 job_begun="${job_id:-none} $job_restarts"
 job_task_failed='^srun: error: .*: tasks? [0-9,-]+: '
 job_program='' job_watcher='' job_signalled=0 job_said=0 job_over=0
-job_cause='' job_words='' job_told_by='' job_preempted=0
+job_cause='' job_words='' job_told_by='' job_preempted=0 job_unasked=0 job_patience=10
 time_is_up=0
 # The files of the job's output, by the names that the scheduler gave them: those of the options may be patterns.
 stdout=$(readlink "/proc/$$/fd/1")
@@ -44,6 +44,7 @@ job_write_status() {
     echo "$1"
     [ "$job_restarts" -eq 0 ] || echo "restart $job_restarts"
     [ "$job_preempted" -eq 0 ] || echo preempted
+    [ "$job_unasked" -eq 0 ] || echo unasked
   } > "$job_status_file.new" && mv -f "$job_status_file.new" "$job_status_file"
 }
 
@@ -159,10 +160,10 @@ job_longest_warning() {
   fi
 }
 
-# Asks Slurm about the job: its state, the time of its end by its limit, since when it is being preempted, the reason of
+# Asks Slurm, for $job_patience seconds at most, about the job: its state, the time of its end by its limit, since when it is being preempted, the reason of
 # its state.
 job_squeue() {
-  SLURM_TIME_FORMAT=%s timeout 10 squeue --noheader --states=all --jobs="$job_slurm_id" \
+  SLURM_TIME_FORMAT=%s timeout "$job_patience" squeue --noheader --states=all --jobs="$job_slurm_id" \
     --Format=State:32,EndTime:32,PreemptTime:32,Reason:64 2> /dev/null | head -n 1
 }
 
@@ -178,8 +179,9 @@ job_ask() {
   job_cause=other
   if [ -n "${SLURM_JOB_ID-}" ]; then
     read -r state end preempted reason < <(job_squeue)
+    job_unasked=0
     case $state in
-      '') job_cause=unknown end=${SLURM_JOB_END_TIME-} ;;
+      '') job_cause=unknown job_unasked=1 end=${SLURM_JOB_END_TIME-} ;;
       # SIGNALING: of a job that runs, while the signal is on its way.
       RUNNING | SIGNALING | SUSPENDED | STOPPED | RESIZING | STAGE_OUT)
         case $preempted in [0-9]*) job_cause=preempted ;; esac ;;
@@ -343,7 +345,9 @@ job_run() {
     job_take_signal
   elif [ -n "${SLURM_JOB_ID-}" ]; then
     # The tasks of a job that is cancelled or preempted may end before a signal comes that ends this script, or without
-    # one. What is asked now is before the end of the program: a preemption that begins later does not count.
+    # one. A preemption that begins later, while the rest of this script works, does not count. The status is not to wait
+    # long for a scheduler that is away.
+    job_patience=5
     job_ask
     if [ "$job_cause" = preempted ]; then
       job_preempted=1 status=143

@@ -28,7 +28,7 @@ bool is_there(const std::string& path) {
 }
 
 // Reads a job script's status file: the exit status and a newline. The script moves it into place.
-// Further lines may follow: "restart N" if the job was restarted, and "preempted".
+// Further lines may follow: "restart N" if the job was restarted, "preempted", "unasked".
 std::optional<JobExit> read_exit_status(const std::string& path) {
   std::string text;
   if (!is_there(path) || !read_file(path, &text)) return std::nullopt;
@@ -41,6 +41,7 @@ std::optional<JobExit> read_exit_status(const std::string& path) {
   for (const std::string& line : split_strip(end, "\n")) {
     if (starts_with(line, restart)) exit.restarts = std::atoi(line.c_str() + restart.size());
     if (line == "preempted") exit.preempted = true;
+    if (line == "unasked") exit.unasked = true;
   }
   return exit;
 }

@@ -53,6 +53,7 @@ struct JobExit {
   int restarts = -1;
   // The job was being preempted when its program ended. The program's exit code then says nothing.
   bool preempted = false;
+  bool unasked = false;  // the job could not find that out
 };
 // Returns nothing when the job has not written an exit status yet.
 std::optional<JobExit> exit_left(const JobMarks& marks);

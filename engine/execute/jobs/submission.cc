@@ -140,9 +140,8 @@ Status JobSubmission::submit(Task& task, bool* taken) {
   job.request.directory = task.work_dir();
   job.request.script = task.platform().submit_script;
   job.request.submit = task.platform().submit;
-  Environment environment =
-      with_changes(job_environment(task.base(), job.rules.environment),
-                   task.environment_for_script());
+  Environment environment = with_changes(job_environment(task.base(), job.rules.environment),
+                                         task.environment_for_script());
   environment["PWD"] = task.work_dir();
   job.request.environment = entries(environment);
   resubmits_[task.id()] = job.rules.resubmits;

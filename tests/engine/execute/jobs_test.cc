@@ -304,6 +304,25 @@ TEST_CASE("following: a preempted job is worth another try, whatever its state a
       check_again("job 101 was preempted (CANCELLED)");
     }
   }
+  SUBCASE("an exit status of a script that could not ask") {
+    SUBCASE("the job has ended") {
+      f.folder.write("job.status", "7\nunasked\n");
+      preempted(JobState::failed, "FAILED");
+      check_again("job 101 was preempted (FAILED)");
+    }
+    SUBCASE("the job runs") {
+      f.folder.write("job.status", "0\nunasked\n");
+      preempted(JobState::running, "RUNNING");
+      check_again("job 101 was preempted (RUNNING)");
+    }
+  }
+  SUBCASE("nor is one that could not ask preempted for that") {
+    f.folder.write("job.status", "7\nunasked\n");
+    f.says(JobState::failed, "FAILED");
+    const auto ended = f.later(60);
+    REQUIRE(ended.size() == 1);
+    CHECK(ended[0].kind == Kind::exit);
+  }
   SUBCASE("an exit status of the script that Slurm ended") {
     f.folder.write("job.status", "143\n");
     preempted(JobState::failed, "CANCELLED");
