@@ -185,9 +185,30 @@ std::string absolute_path(const std::string& path, const std::string& base) {
     if (!start.is_absolute()) start = current_directory() / start;
     full = start / full;
   }
-  std::string text = full.lexically_normal().string();
+  return normal_path(full.string());
+}
+
+std::string normal_path(const std::string& path) {
+  std::string text = std::filesystem::path(path).lexically_normal().string();
   while (text.size() > 1 && text.back() == '/') text.pop_back();
-  return text;
+  return text.empty() ? "." : text;
+}
+
+std::string past_links(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (path.find("/..") == std::string::npos) return path;
+  fs::path walked;
+  std::error_code error;
+  for (const fs::path& part : fs::path(path)) {
+    if (part == ".." && fs::is_symlink(walked, error)) {
+      if (const fs::path target = fs::canonical(walked, error); !error) {
+        walked = target.parent_path();
+        continue;
+      }
+    }
+    walked /= part;
+  }
+  return walked.string();
 }
 
 std::string relative_path(const std::string& to, const std::string& from) {

@@ -31,6 +31,12 @@ Status matching_paths(const std::string& pattern, int flags, std::vector<std::st
 std::string escaped_for_matching(const std::string& path);
 // The absolute form of a path. `.` and `..` are removed textually; links are not followed.
 std::string absolute_path(const std::string& path, const std::string& base = {});
+// The path without `.`, `..` and doubled slashes, removed textually: folders of the path need not
+// exist. "." for an empty path.
+std::string normal_path(const std::string& path);
+// The path with each `LINK/..` replaced by the folder that holds the link's target. For a path that
+// the system would resolve, and that absolute_path() or normal_path() gets later.
+std::string past_links(const std::string& path);
 // The relative path from folder `from` to `to`, such as "../../000000_x/work". Both are absolute.
 std::string relative_path(const std::string& to, const std::string& from);
 // The current time, such as "2026-11-21 01:18:53".

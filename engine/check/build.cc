@@ -69,6 +69,7 @@ Column column(const Element& element) {
   Column c;
   c.name = text_of(element);
   c.title = element.get("title");  // JUBE keeps blanks at its ends, too
+  c.empty_title = c.title.empty() && element.find("title") != nullptr;
   c.format = strip(element.get("format"));
   c.colw = strip(element.get("colw"));
   if (const Attribute* null = element.find("null_value")) {

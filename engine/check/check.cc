@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
@@ -104,6 +105,32 @@ void check_benchmark(const Benchmark& benchmark, const CheckOptions& options, bo
   if (!options.stored) check_job_scripts(benchmark, diagnostics);
 }
 
+// JUBE refuses a file that says it was written for a newer JUBE.
+void check_version(const Element& root, bool strict, Diagnostics& diagnostics) {
+  constexpr std::array kNewest = {2, 7, 1};
+  const Attribute* version = root.find("version");
+  if (version == nullptr) return;
+  std::array<int, 3> numbers = {};
+  size_t count = 0;
+  bool valid = true;
+  for (const std::string& part : split_strip(version->value.value, ".")) {
+    valid = valid && count < numbers.size() && !part.empty() && part.size() < 6 &&
+            std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (valid) numbers[count++] = std::stoi(part);
+  }
+  if (valid && numbers <= kNewest) return;
+  const std::string message =
+      valid ? fmt::format("the file was written for JUBE {}, which is newer than 2.7.1",
+                          version->value.value)
+            : fmt::format("invalid version number '{}'", version->value.value);
+  const std::string hint = valid ? "what only that version has is not known here" : "2.7.1 is one";
+  if (strict) {
+    diagnostics.error(version->value.mark, message, hint);
+  } else {
+    diagnostics.warning(version->value.mark, message, hint);
+  }
+}
+
 }  // namespace
 
 std::optional<Workflow> check_document(const Document& document, const CheckOptions& options,
@@ -117,6 +144,7 @@ std::optional<Workflow> check_document(const Document& document, const CheckOpti
   if (options.run != nullptr) remove_work(&whole);
   if (own_rules) use_core_values(document, options.plain_text, &whole, diagnostics);
   check_schema(whole, strict, document.is_xml, diagnostics);
+  if (!options.stored) check_version(whole, options.strict, diagnostics);
 
   std::set<std::string> tags = tags_in_force(document, options);
   std::set<std::string> used_tags;

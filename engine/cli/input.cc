@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "engine/base/files.h"
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #ifdef TALLY_STATIC
@@ -147,9 +148,6 @@ size_t print_diagnostics(const Invocation& invocation, const Diagnostics& diagno
   return diagnostics.all().size();
 }
 
-namespace {
-
-// "a,b" is the old form of two tags.
 std::vector<std::string> split_tags(const std::vector<std::string>& given) {
   std::vector<std::string> split;
   for (const std::string& tags : given) {
@@ -159,6 +157,8 @@ std::vector<std::string> split_tags(const std::vector<std::string>& given) {
   }
   return split;
 }
+
+namespace {
 
 bool is_there(const Invocation& invocation, const std::string& path) {
   if (::access(path.c_str(), F_OK) == 0) return true;
@@ -321,8 +321,17 @@ std::unique_ptr<Input> load_update(const Invocation& invocation, const Journal& 
                                    const std::string& run_dir) {
   if (!is_there(invocation, file)) return std::make_unique<Input>();
   const RunRecord& run = journal.run();
-  CheckOptions options =
-      run_options(invocation, run, args.tags.empty() ? run.tags : split_tags(args.tags));
+  Journal::Update before;
+  if (Status s = journal.update(&before); !s) {
+    print_error(invocation, s.message());
+    return std::make_unique<Input>();
+  }
+  // As in JUBE, tags are added to those of the run and of earlier updates.
+  std::vector<std::string> tags = before.file.empty() ? run.tags : before.tags;
+  for (std::string& tag : split_tags(args.tags)) {
+    if (std::find(tags.begin(), tags.end(), tag) == tags.end()) tags.push_back(std::move(tag));
+  }
+  CheckOptions options = run_options(invocation, run, tags);
   options.stored = args.tags.empty();
   options.read.include_path = args.include_path;
   return load_update(invocation, journal, file, std::move(options), run_dir, false);
@@ -370,22 +379,24 @@ bool can_write(std::string folder) {
 
 std::string outpath_of(const Benchmark& benchmark, const std::string& given, bool to_read,
                        const std::string& otherwise) {
-  if (!given.empty()) return given;
+  if (!given.empty()) return past_links(given);
   std::string own = benchmark.outpath.value;
   if (own.empty()) {
     const char* environment = std::getenv("JUBE_BENCHMARK_OUTPATH");
-    if (environment != nullptr && *environment != '\0') return environment;
+    if (environment != nullptr && *environment != '\0') return past_links(environment);
     own = otherwise;
     if (own.empty()) return {};
   }
-  own = expand_path(own);
+  own =
+      normal_path(expand_path(own));  // `..` removes also a folder that does not exist, as in JUBE
   // The path is relative to the file as the user wrote its path, so that messages stay short.
   size_t slash = benchmark.input_file.rfind('/');
   if (own.front() == '/' || slash == std::string::npos) return own;
   const std::string folder = benchmark.input_file.substr(0, slash + 1);
-  const bool there = ::access((folder + own).c_str(), F_OK) == 0;
-  if (to_read && there && ::access(own.c_str(), F_OK) != 0) return folder + own;
-  return is_installed(folder) || !can_write(folder + own) ? own : folder + own;
+  const std::string beside = normal_path(folder + own);
+  const bool there = ::access(beside.c_str(), F_OK) == 0;
+  if (to_read && there && ::access(own.c_str(), F_OK) != 0) return beside;
+  return is_installed(folder) || !can_write(beside) ? own : beside;
 }
 
 }  // namespace tally

@@ -55,13 +55,16 @@ std::unique_ptr<Input> load_input_text(const Invocation& invocation, const std::
 std::unique_ptr<Input> load_stored(const Invocation& invocation, const Journal& journal,
                                    const std::string& run_dir);
 // Does the same for the file of -u: the patterns, analysers and results are those of that file, and
-// all else is what the run has stored. Without tags, it is read with those of the run.
+// all else is what the run has stored. It is read with the run's tags, those of earlier updates, and
+// those of `args`.
 std::unique_ptr<Input> load_update(const Invocation& invocation, const Journal& journal,
                                    const std::string& file, const InputArgs& args,
                                    const std::string& run_dir);
 // Does the same for the update that the run has kept, or for the run's own input if there is none.
 std::unique_ptr<Input> load_kept(const Invocation& invocation, const Journal& journal,
                                  const std::string& run_dir);
+// The tags of -t. "a,b" is the old form of two tags.
+std::vector<std::string> split_tags(const std::vector<std::string>& given);
 // Records the directory in which a run in `run_dir` is started.
 void note_directory(const std::string& run_dir, RunRecord* run);
 // Records the folders that a run's input searches for included files. The current folders of

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/input.h"
@@ -141,6 +142,15 @@ Status remove_workpackage(Journal& journal, const std::string& run_dir, int id) 
   return Status::ok();
 }
 
+// Writes the comment into configuration.xml, where people's scripts read it, as JUBE does.
+Status write_comment(const Invocation& invocation, const Journal& journal,
+                     const std::string& run_dir) {
+  const std::unique_ptr<Input> input = load_stored(invocation, journal, run_dir);
+  if (!input->workflow) return Status::ok();  // this was reported
+  set_comment(journal.run().benchmark, journal.run().comment, &input->document);
+  return write_file(run_dir + "/configuration.xml", document_to_xml(input->document));
+}
+
 }  // namespace
 
 int comment_command(const Invocation& invocation, const CommentArgs& args) {
@@ -154,6 +164,7 @@ int comment_command(const Invocation& invocation, const CommentArgs& args) {
       run.comment = one_line(args.append ? run.comment + args.comment : args.comment);
       status = journal->set_run(run);
     }
+    if (status) status = write_comment(invocation, *journal, directory.path);
     if (!status) {
       print_error(invocation, status.message());
       return kFailed;

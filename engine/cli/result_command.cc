@@ -34,6 +34,20 @@ bool open_all(const Invocation& invocation, const ResultArgs& args, std::vector<
   return true;
 }
 
+// Keeps the runs that have one of the tags of -t, as JUBE's `result` does. With -u, the tags are those
+// that the file is read with.
+void choose_by_tags(const ResultArgs& args, std::vector<OpenRun>* runs) {
+  const std::vector<std::string> wanted = split_tags(args.input.tags);
+  if (wanted.empty() || !args.update.empty()) return;
+  const auto lacks_all = [&](const OpenRun& run) {
+    const std::vector<std::string>& tags = run.journal->run().tags;
+    return std::none_of(wanted.begin(), wanted.end(), [&](const std::string& tag) {
+      return std::find(tags.begin(), tags.end(), tag) != tags.end();
+    });
+  };
+  runs->erase(std::remove_if(runs->begin(), runs->end(), lacks_all), runs->end());
+}
+
 // A requested or excluded column that no table has is a mistake. Without this check, an empty table
 // would hide it.
 bool knows_columns(const Invocation& invocation, const std::vector<OpenRun>& runs,
@@ -107,6 +121,15 @@ int result_command(const Invocation& invocation, const ResultArgs& args) {
   if (!args.logs.empty()) return show_log_results(invocation, args);
   std::vector<OpenRun> runs;
   if (!open_all(invocation, args, &runs)) return kBadInput;
+  choose_by_tags(args, &runs);
+  if (runs.empty()) {
+    if (invocation.as_jube) return kFine;
+    print_error(
+        invocation,
+        fmt::format("none of the runs has the tag {}", join(split_tags(args.input.tags), " or ")),
+        "-t chooses runs by their tags; with -u FILE it adds tags");
+    return kBadInput;
+  }
   const Benchmark& newest = *runs.back().benchmark;
   if (!invocation.as_jube && (!knows_columns(invocation, runs, args.select, "--select") ||
                               !knows_columns(invocation, runs, args.exclude, "--exclude"))) {

@@ -9,6 +9,7 @@
 #include <ctime>
 #include <iostream>
 
+#include "engine/base/files.h"
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/check/core_values.h"
@@ -162,6 +163,7 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const Prepa
   Document shown = input.document;
   Diagnostics told;  // they were reported when the file was read
   if (!benchmark.as_jube) use_core_values(shown, PlainText::as_written, &shown.root, told);
+  set_comment(record.benchmark, one_line(args.comment), &shown);
   Status ready = write_run_files(directory.path, document_to_xml(shown));
   if (ready) ready = Journal::create(directory.path, record, input.sources, &journal);
   for (const char* part : {"/journal.sqlite", "/journal.sqlite-wal"}) {
@@ -188,7 +190,7 @@ bool has_outpath(const Invocation& invocation, const RunArgs& args, const Input&
                 "give it one, or say where runs are to lie with -o");
     return false;
   }
-  const std::string unknown = unknown_variable(expand_path(benchmark.outpath.value));
+  const std::string unknown = unknown_variable(normal_path(expand_path(benchmark.outpath.value)));
   if (unknown.empty() || !args.outpath.empty()) return true;
   Diagnostics diagnostics;
   diagnostics.error(benchmark.outpath.mark,

@@ -70,7 +70,7 @@ bool parse_id(const std::string& text, int* id) {
 
 bool find_outpath(const Invocation& invocation, const std::string& directory, std::string* outpath,
                   int* id) {
-  *outpath = without_slashes(directory);
+  *outpath = past_links(without_slashes(directory));
   if (is_directory(*outpath)) {
     std::string absolute = absolute_path(*outpath);
     if (is_run(absolute, id)) {

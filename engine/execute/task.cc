@@ -327,8 +327,7 @@ bool Task::next_cycle(Status* status) {
   ++p.wp.cycle;
   operation_ = 0;
   values_ = std::make_unique<WorkpackageValues>(context_.graph.values(p));
-  const std::string error =
-      context_.expander.update(step_, p.wp.point, UpdateMode::cycle, values_->builtins());
+  const std::string error = context_.expander.update(step_, p.wp.point, values_->builtins());
   if (!error.empty()) {
     fail(Reason::value, error);
     return false;

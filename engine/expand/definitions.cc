@@ -33,6 +33,19 @@ Binding Definitions::fresh(uint32_t number) const {
   return {d.name, d.text, Binding::no_index, with_progress(number, d.start)};
 }
 
+void Definitions::restart(Binding& binding) {
+  const uint32_t number = definition_number(binding);
+  const Definition& definition = definitions_[number];
+  binding.value = definition.text;
+  if (definition.start == Progress::split_raw && binding.index != Binding::no_index) {
+    const std::vector<TextId>& all = pieces(definition.text, definition.parameter->separator);
+    if (binding.index < all.size()) binding.value = all[binding.index];
+  }
+  const bool constant = definition.parameter->mode == Mode::text &&
+                        pool_[binding.value].find('$') == std::string::npos;
+  binding.definition = with_progress(number, constant ? Progress::closed : Progress::raw);
+}
+
 const std::vector<TextId>& Definitions::pieces(TextId text, const std::string& separator) {
   const auto [entry, added] = pieces_.try_emplace({text, separator});
   if (added) {

@@ -55,6 +55,8 @@ class Definitions {
   const Definition& of(const Binding& b) const { return definitions_[definition_number(b)]; }
   // The binding with which expansion starts.
   Binding fresh(uint32_t number) const;
+  // Resets a binding to the text that its value was made from. It keeps its position in a list.
+  void restart(Binding& binding);
   // The pieces of a text, stripped and interned. The same text and separator give the same object.
   const std::vector<TextId>& pieces(TextId text, const std::string& separator);
   // The names that a text refers to, interned.

@@ -26,17 +26,6 @@ Builtins benchmark_builtins(const RunInfo& run) {
           {"jube_benchmark_start", run.start}};
 }
 
-bool updates_in_cycle(UpdateMode mode, UpdateMode reason) {
-  switch (reason) {
-    case UpdateMode::cycle:
-      return mode == UpdateMode::cycle || mode == UpdateMode::always;
-    case UpdateMode::step:
-      return mode == UpdateMode::step || mode == UpdateMode::cycle || mode == UpdateMode::always;
-    default:
-      return mode != UpdateMode::never;
-  }
-}
-
 }  // namespace
 
 struct Expander::Impl {
@@ -69,7 +58,6 @@ struct Expander::Impl {
                      Purpose purpose, const Names& later, bool* changed, Mark* place);
   bool blocked(const Point& point, const Binding& binding, const Names& later) const;
   std::string evaluate(Binding& binding, const std::string& text, bool literal);
-  void restart(Binding& binding);
 
   const Benchmark& benchmark;
   RunInfo info;
@@ -184,22 +172,6 @@ std::string Expander::Impl::finish(const Step& step, Point& point, const Builtin
   }
 }
 
-// Resets a binding to the text that its value was made from. The point keeps its position in a
-// list.
-void Expander::Impl::restart(Binding& binding) {
-  const uint32_t number = definition_number(binding);
-  const Definition& definition = definitions[number];
-  binding.value = definition.text;
-  if (definition.start == Progress::split_raw && binding.index != Binding::no_index) {
-    const std::vector<TextId>& pieces =
-        definitions.pieces(definition.text, definition.parameter->separator);
-    if (binding.index < pieces.size()) binding.value = pieces[binding.index];
-  }
-  const bool constant = definition.parameter->mode == Mode::text &&
-                        pool[binding.value].find('$') == std::string::npos;
-  binding.definition = with_progress(number, constant ? Progress::closed : Progress::raw);
-}
-
 Expander::Expander(const Benchmark& benchmark, const RunInfo& run, Evaluator& evaluator,
                    TextPool& pool, const std::set<std::string>& tags)
     : impl_(std::make_unique<Impl>(benchmark, run, evaluator, pool, tags)) {}
@@ -232,12 +204,11 @@ std::vector<std::string> Expander::finish_for_plan(const Step& step, Point& poin
   return open;
 }
 
-std::string Expander::update(const Step& step, Point& point, UpdateMode reason,
-                             const Builtins& builtins) {
+std::string Expander::update(const Step& step, Point& point, const Builtins& builtins) {
   bool any = false;
   for (Binding& binding : point.bindings) {
-    if (!updates_in_cycle(definition(binding).update, reason)) continue;
-    impl_->restart(binding);
+    if (!updates_in_cycle(definition(binding).update)) continue;
+    impl_->definitions.restart(binding);
     any = true;
   }
   return any ? impl_->finish(step, point, builtins, Impl::Purpose::run, nullptr) : std::string();

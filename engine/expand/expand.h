@@ -77,8 +77,8 @@ class Expander {
   std::vector<std::string> finish_for_plan(
       const Step& step, Point& point,
       const std::vector<std::pair<std::string, std::string>>& builtins, const Names& later = {});
-  // Like finish(), at a cycle: resolves parameters with update_mode cycle or always again.
-  std::string update(const Step& step, Point& point, UpdateMode reason,
+  // Like finish(), at a later cycle: resolves parameters with update_mode cycle or always again.
+  std::string update(const Step& step, Point& point,
                      const std::vector<std::pair<std::string, std::string>>& builtins);
 
   const Parameter& definition(const Binding& binding) const;

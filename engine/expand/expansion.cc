@@ -17,8 +17,13 @@ bool has_dollar(const std::string& text) {
 
 }  // namespace
 
-bool updates_in_step(UpdateMode mode, bool set_is_used) {
-  return mode == UpdateMode::use ? set_is_used : mode != UpdateMode::never;
+bool starts_anew(UpdateMode mode, bool set_is_used) {
+  if (mode == UpdateMode::use || mode == UpdateMode::always) return set_is_used;
+  return mode == UpdateMode::step;
+}
+
+bool updates_in_cycle(UpdateMode mode) {
+  return mode == UpdateMode::cycle || mode == UpdateMode::always;
 }
 
 bool is_late_name(std::string_view name) {
@@ -68,10 +73,17 @@ void Expansion::collect_own_sets() {
   }
 }
 
-// Whether a parent's parameter is computed again although no set of this step contains it.
-bool Expansion::is_updated(const Binding& binding) const {
+bool Expansion::starts_anew(const Binding& binding) const {
   const Definition& definition = context_.definitions.of(binding);
-  return updates_in_step(definition.parameter->update, own_sets_.count(definition.set) > 0);
+  return tally::starts_anew(definition.parameter->update, own_sets_.count(definition.set) > 0);
+}
+
+// Whether a set of this step replaces a parent's parameter by its own.
+bool Expansion::is_replaced(const Binding& present, const Binding& own) const {
+  const Definition& definition = context_.definitions.of(own);
+  const UpdateMode mode = definition.parameter->update;
+  return tally::starts_anew(mode, true) ||
+         (mode == UpdateMode::cycle && context_.definitions.of(present).text != definition.text);
 }
 
 // Adds the parents' parameters, each once. Returns false when two parents disagree about a
@@ -83,13 +95,15 @@ bool Expansion::inherit(const std::vector<const Point*>& parents, Layout& layout
       const auto found = layout.slots.find(name);
       if (found == layout.slots.end()) {
         Binding own = binding;
-        if (is_updated(binding)) own = context_.definitions.fresh(definition_number(binding));
+        if (starts_anew(binding)) own = context_.definitions.fresh(definition_number(binding));
         add_slot(own, layout, point);
         continue;
       }
       const Binding& present = point.bindings[found->second];
-      if (is_updated(binding) || progress(present) != Progress::closed) continue;
-      if (present.value != binding.value || present.index != binding.index) return false;
+      if (starts_anew(binding) || progress(present) != Progress::closed) continue;
+      const UpdateMode mode = context_.definitions.of(binding).parameter->update;
+      const bool same = present.value == binding.value || updates_in_cycle(mode);
+      if (!same || present.index != binding.index) return false;
     }
   }
   layout.own_begin = static_cast<uint32_t>(layout.names.size());
@@ -134,7 +148,7 @@ bool Expansion::add_set(const ParameterSet& set, const Text& use, Layout& layout
                              "' gives it '" + parameter.value.value + "'");
       return false;
     }
-    if (updates_in_step(parameter.update, true)) {
+    if (is_replaced(point.bindings[slot], fresh)) {
       point.bindings[slot] = fresh;
     } else if (present.text != text) {
       if (!first_report(use)) return false;
@@ -221,7 +235,8 @@ void Expansion::take_layout(Work& work, const Layout& layout) const {
       const uint32_t slot = layout.slots.at(parameter.name.value);
       if (slot >= work.point.bindings.size()) {
         work.point.bindings.push_back(fresh);
-      } else if (!in_old && slot < layout.own_begin && updates_in_step(parameter.update, true)) {
+      } else if (!in_old && slot < layout.own_begin &&
+                 is_replaced(work.point.bindings[slot], fresh)) {
         work.point.bindings[slot] = fresh;
       }
     }
@@ -359,6 +374,10 @@ StepPoints Expansion::collect() {
   apply_rules(result);
   result.points.reserve(works_.size());
   for (Work& work : works_) {
+    for (Binding& binding : work.point.bindings) {
+      const UpdateMode mode = context_.definitions.of(binding).parameter->update;
+      if (has_parents_ && updates_in_cycle(mode)) context_.definitions.restart(binding);
+    }
     if (!work.error.empty()) result.errors[result.points.size()] = {work.error, work.place};
     result.points.push_back(std::move(work.point));
   }
@@ -366,6 +385,7 @@ StepPoints Expansion::collect() {
 }
 
 StepPoints Expansion::run(const std::vector<const Point*>& parents) {
+  has_parents_ = !parents.empty();
   collect_own_sets();
   layouts_.emplace_back();
   Layout& layout = layouts_.back();

@@ -41,8 +41,12 @@ struct ExpansionContext {
   std::set<std::string>& not_computed;
 };
 
-// Whether a parameter with this update mode is computed again in a child step.
-bool updates_in_step(UpdateMode mode, bool set_is_used);
+// Whether a parent's parameter with this update mode starts anew in a child step, with all values of
+// its list.
+bool starts_anew(UpdateMode mode, bool set_is_used);
+// Whether it is computed again when a cycle begins, also the first one of a child step. Until then
+// it has the value of the step before, which the child's other values read, as in JUBE.
+bool updates_in_cycle(UpdateMode mode);
 // Whether the name's value belongs to a single workpackage. Such values are known only to finish().
 bool is_late_name(std::string_view name);
 
@@ -97,7 +101,8 @@ class Expansion {
   enum class Force { none, unknown_names, everything };
 
   bool inherit(const std::vector<const Point*>& parents, Layout& layout, Point& point);
-  bool is_updated(const Binding& binding) const;
+  bool starts_anew(const Binding& binding) const;
+  bool is_replaced(const Binding& present, const Binding& own) const;
   bool add_set(const ParameterSet& set, const Text& use, Layout& layout, Point& point);
   bool add_use(const Text& use, const std::string& names, Layout& layout, Point& point);
   void add_zips(const ParameterSet& set, Layout& layout);
@@ -135,6 +140,7 @@ class Expansion {
   const Step& step_;
   Diagnostics& diagnostics_;
   std::deque<Layout> layouts_;
+  bool has_parents_ = false;
   std::vector<Work> works_;
   std::set<const ParameterSet*> own_sets_;  // sets from `use` entries with plain names
 };

@@ -244,6 +244,21 @@ Document read_document(const std::string& path, const ReadOptions& options, Sour
   return read_document_text(path, text, options, sources, diagnostics);
 }
 
+void set_comment(const std::string& benchmark, const std::string& comment, Document* document) {
+  if (comment.empty()) return;
+  for (Element& element : document->root.children) {
+    if (element.name != "benchmark" || strip(element.get("name")) != benchmark) continue;
+    Element own;
+    own.name = "comment";
+    own.text.value = comment;
+    auto& children = element.children;
+    children.erase(std::remove_if(children.begin(), children.end(),
+                                  [](const Element& child) { return child.name == "comment"; }),
+                   children.end());
+    children.insert(children.begin(), std::move(own));
+  }
+}
+
 std::string document_to_xml(const Document& document) {
   std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
   write_element(document.root, 0, &out);

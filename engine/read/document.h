@@ -74,6 +74,9 @@ Document read_document(const std::string& path, const ReadOptions& options, Sour
 Document read_document_text(const std::string& name, const std::string& text,
                             const ReadOptions& options, Sources& sources, Diagnostics& diagnostics);
 
+// Gives a benchmark of the document this comment in place of its own. An empty one changes nothing.
+void set_comment(const std::string& benchmark, const std::string& comment, Document* document);
+
 // The document as JUBE's XML. A run directory keeps it as configuration.xml.
 std::string document_to_xml(const Document& document);
 

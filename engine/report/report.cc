@@ -99,7 +99,7 @@ class Renderer {
   std::string heading(const Column& column, const std::map<std::string, std::string>& units) {
     // In Tally's own files the title contains the unit itself.
     if (!column.title.empty() && !benchmark_.as_jube) return column.title;
-    std::string text = column.column_title();
+    std::string text = column.empty_title ? "" : column.column_title();
     auto unit = units.find(column.name.value);
     bool ratio = !column.relative_to.empty();
     if (!ratio && unit != units.end() && !unit->second.empty()) {

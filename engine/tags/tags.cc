@@ -21,9 +21,11 @@ std::string without_spaces(std::string_view text) {
   return dense;
 }
 
+constexpr std::string_view kOperators = "()|+!^,";
+
+// A name has any other characters, as in JUBE: must:verbose, 50%, a/b.
 bool is_atom_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '-' || c == '.' || static_cast<unsigned char>(c) >= 0x80;
+  return kOperators.find(c) == std::string_view::npos;
 }
 
 class TagParser {
@@ -148,7 +150,7 @@ std::vector<std::string> tag_names(std::string_view expression) {
   std::vector<std::string> names;
   size_t at = 0;
   while (at < text.size()) {
-    size_t end = text.find_first_of("()|+!^,", at);
+    size_t end = text.find_first_of(kOperators, at);
     if (end == std::string::npos) end = text.size();
     std::string name = text.substr(at, end - at);
     if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) {

@@ -200,6 +200,7 @@ enum class Better { unknown, higher, lower };
 struct Column {
   Text name;  // a parameter or a pattern
   std::string title, format, colw;
+  bool empty_title = false;  // JUBE's files: title="" makes the heading empty
   bool null_value_set = false;
   std::string null_value;
   bool primary_key = false;  // for a database

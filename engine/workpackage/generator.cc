@@ -38,7 +38,9 @@ std::string locate(const Step& step, const Expander& expander, const Workpackage
   }
   std::string work_dir;
   if (!step.work_dir.value.empty()) {
-    work_dir = absolute_path(values.path(step.work_dir), expander.run().home);
+    const std::string path = values.path(step.work_dir);
+    const bool absolute = !path.empty() && path.front() == '/';
+    work_dir = absolute_path(past_links(absolute ? path : expander.run().home + "/" + path));
   }
   workpackage->directory = std::move(directory);
   workpackage->work_dir = std::move(work_dir);

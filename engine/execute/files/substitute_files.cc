@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "engine/base/files.h"
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/execute/files/run_directory.h"
@@ -175,7 +176,9 @@ Status list_files(const FileCopy& entry, const Lookup& lookup, const std::string
     const std::string given = join_path(source_dir, patterns[i]);
     const bool absolute = !given.empty() && given.front() == '/';
     // Only what the user wrote is a pattern: a folder may be called "a[1]".
-    const std::string pattern = join_path(escaped_for_matching(base), given);
+    // `..` removes also a folder that does not exist, as in JUBE.
+    std::string pattern = join_path(escaped_for_matching(base), given);
+    if (given.find("..") != std::string::npos) pattern = normal_path(pattern);
     std::vector<std::string> found;
     if (Status s = matching_paths(pattern, 0, &found); !s) return s;
     if (found.empty()) {

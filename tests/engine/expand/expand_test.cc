@@ -399,7 +399,7 @@ step: {name: s, use: p})yaml");
   const Step& step = b.benchmark.steps[0];
   CHECK(b.expander.finish(step, s.points[3], {{"jube_wp_cycle", "0"}}).empty());
   CHECK(b.show(s, {"c", "n", "l"})[3] == "2.0 2.0 v0");
-  CHECK(b.expander.update(step, s.points[3], UpdateMode::cycle, {{"jube_wp_cycle", "1"}}).empty());
+  CHECK(b.expander.update(step, s.points[3], {{"jube_wp_cycle", "1"}}).empty());
   CHECK(b.show(s, {"c", "n", "l"})[3] == "2.1 2.0 v1");
 }
 
