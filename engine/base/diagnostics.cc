@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "engine/base/terminal.h"
 #include "engine/base/text.h"
 
 namespace tally {
@@ -65,51 +66,36 @@ std::string_view token(std::string_view rest) {
   return rest.substr(0, end);
 }
 
-// Replaces bytes that could upset a terminal (control characters, invalid UTF-8) by '?'.
-std::string printable(std::string_view line) {
-  std::string text;
-  for (size_t at = 0; at < line.size();) {
-    size_t length = utf8_length(line.substr(at));
-    auto c = static_cast<unsigned char>(line[at]);
-    if (length == 0 || (c < 0x20 && c != '\t') || c == 0x7F) {
-      text += '?';
-      length = 1;
-    } else {
-      text += line.substr(at, length);
-    }
-    at += length;
-  }
-  return text;
-}
-
 // The source line with the caret below it. Tabs are kept, so that both lines are indented alike.
 std::string excerpt(std::string_view line, uint32_t column, bool color) {
   constexpr size_t kWidest = 400;  // longer lines are not shown; the caret would be lost
   if (strip(line).empty() || line.size() > kWidest) return {};
   size_t start = byte_of_column(line, column);
+  // Characters that are shown as numbers take more columns.
+  const std::string before = without_controls(line.substr(0, start));
   std::string pad;
-  for (size_t at = 0; at < start;) {
-    pad += line[at] == '\t' ? '\t' : ' ';
-    at += std::max<size_t>(1, utf8_length(line.substr(at)));
+  for (size_t at = 0; at < before.size();) {
+    pad += before[at] == '\t' ? '\t' : ' ';
+    at += std::max<size_t>(1, utf8_length(before.substr(at)));
   }
   std::string caret = "^";
-  size_t width = code_points(token(line.substr(start)));
+  size_t width = code_points(without_controls(token(line.substr(start))));
   if (width > 1) caret.append(width - 1, '~');
   if (color) caret = "\033[1;32m" + caret + "\033[0m";
-  return fmt::format("    {}\n    {}{}\n", printable(line), pad, caret);
+  return fmt::format("    {}\n    {}{}\n", without_controls(line), pad, caret);
 }
 
 std::string block(const Diagnostic& d, const Sources& sources, bool color) {
   Style style = style_of(d.severity);
   std::string text;
   if (color) {
-    text = fmt::format("\033[1m{}:\033[0m {}{}:\033[0m {}\n", place(sources, d.mark), style.color,
-                       style.name, d.message);
+    text = fmt::format("\033[1m{}:\033[0m {}{}:\033[0m {}\n", literal(place(sources, d.mark)),
+                       style.color, style.name, literal(d.message));
   } else {
     text = fmt::format("{}: {}: {}\n", place(sources, d.mark), style.name, d.message);
   }
   if (d.mark.known()) text += excerpt(sources.line(d.mark), d.mark.column, color);
-  if (!d.hint.empty()) text += fmt::format("hint: {}\n", d.hint);
+  if (!d.hint.empty()) text += fmt::format("hint: {}\n", color ? literal(d.hint) : d.hint);
   return text;
 }
 
@@ -219,7 +205,9 @@ std::string Diagnostics::format(const Sources& sources, bool color) const {
   std::string text;
   for (const auto* group : shown) {
     text += group->second;
-    if (is_kind(*group->first)) text += others(of_kind[group->first->kind], sources);
+    if (!is_kind(*group->first)) continue;
+    const std::string more = others(of_kind[group->first->kind], sources);
+    text += color ? literal(more) : more;
   }
   return text;
 }

@@ -57,7 +57,8 @@ class Diagnostics {
   //       seperator: ""
   //       ^~~~~~~~~
   //   hint: did you mean 'separator'?
-  // A diagnostic without a place prints as "tally: error: ...".
+  // A diagnostic without a place prints as "tally: error: ...". With `color` the text is one for
+  // print_styled().
   std::string format(const Sources& sources, bool color = false) const;
 
  private:

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -43,20 +44,40 @@ std::filesystem::path current_directory() {
 
 }  // namespace
 
-Status file_error(const std::string& path, const char* what, int reason) {
-  std::string hint;
-  if (reason == EACCES || reason == EROFS || reason == EPERM) {
-    hint = "; choose a folder that you may write to with --outpath";
-  } else if (reason == ENOSPC || reason == EDQUOT) {
-    hint = "; free some space and continue the run";
+std::string advice(int reason) {
+  switch (reason) {
+    case EACCES:
+    case EROFS:
+    case EPERM:
+      return "; choose a folder that you may write to with --outpath";
+    case ENOSPC:
+    case EDQUOT:
+      return "; free some space and continue the run";
+    case EFBIG:
+      return "; raise the limit of file sizes (ulimit -f) and continue the run";
+    default:
+      return {};
   }
-  return Status::error(path + ": " + what + ": " + strerror(reason) + hint, reason);
+}
+
+Status file_error(const std::string& path, const char* what, int reason) {
+  return Status::error(path + ": " + what + ": " + strerror(reason) + advice(reason), reason, path);
 }
 
 bool may_pass(int reason) {
   for (const int passing :
-       {ENOSPC, EDQUOT, EIO, EMFILE, ENFILE, EAGAIN, ENOMEM, EINTR, ESTALE, ETIMEDOUT, ENOLCK}) {
+       {ENOSPC, EDQUOT, EFBIG, EIO, EMFILE, ENFILE, EAGAIN, ENOMEM, EINTR, ESTALE, ETIMEDOUT,
+        ENOLCK, EHOSTDOWN, EHOSTUNREACH, ENETUNREACH, ENETDOWN, ESHUTDOWN, ENOTCONN, EREMOTEIO}) {
     if (reason == passing) return true;
+  }
+  return false;
+}
+
+bool may_pass(const Status& error, const std::string& folder) {
+  if (may_pass(error.reason())) return true;
+  const bool below = error.path().compare(0, folder.size() + 1, folder + "/") == 0;
+  for (const int away : {EACCES, EPERM, ENOENT, ENOTDIR, EROFS, ENXIO, ENODEV}) {
+    if (below && error.reason() == away) return true;
   }
   return false;
 }
@@ -137,6 +158,16 @@ Status read_file(const std::string& path,
 Status read_file(const std::string& path, std::string* bytes) {
   bytes->clear();
   return read_file(path, [bytes](const char* piece, size_t count) { bytes->append(piece, count); });
+}
+
+Status print_file(const std::string& path) {
+  char last = '\n';
+  const Status read = read_file(path, [&last](const char* bytes, size_t count) {
+    std::fwrite(bytes, 1, count, stdout);
+    last = bytes[count - 1];
+  });
+  if (last != '\n') std::fputc('\n', stdout);
+  return read;
 }
 
 namespace {

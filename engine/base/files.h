@@ -12,9 +12,16 @@ namespace tally {
 // "PATH: cannot write: No space left on device; free some space and continue the run". `reason` is
 // an errno value.
 Status file_error(const std::string& path, const char* what, int reason);
+// What to do about the reason: "; free some space and continue the run". Empty: nothing general.
+std::string advice(int reason);
 // Whether the reason (an errno value) is a state of the host that may pass: no space, no file
-// descriptors, no processes, an I/O error. What failed may then be tried again.
+// descriptors, no processes, an I/O error, a server that does not answer. What failed may then be
+// tried again.
 bool may_pass(int reason);
+// The same, for an error about a file below `folder`, which is the engine's own. The engine made
+// it, so that where it is not there, or may not be used, its file system is away: unmounted,
+// unmounted by autofs, mounted read-only, exported to somebody else.
+bool may_pass(const Status& error, const std::string& folder);
 // Makes a folder and its missing parents. It is not an error if the folder exists.
 Status make_directories(const std::string& path);
 // Replaces a file atomically: readers see either the old or the new bytes.
@@ -24,6 +31,8 @@ Status read_file(const std::string& path, std::string* bytes);
 // Reads a file and passes its bytes to `take`, one piece at a time.
 Status read_file(const std::string& path,
                  const std::function<void(const char* bytes, size_t count)>& take);
+// Prints a file of any size to standard output, and a newline if its last line has none.
+Status print_file(const std::string& path);
 // The paths that match a pattern of the shell, in byte order. `flags`: those of glob(3). Finding
 // none is not an error, but a host that cannot look is.
 Status matching_paths(const std::string& pattern, int flags, std::vector<std::string>* paths);

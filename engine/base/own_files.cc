@@ -44,7 +44,7 @@ Status own_error(const std::string& path, const char* what, int reason) {
     return Status::error(path + ": " + what +
                              ": it is a link, or there is one on its way, and the " +
                              "run did not make it; remove the link",
-                         reason);
+                         reason, path);
   }
   return file_error(path, what, reason);
 }

@@ -114,28 +114,6 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
   return best.empty() ? best : "did you mean '" + best + "'?";
 }
 
-std::string without_controls(std::string_view text) {
-  static constexpr char digits[] = "0123456789abcdef";
-  std::string out;
-  out.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    const bool wide = c == 0xc2 && next >= 0x80 && next < 0xa0;  // U+0080 to U+009F in UTF-8
-    const bool line = c == '\n' || c == '\t' || (c == '\r' && next == '\n');
-    if (!wide && (line || (c >= 0x20 && c != 0x7f))) {
-      out += text[i];
-      continue;
-    }
-    const unsigned char shown = wide ? next : c;
-    out += "\\x";
-    out += digits[shown >> 4];
-    out += digits[shown & 15];
-    if (wide) ++i;
-  }
-  return out;
-}
-
 std::string shell_quote(std::string_view word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./:,@%";

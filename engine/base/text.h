@@ -31,9 +31,6 @@ std::string to_lower(std::string_view text);
 // or not valid UTF-8 (overlong, a surrogate, beyond U+10FFFF, or truncated). `code_point` may be
 // null.
 size_t utf8_length(std::string_view text, uint32_t* code_point = nullptr);
-// The text without control characters, which could command a terminal: ESC becomes "\\x1b".
-// Newlines and tabs stay, and so does a carriage return before a newline.
-std::string without_controls(std::string_view text);
 // Quotes a word for /bin/sh so that it arrives unchanged. A word that needs no quotes stays bare.
 std::string shell_quote(std::string_view word);
 

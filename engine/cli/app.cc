@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +13,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "engine/base/terminal.h"
 #include "engine/base/text.h"
 #include "engine/cli/application.h"
 #include "engine/cli/input.h"
@@ -215,7 +215,7 @@ bool Application::settle_files(const std::string& name, Words& files, InputArgs&
 }
 
 int run_application(int argc, char** argv, const StepKinds& kinds) {
-  std::signal(SIGPIPE, SIG_IGN);
+  prepare_standard_streams();
   Invocation invocation;
   invocation.kinds = &kinds;
   std::string path = argc > 0 ? argv[0] : "tally";
@@ -257,7 +257,9 @@ int run_application(int argc, char** argv, const StepKinds& kinds) {
   } catch (const std::system_error& error) {  // printing, --no-exec, the current directory
     if (std::ferror(stdout) == 0) print_error(invocation, error.what());
   }
-  return output_written(invocation) ? code : std::max(code, kFailed);
+  if (!output_written(invocation)) code = std::max(code, kFailed);
+  finish_standard_streams();
+  return code;
 }
 
 }  // namespace tally

@@ -372,10 +372,14 @@ class Command {
 
   void show_table(const RunComparison& comparison) const {
     const Grid grid = comparison_grid(comparison, options_);
-    const TableStyle style = args_.style == "csv" ? TableStyle::csv : TableStyle::pretty;
-    const std::string text = args_.style == "markdown"
-                                 ? markdown(grid, false, "comparison")
-                                 : layout(grid, style, ",", false, "comparison");
+    std::string text;
+    if (args_.style == "markdown") {
+      text = markdown(grid, false, "comparison");
+    } else if (args_.style == "csv") {
+      text = layout(grid, TableStyle::csv, ",", false, "comparison");
+    } else {
+      text = layout(for_stdout(grid), TableStyle::pretty, ",", false, "comparison");
+    }
     std::fwrite(text.data(), 1, text.size(), stdout);
     if (args_.style != "csv") {
       fmt::print("\n{} regressed, {} improved, {} same, {} unclear, at a threshold of {}\n",

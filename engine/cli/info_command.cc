@@ -335,8 +335,7 @@ int log_command(const Invocation& invocation, const LogArgs& args) {
       paths.push_back(directory.path + "/" + name + ".log");
     }
     for (const std::string& path : paths) {
-      std::string text;
-      if (Status s = read_file(path, &text); !s) {
+      if (access(path.c_str(), R_OK) != 0) {
         const std::string name = path.substr(path.rfind('/') + 1);
         print_error(
             invocation, fmt::format("run {} has no log '{}'", directory.id, name),
@@ -345,8 +344,10 @@ int log_command(const Invocation& invocation, const LogArgs& args) {
         continue;
       }
       fmt::print("BenchmarkID: {} | Log: {}\n", directory.id, path);
-      std::fwrite(text.data(), 1, text.size(), stdout);
-      if (!text.empty() && text.back() != '\n') fmt::print("\n");
+      if (const Status s = print_file(path); !s) {
+        print_error(invocation, s.message());
+        code = kFailed;
+      }
     }
   }
   return code;
@@ -355,6 +356,7 @@ int log_command(const Invocation& invocation, const LogArgs& args) {
 int output_command(const Invocation& invocation, const OutputArgs& args) {
   std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
   if (runs.empty()) return kBadInput;
+  int code = kFine;
   for (const RunDirectory& directory : runs) {
     OpenRun run;
     if (!open_run(invocation, directory, "", {}, &run)) return kBadInput;
@@ -379,16 +381,18 @@ int output_command(const Invocation& invocation, const OutputArgs& args) {
         // A run step's output is in its own folder, even if it has a work_dir.
         std::string path = directory.path + "/" + stored.directory + "/work/" + name;
         if (access(path.c_str(), F_OK) != 0) path = work + "/" + name;
-        std::string text;
-        if (!read_file(path, &text)) continue;
+        if (access(path.c_str(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) continue;
         fmt::print("{}\n", absolute_path(path));
         if (!args.display) continue;
-        std::fwrite(text.data(), 1, text.size(), stdout);
-        fmt::print("{}\n", text.empty() || text.back() == '\n' ? "" : "\n");
+        if (const Status s = print_file(path); !s) {
+          print_error(invocation, s.message());
+          code = kFailed;
+        }
+        fmt::print("\n");
       }
     }
   }
-  return kFine;
+  return code;
 }
 
 }  // namespace tally

@@ -12,6 +12,7 @@
 
 #include "engine/base/files.h"
 #include "engine/base/path_text.h"
+#include "engine/base/terminal.h"
 #include "engine/base/text.h"
 #ifdef TALLY_STATIC
 #include "engine/cli/embedded_templates.h"
@@ -120,10 +121,6 @@ bool in_color(const Invocation& invocation, int fd) {
          ::isatty(fd) != 0;
 }
 
-std::string for_stream(int fd, const std::string& text) {
-  return ::isatty(fd) == 1 ? without_controls(text) : text;
-}
-
 void print_error(const Invocation& invocation, const std::string& message,
                  const std::string& hint) {
   if (invocation.problems != nullptr) {
@@ -131,8 +128,9 @@ void print_error(const Invocation& invocation, const std::string& message,
     return;
   }
   const bool color = in_color(invocation, STDERR_FILENO);
-  fmt::print(stderr, "{}: {}error:{} {}\n", invocation.program, color ? "\033[1;31m" : "",
-             color ? "\033[0m" : "", for_stream(STDERR_FILENO, message));
+  print_styled(stderr,
+               fmt::format("{}: {}error:{} {}\n", literal(invocation.program),
+                           color ? "\033[1;31m" : "", color ? "\033[0m" : "", literal(message)));
   if (!hint.empty()) fmt::print(stderr, "hint: {}\n", hint);
 }
 
@@ -143,8 +141,12 @@ size_t print_diagnostics(const Invocation& invocation, const Diagnostics& diagno
     add_problems(diagnostics, sources, invocation.problems);
     return diagnostics.all().size();
   }
-  const std::string text = diagnostics.format(sources, in_color(invocation, STDERR_FILENO));
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  if (in_color(invocation, STDERR_FILENO)) {
+    print_styled(stderr, diagnostics.format(sources, true));
+  } else {
+    const std::string text = diagnostics.format(sources);
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  }
   return diagnostics.all().size();
 }
 

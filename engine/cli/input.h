@@ -39,10 +39,6 @@ std::string program_directory();
 // them writes those that it carries to the user's cache.
 std::vector<std::string> template_directories();
 
-// The text as it may be printed to this stream: without control characters if that is a terminal.
-// Outputs of programs and names of files may hold any.
-std::string for_stream(int fd, const std::string& text);
-
 // Reads and checks `path`. Problems have been printed when this returns; see Input::workflow.
 // `unchecked`: documents of which only the tree is needed. Null: there are none.
 std::unique_ptr<Input> load_input(const Invocation& invocation, const std::string& path,

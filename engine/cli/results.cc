@@ -61,8 +61,7 @@ void print_notes(const RenderedResult& one, std::set<std::string>* told) {
     if (note.of_run) continue;
     if (note.of_workpackage && told->count(note.text) != 0) continue;
     if (note.of_workpackage) here.insert(note.text);
-    if (++count <= kMost)
-      fmt::print(stderr, "note: {}: {}\n", one.name, for_stream(STDERR_FILENO, note.str()));
+    if (++count <= kMost) fmt::print(stderr, "note: {}: {}\n", one.name, note.str());
   }
   if (count > kMost) fmt::print(stderr, "note: {}: {} more notes\n", one.name, count - kMost);
   told->merge(here);
@@ -73,7 +72,7 @@ void print_missed(const std::string& table, const std::vector<MissedReference>& 
   constexpr size_t kMost = 100;
   for (size_t i = 0; i < missed.size() && i < kMost; ++i) {
     fmt::print(stderr, "{}: {}reference missed: {}: {}\n", place(sources, missed[i]), severity,
-               table, for_stream(STDERR_FILENO, missed[i].text));
+               table, missed[i].text);
   }
   if (missed.size() > kMost)
     fmt::print(stderr, "{}: {}{} more references missed\n", table, severity, missed.size() - kMost);
@@ -89,8 +88,7 @@ int print_results(const Invocation& invocation, const std::vector<RenderedResult
     if (one.text.empty() && one.table.notes.empty() && one.table.missed.empty() &&
         one.table.warned.empty())
       continue;
-    print_text(for_stream(STDOUT_FILENO, one.text) +
-               (one.has_file && !one.text.empty() ? "\n" : ""));
+    print_text(one.text + (one.has_file && !one.text.empty() ? "\n" : ""));
     std::fflush(stdout);
     print_notes(one, &told);
     print_missed(one.name, one.table.warned, "warning: ", sources);

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "engine/base/terminal.h"
 #include "engine/base/text.h"
 #include "engine/cli/input.h"
 #include "engine/report/grid.h"
@@ -100,10 +101,11 @@ void print_failures(const Invocation& invocation, const std::vector<Journal::Sto
   for (size_t i = 0; i < failures.size() && i < kMostFailures; ++i) {
     const Failure& failure = failures[i];
     const Journal::Stored& stored = *failure.first;
-    fmt::print("{}{}{} {} ({}): {}\n", color ? "\033[1;31m" : "",
-               state_name(stored.workpackage.outcome.state), color ? "\033[0m" : "",
-               id_list(failure.ids), stored.step,
-               for_stream(STDOUT_FILENO, std::string(strip(message(stored.workpackage.outcome)))));
+    print_styled(stdout,
+                 fmt::format("{}{}{} {} ({}): {}\n", color ? "\033[1;31m" : "",
+                             state_name(stored.workpackage.outcome.state), color ? "\033[0m" : "",
+                             id_list(failure.ids), literal(stored.step),
+                             literal(strip(message(stored.workpackage.outcome)))));
     if (stored.started > 0) fmt::print("       in {}/{}\n", directory.path, stored.directory);
     if (!stored.place.empty()) fmt::print("       at {}\n", stored.place);
   }
@@ -126,7 +128,7 @@ void print_notes(const std::vector<Journal::Stored>& workpackages, const RunDire
       fmt::print("reused {} ({}): {}\n", workpackage.id, stored.step, grounds_of_reuse(outcome));
     } else {
       fmt::print("{} {} ({}): {}\n", state_name(outcome.state), workpackage.id, stored.step,
-                 for_stream(STDOUT_FILENO, message(outcome)));
+                 message(outcome));
     }
   }
   if (notes > kMostNotes) {
@@ -149,7 +151,7 @@ std::string boxed(const std::vector<std::string>& lines) {
 std::string bordered(const std::vector<std::vector<std::string>>& rows, const std::string& indent) {
   if (rows.empty()) return {};
   Grid grid{rows.front(), {rows.begin() + 1, rows.end()}, {}};
-  std::string text = layout(grid, TableStyle::pretty, ",", false, "");
+  std::string text = layout(for_stdout(std::move(grid)), TableStyle::pretty, ",", false, "");
   std::string out;
   std::istringstream lines(text.substr(text.find('\n') + 1));
   for (std::string line; std::getline(lines, line);) out += indent + line + "\n";

@@ -253,9 +253,9 @@ void Finisher::print_output(const Task& task) {
                       const std::string name = task.values().path(operation.stderr_file);
                       return file.substr(file.rfind('/') + 1) == (name.empty() ? "stderr" : name);
                     });
-    std::string text;
-    if (errors || !read_file(path, &text)) continue;
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    if (errors) continue;
+    [[maybe_unused]] const Status shown = read_file(
+        path, [](const char* bytes, size_t count) { std::fwrite(bytes, 1, count, stdout); });
   }
   std::fflush(stdout);
 }

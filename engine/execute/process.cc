@@ -150,9 +150,16 @@ class SpawnRunner final : public ProcessRunner {
 // posix_spawn does not say which of its steps failed. This function checks what the start needs.
 Status why_not_started(const ProcessSpec& spec, int reason) {
   struct stat info {};
-  if (!spec.directory.empty() &&
-      (stat(spec.directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))) {
-    return Status::error(spec.directory + ": the working directory is not there");
+  if (!spec.directory.empty()) {
+    errno = 0;
+    const bool there = stat(spec.directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+    if (!there && (errno == 0 || errno == ENOENT)) {
+      return Status::error(spec.directory + ": the working directory is not there", errno,
+                           spec.directory);
+    }
+    if (!there || access(spec.directory.c_str(), X_OK) != 0) {
+      return file_error(spec.directory, "cannot be used as the working directory", errno);
+    }
   }
   for (const std::string* path : {&spec.stdout_path, &spec.stderr_path}) {
     if (path->empty()) continue;
@@ -160,7 +167,11 @@ Status why_not_started(const ProcessSpec& spec, int reason) {
       return Status::error(*path + ": is a link, which the output would follow; remove it");
     }
     const int fd = open(path->c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) return file_error(*path, "cannot write", errno);
+    if (fd < 0) {
+      const Status error = file_error(*path, "cannot write", errno);
+      // The user may have named a folder that is not there.
+      return spec.own_outputs ? error : Status::error(error.message(), error.reason());
+    }
     close(fd);
   }
   if (reason == E2BIG) {

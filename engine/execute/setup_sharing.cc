@@ -38,7 +38,7 @@ SetupSharing::Next SetupSharing::decide(Task& task) {
                             task.environment(), environment};
   ReuseDecision decision;
   if (Status s = reuse_.decide(workpackage.wp, inputs, &decision); !s) {
-    task.fail(Reason::files, s.message());
+    task.fail(Reason::files, s);
     return Next::ended;
   }
   if (decision.kind == ReuseDecision::Kind::wait) return Next::wait;
@@ -74,13 +74,16 @@ bool SetupSharing::link_to_work(Task& task, const std::string& target, const std
     const std::string link = work + "/" + graph.step_of(graph[parent]).name.value;
     [[maybe_unused]] const Status removed = remove_own(context_.run_dir, link);
   }
-  if (!remove_own(context_.run_dir, work)) {
+  if (const Status s = remove_own(context_.run_dir, work); !s) {
+    const bool filled = s.reason() == ENOTEMPTY || s.reason() == EEXIST;
     task.fail(Reason::directory,
-              work + ": cannot be replaced by a link to the work of " + of + ": it is not empty");
+              filled ? Status::error(work + ": cannot be replaced by a link to the work of " + of +
+                                     ": it is not empty")
+                     : s);
     return false;
   }
   if (Status s = make_link(target, work); !s) {
-    task.fail(Reason::directory, s.message());
+    task.fail(Reason::directory, s);
     return false;
   }
   return true;

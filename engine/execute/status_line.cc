@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "engine/base/terminal.h"
+
 namespace tally {
 namespace {
 
@@ -77,7 +79,7 @@ std::string StatusLine::text(const RunProgress& progress, Clock::time_point now)
   if (here > 0 && progress.total > ended) {
     line += fmt::format("  ETA {}", format_duration(elapsed / here * (progress.total - ended)));
   }
-  if (!progress.current.empty()) line += fmt::format("  {}", progress.current);
+  if (!progress.current.empty()) line += fmt::format("  {}", without_controls(progress.current));
   return line;
 }
 
@@ -108,7 +110,7 @@ void StatusLine::update(const RunProgress& progress, Clock::time_point now,
 void StatusLine::print(const std::string& text, bool always) {
   if (!verbose_ && !always) return;
   finish();
-  output_->write(text + "\n");
+  output_->write((output_->is_terminal() ? without_controls(text) : text) + "\n");
   next_ = Clock::time_point();
 }
 

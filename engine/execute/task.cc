@@ -65,7 +65,7 @@ void Task::fail(Reason reason, std::string detail) {
 }
 
 void Task::fail(Reason reason, const Status& status) {
-  if (!may_pass(status.reason())) return fail(reason, status.message());
+  if (!may_pass(status, context_.run_dir)) return fail(reason, status.message());
   Outcome outcome = in_state(State::pending, Reason::host);
   outcome.detail = status.message();
   end(std::move(outcome));

@@ -143,14 +143,20 @@ void Task::keep_tails(const OutputSizes& sizes, const std::string& folder) const
     for (const auto& [known, bytes] : sizes) {
       if (known == path) size = bytes;
     }
-    std::string text;
-    if (!below(path, work_dir_) || !read_file(path, &text)) continue;
-    if (text.size() <= static_cast<size_t>(size)) continue;
-    Status status = make_own_directories(context_.run_dir, folder);
-    if (status) {
-      status = append_own_file(context_.run_dir, folder + "/" + path.substr(path.rfind('/') + 1),
-                               text.substr(static_cast<size_t>(size)));
-    }
+    if (!below(path, work_dir_)) continue;
+    const std::string kept = folder + "/" + path.substr(path.rfind('/') + 1);
+    auto skip = static_cast<size_t>(size);
+    bool made = false;
+    Status status;
+    [[maybe_unused]] const Status read = read_file(path, [&](const char* bytes, size_t count) {
+      const size_t known = std::min(skip, count);
+      skip -= known;
+      if (known == count || !status) return;
+      if (!made) status = make_own_directories(context_.run_dir, folder);
+      made = true;
+      if (status)
+        status = append_own_file(context_.run_dir, kept, std::string(bytes + known, count - known));
+    });
     if (!status) context_.log.write(status.message());
   }
 }

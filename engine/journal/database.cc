@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "engine/base/files.h"
 #include "engine/journal/page_sums.h"
 #include "engine/journal/parts.h"
 
@@ -85,44 +86,52 @@ void SqliteDatabase::close() {
 
 Status SqliteDatabase::failure() const {
   const int code = sqlite3_errcode(handle_);
-  std::string message = shown_as_ + ": ";
-  const int reason = handle_ != nullptr ? sqlite3_system_errno(handle_) : 0;
-  if (sqlite3_extended_errcode(handle_) == SQLITE_IOERR_DATA) return damaged("error code=8202");
+  if (handle_ != nullptr && sqlite3_extended_errcode(handle_) == SQLITE_IOERR_DATA) {
+    return damaged("error code=8202");
+  }
   switch (code) {
-    case SQLITE_FULL:
-      return Status::error(
-          message +
-          "no space left on the disk; free some and continue the run: nothing that "
-          "finished is lost");
-    case SQLITE_READONLY:
-      return Status::error(message + "cannot be written; check the directory's permissions");
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return damaged(sqlite3_errmsg(handle_));
+    case SQLITE_READONLY:
+      return Status::error(shown_as_ + ": cannot be written; check the directory's permissions");
+    case SQLITE_NOMEM:
+    case SQLITE_FULL:
     case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
-      if (reason == ENOSPC || reason == EDQUOT) {
-        return Status::error(
-            message + strerror(reason) +
-            "; free some space and continue the run: nothing that finished is lost");
-      }
-      if (reason == EACCES || reason == EPERM || reason == EROFS) {
-        return Status::error(message + "cannot be written; check the directory's permissions");
-      }
-      message += sqlite3_errmsg(handle_);
-      if (reason != 0) message += std::string(": ") + strerror(reason);
-      return Status::error(message);
+      return unusable(code, handle_ != nullptr ? sqlite3_errmsg(handle_) : "out of memory");
     default:
-      return Status::error(message +
+      return Status::error(shown_as_ + ": " +
                            (handle_ != nullptr ? sqlite3_errmsg(handle_) : "out of memory"));
   }
 }
 
+// The file is as it was, and the system does not let it be read or written.
+Status SqliteDatabase::unusable(int code, const std::string& what) const {
+  int reason = handle_ != nullptr ? last_system_error(handle_) : 0;
+  if (code == SQLITE_FULL) reason = ENOSPC;
+  if (code == SQLITE_NOMEM || handle_ == nullptr) reason = ENOMEM;
+  std::string message = shown_as_ + ": " + what;
+  if (reason != 0) message += std::string(": ") + strerror(reason);
+  const bool refused = reason == EACCES || reason == EPERM || reason == EROFS;
+  if (refused) message += "; check the directory's permissions and continue the run";
+  if (!refused) message += advice(reason);
+  if (!refused && advice(reason).empty()) {
+    message += "; continue the run when the file system answers again";
+  }
+  return Status::error(message + ": nothing that finished is lost", reason);
+}
+
+// quick_check gives the error of a page as a number.
 Status SqliteDatabase::damaged(const std::string& what) const {
-  // quick_check gives the error of a page as a number: SQLITE_IOERR_DATA.
-  const bool sum = what.find("error code=8202") != std::string::npos;
+  constexpr std::string_view number = "error code=";
+  const size_t at = what.find(number);
+  const int code = at == std::string::npos ? 0 : std::atoi(what.c_str() + at + number.size());
+  if (code != SQLITE_IOERR_DATA && ((code & 0xff) == SQLITE_IOERR || code == SQLITE_NOMEM)) {
+    return unusable(code & 0xff, "cannot be read");
+  }
   return Status::error(shown_as_ + ": is damaged (" +
-                       (sum ? "a page does not match its checksum" : what) +
+                       (code == SQLITE_IOERR_DATA ? "a page does not match its checksum" : what) +
                        "); start the run again, or restore the file from a copy");
 }
 

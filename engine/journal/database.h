@@ -40,6 +40,8 @@ class SqliteDatabase {
   sqlite3* handle() const { return handle_; }
 
  private:
+  Status unusable(int code, const std::string& what) const;
+
   sqlite3* handle_ = nullptr;
   int folder_ = -1;  // of a file with a long name
   std::string shown_as_;

@@ -26,6 +26,16 @@ Status refuse_link(const std::string& path) {
 
 }  // namespace
 
+// A journal that cannot be looked at is not one that is missing.
+Status SqliteJournal::is_there(const std::string& run_dir, int mode) {
+  const std::string path = main_file(run_dir);
+  if (access(path.c_str(), mode) == 0) return Status::ok();
+  if (errno == ENOENT || errno == ENOTDIR) {
+    return Status::error(run_dir + ": no run of tally here (journal.sqlite is missing)");
+  }
+  return Status::error(path + ": " + strerror(errno), errno);
+}
+
 Status SqliteJournal::lock_and_configure(const std::string& run_dir) {
   run_dir_ = run_dir;
   // The lock comes before the lease: an engine that only stands still keeps its lock, and must find
@@ -105,9 +115,7 @@ Status SqliteJournal::start_create(const std::string& run_dir, const RunRecord& 
 
 Status SqliteJournal::start_open(const std::string& run_dir) {
   const std::string path = main_file(run_dir);
-  if (access(path.c_str(), F_OK) != 0) {
-    return Status::error(run_dir + ": no run of tally here (journal.sqlite is missing)");
-  }
+  if (Status s = is_there(run_dir, F_OK); !s) return s;
   // Write access is checked first. Otherwise SQLite would open the file read-only, and the lease
   // would fail with an unclear message.
   for (const std::string& needed : {path, run_dir}) {
@@ -163,12 +171,7 @@ Status SqliteJournal::open_snapshot_or_main(const std::string& run_dir) {
 
 Status SqliteJournal::start_read(const std::string& run_dir) {
   run_dir_ = run_dir;
-  if (access(main_file(run_dir).c_str(), R_OK) != 0) {
-    if (errno == ENOENT || errno == ENOTDIR) {
-      return Status::error(run_dir + ": no run of tally here (journal.sqlite is missing)");
-    }
-    return Status::error(main_file(run_dir) + ": " + strerror(errno));
-  }
+  if (Status s = is_there(run_dir, R_OK); !s) return s;
   // An engine may start, end or replace its snapshot between two of these steps. Then they are
   // repeated.
   Status status;
@@ -295,7 +298,7 @@ std::optional<std::string> run_holder(const std::string& run_dir) {
 }
 
 bool has_journal(const std::string& run_dir) {
-  return access(main_file(run_dir).c_str(), F_OK) == 0;
+  return access(main_file(run_dir).c_str(), F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 }  // namespace tally

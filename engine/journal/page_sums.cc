@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -13,6 +14,8 @@ namespace {
 constexpr int sum_size = 8;
 constexpr int header_size = 100;
 constexpr const char* vfs_name = "tally-page-sums";
+// A request to a file of this file system. SQLite leaves numbers above 100 to others.
+constexpr int ask_last_error = 0x7a11;
 constexpr std::string_view magic("SQLite format 3\0", 16);
 
 // A file of the underlying file system. Its own memory follows this struct.
@@ -20,6 +23,8 @@ struct SumFile {
   sqlite3_file base;
   int page_size = 0;  // of a file with sums; 0: it has none, or its header has not been seen
   int level = SQLITE_LOCK_NONE;
+  bool sums = false;   // a database; SQLite's log has sums of its own
+  int last_error = 0;  // errno of the last call that failed
 
   sqlite3_file* real() { return reinterpret_cast<sqlite3_file*>(this + 1); }
 };
@@ -48,7 +53,9 @@ std::array<unsigned char, sum_size> sum_of(const unsigned char* page, int size, 
 // Bytes 16 and 17 of the first page are the page size (1: 65536). Byte 20 says how many bytes each
 // page leaves free.
 void look_at_header(SumFile& file, const void* start, int count, sqlite3_int64 at) {
-  if (at != 0 || count < header_size || std::memcmp(start, magic.data(), magic.size()) != 0) return;
+  if (!file.sums || at != 0 || count < header_size ||
+      std::memcmp(start, magic.data(), magic.size()) != 0)
+    return;
   const auto* bytes = static_cast<const unsigned char*>(start);
   const int size = bytes[16] << 8 | bytes[17];
   file.page_size = bytes[20] != sum_size ? 0 : size == 1 ? 65536 : size;
@@ -58,6 +65,13 @@ bool has_sum(const SumFile& file, int count, sqlite3_int64 at) {
   return file.page_size != 0 && count == file.page_size && at % count == 0;
 }
 
+// Notes why a call failed. Takes an EIO for what it is: SQLite takes it for damage.
+int noted(sqlite3_file* file, int code) {
+  if (code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ) return code;
+  of(file)->last_error = code == SQLITE_FULL ? ENOSPC : errno;
+  return code == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : code;
+}
+
 int sum_close(sqlite3_file* file) {
   return of(file)->real()->pMethods->xClose(of(file)->real());
 }
@@ -65,7 +79,7 @@ int sum_close(sqlite3_file* file) {
 int sum_read(sqlite3_file* file, void* bytes, int count, sqlite3_int64 at) {
   sqlite3_file* real = of(file)->real();
   const int code = real->pMethods->xRead(real, bytes, count, at);
-  if (code != SQLITE_OK) return code;
+  if (code != SQLITE_OK) return noted(file, code);
   look_at_header(*of(file), bytes, count, at);
   if (!has_sum(*of(file), count, at)) return SQLITE_OK;
   const auto* page = static_cast<const unsigned char*>(bytes);
@@ -78,22 +92,22 @@ int sum_write(sqlite3_file* file, const void* bytes, int count, sqlite3_int64 at
   sqlite3_file* real = of(file)->real();
   look_at_header(*of(file), bytes, count, at);
   if (!has_sum(*of(file), count, at)) {
-    return real->pMethods->xWrite(real, bytes, count, at);
+    return noted(file, real->pMethods->xWrite(real, bytes, count, at));
   }
   std::string page(static_cast<const char*>(bytes), static_cast<size_t>(count));
   const auto sum = sum_of(static_cast<const unsigned char*>(bytes), count, at);
   std::memcpy(page.data() + count - sum_size, sum.data(), sum_size);
-  return real->pMethods->xWrite(real, page.data(), count, at);
+  return noted(file, real->pMethods->xWrite(real, page.data(), count, at));
 }
 
 int sum_truncate(sqlite3_file* file, sqlite3_int64 size) {
-  return of(file)->real()->pMethods->xTruncate(of(file)->real(), size);
+  return noted(file, of(file)->real()->pMethods->xTruncate(of(file)->real(), size));
 }
 int sum_sync(sqlite3_file* file, int flags) {
-  return of(file)->real()->pMethods->xSync(of(file)->real(), flags);
+  return noted(file, of(file)->real()->pMethods->xSync(of(file)->real(), flags));
 }
 int sum_file_size(sqlite3_file* file, sqlite3_int64* size) {
-  return of(file)->real()->pMethods->xFileSize(of(file)->real(), size);
+  return noted(file, of(file)->real()->pMethods->xFileSize(of(file)->real(), size));
 }
 int sum_lock(sqlite3_file* file, int level) {
   const int code = of(file)->real()->pMethods->xLock(of(file)->real(), level);
@@ -112,6 +126,10 @@ int sum_check_lock(sqlite3_file* file, int* reserved) {
   return of(file)->real()->pMethods->xCheckReservedLock(of(file)->real(), reserved);
 }
 int sum_control(sqlite3_file* file, int operation, void* argument) {
+  if (operation == ask_last_error) {
+    *static_cast<int*>(argument) = of(file)->last_error;
+    return SQLITE_OK;
+  }
   return of(file)->real()->pMethods->xFileControl(of(file)->real(), operation, argument);
 }
 int sum_sector_size(sqlite3_file* file) {
@@ -143,15 +161,15 @@ const sqlite3_io_methods sum_methods{1,
                                      nullptr,
                                      nullptr};
 
-// Only the database itself has sums. SQLite's log has sums of its own.
 int sum_open(sqlite3_vfs* vfs, sqlite3_filename name, sqlite3_file* file, int flags,
              int* flags_out) {
   auto* base = static_cast<sqlite3_vfs*>(vfs->pAppData);
-  if ((flags & SQLITE_OPEN_MAIN_DB) == 0) return base->xOpen(base, name, file, flags, flags_out);
   SumFile* wrapped = of(file);
   wrapped->base.pMethods = nullptr;
   wrapped->page_size = 0;
   wrapped->level = SQLITE_LOCK_NONE;
+  wrapped->sums = (flags & SQLITE_OPEN_MAIN_DB) != 0;
+  wrapped->last_error = 0;
   const int code = base->xOpen(base, name, wrapped->real(), flags, flags_out);
   // Where opening failed, the file may still ask to be closed.
   if (wrapped->real()->pMethods != nullptr) wrapped->base.pMethods = &sum_methods;
@@ -192,6 +210,21 @@ struct SumVfs {
 const char* page_sum_vfs() {
   static SumVfs vfs;  // SQLite keeps its address
   return vfs.registered ? vfs_name : nullptr;
+}
+
+int last_system_error(sqlite3* database) {
+  if (const int error = sqlite3_system_errno(database); error != 0) return error;
+  int error = 0;
+  sqlite3_file* log = nullptr;
+  if (sqlite3_file_control(database, "main", ask_last_error, &error) == SQLITE_OK && error != 0) {
+    return error;
+  }
+  if (sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER,
+                           static_cast<void*>(&log)) == SQLITE_OK &&
+      log != nullptr && log->pMethods == &sum_methods) {
+    log->pMethods->xFileControl(log, ask_last_error, &error);
+  }
+  return error;
 }
 
 int reserve_page_sums(sqlite3* database) {

@@ -15,6 +15,8 @@ const char* page_sum_vfs();
 // That file system takes names as "/proc/self/fd/5/journal.sqlite" without a look at what the
 // descriptor stands for. A database in a folder with a long name can be opened by them only.
 inline constexpr const char* descriptor_folder = "/proc/self/fd/";
+// The errno value of the last call on the database's files that failed. 0: none is known.
+int last_system_error(sqlite3* database);
 // Makes a new, still empty database one with sums. Returns SQLite's result code.
 int reserve_page_sums(sqlite3* database);
 

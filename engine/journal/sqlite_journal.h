@@ -83,6 +83,7 @@ class SqliteJournal final : public Journal, public SampleTable, public OutsideFi
  private:
   using Clock = std::chrono::steady_clock;
   Status lock_and_configure(const std::string& run_dir);
+  static Status is_there(const std::string& run_dir, int mode);
   void begin_to_write();
   Status check_pages();
   Status open_snapshot_or_main(const std::string& run_dir);

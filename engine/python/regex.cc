@@ -103,6 +103,8 @@ std::unique_ptr<Regex> Regex::compile(std::string_view pattern, bool dot_all, st
   impl->stack.reset(pcre2_jit_stack_create(kStackStart, kStackMost, nullptr));
   pcre2_jit_stack_assign(impl->context.get(), nullptr, impl->stack.get());
   pcre2_set_match_limit(impl->context.get(), kMatchLimit);
+  // What does not fit there is searched without it, within as much memory.
+  pcre2_set_heap_limit(impl->context.get(), static_cast<uint32_t>(kStackMost >> 10));
   return std::unique_ptr<Regex>(new Regex(std::move(impl)));
 }
 

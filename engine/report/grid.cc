@@ -1,7 +1,10 @@
 #include "engine/report/grid.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
+#include "engine/base/terminal.h"
 #include "engine/python/python_format.h"
 
 namespace tally {
@@ -211,6 +214,15 @@ std::string layout(const Grid& grid, TableStyle style, const std::string& separa
   std::vector<size_t> widths = column_widths(rows, grid.widths, style != TableStyle::csv);
   if (style == TableStyle::pretty) return pretty(rows, widths, !transpose, name);
   return separated(rows, widths, separator, quoting);
+}
+
+Grid for_stdout(Grid grid) {
+  if (isatty(STDOUT_FILENO) != 1) return grid;
+  for (std::string& cell : grid.header) cell = without_controls(cell);
+  for (std::vector<std::string>& row : grid.rows) {
+    for (std::string& cell : row) cell = without_controls(cell);
+  }
+  return grid;
 }
 
 }  // namespace tally

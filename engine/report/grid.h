@@ -27,6 +27,10 @@ enum class Quoting { rfc4180, raw };
 std::string layout(const Grid& grid, TableStyle style, const std::string& separator, bool transpose,
                    const std::string& name, Quoting quoting = Quoting::rfc4180);
 
+// The table for standard output. On a terminal, cells have their control characters shown before the
+// columns are aligned.
+Grid for_stdout(Grid grid);
+
 // A table of GitHub's Markdown below its name in bold. Characters that Markdown or HTML would
 // interpret are escaped. A newline becomes <br>.
 std::string markdown(const Grid& grid, bool transpose, const std::string& name);

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "engine/base/terminal.h"
 #include "engine/python/python_format.h"
 #include "engine/report/grid.h"
 #include "engine/report/outputs.h"
@@ -171,6 +172,11 @@ void lay_out(const Table& table, const RenderOptions& options, Quoting quoting,
     rendered->text = markdown(rendered->grid, table.transpose, rendered->name);
   } else if (!is_json(options)) {
     rendered->text = rendered->file_text;
+  }
+  const bool aligned = style != TableStyle::csv && rendered->text == rendered->file_text;
+  if (aligned && without_controls(rendered->text) != rendered->text) {
+    rendered->text = layout(for_stdout(rendered->grid), style, separator, table.transpose,
+                            rendered->name, quoting);
   }
 }
 

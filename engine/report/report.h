@@ -13,10 +13,11 @@ namespace tally {
 
 struct RenderedResult {
   std::string name;  // of the table
-  // The printed text, which is also the content of result/NAME.dat. For a database without a file
-  // of its own, only the line to print ("Database location of id 0: ...").
+  // The text for standard output. On a terminal, its columns are aligned for what is shown there.
+  // For a database without a file of its own, only the line to print ("Database location of id 0:
+  // ...").
   std::string text;
-  std::string file_text;
+  std::string file_text;    // the content of result/NAME.dat
   bool has_file = true;     // result/NAME.dat holds file_text
   bool of_one_run = false;  // names one run's database: not for a table of several runs
   bool is_table = false;    // not a database or a syslog

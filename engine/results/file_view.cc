@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 namespace tally {
@@ -21,6 +23,8 @@ constexpr size_t kInMemory = size_t{16} << 20;
 // The pages are the kernel's cache of the file, which it takes back when memory is short.
 constexpr size_t kMapAtOnce = size_t{256} << 20;
 constexpr size_t kGiveBack = size_t{16} << 20;
+// A search reads a few gigabytes a second.
+constexpr std::chrono::milliseconds kGiveBackEvery{30};
 constexpr size_t kBlock = size_t{256} << 10;
 
 struct Survey {
@@ -136,6 +140,31 @@ void FileView::passed(const char* at) {
   const size_t until = offset / kGiveBack * kGiveBack;
   ::madvise(static_cast<char*>(map_) + passed_, until - passed_, MADV_DONTNEED);
   passed_ = until;
+}
+
+// The pages are read again when the search comes back to them.
+FileView::Search::Search(const FileView& view) {
+  if (view.map_ == nullptr || view.map_size_ <= kMapAtOnce) return;
+  const auto give_back = [this, map = view.map_, size = view.map_size_] {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!end_.wait_for(lock, kGiveBackEvery, [this] { return ended_; })) {
+      ::madvise(map, size, MADV_DONTNEED);
+    }
+  };
+  try {
+    thread_ = std::thread(give_back);
+  } catch (const std::system_error&) {  // the host has no thread to give: it takes memory instead
+  }
+}
+
+FileView::Search::~Search() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ended_ = true;
+  }
+  end_.notify_one();
+  thread_.join();
 }
 
 Status FileView::unchanged(const std::string& path) const {

@@ -1,9 +1,12 @@
 // A file's text as Python's text mode reads it, without holding it in memory.
 #pragma once
 
+#include <condition_variable>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "engine/base/status.h"
 #include "engine/results/open_folder.h"
@@ -37,6 +40,21 @@ class FileView {
   // Says that the text before `at` is not needed soon, so that a large file does not fill the
   // memory. It stays readable.
   void passed(const char* at);
+  // While it exists, a search that says nothing for long, such as one in a line of a gigabyte, does
+  // not fill the memory either.
+  class Search {
+   public:
+    explicit Search(const FileView& view);
+    ~Search();
+    Search(const Search&) = delete;
+    Search& operator=(const Search&) = delete;
+
+   private:
+    std::mutex mutex_;
+    std::condition_variable end_;
+    bool ended_ = false;
+    std::thread thread_;  // gives pages back
+  };
   // An error if the file has become shorter since it was opened. What was read of it may then be
   // neither its old nor its new content.
   Status unchanged(const std::string& path) const;

@@ -465,6 +465,14 @@ void Scanner::search(const std::string& path, FileView& view, const Pattern& pat
   auto sink = [&](std::string_view match, int group) {
     sought.matched = true;
     view.passed(match.data());
+    if (match.size() > longest_text) {
+      problem(pattern.value.mark, "long " + name,
+              fmt::format("pattern '{}' matched {} bytes in {}; a value may have {} MiB: let the "
+                          "pattern match less",
+                          name, match.size(), path, longest_text >> 20),
+              true);
+      return;
+    }
     if (may_be_cut(text, match) && is_cut(text, match, regex.edges()[static_cast<size_t>(group)]))
       report_cut(path, text, match, pattern);
     std::optional<Value> value = make_value(match, pattern.type, !benchmark_.as_jube);
@@ -481,6 +489,7 @@ void Scanner::search(const std::string& path, FileView& view, const Pattern& pat
                         match, type, path));
   };
   std::string error;
+  const FileView::Search memory(view);
   if (!regex.find_all(text, view.ascii(), sink, &error)) {
     problem(pattern.value.mark, "match " + name,
             fmt::format("pattern '{}' gave up on {}: {}; simplify the pattern, as nested repeats "

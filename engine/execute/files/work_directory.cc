@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Status failed(const std::string& path, const char* what, int reason) {
-  return Status::error(path + ": " + what + ": " + strerror(reason), reason);
+  return Status::error(path + ": " + what + ": " + strerror(reason), reason, path);
 }
 
 std::string parent_of(const std::string& path) {
@@ -56,7 +56,9 @@ Status copy_entry(const std::string& from, const std::string& to, bool follow) {
     std::error_code error;
     fs::copy_file(from, to, error);
     if (error) {
-      return Status::error(to + ": cannot copy " + from + ": " + error.message(), error.value());
+      const bool readable = access(from.c_str(), R_OK) == 0;
+      return Status::error(to + ": cannot copy " + from + ": " + error.message(), error.value(),
+                           readable ? to : from);
     }
   }
   const std::array<timespec, 2> times{info.st_atim, info.st_mtim};

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <map>
 
+#include "engine/base/terminal.h"
 #include "engine/base/text.h"
 #include "engine/execute/status_line.h"
 
@@ -19,9 +20,15 @@ Row row_of(const JobView& view, long long now) {
   const std::string time =
       view.since > 0 ? format_duration(static_cast<double>(std::max(0LL, now - view.since))) : "";
   constexpr size_t most = 48;
-  std::string parameters = view.parameters;
+  // Names and the scheduler's words may hold characters that command a terminal.
+  std::string parameters = without_controls(view.parameters);
   if (parameters.size() > most) parameters = parameters.substr(0, most - 3) + "...";
-  return {view.id.empty() ? "-" : view.id, view.label, parameters, view.state, time, view.reason};
+  return {view.id.empty() ? "-" : without_controls(view.id),
+          without_controls(view.label),
+          parameters,
+          without_controls(view.state),
+          time,
+          without_controls(view.reason)};
 }
 
 // The parameter column is left out when no workpackage has any parameters.

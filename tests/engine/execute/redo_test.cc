@@ -8,6 +8,8 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <functional>
 
 #include "engine/base/text.h"
 #include "tests/engine/execute/run_fixture.h"
@@ -208,6 +210,67 @@ TEST_CASE("a state of the host that passes puts a workpackage off; continue does
   CHECK(summary.done == 1);
   CHECK(summary.exit_code() == 0);
   CHECK(run.file("000000_s/work/stdout") == "[5]\n");
+}
+
+namespace {
+
+// The first process cannot be started, for a reason about a file.
+class FailsWith final : public ProcessRunner {
+ public:
+  explicit FailsWith(std::function<Status(const ProcessSpec&)> error) : error_(std::move(error)) {}
+  Status start(const ProcessSpec& spec, int*) override { return error_(spec); }
+  bool wait_any(std::chrono::milliseconds, ProcessResult*) override { return false; }
+  void kill_tree(int, int) override {}
+
+ private:
+  std::function<Status(const ProcessSpec&)> error_;
+};
+
+}  // namespace
+
+TEST_CASE("the run's own folder is away: put off; the same about the user's files: failed") {
+  for (const int reason : {EACCES, EPERM, ENOENT, ENOTDIR, EROFS, ESTALE, ETIMEDOUT, EHOSTDOWN, EIO,
+                           EDQUOT, EFBIG, ENOTCONN, ESHUTDOWN}) {
+    CAPTURE(strerror(reason));
+    const bool anywhere = may_pass(reason);
+    CHECK(anywhere == (reason != EACCES && reason != EPERM && reason != ENOENT &&
+                       reason != ENOTDIR && reason != EROFS));
+    for (const bool own : {true, false}) {
+      CAPTURE(own);
+      RunFixture run;
+      run.add(step_of("s", {"echo 5"}));
+      FailsWith processes([&](const ProcessSpec& spec) {
+        return file_error(own ? spec.stdout_path : "/home/me/input.txt", "cannot write", reason);
+      });
+      run.options.processes = &processes;
+      const RunSummary summary = run.run();
+      run.options.processes = nullptr;
+      const Outcome outcome = run.stored()[0].workpackage.outcome;
+      CHECK(outcome.state == (own || anywhere ? State::pending : State::failed));
+      CHECK(message(outcome).find(strerror(reason)) != std::string::npos);
+      CHECK(summary.exit_code() == 1);
+      CHECK(run.continue_run().done == (own || anywhere ? 1 : 0));
+    }
+  }
+}
+
+// What the user named wrongly stays wrong.
+TEST_CASE("files that the user named and that are not there fail for good") {
+  RunFixture run;
+  SUBCASE("a folder of an output file") {
+    Step step = step_of("s", {"echo 5"});
+    step.operations[0].stdout_file.value = "no/such/folder/out";
+    run.add(step);
+  }
+  SUBCASE("an input file of a substitution") {
+    run.benchmark.substitute_sets["sub"].files.push_back({});
+    auto& file = run.benchmark.substitute_sets["sub"].files.back();
+    file.in.value = "missing.txt";
+    file.out.value = "made.txt";
+    run.add(step_of("s", {"echo 5"}, {"sub"}));
+  }
+  CHECK(run.run().failed == 1);
+  CHECK(run.stored()[0].workpackage.outcome.state == State::failed);
 }
 
 TEST_CASE("the environment that a command leaves is for its user's eyes, and gone afterwards") {

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Every system call of the engine fails once, with each error that hosts give: ENOSPC, EIO, EMFILE, EINTR, EAGAIN.
+"""Every system call of the engine fails once, with each error that hosts give: ENOSPC, EIO, EMFILE, EINTR, EAGAIN, ESTALE.
+Calls about the run's own folder fail with EACCES, and those that make something there with ENOENT and EROFS, too: as when its
+file system is away.
 
 Of `tally run`, of `tally continue` of a run that was killed, and of `tally result`. The exit code is never 0 with a wrong or
-missing row, and when the fault has passed, `continue` completes the run: nothing fails for good. strace injects the errors.
+missing row, and when the fault has passed, `continue` completes the run: nothing fails for good, and nothing is called
+damaged. strace injects the errors.
 
 fault_sweep.py TALLY [--every N] [--seconds S] [--jobs N] [--error NAME]... [--command NAME]... [--call NAME]
 """
@@ -19,7 +22,9 @@ import sys
 import tempfile
 import time
 
-ERRORS = ("ENOSPC", "EIO", "EMFILE", "EINTR", "EAGAIN")
+ERRORS = ("ENOSPC", "EIO", "EMFILE", "EINTR", "EAGAIN", "ESTALE")
+OWN_ERRORS = ("EACCES",)
+MAKING_ERRORS = ("ENOENT", "EROFS")
 SKIPPED = 77
 
 WORKFLOW = """\
@@ -100,12 +105,13 @@ def arguments_of(command):
 
 
 def calls_of(tally, command):
-    """The calls of an undisturbed command, in order: name, and its how-manieth of that name."""
+    """The calls of an undisturbed command, in order: name, its how-manieth of that name, and its errors."""
     with Folder(tally) as folder:
         folder.prepare(command)
-        done = folder.run(*arguments_of(command), before=("strace", "-o", "calls"))
+        done = folder.run(*arguments_of(command), before=("strace", "-y", "-s", "4096", "-o", "calls"))
         assert done.returncode == 0 and TABLE in done.stdout, done.stdout + done.stderr
-        names = re.findall(r"^([a-z_0-9]+)\(", (folder.root / "calls").read_text(), re.MULTILINE)
+        lines = [line for line in (folder.root / "calls").read_text().splitlines() if re.match(r"[a-z_0-9]+\(", line)]
+        names = [line.partition("(")[0] for line in lines]
     # Up to its first munmap the system's loader is at work, which crashes by itself, in any program.
     begin = names.index("munmap")
     seen = collections.Counter()
@@ -113,8 +119,15 @@ def calls_of(tally, command):
     for position, name in enumerate(names):
         seen[name] += 1
         if position > begin and name not in NEVER:
-            calls.append((name, seen[name]))
+            calls.append((name, seen[name], errors_of(name, lines[position], command)))
     return calls
+
+
+def errors_of(name, line, command):
+    """The errors of a call. In `result`, a file that may not be read there is an error, and one that is missing is missing."""
+    own = "run/000000" in line and name.startswith(("open", "mkdir", "symlink", "link", "rename", "chdir"))
+    makes = own and command != "result" and (not name.startswith("open") or "O_CREAT" in line)
+    return ERRORS + (OWN_ERRORS if own else ()) + (MAKING_ERRORS if makes else ())
 
 
 def check(tally, command, call, number, error):
@@ -127,6 +140,8 @@ def check(tally, command, call, number, error):
         except subprocess.TimeoutExpired:
             return "it does not end"
         words = f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
+        if "damaged" in done.stderr + done.stdout:
+            return "a fault that passes is called damage: " + words
         if done.returncode == 0 and TABLE not in done.stdout:
             return "exit code 0 without the right table: " + words
         if done.returncode < 0 or done.returncode > 127:
@@ -139,7 +154,7 @@ def check(tally, command, call, number, error):
 def after(folder, words):
     """The fault has passed: the run is completed, or, where there is none yet, started."""
     again = folder.run("continue", "-r", "run")
-    if again.returncode == 2 or any(words in again.stderr for words in ("start the run again", "no run of tally here")):
+    if again.returncode == 2 or any(words in again.stderr for words in ("is not a complete journal", "no run of tally here")):
         shutil.rmtree(folder.root / "run", ignore_errors=True)
         again = folder.run("run", "-r", "small.yaml")
     if again.returncode != 0 or TABLE not in again.stdout:
@@ -164,7 +179,7 @@ def main():
     options.add_argument("--every", type=int, default=1, help="only every N-th of all faults")
     options.add_argument("--seconds", type=float, default=0, help="no new fault after this time")
     options.add_argument("--jobs", type=int, default=1)
-    options.add_argument("--error", action="append", choices=ERRORS)
+    options.add_argument("--error", action="append", choices=ERRORS + OWN_ERRORS + MAKING_ERRORS)
     options.add_argument("--command", action="append", choices=("run", "continue", "result"))
     options.add_argument("--call", help="only this system call")
     given = options.parse_args()
@@ -174,8 +189,8 @@ def main():
     faults = []
     for command in given.command or ("run", "continue", "result"):
         calls = calls_of(given.tally, command)
-        faults += [(command, *call, error) for error in given.error or ERRORS for call in calls
-                   if given.call in (None, call[0])]
+        faults += [(command, call, number, error) for error in given.error or ERRORS + OWN_ERRORS + MAKING_ERRORS
+                   for call, number, errors in calls if error in errors and given.call in (None, call)]
     faults = faults[::given.every]
     return sweep(given, faults)
 

@@ -222,3 +222,54 @@ TEST_CASE("kill -9 of the engine while a command runs: continue ends what it lef
   CHECK(shell.sh("timeout 0.2 sh -c 'echo >old'").code == 124);  // its reader has been ended
   CHECK(shell.content("log") == "s1\ns1\ns2\n");
 }
+
+namespace {
+
+// Lets each read of the journal by `command` fail once; how many of them made the command fail.
+int failed_reads(const Shell& shell, const std::string& command, const std::string& error,
+                 const std::string& words) {
+  const std::string journal = shell.root() + "/run/000000/journal.sqlite";
+  int failed = 0;
+  for (int when = 1;; ++when) {
+    REQUIRE(shell.sh("rm -rf run; cp -r kept run").code == 0);
+    const Ran ran = shell.sh("strace -o trace -P " + journal + " -P " + journal +
+                             "-wal -e trace=pread64,read -e inject=pread64,read:error=" + error +
+                             ":when=" + std::to_string(when) + " \"$TALLY\" " + command);
+    if (!has(shell.content("trace"), "(INJECTED)")) return failed;
+    CAPTURE(command);
+    CAPTURE(error);
+    CAPTURE(when);
+    CHECK_MESSAGE(!has(ran.err + ran.out, "damaged"), ran.err);
+    CHECK_MESSAGE(!has(ran.err, "start the run again"), ran.err);
+    if (ran.code == 0) continue;
+    ++failed;
+    CHECK_MESSAGE(has(ran.err, words), ran.err);
+    CHECK_MESSAGE(has(ran.err, "nothing that finished is lost"), ran.err);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("an I/O error of the journal is said and passes; it is no damage") {
+  const Shell shell;
+  if (shell.sh("strace -o /dev/null -e inject=all:error=EIO:when=60000 true").code != 0) {
+    MESSAGE("skipped: strace cannot be used here");
+    return;
+  }
+  shell.file("many.yaml", many(40));
+  SUBCASE("a journal that was closed") {
+    REQUIRE(shell.tally("run many.yaml").code == 0);
+    REQUIRE(shell.sh("cp -r run kept").code == 0);
+  }
+  SUBCASE("a journal with a log, as a kill leaves it") {
+    shell.sh(
+        "strace -o /dev/null -e trace=mkdir -e inject=mkdir:signal=KILL:when=30 \"$TALLY\" run "
+        "many.yaml");
+    REQUIRE(shell.sh("cp -r run kept; test -s kept/000000/journal.sqlite-wal").code == 0);
+  }
+  for (const std::string command : {"continue run", "info run -i 0", "result run"}) {
+    CHECK(failed_reads(shell, command, "EIO", "Input/output error") > 1);
+    CHECK(failed_reads(shell, command, "ESTALE", "Stale file handle") > 1);
+  }
+  CHECK(shell.tally("continue run").code == 0);
+}

@@ -95,3 +95,89 @@ TEST_CASE("one set used 1,000 times: an error for each, not one for each pair") 
   CHECK(has(ran.err, "Element \"p\" can only be used once"));
   CHECK(ran.err.size() < 1000000);
 }
+
+namespace {
+
+// The most memory in MiB that `arguments` take, in "peak"; the files of the run are 1 GB.
+Ran measured(const Shell& shell, const std::string& arguments) {
+  return shell.sh(
+      "python3 -c 'import resource, subprocess, sys; code = "
+      "subprocess.run(sys.argv[1:]).returncode;"
+      " print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10, file=open(\"peak\", "
+      "\"w\")); sys.exit(code)' \"$TALLY\" " +
+      arguments);
+}
+
+}  // namespace
+
+TEST_CASE("a line of a gigabyte does not fill the memory") {
+  const Shell shell;
+  const std::string line = R"(head -c 1000000000 /dev/zero | tr '\0' x; )";
+  std::string output = "echo v=1; " + line + "echo; echo w=7";
+  std::string pattern = R"(w=(\d+))", more;
+  SUBCASE("values on both sides") {}
+  SUBCASE("no end of the line") {
+    output = "echo v=1; echo w=7; " + line;
+  }
+  SUBCASE("a pattern that goes over it") {
+    pattern = R"(v=1\nx*\nw=(\d+))";
+  }
+  SUBCASE("dotall") {
+    pattern = R"(v=1.*w=(\d+))";
+    more = ", dotall: true";
+  }
+  SUBCASE("not ASCII") {
+    output = "echo v=1; " + line + R"(printf '\303\251\n'; echo w=7)";
+  }
+  SUBCASE("carriage returns") {
+    output = "echo v=1; " + line + R"(printf 'x\r\n'; echo w=7)";
+  }
+  shell.file("print.sh", output);
+  shell.file("long.yaml", R"yaml(name: long
+outpath: run
+patternset: {name: pt, pattern: [{name: v, _: 'v=(\d+)'}, {name: w, _: 'PATTERN'MORE}]}
+step: {name: s, do: sh $jube_benchmark_home/print.sh}
+analyser: {name: an, use: pt, analyse: {step: s, file: stdout}}
+result: {use: an, table: {name: t, style: csv, column: [v, w]}}
+)yaml");
+  std::string text = shell.content("long.yaml");
+  text.replace(text.find("PATTERN"), 7, pattern);
+  text.replace(text.find("MORE"), 4, more);
+  shell.file("long.yaml", text);
+  const Ran run = shell.tally("run long.yaml");
+  REQUIRE_MESSAGE(run.code == 0, run.err);
+  CAPTURE(pattern);
+  CAPTURE(output);
+  const Ran ran = measured(shell, "result run");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK_MESSAGE(has(ran.out, "v,w\n1,7\n"), ran.out.substr(0, 200));
+  CHECK(std::stol(shell.content("peak")) < 500);
+}
+
+TEST_CASE("a value of a gigabyte is an error, and outputs are shown piece by piece") {
+  const Shell shell;
+  shell.file("long.yaml", R"yaml(name: long
+outpath: run
+patternset: {name: pt, pattern: [{name: v, _: "v=(.*)"}, {name: w, _: "w=(.*)"}]}
+step: {name: s, do: "printf v=; head -c 1000000000 /dev/zero | tr '\\\\0' x; echo; echo w=7"}
+analyser: {name: an, use: pt, analyse: {step: s, file: stdout}}
+result: {use: an, table: {name: t, style: csv, column: [v, w]}}
+)yaml");
+  const Ran first = measured(shell, "run -vv long.yaml > shown");
+  CHECK_MESSAGE(first.code == 1, first.err.substr(0, 500));
+  CHECK(std::stol(shell.content("peak")) < 500);
+  CHECK(shell.sh("test $(stat -c %s shown) -gt 1000000000").code == 0);
+  const Ran ran = measured(shell, "result run");
+  CHECK(ran.code == 1);
+  CHECK(has(ran.err, "long.yaml:3:"));
+  CHECK(has(ran.err, "pattern 'v' matched 1000000000 bytes in "));
+  CHECK(has(ran.err, "a value may have 16 MiB"));
+  CHECK(std::stol(shell.content("peak")) < 500);
+  for (const std::string arguments :
+       {"output run", "output -d run", "log run", "report run --format md", "info run -i 0 -s s"}) {
+    CAPTURE(arguments);
+    measured(shell, arguments + " > shown");
+    CHECK(std::stol(shell.content("peak")) < 500);
+  }
+  CHECK(shell.sh("\"$TALLY\" output -d run | tail -c 200 | grep -c w=7").out == "1\n");
+}
