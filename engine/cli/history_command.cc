@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "engine/base/terminal.h"
 #include "engine/base/text.h"
 #include "engine/cli/application.h"
 #include "engine/cli/commands.h"

@@ -14,6 +14,7 @@
 
 #include "engine/base/own_files.h"
 #include "engine/base/path_text.h"
+#include "engine/base/terminal.h"
 #include "engine/chart/from_table.h"
 #include "engine/chart/svg.h"
 #include "engine/cli/prepare.h"

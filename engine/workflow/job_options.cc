@@ -251,7 +251,7 @@ std::optional<OptionFault> option_fault(const std::string& scheduler, const std:
                                         const std::string& value, const JobRequests& requests) {
   if (!is_option_name(name)) {
     return OptionFault{
-        fmt::format("'{}' is not the name of an option", without_controls(one_line(name))),
+        fmt::format("'{}' is not the name of an option", one_line(name)),
         "write it without its dashes, and its value after the colon"};
   }
   const std::string text(strip(value));

@@ -166,3 +166,90 @@ TEST_CASE("the folder's name and values that name the folder: each command runs 
   const std::string work = shell.sh("cd run/000000/000000_s_s0/work && printf %s \"$PWD\"").out;
   CHECK(shell.content("run/000000/000000_s_s0/work/stdout") == work + "/s0 " + work + "\n");
 }
+
+TEST_CASE("result -t chooses runs by their tags; with -u it adds tags to those of the run") {
+  const Shell shell;
+  shell.file("bench.yaml", kBench);
+  shell.file("results.yaml", std::string("name: b\n") + kResults);
+  shell.tally("run bench.yaml -t kept");
+  CHECK(has(shell.tally("result runs -u results.yaml -t more").out, "a,t,u\n1,1,2\n2,2,2\n"));
+  CHECK(has(shell.tally("result runs -u results.yaml").out, "a,t,u\n"));  // as in JUBE
+  CHECK(has(shell.tally("result runs -t kept").out, "a,t,u\n"));
+  CHECK(has(shell.tally("result runs -t other kept").out, "a,t,u\n"));
+  Ran ran = shell.tally("result runs -t other");
+  CHECK(ran.code == 2);
+  CHECK(has(ran.err, "none of the runs has the tag other"));
+  ran = shell.sh("ln -s \"$TALLY\" jube; ./jube result runs -t other");
+  CHECK(ran.code == 0);
+  CHECK(ran.out == "");
+}
+
+TEST_CASE("a comment of the command line reaches configuration.xml") {
+  const Shell shell;
+  for (const char* own : {"", "comment: of the file\n"}) {
+    shell.file("bench.yaml", std::string(kBench) + own);
+    shell.tally("run bench.yaml -m 'a < b' -o one");
+    CHECK(has(shell.content("one/000000/configuration.xml"), "<comment>a &lt; b</comment>"));
+    shell.tally("comment new one");
+    CHECK(has(shell.content("one/000000/configuration.xml"), "<comment>new</comment>"));
+    shell.tally("comment -a er one");
+    const std::string text = shell.content("one/000000/configuration.xml");
+    CHECK(has(text, "<comment>newer</comment>"));
+    CHECK(text.find("<comment>") == text.rfind("<comment>"));
+    CHECK(has(text, "<do>echo \"t=$a u=2\"</do>"));
+    shell.sh("rm -r one");
+  }
+}
+
+TEST_CASE("a file for a newer JUBE is warned of") {
+  const Shell shell;
+  const auto with = [&](const std::string& version, const std::string& options = "") {
+    shell.file("v.xml",
+               "<jube version=\"" + version +
+                   "\"><benchmark name=\"b\" outpath=\"runs\"><step name=\"s\"><do>true</do>"
+                   "</step></benchmark></jube>");
+    return shell.tally("run v.xml -n " + options);
+  };
+  for (const char* known : {"1.0", "2.0", "2.7", "2.7.1", "2.6.10"}) {
+    CAPTURE(std::string(known));
+    CHECK(with(known).err == "");
+  }
+  for (const char* newer : {"2.7.2", "2.8", "3.0", "2.10.0"}) {
+    CHECK_MESSAGE(
+        has(with(newer).err, std::string("v.xml:1:16: warning: the file was written for JUBE ") +
+                                 newer + ", which is newer than 2.7.1"),
+        with(newer).err);
+  }
+  for (const char* wrong : {"abc", "99.1.1.1", "2..1"}) {
+    CHECK(has(with(wrong).err, "warning: invalid version number"));
+  }
+  const Ran strict = shell.tally("--strict run v.xml -n");
+  CHECK(strict.code == 2);
+  CHECK(has(strict.err, "error: invalid version number"));
+}
+
+TEST_CASE("'..' in outpath removes the name before it; in -o it follows links") {
+  const Shell shell;
+  shell.sh("mkdir -p in/sub other/deep; ln -s ../../other/deep in/sub/link");
+  const auto runs_in = [&](const std::string& outpath, const std::string& options = "") {
+    shell.file("in/sub/b.xml", "<jube><benchmark name=\"b\" outpath=\"" + outpath +
+                                   "\"><step name=\"s\"><do>true</do></step></benchmark></jube>");
+    const Ran ran = shell.sh("cd in/sub && $TALLY run b.xml " + options + " >/dev/null");
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+    const std::string found = shell.sh("find . -name 000000 -type d").out;
+    shell.sh("rm -r " + found);
+    return found;
+  };
+  for (const char* outpath : {"${jube_benchmark_home}/../../run", "nowhere/../../run", "../run",
+                              "$NOT_SET/../../run", "link/../../run"}) {
+    CAPTURE(std::string(outpath));
+    CHECK(runs_in(outpath) == "./in/run/000000\n");
+  }
+  CHECK(runs_in("link/../run") == "./in/sub/run/000000\n");
+  CHECK(runs_in("run/./a/..//") == "./in/sub/run/000000\n");
+  CHECK(runs_in("run", "-o link/../o") == "./other/o/000000\n");
+  CHECK(runs_in("run", "-o nowhere/../o") == "./in/sub/o/000000\n");
+  const Ran ran =
+      shell.sh("cd in/sub && $TALLY run b.xml -o link/../o >/dev/null && $TALLY result link/../o");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+}

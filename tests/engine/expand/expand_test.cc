@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <map>
 #include <memory>
 
@@ -401,6 +402,41 @@ step: {name: s, use: p})yaml");
   CHECK(b.show(s, {"c", "n", "l"})[3] == "2.0 2.0 v0");
   CHECK(b.expander.update(step, s.points[3], {{"jube_wp_cycle", "1"}}).empty());
   CHECK(b.show(s, {"c", "n", "l"})[3] == "2.1 2.0 v1");
+}
+
+// The counts and values that JUBE 2.5.1 has (tests/peer/jube/w_update_list_*, w_update_readers).
+TEST_CASE("lists of each update mode, and who reads the value of the step before") {
+  const auto points = [](const std::string& mode, const std::string& use) {
+    Bench b("parameterset: {name: p, parameter: [{name: f, update_mode: " + mode +
+            ", _: \"x,y\"}]}\nstep: [{name: s, use: p}, {name: t, depend: s" + use + "}]");
+    const StepPoints s = b.expand("s");
+    REQUIRE(s.points.size() == 2);
+    StepPoints t = b.expander.expand(b.benchmark.steps[1], {&s.points[1]}, b.diagnostics);
+    std::string values;
+    for (Point& point : t.points) {
+      CHECK(b.expander.finish(b.benchmark.steps[1], point, {}).empty());
+      values += b.pool[point.bindings.front().value];
+    }
+    return values;
+  };
+  for (const auto& [mode, unused, used] :
+       std::vector<std::array<std::string, 3>>{{"never", "y", "y"},
+                                               {"use", "y", "xy"},
+                                               {"step", "xy", "xy"},
+                                               {"cycle", "y", "y"},
+                                               {"always", "y", "xy"}}) {
+    CAPTURE(mode);
+    CHECK(points(mode, "") == unused);
+    CHECK(points(mode, ", use: p") == used);
+  }
+  Bench b(
+      "parameterset: {name: p, parameter: [{name: c, update_mode: cycle, _: c-$jube_step_name}, "
+      "{name: s, update_mode: step, _: <$c>}, {name: a, update_mode: always, _: \"[$c]\"}]}\n"
+      "step: [{name: s, use: p}, {name: t, depend: s}]");
+  StepPoints s = b.expand("s");
+  StepPoints t = b.expander.expand(b.benchmark.steps[1], {&s.points[0]}, b.diagnostics);
+  CHECK(b.expander.finish(b.benchmark.steps[1], t.points[0], {}).empty());
+  CHECK(b.show(t, {"c", "s", "a"}) == Strings{"c-t <c-s> [c-t]"});
 }
 
 TEST_CASE("finish() tells what could not be computed") {

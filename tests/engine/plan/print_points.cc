@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
     for (workpackage.cycle = 0; workpackage.cycle < cycles; ++workpackage.cycle) {
       if (workpackage.cycle > 0) {
         const auto builtins = tally::WorkpackageValues(benchmark, expander, workpackage).builtins();
-        expander.update(step, workpackage.point, tally::UpdateMode::cycle, builtins);
+        expander.update(step, workpackage.point, builtins);
       }
       const tally::WorkpackageValues values(benchmark, expander, workpackage);
       for (const tally::Operation& operation : step.operations) {

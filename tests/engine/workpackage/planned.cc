@@ -120,7 +120,7 @@ Finished finish(Planned& planned, const Workpackage& workpackage,
     now.cycle = cycle;
     if (cycle > 0) {
       const NamedValues builtins = WorkpackageValues(benchmark, expander, now).builtins();
-      if (!expander.update(step, now.point, UpdateMode::cycle, builtins).empty()) break;
+      if (!expander.update(step, now.point, builtins).empty()) break;
     }
     WorkpackageValues values(benchmark, expander, now);
     one.by_cycle.push_back(by_name(values.all()));
