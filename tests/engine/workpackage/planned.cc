@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "engine/base/variables.h"
+#include "engine/expand/substitute.h"
 #include "engine/plan/plan.h"
 
 namespace tally::testing {
@@ -90,9 +92,17 @@ EnvironmentChanges first_environment(const Planned& planned, const Finished& one
     if (!planned.step_of(other.workpackage).exported) continue;
     for (const auto& [name, value] : other.environment) changes[name] = value;
   }
-  for (const Text& name : step.env_unset) changes[values.apply(name)] = std::nullopt;
-  for (const auto& [name, value] : step.env) changes[values.apply(name)] = values.apply(value);
   for (const auto& [name, value] : one.exported) changes[name] = value;
+  for (const Text& name : step.env_unset) changes[values.apply(name)] = std::nullopt;
+  const EnvironmentChanges before = changes;  // the entries do not see each other
+  const auto variable = [&](const std::string& name) -> std::optional<std::string> {
+    if (const auto changed = before.find(name); changed != before.end()) return changed->second;
+    const char* own = std::getenv(name.c_str());
+    return own == nullptr ? std::nullopt : std::optional<std::string>(own);
+  };
+  for (const auto& [name, value] : step.env)
+    changes[values.apply(name)] =
+        expand_variables(substitute_parameters(value.value, values.lookup()), variable);
   return changes;
 }
 
