@@ -57,7 +57,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         workflow = str(source / "workflows/quickstart.yaml")
         if what == "table":
-            output = run([tally, "run", workflow, "-o", directory, "--set", "iterations=20"], directory, environment)
+            output = run([tally, "run", workflow, "-o", directory, "--tag", "small"], directory, environment)
             compare("quickstart_table.txt", table_of(output))
         else:
             command = [tally, "run", workflow, "--tag", "slurm", "-o", "RUN", "-n", "--script", "1"]
