@@ -57,7 +57,7 @@ def by_hand(cwd):
         near(row["Predictions[s]"], predictions, row)
         near(row["Throughput per GPU[samples/s]"], 1024 / predictions / int(row["GPUs"]), row)
         near(row["Metric and broadcast in %"], 100 * (1 - predictions / sum(phases.values())), row)
-    seconds = [5 * 192 / r["results"]["samples_per_second_steady"] for _, r in records(cwd, "finetune")]
+    seconds = [100 * 192 / r["results"]["samples_per_second_steady"] for _, r in records(cwd, "finetune")]
     check({r["results"]["samples"] for _, r in records(cwd, "score")} == {96}, "texts to evaluate on")
     made_texts(next((cwd / "run/000000").glob("0*_texts/work")))
     accuracies = [r["results"]["accuracy"] for _, r in records(cwd, "score")]
