@@ -8,7 +8,6 @@
 #include <map>
 #include <set>
 
-#include "engine/base/terminal.h"
 #include "engine/base/text.h"
 #include "engine/cli/application.h"
 #include "engine/cli/commands.h"
@@ -79,8 +78,7 @@ class Command {
     for (HistoryEntry& entry : entries) {  // by run
       if (entry.metric != metric) continue;
       if (!entry.unfinished.empty() && entry.run != noted)
-        fmt::print(stderr, "note: run {}: {}\n", entry.run,
-                   for_stream(STDERR_FILENO, entry.unfinished));
+        fmt::print(stderr, "note: run {}: {}\n", entry.run, entry.unfinished);
       noted = entry.run;
       with_tables_ = with_tables_ ||
                      (!points_.empty() && entry.table != points_.begin()->second.front().table);

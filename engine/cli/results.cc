@@ -14,7 +14,6 @@
 
 #include "engine/base/own_files.h"
 #include "engine/base/path_text.h"
-#include "engine/base/terminal.h"
 #include "engine/chart/from_table.h"
 #include "engine/chart/svg.h"
 #include "engine/cli/prepare.h"
@@ -163,8 +162,7 @@ bool open_run(const Invocation& invocation, const RunDirectory& directory,
 
 void print_run_notes(const OpenRun& run, const std::vector<std::string>& notes) {
   for (const std::string& note : notes)
-    fmt::print(stderr, "note: {}: {}\n", for_stream(STDERR_FILENO, run.directory.path),
-               for_stream(STDERR_FILENO, note));
+    fmt::print(stderr, "note: {}: {}\n", run.directory.path, note);
 }
 
 bool read_views(const Invocation& invocation, const OpenRun& run,
