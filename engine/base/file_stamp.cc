@@ -31,12 +31,6 @@ bool add_bytes(int file, long long from, long long to, Digest& digest) {
   return true;
 }
 
-FileStamp stamp_of(const struct stat& info) {
-  constexpr long long kNano = 1000000000;
-  if (!S_ISREG(info.st_mode)) return {};
-  return {info.st_ino, info.st_size, info.st_mtim.tv_sec * kNano + info.st_mtim.tv_nsec};
-}
-
 bool digest_of_part(int file, long long from, long long to, std::string* hex) {
   Digest digest;
   digest.add(static_cast<uint64_t>(to - from));
@@ -49,6 +43,12 @@ bool digest_of_part(int file, long long from, long long to, std::string* hex) {
 }
 
 }  // namespace
+
+FileStamp stamp_of(const struct stat& info) {
+  constexpr long long kNano = 1000000000;
+  if (!S_ISREG(info.st_mode)) return {};
+  return {info.st_ino, info.st_size, info.st_mtim.tv_sec * kNano + info.st_mtim.tv_nsec};
+}
 
 FileStamp file_stamp(const std::string& path) {
   struct stat info {};

@@ -1,6 +1,8 @@
 // Tells whether a file, or a part of it, is still what it was.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
 
@@ -18,6 +20,7 @@ struct FileStamp {
 };
 
 FileStamp file_stamp(const std::string& path);
+FileStamp stamp_of(const struct stat& info);
 
 // The digest of the bytes [from, to) of a file. Of more than 64 MiB only the first and the last 32
 // MiB count. An error if the file has fewer bytes.

@@ -230,7 +230,7 @@ class Command {
   struct RunTables {
     std::vector<ResultTable> tables;
     Diagnostics diagnostics;
-    std::vector<std::string> notes;  // of the run
+    std::string unfinished;
     Status status;
   };
 
@@ -241,7 +241,7 @@ class Command {
     std::vector<WorkpackageView> views;
     out.status = workpackage_views(benchmark_, *run.journal, run.directory.path, &views);
     if (!out.status) return out;
-    out.notes = run_notes(benchmark_, views);
+    out.unfinished = unfinished_note(benchmark_, views);
     const std::set<std::string> needed = values_to_compare(benchmark_, options_);
     for (const Result& result : benchmark_.results) {
       Records records =
@@ -276,7 +276,7 @@ class Command {
     RunTables then = same ? RunTables{} : second.get();
     for (const RunTables* one : {&first, &then}) {
       diagnostics_.append(one->diagnostics);
-      print_run_notes(one == &first ? base : other, one->notes);
+      print_unfinished(one == &first ? base : other, one->unfinished);
       if (one->status) continue;
       print_error(invocation_, one->status.message());
       return false;

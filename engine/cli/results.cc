@@ -160,9 +160,10 @@ bool open_run(const Invocation& invocation, const RunDirectory& directory,
   return true;
 }
 
-void print_run_notes(const OpenRun& run, const std::vector<std::string>& notes) {
-  for (const std::string& note : notes)
-    fmt::print(stderr, "note: {}: {}\n", run.directory.path, note);
+void print_unfinished(const OpenRun& run, const std::string& note) {
+  if (note.empty()) return;
+  fmt::print(stderr, "note: {}: {}
+", run.directory.path, note);
 }
 
 bool read_views(const Invocation& invocation, const OpenRun& run,
@@ -172,7 +173,7 @@ bool read_views(const Invocation& invocation, const OpenRun& run,
     print_error(invocation, read.message());
     return false;
   }
-  print_run_notes(run, run_notes(*run.benchmark, *views));
+  print_unfinished(run, unfinished_note(*run.benchmark, *views));
   return true;
 }
 

@@ -27,12 +27,13 @@ bool open_run(const Invocation& invocation, const RunDirectory& directory,
               const std::string& update, const InputArgs& update_input, OpenRun* run);
 
 // Reads the workpackages of a run whose results a command shows, and prints to standard error what
-// makes them doubtful: workpackages that have not ended, or whose output has changed since. Every command that shows results calls
+// makes them incomplete: workpackages that have not ended. (What has changed since the end is found out
+// while files are read, and is among the diagnostics.) Every command that shows results calls
 // it, in JUBE's language, too. Returns false, after printing why, if they cannot be read.
 bool read_views(const Invocation& invocation, const OpenRun& run,
                 std::vector<WorkpackageView>* views);
 // What read_views() prints, for a command that reads several runs at once.
-void print_run_notes(const OpenRun& run, const std::vector<std::string>& notes);
+void print_unfinished(const OpenRun& run, const std::string& note);
 
 // The folder of a result's files: in the run's folder, or in a folder for each run below the
 // result's result_dir.

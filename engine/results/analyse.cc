@@ -9,10 +9,12 @@
 
 #include "engine/expand/substitute.h"
 #include "engine/results/analysed_patterns.h"
+#include "engine/results/changed_files.h"
 #include "engine/results/derived.h"
 #include "engine/results/groups.h"
 #include "engine/results/missing_rows.h"
 #include "engine/results/parameter_values.h"
+#include "engine/results/run_notes.h"
 #include "engine/results/scan_groups.h"
 #include "engine/results/value_sources.h"
 #include "engine/results/wanted.h"
@@ -329,6 +331,23 @@ class Rows {
   const ValueSources sources_;
 };
 
+Status mark_changed_files(const Benchmark& benchmark, const std::vector<WorkpackageView>& views,
+                          const std::vector<int>& suspects, std::vector<WorkpackageView>* marked) {
+  for (const WorkpackageView& view : views) {
+    if (view.changed_files != nullptr)
+      return view.changed_files->mark(benchmark, views, suspects, marked);
+  }
+  return Status::ok();
+}
+
+void note_changed(const Benchmark& benchmark, const std::vector<WorkpackageView>& views,
+                  Records& records, Diagnostics& diagnostics) {
+  const std::string note = changed_note(benchmark, views);
+  if (note.empty()) return;
+  diagnostics.remark({}, note);
+  records.of_run.push_back(note);
+}
+
 }  // namespace
 
 Records analyse(const Benchmark& benchmark, const Analyser& analyser,
@@ -342,6 +361,17 @@ Records analyse(const Benchmark& benchmark, const Analyser& analyser,
   if (clashes(patterns, groups, diagnostics)) return {};
   groups.make();
   const Scanner scanner = scan_groups(benchmark, analyser, wanted.repeats(), groups);
+  if (!scanner.suspects().empty()) {
+    std::vector<WorkpackageView> marked;
+    const Status looked = mark_changed_files(benchmark, workpackages, scanner.suspects(), &marked);
+    if (!looked) diagnostics.error({}, looked.message());
+    if (!marked.empty()) {
+      Records records =
+          analyse(benchmark, analyser, marked, evaluator, diagnostics, each, more_values, samples);
+      note_changed(benchmark, marked, records, diagnostics);
+      return records;
+    }
+  }
   scanner.report(diagnostics);
   if (samples != nullptr && wanted.repeats()) take_samples(benchmark, analyser, groups, samples);
   if (each != nullptr)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
@@ -21,6 +22,8 @@
 #include "engine/workpackage/workpackage.h"
 
 namespace tally {
+
+class ChangedFiles;
 
 // A workpackage as the code in results/ sees it.
 struct WorkpackageView {
@@ -42,8 +45,12 @@ struct WorkpackageView {
   // Files outside the run's folder that results read. Null: there are none.
   std::shared_ptr<const std::vector<OutsidePart>> outside;
   bool outside_changed = false;  // since it ended
-  // Its own outputs that have changed since it ended. In Tally's files its state is then `changed`,
-  // unless the journal has kept its values.
+  // Its analysed files when it ended (files_print()). 0: unknown. What is opened now is compared with it.
+  uint64_t files_at_end = 0;
+  // Looks closely where that differs. Null: nothing is known of files.
+  std::shared_ptr<const ChangedFiles> changed_files;
+  // Its own outputs that have changed since it ended, as analyse() finds out. In Tally's files its state
+  // is then `changed`, unless the journal has kept its values.
   struct Change {
     std::string path, text;  // "is 6 bytes longer"
     long long size = 0;      // when it ended
@@ -92,6 +99,9 @@ struct WorkpackageResult {
 // its parents' files are merged in; its own values take precedence. With `reduce`, workpackages
 // that differ only in their iteration make one record, shown under the lowest id. Files that match
 // a glob are read in natural order (f2 before f10).
+//
+// A workpackage whose files are not what they were at its end is marked, and read once more: a note in
+// `diagnostics`, and in the records.
 //
 // Problems go to `diagnostics`, each once with a count: "cannot be represented as a int", a missing
 // file, an unreadable pattern. `each`, if given, gets the values of every workpackage's own files.

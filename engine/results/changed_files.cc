@@ -1,46 +1,32 @@
 #include "engine/results/changed_files.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "engine/base/files.h"
-#include "engine/base/in_thread.h"
 #include "engine/base/text.h"
 #include "engine/journal/journal.h"
-#include "engine/results/analyse.h"
+#include "engine/results/kept_values.h"
+#include "engine/results/outside_parts.h"
+#include "engine/results/scan.h"
 #include "engine/workpackage/ended_file.h"
 
 namespace tally {
 namespace {
 
-constexpr size_t kAtOnce = 256;
 // Clocks of a file server and of this host differ by less.
 constexpr long long kClockSkew = 60LL * 1000000000;
 
 // A copy of a run has other inodes.
 bool is_same(const FileStamp& a, const FileStamp& b) {
   return a.size == b.size && a.written_ns == b.written_ns;
-}
-
-bool any_differs(int folder, const std::string& packed) {
-  constexpr long long kNano = 1000000000;
-  PackedEndedFiles files(packed);
-  for (PackedEndedFiles::File file; files.next(&file);) {
-    struct stat info {};
-    if (fstatat(folder, file.path.data(), &info, 0) != 0) return true;
-    if (!is_same(file.stamp,
-                 {0, info.st_size, info.st_mtim.tv_sec * kNano + info.st_mtim.tv_nsec})) {
-      return true;
-    }
-  }
-  return false;
 }
 
 using Key = std::tuple<uint64_t, long long, long long>;
@@ -59,9 +45,10 @@ class Comparer {
           return view.state == State::running || view.state == State::waiting;
         })) {}
 
-  void compare(const std::string& packed, WorkpackageView& view) const {
-    if (::access(view.work_dir.c_str(), F_OK) != 0) return;
-    const EndedFiles ended = EndedFiles::unpacked(packed);
+  std::vector<WorkpackageView::Change> changes(const EndedFiles& ended,
+                                               const WorkpackageView& view) const {
+    std::vector<WorkpackageView::Change> changes;
+    if (::access(view.work_dir.c_str(), F_OK) != 0) return changes;
     for (const EndedFile& file : ended.files) {
       const std::string path = file.path.front() == '/' ? file.path : run_ + file.path;
       const FileStamp now = file_stamp(path);
@@ -72,9 +59,10 @@ class Comparer {
                               digest == file.digest;
       if (same_begin && now.size == file.stamp.size) continue;
       if (same_begin && may_grow(ended, file, now, view.id)) continue;
-      view.changes.push_back(
+      changes.push_back(
           {path, what_happened(file.stamp, now, same_begin), file.stamp.size, same_begin});
     }
+    return changes;
   }
 
  private:
@@ -99,58 +87,79 @@ class Comparer {
   const bool goes_on_;
 };
 
+// Whether the journal has kept what all patterns found that are sought in the workpackage's outputs.
+bool has_kept_all(const Benchmark& benchmark, const WorkpackageView& view) {
+  if (view.kept == nullptr) return false;
+  for (const Analyser& analyser : benchmark.analysers) {
+    for (const Analyse& analyse : analyser.analyse) {
+      if (analyse.step.value != view.step) continue;
+      for (const AnalyseFile& file : analyse.files) {
+        for (const Pattern* pattern : patterns_for(benchmark, analyser, file)) {
+          const std::string& name = pattern->name.value;
+          if (pattern->mode != PatternMode::pattern) continue;
+          const std::string definition = definition_of(benchmark, analyser, analyse, name);
+          if (view.kept->count({analyser.name.value, name, definition}) == 0) return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+// What was there when the workpackage ended counts, and is marked nevertheless: a row of which
+// something was changed is no measurement.
+void mark_changed(WorkpackageView& view) {
+  view.state = State::changed;
+  std::vector<OutsidePart> parts;
+  if (view.outside != nullptr) parts = *view.outside;
+  for (const WorkpackageView::Change& change : view.changes) {
+    if (change.grown) parts.push_back({change.path, OutsidePart::Kind::own, 0, change.size, 0});
+  }
+  if (!parts.empty())
+    view.outside = std::make_shared<const std::vector<OutsidePart>>(std::move(parts));
+}
+
 }  // namespace
 
 ChangedFiles::ChangedFiles(const Journal& journal, const std::string& run_dir)
-    : journal_(journal),
-      run_(absolute_path(run_dir) + "/"),
-      folder_(::open(run_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_PATH)) {}
+    : journal_(journal), run_(absolute_path(run_dir) + "/") {}
 
-ChangedFiles::~ChangedFiles() {
-  suspects_.clear();  // waits
-  if (folder_ >= 0) ::close(folder_);
-}
-
-void ChangedFiles::add(int id, std::string packed) {
-  if (packed.empty()) return;
-  if (!some_) {
-    some_ = std::make_shared<Some>();
-    some_->reserve(kAtOnce);
-  }
-  some_->push_back({id, std::move(packed)});
-  if (some_->size() == kAtOnce) look();
-}
-
-void ChangedFiles::look() {
-  suspects_.push_back(in_thread([folder = folder_, some = std::exchange(some_, nullptr)] {
-    Some found;
-    for (Ended& one : *some) {
-      if (any_differs(folder, one.packed)) found.push_back(std::move(one));
-    }
-    return found;
-  }));
-}
-
-Status ChangedFiles::finish(std::vector<WorkpackageView>* views) {
-  if (some_) look();
-  Some suspects;
-  for (std::future<Some>& some : suspects_) {
-    for (Ended& one : some.get()) suspects.push_back(std::move(one));
-  }
-  suspects_.clear();
-  if (suspects.empty()) return Status::ok();  // as nearly every run
+Status ChangedFiles::mark(const Benchmark& benchmark, const std::vector<WorkpackageView>& views,
+                          const std::vector<int>& suspects,
+                          std::vector<WorkpackageView>* marked) const {
+  std::map<int, EndedFiles> ended;
+  for (const int id : suspects) ended.try_emplace(id);
   std::set<Key> left;
   Status read = journal_.each_workpackage([&](Journal::Stored& stored) {
-    PackedEndedFiles files(stored.ended_files);
-    for (PackedEndedFiles::File file; files.next(&file);) left.insert(key(file.stamp));
+    const EndedFiles files = EndedFiles::unpacked(stored.ended_files);
+    for (const EndedFile& file : files.files) left.insert(key(file.stamp));
+    if (const auto own = ended.find(stored.workpackage.id); own != ended.end()) own->second = files;
   });
   if (!read) return read;
-  const Comparer comparer(run_, std::move(left), *views);
-  const WorkpackagesById all = by_id(*views);
-  for (const Ended& one : suspects) {
-    const WorkpackageView* view = find_id(all, one.id);
-    if (view != nullptr)
-      comparer.compare(one.packed, (*views)[static_cast<size_t>(view - views->data())]);
+  const Comparer comparer(run_, std::move(left), views);
+  std::map<int, std::vector<WorkpackageView::Change>> changes;
+  for (const WorkpackageView& view : views) {
+    const auto files = ended.find(view.id);
+    if (files == ended.end()) continue;
+    if (auto found = comparer.changes(files->second, view); !found.empty())
+      changes.emplace(view.id, std::move(found));
+  }
+  if (changes.empty()) return Status::ok();
+  *marked = views;
+  std::set<int> changed;
+  for (WorkpackageView& view : *marked) {
+    if (ended.count(view.id) != 0) view.files_at_end = 0;  // has been compared
+    const auto found = changes.find(view.id);
+    if (found == changes.end()) continue;
+    view.changes = found->second;
+    changed.insert(view.id);
+  }
+  if (benchmark.as_jube) return Status::ok();
+  if (Status s = take_kept(journal_, changed, *marked); !s) return s;
+  for (WorkpackageView& view : *marked) {
+    if (view.changes.empty() || has_kept_all(benchmark, view)) continue;
+    view.kept = nullptr;
+    if (view.state == State::done) mark_changed(view);
   }
   return Status::ok();
 }

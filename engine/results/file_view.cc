@@ -122,6 +122,7 @@ FileView& FileView::operator=(FileView&& other) noexcept {
   map_size_ = std::exchange(other.map_size_, 0);
   passed_ = std::exchange(other.passed_, 0);
   on_disk_ = other.on_disk_;
+  written_ns_ = other.written_ns_;
   read_ = other.read_;
   shorter_ = other.shorter_;
   bool copied = map_ == nullptr && !other.copy_.empty();
@@ -215,7 +216,9 @@ Status FileView::load(int file, const std::string& path) {
   if (::fstat(file, &info) != 0) return file_error(path);
   if (!S_ISREG(info.st_mode))
     return Status::error(fmt::format("cannot read '{}': not a regular file", path));
-  on_disk_ = info.st_size;
+  const FileStamp stamp = stamp_of(info);
+  on_disk_ = stamp.size;
+  written_ns_ = stamp.written_ns;
   if (on_disk_ == 0) return Status::ok();
   return static_cast<size_t>(on_disk_) <= kRead ? read(file, path) : map(file, path);
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <thread>
 
+#include "engine/base/file_stamp.h"
 #include "engine/base/status.h"
 #include "engine/results/open_folder.h"
 
@@ -58,6 +59,8 @@ class FileView {
   // An error if the file has become shorter since it was opened. What was read of it may then be
   // neither its old nor its new content.
   Status unchanged(const std::string& path) const;
+  // Of the file when it was opened, without its inode.
+  FileStamp stamp() const { return {0, on_disk_, written_ns_}; }
   // Whether no byte is above 127.
   bool ascii() const { return ascii_; }
 
@@ -73,8 +76,9 @@ class FileView {
   size_t map_size_ = 0;
   size_t passed_ = 0;      // bytes of the map that have been given back
   long long on_disk_ = 0;  // the file's size when it was opened
-  bool read_ = false;      // and not mapped: what happens to the file later does not matter
-  bool shorter_ = false;   // it ended before its size while it was read
+  long long written_ns_ = 0;
+  bool read_ = false;     // and not mapped: what happens to the file later does not matter
+  bool shorter_ = false;  // it ended before its size while it was read
   std::string copy_;
   std::string_view text_;
   bool ascii_ = true;

@@ -46,7 +46,7 @@ void append(Records& records, Records more) {
   } else {
     for (Record& row : more.rows) records.rows.push_back(std::move(row));
   }
-  for (auto notes : {&Records::notes, &Records::missing_rows}) {
+  for (auto notes : {&Records::notes, &Records::missing_rows, &Records::of_run}) {
     std::vector<std::string>& own = records.*notes;
     for (std::string& note : more.*notes) {
       if (std::find(own.begin(), own.end(), note) == own.end()) own.push_back(std::move(note));

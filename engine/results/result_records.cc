@@ -36,7 +36,8 @@ Records result_records(const Benchmark& benchmark, const Result& result,
                         "the tags leave it out: give the result the same tag");
     }
   }
-  records.of_run = run_notes(benchmark, views);
+  if (std::string note = unfinished_note(benchmark, views); !note.empty())
+    records.of_run.insert(records.of_run.begin(), std::move(note));
   return records;
 }
 

@@ -55,8 +55,6 @@ std::string unfinished_note(const Benchmark& benchmark, const std::vector<Workpa
                                      : "`continue` runs what is left");
 }
 
-namespace {
-
 std::string changed_note(const Benchmark& benchmark, const std::vector<WorkpackageView>& views) {
   constexpr size_t kMost = 3;
   size_t count = 0, marked = 0;
@@ -75,15 +73,6 @@ std::string changed_note(const Benchmark& benchmark, const std::vector<Workpacka
                      benchmark.as_jube ? "the values are those of the files as they are now"
                                        : "their rows are marked CHANGED and count in nothing",
                      which, count > kMost ? "; ..." : "");
-}
-
-}  // namespace
-
-std::vector<std::string> run_notes(const Benchmark& benchmark,
-                                   const std::vector<WorkpackageView>& views) {
-  std::vector<std::string> notes{unfinished_note(benchmark, views), changed_note(benchmark, views)};
-  notes.erase(std::remove(notes.begin(), notes.end(), ""), notes.end());
-  return notes;
 }
 
 }  // namespace tally

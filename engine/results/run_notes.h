@@ -13,8 +13,8 @@ namespace tally {
 // theirs may have rows with values, so that no row tells. `views`: all of the run.
 std::string unfinished_note(const Benchmark& benchmark, const std::vector<WorkpackageView>& views);
 
-// That, and the workpackages whose output has changed since they ended.
-std::vector<std::string> run_notes(const Benchmark& benchmark,
-                                   const std::vector<WorkpackageView>& views);
+// Counts the workpackages whose output has changed since they ended (WorkpackageView::changes), and
+// says what happened to the first of them. Empty: none, or the journal has kept the values of all.
+std::string changed_note(const Benchmark& benchmark, const std::vector<WorkpackageView>& views);
 
 }  // namespace tally

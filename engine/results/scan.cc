@@ -92,6 +92,7 @@ void Scanner::add(const Scanner& later) {
     const auto [own, is_new] = problems_.try_emplace(key, theirs);
     if (!is_new) own->second.times += theirs.times;
   }
+  suspects_.insert(suspects_.end(), later.suspects_.begin(), later.suspects_.end());
   for (const Search& theirs : later.searches_) {
     Search& own = search_of(theirs.pattern);
     own.workpackages += theirs.workpackages;
@@ -207,6 +208,7 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
   const FileName* first_name = nullptr;
   size_t which = 0;
   SoughtHere here;
+  opened_ = {};
   for (const FileSearch& search : searches_of(analyse)) {
     const AnalyseFile& file = *search.file;
     if (!search.names) own_names.push_back(file_names(substitute(file.path.value, lookup)));
@@ -239,6 +241,8 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
       }
     }
   }
+  if (workpackage.files_at_end != 0 && opened_.value() != workpackage.files_at_end)
+    suspects_.push_back(workpackage.id);
   count(workpackage, here);
 }
 
@@ -429,6 +433,9 @@ bool Scanner::scan_file(const WorkpackageView& workpackage, const std::string& p
     problem({}, "open " + opened.message(), opened.message(), error);
     return true;
   }
+  if (any &&
+      (workpackage.outside == nullptr || part_of(workpackage, absolute_path(path)) == nullptr))
+    opened_.add(view.stamp());
   for (const Pattern* pattern : patterns) {
     if (pattern->mode != PatternMode::pattern) continue;
     Regex* regex = regex_of(*pattern, patterns, values);

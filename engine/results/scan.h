@@ -16,6 +16,7 @@
 #include "engine/results/file_view.h"
 #include "engine/results/open_folder.h"
 #include "engine/results/statistics.h"
+#include "engine/workpackage/ended_file.h"
 
 namespace tally {
 
@@ -58,6 +59,8 @@ class Scanner {
 
   // Reads the files of `analyse` in the workpackage and adds the values to `found`.
   void scan(const Analyse& analyse, const WorkpackageView& workpackage, const FoundIn& found);
+  // Workpackages of which another file, or one of another size or time, was opened than at their end.
+  const std::vector<int>& suspects() const { return suspects_; }
   // Adds what another scanner has found out about workpackages that come after this one's.
   void add(const Scanner& later);
   // Reports the problems, each once. Call it once, at the end.
@@ -139,6 +142,8 @@ class Scanner {
   std::unordered_map<std::string, std::unique_ptr<Regex>> regexes_;  // those with parameters
   std::map<std::string, Problem> problems_;
   std::vector<Search> searches_;
+  FilesPrint opened_;  // of the workpackage that is being read, its own files
+  std::vector<int> suspects_;
 };
 
 // What decides which values a pattern finds in a step's outputs: its text, the names of the files, and

@@ -18,10 +18,11 @@
 #include "engine/execute/files/run_directory.h"
 #include "engine/journal/samples.h"
 #include "engine/results/changed_files.h"
+#include "engine/results/kept_values.h"
 #include "engine/results/outside_parts.h"
-#include "engine/results/scan.h"
 #include "engine/results/table_names.h"
 #include "engine/workflow/job_values.h"
+#include "engine/workpackage/ended_file.h"
 #include "engine/workpackage/values.h"
 
 namespace tally {
@@ -329,74 +330,6 @@ std::vector<int> ids_of_folders(const std::string& run_dir) {
   return ids;
 }
 
-// Gives the workpackages whose folders are gone what the journal kept of them.
-Status take_kept(const Journal& journal, const std::set<int>& gone,
-                 std::vector<WorkpackageView>& views) {
-  std::map<int, std::shared_ptr<WorkpackageView::Kept>> kept;
-  Status read = samples_of(journal).each_sample([&](const Sample& sample) {
-    if (gone.count(sample.workpackage) == 0) return;
-    auto& one = kept[sample.workpackage];
-    if (!one) one = std::make_shared<WorkpackageView::Kept>();
-    (*one)[{sample.analyser, sample.pattern, sample.definition}] = sample.packed;
-  });
-  for (WorkpackageView& view : views) {
-    if (const auto found = kept.find(view.id); found != kept.end()) view.kept = found->second;
-  }
-  return read;
-}
-
-// Whether the journal has kept what all patterns found that are sought in the workpackage's outputs.
-bool has_kept_all(const Benchmark& benchmark, const WorkpackageView& view) {
-  if (view.kept == nullptr) return false;
-  for (const Analyser& analyser : benchmark.analysers) {
-    for (const Analyse& analyse : analyser.analyse) {
-      if (analyse.step.value != view.step) continue;
-      for (const AnalyseFile& file : analyse.files) {
-        for (const Pattern* pattern : patterns_for(benchmark, analyser, file)) {
-          const std::string& name = pattern->name.value;
-          if (pattern->mode != PatternMode::pattern) continue;
-          const std::string definition = definition_of(benchmark, analyser, analyse, name);
-          if (view.kept->count({analyser.name.value, name, definition}) == 0) return false;
-        }
-      }
-    }
-  }
-  return true;
-}
-
-// What was there when the workpackage ended counts, and is marked nevertheless: a row of which
-// something was changed is no measurement.
-void mark_changed(WorkpackageView& view) {
-  view.state = State::changed;
-  std::vector<OutsidePart> parts;
-  if (view.outside != nullptr) parts = *view.outside;
-  for (const WorkpackageView::Change& change : view.changes) {
-    if (change.grown) parts.push_back({change.path, OutsidePart::Kind::own, 0, change.size, 0});
-  }
-  if (!parts.empty())
-    view.outside = std::make_shared<const std::vector<OutsidePart>>(std::move(parts));
-}
-
-// Marks the workpackages whose files have changed, unless the journal has kept their values. JUBE
-// takes files as they are.
-Status take_files(const Benchmark& benchmark, const Journal& journal, std::set<int> gone,
-                  std::vector<WorkpackageView>* views) {
-  if (Status s = take_outside_files(journal, views); !s) return s;
-  for (const WorkpackageView& view : *views) {
-    const bool changed = view.outside_changed || !view.changes.empty();
-    if (changed && finished_well(view.state)) gone.insert(view.id);
-  }
-  if (gone.empty()) return Status::ok();
-  if (Status s = take_kept(journal, gone, *views); !s) return s;
-  for (WorkpackageView& view : *views) {
-    if (view.changes.empty() || view.state != State::done) continue;
-    if (has_kept_all(benchmark, view)) continue;
-    view.kept = nullptr;
-    mark_changed(view);
-  }
-  return Status::ok();
-}
-
 }  // namespace
 
 DefinitionsByName definitions_of(const Benchmark& benchmark, const Journal::Stored& stored) {
@@ -437,17 +370,22 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
   }
   ViewMaker maker(benchmark, journal.run(), run_dir, std::move(disturbances), std::move(job_uses),
                   all_builtins, *views);
-  ChangedFiles changed(journal, run_dir);
+  const auto changed_files = std::make_shared<const ChangedFiles>(journal, run_dir);
   Status read = journal.each_workpackage([&](Journal::Stored& stored) {
     const int id = stored.workpackage.id;
-    if (finished_well(stored.workpackage.outcome.state))
-      changed.add(id, std::move(stored.ended_files));
     const bool has_folder = !folders || std::binary_search(folders->begin(), folders->end(), id);
     if (!has_folder && finished_well(stored.workpackage.outcome.state)) gone.insert(id);
     maker.add(stored);
+    if (stored.ended_files.empty() || !finished_well(stored.workpackage.outcome.state)) return;
+    views->back().files_at_end = files_print(stored.ended_files);
+    views->back().changed_files = changed_files;
   });
-  if (read) read = changed.finish(views);
-  return read && !benchmark.as_jube ? take_files(benchmark, journal, std::move(gone), views) : read;
+  if (!read || benchmark.as_jube) return read;
+  if (Status s = take_outside_files(journal, views); !s) return s;
+  for (const WorkpackageView& view : *views) {
+    if (view.outside_changed && finished_well(view.state)) gone.insert(view.id);
+  }
+  return gone.empty() ? Status::ok() : take_kept(journal, gone, *views);
 }
 
 WorkpackageView planned_view(const Benchmark& benchmark, const Expander& expander,

@@ -14,6 +14,48 @@ void put(const std::string& text, std::string& bytes) {
   bytes.append(text).push_back('\0');
 }
 
+// Takes packed files apart, in place.
+class Reader {
+ public:
+  explicit Reader(std::string_view packed) : left_(packed) {
+    long long writer = 0;
+    if (take(&writer) && take(&noted_ns_)) writer_ = static_cast<EndedFiles::Writer>(writer);
+  }
+  EndedFiles::Writer writer() const { return writer_; }
+  long long noted_ns() const { return noted_ns_; }
+
+  struct File {
+    std::string_view path, digest;
+    FileStamp stamp;
+  };
+  // The next file. False: there is none.
+  bool next(File* file) {
+    if (!take(&file->stamp.inode) || !take(&file->stamp.size) || !take(&file->stamp.written_ns))
+      return false;
+    file->path = text();
+    file->digest = text();
+    return true;
+  }
+
+ private:
+  template <typename Number>
+  bool take(Number* into) {
+    if (left_.size() < sizeof *into) return false;
+    std::memcpy(into, left_.data(), sizeof *into);
+    left_.remove_prefix(sizeof *into);
+    return true;
+  }
+  std::string_view text() {
+    const std::string_view text = left_.substr(0, left_.find('\0'));
+    left_.remove_prefix(std::min(text.size() + 1, left_.size()));
+    return text;
+  }
+
+  std::string_view left_;
+  EndedFiles::Writer writer_ = EndedFiles::Writer::command;
+  long long noted_ns_ = 0;
+};
+
 }  // namespace
 
 std::string EndedFiles::packed() const {
@@ -31,41 +73,27 @@ std::string EndedFiles::packed() const {
 }
 
 EndedFiles EndedFiles::unpacked(std::string_view packed) {
-  PackedEndedFiles reader(packed);
+  Reader reader(packed);
   EndedFiles ended{reader.writer(), reader.noted_ns(), {}};
-  for (PackedEndedFiles::File file; reader.next(&file);)
+  for (Reader::File file; reader.next(&file);)
     ended.files.push_back({std::string(file.path), file.stamp, std::string(file.digest)});
   return ended;
 }
 
-PackedEndedFiles::PackedEndedFiles(std::string_view packed) : left_(packed) {
-  long long writer = 0;
-  if (take(&writer, sizeof writer) && take(&noted_ns_, sizeof noted_ns_))
-    writer_ = static_cast<EndedFiles::Writer>(writer);
+// The finalizer of splitmix64: sums of its values tell sets apart.
+void FilesPrint::add(const FileStamp& stamp) {
+  uint64_t x = static_cast<uint64_t>(stamp.written_ns) * 0x9e3779b97f4a7c15 +
+               static_cast<uint64_t>(stamp.size);
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  value_ += (x ^ (x >> 31)) | 1;
 }
 
-bool PackedEndedFiles::next(File* file) {
-  if (!take(&file->stamp.inode, sizeof file->stamp.inode) ||
-      !take(&file->stamp.size, sizeof file->stamp.size) ||
-      !take(&file->stamp.written_ns, sizeof file->stamp.written_ns)) {
-    return false;
-  }
-  file->path = take_text();
-  file->digest = take_text();
-  return true;
-}
-
-bool PackedEndedFiles::take(void* into, size_t size) {
-  if (left_.size() < size) return false;
-  std::memcpy(into, left_.data(), size);
-  left_.remove_prefix(size);
-  return true;
-}
-
-std::string_view PackedEndedFiles::take_text() {
-  const std::string_view text = left_.substr(0, left_.find('\0'));
-  left_.remove_prefix(std::min(text.size() + 1, left_.size()));
-  return text;
+uint64_t files_print(std::string_view packed) {
+  FilesPrint print;
+  Reader reader(packed);
+  for (Reader::File file; reader.next(&file);) print.add(file.stamp);
+  return print.value();
 }
 
 }  // namespace tally

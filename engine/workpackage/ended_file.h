@@ -2,6 +2,7 @@
 // JUBE's files also outside the run. Whoever writes to it later changes the result.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,27 +34,18 @@ struct EndedFiles {
   static EndedFiles unpacked(std::string_view packed);
 };
 
-// Reads EndedFiles::packed() in place: a run may have 100,000, of which nothing but size and time is
-// asked.
-class PackedEndedFiles {
+// A number that tells the sizes and times of files, in whatever order they are added: results compare
+// it with that of the files that they open anyway, which costs nothing.
+class FilesPrint {
  public:
-  explicit PackedEndedFiles(std::string_view packed);
-  EndedFiles::Writer writer() const { return writer_; }
-  long long noted_ns() const { return noted_ns_; }
-  // The next file. False: there is none. `path` and `digest` end with a NUL.
-  struct File {
-    std::string_view path, digest;
-    FileStamp stamp;
-  };
-  bool next(File* file);
+  void add(const FileStamp& stamp);
+  // 0: of no file.
+  uint64_t value() const { return value_; }
 
  private:
-  bool take(void* into, size_t size);
-  std::string_view take_text();
-
-  std::string_view left_;
-  EndedFiles::Writer writer_ = EndedFiles::Writer::command;
-  long long noted_ns_ = 0;
+  uint64_t value_ = 0;
 };
+// That of packed files.
+uint64_t files_print(std::string_view packed);
 
 }  // namespace tally

@@ -71,7 +71,7 @@ TEST_CASE("changed output: whatever happens to it, the row is marked and a note 
     CHECK_MESSAGE(has(ran.out, "i,v,v_cnt,status\n" + std::string(row) + "\n2,2,1,done\n"),
                   (ran.out + ran.err));
     CHECK_MESSAGE(has(ran.err,
-                      "note: run/000000: the output of 1 of 2 workpackages has changed "
+                      "note: the output of 1 of 2 workpackages has changed "
                       "since it ended: their rows are marked CHANGED"),
                   ran.err);
     CHECK_MESSAGE(has(ran.err, note), ran.err);
@@ -94,7 +94,7 @@ TEST_CASE("changed output: in JUBE's language the values are JUBE's, and a note 
     CHECK_MESSAGE(has(ran.out, "i,v,v_cnt\n1,1,2\n2,,\n"), ran.out);
     CHECK_MESSAGE(
         has(ran.err,
-            "note: run/000000: the output of 2 of 2 workpackages has changed since they "
+            "note: the output of 2 of 2 workpackages has changed since they "
             "ended: the values are those of the files as they are now; workpackage 0 (s): "),
         ran.err);
     CHECK(has(ran.err, "/stdout' is 6 bytes longer; workpackage 1 (s): "));
