@@ -162,8 +162,7 @@ bool open_run(const Invocation& invocation, const RunDirectory& directory,
 
 void print_unfinished(const OpenRun& run, const std::string& note) {
   if (note.empty()) return;
-  fmt::print(stderr, "note: {}: {}
-", run.directory.path, note);
+  fmt::print(stderr, "note: {}: {}\n", run.directory.path, note);
 }
 
 bool read_views(const Invocation& invocation, const OpenRun& run,
