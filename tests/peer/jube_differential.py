@@ -200,6 +200,8 @@ def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     tally, inputs = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    if not os.access(tally, os.X_OK):  # otherwise JUBE would be compared with itself
+        sys.exit(f"no program '{tally}'")
     if shutil.which("jube") is None:
         count = len([n for n in os.listdir(inputs) if n.endswith((".yaml", ".xml"))])
         print(f"SKIPPED: {count} comparisons with JUBE, because there is no `jube` (apt install jube)")
