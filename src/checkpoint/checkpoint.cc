@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <sstream>
 #include <stdexcept>
 
 #include "src/checkpoint/latest_checkpoint.h"
@@ -21,10 +22,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void write_text(const std::string& path, const std::string& text) {
+FileChecksum write_text(const std::string& path, const std::string& text) {
   OutputFile file(path);
   file.append(text.data(), text.size());
   file.sync_and_keep();
+  return file_checksum(text.data(), text.size());
+}
+
+// A part's checksums as the text that it sends to the first process, and back.
+std::string checksums_text(const FileChecksum& sum) {
+  std::string text = std::to_string(sum.bytes);
+  for (const uint64_t block : sum.blocks) text += " " + checksum_text(block);
+  return text;
+}
+FileChecksum parse_checksums(const std::string& text) {
+  std::istringstream in(text);
+  FileChecksum sum;
+  in >> sum.bytes;
+  std::string word;
+  for (uint64_t block = 0; in >> word && parse_checksum(word, &block);) sum.blocks.push_back(block);
+  return sum;
 }
 
 void sync_directory(const std::string& path) {
@@ -71,12 +88,10 @@ class Save {
   void run() {
     const std::vector<std::string> names = together([this] { return begin(); });
     folder_ = root_ / names.front();
-    together([this] {
-      write();
-      return "";
-    });
-    together([this] {
-      if (group_.first()) finish();
+    const std::vector<std::string> parts = together([this] { return write(); });
+    const std::vector<std::string> model = together([this] { return read_model_back(); });
+    together([&] {
+      if (group_.first()) finish(parts, model);
       return "";
     });
   }
@@ -104,16 +119,17 @@ class Save {
     remove_leftovers(root_, false);
     unfinished_.emplace(root_ / temporary_name(directory_name(state_.iteration)));
     if (group_.divided())
-      make_model_file((unfinished_->path / "model.safetensors").string(), config_, parameters_);
+      make_model_file((unfinished_->path / model_file).string(), config_, parameters_);
     return unfinished_->path.filename().string();
   }
 
-  void write() {
+  // Returns the checksums of this process's part of the optimizer's state; empty: it has none.
+  std::string write() {
     if (!group_.divided()) {
-      save_model_weights(path("model.safetensors"), config_, parameters_, stream_);
-      if (has_optimizer())
-        save_whole_optimizer(path("optimizer.safetensors"), parameters_, stream_);
-      return;
+      files_.push_back(
+          {model_file, save_model_weights(path(model_file), config_, parameters_, stream_)});
+      if (!has_optimizer()) return "";
+      return checksums_text(save_whole_optimizer(path(whole_optimizer_file), parameters_, stream_));
     }
     if (!fs::exists(folder_))
       throw std::runtime_error(
@@ -121,25 +137,70 @@ class Save {
                       "all hosts share",
                       folder_.string()));
     if (group_.writes_model())
-      write_model_part(path("model.safetensors"), config_, parameters_, stream_);
-    if (has_optimizer() && group_.part() >= 0)
-      save_optimizer_part(path(part_name(group_.part(), group_.parts()).c_str()), parameters_,
-                          stream_);
+      write_model_part(path(model_file), config_, parameters_, stream_);
+    if (!has_optimizer() || group_.part() < 0) return "";
+    return checksums_text(save_optimizer_part(
+        path(part_name(group_.part(), group_.parts()).c_str()), parameters_, stream_));
   }
 
-  void finish() {
-    if (group_.divided() && has_optimizer()) {
-      const Manifest manifest =
-          manifest_of_parts(folder_.string(), group_.parts(), parameters_.optimizer.kind);
-      check_manifest(manifest, whole_model(parameters_), config_.vocabulary,
-                     parameters_.optimizer.master.dtype);
-      write_text(path(manifest_file), manifest_text(manifest));
+  // Nobody has written all of the file of several processes: each reads a share of its blocks. Returns
+  // their checksums.
+  std::string read_model_back() {
+    if (!group_.divided() || group_.part() < 0) return "";
+    FileChecksum share;
+    share.bytes = fs::file_size(path(model_file));
+    share.blocks = read_block_checksums(path(model_file), share.bytes,
+                                        static_cast<size_t>(group_.part()),
+                                        static_cast<size_t>(group_.parts()));
+    return checksums_text(share);
+  }
+
+  // `model`: what read_model_back() returned on every process, in the order of ranks.
+  FileChecksum model_checksum(const std::vector<std::string>& model) const {
+    FileChecksum whole;
+    std::vector<std::vector<uint64_t>> shares(static_cast<size_t>(group_.parts()));
+    for (size_t rank = 0; rank < model.size(); ++rank) {
+      if (model[rank].empty()) continue;
+      const FileChecksum share = parse_checksums(model[rank]);
+      whole.bytes = share.bytes;
+      shares[static_cast<size_t>(group_.part_of(static_cast<int>(rank)))] = share.blocks;
     }
-    write_text(path("config.json"), model_config_json(config_, parameters_.weights.dtype, side_));
-    write_text(path("state.json"), state_text(state_));
-    for (const auto& [name, bytes] : side_.files) write_text(path(name.c_str()), bytes);
+    for (size_t i = 0; i < whole.block_count(); ++i)
+      whole.blocks.push_back(shares[i % shares.size()].at(i / shares.size()));
+    return whole;
+  }
+
+  // The manifest of the optimizer's state, with the checksums that write() returned on every
+  // process.
+  Manifest optimizer_manifest(const std::vector<std::string>& parts) const {
+    Manifest manifest;
+    if (!has_optimizer()) return manifest;
+    if (!group_.divided()) {
+      manifest.files = {{whole_optimizer_file, parse_checksums(parts.front())}};
+      return manifest;
+    }
+    manifest = manifest_of_parts(folder_.string(), group_.parts(), parameters_.optimizer.kind);
+    check_manifest(manifest, whole_model(parameters_), config_.vocabulary,
+                   parameters_.optimizer.master.dtype);
+    for (size_t rank = 0; rank < parts.size(); ++rank)
+      if (!parts[rank].empty())
+        manifest.files[static_cast<size_t>(group_.part_of(static_cast<int>(rank)))].sum =
+            parse_checksums(parts[rank]);
+    return manifest;
+  }
+
+  void finish(const std::vector<std::string>& parts, const std::vector<std::string>& model) {
+    if (group_.divided()) files_.push_back({model_file, model_checksum(model)});
+    add("config.json", model_config_json(config_, parameters_.weights.dtype, side_));
+    add("state.json", state_text(state_));
+    for (const auto& [name, bytes] : side_.files) add(name, bytes);
+    write_text(path(manifest_file), manifest_text(optimizer_manifest(parts), files_));
     sync_directory(folder_.string());
     publish(root_, folder_, state_.iteration);
+  }
+
+  void add(const std::string& name, const std::string& text) {
+    files_.push_back({name, write_text(path(name.c_str()), text)});
   }
 
   const fs::path root_;
@@ -151,6 +212,7 @@ class Save {
   const SaveGroup& group_;
   std::optional<Unfinished> unfinished_;  // of the first process
   fs::path folder_;
+  std::vector<StoredFile> files_;  // written so far, but for the optimizer's state
 };
 
 }  // namespace
@@ -163,7 +225,20 @@ std::string save_checkpoint(const std::string& root, const TrainingState& state,
 }
 
 TrainingState read_training_state(const std::string& directory) {
-  return read_state((fs::path(directory) / "state.json").string());
+  check_small_files(directory);
+  const std::string path = (fs::path(directory) / "state.json").string();
+  TrainingState state = read_state(path);
+  const std::optional<int64_t> named = iteration_of(fs::path(directory).filename().string());
+  if (named && *named != state.iteration)
+    throw std::runtime_error(
+        fmt::format("'{}' is of iteration {}, and its folder's name is of iteration {}: give the "
+                    "folder its own name ({}), or load another checkpoint",
+                    path, state.iteration, *named, directory_name(state.iteration)));
+  return state;
+}
+
+bool has_checksums(const std::string& directory) {
+  return !stored_files(directory).empty();
 }
 
 TrainingState check_checkpoint(const std::string& directory, const ModelConfig& config,
@@ -189,7 +264,8 @@ TrainingState check_checkpoint(const std::string& directory, const ModelConfig& 
 }
 
 std::optional<TrainingState> load_checkpoint(const std::string& root, const ModelConfig& config,
-                                             const ParameterState& parameters, Stream& stream) {
+                                             const ParameterState& parameters, Stream& stream,
+                                             LoadShare share) {
   const std::optional<std::string> directory = latest_checkpoint(root);
   if (!directory) return std::nullopt;
   TrainingState state = read_training_state(*directory);
@@ -200,7 +276,8 @@ std::optional<TrainingState> load_checkpoint(const std::string& root, const Mode
   StoredOptimizer stored(*directory, parameters.optimizer.kind);
   check_manifest(stored.manifest(), whole_model(parameters), config.vocabulary,
                  parameters.optimizer.master.dtype);
-  stored.open(*parameters.parameters);
+  stored.open(parameters);
+  check_unread(*directory, share.index, share.count);
   load_optimizer(stored, parameters, stream);
   return state;
 }

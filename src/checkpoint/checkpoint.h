@@ -6,12 +6,12 @@
 //                                            SGD "momentum_buffer.NAME" instead of the two) in our
 //                                            layout
 //                     state.json             counters, loss scale, the run's configuration
+//                     manifest.json          all files with their checksums (stored_files.h)
 //                     and the tokenizer's files
 // Processes of which none has everything (SaveGroup::divided) write
 //                     optimizer-00001-of-00008.safetensors ...   what each of them holds
-//                     manifest.json          where each element of it is (manifest.h)
-// in place of optimizer.safetensors, and model.safetensors together. Either is loaded by processes
-// of any layout.
+// in place of optimizer.safetensors, and model.safetensors together; manifest.json then says
+// where each element is (manifest.h). Either is loaded by processes of any layout.
 // A checkpoint appears whole: it is written under another name, synced and renamed, and then the
 // text file names it. A save that is killed at any instant leaves the last good one as it was.
 #pragma once
@@ -66,8 +66,15 @@ std::optional<std::string> latest_checkpoint(const std::string& root);
 // them. `resumed`: the checkpoint that the run resumes from, as latest_checkpoint() returns it.
 void check_goes_on(const std::string& root, const std::optional<std::string>& resumed);
 
-// The counters alone. Throws std::runtime_error with one sentence.
+// The counters alone, held against the folder's name; the files other than those of tensors are
+// checked. Throws std::runtime_error with one sentence.
 TrainingState read_training_state(const std::string& directory);
+
+// Whether the checkpoint has checksums. Those that version 0.2.0 and earlier ones saved have none.
+bool has_checksums(const std::string& directory);
+
+// A newer checkpoint under `root` than the one that latest_checkpoint() finds; empty: there is none.
+std::string newer_checkpoint(const std::string& root, const std::string& latest);
 
 // Whether a training can be resumed from the checkpoint in `directory`, with master weights and
 // moments of the type `master`, by an optimizer of this kind: for a check before anything is allocated. `parameters`: of the
@@ -76,12 +83,19 @@ TrainingState check_checkpoint(const std::string& directory, const ModelConfig& 
                                const std::vector<Parameter>& parameters, DType master,
                                OptimizerKind kind);
 
+// The process that loads, among all of the run: they share the check of the weights, of which
+// resuming reads nothing.
+struct LoadShare {
+  size_t index = 0, count = 1;
+};
+
 // Reads the last good checkpoint under `root` into `parameters`, which may be a part of the model:
 // master weights and moments bit for bit, weights rounded from the master weights as every step
 // does it; without an optimizer (evaluation) the weights from model.safetensors. The padding of the
 // vocabulary may be another one: rows that are not stored become 0. Everything is checked before
 // anything is changed. std::nullopt when there is no checkpoint.
 std::optional<TrainingState> load_checkpoint(const std::string& root, const ModelConfig& config,
-                                             const ParameterState& parameters, Stream& stream);
+                                             const ParameterState& parameters, Stream& stream,
+                                             LoadShare share = {});
 
 }  // namespace tally::train

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
@@ -15,8 +15,28 @@ namespace tally::train {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// A whole number in digits alone.
+std::optional<int64_t> number_of(const std::string& text) {
+  int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (text.empty() || text.front() == '-' || error != std::errc() || stop != end)
+    return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
 std::string directory_name(int64_t iteration) {
   return fmt::format("iter_{:07d}", iteration);
+}
+
+std::optional<int64_t> iteration_of(const std::string& directory_name) {
+  constexpr const char* kBegin = "iter_";
+  if (directory_name.rfind(kBegin, 0) != 0) return std::nullopt;
+  return number_of(directory_name.substr(std::strlen(kBegin)));
 }
 
 namespace {
@@ -25,14 +45,10 @@ namespace {
 int64_t newest_folder(const fs::path& root) {
   int64_t newest = -1;
   if (!fs::is_directory(root)) return newest;
-  for (const fs::directory_entry& entry : fs::directory_iterator(root)) {
-    const std::string name = entry.path().filename().string();
-    const char* number = name.c_str() + std::strlen("iter_");
-    if (name.rfind("iter_", 0) != 0 || *number == '\0' || !entry.is_directory()) continue;
-    char* end = nullptr;
-    const int64_t iteration = std::strtoll(number, &end, 10);
-    if (*end == '\0') newest = std::max(newest, iteration);
-  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(root))
+    if (const auto iteration = iteration_of(entry.path().filename().string());
+        iteration && entry.is_directory())
+      newest = std::max(newest, *iteration);
   return newest;
 }
 
@@ -76,20 +92,16 @@ std::optional<std::string> latest_checkpoint(const std::string& root) {
   const fs::path text = fs::path(root) / latest_file;
   if (!fs::exists(text)) return without_text(root);
   const MappedFile file(text.string());
-  const std::string words(file.data() == nullptr ? "" : file.data(), file.size());
-  int64_t iteration = -1;
-  size_t used = 0;
-  try {
-    iteration = std::stoll(words, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  if (used == 0 || iteration < 0 || words.find_first_not_of(" \r\n", used) != std::string::npos) {
+  std::string words(file.data() == nullptr ? "" : file.data(), file.size());
+  while (!words.empty() && std::strchr(" \r\n", words.back()) != nullptr) words.pop_back();
+  const std::optional<int64_t> number = number_of(words);
+  if (!number) {
     throw std::runtime_error(
         fmt::format("'{}' does not hold the number of an iteration: write the number of the iter_ "
                     "directory to resume from into it",
                     text.string()));
   }
+  const int64_t iteration = *number;
   const fs::path place = fs::path(root) / directory_name(iteration);
   if (fs::exists(place)) return place.string();
   const fs::path old = fs::path(root) / fmt::format(".{}.old", directory_name(iteration));
@@ -99,6 +111,13 @@ std::optional<std::string> latest_checkpoint(const std::string& root) {
       "'{}' names iteration {}, and there is no '{}': write the number of an iter_ directory "
       "that exists into it",
       text.string(), iteration, place.string()));
+}
+
+std::string newer_checkpoint(const std::string& root, const std::string& latest) {
+  const auto named = iteration_of(fs::path(latest).filename().string());
+  const int64_t newest = newest_folder(root);
+  return named && newest > *named ? (fs::path(root) / directory_name(newest)).string()
+                                  : std::string();
 }
 
 }  // namespace tally::train

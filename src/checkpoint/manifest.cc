@@ -18,8 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr int kFormat = 1;
-constexpr const char* kWholeFile = "optimizer.safetensors";
 constexpr const char* kMetadata = "tally_pieces";
 
 std::runtime_error damaged(const std::string& path, const std::string& why) {
@@ -109,21 +107,17 @@ void with_json(const std::string& path, const char* begin, const char* end,
   }
 }
 
-// The manifest that a checkpoint of one process does not need: every parameter is one piece.
-Manifest manifest_of_whole(const std::string& path) {
+// The parameters of a checkpoint of one process: every one is one piece of the one file.
+void add_whole(const std::string& path, Manifest* manifest) {
   const SafetensorsFile file(path);
-  Manifest manifest;
-  manifest.path = path;
-  manifest.files = {{kWholeFile, fs::file_size(path)}};
   const std::string prefix = master_prefix;
   for (const auto& [name, tensor] : file.tensors()) {
     if (name.rfind(prefix, 0) != 0) continue;
-    StoredParameter& p = manifest.parameters[name.substr(prefix.size())];
+    StoredParameter& p = manifest->parameters[name.substr(prefix.size())];
     p.shape = tensor.shape;
     p.pieces = {{0, 0, 0, p.elements()}};
-    if (manifest.dtype.empty()) manifest.dtype = tensor.dtype;
+    if (manifest->dtype.empty()) manifest->dtype = tensor.dtype;
   }
-  return manifest;
 }
 
 // Adds the pieces of one part to those of the others.
@@ -176,36 +170,43 @@ std::string part_name(int part, int parts) {
 }
 
 Manifest read_manifest(const std::string& directory) {
-  const fs::path path = fs::path(directory) / manifest_file;
-  if (!fs::exists(path)) return manifest_of_whole((fs::path(directory) / kWholeFile).string());
-  const MappedFile file(path.string());
+  const std::string whole = (fs::path(directory) / whole_optimizer_file).string();
   Manifest manifest;
-  manifest.path = path.string();
-  with_json(manifest.path, file.data(), file.data() + file.size(), [&](const Json& json) {
-    if (const int format = json.at("format").get<int>(); format != kFormat)
-      throw std::runtime_error(
-          fmt::format("'{}' has format {} of another version of this program, and {} is read",
-                      manifest.path, format, kFormat));
-    for (const Json& one : json.at("files")) {
-      StoredFile stored{one.at("name").get<std::string>(), one.at("bytes").get<uint64_t>()};
-      if (stored.name.empty() || stored.name.find('/') != std::string::npos)
-        throw damaged(manifest.path, fmt::format("it names the file '{}'", stored.name));
-      manifest.files.push_back(std::move(stored));
-    }
-    parse(json, &manifest);
-  });
+  const std::optional<Json> json = read_manifest_json(directory);
+  if (!json) {
+    add_whole(whole, &manifest);
+    manifest.path = whole;
+    manifest.files = {{whole_optimizer_file, {fs::file_size(whole), {}}}};
+    return manifest;
+  }
+  manifest.path = (fs::path(directory) / manifest_file).string();
+  try {
+    manifest.files = files_of(*json);
+  } catch (const Json::exception& error) {
+    throw damaged(manifest.path, json_fault(error));
+  } catch (const std::invalid_argument& error) {
+    throw damaged(manifest.path, error.what());
+  }
+  if (json->contains("parameters")) {
+    parse(*json, &manifest);
+  } else {
+    if (manifest.files.empty() || manifest.files.front().name != whole_optimizer_file)
+      throw damaged(manifest.path, fmt::format("it does not name '{}'", whole_optimizer_file));
+    add_whole(whole, &manifest);
+    manifest.path = whole;
+  }
   return manifest;
 }
 
-std::string manifest_text(const Manifest& manifest) {
+std::string manifest_text(const Manifest& manifest, const std::vector<StoredFile>& others) {
   Json json;
-  json["format"] = kFormat;
-  json["dtype"] = manifest.dtype;
-  json["files"] = Json::array();
-  for (const StoredFile& file : manifest.files)
-    json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}});
-  json["parameters"] = parameters_json(manifest.parameters);
-  return json.dump(1) + "\n";
+  if (!manifest.dtype.empty()) {
+    json["dtype"] = manifest.dtype;
+    json["parameters"] = parameters_json(manifest.parameters);
+  }
+  std::vector<StoredFile> files = manifest.files;
+  files.insert(files.end(), others.begin(), others.end());
+  return sealed_manifest(std::move(json), files);
 }
 
 std::map<std::string, std::string> part_metadata(const Manifest& part) {
@@ -225,7 +226,7 @@ Manifest manifest_of_parts(const std::string& directory, int parts, OptimizerKin
       throw std::runtime_error(
           fmt::format("'{}' is missing: give --save a folder that all hosts share", part.path));
     const SafetensorsFile file(part.path);
-    part.files = {{part_name(i, parts), fs::file_size(part.path)}};
+    part.files = {{part_name(i, parts), {fs::file_size(part.path), {}}}};
     const auto found = file.metadata().find(kMetadata);
     if (found == file.metadata().end()) throw damaged(part.path, "its header names no pieces");
     const std::string& text = found->second;

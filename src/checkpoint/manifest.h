@@ -2,9 +2,7 @@
 // next to the parts that processes wrote, or the names of a single optimizer.safetensors, which
 // holds every parameter as one piece. Private to checkpoint/.
 //
-//   manifest.json   {"format": 1, "dtype": "F32",
-//                    "files": [{"name": "optimizer-00001-of-00008.safetensors", "bytes": 1234},
-//                              ...],
+//   manifest.json   {"format": 2, "dtype": "F32", "files": [...] (stored_files.h),
 //                    "parameters": {"h.0.attn.c_attn.weight":
 //                      {"shape": [768, 256], "dimension": 0, "sections": [256, 256, 256],
 //                       "shards": 2, "pieces": [[FILE, SHARD, FIRST, LAST], ...]}, ...}}
@@ -20,6 +18,7 @@
 #include <vector>
 
 #include "src/checkpoint/safetensors.h"
+#include "src/checkpoint/stored_files.h"
 #include "src/config/config.h"
 #include "src/nn/parameters.h"
 
@@ -42,13 +41,8 @@ struct StoredParameter {
   Shard shard(int index) const { return {dimension, sections, index, shards}; }
 };
 
-struct StoredFile {
-  std::string name;
-  uint64_t bytes = 0;
-};
-
 struct Manifest {
-  std::string path;  // the file that it was read from, for messages
+  std::string path;  // the file that the parameters were read from, for messages
   std::string dtype;
   std::vector<StoredFile> files;
   std::map<std::string, StoredParameter> parameters;
@@ -57,10 +51,11 @@ struct Manifest {
   std::string file(int index) const;  // its path
 };
 
-inline constexpr const char* manifest_file = "manifest.json";
 // How the names of the tensors of an optimizer's buffers begin: of the master weights, and of all,
 // in the order of OptimizerBuffers.
 inline constexpr const char* master_prefix = "master.";
+// The optimizer's state of a single process.
+inline constexpr const char* whole_optimizer_file = "optimizer.safetensors";
 std::vector<std::string> buffer_prefixes(OptimizerKind kind);
 // "exp_avg.h.0.ln_1.bias"; with ":FIRST-LAST" where the piece is not a whole shard.
 std::string tensor_name(const std::string& prefix, const std::string& parameter, int64_t first,
@@ -71,7 +66,9 @@ std::string part_name(int part, int parts);
 // The manifest of the checkpoint in `directory`. Throws std::runtime_error with one sentence that
 // names the file.
 Manifest read_manifest(const std::string& directory);
-std::string manifest_text(const Manifest& manifest);
+// The text of manifest.json; `others`: the checkpoint's files that are not in `manifest.files`. The
+// parameters are left out where one file has every parameter as one piece.
+std::string manifest_text(const Manifest& manifest, const std::vector<StoredFile>& others);
 
 // What a part says of its pieces, for the header of its file, and the manifest of all parts, read
 // from their headers. `manifest.files` has the part alone. The second throws where a part is

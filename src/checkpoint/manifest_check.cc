@@ -80,10 +80,10 @@ void check_files(const Manifest& manifest) {
     if (error)
       throw std::runtime_error(fmt::format("'{}' cannot be read: {}: '{}' needs it", path,
                                            error.message(), manifest.path));
-    if (bytes != manifest.files[i].bytes)
+    if (bytes != manifest.files[i].sum.bytes)
       throw std::runtime_error(
-          fmt::format("'{}' has {} bytes, and '{}' says {}: the file is cut short or damaged", path,
-                      bytes, manifest.path, manifest.files[i].bytes));
+          fmt::format("'{}' has {} bytes, and {} were saved: the file is cut short or damaged",
+                      path, bytes, manifest.files[i].sum.bytes));
   }
 }
 

@@ -73,13 +73,14 @@ std::vector<char> fetch_part(const ParameterState& state, const ModelConfig& con
 
 }  // namespace
 
-void make_model_file(const std::string& path, const ModelConfig& config,
-                     const ParameterState& state) {
+uint64_t make_model_file(const std::string& path, const ModelConfig& config,
+                         const ParameterState& state) {
   const SafetensorsLayout layout = layout_of(config, state);
   const SharedFile file(path, O_CREAT | O_TRUNC);
   file.write(0, layout.header.data(), layout.header.size());
   file.resize(layout.bytes);
   file.sync();
+  return layout.bytes;
 }
 
 void write_model_part(const std::string& path, const ModelConfig& config,

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 
 #include "src/checkpoint/hugging_face_layout.h"
 #include "src/checkpoint/optimizer_files.h"
+#include "src/checkpoint/stored_files.h"
 #include "src/device/convert.h"
 
 namespace tally::train {
@@ -182,10 +184,43 @@ void place(const std::vector<char>& part, DType type, int64_t first, int64_t las
   stream.synchronize();
 }
 
+// Where in the file of `weights` the elements lie that this process reads.
+std::vector<ByteRange> ranges_of(const SafetensorsFile& weights, const Matches& matches,
+                                 const ModelConfig& config,
+                                 const std::vector<Parameter>& parameters) {
+  std::vector<ByteRange> ranges{{0, weights.header_bytes()}};
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const std::vector<StoredPart> parts = stored_parts(parameters[i], config);
+    for (size_t k = 0; k < parts.size(); ++k) {
+      const StoredTensor* tensor = matches.of(i)[k];
+      if (tensor == nullptr || parts[k].runs.empty()) continue;
+      const size_t element = size_of(*dtype_of_safetensors(tensor->dtype));
+      const uint64_t at = weights.offset(*tensor);
+      const ElementRun &first = parts[k].runs.front(), &last = parts[k].runs.back();
+      ranges.push_back({at + static_cast<uint64_t>(first.global) * element,
+                        at + static_cast<uint64_t>(last.global + last.count) * element});
+    }
+  }
+  return ranges;
+}
+
+// Checks what this process reads where the weights are those of a checkpoint.
+void check_checksums(const WeightFiles& files, const Matches& matches, const ModelConfig& config,
+                     const std::vector<Parameter>& parameters) {
+  if (files.files().size() != 1) return;  // a checkpoint's weights are one file
+  const SafetensorsFile& file = *files.files().front();
+  const std::string directory = std::filesystem::path(file.path()).parent_path().string();
+  const std::vector<StoredFile> stored = stored_files(directory);
+  const StoredFile* known =
+      find_file(stored, std::filesystem::path(file.path()).filename().string());
+  if (known == nullptr) return;
+  check_blocks(file.mapped(), known->sum, ranges_of(file, matches, config, parameters));
+}
+
 }  // namespace
 
-void save_model_weights(const std::string& path, const ModelConfig& config,
-                        const ParameterState& state, Stream& stream) {
+FileChecksum save_model_weights(const std::string& path, const ModelConfig& config,
+                                const ParameterState& state, Stream& stream) {
   std::vector<TensorSource> sources;
   for (const Parameter& parameter : *state.parameters) {
     for (const StoredPart& part : stored_parts(parameter, config)) {
@@ -197,7 +232,7 @@ void save_model_weights(const std::string& path, const ModelConfig& config,
       sources.push_back(std::move(source));
     }
   }
-  write_safetensors(path, std::move(sources));
+  return write_safetensors(path, std::move(sources));
 }
 
 bool has_model_weights(const std::string& path, const ModelConfig& config,
@@ -225,6 +260,7 @@ std::vector<std::string> load_model_weights(const std::string& path, const Model
                                             const ParameterState& state, Stream& stream) {
   const WeightFiles files(path);
   const Matches matches(files, config, state);
+  check_checksums(files, matches, config, *state.parameters);
   const bool master =
       state.optimizer.master.defined() && state.optimizer.master.data != state.weights.data;
   const std::vector<HeldPiece> held = held_pieces(*state.parameters, state.optimizer.ranges);

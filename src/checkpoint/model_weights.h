@@ -36,14 +36,16 @@ bool is_conv1d(const std::string& name, const ModelConfig& config);
 
 // All weights in the compute type to PATH, under the names of GPT2LMHeadModel ("transformer.h.0....")
 // or LlamaForCausalLM ("model.layers.0...."), lm_head only when untied, or of BERT's and DistilBERT's models with the task's head.
-void save_model_weights(const std::string& path, const ModelConfig& config,
-                        const ParameterState& state, Stream& stream);
+// Returns the file's checksum.
+FileChecksum save_model_weights(const std::string& path, const ModelConfig& config,
+                                const ParameterState& state, Stream& stream);
 
 // The same file written by several processes, none of which has everything: one makes PATH with its
 // header and size, all write their parts into it, copies left out (model_file.cc). The parts are on
-// the disk when write_model_part() returns. Both throw std::runtime_error that names the file.
-void make_model_file(const std::string& path, const ModelConfig& config,
-                     const ParameterState& state);
+// the disk when write_model_part() returns. Both throw std::runtime_error that names the file. The
+// first returns the file's size.
+uint64_t make_model_file(const std::string& path, const ModelConfig& config,
+                         const ParameterState& state);
 void write_model_part(const std::string& path, const ModelConfig& config,
                       const ParameterState& state, Stream& stream);
 
@@ -61,7 +63,8 @@ std::vector<std::string> check_model_weights(const std::string& path, const Mode
 // the prefix "transformer.", "model.", "bert." or "distilbert."; the causal masks of old files, a tied output
 // layer and an encoder's other heads are ignored. An encoder's head that the files do not have stays
 // as it is; returns the names of its parameters. All names, shapes and types are checked before
-// anything is changed; std::runtime_error with one sentence names what does not fit.
+// anything is changed, and so are the checksums of a checkpoint; std::runtime_error with one sentence
+// names what does not fit.
 std::vector<std::string> load_model_weights(const std::string& path, const ModelConfig& config,
                                             const ParameterState& state, Stream& stream);
 

@@ -85,7 +85,7 @@ std::vector<HeldPiece> held_pieces(const std::vector<Parameter>& parameters,
   return pieces;
 }
 
-void save_whole_optimizer(const std::string& path, const ParameterState& state, Stream& stream) {
+FileChecksum save_whole_optimizer(const std::string& path, const ParameterState& state, Stream& stream) {
   std::vector<TensorSource> sources;
   const auto buffers = buffers_of(state);
   const auto prefixes = buffer_prefixes(state.optimizer.kind);
@@ -99,10 +99,10 @@ void save_whole_optimizer(const std::string& path, const ParameterState& state, 
           source_of(prefixes[i] + p.name, p.shape, buffers[i], {begin, end}, 0, stream));
     begin = end;
   }
-  write_safetensors(path, std::move(sources));
+  return write_safetensors(path, std::move(sources));
 }
 
-void save_optimizer_part(const std::string& path, const ParameterState& state, Stream& stream) {
+FileChecksum save_optimizer_part(const std::string& path, const ParameterState& state, Stream& stream) {
   std::vector<TensorSource> sources;
   Manifest part;
   part.dtype = safetensors_name(state.optimizer.master.dtype);
@@ -125,19 +125,49 @@ void save_optimizer_part(const std::string& path, const ParameterState& state, S
                     whole ? p.local_shape() : std::vector<int64_t>{count}, buffers[i], {piece},
                     piece.first, stream));
   }
-  write_safetensors(path, std::move(sources), part_metadata(part));
+  return write_safetensors(path, std::move(sources), part_metadata(part));
 }
 
-void StoredOptimizer::open(const std::vector<Parameter>& parameters) {
-  for (const Parameter& p : parameters) {
-    const StoredParameter& stored = manifest_.parameters.at(p.name);
-    const bool same = same_division(stored, p);
-    for (const StoredPiece& piece : stored.pieces) {
-      if ((same && piece.shard != p.shard.index) || files_.count(piece.file) != 0) continue;
-      auto file = std::make_unique<SafetensorsFile>(manifest_.file(piece.file));
-      check_pieces(manifest_, piece.file, kind_, *file);
-      files_[piece.file] = std::move(file);
+// The weights are rounded from all master weights; of the moments a process reads what it holds.
+void StoredOptimizer::need(const Parameter& p, const std::vector<HeldPiece>& held,
+                           NeededTensors* needed) const {
+  const StoredParameter& stored = manifest_.parameters.at(p.name);
+  const bool same = same_division(stored, p);
+  for (const StoredPiece& piece : stored.pieces) {
+    if (same && piece.shard != p.shard.index) continue;
+    const bool holds =
+        !same || std::any_of(held.begin(), held.end(), [&](const HeldPiece& h) {
+          return h.parameter == &p && h.first < piece.last && piece.first < h.last;
+        });
+    for (const std::string& prefix : buffer_prefixes(kind_))
+      if (holds || prefix == master_prefix)
+        (*needed)[piece.file].push_back(
+            tensor_name(prefix, p.name, piece.first, piece.last, stored.shard_elements()));
+  }
+}
+
+void StoredOptimizer::open(const ParameterState& state) {
+  NeededTensors needed;
+  const std::vector<HeldPiece> held = held_pieces(*state.parameters, state.optimizer.ranges);
+  auto first = held.begin();
+  for (const Parameter& p : *state.parameters) {
+    const auto last = std::find_if(first, held.end(),
+                                   [&](const HeldPiece& h) { return h.parameter != &p; });
+    need(p, {first, last}, &needed);
+    first = last;
+  }
+  for (const auto& [index, tensors] : needed) {
+    auto file = std::make_unique<SafetensorsFile>(manifest_.file(index));
+    check_pieces(manifest_, index, kind_, *file);
+    const FileChecksum& sum = manifest_.files[static_cast<size_t>(index)].sum;
+    std::vector<ByteRange> ranges{{0, file->header_bytes()}};
+    for (const std::string& name : tensors) {
+      const StoredTensor& tensor = file->tensors().at(name);
+      const uint64_t at = file->offset(tensor);
+      ranges.push_back({at, at + tensor.bytes});
     }
+    if (!sum.blocks.empty()) check_blocks(file->mapped(), sum, ranges);
+    files_[index] = std::move(file);
   }
 }
 

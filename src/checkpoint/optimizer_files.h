@@ -22,10 +22,10 @@ struct HeldPiece {
 std::vector<HeldPiece> held_pieces(const std::vector<Parameter>& parameters,
                                    const std::vector<FlatRange>& ranges);
 
-// Writes all of the state, which this process has, to PATH.
-void save_whole_optimizer(const std::string& path, const ParameterState& state, Stream& stream);
-// Writes what this process holds, without copies, to PATH.
-void save_optimizer_part(const std::string& path, const ParameterState& state, Stream& stream);
+// Writes all of the state, which this process has, to PATH. Returns the file's checksum.
+FileChecksum save_whole_optimizer(const std::string& path, const ParameterState& state, Stream& stream);
+// Writes what this process holds, without copies, to PATH. Returns the file's checksum.
+FileChecksum save_optimizer_part(const std::string& path, const ParameterState& state, Stream& stream);
 
 // The state of an opened checkpoint, for any process of any layout.
 class StoredOptimizer {
@@ -34,14 +34,19 @@ class StoredOptimizer {
   StoredOptimizer(const std::string& directory, OptimizerKind kind)
       : kind_(kind), manifest_(read_manifest(directory)) {}
   const Manifest& manifest() const { return manifest_; }
-  // Opens and checks the files that elements of `parameters` may be read from.
-  void open(const std::vector<Parameter>& parameters);
+  // Opens and checks the files that elements of the state may be read from, with the checksums of
+  // these elements.
+  void open(const ParameterState& state);
   // Elements [first, last) of this process's part of `parameter` in one of the buffers: inside a
   // file, or put together in `staging`. Rows of the padding that are not stored are 0.
   const char* elements(const std::string& prefix, const Parameter& parameter, int64_t first,
                        int64_t last, std::vector<char>* staging) const;
 
  private:
+  using NeededTensors = std::map<int, std::vector<std::string>>;  // names, by file
+  // Adds the tensors that are read for `parameter`, of which the process holds `held`.
+  void need(const Parameter& parameter, const std::vector<HeldPiece>& held,
+            NeededTensors* needed) const;
   const char* data_of(const std::string& prefix, const std::string& name,
                       const StoredPiece& piece) const;
 

@@ -147,8 +147,9 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
     throw bad_file(path, fmt::format("it is cut short: {} bytes, and the header alone has {}",
                                      file_.size(), length));
   }
+  header_bytes_ = sizeof length + static_cast<size_t>(length);
   parse_header(file_.data() + sizeof length, static_cast<size_t>(length),
-               file_.size() - sizeof length - static_cast<size_t>(length));
+               file_.size() - header_bytes_);
 }
 
 void SafetensorsFile::parse_header(const char* text, size_t length, size_t buffer_bytes) {

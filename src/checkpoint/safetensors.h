@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "src/checkpoint/checksum.h"
 #include "src/data/mapped_file.h"
 #include "src/device/tensor.h"
 
@@ -35,11 +36,19 @@ class SafetensorsFile {
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::string& path() const { return file_.path(); }
+  MappedBytes mapped() const { return {file_.path(), file_.data(), file_.size()}; }
+  // Where a tensor of this file begins in it.
+  uint64_t offset(const StoredTensor& tensor) const {
+    return static_cast<uint64_t>(tensor.data - file_.data());
+  }
+  // Of the header with its length; the tensors follow it.
+  size_t header_bytes() const { return header_bytes_; }
 
  private:
   void parse_header(const char* text, size_t length, size_t buffer_bytes);
 
   MappedFile file_;
+  size_t header_bytes_ = 0;
   std::map<std::string, StoredTensor> tensors_;
   std::map<std::string, std::string> metadata_;
 };
@@ -67,9 +76,10 @@ SafetensorsLayout safetensors_layout(std::vector<TensorSource>* tensors,
 
 // Writes PATH as the reference implementation does: wider types first, then by name, the header
 // padded with spaces to a multiple of 8. One tensor is in memory at a time. The file is on the disk
-// when this returns; on an error (std::runtime_error) none is left.
-void write_safetensors(const std::string& path, std::vector<TensorSource> tensors,
-                       const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
+// when this returns; on an error (std::runtime_error) none is left. Returns the file's checksum.
+FileChecksum write_safetensors(const std::string& path, std::vector<TensorSource> tensors,
+                               const std::map<std::string, std::string>& metadata = {
+                                   {"format", "pt"}});
 
 // All tensors of a model: one file, or shards under model.safetensors.index.json.
 class WeightFiles {
@@ -78,6 +88,7 @@ class WeightFiles {
   // model.safetensors.index.json.
   explicit WeightFiles(const std::string& path);
   const std::map<std::string, const StoredTensor*>& tensors() const { return tensors_; }
+  const std::vector<std::unique_ptr<SafetensorsFile>>& files() const { return files_; }
   const std::string& path() const { return path_; }
 
  private:

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <system_error>
 
 #include "src/checkpoint/safetensors.h"
 #include "src/data/output_file.h"
@@ -17,6 +19,25 @@ int order_of(DType dtype) {
                               DType::i32, DType::f32, DType::f64, DType::i64};
   return static_cast<int>(std::find(std::begin(kOrder), std::end(kOrder), dtype) -
                           std::begin(kOrder));
+}
+
+// Appends to the file while another thread adds the same bytes to the checksum.
+void append(const char* data, size_t bytes, OutputFile* file, ChecksumStream* sum) {
+  constexpr size_t kWorthAThread = size_t{1} << 20;
+  std::future<void> added;
+  if (bytes >= kWorthAThread) {
+    try {
+      added = std::async(std::launch::async, [=] { sum->update(data, bytes); });
+    } catch (const std::system_error&) {
+      // No thread to be had.
+    }
+  }
+  file->append(data, bytes);
+  if (added.valid()) {
+    added.get();
+  } else {
+    sum->update(data, bytes);
+  }
 }
 
 }  // namespace
@@ -56,18 +77,20 @@ SafetensorsLayout safetensors_layout(std::vector<TensorSource>* tensors,
   return layout;
 }
 
-void write_safetensors(const std::string& path, std::vector<TensorSource> tensors,
-                       const std::map<std::string, std::string>& metadata) {
+FileChecksum write_safetensors(const std::string& path, std::vector<TensorSource> tensors,
+                               const std::map<std::string, std::string>& metadata) {
   const SafetensorsLayout layout = safetensors_layout(&tensors, metadata);
   OutputFile file(path);
-  file.append(layout.header.data(), layout.header.size());
+  ChecksumStream sum;
+  append(layout.header.data(), layout.header.size(), &file, &sum);
   std::vector<char> buffer;
   for (const TensorSource& tensor : tensors) {
     if (buffer.size() < tensor.bytes()) buffer.resize(tensor.bytes());
     tensor.fill(buffer.data());
-    file.append(buffer.data(), tensor.bytes());
+    append(buffer.data(), tensor.bytes(), &file, &sum);
   }
   file.sync_and_keep();
+  return sum.finish();
 }
 
 }  // namespace tally::train

@@ -14,9 +14,10 @@ int SaveGroup::parts() const {
   return shape.tensor * shape.pipeline * (divided_optimizer ? shape.data : 1);
 }
 
-int SaveGroup::part() const {
-  if (divided_optimizer) return rank_of(shape, place);
-  return place.replica == 0 ? place.stage * shape.tensor + place.shard : -1;
+int SaveGroup::part_of(int rank) const {
+  if (divided_optimizer) return rank;
+  const MeshPlace there = place_of(shape, rank);
+  return there.replica == 0 ? there.stage * shape.tensor + there.shard : -1;
 }
 
 std::vector<std::string> work_together(const SaveGroup& group,

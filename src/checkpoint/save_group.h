@@ -28,7 +28,9 @@ struct SaveGroup {
   bool writes_model() const { return place.replica == 0; }
   // The files of the optimizer's state, and this process's; -1: it writes none.
   int parts() const;
-  int part() const;
+  int part() const { return part_of(rank_of(shape, place)); }
+  // The part of another process.
+  int part_of(int rank) const;
 };
 
 // A failure that all processes of a group know of.

@@ -103,7 +103,9 @@ Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream, con
   ParameterTable table;
   register_gpt(c.model, &table);
   table.layout(stream, c.compute_type());
-  load_model_weights(c.model_dir, c.model, ParameterState(table), stream);
+  check_flag(evaluated_flag(c), [&] {
+    load_model_weights(c.model_dir, c.model, ParameterState(table), stream);
+  });
   const Compute compute(stream, compute_options(c));
   const auto model =
       c.reference ? make_reference_gpt(c, table, compute) : make_gpt(c, table, compute);
@@ -364,7 +366,7 @@ class EvaluationRun {
     require_same_settings(world_.meeting(), host_name(), run_settings(config_),
                           "give every rank the same flags");
     check_targets();
-    check_flag(config_.load_hf_dir.empty() ? "--load" : "--load-hf", [&] { check_model(config_); });
+    check_flag(evaluated_flag(config_), [&] { check_model(config_); });
     const Work work = prepare_evaluation(config_, notice_);
     require_same_settings(world_.meeting(), host_name(), {{"dataset", "the dataset", work.content}},
                           "let --data-path or --text name the same data on every host");

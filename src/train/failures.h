@@ -34,11 +34,18 @@ struct CheckFailed : std::runtime_error {
 };
 
 // Calls `check`; puts the flag that asked for it in front of the message of what it throws, unless
-// the message begins with a flag.
+// the message begins with a flag. Failures of memory, of the device and of other processes are not
+// the flag's: they pass unchanged.
 template <typename Check>
 void check_flag(const char* flag, const Check& check) {
   try {
     check();
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const DeviceError&) {
+    throw;
+  } catch (const CommunicationError&) {
+    throw;
   } catch (const std::runtime_error& e) {
     const std::string what = e.what();
     throw InputError(what.rfind("--", 0) == 0 ? what : fmt::format("{}: {}", flag, what));

@@ -7,6 +7,7 @@
 
 #include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/hugging_face.h"
+#include "src/checkpoint/latest_checkpoint.h"
 #include "src/model/stage.h"
 #include "src/train/failures.h"
 #include "src/train/saved_run.h"
@@ -65,7 +66,26 @@ void check_sequence(const Config& c, int64_t saved, const Print& notice) {
       c.sequence, saved));
 }
 
+// What a user should know of the checkpoint that is loaded.
+void note_checkpoint(const Config& c, const std::string& checkpoint, const Print& notice) {
+  check_flag("--load", [&] {
+    if (!has_checksums(checkpoint))
+      notice(fmt::format(
+          "--load: {} has no checksums (tally-train 0.2.0 or an earlier version saved it), so that "
+          "damage to its files may not be noticed",
+          checkpoint));
+    const std::string newer = newer_checkpoint(c.load_dir, checkpoint);
+    if (!newer.empty())
+      notice(fmt::format("--load: {} is loaded, which {} names, and {} is newer", checkpoint,
+                         latest_file, newer));
+  });
+}
+
 }  // namespace
+
+const char* evaluated_flag(const Config& c) {
+  return c.load_hf_dir.empty() ? "--load" : "--load-hf";
+}
 
 StartingPoint find_start(const Config& c, const Print& notice) {
   StartingPoint start;
@@ -74,6 +94,7 @@ StartingPoint find_start(const Config& c, const Print& notice) {
   if (start.checkpoint) {
     start.resumes = !c.finetune;
     start.optimizer = c.load_optimizer;
+    note_checkpoint(c, *start.checkpoint, notice);
     return start;
   }
   if (c.finetune && c.load_hf_dir.empty())

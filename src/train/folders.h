@@ -28,6 +28,9 @@ struct StartingPoint {
 // Throws InputError.
 StartingPoint find_start(const Config& config, const Print& notice);
 
+// The flag that names the folder of an evaluation's model.
+const char* evaluated_flag(const Config& config);
+
 // What is copied next to checkpoints and the saved model, read now, by the one process that writes.
 // Throws InputError.
 SideFiles side_files(const Config& config, const World& world, const StartingPoint& start);

@@ -13,7 +13,11 @@
 
 namespace tally::train {
 
-Session::Session(const Config& c, Stream& s, const Mesh& mesh) : config(c), stream(s) {
+Session::Session(const Config& c, Stream& s, const Mesh& mesh)
+    : config(c),
+      stream(s),
+      load_share_{static_cast<size_t>(mesh.world().rank()),
+                  static_cast<size_t>(mesh.world().size())} {
   const std::vector<ModelPart> parts = parts_of(c, mesh.place());
   for (const ModelPart& part : parts) register_model(c.model, part, &table);
   register_model(c.model, &model);
@@ -98,9 +102,9 @@ void Session::load_hugging_face(const std::string& folder, const Print& notice) 
 Progress Session::start(const StartingPoint& from, const Print& notice) {
   if (from.resumes) return resume(from, notice);
   if (from.checkpoint) {
-    load_weights(*from.checkpoint);
+    check_flag("--load", [&] { load_weights(*from.checkpoint); });
   } else if (!config.load_hf_dir.empty()) {
-    load_hugging_face(config.load_hf_dir, notice);
+    check_flag("--load-hf", [&] { load_hugging_face(config.load_hf_dir, notice); });
   } else {
     draw_weights();
   }
@@ -110,15 +114,20 @@ Progress Session::start(const StartingPoint& from, const Print& notice) {
 Progress Session::resume(const StartingPoint& from, const Print& notice) {
   TrainingState state;
   if (from.optimizer) {
-    const auto loaded = load_checkpoint(config.load_dir, config.model, parameters(), stream);
+    std::optional<TrainingState> loaded;
+    check_flag("--load", [&] {
+      loaded = load_checkpoint(config.load_dir, config.model, parameters(), stream, load_share_);
+    });
     if (!loaded)
       throw InputError(fmt::format("--load: {} holds no checkpoint any more", config.load_dir));
     state = *loaded;
     optimizer->restore(state.optimizer_steps, {state.loss_scale, state.loss_scale_good_steps,
                                                state.loss_scale_hysteresis});
   } else {
-    state = read_training_state(*from.checkpoint);
-    load_weights(*from.checkpoint);
+    check_flag("--load", [&] {
+      state = read_training_state(*from.checkpoint);
+      load_weights(*from.checkpoint);
+    });
   }
   if (state.seed != config.seed)
     notice(fmt::format("--seed {} differs from the checkpoint's {}: the data's order changes",

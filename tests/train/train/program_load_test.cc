@@ -183,3 +183,60 @@ TEST_CASE("untied embeddings: trained like the reference, saved, and taken from 
                 "tied/config.json, which says that the output layer has the embedding's "
                 "weights: leave it out\n");
 }
+
+TEST_CASE("a damaged checkpoint is exit code 2, whichever file it is and whoever finds it") {
+  const Folder folder("damaged");
+  for (const std::string processes : {"", "--nproc-per-node 2 --use-distributed-optimizer "}) {
+    CAPTURE(processes);
+    const std::string saved = folder / (processes.empty() ? "one" : "two");
+    REQUIRE(tally_train(run + processes + "--train-iters 2 --save " + saved).code == 0);
+    for (const auto& entry : fs::directory_iterator(saved + "/iter_0000002")) {
+      CAPTURE(entry.path().string());
+      const std::string good = read_text(entry.path());
+      for (const size_t at : {size_t{3}, good.size() / 2, good.size() - 2}) {
+        std::string bad = good;
+        bad[at] = static_cast<char>(bad[at] ^ 4);
+        write_text(entry.path(), bad);
+        const Ended ended = tally_train(run + processes + "--train-iters 4 --load " + saved);
+        CHECK(ended.code == 2);
+        CHECK(contains(ended.err, "--load: '" + entry.path().string() + "' "));
+        CHECK_FALSE(contains(ended.out, "iteration        3/"));
+      }
+      write_text(entry.path(), good);
+    }
+    const Ended whole = tally_train(run + processes + "--train-iters 4 --load " + saved);
+    CHECK(whole.code == 0);
+    CHECK_FALSE(contains(whole.err, "checksums"));
+  }
+}
+
+TEST_CASE("checkpoints of version 0.2.0, which have no checksums, are loaded with a note") {
+  // tests/golden/checkpoints_0.2.0/make.sh: flags and numbers are those of that version.
+  const std::string golden = std::string(TALLY_SOURCE_DIR) + "/tests/golden/checkpoints_0.2.0/";
+  const std::string flags =
+      "--num-layers 1 --hidden-size 8 --num-attention-heads 2 --seq-length 8 --tokenizer-type bytes "
+      "--device cpu --mock-data --micro-batch-size 1 --global-batch-size 4 --lr 1e-2 "
+      "--log-interval 1 --train-iters 6 ";
+  std::istringstream lines(read_text(golden + "losses.txt"));
+  int loaded = 0;
+  for (std::string line; std::getline(lines, line); ++loaded) {
+    std::istringstream words(line);
+    std::string name, loss;
+    words >> name;
+    const Ended ended = tally_train(flags + "--load " + golden + name);
+    CHECK(ended.code == 0);
+    while (words >> loss) CHECK(contains(ended.out, "lm loss: " + loss + " |"));
+    CHECK(contains(ended.err, "--load: " + golden + name + "/iter_0000003 has no checksums"));
+  }
+  CHECK(loaded == 3);
+}
+
+TEST_CASE("an older checkpoint that is loaded beside a newer one is named") {
+  const Folder folder("older");
+  const std::string saved = folder / "s";
+  REQUIRE(tally_train(run + "--train-iters 4 --save-interval 2 --save " + saved).code == 0);
+  write_text(saved + "/latest_checkpointed_iteration.txt", "2\n");
+  const Ended ended = tally_train(run + "--train-iters 4 --load " + saved);
+  CHECK(ended.code == 0);
+  CHECK(contains(ended.err, saved + "/iter_0000004 is newer"));
+}

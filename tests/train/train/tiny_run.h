@@ -42,6 +42,9 @@ inline std::string read_text(const fs::path& path) {
   text << in.rdbuf();
   return text.str();
 }
+inline void write_text(const fs::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
 inline json read_json(const fs::path& path) {
   return json::parse(read_text(path));
 }
