@@ -20,6 +20,8 @@ struct Preset {
   const char* encoder = nullptr;  // bert, distilbert
 
   bool is_llama() const { return query_groups > 0; }
+  // Llama has none; GPT-2's, BERT's and DistilBERT's config.json say 0.1.
+  double dropout() const { return is_llama() ? 0 : 0.1; }
 };
 
 // Radford et al. 2019, with the head counts of the released models; Grattafiori et al.,
@@ -85,6 +87,20 @@ Positions resolve_positions(const Flags& f) {
   return Positions::learned;
 }
 
+// Llama's blocks that flags ask for, and no preset, have Megatron-LM's default.
+void resolve_dropout(const Flags& f, double preset, Config* c) {
+  ModelConfig& m = c->model;
+  m.hidden_dropout = f.hidden_dropout.value_or(preset);
+  m.attention_dropout = f.attention_dropout.value_or(preset);
+  const bool unasked = (!f.hidden_dropout && m.hidden_dropout > 0) ||
+                       (!f.attention_dropout && m.attention_dropout > 0);
+  if (m.is_llama() && unasked)
+    c->notices.push_back(fmt::format(
+        "Llama has no dropout, and this model has --hidden-dropout {} and --attention-dropout {} "
+        "(Megatron-LM's default is 0.1): give both flags the value that you mean",
+        m.hidden_dropout, m.attention_dropout));
+}
+
 // Sets the sizes that the flags give.
 void model_of_flags(const Flags& f, Config* c) {
   ModelConfig& m = c->model;
@@ -115,8 +131,7 @@ void model_of_flags(const Flags& f, Config* c) {
   m.init_std = f.init_std;
   m.tied_embeddings = !f.untied && preset.tied;
   resolve_heads(f, preset.query_groups, &m);
-  m.hidden_dropout = f.hidden_dropout.value_or(0.1);
-  m.attention_dropout = f.attention_dropout.value_or(0.1);
+  resolve_dropout(f, preset.dropout(), c);
   m.vocabulary =
       resolve_vocabulary(f, preset.is_llama() ? llama_tokens : gpt2_tokens, &c->data.tokenizer);
 }

@@ -22,7 +22,6 @@ TrainingState check_start(const Config& c, const StartingPoint& start,
   const std::string& folder = *start.checkpoint;
   TrainingState state;
   check_flag("--load", [&] { state = read_training_state(folder); });
-  const SavedRun saved = saved_run(state.config_json);
   check_flag("--load", [&] {
     const auto missing = check_model_weights(folder, c.model, parameters);
     if (start.resumes && !missing.empty())
@@ -35,7 +34,7 @@ TrainingState check_start(const Config& c, const StartingPoint& start,
       state = check_checkpoint(folder, c.model, parameters, wide ? DType::f64 : DType::f32,
                                c.optimizer.kind);
   });
-  for (const std::string& note : differences(saved, c)) notice(note);
+  for (const std::string& note : differences(state.config_json, c, start.resumes)) notice(note);
   return state;
 }
 

@@ -4,28 +4,88 @@
 
 #include <nlohmann/json.hpp>
 
-namespace tally::train {
+#include "src/measure/record.h"
 
-SavedRun saved_run(const std::string& config_json) {
-  SavedRun saved;
-  if (config_json.empty()) return saved;
-  try {
-    const nlohmann::json json = nlohmann::json::parse(config_json);
-    saved.precision = json.value("precision", "");
-  } catch (const nlohmann::json::exception&) {  // written for people, so it may be anything
-    return {};
-  }
-  return saved;
+namespace tally::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A setting of the record's configuration.
+struct Setting {
+  const char* flag;
+  const char* path;  // JSON pointer
+  const char* effect;
+};
+
+constexpr const char* kRate = "the learning rate does not follow the checkpoint's schedule";
+constexpr const char* kBatch =
+    "samples count for the schedule, so that the learning rate and the number of steps change";
+constexpr const char* kData = "the samples are others";
+constexpr const char* kUpdate = "the updates are others";
+
+constexpr Setting kSettings[] = {
+    {"--global-batch-size", "/training/global_batch_size", kBatch},
+    {"--rampup-batch-size", "/training/rampup_batch_size", kBatch},
+    {"--lr", "/training/lr", kRate},
+    {"--min-lr", "/training/min_lr", kRate},
+    {"--lr-decay-style", "/training/lr_decay_style", kRate},
+    {"samples of the learning rate's decay:", "/training/lr_decay_samples", kRate},
+    {"samples of the learning rate's warm-up:", "/training/lr_warmup_samples", kRate},
+    {"--lr-warmup-init", "/training/lr_warmup_init", kRate},
+    {"--weight-decay", "/training/weight_decay", kUpdate},
+    {"--end-weight-decay", "/training/end_weight_decay", kUpdate},
+    {"--weight-decay-incr-style", "/training/weight_decay_incr_style", kUpdate},
+    {"--adam-beta1", "/training/adam_beta1", kUpdate},
+    {"--adam-beta2", "/training/adam_beta2", kUpdate},
+    {"--adam-eps", "/training/adam_eps", kUpdate},
+    {"--sgd-momentum", "/training/sgd_momentum", kUpdate},
+    {"--clip-grad", "/training/clip_grad", kUpdate},
+    {"--hidden-dropout", "/model/hidden_dropout", kUpdate},
+    {"--attention-dropout", "/model/attention_dropout", kUpdate},
+    {"--seed", "/training/seed", "the data's order changes"},
+    {"--mock-data", "/data/mock", kData},
+    {"--data-path", "/data/paths", kData},
+    {"weights of --data-path:", "/data/weights", kData},
+    {"--split", "/data/split", kData},
+    {"--eod-mask-loss", "/data/eod_mask_loss", kUpdate},
+    {"--reset-position-ids", "/data/reset_position_ids", kUpdate},
+    {"--reset-attention-mask", "/data/reset_attention_mask", kUpdate},
+    {"--mask-prob", "/encoder/mask_prob", kData},
+    {"--max-predictions-per-seq", "/encoder/max_predictions_per_seq", kData}};
+
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-std::vector<std::string> differences(const SavedRun& saved, const Config& c) {
+// The value at `path`; null where there is none.
+const Json* find(const Json& json, const char* path) {
+  const Json::json_pointer pointer(path);
+  return json.contains(pointer) ? &json.at(pointer) : nullptr;
+}
+
+}  // namespace
+
+std::vector<std::string> differences(const std::string& saved, const Config& c, bool resumes) {
   std::vector<std::string> notes;
-  const std::string precision = precision_name(c.precision);
-  if (!saved.precision.empty() && saved.precision != precision)
+  const Json then = Json::parse(saved, nullptr, false);
+  if (!then.is_object()) return notes;
+  Record record;
+  record.config = c;
+  const Json now = configuration_json(record);
+  const Json* precision = find(then, "/precision");
+  if (precision && precision->is_string() && *precision != now["precision"])
     notes.push_back(fmt::format(
         "--precision: the checkpoint was trained in {}, and this run trains in {}: give "
         "--precision {} to train as before",
-        saved.precision, precision, saved.precision));
+        text_of(*precision), text_of(now["precision"]), text_of(*precision)));
+  if (!resumes) return notes;
+  for (const Setting& setting : kSettings) {
+    const Json *before = find(then, setting.path), *here = find(now, setting.path);
+    if (before && here && *before != *here)
+      notes.push_back(fmt::format("{} {} differs from the checkpoint's {}: {}", setting.flag,
+                                  text_of(*here), text_of(*before), setting.effect));
+  }
   return notes;
 }
 

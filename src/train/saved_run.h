@@ -8,14 +8,10 @@
 
 namespace tally::train {
 
-struct SavedRun {
-  std::string precision;  // "" where it is not known
-};
-
-// Reads TrainingState::config_json, which any program may have written.
-SavedRun saved_run(const std::string& config_json);
-
-// One sentence for each difference that a user should know. None of them ends the run.
-std::vector<std::string> differences(const SavedRun& saved, const Config& config);
+// One sentence for each setting that differs from those of the checkpoint's run and changes what is
+// trained. None of them ends the run. `saved`: TrainingState::config_json, which any program may
+// have written; what it lacks is not compared. `resumes`: the training goes on, with its schedule
+// and its data; otherwise the weights alone are used.
+std::vector<std::string> differences(const std::string& saved, const Config& config, bool resumes);
 
 }  // namespace tally::train

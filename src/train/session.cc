@@ -100,7 +100,7 @@ void Session::load_hugging_face(const std::string& folder, const Print& notice) 
 }
 
 Progress Session::start(const StartingPoint& from, const Print& notice) {
-  if (from.resumes) return resume(from, notice);
+  if (from.resumes) return resume(from);
   if (from.checkpoint) {
     check_flag("--load", [&] { load_weights(*from.checkpoint); });
   } else if (!config.load_hf_dir.empty()) {
@@ -111,7 +111,7 @@ Progress Session::start(const StartingPoint& from, const Print& notice) {
   return {};
 }
 
-Progress Session::resume(const StartingPoint& from, const Print& notice) {
+Progress Session::resume(const StartingPoint& from) {
   TrainingState state;
   if (from.optimizer) {
     std::optional<TrainingState> loaded;
@@ -129,9 +129,6 @@ Progress Session::resume(const StartingPoint& from, const Print& notice) {
       load_weights(*from.checkpoint);
     });
   }
-  if (state.seed != config.seed)
-    notice(fmt::format("--seed {} differs from the checkpoint's {}: the data's order changes",
-                       config.seed, state.seed));
   first_iteration_ = state.iteration;
   first_updates_ = optimizer ? optimizer->updates() : 0;
   skipped_before_ = state.skipped_iterations;

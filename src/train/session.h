@@ -48,7 +48,7 @@ struct Session {
   std::vector<std::string> load_weights(const std::string& folder);
   void draw_weights();
   void load_hugging_face(const std::string& folder, const Print& notice);
-  Progress resume(const StartingPoint& from, const Print& notice);
+  Progress resume(const StartingPoint& from);
 
   const LoadShare load_share_;
 

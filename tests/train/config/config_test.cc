@@ -128,6 +128,16 @@ TEST_CASE("Llama's blocks: the flags that Megatron-LM's users give for them") {
   CHECK(parse(llama + "--kv-channels 32").model.head_dim() == 32);
   // The parameters of Llama 3.2 1B and Llama 3 8B with their vocabulary of 128256 (model cards).
   const Config small = parse(base + "--model llama-1b");
+  // LlamaConfig of transformers has attention_dropout 0 and no other.
+  CHECK(small.model.hidden_dropout == 0);
+  CHECK(small.model.attention_dropout == 0);
+  CHECK(small.notices.empty());
+  CHECK(parse(base + "--model llama-8b --hidden-dropout 0.2").model.hidden_dropout == 0.2);
+  const std::string none = "--hidden-dropout 0 --attention-dropout 0";
+  CHECK(parse(llama).model.hidden_dropout == 0.1);
+  REQUIRE(parse(llama).notices.size() == 1);
+  CHECK(parse(llama).notices[0].find("Llama has no dropout, and this model has --hidden-dropout 0.1") == 0);
+  CHECK(parse(llama + none).notices.empty());
   CHECK(small.model.parameters() == 1235814400);
   CHECK(parse(base + "--model llama-1b --vocab-size 1000").model.vocabulary == 1000);
   CHECK(parse(base + "--model llama-1b --tokenizer-type bytes").model.vocabulary == 257);
