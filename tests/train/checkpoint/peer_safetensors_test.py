@@ -26,7 +26,8 @@ def state_of_parts(folder):
     """The optimizer's state of a checkpoint with a manifest, as one process writes it."""
     with open(os.path.join(folder, "manifest.json")) as f:
         manifest = json.load(f)
-    files = [safetensors.numpy.load_file(os.path.join(folder, file["name"])) for file in manifest["files"]]
+    files = [safetensors.numpy.load_file(os.path.join(folder, file["name"])) for file in manifest["files"]
+             if file["name"].startswith("optimizer")]
     tensors = {}
     for name, entry in manifest["parameters"].items():
         dimension, count = entry.get("dimension", 0), entry.get("shards", 1)
