@@ -54,8 +54,10 @@ result:
 JOBS = f"""\
 name: jobs
 outpath: jobs
-step: {{name: j, kind: run, platform: slurm, resources: {{nodes: 1}}, launch: "echo {YAML_EVIL}"}}
+step: {{name: j, kind: run, platform: site.yaml, resources: {{nodes: 1}}, launch: "echo {YAML_EVIL}"}}
 """
+# None of this scheduler's commands answers.
+SITE = "platform: {name: site, scheduler: slurm, submit_patience: 1s, status_grace: 1s}\n"
 # Columns are checked on a table whose cells are short.
 NARROW = """\
 name: narrow
@@ -141,7 +143,7 @@ class Test:
 
     def write(self):
         self.folder.joinpath("raw").write_bytes(b"v=" + RAW + b"\n")
-        for name, text in (("w.yaml", WORKFLOW), ("jobs.yaml", JOBS), ("narrow.yaml", NARROW), ("bin/sbatch", EVIL_SBATCH),
+        for name, text in (("w.yaml", WORKFLOW), ("jobs.yaml", JOBS), ("site.yaml", SITE), ("narrow.yaml", NARROW), ("bin/sbatch", EVIL_SBATCH),
                            ("bad.yaml", WORKFLOW + f'"k{YAML_EVIL}": 1\n'), ("broken.yaml", f"name: [{EVIL}\n")):
             path = self.folder / name
             path.parent.mkdir(exist_ok=True)
