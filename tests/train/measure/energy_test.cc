@@ -15,7 +15,7 @@ namespace {
 
 // The counter runs with `watts` from 1000 J at time 0.
 PowerSample at(double seconds, double joules, double watts, uint64_t throttle = 0) {
-  return {seconds, {joules, watts, throttle}};
+  return {seconds, {joules, watts, {}, throttle}};
 }
 
 Step step(int64_t iteration, double seconds) {
