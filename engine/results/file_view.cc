@@ -24,7 +24,7 @@ constexpr size_t kInMemory = size_t{16} << 20;
 constexpr size_t kMapAtOnce = size_t{256} << 20;
 constexpr size_t kGiveBack = size_t{16} << 20;
 // A search reads a few gigabytes a second.
-constexpr std::chrono::milliseconds kGiveBackEvery{30};
+constexpr std::chrono::milliseconds kGiveBackEvery{10};
 constexpr size_t kBlock = size_t{256} << 10;
 
 struct Survey {
