@@ -464,8 +464,9 @@ TEST_CASE("the record has the notes on what differs from the checkpoint") {
                                   folder / "s --record " + folder / "r.json");
   REQUIRE(ended.code == 0);
   const json notices = read_json(folder / "r.json")["notices"];
-  REQUIRE(notices.size() == 1);
-  CHECK(contains(notices[0].get<std::string>(), "--seed 5 differs from the checkpoint's"));
+  REQUIRE(notices.size() == 2);
+  CHECK(contains(notices[0].get<std::string>(), "samples of the learning rate's decay: 8 differs"));
+  CHECK(contains(notices[1].get<std::string>(), "--seed 5 differs from the checkpoint's"));
 }
 
 TEST_CASE("a window that a run does not complete is said to be unknown") {
