@@ -157,8 +157,8 @@ Status why_not_started(const ProcessSpec& spec, int reason) {
       // A command may have removed it. If the folder around it is away, too, a mount may be.
       const std::string around = spec.directory.substr(0, spec.directory.rfind('/'));
       const int reason_of_mount = stat(around.c_str(), &info) == 0 ? 0 : errno;
-      return Status::error(spec.directory + ": the working directory is not there",
-                           reason_of_mount, spec.directory);
+      return Status::error(spec.directory + ": the working directory is not there", reason_of_mount,
+                           spec.directory);
     }
     if (!there || access(spec.directory.c_str(), X_OK) != 0) {
       return file_error(spec.directory, "cannot be used as the working directory", errno);

@@ -6,8 +6,8 @@
 
 #include "engine/base/own_files.h"
 #include "engine/base/text.h"
-#include "engine/execute/files/run_directory.h"
 #include "engine/execute/analysed_files_recorder.h"
+#include "engine/execute/files/run_directory.h"
 #include "engine/execute/task.h"
 
 namespace tally {

@@ -250,9 +250,8 @@ std::string option_line(const std::string& form, const std::string& name,
 std::optional<OptionFault> option_fault(const std::string& scheduler, const std::string& name,
                                         const std::string& value, const JobRequests& requests) {
   if (!is_option_name(name)) {
-    return OptionFault{
-        fmt::format("'{}' is not the name of an option", one_line(name)),
-        "write it without its dashes, and its value after the colon"};
+    return OptionFault{fmt::format("'{}' is not the name of an option", one_line(name)),
+                       "write it without its dashes, and its value after the colon"};
   }
   const std::string text(strip(value));
   if (const std::string why = directive_fault(scheduler, text); !why.empty())

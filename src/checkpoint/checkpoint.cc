@@ -136,8 +136,7 @@ class Save {
           fmt::format("'{}', which rank 0 has made, does not exist here: give --save a folder that "
                       "all hosts share",
                       folder_.string()));
-    if (group_.writes_model())
-      write_model_part(path(model_file), config_, parameters_, stream_);
+    if (group_.writes_model()) write_model_part(path(model_file), config_, parameters_, stream_);
     if (!has_optimizer() || group_.part() < 0) return "";
     return checksums_text(save_optimizer_part(
         path(part_name(group_.part(), group_.parts()).c_str()), parameters_, stream_));
@@ -149,9 +148,9 @@ class Save {
     if (!group_.divided() || group_.part() < 0) return "";
     FileChecksum share;
     share.bytes = fs::file_size(path(model_file));
-    share.blocks = read_block_checksums(path(model_file), share.bytes,
-                                        static_cast<size_t>(group_.part()),
-                                        static_cast<size_t>(group_.parts()));
+    share.blocks =
+        read_block_checksums(path(model_file), share.bytes, static_cast<size_t>(group_.part()),
+                             static_cast<size_t>(group_.parts()));
     return checksums_text(share);
   }
 

@@ -85,7 +85,8 @@ std::vector<HeldPiece> held_pieces(const std::vector<Parameter>& parameters,
   return pieces;
 }
 
-FileChecksum save_whole_optimizer(const std::string& path, const ParameterState& state, Stream& stream) {
+FileChecksum save_whole_optimizer(const std::string& path, const ParameterState& state,
+                                  Stream& stream) {
   std::vector<TensorSource> sources;
   const auto buffers = buffers_of(state);
   const auto prefixes = buffer_prefixes(state.optimizer.kind);
@@ -102,7 +103,8 @@ FileChecksum save_whole_optimizer(const std::string& path, const ParameterState&
   return write_safetensors(path, std::move(sources));
 }
 
-FileChecksum save_optimizer_part(const std::string& path, const ParameterState& state, Stream& stream) {
+FileChecksum save_optimizer_part(const std::string& path, const ParameterState& state,
+                                 Stream& stream) {
   std::vector<TensorSource> sources;
   Manifest part;
   part.dtype = safetensors_name(state.optimizer.master.dtype);
@@ -135,10 +137,9 @@ void StoredOptimizer::need(const Parameter& p, const std::vector<HeldPiece>& hel
   const bool same = same_division(stored, p);
   for (const StoredPiece& piece : stored.pieces) {
     if (same && piece.shard != p.shard.index) continue;
-    const bool holds =
-        !same || std::any_of(held.begin(), held.end(), [&](const HeldPiece& h) {
-          return h.parameter == &p && h.first < piece.last && piece.first < h.last;
-        });
+    const bool holds = !same || std::any_of(held.begin(), held.end(), [&](const HeldPiece& h) {
+      return h.parameter == &p && h.first < piece.last && piece.first < h.last;
+    });
     for (const std::string& prefix : buffer_prefixes(kind_))
       if (holds || prefix == master_prefix)
         (*needed)[piece.file].push_back(
@@ -151,8 +152,8 @@ void StoredOptimizer::open(const ParameterState& state) {
   const std::vector<HeldPiece> held = held_pieces(*state.parameters, state.optimizer.ranges);
   auto first = held.begin();
   for (const Parameter& p : *state.parameters) {
-    const auto last = std::find_if(first, held.end(),
-                                   [&](const HeldPiece& h) { return h.parameter != &p; });
+    const auto last =
+        std::find_if(first, held.end(), [&](const HeldPiece& h) { return h.parameter != &p; });
     need(p, {first, last}, &needed);
     first = last;
   }

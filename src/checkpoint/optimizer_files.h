@@ -23,9 +23,11 @@ std::vector<HeldPiece> held_pieces(const std::vector<Parameter>& parameters,
                                    const std::vector<FlatRange>& ranges);
 
 // Writes all of the state, which this process has, to PATH. Returns the file's checksum.
-FileChecksum save_whole_optimizer(const std::string& path, const ParameterState& state, Stream& stream);
+FileChecksum save_whole_optimizer(const std::string& path, const ParameterState& state,
+                                  Stream& stream);
 // Writes what this process holds, without copies, to PATH. Returns the file's checksum.
-FileChecksum save_optimizer_part(const std::string& path, const ParameterState& state, Stream& stream);
+FileChecksum save_optimizer_part(const std::string& path, const ParameterState& state,
+                                 Stream& stream);
 
 // The state of an opened checkpoint, for any process of any layout.
 class StoredOptimizer {

@@ -37,9 +37,10 @@ bool check_seal(const std::string& path, std::string text) {
     throw damaged(path, "its checksum is not complete");
   text.replace(digits, kDigits, kDigits, '0');
   if (checksum_of(text.data(), text.size()) != expected)
-    throw damaged(path,
-                  "it is not the text that was saved (its checksum differs): load another checkpoint, "
-                  "or restore the file from a copy");
+    throw damaged(
+        path,
+        "it is not the text that was saved (its checksum differs): load another checkpoint, "
+        "or restore the file from a copy");
   return true;
 }
 
@@ -102,9 +103,8 @@ std::vector<StoredFile> files_of(const Json& manifest) {
       file.sum.blocks.push_back(block);
     }
     if (!file.sum.blocks.empty() && file.sum.blocks.size() != file.sum.block_count())
-      throw std::invalid_argument(
-          fmt::format("'{}' has {} checksums, and {} are needed", file.name, file.sum.blocks.size(),
-                      file.sum.block_count()));
+      throw std::invalid_argument(fmt::format("'{}' has {} checksums, and {} are needed", file.name,
+                                              file.sum.blocks.size(), file.sum.block_count()));
     files.push_back(std::move(file));
   }
   return files;

@@ -37,7 +37,7 @@ std::string sealed_manifest(nlohmann::ordered_json json, const std::vector<Store
 std::vector<StoredFile> files_of(const nlohmann::ordered_json& manifest);
 
 // The files of the checkpoint in `directory`. Empty: an earlier version saved it without checksums,
-// or it is no checkpoint. Throws like read_manifest_json().
+// or the folder is not one. Throws like read_manifest_json().
 std::vector<StoredFile> stored_files(const std::string& directory);
 const StoredFile* find_file(const std::vector<StoredFile>& files, const std::string& name);
 

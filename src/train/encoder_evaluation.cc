@@ -323,9 +323,8 @@ EncoderEvaluation evaluate_encoder(const Config& c, const EncoderExam& exam, Str
   ParameterTable table;
   register_model(c.model, &table);
   table.layout(stream, c.compute_type());
-  check_flag(evaluated_flag(c), [&] {
-    load_model_weights(c.model_dir, c.model, ParameterState(table), stream);
-  });
+  check_flag(evaluated_flag(c),
+             [&] { load_model_weights(c.model_dir, c.model, ParameterState(table), stream); });
   const Compute compute(stream, compute_options(c));
   const std::unique_ptr<Stage> model =
       c.reference ? make_reference(c, table, compute) : make_model(c, table, compute);

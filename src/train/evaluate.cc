@@ -103,9 +103,8 @@ Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream, con
   ParameterTable table;
   register_gpt(c.model, &table);
   table.layout(stream, c.compute_type());
-  check_flag(evaluated_flag(c), [&] {
-    load_model_weights(c.model_dir, c.model, ParameterState(table), stream);
-  });
+  check_flag(evaluated_flag(c),
+             [&] { load_model_weights(c.model_dir, c.model, ParameterState(table), stream); });
   const Compute compute(stream, compute_options(c));
   const auto model =
       c.reference ? make_reference_gpt(c, table, compute) : make_gpt(c, table, compute);

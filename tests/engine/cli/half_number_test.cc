@@ -65,11 +65,10 @@ TEST_CASE("half numbers: Fortran's exponents are numbers in Tally's files") {
 
 TEST_CASE("half numbers: statistics, filters, references and expressions take the whole number") {
   const Shell shell;
-  shell.file(
-      "b.yaml",
-      workflow(kOwn, "E: 0.1D+02\nE: 0.3d2", "type: float, ",
-               "filter: e > 9, column: [e, e_sum, e_max, {_: d, expression: e * 2}, "
-               "{_: e, title: r, reference: '== 10'}]"));
+  shell.file("b.yaml",
+             workflow(kOwn, "E: 0.1D+02\nE: 0.3d2", "type: float, ",
+                      "filter: e > 9, column: [e, e_sum, e_max, {_: d, expression: e * 2}, "
+                      "{_: e, title: r, reference: '== 10'}]"));
   Ran ran = shell.tally("run b.yaml");
   CHECK_MESSAGE((has(ran.out, "10.0,40.0,30.0,20.0,10.0\n") && ran.code == 0), (ran.out + ran.err));
   shell.clear();

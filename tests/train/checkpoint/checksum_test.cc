@@ -34,7 +34,8 @@ TEST_CASE("checksums are XXH3's") {
   uint64_t back = 0;
   CHECK(parse_checksum("2d06800538d394c2", &back));
   CHECK(back == 0x2D06800538D394C2ull);
-  for (const char* bad : {"", "2d06800538d394c", "2d06800538d394c20", "2d06800538d394cg", "-d06800538d394c2"})
+  for (const char* bad :
+       {"", "2d06800538d394c", "2d06800538d394c20", "2d06800538d394cg", "-d06800538d394c2"})
     CHECK_FALSE(parse_checksum(bad, &back));
 }
 
@@ -75,9 +76,12 @@ TEST_CASE("the blocks that are read are checked, and the first damaged one is na
   CHECK(fault({{0, size}}).empty());
   bytes[checksum_block] = static_cast<char>(bytes[checksum_block] ^ 1);
   bytes[size - 1] = static_cast<char>(bytes[size - 1] ^ 1);
-  CHECK(fault({{0, size}}).find("'dir/file' is damaged: bytes 16777216 to 33554431 are not those") == 0);
+  CHECK(
+      fault({{0, size}}).find("'dir/file' is damaged: bytes 16777216 to 33554431 are not those") ==
+      0);
   CHECK(fault({{0, checksum_block}}).empty());
-  CHECK(fault({{checksum_block - 1, checksum_block + 1}}).find("bytes 16777216") != std::string::npos);
+  CHECK(fault({{checksum_block - 1, checksum_block + 1}}).find("bytes 16777216") !=
+        std::string::npos);
   CHECK(fault({{size - 1, size}}).find("bytes 33554432 to 33555431") != std::string::npos);
   CHECK(fault({}).empty());
   bytes.resize(size - 1);

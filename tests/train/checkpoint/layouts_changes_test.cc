@@ -66,8 +66,7 @@ TEST_CASE("no single byte changes unnoticed, in checkpoints of one, two and four
     CAPTURE(name_of(layout));
     const TempDir dir;
     Ranks ranks(layout, DType::bf16, 7);
-    for (const std::string& error :
-         ranks.together([&](int, Part& part, const SaveGroup& group) {
+    for (const std::string& error : ranks.together([&](int, Part&part, const SaveGroup&group) {
            save_checkpoint(dir / "c", state_of(5), part.config, part.state(), *part.stream, side,
                            group);
          }))
@@ -95,8 +94,8 @@ TEST_CASE("a file that is missing, and a folder with another checkpoint's name")
   }
   fs::rename(dir / "c/iter_0000005", dir / "c/iter_0000007");
   dir.write("c/latest_checkpointed_iteration.txt", "7\n");
-  CHECK(fault_of(dir / "c", layout).find(
-            "state.json' is of iteration 5, and its folder's name is of iteration 7") !=
+  CHECK(fault_of(dir / "c", layout)
+            .find("state.json' is of iteration 5, and its folder's name is of iteration 7") !=
         std::string::npos);
   // Under a name of its own it is what it was.
   fs::rename(dir / "c/iter_0000007", dir / "good");

@@ -84,7 +84,7 @@ TEST_CASE("the files of a checkpoint: one part for each process that has somethi
     for (const std::string& name : sorted) all += name + " ";
     return all;
   };
-  const std::string whole = 
+  const std::string whole =
       "config.json manifest.json model.safetensors optimizer.safetensors state.json ";
   CHECK(names({}) == whole);
   CHECK(names({1, 1, 2}) == whole);

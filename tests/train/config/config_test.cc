@@ -136,7 +136,8 @@ TEST_CASE("Llama's blocks: the flags that Megatron-LM's users give for them") {
   const std::string none = "--hidden-dropout 0 --attention-dropout 0";
   CHECK(parse(llama).model.hidden_dropout == 0.1);
   REQUIRE(parse(llama).notices.size() == 1);
-  CHECK(parse(llama).notices[0].find("Llama has no dropout, and this model has --hidden-dropout 0.1") == 0);
+  CHECK(parse(llama).notices[0].find(
+            "Llama has no dropout, and this model has --hidden-dropout 0.1") == 0);
   CHECK(parse(llama + none).notices.empty());
   CHECK(small.model.parameters() == 1235814400);
   CHECK(parse(base + "--model llama-1b --vocab-size 1000").model.vocabulary == 1000);

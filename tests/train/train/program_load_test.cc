@@ -214,7 +214,8 @@ TEST_CASE("checkpoints of version 0.2.0, which have no checksums, are loaded wit
   // tests/golden/checkpoints_0.2.0/make.sh: flags and numbers are those of that version.
   const std::string golden = std::string(TALLY_SOURCE_DIR) + "/tests/golden/checkpoints_0.2.0/";
   const std::string flags =
-      "--num-layers 1 --hidden-size 8 --num-attention-heads 2 --seq-length 8 --tokenizer-type bytes "
+      "--num-layers 1 --hidden-size 8 --num-attention-heads 2 --seq-length 8 --tokenizer-type "
+      "bytes "
       "--device cpu --mock-data --micro-batch-size 1 --global-batch-size 4 --lr 1e-2 "
       "--log-interval 1 --train-iters 6 ";
   std::istringstream lines(read_text(golden + "losses.txt"));

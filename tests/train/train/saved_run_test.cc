@@ -72,10 +72,12 @@ TEST_CASE("settings that change a resumed training are named with both values") 
   CHECK(notes[0] ==
         "--global-batch-size 4 differs from the checkpoint's 2: samples count for the schedule, so "
         "that the learning rate and the number of steps change");
-  CHECK(notes[1] == "--lr 0.25 differs from the checkpoint's 0.5: the learning rate does not follow "
-                    "the checkpoint's schedule");
+  CHECK(notes[1] ==
+        "--lr 0.25 differs from the checkpoint's 0.5: the learning rate does not follow "
+        "the checkpoint's schedule");
   CHECK(notes[2].find("--lr-decay-style cosine differs from the checkpoint's") == 0);
-  CHECK(notes[5] == "--data-path [\"b\",\"c\"] differs from the checkpoint's [\"a\"]: the samples "
-                    "are others");
+  CHECK(notes[5] ==
+        "--data-path [\"b\",\"c\"] differs from the checkpoint's [\"a\"]: the samples "
+        "are others");
   CHECK(differences(saved, c, false).empty());  // --finetune starts anew
 }
