@@ -13,7 +13,7 @@ at the top of an input says which row of the specification it covers and
   tags: TAG...      tags it is run with
   options: WORD...  further options of `run`
   then: COMMAND     a shell command after the run; `jube` is the program under test
-  shows: COMMAND    the same, and what it prints is compared, too
+  shows: COMMAND    the same, and what it prints on stdout is compared, too
   analyse: WORD     analyse.xml without first and last values, which JUBE takes from any iteration
 
 $TALLY_PLACE and ~ are folders of the copy, empty at first.
@@ -132,7 +132,7 @@ class Syslog:
                 return b"\n".join(found)
 
 
-def run(command, root, path):
+def run(command, root, path, stderr=subprocess.STDOUT):
     environment = dict(os.environ, TALLY_DIFFERENTIAL="from-env", LC_ALL="C.UTF-8", PATH=path,
                        TALLY_PLACE=os.path.join(root, "place"), HOME=os.path.join(root, "home"))
     environment.pop("NOT_IN_THE_ENVIRONMENT", None)
@@ -140,7 +140,7 @@ def run(command, root, path):
         del environment[name]
     try:
         done = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=60)
+                              stderr=stderr, stdin=subprocess.DEVNULL, timeout=60)
     except subprocess.TimeoutExpired:
         return f"{command} had not ended after a minute"
     return done.stdout.decode(errors="replace")
@@ -168,8 +168,11 @@ def compare(tally, inputs, name):
             texts.append(run(command, root, path))
             shown = {}
             for number, (kind, line) in enumerate(words["after"]):
-                text = run(["/bin/sh", "-c", line], root, path)
-                if kind == "shows":
+                # What is shown are JUBE's bytes on stdout; Tally's notes go to stderr.
+                shows = kind == "shows"
+                text = run(["/bin/sh", "-c", line], root, path,
+                           subprocess.DEVNULL if shows else subprocess.STDOUT)
+                if shows:
                     text = TIME.sub(b"TIME", text.replace(root, "ROOT").encode())
                     shown[f"printed by {number}: {line}"] = text
                 else:
