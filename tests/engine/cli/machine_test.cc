@@ -141,7 +141,8 @@ std::string with_gpus(const std::string& fake = "") {
 
 }  // namespace
 
-TEST_CASE("quiet check: a GPU that another program uses, too") {
+TEST_CASE("quiet check: a GPU that another program uses, too" *
+          doctest::test_suite(tally::testing::kOpensALibrary)) {
   const Shell shell;
   shell.file("g.yaml", on_gpu(2));
   Ran ran = shell.sh(with_gpus() +
@@ -163,7 +164,7 @@ TEST_CASE("quiet check: a GPU that another program uses, too") {
   CHECK_MESSAGE(!has(ran.err, "GPU"), ran.err);
 }
 
-TEST_CASE("quiet check: throttled GPUs") {
+TEST_CASE("quiet check: throttled GPUs" * doctest::test_suite(tally::testing::kOpensALibrary)) {
   const Shell shell;
   shell.file("g.yaml", on_gpu(1));
   // At the default limit the power cap is normal.
@@ -190,7 +191,8 @@ TEST_CASE("quiet check: throttled GPUs") {
   CHECK_MESSAGE((has(ran.out, "\n1.0") && !has(ran.out, "THROTTLED")), (ran.out + ran.err));
 }
 
-TEST_CASE("quiet check: what throttles a GPU, and how it normally works") {
+TEST_CASE("quiet check: what throttles a GPU, and how it normally works" *
+          doctest::test_suite(tally::testing::kOpensALibrary)) {
   const Shell shell;
   // Two looks tell for how long.
   shell.file("g.yaml", on_gpu(1, 2));
@@ -224,7 +226,7 @@ TEST_CASE("quiet check: what throttles a GPU, and how it normally works") {
   CHECK(has(said_of("lower,uncapped,hot"), "thermal slowdown, below its base clock for "));
 }
 
-TEST_CASE("provenance: GPUs and compilers") {
+TEST_CASE("provenance: GPUs and compilers" * doctest::test_suite(tally::testing::kOpensALibrary)) {
   const Shell shell;
   shell.file("b.yaml", kBench);
   for (const char* name : {"cc", "nvcc", "mpicc"}) {

@@ -29,7 +29,8 @@ double number_after(const std::string& text, const std::string& words) {
 
 }  // namespace
 
-TEST_CASE("meter: the counter, the sensor, and what there is not") {
+TEST_CASE("meter: the counter, the sensor, and what there is not" *
+          doctest::test_suite(tally::testing::kOpensALibrary)) {
   const Shell shell;
   const Ran ran = shell.sh(with_gpus("--json use.json -- sh -c 'echo before; sleep 1; exit 7'"));
   CHECK(ran.code == 7);
@@ -54,7 +55,8 @@ TEST_CASE("meter: the counter, the sensor, and what there is not") {
             "\"sampled_joules\": null"));
 }
 
-TEST_CASE("meter: no driver, a driver that does not answer, and wrong command lines") {
+TEST_CASE("meter: no driver, a driver that does not answer, and wrong command lines" *
+          doctest::test_suite(tally::testing::kOpensALibrary)) {
   const Shell shell;
   Ran ran = shell.sh(with_gpus("-- true", "FAKE_NVML=broken"));
   CHECK(ran.code == 0);

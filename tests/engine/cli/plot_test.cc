@@ -79,7 +79,8 @@ TEST_CASE("plot draws several columns of some rows") {
   CHECK(has(ran.err, "it is Python over the columns: gpu, precision, train, eval"));
 }
 
-TEST_CASE("plot writes a PNG, or says what is missing") {
+TEST_CASE("plot writes a PNG, or says what is missing" *
+          doctest::test_suite(tally::testing::kOpensALibrary)) {
   const Shell shell;
   shell.file("a.csv", "n,t\n1,4.5\n2,2.5\n");
   const Ran ran = shell.tally("plot a.csv -x n -y t -o c.png");

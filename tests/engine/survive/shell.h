@@ -6,6 +6,10 @@
 
 namespace tally::testing {
 
+// The suite of tests whose tally opens a library at run time, which a static one cannot: its
+// acceptance test leaves them out.
+inline constexpr const char* kOpensALibrary = "opens a library at run time";
+
 struct Ran {
   int code = 0;  // exit code, or 128 + signal
   std::string out, err;
