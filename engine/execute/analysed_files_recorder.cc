@@ -43,7 +43,8 @@ long long now_ns() {
 
 // The files that the step's analysers name, as they are now. JUBE takes what is outside the run as it
 // is there, so that in its files those are like the workpackage's own.
-std::vector<std::string> AnalysedFilesRecorder::paths(int id, Which which) const {
+std::vector<std::string> AnalysedFilesRecorder::paths(int id, Which which,
+                                                      std::vector<std::string>* open_names) const {
   std::vector<std::string> found;
   const bool outside = which == Which::outside;
   if (outside && context_.benchmark.as_jube) return found;
@@ -69,6 +70,8 @@ std::vector<std::string> AnalysedFilesRecorder::paths(int id, Which which) const
           std::vector<std::string> matching;
           const bool search = is_glob(name) || !own_dir.empty();
           if (search && !matching_files(work_dir, name, own_dir, &matching)) continue;
+          if (open_names != nullptr && (is_glob(name) || matching.empty()))
+            open_names->push_back(name);
           if (!is_glob(name) && matching.empty()) matching = {name};
           for (const std::string& path : matching) {
             const bool simple = path.find('/') == std::string::npos && path.front() != '.';
@@ -106,10 +109,10 @@ Status AnalysedFilesRecorder::began(int id) const {
 }
 
 Status AnalysedFilesRecorder::ended(int id, bool well) const {
-  const std::vector<std::string> all = paths(id, well ? Which::all : Which::outside);
-  if (all.empty()) return Status::ok();
+  std::vector<std::string> open_names;
+  const std::vector<std::string> all = paths(id, well ? Which::all : Which::outside, &open_names);
   if (Status s = ended_outside(id, all); !s) return s;
-  return well ? ended_own(id, all) : Status::ok();
+  return well ? ended_own(id, all, open_names) : Status::ok();
 }
 
 Status AnalysedFilesRecorder::ended_outside(int id, const std::vector<std::string>& all) const {
@@ -130,7 +133,8 @@ Status AnalysedFilesRecorder::ended_outside(int id, const std::vector<std::strin
   return outside_files_of(context_.journal).set_outside(id, files);
 }
 
-Status AnalysedFilesRecorder::ended_own(int id, const std::vector<std::string>& all) const {
+Status AnalysedFilesRecorder::ended_own(int id, const std::vector<std::string>& all,
+                                        const std::vector<std::string>& open_names) const {
   const WorkpackageNode& workpackage = context_.graph[id];
   const std::string run = context_.run_dir + "/";
   EndedFiles ended;
@@ -146,6 +150,7 @@ Status AnalysedFilesRecorder::ended_own(int id, const std::vector<std::string>& 
     file.path = starts_with(path, run) ? path.substr(run.size()) : path;
     ended.files.push_back(std::move(file));
   }
+  for (const std::string& name : open_names) ended.files.emplace_back().path = name;
   if (ended.files.empty()) return Status::ok();
   return outside_files_of(context_.journal).set_ended(id, ended);
 }

@@ -23,10 +23,13 @@ class AnalysedFilesRecorder {
 
  private:
   enum class Which { outside, all };
-  std::vector<std::string> paths(int id, Which which) const;
+  // *open_names: names for which there may be another file later: those without a file, and globs.
+  std::vector<std::string> paths(int id, Which which,
+                                 std::vector<std::string>* open_names = nullptr) const;
   bool is_own(const std::string& path) const;
   Status ended_outside(int id, const std::vector<std::string>& all) const;
-  Status ended_own(int id, const std::vector<std::string>& all) const;
+  Status ended_own(int id, const std::vector<std::string>& all,
+                   const std::vector<std::string>& open_names) const;
 
   RunContext& context_;
 };

@@ -16,6 +16,7 @@
 #include "engine/results/kept_values.h"
 #include "engine/results/outside_parts.h"
 #include "engine/results/scan.h"
+#include "engine/workpackage/analysed_files.h"
 #include "engine/workpackage/ended_file.h"
 
 namespace tally {
@@ -38,8 +39,10 @@ Key key(const FileStamp& stamp) {
 class Comparer {
  public:
   // `left`: as workpackages of the run have left their files.
-  Comparer(const std::string& run, std::set<Key> left, const std::vector<WorkpackageView>& views)
+  Comparer(const std::string& run, bool as_jube, std::set<Key> left,
+           const std::vector<WorkpackageView>& views)
       : run_(run),
+        as_jube_(as_jube),
         left_(std::move(left)),
         goes_on_(std::any_of(views.begin(), views.end(), [](const WorkpackageView& view) {
           return view.state == State::running || view.state == State::waiting;
@@ -50,7 +53,11 @@ class Comparer {
     std::vector<WorkpackageView::Change> changes;
     if (::access(view.work_dir.c_str(), F_OK) != 0) return changes;
     for (const EndedFile& file : ended.files) {
-      const std::string path = file.path.front() == '/' ? file.path : run_ + file.path;
+      if (!file.stamp.there()) {
+        add_new_files(ended, file.path, view, changes);
+        continue;
+      }
+      const std::string path = path_of(file);
       const FileStamp now = file_stamp(path);
       if (is_same(now, file.stamp) || left_.count(key(now)) != 0) continue;
       std::string digest;
@@ -58,7 +65,7 @@ class Comparer {
                               digest_part(path, 0, file.stamp.size, &digest) &&
                               digest == file.digest;
       if (same_begin && now.size == file.stamp.size) continue;
-      if (same_begin && may_grow(ended, file, now, view.id)) continue;
+      if (same_begin && may_grow(ended, path, now, view.id)) continue;
       changes.push_back(
           {path, what_happened(file.stamp, now, same_begin), file.stamp.size, same_begin});
     }
@@ -66,13 +73,36 @@ class Comparer {
   }
 
  private:
-  bool may_grow(const EndedFiles& ended, const EndedFile& file, const FileStamp& now,
+  std::string path_of(const EndedFile& file) const {
+    return file.path.front() == '/' ? file.path : run_ + file.path;
+  }
+
+  // Files of a name or glob that were not there when the workpackage ended.
+  void add_new_files(const EndedFiles& ended, const std::string& name, const WorkpackageView& view,
+                     std::vector<WorkpackageView::Change>& changes) const {
+    std::vector<std::string> found;
+    if (!matching_files(view.work_dir, name, view.own_dir, &found)) return;  // scan() reports it
+    for (const std::string& each : found) {
+      const std::string path = absolute_path(each);
+      const FileStamp now = file_stamp(path);
+      const auto was_there = [&](const EndedFile& file) {
+        return file.stamp.there() && path_of(file) == path;
+      };
+      if (!now.there() || left_.count(key(now)) != 0 ||
+          std::any_of(ended.files.begin(), ended.files.end(), was_there) ||
+          (!as_jube_ && !starts_with(path, run_)) || may_grow(ended, path, now, view.id))
+        continue;
+      changes.push_back({path, "was not there", 0, true});
+    }
+  }
+
+  bool may_grow(const EndedFiles& ended, const std::string& path, const FileStamp& now,
                 int id) const {
     if (ended.writer == EndedFiles::Writer::unknown) return true;
     if (ended.writer == EndedFiles::Writer::job && now.written_ns <= ended.noted_ns + kClockSkew)
       return true;
     // In a folder that workpackages share, one of them may be writing.
-    return goes_on_ && !starts_with(file.path, fmt::format("{:06}_", id));
+    return goes_on_ && !starts_with(path, fmt::format("{}{:06}_", run_, id));
   }
 
   static std::string what_happened(const FileStamp& then, const FileStamp& now, bool same_begin) {
@@ -83,6 +113,7 @@ class Comparer {
   }
 
   const std::string& run_;
+  const bool as_jube_;  // files outside the run count, too
   const std::set<Key> left_;
   const bool goes_on_;
 };
@@ -132,11 +163,13 @@ Status ChangedFiles::mark(const Benchmark& benchmark, const std::vector<Workpack
   std::set<Key> left;
   Status read = journal_.each_workpackage([&](Journal::Stored& stored) {
     const EndedFiles files = EndedFiles::unpacked(stored.ended_files);
-    for (const EndedFile& file : files.files) left.insert(key(file.stamp));
+    for (const EndedFile& file : files.files) {
+      if (file.stamp.there()) left.insert(key(file.stamp));
+    }
     if (const auto own = ended.find(stored.workpackage.id); own != ended.end()) own->second = files;
   });
   if (!read) return read;
-  const Comparer comparer(run_, std::move(left), views);
+  const Comparer comparer(run_, benchmark.as_jube, std::move(left), views);
   std::map<int, std::vector<WorkpackageView::Change>> changes;
   for (const WorkpackageView& view : views) {
     const auto files = ended.find(view.id);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "engine/base/text.h"
@@ -138,8 +139,12 @@ class ReferenceCheck {
     std::set<std::string> known = known_names(chosen, nullptr);
     known.insert("x");
     for (Record& row : chosen) {
+      // The compared column may be called x, too.
+      const Value* found = find_value(row, key);
+      const std::optional<Value> value =
+          found == nullptr ? std::nullopt : std::optional<Value>(*found);
       row.values.erase("x");
-      if (const Value* value = find_value(row, key)) row.values["x"] = Value(*value);
+      if (value) row.values["x"] = *value;
     }
     const std::string expression = condition_expression(reference.condition.value);
     if (!uses_name(expression, known)) {

@@ -90,9 +90,12 @@ void FilesPrint::add(const FileStamp& stamp) {
 }
 
 uint64_t files_print(std::string_view packed) {
+  if (packed.empty()) return 0;
   FilesPrint print;
   Reader reader(packed);
-  for (Reader::File file; reader.next(&file);) print.add(file.stamp);
+  for (Reader::File file; reader.next(&file);) {
+    if (file.stamp.there()) print.add(file.stamp);
+  }
   return print.value();
 }
 

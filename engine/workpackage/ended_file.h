@@ -13,7 +13,7 @@ namespace tally {
 
 struct EndedFile {
   std::string path;  // relative to the run's folder if it is below, so that a run may be moved
-  FileStamp stamp;
+  FileStamp stamp;   // not there: `path` is a name or glob that no other file had (as analysed)
   std::string digest;  // of all bytes (digest_part()); empty: nobody could read it
 };
 
@@ -39,13 +39,13 @@ struct EndedFiles {
 class FilesPrint {
  public:
   void add(const FileStamp& stamp);
-  // 0: of no file.
+  // Never 0 in practice, of no file either.
   uint64_t value() const { return value_; }
 
  private:
-  uint64_t value_ = 0;
+  uint64_t value_ = 1;
 };
-// That of packed files.
+// That of packed files. 0: there is nothing packed.
 uint64_t files_print(std::string_view packed);
 
 }  // namespace tally

@@ -157,6 +157,58 @@ TEST_CASE("changed output: every analysed file counts, and no other") {
   }
 }
 
+TEST_CASE("changed output: a file that was not there when the workpackage ended") {
+  const struct {
+    const char *work, *files, *later, *row;
+  } cases[] = {
+      {"true", "out.log", "echo v=7 > out.log", "1,,,CHANGED"},
+      {"true", "*.log", "echo v=7 > out.log", "1,,,CHANGED"},
+      {"true", "./d/out.log", "mkdir d; echo v=7 > d/out.log", "1,,,CHANGED"},
+      {"true", "out.log", "echo v=7 > x; ln -s x out.log", "1,,,CHANGED"},
+      {"echo v=$i > a.log", "a.log, b.log", "echo v=7 > b.log", "1,1,1,CHANGED"},
+      {"echo v=$i > a.log", "*.log", "echo v=7 > b.log", "1,1,1,CHANGED"},
+      {"echo v=$i > a.log", "*.log", "mkdir b.log", "1,1,1,done"},
+      {"echo v=$i > a.log", "[ab].log", "echo v=7 > c.log", "1,1,1,done"},
+  };
+  for (const std::string kind : {kOwn, ""}) {
+    for (const auto& [work, files, later, row] : cases) {
+      CAPTURE(kind);
+      CAPTURE(work);
+      CAPTURE(files);
+      CAPTURE(later);
+      const Shell shell;
+      File file;
+      file.step = kind;
+      file.work = work;
+      file.files = files;
+      shell.file("b.yaml", workflow(file));
+      CHECK(!has(shell.tally("run b.yaml -r").err, "changed"));
+      CHECK(!has(shell.tally("result run").err, "changed"));
+      shell.sh("cd " + work_of(1) + " && " + later);
+      const Ran ran = shell.tally("result run");
+      const bool changed = has(row, "CHANGED");
+      CHECK_MESSAGE(has(ran.err, "' was not there") == changed, ran.err);
+      CHECK_MESSAGE(has(ran.out, "CHANGED") == (changed && !kind.empty()), ran.out);
+      if (changed && !kind.empty())
+        CHECK_MESSAGE(has(ran.out, "\n" + std::string(row) + "\n"), ran.out);
+      // JUBE's value is the first one, and the count tells of the other.
+      if (changed && kind.empty())
+        CHECK_MESSAGE((has(ran.out, "\n1,7,1\n") || has(ran.out, "\n1,1,2\n")), ran.out);
+    }
+  }
+  // Each writes a file of its own to a folder that they share, and reads all of them.
+  for (const std::string kind : {kOwn, ""}) {
+    const Shell shell;
+    File file;
+    file.step = kind + "work_dir: run/shared, ";
+    file.work = "echo v=$i > $i.log";
+    file.files = "*.log";
+    shell.file("b.yaml", workflow(file));
+    const Ran ran = shell.tally("run b.yaml -r -j1");
+    CHECK_MESSAGE(!has(ran.err, "changed"), ran.err);
+  }
+}
+
 TEST_CASE("changed output: the same bytes are no change, wherever and whenever they were written") {
   for (const char* same :
        {"touch run/000000/*/work/stdout", "cp -r run copy; rm -r run; mv copy run",

@@ -67,6 +67,26 @@ TEST_CASE("a text that an expression gives stays a text") {
       ran.out);
 }
 
+TEST_CASE("references: the column may have a name that conditions use") {
+  for (const std::string name : {"x", "id", "status", "v"}) {
+    CAPTURE(name);
+    for (const auto& [condition, code] : {std::pair{"> 5", 0}, {"> 9", 5}, {"x > 5", 0}}) {
+      const Shell shell;
+      shell.file("b.yaml",
+                 "name: b\noutpath: run\n"
+                 "patternset: {name: o, pattern: {name: " +
+                     name +
+                     ", type: int, _: 'v=(\\d+)'}}\n"
+                     "step: {name: s, do: echo v=7}\n"
+                     "analyser: {name: a, use: o, analyse: {step: s, file: stdout}}\n"
+                     "result: {use: a, table: {name: t, style: csv, column: [{_: " +
+                     name + ", reference: '" + condition + "'}]}}\n");
+      const Ran ran = shell.tally("run b.yaml -r");
+      CHECK_MESSAGE(ran.code == code, (ran.out + ran.err));
+    }
+  }
+}
+
 TEST_CASE("references: nan is no value, and a condition must be one") {
   const auto bench = [](const std::string& rate, const std::string& condition) {
     return "name: b\noutpath: run\n"
