@@ -40,10 +40,6 @@ const char* saved_prefix(const ModelConfig& config) {
                                        : "transformer.";
 }
 
-const char* embedding_name(const ModelConfig& config) {
-  return config.is_llama() ? "embed_tokens.weight" : "wte.weight";
-}
-
 bool has_vocabulary_rows(const std::string& name) {
   for (const char* table : {"wte.weight", "lm_head.weight", "embeddings.word_embeddings.weight",
                             "cls.predictions.bias", "vocab_projector.bias"})
@@ -113,7 +109,7 @@ std::vector<StoredPart> llama_parts(const Parameter& parameter, const ModelConfi
   const std::string& name = parameter.name;
   std::string block;
   std::vector<const char*> found{name.c_str()};
-  if (name == "wte.weight") found = {embedding_name(config)};
+  if (name == "wte.weight") found = {"embed_tokens.weight"};
   if (name == "ln_f.weight") found = {"norm.weight"};
   if (begins_with(name, "h.")) {
     const size_t dot = name.find('.', 2);
@@ -170,13 +166,33 @@ std::vector<StoredPart> stored_parts(const Parameter& parameter, const ModelConf
   return {whole(parameter, config)};
 }
 
-std::vector<std::string> other_names(const std::string& bare_name) {
-  if (bare_name == "cls.predictions.bias") return {"cls.predictions.decoder.bias"};
+namespace {
+
+// Names, without prefix, of other tensors that are this one. Files have one of a model's tied weights
+// at least: safetensors.torch.save_model() keeps the name that comes first in the alphabet.
+std::vector<std::string> other_names(const std::string& name, const ModelConfig& config) {
+  if (!config.encoder()) {
+    const bool tied =
+        config.tied_embeddings && (name == "wte.weight" || name == "embed_tokens.weight");
+    return tied ? std::vector<std::string>{"lm_head.weight"} : std::vector<std::string>();
+  }
+  if (config.task == Task::pretraining && name == "embeddings.word_embeddings.weight")
+    return {config.kind == "bert" ? "cls.predictions.decoder.weight" : "vocab_projector.weight"};
+  if (name == "cls.predictions.bias") return {"cls.predictions.decoder.bias"};
   for (const auto& [ours, old] : {std::pair("LayerNorm.weight", "LayerNorm.gamma"),
                                   std::pair("LayerNorm.bias", "LayerNorm.beta")})
-    if (ends_with(bare_name, ours))
-      return {bare_name.substr(0, bare_name.size() - std::strlen(ours)) + old};
+    if (ends_with(name, ours)) return {name.substr(0, name.size() - std::strlen(ours)) + old};
   return {};
+}
+
+}  // namespace
+
+std::vector<std::string> all_names(const std::string& bare_name, const ModelConfig& config) {
+  std::vector<std::string> bare = other_names(bare_name, config), names;
+  bare.insert(bare.begin(), bare_name);
+  for (const std::string& name : bare)
+    names.insert(names.end(), {name, saved_prefix(config) + name});
+  return names;
 }
 
 bool is_of_head(const std::string& name, const ModelConfig& config) {

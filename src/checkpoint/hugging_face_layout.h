@@ -13,9 +13,6 @@ namespace tally::train {
 // "bert.embeddings.LayerNorm.bias". Heads' own names do not have it.
 const char* saved_prefix(const ModelConfig& config);
 
-// The token embedding of a GPT or Llama, without prefix.
-const char* embedding_name(const ModelConfig& config);
-
 // A tensor of a file that holds a parameter, or a part of it: encoders and Llama store Q, K and V
 // apart, and Llama the MLP's gates and ups.
 struct StoredPart {
@@ -30,9 +27,9 @@ struct StoredPart {
 };
 std::vector<StoredPart> stored_parts(const Parameter& parameter, const ModelConfig& config);
 
-// Other names of a stored tensor, without prefix: LayerNorm's gamma and beta of old files, the
-// decoder's name of the masked language model's bias.
-std::vector<std::string> other_names(const std::string& bare_name);
+// All names that files may give a stored tensor, ours first: with the prefix and without, those of the
+// output layer where it is tied to the embedding, LayerNorm's gamma and beta of old files.
+std::vector<std::string> all_names(const std::string& bare_name, const ModelConfig& config);
 // Whether a model may be made without this parameter of the file, with a new head on an encoder
 // that was trained for something else. `name`: without prefix.
 bool is_of_head(const std::string& name, const ModelConfig& config);

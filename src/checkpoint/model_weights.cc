@@ -33,23 +33,10 @@ void fetch(const ParameterState& state, const ModelConfig& config, const Paramet
   transpose(host.data(), range.dim(0), range.dim(1), size_of(range.dtype), out);
 }
 
+using TensorMap = std::map<std::string, const StoredTensor*>;
+
 std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
-// The tensor of a file that holds `part`, by any of its names.
-std::map<std::string, const StoredTensor*>::const_iterator find_tensor(const WeightFiles& files,
-                                                                       const StoredPart& part,
-                                                                       const ModelConfig& config) {
-  const std::string bare = part.bare_name(config);
-  std::vector<std::string> names = other_names(bare);
-  names.insert(names.begin(), bare);
-  auto it = files.tensors().end();
-  for (const std::string& name : names) {
-    if (it == files.tensors().end()) it = files.tensors().find(name);
-    if (it == files.tensors().end()) it = files.tensors().find(saved_prefix(config) + name);
-  }
-  return it;
 }
 
 // Matches each parameter to stored tensors, with all checks made.
@@ -81,20 +68,18 @@ class Matches {
 
   void find(const StoredPart& part) {
     const std::string bare = part.bare_name(config_);
-    const auto it = find_tensor(files_, part, config_);
+    const auto it = find_tensor(bare);
     if (it == files_.tensors().end()) {
       // A new head is made for what the model was not trained for.
       if (!is_ignored(bare, config_)) throw bad(fmt::format("'{}' is missing", bare));
       return found_.back().push_back(nullptr);
     }
-    used_.push_back(it->first);
     const StoredTensor& stored = *it->second;
     const std::vector<int64_t>& shape = part.shape;
     if (stored.shape != shape) {
-      throw bad(
-          fmt::format("'{}' has the shape {}, and {} is needed (vocabulary, hidden size, positions "
-                      "and layers must be those of its config.json)",
-                      it->first, shape_text(stored.shape), shape_text(shape)));
+      throw bad(fmt::format("'{}' has the shape {}, and {} is needed ({})", it->first,
+                            shape_text(stored.shape), shape_text(shape),
+                            why_another(stored, part)));
     }
     if (stored.dtype != "F32" && stored.dtype != "F64" && stored.dtype != "BF16" &&
         stored.dtype != "F16") {
@@ -104,48 +89,61 @@ class Matches {
     found_.back().push_back(&stored);
   }
 
+  // The tensor of the files with this name or another one of the same weight. All that the files have
+  // must be equal.
+  TensorMap::const_iterator find_tensor(const std::string& bare) {
+    auto first = files_.tensors().end();
+    for (const std::string& name : all_names(bare, config_)) {
+      const auto it = files_.tensors().find(name);
+      if (it == files_.tensors().end()) continue;
+      used_.push_back(name);
+      if (first == files_.tensors().end()) {
+        first = it;
+        continue;
+      }
+      const StoredTensor &a = *first->second, &b = *it->second;
+      if (a.dtype != b.dtype || a.bytes != b.bytes || std::memcmp(a.data, b.data, a.bytes) != 0)
+        throw bad(fmt::format("'{}' differs from '{}', and they are one weight of this model: {}",
+                              name, first->first,
+                              name == "lm_head.weight"
+                                  ? "set tie_word_embeddings to false in its config.json, or leave "
+                                    "the tensor out"
+                                  : "leave one of them out"));
+    }
+    return first;
+  }
+
+  std::string why_another(const StoredTensor& stored, const StoredPart& part) const {
+    if (is_conv1d(part.bare_name(config_), config_) &&
+        std::equal(stored.shape.begin(), stored.shape.end(), part.shape.rbegin(),
+                   part.shape.rend()))
+      return "it is stored [out, in], as the nn.Linear of other GPT-2s, and transformers' GPT-2 "
+             "stores [in, out]";
+    return "vocabulary, hidden size, positions and layers must be those of its config.json";
+  }
+
   void check_rest(const ParameterState& state) {
     std::sort(used_.begin(), used_.end());
     const std::vector<std::string> others = names_of_model(state);
     for (const auto& [name, tensor] : files_.tensors()) {
-      if (std::binary_search(used_.begin(), used_.end(), name)) continue;
-      const std::string bare = bare_name(name);
       // Another process may have it.
-      if (is_ignored(bare, config_) || std::binary_search(others.begin(), others.end(), bare))
-        continue;
-      if (name != "lm_head.weight" || !config_.tied_embeddings)
+      if (!std::binary_search(used_.begin(), used_.end(), name) &&
+          !std::binary_search(others.begin(), others.end(), name) &&
+          !is_ignored(StoredPart{name, {}, {}}.bare_name(config_), config_))
         throw bad(fmt::format("'{}' has no place in it", name));
-      check_tied(*tensor);
     }
   }
 
-  std::string bare_name(const std::string& name) const {
-    return StoredPart{name, {}, {}}.bare_name(config_);
-  }
-
-  // Of all tensors of the model where this process has a part of it, without prefix and sorted.
+  // Of all tensors of the model where this process has a part of it, sorted.
   std::vector<std::string> names_of_model(const ParameterState& state) const {
     std::vector<std::string> names;
     if (!state.model) return names;
     for (const Parameter& p : *state.model)
       for (const StoredPart& part : stored_parts(p, config_))
-        names.push_back(part.bare_name(config_));
+        for (std::string& name : all_names(part.bare_name(config_), config_))
+          names.push_back(std::move(name));
     std::sort(names.begin(), names.end());
     return names;
-  }
-
-  void check_tied(const StoredTensor& head) {
-    const std::string name = embedding_name(config_);
-    auto it = files_.tensors().find(name);
-    if (it == files_.tensors().end()) it = files_.tensors().find(saved_prefix(config_) + name);
-    if (it == files_.tensors().end()) return;  // another process finds that it is missing
-    const StoredTensor& embedding = *it->second;
-    if (head.dtype != embedding.dtype || head.bytes != embedding.bytes ||
-        std::memcmp(head.data, embedding.data, head.bytes) != 0)
-      throw bad(fmt::format(
-          "'lm_head.weight' differs from '{}', and its config.json says that they are one: set "
-          "tie_word_embeddings to false there, or leave the tensor out",
-          name));
   }
 
   const WeightFiles& files_;
@@ -235,13 +233,14 @@ FileChecksum save_model_weights(const std::string& path, const ModelConfig& conf
   return write_safetensors(path, std::move(sources));
 }
 
-bool has_model_weights(const std::string& path, const ModelConfig& config,
-                       const std::vector<Parameter>& parameters) {
-  const WeightFiles files(path);
+std::map<std::string, std::string> tensor_names(const ModelConfig& config,
+                                                const std::vector<Parameter>& parameters) {
+  std::map<std::string, std::string> names;
   for (const Parameter& parameter : parameters)
     for (const StoredPart& part : stored_parts(parameter, config))
-      if (find_tensor(files, part, config) != files.tensors().end()) return true;
-  return false;
+      for (const std::string& name : {part.name, part.bare_name(config)})
+        names[name] = part.bare_name(config);
+  return names;
 }
 
 std::vector<std::string> check_model_weights(const std::string& path, const ModelConfig& config,

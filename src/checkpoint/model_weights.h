@@ -49,9 +49,10 @@ uint64_t make_model_file(const std::string& path, const ModelConfig& config,
 void write_model_part(const std::string& path, const ModelConfig& config,
                       const ParameterState& state, Stream& stream);
 
-// Whether any tensor at `path` has the name of a weight of this model.
-bool has_model_weights(const std::string& path, const ModelConfig& config,
-                       const std::vector<Parameter>& parameters);
+// The names of the model's tensors in Hugging Face's files, each with the model's prefix and without;
+// the value is the name without it.
+std::map<std::string, std::string> tensor_names(const ModelConfig& config,
+                                                const std::vector<Parameter>& parameters);
 
 // Whether the weights at `path` fit the parameters, as load_model_weights() checks it: for a check
 // before anything is allocated. Returns and throws like it.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <regex>
@@ -95,16 +96,79 @@ void read_tensorflow(const std::string& prefix, SourceWeights* weights) {
                     prefix));
 }
 
-// The prefix of a model that was wrapped for several GPUs, and LayerNorm's old names.
-void rename_torch(SourceWeights* weights) {
-  const std::string wrapper = "module.";
-  const bool wrapped =
-      std::all_of(weights->tensors.begin(), weights->tensors.end(),
-                  [&](const auto& tensor) { return tensor.name.rfind(wrapper, 0) == 0; });
-  for (SourceTensor& tensor : weights->tensors) {
-    if (wrapped) tensor.name.erase(0, wrapper.size());
-    tensor.name = with_new_norm_names(tensor.name);
+// Without the parts that PyTorch's wrappers (DistributedDataParallel, torch.compile, FSDP, activation
+// checkpointing, Lightning's strategies) add to the names of what they wrap.
+std::string without_wrappers(const std::string& name) {
+  std::string out;
+  for (size_t begin = 0; begin < name.size();) {
+    const size_t end = std::min(name.find('.', begin), name.size() - 1) + 1;
+    const std::string part = name.substr(begin, end - begin);
+    if (part != "module." && part != "_orig_mod." && part != "_forward_module." &&
+        part != "_fsdp_wrapped_module." && part != "_checkpoint_wrapped_module.")
+      out += part;
+    begin = end;
   }
+  return out;
+}
+
+void rename_torch(SourceWeights* weights) {
+  for (SourceTensor& tensor : weights->tensors)
+    tensor.name = with_new_norm_names(without_wrappers(tensor.name));
+}
+
+// The first part of a name, after which the name of a weight of the model follows; end: there is none.
+size_t model_name_begins(const std::string& name, const TensorNames& known) {
+  for (size_t begin = 0; begin < name.size();) {
+    if (known.count(name.substr(begin)) > 0) return begin;
+    const size_t dot = name.find('.', begin);
+    if (dot == std::string::npos) break;
+    begin = dot + 1;
+  }
+  return name.size();
+}
+
+// A module that has the model as an attribute, as Lightning's, puts the attribute's name before all
+// names of the model.
+void remove_prefix(const std::string& path, const TensorNames& known, SourceWeights* weights) {
+  std::map<std::string, size_t> counts;  // of prefixes
+  std::map<std::string, std::string>
+      sources;  // names without the model's prefix: the tensor's name
+  for (const SourceTensor& tensor : weights->tensors) {
+    const size_t begin = model_name_begins(tensor.name, known);
+    if (begin == tensor.name.size()) continue;
+    ++counts[tensor.name.substr(0, begin)];
+    const auto [same, added] = sources.emplace(known.at(tensor.name.substr(begin)), tensor.name);
+    if (!added)
+      throw std::runtime_error(
+          fmt::format("'{}' has the weight '{}' of the model more than once, as '{}' and as '{}': "
+                      "save the state_dict() of one model alone",
+                      path, same->first, same->second, tensor.name));
+  }
+  if (counts.empty())
+    throw std::runtime_error(fmt::format(
+        "none of the {} tensors of '{}' has the name of a weight of the model that its "
+        "configuration describes, as '{}': the first is '{}'",
+        weights->tensors.size(), path, known.begin()->second, weights->tensors[0].name));
+  const std::string prefix =
+      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+        return a.second < b.second;
+      })->first;
+  for (const auto& [other, count] : counts)
+    if (!other.empty() && other != prefix)
+      throw std::runtime_error(
+          fmt::format("'{}' has weights of the model under '{}' and under '{}': save the "
+                      "state_dict() of one model alone",
+                      path, prefix, other));
+  for (SourceTensor& tensor : weights->tensors)
+    if (tensor.name.rfind(prefix, 0) == 0) tensor.name.erase(0, prefix.size());
+}
+
+void check_names(const std::string& path, const SourceWeights& weights) {
+  std::set<std::string> names;
+  for (const SourceTensor& tensor : weights.tensors)
+    if (!names.insert(tensor.name).second)
+      throw std::runtime_error(
+          fmt::format("'{}' has the tensor '{}' more than once", path, tensor.name));
 }
 
 void read_weights(const Input& input, SourceWeights* weights) {
@@ -117,11 +181,6 @@ void read_weights(const Input& input, SourceWeights* weights) {
   }
   if (weights->tensors.empty())
     throw std::runtime_error(fmt::format("'{}' has no tensors of weights", input.path));
-  std::set<std::string> names;
-  for (const SourceTensor& tensor : weights->tensors)
-    if (!names.insert(tensor.name).second)
-      throw std::runtime_error(
-          fmt::format("'{}' has the tensor '{}' more than once", input.path, tensor.name));
 }
 
 fs::path find_config(const ConvertOptions& options, const Input& input) {
@@ -138,11 +197,16 @@ fs::path find_config(const ConvertOptions& options, const Input& input) {
                   input.folder().string()));
 }
 
+// Whether a tensor has this name, after any prefix.
+bool is_named(const SourceTensor& tensor, const std::string& name) {
+  return tensor.name == name || ends_with(tensor.name, "." + name);
+}
+
 // The task's model of transformers, by the heads that there are.
 const char* bert_architecture(const SourceWeights& weights) {
   const auto has = [&](const char* name) {
     return std::any_of(weights.tensors.begin(), weights.tensors.end(),
-                       [&](const auto& tensor) { return tensor.name == name; });
+                       [&](const auto& tensor) { return is_named(tensor, name); });
   };
   if (has("qa_outputs.weight")) return "BertForQuestionAnswering";
   if (has("classifier.weight")) return "BertForSequenceClassification";
@@ -159,15 +223,17 @@ std::string config_text(const fs::path& path, const SourceWeights& weights) {
     throw BadInput(fmt::format("'{}' is not valid JSON: {}", path.string(), json_fault(error)));
   }
   if (!json.is_object()) throw BadInput(fmt::format("'{}' is not a JSON object", path.string()));
-  const bool bert = std::any_of(weights.tensors.begin(), weights.tensors.end(),
-                                [](const auto& t) { return t.name.rfind("bert.", 0) == 0; });
+  const bool bert =
+      std::any_of(weights.tensors.begin(), weights.tensors.end(), [](const auto& tensor) {
+        return is_named(tensor, "bert.embeddings.word_embeddings.weight");
+      });
   if (!json.contains("model_type") && bert) json["model_type"] = "bert";
   if (json.contains("model_type") && json["model_type"] == "bert" &&
       !json.contains("architectures"))
     json["architectures"] = {bert_architecture(weights)};
   for (const SourceTensor& tensor : weights.tensors)
-    if (tensor.name == "classifier.weight" && !tensor.shape.empty() && !json.contains("id2label") &&
-        !json.contains("num_labels"))
+    if (is_named(tensor, "classifier.weight") && !tensor.shape.empty() &&
+        !json.contains("id2label") && !json.contains("num_labels"))
       json["num_labels"] = tensor.shape[0];
   return json.dump(2) + "\n";
 }
@@ -234,7 +300,7 @@ void copy_tokenizer(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-ConvertSummary convert(const ConvertOptions& options, const WeightsCheck& check) {
+ConvertSummary convert(const ConvertOptions& options, const ModelFacts& facts) {
   const Input input = find_input(options.input);
   const fs::path config = find_config(options, input);
   SourceWeights weights;
@@ -250,6 +316,8 @@ ConvertSummary convert(const ConvertOptions& options, const WeightsCheck& check)
     throw BadInput(fmt::format("the configuration '{}' is not one that tally-train reads: {}",
                                config.string(), error.what()));
   }
+  remove_prefix(input.path, facts.tensor_names(model_config), &weights);
+  check_names(input.path, weights);
   std::vector<TensorSource> tensors;
   for (const SourceTensor& tensor : weights.tensors)
     tensors.push_back(
@@ -258,13 +326,13 @@ ConvertSummary convert(const ConvertOptions& options, const WeightsCheck& check)
   write_safetensors(model.string(), std::move(tensors));
   for (const auto& file : weights.files) file->check();
   copy_tokenizer(input.folder(), folder.work());
-  ConvertSummary summary{weights.tensors.size(), fs::file_size(model), weights.left_out};
   try {
-    if (check) summary.of_model = check(model.string(), model_config);
+    facts.check(model.string(), model_config);
   } catch (const std::runtime_error& error) {
     throw BadInput(fmt::format("the weights in '{}' are not those of '{}': {}", input.path,
                                config.string(), error.what()));
   }
+  const ConvertSummary summary{weights.tensors.size(), fs::file_size(model), weights.left_out};
   folder.keep();
   return summary;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,25 +21,30 @@ struct ConvertOptions {
   std::string config;  // config.json or bert_config.json; empty: the one beside the input
 };
 
-// Throws std::runtime_error with one sentence where the weights in a file do not fit the model of
-// `config`. Returns whether it has weights of such a model at all. The program gives it, because it
-// knows the models' parameters and needs LibTorch for them.
-using WeightsCheck = std::function<bool(const std::string& path, const ModelConfig& config)>;
+// Names of a model's tensors in Hugging Face's files, each with the model's prefix and without, and
+// the name without it.
+using TensorNames = std::map<std::string, std::string>;
+
+// Facts about the models, which the program gives, because they need LibTorch.
+struct ModelFacts {
+  std::function<TensorNames(const ModelConfig& config)> tensor_names;
+  // Throws std::runtime_error with one sentence where the weights in a file do not fit the model.
+  std::function<void(const std::string& path, const ModelConfig& config)> check;
+};
 
 struct ConvertSummary {
   size_t tensors = 0;
   uint64_t bytes = 0;                 // of model.safetensors
   std::vector<std::string> left_out;  // tensors that are no weights
-  bool of_model = true;               // false: no tensor has the name of a weight of the model
 };
 
 // Writes model.safetensors, config.json and copies of the tokenizer's files that lie beside the
-// input. The folder appears whole or not at all: `check` (null: none) looks at it before it appears.
+// input. The folder appears whole or not at all, and only with all weights of the model.
 // Throws BadInput for what the user gave, otherwise std::runtime_error, with one sentence.
-ConvertSummary convert(const ConvertOptions& options, const WeightsCheck& check);
+ConvertSummary convert(const ConvertOptions& options, const ModelFacts& facts);
 
 // The command line of `tally-train convert`. Returns the exit code.
-int convert_main(int argc, char** argv, const WeightsCheck& check);
+int convert_main(int argc, char** argv, const ModelFacts& facts);
 // Its flags as data.
 CommandSpec convert_spec();
 

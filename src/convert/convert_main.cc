@@ -31,15 +31,13 @@ CommandSpec convert_spec() {
   return command_spec(app, {"convert"});
 }
 
-int convert_main(int argc, char** argv, const WeightsCheck& check) {
+int convert_main(int argc, char** argv, const ModelFacts& facts) {
   CLI::App app(kWhat, "tally-train convert");
   ConvertOptions options;
   declare(&app, &options);
   return run_data_command(&app, argc, argv, [&] {
-    const ConvertSummary summary = convert(options, check);
+    const ConvertSummary summary = convert(options, facts);
     fmt::print("{}: {} tensors, {} bytes\n", options.output, summary.tensors, summary.bytes);
-    if (!summary.of_model)
-      fmt::print("none of them is a weight of the model that config.json describes\n");
     if (summary.left_out.empty()) return;
     fmt::print("{} tensors that are no weights were left out, among them '{}'\n",
                summary.left_out.size(), summary.left_out.front());

@@ -1,6 +1,7 @@
 #include "src/convert/torch_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -43,18 +44,60 @@ bool holds_tensors(const PickleValue& dict) {
   return false;
 }
 
-const PickleValue& state_dict_of(const PickleValue& root) {
-  if (root.kind == Kind::dict) {
-    if (holds_tensors(root)) return root;
-    for (const char* key : {"model", "state_dict", "model_state_dict", "module"}) {
-      const PickleValue* inner = root.find(key);
-      if (inner != nullptr && inner->kind == Kind::dict && holds_tensors(*inner)) return *inner;
+// A dictionary that has tensors, and its keys from the root on.
+struct TensorDict {
+  const PickleValue* dict;
+  std::vector<std::string_view> keys;
+
+  bool known() const {
+    return std::all_of(keys.begin(), keys.end(), [](std::string_view key) {
+      return key == "model" || key == "state_dict" || key == "model_state_dict" || key == "module";
+    });
+  }
+  std::string place() const { return fmt::format("'{}'", fmt::join(keys, ".")); }
+};
+
+// The dictionaries of tensors in a pickle. An optimizer's tensors are no weights.
+class TensorDicts {
+ public:
+  explicit TensorDicts(const PickleValue& root) { collect(root, {}); }
+
+  // The state dict. Trainers keep other tensors beside it, as a loss: the root is taken only where
+  // nothing in it has tensors.
+  const PickleValue& state_dict() const {
+    std::vector<TensorDict> inner, known;
+    for (const TensorDict& found : found_) {
+      if (!found.keys.empty()) inner.push_back(found);
+      if (!found.keys.empty() && found.known()) known.push_back(found);
+    }
+    const std::vector<TensorDict>& best = !known.empty() ? known : !inner.empty() ? inner : found_;
+    if (best.size() == 1) return *best.front().dict;
+    if (best.empty())
+      throw DamagedData("it holds no dictionary of tensors: save the model's state_dict() alone");
+    throw DamagedData(fmt::format(
+        "it holds several dictionaries of tensors, among them {} and {}: save the model's "
+        "state_dict() alone",
+        best[0].place(), best[1].place()));
+  }
+
+ private:
+  void collect(const PickleValue& dict, const std::vector<std::string_view>& keys) {
+    // A dictionary may be named twice, and may hold itself.
+    if (dict.kind != Kind::dict || keys.size() > kDeepest || !seen_.insert(&dict).second) return;
+    if (holds_tensors(dict)) found_.push_back({&dict, keys});
+    for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
+      const PickleValue& key = *dict.items[i];
+      if (key.kind != Kind::text || key.text.find("optim") != std::string_view::npos) continue;
+      std::vector<std::string_view> inner = keys;
+      inner.push_back(key.text);
+      collect(*dict.items[i + 1], inner);
     }
   }
-  throw DamagedData(
-      "it holds no dictionary of tensors, by itself or under 'model', 'state_dict', "
-      "'model_state_dict' or 'module': save the model's state_dict() alone");
-}
+
+  static constexpr size_t kDeepest = 16;
+  std::set<const PickleValue*> seen_;
+  std::vector<TensorDict> found_;
+};
 
 // The sizes or strides of a tensor.
 std::vector<int64_t> whole_numbers(const PickleValue& tuple) {
@@ -108,7 +151,8 @@ class TorchFile {
   void read(SourceWeights* out) {
     const std::string_view text = archive_.read(folder_ + "/data.pkl");
     const Pickle pickle(text, static_cast<uint64_t>(text.data() - bytes_.data()));
-    const PickleValue& dict = state_dict_of(pickle.root());
+    const TensorDicts dicts(pickle.root());
+    const PickleValue& dict = dicts.state_dict();
     std::map<std::string, const PickleValue*> named;  // the last of a name counts, as in Python
     for (size_t i = 0; i + 1 < dict.items.size(); i += 2)
       if (dict.items[i]->kind == Kind::text && dict.items[i + 1]->kind == Kind::tensor)

@@ -9,9 +9,10 @@
 
 namespace tally::train {
 
-// Adds the tensors of PATH to `out`, by the names of its state dict: the whole of the pickle, or
-// what it has under "model", "state_dict", "model_state_dict" or "module". Tensors of types that
-// are not computed with (bool, i8, i16) are left out. Throws std::runtime_error with one sentence
+// Adds the tensors of PATH to `out`, by the names of its state dict: what the pickle has under
+// "model", "state_dict", "model_state_dict" or "module", else the one dictionary of tensors in it,
+// else the whole of it. Tensors of types that are not computed with (bool, i8, i16) are left out.
+// Throws std::runtime_error with one sentence
 // that names the file where it is damaged, or holds anything else than tensors and plain values;
 // nothing of it is executed, and nothing larger than the file is allocated.
 void read_torch_file(const std::string& path, SourceWeights* out);

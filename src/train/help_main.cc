@@ -6,7 +6,7 @@
 
 int main(int argc, char** argv) {
   try {
-    return tally::train::run_text_command(argc, argv, nullptr).value_or(2);
+    return tally::train::run_text_command(argc, argv, {}).value_or(2);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "tally-train: error: %s\n", e.what());
     return 1;

@@ -100,18 +100,21 @@ int train_or_evaluate(const std::vector<char*>& argv, TimeLimit::Clock::time_poi
   }
 }
 
-// What convert cannot look at by itself.
-bool check_converted(const std::string& path, const ModelConfig& config) {
-  ParameterTable names;
-  register_model(config, &names);
-  if (!has_model_weights(path, config, names.all())) return false;
-  check_model_weights(path, config, names.all());
-  return true;
+ModelFacts model_facts() {
+  const auto parameters = [](const ModelConfig& config) {
+    ParameterTable names;
+    register_model(config, &names);
+    return names.all();
+  };
+  return {[=](const ModelConfig& config) { return tensor_names(config, parameters(config)); },
+          [=](const std::string& path, const ModelConfig& config) {
+            check_model_weights(path, config, parameters(config));
+          }};
 }
 
 int dispatch(int argc, char** argv) {
   const auto start = TimeLimit::Clock::now();
-  if (const auto code = run_text_command(argc, argv, check_converted)) return *code;
+  if (const auto code = run_text_command(argc, argv, model_facts())) return *code;
   const bool evaluates = std::strcmp(argv[1], "evaluate") == 0;
   prepare_output();
   // Before anything has begun that a restart would lose. Ranks inherit what it sets.

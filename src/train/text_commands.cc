@@ -118,14 +118,14 @@ int print_completion(int argc, char** argv) {
 
 }  // namespace
 
-std::optional<int> run_text_command(int argc, char** argv, const WeightsCheck& check) {
+std::optional<int> run_text_command(int argc, char** argv, const ModelFacts& facts) {
   if (argc < 2) return bad_command("no flags were given: 'tally-train --help' lists them");
   const char* first = argv[1];
   using DataCommand = std::pair<const char*, std::function<int(int, char**)>>;
   for (const auto& [name, run] :
        {DataCommand{"prepare", prepare_main}, DataCommand{"tokenize", tokenize_main},
         DataCommand{"convert",
-                    [&](int n, char**words) { return convert_main(n, words, check); }}}) {
+                    [&](int n, char**words) { return convert_main(n, words, facts); }}}) {
     if (std::strcmp(first, name) != 0) continue;
     std::vector<char*> rest(argv, argv + argc);
     rest.erase(rest.begin() + 1);

@@ -22,17 +22,38 @@ torch.manual_seed(1)
 
 
 def tensors():
-    """Every type, tensors that are views of a shared storage, and shapes of odd kinds."""
-    base = torch.randn(6, 8)
-    weights = {f"{t}".replace("torch.", ""): torch.randn(3, 5).to(t)
-               for t in (torch.float32, torch.float64, torch.float16, torch.bfloat16)}
-    weights |= {f"{t}".replace("torch.", ""): torch.randint(0, 100, (4, 2)).to(t)
-                for t in (torch.int64, torch.int32, torch.uint8)}
-    weights |= {"transposed": base.t(), "columns": base[:, 2:5], "row": base[3], "steps": base[::2, 1::3],
-                "permuted": torch.randn(2, 3, 4).permute(2, 0, 1), "scalar": torch.tensor(2.5),
-                "empty": torch.zeros(0, 3), "parameter": torch.nn.Parameter(torch.randn(4)),
-                "tied": weights["float32"]}
+    """A GPT-2 of every type, with tensors that are views of a shared storage; masks of old files are integers."""
+    h, vocabulary, kinds = 8, 9, (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+    shapes = {"wte.weight": (vocabulary, h), "wpe.weight": (16, h), "ln_f.weight": (h,), "ln_f.bias": (h,)}
+    for layer in range(3):
+        for norm in ("ln_1", "ln_2"):
+            shapes |= {f"h.{layer}.{norm}.{part}": (h,) for part in ("weight", "bias")}
+        for name, columns, rows in (("attn.c_attn", h, 3 * h), ("attn.c_proj", h, h), ("mlp.c_fc", h, 4 * h),
+                                    ("mlp.c_proj", 4 * h, h)):
+            shapes |= {f"h.{layer}.{name}.weight": (columns, rows), f"h.{layer}.{name}.bias": (rows,)}
+
+    def views(shape):
+        if len(shape) == 1:
+            return [torch.randn(3, *shape)[1], torch.randn(2 * shape[0])[::2], torch.nn.Parameter(torch.randn(shape)),
+                    torch.randn(shape[0], 4)[:, 2]]
+        a, b = shape
+        return [torch.randn(b, a).t(), torch.randn(a, b + 5)[:, 2:b + 2], torch.randn(2 * a, 3 * b)[::2, 1::3],
+                torch.randn(a, 2, b).permute(1, 0, 2)[1], torch.randn(shape)]
+
+    weights = {}
+    for i, (name, shape) in enumerate(shapes.items()):
+        view = views(shape)[i % len(views(shape))]
+        weights[name] = view if isinstance(view, torch.nn.Parameter) else view.to(kinds[i % 4])
+        if i % 4 == 3 and not isinstance(view, torch.nn.Parameter):
+            weights[name] = view.to(kinds[i % 4]).repeat(2, *[1] * (view.dim() - 1))[len(view):]
+    weights |= {f"h.{i}.attn.bias": torch.randint(0, 2, (1, 1, 16, 16)).to(t)
+                for i, t in enumerate((torch.int64, torch.int32, torch.uint8))}
+    weights |= {"h.0.attn.masked_bias": torch.tensor(2.5), "h.1.attn.masked_bias": torch.zeros(0, 3),
+                "lm_head.weight": weights["wte.weight"]}
     return weights
+
+
+GPT2 = {"model_type": "gpt2", "n_layer": 3, "n_embd": 8, "n_head": 2, "n_positions": 16, "vocab_size": 9}
 
 
 def equal(ours, theirs):
@@ -60,20 +81,102 @@ def test_values(work):
              "nested": {"epoch": 3, "lr": 1e-4, "best": None, "done": False, "losses": [1.5, (2, -70000, 1 << 40)],
                         "model": collections.OrderedDict(weights)},
              "wrapped": {f"module.{k}": v for k, v in weights.items()}}
+    config = ["--config", os.path.join(work, "gpt2.json")]
+    with open(config[1], "w") as f:
+        json.dump(GPT2, f)
     for name, value in kinds.items():
         for protocol in (2, 4):
             path = os.path.join(work, f"{name}{protocol}.pt")
             torch.save(value, path, pickle_protocol=protocol)
             out = os.path.join(work, f"{name}{protocol}.out")
-            convert(path, out)
+            convert(path, out, *config)
             ours = safetensors.torch.load_file(os.path.join(out, "model.safetensors"))
             check(sorted(ours) == sorted(weights), f"{name}, protocol {protocol}: the names are those of the state dict")
             for key, tensor in weights.items():
                 check(equal(ours[key], tensor), f"{name}, protocol {protocol}: {key} has the same bytes", quiet=True)
     path = os.path.join(work, "left_out.pt")
-    torch.save({"weight": torch.ones(2), "mask": torch.ones(2, dtype=torch.bool)}, path)
-    out = convert(path, os.path.join(work, "left_out"))
-    check("1 tensors that are no weights were left out, among them 'mask'" in out, "a mask of bools is left out")
+    torch.save({**weights, "h.2.attn.bias": torch.ones(2, dtype=torch.bool)}, path)
+    out = convert(path, os.path.join(work, "left_out"), *config)
+    check("1 tensors that are no weights were left out, among them 'h.2.attn.bias'" in out, "a mask of bools is left out")
+
+
+def trained(model):
+    """AdamW's state after a step, and the state dict."""
+    optimizer = torch.optim.AdamW(model.parameters())
+    sum(p.sum() for p in model.parameters()).backward()
+    optimizer.step()
+    return optimizer.state_dict(), model.state_dict()
+
+
+def test_wrappers(work):
+    """What trainers make of a state dict: names with the parts of wrappers, and other things beside it. The golden
+    value is the model itself: transformers finds every weight in the folder, with the same bytes."""
+    sizes = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32,
+             "max_position_embeddings": 16}
+    models = [transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=60, n_positions=16, n_embd=16, n_layer=2,
+                                                                   n_head=2, bos_token_id=0, eos_token_id=0)),
+              transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes)),
+              transformers.BertForPreTraining(transformers.BertConfig(**sizes)),
+              transformers.BertForSequenceClassification(transformers.BertConfig(**sizes, num_labels=3)),
+              transformers.DistilBertForQuestionAnswering(transformers.DistilBertConfig(
+                  vocab_size=60, dim=16, n_layers=2, n_heads=2, hidden_dim=32, max_position_embeddings=16))]
+    renamed = {"DataParallel": "module.{}", "torch.compile": "_orig_mod.{}", "compiled, then wrapped": "module._orig_mod.{}",
+               "Lightning": "model.{}", "Lightning and torch.compile": "model._orig_mod.{}", "an attribute": "net.{}",
+               "of attributes": "learner.net.{}", "FSDP": "_fsdp_wrapped_module.{}", "Fabric": "_forward_module.{}"}
+    loss = torch.tensor(1.5)
+    nested = {"a loss that is a tensor": lambda w, o: {"model": w, "optimizer": o, "iter_num": 5, "best_val_loss": loss},
+              "state_dict": lambda w, o: {"epoch": 1, "state_dict": w, "optimizer_states": [o], "best": loss},
+              "module": lambda w, o: {"module": w, "optimizer": None, "rng": torch.zeros(8, dtype=torch.uint8)},
+              "another key": lambda w, o: {"net": w, "optim": o, "loss": loss},
+              "an average beside it": lambda w, o: {"model": w, "ema": {k: v + 1 for k, v in w.items()}},
+              "moments by name": lambda w, o: {"weights": w, "optimizer": {"exp_avg": w, "exp_avg_sq": w}},
+              "two keys": lambda w, o: {"state": {"model": w}, "loss": loss}}
+    for model in models:
+        kind, (optimizer, state) = type(model).__name__, trained(model)
+        config = os.path.join(work, "wrapped.json")
+        model.config.architectures = [kind]
+        model.config.to_json_file(config)
+        wrapped_blocks = {k.replace(".0.", ".0._checkpoint_wrapped_module."): v for k, v in state.items()}
+        check(wrapped_blocks.keys() != state.keys(), f"{kind} has a first block")
+        kinds = {name: {form.format(k): v for k, v in state.items()} for name, form in renamed.items()}
+        kinds |= {name: make(state, optimizer) for name, make in nested.items()}
+        kinds |= {"activation checkpointing": wrapped_blocks,
+                  "nanoGPT": nested["a loss that is a tensor"](kinds["torch.compile"], optimizer)}
+        for name, value in kinds.items():
+            path, out = os.path.join(work, "wrapped.pt"), os.path.join(work, f"{kind} {name}")
+            torch.save(value, path)
+            convert(path, out, "--config", config)
+            theirs, info = type(model).from_pretrained(out, output_loading_info=True)
+            check(not info["missing_keys"] and not info["unexpected_keys"] and
+                  all(torch.equal(v, state[k]) for k, v in theirs.state_dict().items()), f"{kind}: {name}")
+        refuse_two_models(work, state, kind, config)
+
+
+def refuse_two_models(work, state, kind, config):
+    """One sentence and no folder where it is not clear which tensors are the model's."""
+    path, out = os.path.join(work, "two.pt"), os.path.join(work, "two")
+    other = {k: v + 1 for k, v in state.items()}
+    student = {f"student.{k}": v for k, v in state.items()} | {f"teacher.{k}": v for k, v in other.items()}
+    for name, value, sentence in (("prefixes", student, "more than once, as 'student."),
+                                  ("dictionaries", {"net": state, "ema": other}, "several dictionaries of tensors"),
+                                  ("known keys", {"model": state, "state_dict": other}, "among them 'model' and 'state_dict'"),
+                                  ("others' names", {f"block{i}.w": torch.ones(2) for i in range(3)},
+                                   "none of the 3 tensors")):
+        torch.save(value, path)
+        check(sentence in refused(path, out, "--config", config), f"{kind}: two {name} are refused")
+
+
+def test_other_gpt2(work):
+    """nanoGPT's own model: its matrices are nn.Linear's, those of transformers' GPT-2 are transposed."""
+    path = os.path.join(work, "nano.pt")
+    weights = {k: v.float() for k, v in tensors().items() if "attn.bias" not in k and "masked" not in k}
+    nano = {"transformer." + k: v.t().contiguous() if v.dim() == 2 and k.startswith("h.") else v for k, v in weights.items()}
+    config = os.path.join(work, "gpt2.json")
+    for name, value in (("own", nano), ("without biases", {k: v for k, v in nano.items() if not k.endswith(".bias")})):
+        torch.save({"model": {"_orig_mod." + k: v for k, v in value.items()}, "model_args": {"n_layer": 3},
+                    "best_val_loss": torch.tensor(2.0)}, path)
+        error = refused(path, os.path.join(work, "nano"), "--config", config)
+        check("stored [out, in], as the nn.Linear" in error or "ln_1.bias' is missing" in error, f"{name}: {error}")
 
 
 def test_model(work):
@@ -122,12 +225,12 @@ def with_pickle(work, name, data):
 
 def test_work_folder(work):
     target = os.path.join(work, "new")
-    torch.save({"w": torch.ones(2)}, os.path.join(work, "small.pt"))
+    torch.save(tensors(), os.path.join(work, "small.pt"))
     os.mkdir(target + ".tmp")
     open(os.path.join(target + ".tmp", "precious"), "w").close()
     source = ["--input", os.path.join(work, "small.pt"), "--config", os.path.join(work, "new.json")]
     with open(os.path.join(work, "new.json"), "w") as f:
-        json.dump({"model_type": "gpt2", "n_layer": 1, "n_embd": 8, "n_head": 2, "n_positions": 8, "vocab_size": 9}, f)
+        json.dump(GPT2, f)
     done = run("convert", *source, "--output", target)
     check(done.returncode == 2 and "remove it, or name another folder" in done.stderr, done.stderr)
     check(os.listdir(target + ".tmp") == ["precious"], "another's folder stays")
@@ -158,7 +261,7 @@ def test_shapes(work):
         error = refused(path, os.path.join(work, "shapes"), "--config", config)
         check(f"the weights in '{path}' are not those of '{config}': " in error and name in error, f"{more}: {error}")
     torch.save({"w": torch.ones(2)}, path)
-    check("none of them is a weight of the model" in convert(path, os.path.join(work, "shapes")), "other tensors")
+    check("none of the 1 tensors" in refused(path, os.path.join(work, "shapes")), "other tensors")
 
 
 def test_refused(work):
@@ -211,6 +314,8 @@ def test_damaged(work):
 with tempfile.TemporaryDirectory() as work:
     write_config(work)
     test_values(work)
+    test_wrappers(work)
+    test_other_gpt2(work)
     test_model(work)
     test_work_folder(work)
     test_part(work)

@@ -253,7 +253,7 @@ with tempfile.TemporaryDirectory() as work:
         weights["lm_head.weight"] = weights["transformer.wte.weight"] + 1
         safetensors.torch.save_file(weights, path)
 
-    refused("'lm_head.weight' differs from 'wte.weight'", change=untie)
+    refused("'lm_head.weight' differs from 'transformer.wte.weight'", change=untie)
     refused("has the attn_pdrop 1.5, which is not in [0, 1)", change=edit(attn_pdrop=1.5))
     refused("embd_pdrop and resid_pdrop, and there is one hidden dropout here: give --hidden-dropout",
             change=edit(embd_pdrop=0.3), command="train")
