@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <set>
 #include <stdexcept>
+#include <string_view>
 #include <unordered_map>
 
 #include "src/data/order.h"
@@ -25,16 +26,35 @@ int64_t whole_number(const std::string& label) {
   return std::stoll(label);
 }
 
-bool looks_like_number(const std::string& label) {
-  if (label.find_first_not_of("+-.0123456789eE") != label.npos) return false;
+// A fraction with a point or a comma, a number with a sign or leading zeros, NaN: no name of a class.
+bool looks_like_number(std::string label) {
+  if (label.find_first_of("xXpP") != label.npos)
+    return false;  // strtod() reads hexadecimal numbers
+  std::replace(label.begin(), label.end(), ',', '.');
   char* end = nullptr;
   std::strtod(label.c_str(), &end);
   return end != label.c_str() && *end == 0;
 }
 
+bool has_blank_at_end(const std::string& label) {
+  constexpr std::string_view blanks = " \t\r\n\v\f";
+  return blanks.find(label.front()) != blanks.npos || blanks.find(label.back()) != blanks.npos;
+}
+
+// transformers names class 7 LABEL_7 where its model has no names.
+std::string without_default_name(const std::string& label) {
+  constexpr std::string_view prefix = "LABEL_";
+  if (label.rfind(prefix, 0) != 0) return label;
+  const std::string number = label.substr(prefix.size());
+  return whole_number(number) >= 0 ? number : label;
+}
+
 // Throws where the row's label can be no class.
 void check_label(const LabelledText& row) {
   if (row.label.empty()) throw BadInput(fmt::format("{}: this row has no label", row.place));
+  if (has_blank_at_end(row.label))
+    throw BadInput(fmt::format("{}: the label \"{}\" begins or ends with white space: remove it",
+                               row.place, row.label));
   const int64_t number = whole_number(row.label);
   if (number >= kMostClasses)
     throw BadInput(fmt::format(
@@ -113,7 +133,7 @@ LabelledTexts read_labelled_texts(const std::string& path, const LabelledTextOpt
     LabelledText row;
     row.place =
         fmt::format("{}:{}:{}", path == "-" ? "standard input" : path, last.line, last.column);
-    if (texts.labels) row.label = last.text;
+    if (texts.labels) row.label = without_default_name(last.text);
     if (texts.pairs) row.pair = std::move(cells[1].text);
     row.text = std::move(cells[0].text);
     texts.rows.push_back(std::move(row));

@@ -30,13 +30,13 @@ struct LabelledTexts {
   bool pairs = false, labels = true;
 };
 
-// Reads a table of texts. Throws BadInput with one sentence that begins with FILE:LINE:COLUMN.
+// Reads a table of texts. A label LABEL_7 is read as 7. Throws BadInput with one sentence that begins with FILE:LINE:COLUMN.
 LabelledTexts read_labelled_texts(const std::string& path, const LabelledTextOptions& options);
 
 // The classes of the rows, in the order of their numbers: where all labels are whole numbers from 0
 // on, "0" to the greatest one; else the different labels in the order of their bytes. Throws
-// BadInput where a row has no label, where words and numbers are mixed, or where a number is
-// negative, broken, or 100,000 or more.
+// BadInput where a row has no label or one that white space begins or ends, where words and numbers are
+// mixed, or where a number is negative, broken, not a number, or 100,000 or more.
 std::vector<std::string> class_names(const LabelledTexts& texts);
 
 // The same for a model that names its classes: `names` where all labels are among them, else "0" to

@@ -120,6 +120,7 @@ class Gpt2Tokenizer : public Tokenizer {
 };
 
 MergeTable Gpt2Tokenizer::read_files(const std::string& vocab_file, const std::string& merge_file) {
+  refuse_added_tokens(vocab_file, {kEndOfText});
   // Both names may be that of one tokenizer.json, which holds both.
   TokenizerJson json = split_tokenizer_json(read_vocabulary(vocab_file), vocab_file);
   const Vocabulary vocabulary =

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace tally::train {
 
@@ -21,24 +23,35 @@ class JsonNode {
   // Each throws std::runtime_error with one sentence where this value or the one of `key` is
   // missing or of another type.
   JsonNode list(const char* key) const;
+  JsonNode object(const char* key) const;
   JsonNode at(size_t index) const;  // of a list
+  const std::string& text() const;
   const std::string& text(const char* key) const;
-  int64_t number(const char* key) const;  // an integer
+  int64_t number() const;  // an integer
+  int64_t number(const char* key) const;
+  std::string name(const char* key) const;  // a text, or an integer as text
   bool flag(const char* key) const;
 
  private:
   JsonNode(const nlohmann::json& value, std::string place, const char* joint)
       : value_(value), place_(std::move(place)), joint_(joint) {}
-  const nlohmann::json& member(const char* key, bool fits(const nlohmann::json&),
-                               const char* what) const;
+  // The value of a key, of any type. `what`: what it should be.
+  JsonNode member(const char* key, const char* what) const;
+  std::runtime_error wrong_type(const char* what) const;
 
   const nlohmann::json& value_;
   std::string place_;
   const char* joint_;  // between the place and a key
 };
 
-// Parses a file. Throws std::runtime_error with one sentence, "FILE:LINE:COLUMN: why" where it is not
+// A value of a file and its place, as "FILE" or "FILE:LINE".
+struct PlacedJson {
+  nlohmann::json value;
+  std::string place;
+};
+
+// Parses a file of one value, or one that has an object on each line. Throws std::runtime_error with one sentence, "FILE:LINE:COLUMN: why" where it is not
 // JSON. Strings are valid UTF-8.
-nlohmann::json read_json_file(const std::string& path);
+std::vector<PlacedJson> read_json_file(const std::string& path);
 
 }  // namespace tally::train

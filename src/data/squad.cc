@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "src/data/json_document.h"
@@ -51,11 +52,14 @@ class SquadReader {
       : path_(path), training_(training), version_2_(version_2) {}
 
   SquadFile run() {
-    const nlohmann::json json = read_json_file(path_);
-    const JsonNode articles = JsonNode(json, path_).list("data");
-    for (size_t a = 0; a < articles.value().size(); ++a) {
-      const JsonNode paragraphs = articles.at(a).list("paragraphs");
-      for (size_t p = 0; p < paragraphs.value().size(); ++p) read_paragraph(paragraphs.at(p));
+    for (const PlacedJson& part : read_json_file(path_)) {
+      const JsonNode root(part.value, part.place);
+      if (root.has("data"))
+        read_all(root.list("data"));
+      else if (root.value().is_array())
+        read_all(root);
+      else
+        read_entry(root);
     }
     if (file_.examples.empty())
       throw std::runtime_error(
@@ -65,39 +69,84 @@ class SquadReader {
   }
 
  private:
-  void read_paragraph(const JsonNode& node) {
-    const auto paragraph = make_paragraph(node.text("context"));
-    const JsonNode questions = node.list("qas");
-    for (size_t q = 0; q < questions.value().size(); ++q) read_question(questions.at(q), paragraph);
+  void read_all(const JsonNode& entries) {
+    for (size_t i = 0; i < entries.value().size(); ++i) read_entry(entries.at(i));
+  }
+
+  // An article of SQuAD's files, or a row of Hugging Face's datasets, which has one question.
+  void read_entry(const JsonNode& node) {
+    if (node.has("context")) return read_question(node, paragraph_of(node));
+    if (!node.has("paragraphs"))
+      throw std::runtime_error(fmt::format(
+          "{} is neither an article of SQuAD (with \"paragraphs\") nor a row of Hugging "
+          "Face's datasets (with \"context\", \"question\" and \"answers\")",
+          node.place()));
+    const JsonNode paragraphs = node.list("paragraphs");
+    for (size_t p = 0; p < paragraphs.value().size(); ++p) {
+      const JsonNode paragraph = paragraphs.at(p), questions = paragraph.list("qas");
+      const auto shared = paragraph_of(paragraph);
+      for (size_t q = 0; q < questions.value().size(); ++q) read_question(questions.at(q), shared);
+    }
+  }
+
+  // Rows repeat the context for each of its questions.
+  std::shared_ptr<const SquadParagraph> paragraph_of(const JsonNode& node) {
+    std::shared_ptr<const SquadParagraph>& known = paragraphs_[node.text("context")];
+    if (!known) known = make_paragraph(node.text("context"));
+    return known;
   }
 
   void read_question(const JsonNode& node, std::shared_ptr<const SquadParagraph> paragraph) {
     SquadExample example;
     example.paragraph = std::move(paragraph);
-    example.id = node.text("id");
+    example.id = node.name("id");
     example.question = node.text("question");
-    if (version_2_ && (training_ || node.has("is_impossible")))
-      example.is_impossible = node.flag("is_impossible");
     if (!ids_.insert(example.id).second)
       throw std::runtime_error(
           fmt::format("{} has the id \"{}\" of an earlier question", node.place(), example.id));
-    const auto length = static_cast<int64_t>(example.paragraph->word_of.size());
-    const JsonNode answers = node.list("answers");
-    for (size_t i = 0; i < answers.value().size(); ++i) {
-      const JsonNode answer = answers.at(i);
-      example.answers.push_back({answer.text("text"), answer.number("answer_start")});
-      const SquadAnswer& last = example.answers.back();
-      const auto size = static_cast<int64_t>(to_characters(last.text).size());
-      if (last.start < 0 || last.start > length || size > length - last.start)
-        throw std::runtime_error(
-            fmt::format("{} lies outside the context: characters {} to {} of {}", answer.place(),
-                        last.start, last.start + size, length));
-    }
+    read_answers(node, &example);
+    // A row without an answer is impossible.
+    const bool row = node.has("context");
+    if (version_2_ && (node.has("is_impossible") || (training_ && !row)))
+      example.is_impossible = node.flag("is_impossible");
+    else if (version_2_ && row)
+      example.is_impossible = example.answers.empty();
     if (training_ && !example.is_impossible && !find_answer(node, &example)) {
       ++file_.left_out;
       return;
     }
     file_.examples.push_back(std::move(example));
+  }
+
+  // A list of answers, or an object of two lists.
+  static void read_answers(const JsonNode& node, SquadExample* example) {
+    const bool lists = node.has("answers") && node.value()["answers"].is_object();
+    if (!lists) {
+      const JsonNode answers = node.list("answers");
+      for (size_t i = 0; i < answers.value().size(); ++i) {
+        const JsonNode answer = answers.at(i);
+        add_answer(answer.text("text"), answer.number("answer_start"), answer.place(), example);
+      }
+      return;
+    }
+    const JsonNode answers = node.object("answers");
+    const JsonNode texts = answers.list("text"), starts = answers.list("answer_start");
+    if (texts.value().size() != starts.value().size())
+      throw std::runtime_error(fmt::format("{} has {} texts and {} values of \"answer_start\"",
+                                           answers.place(), texts.value().size(),
+                                           starts.value().size()));
+    for (size_t i = 0; i < texts.value().size(); ++i)
+      add_answer(texts.at(i).text(), starts.at(i).number(), texts.at(i).place(), example);
+  }
+
+  static void add_answer(const std::string& text, int64_t start, const std::string& place,
+                         SquadExample* example) {
+    const auto length = static_cast<int64_t>(example->paragraph->word_of.size());
+    const auto size = static_cast<int64_t>(to_characters(text).size());
+    if (start < 0 || start > length || size > length - start)
+      throw std::runtime_error(fmt::format("{} lies outside the context: characters {} to {} of {}",
+                                           place, start, start + size, length));
+    example->answers.push_back({text, start});
   }
 
   // False where the answer's text is not at its place.
@@ -124,6 +173,7 @@ class SquadReader {
   bool training_, version_2_;
   SquadFile file_;
   std::unordered_set<std::string> ids_;
+  std::unordered_map<std::string, std::shared_ptr<const SquadParagraph>> paragraphs_;
 };
 
 }  // namespace

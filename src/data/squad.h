@@ -39,7 +39,9 @@ struct SquadFile {
   int64_t left_out = 0;  // for training: examples whose answer's text is not at its place
 };
 
-// `version_2`: questions may be impossible. No two have the same id.
+// Reads SQuAD's files as published (articles of paragraphs under "data"), and the rows of Hugging
+// Face's datasets: an object a line, a list, or a list under "data". Ids are texts or integers.
+// `version_2`: questions may be impossible; a row without answers is. No two have the same id.
 // `training`: every possible question has one answer.
 // Throws std::runtime_error with one sentence that names the file and the place in it, as
 // "FILE:LINE:COLUMN" for a fault of syntax and "FILE: data[0].paragraphs[3]" for others.

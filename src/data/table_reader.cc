@@ -35,6 +35,40 @@ TableFormat format_of(const std::string& path) {
   throw BadInput(fmt::format("'{}' does not say what it is: name it .csv, .tsv or .jsonl", path));
 }
 
+// A list of names for a message, not longer than a line or two.
+std::string quoted(const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) {
+    if (list.size() > 200) return list + ", ...";
+    const bool cut = name.size() > 50;
+    list += fmt::format("{}\"{}{}\"", list.empty() ? "" : ", ",
+                        clean_utf8(std::string_view(name).substr(0, 50)), cut ? "..." : "");
+  }
+  return list;
+}
+
+// The columns that a first row has, and what it may be where it is no header of this separator.
+std::string columns_of(const Row& names, char separator) {
+  std::vector<std::string> texts;
+  for (const TableCell& name : names) texts.push_back(name.text);
+  if (std::any_of(texts.begin(), texts.end(),
+                  [](const std::string& text) { return text.find('\r') != text.npos; }))
+    return "the file's lines end with a carriage return alone: convert it with tr '\\r' '\\n'";
+  const std::string list = quoted(texts);
+  if (names.size() == 1)
+    for (const auto& [other, what] : {std::pair(',', "commas"), std::pair('\t', "tabs"),
+                                      std::pair(';', "semicolons"), std::pair('|', "bars")})
+      if (other != separator && names[0].text.find(other) != std::string::npos)
+        return fmt::format(
+            "the first row is {}, which {} separate: a .csv is separated by commas, "
+            "a .tsv by tabs",
+            list, what);
+  return fmt::format(
+      "the columns are {}: the first row has the columns' names, and --text-column, --pair-column "
+      "and --label-column say which ones are read",
+      list);
+}
+
 class TableReader {
  public:
   TableReader(const std::string& path, const std::vector<std::string>& wanted)
@@ -53,7 +87,7 @@ class TableReader {
     Row names;
     if (!next_row(separator, quotes, &names))
       throw fault(1, 1, "the file is empty: its first row should have the columns' names");
-    const std::vector<size_t> places = places_of(names);
+    const std::vector<size_t> places = places_of(names, separator);
     std::vector<Row> rows;
     for (Row cells; next_row(separator, quotes, &cells);) {
       if (cells.size() != names.size())
@@ -150,17 +184,15 @@ class TableReader {
     throw fault(line, begin, "this quote is not closed before the file's end");
   }
 
-  std::vector<size_t> places_of(const Row& names) const {
+  std::vector<size_t> places_of(const Row& names, char separator) const {
     std::vector<size_t> places;
     for (const std::string& name : wanted_) {
       const auto same = [&](const TableCell& cell) { return cell.text == name; };
       const auto found = std::find_if(names.begin(), names.end(), same);
-      if (found == names.end()) {
-        std::string list;
-        for (const TableCell& cell : names) list += (list.empty() ? "" : ", ") + cell.text;
-        throw fault(names[0].line, names[0].column,
-                    fmt::format("there is no column \"{}\": the columns are {}", name, list));
-      }
+      if (found == names.end())
+        throw fault(
+            names[0].line, names[0].column,
+            fmt::format("there is no column \"{}\": {}", name, columns_of(names, separator)));
       if (const auto again = std::find_if(found + 1, names.end(), same); again != names.end())
         throw fault(again->line, again->column,
                     fmt::format("a second column is named \"{}\"", name));
@@ -179,12 +211,20 @@ class TableReader {
         why.erase(0, colon + 2);
       throw fault(line_, static_cast<int64_t>(std::max<size_t>(error.byte, 1)), why);
     }
-    if (!object.is_object()) throw fault(line_, 1, "this line is not a JSON object");
+    if (!object.is_object())
+      throw fault(line_, 1,
+                  "this line is not a JSON object: each line should be one, without a list "
+                  "around them (pandas: to_json(orient='records', lines=True))");
     Row row;
     for (const std::string& name : wanted_) {
       const auto value = object.find(name);
-      if (value == object.end())
-        throw fault(line_, 1, fmt::format("the object has no key \"{}\"", name));
+      if (value == object.end()) {
+        std::vector<std::string> keys;
+        for (const auto& [key, ignored] : object.items()) keys.push_back(key);
+        throw fault(
+            line_, 1,
+            fmt::format("the object has no key \"{}\": its keys are {}", name, quoted(keys)));
+      }
       if (value->is_structured() || value->is_null())
         throw fault(line_, 1,
                     fmt::format("the value of \"{}\" is a {}, and a text or a number is expected",

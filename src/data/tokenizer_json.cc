@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -97,6 +98,33 @@ TokenizerJson split_tokenizer_json(Json json, const std::string& path) {
     parts.vocabulary[added["content"].get<std::string>()] = added["id"];
   }
   return parts;
+}
+
+void refuse_added_tokens(const std::string& vocab_file, const std::set<std::string>& special) {
+  const std::filesystem::path folder = std::filesystem::path(vocab_file).parent_path();
+  for (const char* name : {"tokenizer.json", "added_tokens.json"}) {
+    const std::string path = (folder / name).string();
+    std::ifstream in(path, std::ios::binary);
+    if (!in) continue;
+    // A file that cannot be parsed is an error where it is the vocabulary itself.
+    const Json json = Json::parse(in, nullptr, false);
+    std::vector<std::string> tokens;
+    if (std::strcmp(name, "added_tokens.json") == 0) {
+      if (json.is_object())
+        for (const auto& [token, number] : json.items()) tokens.push_back(token);
+    } else if (json.is_object() && json.contains("added_tokens")) {
+      for (const Json& added : json["added_tokens"])
+        if (added.is_object() && added.contains("content") && added["content"].is_string())
+          tokens.push_back(added["content"].get<std::string>());
+    }
+    for (const std::string& token : tokens)
+      if (special.count(token) == 0)
+        throw std::runtime_error(fmt::format(
+            "'{}' adds the token \"{}\" to the vocabulary, and texts are tokenized without added "
+            "tokens: tokenize the text elsewhere, or remove the token from this file where no text "
+            "has it",
+            path, token));
+  }
 }
 
 MergeLines read_merge_lines(const std::string& path) {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,11 @@ std::string read_tokenizer_file(const std::string& path, const char* flag);
 // tokens, and its merges. Throws std::runtime_error with one sentence where it is not GPT-2's kind
 // of tokenizer: byte-level BPE, GPT-2's pattern, no normalization, no space put before the text.
 TokenizerJson split_tokenizer_json(nlohmann::json json, const std::string& path);
+
+// Texts are tokenized without the tokens that tokenizer.json or added_tokens.json in the folder of
+// `vocab_file` adds to the vocabulary, so any but `special` (which are text within a text) are
+// refused. Throws std::runtime_error with one sentence.
+void refuse_added_tokens(const std::string& vocab_file, const std::set<std::string>& special);
 
 // A merges.txt. Throws std::runtime_error with one sentence.
 MergeLines read_merge_lines(const std::string& path);

@@ -131,6 +131,7 @@ class BertJson {
 
 std::unique_ptr<WordPieceTokenizer> make_wordpiece_tokenizer(const std::string& vocab_file,
                                                              bool lower_case) {
+  refuse_added_tokens(vocab_file, {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"});
   if (!is_tokenizer_json(vocab_file)) {
     BertWordRules rules;
     rules.lower_case = rules.strip_accents = lower_case;

@@ -125,6 +125,25 @@ def same_features(got, features, sequence, training):
         check(ours == expected and sum(f.input_mask) == len(g["ids"]), f"feature {number}:\n{ours}\n{expected}")
 
 
+def rows_of(published):
+    """The rows of Hugging Face's datasets squad and squad_v2 (their loading scripts), where answers are two lists."""
+    return [{"id": qa["id"], "title": article["title"], "context": paragraph["context"], "question": qa["question"],
+             "answers": {key: [a[key] for a in qa["answers"]] for key in ("text", "answer_start")}}
+            for article in published["data"] for paragraph in article["paragraphs"] for qa in paragraph["qas"]]
+
+
+def other_forms(path):
+    """The same questions in the other forms that people have."""
+    published = json.load(open(path, encoding="utf-8"))
+    rows = rows_of(published)
+    lines = os.path.join(folder, "lines.json")
+    with open(lines, "w", encoding="utf-8") as f:
+        f.write("\n" + "\n\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n")
+    answers = [{**row, "answers": [dict(zip(row["answers"], a)) for a in zip(*row["answers"].values())]} for row in rows]
+    return {"lines": lines, "a list": file_of("list.json", rows), "data": file_of("data.json", {"version": 1, "data": rows}),
+            "answers one by one": file_of("answers.json", answers)}
+
+
 for version in (1, 2):
     for training in (True, False):
         path = file_of(f"v{version}-{training}.json", squad(version, training))
@@ -138,6 +157,9 @@ for version in (1, 2):
             check(head["examples"] == ids, f"other examples are left out: {set(ids) ^ set(head['examples'])}")
             check(training or head["left_out"] == 0, str(head["left_out"]))
             same_features(got, features, sequence, training)
+            for form, other in other_forms(path).items():
+                check(run("squad-features", vocab, other, mode, version, sequence, stride, question) == [head, *got],
+                      f"SQuAD {version}, {mode}: rows as {form} differ")
             print(f"SQuAD {version}, {mode}, {sequence}/{stride}/{question}: {len(got)} features of {len(examples)} "
                   f"examples equal, {head['left_out']} left out, {sum(f.start_position not in (0, None) for f in features)}"
                   " with their answer")
@@ -289,6 +311,29 @@ for change, message in [
     path = file_of("bad.json", {"data": [{"paragraphs": [{**good, **change}]}]})
     error = run("squad-features", vocab, path, "training", 1, 384, 128, 64, code=2)
     check(error.startswith(path) and message in error and error.count("\n") == 1, f"expected {message}, got {error}")
+row = {"id": 7, "context": "one two", "question": "?", "answers": {"text": ["two"], "answer_start": [4]}}
+for number in (7, 2**63, "7"):
+    head, *_ = run("squad-features", vocab, file_of("id.json", [{**row, "id": number}]), "training", 1, 384, 128, 64)
+    check(head["examples"] == [str(number)], f"the id {number!r}: {head}")
+lines = os.path.join(folder, "rows.jsonl")
+for change, message in [
+        ({"answers": {"text": ["two"], "answer_start": []}}, ":2: answers has 1 texts and 0 values of \"answer_start\""),
+        ({"answers": {"text": "two", "answer_start": 4}}, ":2: answers.text is a string, and should be a list"),
+        ({"answers": {"text": ["two"], "answer_start": [5]}}, ":2: answers.text[0] lies outside the context: characters 5"),
+        ({"answers": {"text": ["two"], "answer_start": ["4"]}}, ":2: answers.answer_start[0] is a string, and should be an"),
+        ({"answers": {"text": [], "answer_start": []}}, ":2 has 0 answers, and training needs one"),
+        ({"id": 1.5}, ":2: id is a number, and should be a text"), ({"id": 7}, ":2 has the id \"7\" of an earlier question"),
+        ({"context": None}, ":2: context is a null, and should be a text"), ({"question": 3}, ":2: question is a number")]:
+    with open(lines, "w", encoding="utf-8") as f:
+        f.write(json.dumps(row) + "\n" + json.dumps({**row, "id": 8, **change}) + "\n")
+    error = run("squad-features", vocab, lines, "training", 1, 384, 128, 64, code=2)
+    check(error.startswith(lines + message) and error.count("\n") == 1, f"expected {message}, got {error}")
+with open(lines, "w", encoding="utf-8") as f:
+    f.write(json.dumps(row) + "\n" + json.dumps(row)[:-3] + "\n")
+error = run("squad-features", vocab, lines, "training", 1, 384, 128, 64, code=2)
+check(error.startswith(f"{lines}:2:"), error)
+check("neither an article of SQuAD" in run("squad-features", vocab, file_of("no.json", {"text": "a", "label": 1}), "training", 1,
+                                           384, 128, 64, code=2), "another table")
 path = os.path.join(folder, "cut.json")
 open(path, "w").write('{"data": [\n  {"paragraphs": [\n')
 error = run("squad-features", vocab, path, "training", 1, 384, 128, 64, code=2)
@@ -296,7 +341,7 @@ check(error.startswith(f"{path}:3:1: unexpected end of input"), error)
 open(path, "wb").write(b'{"data":\n "\xff"}')
 error = run("squad-features", vocab, path, "training", 1, 384, 128, 64, code=2)
 check(error.startswith(f"{path}:2:3: "), error)
-check("has no \"data\"" in run("squad-features", vocab, file_of("l.json", [1]), "training", 1, 384, 128, 64, code=2), "a list")
+check("[0] is neither an article of SQuAD" in run("squad-features", vocab, file_of("l.json", [1]), "training", 1, 384, 128, 64, code=2), "a list")
 check("raise --seq-length" in run("squad-features", vocab, file_of("g.json", {"data": [{"paragraphs": [good]}]}),
                                   "training", 1, 66, 128, 64, code=2), "no room")
 print("all equal")

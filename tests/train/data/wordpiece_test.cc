@@ -23,10 +23,11 @@ nlohmann::json tokenizer_json() {
   int32_t number = 0;
   for (const char* piece : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff"})
     vocab[piece] = number++;
+  vocab.erase("[MASK]");  // as an added token instead
   return {{"model", {{"type", "WordPiece"}, {"vocab", vocab}, {"max_input_chars_per_word", 6}}},
           {"normalizer", {{"type", "BertNormalizer"}, {"lowercase", true}}},
           {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-          {"added_tokens", {{{"id", 0}, {"content", "[PAD]"}}, {{"id", 7}, {"content", "extra"}}}}};
+          {"added_tokens", {{{"id", 0}, {"content", "[PAD]"}}, {{"id", 4}, {"content", "[MASK]"}}}}};
 }
 
 }  // namespace
@@ -90,7 +91,8 @@ TEST_CASE("tokenizer.json: its rules, its limits, its added tokens") {
     return make_wordpiece_tokenizer(dir.write("tokenizer.json", json.dump()), lower);
   };
   const auto bert = read(tokenizer_json(), true);
-  CHECK(bert->vocabulary() == 8);
+  CHECK(bert->vocabulary() == 7);
+  CHECK(bert->tokens().mask == 4);
   CHECK(bert->encode("Unaff unaffun") == Tokens{5, 6, 1});
   CHECK(bert->rules().strip_accents);
   CHECK(error_of([&] { read(tokenizer_json(), false); })
@@ -109,6 +111,10 @@ TEST_CASE("tokenizer.json: its rules, its limits, its added tokens") {
   CHECK(refused("/model/vocab/un", -1).find("has the number -1") != std::string::npos);
   CHECK(refused("/normalizer", nullptr).find("it has no \"normalizer\"") != std::string::npos);
   CHECK(refused("/model", 3).find("it has no \"model\"") != std::string::npos);
+  for (const char* token : {"extra", "un", "[mask]", "##aff"})
+    CHECK(refused("/added_tokens/1/content", token)
+              .find("tokenizer.json' adds the token \"" + std::string(token) + "\"") !=
+          std::string::npos);
   CHECK(refused("/added_tokens", {3}).find("an added token has no content") != std::string::npos);
 }
 
