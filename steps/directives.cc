@@ -98,7 +98,8 @@ void add_directives(const Step& step, NamedValues& values, const Lookup& lookup)
   if (scheduler == "slurm" && !gpus.empty() && gpus != "0") {
     // Of several --gres, Slurm takes the last one.
     for (NamedValues* options : {&site, &own}) {
-      if (const std::string more = take_option(*options, "gres"); !more.empty()) gpus += "," + more;
+      const std::string more(strip(take_option(*options, "gres")));
+      if (!more.empty()) gpus += "," + more;
     }
   }
   if (!site.empty() || lookup("site_option_1") != nullptr)

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/text.h"
+#include "engine/base/variables.h"
 #include "engine/expand/substitute.h"
 #include "engine/workflow/job_options.h"
 #include "steps/directives.h"
@@ -68,13 +69,28 @@ class JobFaults {
     }
   }
 
-  // sbatch gets the step's environment, too.
+  // sbatch and srun get the environment of the step and of its platform, too.
   void check_environment() {
-    if (scheduler_ != "slurm") return;
-    for (const auto& [name, text] : step_.env) {
-      auto found = variable_fault(substitute(name.value, lookup_), text.value, requests_);
+    for (const auto& [name_text, text] : step_.env) {
+      const Text name = name_text;
+      const std::string variable = substitute(name.value, lookup_);
+      // Constant names are checked as the file is read.
+      if (has_dollar(name) && !has_reference(variable) && !is_variable_name(variable)) {
+        add({name.mark, "",
+             fmt::format("'{}' is not the name of an environment variable", one_line(variable)),
+             "names have letters, digits and underscores, and no digit first", false});
+      }
+      if (scheduler_ != "slurm") continue;
+      auto found = variable_fault(variable, text.value, requests_);
       if (found) {
         add({name.mark, "", std::move(found->message), std::move(found->hint), !has_dollar(name)});
+      }
+    }
+    if (scheduler_ != "slurm") return;
+    for (const char* of_site : {"site_interconnect_variables", "site_variables"}) {
+      for (const auto& [name, text] : unpack_variables(value_of(of_site))) {
+        auto found = variable_fault(name, text, requests_);
+        if (found) add({{}, of_site, std::move(found->message), std::move(found->hint)});
       }
     }
   }

@@ -137,6 +137,25 @@ std::string export_command(const Named& variables, const Lookup& lookup) {
   return command;
 }
 
+std::string without_dollars(std::string text) {
+  std::erase(text, '$');
+  return text;
+}
+
+// The command that sets exported parameters, to the text that they have: a script that somebody
+// submits by hand gets them from nowhere else. ($jube_wp_envstr is JUBE's text, in which a shell
+// expands variables.)
+std::string export_of_parameters(const Lookup& lookup) {
+  Named variables;
+  for (const std::string& name : split_strip(value_of(lookup, "jube_wp_envlist"), ",")) {
+    if (name.empty()) continue;
+    std::string text;
+    for (const char c : value_of(lookup, name)) text += c == '$' ? "$$" : std::string(1, c);
+    variables.emplace_back(name, text);
+  }
+  return export_command(variables, [](std::string_view) -> const std::string* { return nullptr; });
+}
+
 // Adds the lines that set the variables of the platform and of the step, the platform's first.
 void add_environment(const Step& step, Named& values, const Lookup& lookup) {
   const Lookup both = with_added(values, lookup);
@@ -153,7 +172,12 @@ void add_environment(const Step& step, Named& values, const Lookup& lookup) {
   for (const auto& [name, text] : step.env) variables.emplace_back(name.value, text.value);
   own += export_command(variables, both);
   if (!own.empty() && own.back() == '\n') own.pop_back();
-  if (!own.empty()) lines.emplace_back("env", own);
+  std::string exported = value_of(lookup, "env");
+  // What the platforms have there: $jube_wp_envstr, whose dollars were doubled as it was put in.
+  if (without_dollars(exported) == without_dollars(value_of(lookup, "jube_wp_envstr")))
+    exported = export_of_parameters(both);
+  if (!exported.empty() && !own.empty()) exported += "\n";
+  if (exported += own; !exported.empty()) lines.emplace_back("env", exported);
   values.insert(values.end(), lines.begin(), lines.end());
 }
 

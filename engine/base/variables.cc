@@ -100,11 +100,16 @@ std::string variables_for_shell(std::string_view text) {
   return word + "\"";
 }
 
-bool names_variable(std::string_view text) {
-  bool any = false;
+std::set<std::string> variables_in(std::string_view text) {
+  std::set<std::string> names;
   read_parts(
-      text, [&](std::string_view) { any = true; }, [](char) {});
-  return any;
+      text, [&](std::string_view name) { names.emplace(name); }, [](char) {});
+  return names;
+}
+
+bool is_variable_name(std::string_view name) {
+  return !name.empty() && is_name_start(name.front()) &&
+         std::all_of(name.begin(), name.end(), is_name_char);
 }
 
 std::string pack_variables(const std::vector<std::pair<std::string, std::string>>& variables) {

@@ -3,6 +3,7 @@
 // character stands for itself.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,8 +20,11 @@ std::string expand_variables(std::string_view text, const Variables& variables);
 // `set -u`, and without running anything that the text names.
 std::string variables_for_shell(std::string_view text);
 
-// Whether the text names a variable.
-bool names_variable(std::string_view text);
+// The variables that the text names.
+std::set<std::string> variables_in(std::string_view text);
+
+// Whether a shell can hold a variable of this name.
+bool is_variable_name(std::string_view name);
 
 // Names and texts as one text and back. It has one line for each name and no dollars, so that it can
 // be the value of a parameter.

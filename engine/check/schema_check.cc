@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "engine/base/text.h"
+#include "engine/base/variables.h"
 #include "engine/check/values.h"
 #include "engine/read/schema.h"
 #include "engine/tags/tags.h"
@@ -61,6 +62,10 @@ class SchemaChecker {
         unknown_element(element, rule, child);
       }
     }
+    if (std::strcmp(rule.name, "env_unset") == 0) {
+      for (const std::string& name : split_strip(element.text.value, ","))
+        check_variable_name(name, element.text.mark);
+    }
     check_text(element, rule);
     check_required(element, rule);
   }
@@ -106,6 +111,14 @@ class SchemaChecker {
            {fmt::format("{}/{}", element.name, name), element.get("name")});
   }
 
+  // A parameter may be part of the name.
+  void check_variable_name(const std::string& name, const Mark& mark) {
+    if (is_variable_name(name) || !variables_in(name).empty()) return;
+    diagnostics_.error(
+        mark, fmt::format("'{}' is not the name of an environment variable", one_line(name)),
+        "names have letters, digits and underscores, and no digit first");
+  }
+
   void check_attribute(const Element& element, const ElementRule& rule, const Attribute& a) {
     if (a.name.value == "tag") {
       bool ignored = false;
@@ -115,7 +128,11 @@ class SchemaChecker {
       }
       return;
     }
-    if (rule.free_keys) return;
+    if (rule.free_keys) {
+      const std::string_view sets = rule.name;
+      if (sets == "env" || sets == "interconnect") check_variable_name(a.name.value, a.name.mark);
+      return;
+    }
     const KeyRule* key = find_key(rule.id, a.name.value);
     if (key) {
       check_value(element, *key, a.value);

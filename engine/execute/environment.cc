@@ -6,14 +6,12 @@
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
+#include "engine/base/variables.h"
 #include "engine/execute/left_behind.h"
 
 namespace tally {
 namespace {
 
-bool is_name_start(char c) {
-  return isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
 bool is_name_char(char c) {
   return isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
@@ -37,7 +35,7 @@ class ExportReader {
       const size_t start = at_;
       while (at_ < text_.size() && is_name_char(text_[at_])) ++at_;
       const std::string name(text_.substr(start, at_ - start));
-      if (!is_shell_name(name)) return false;
+      if (!is_variable_name(name)) return false;
       if (at_ < text_.size() && text_[at_] == '=') {
         ++at_;
         std::string value;
@@ -164,14 +162,6 @@ class ExportReader {
 
 }  // namespace
 
-bool is_shell_name(std::string_view name) {
-  if (name.empty() || !is_name_start(name.front())) return false;
-  for (const char c : name) {
-    if (!is_name_char(c)) return false;
-  }
-  return true;
-}
-
 Environment current_environment() {
   Environment environment;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -256,7 +246,7 @@ std::optional<Environment> parse_exports(std::string_view text, const Environmen
   Environment environment;
   if (!ExportReader(text).read(environment)) return std::nullopt;
   for (const auto& [name, value] : before) {
-    if (!is_shell_name(name)) environment.emplace(name, value);
+    if (!is_variable_name(name)) environment.emplace(name, value);
   }
   return environment;
 }

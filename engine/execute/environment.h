@@ -22,8 +22,6 @@ Environment current_environment();
 Environment with_changes(const Environment& base, const EnvironmentChanges& changes);
 // Returns `base` with the folder `programs` appended to PATH. Empty `programs`: PATH is unchanged.
 Environment with_programs(Environment base, const std::string& programs);
-// Whether a shell can hold a variable of this name.
-bool is_shell_name(std::string_view name);
 // "NAME=value" entries, for a process.
 std::vector<std::string> entries(const Environment& environment);
 

@@ -256,6 +256,7 @@ RunLoop::Clock::time_point RunLoop::wait_until() const {
   if (status_line_.shown()) until = std::min(until, Clock::now() + std::chrono::seconds(1));
   if (jobs_.count() > 0) until = std::min(until, jobs_.next());
   until = std::min(until, quiet_check_.next_look());
+  if (const auto due = context_.journal.next_snapshot()) until = std::min(until, *due);
   for (const auto& [pid, id] : by_pid_) {
     if (const auto deadline = tasks_.at(id)->deadline()) until = std::min(until, *deadline);
   }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "engine/base/duration.h"
 #include "engine/base/own_files.h"
@@ -162,12 +163,25 @@ void Task::set_gpus(const std::vector<std::string>& gpus) {
 EnvironmentChanges Task::environment_for_script() const {
   EnvironmentChanges changes = environment_;
   if (step_.env.empty()) return changes;
+  // What it sets from another variable, and what others are set from there: in a script that has
+  // them already, they would see the new values.
+  std::set<std::string> read, from_others;
+  for (const auto& [name, text] : step_.env) {
+    const auto names = variables_in(substitute_parameters(text.value, values_->lookup()));
+    if (!names.empty()) from_others.insert(values_->apply(name));
+    read.insert(names.begin(), names.end());
+  }
+  for (const char* of_site : {"site_interconnect_variables", "site_variables"}) {
+    const std::string* packed = values_->lookup()(of_site);
+    if (packed == nullptr) continue;
+    for (const auto& [name, text] : unpack_variables(*packed)) read.merge(variables_in(text));
+  }
   EnvironmentChanges before = inherited();
   const EnvironmentChanges own = declared(before);
   for (const auto& [name, value] : values_->exported()) before[name] = value;
   for (const auto& [name_text, text] : step_.env) {
-    if (!names_variable(substitute_parameters(text.value, values_->lookup()))) continue;
     const std::string name = values_->apply(name_text);
+    if (read.count(name) == 0 && from_others.count(name) == 0) continue;
     // A command of the step may have set it since. The script goes on from there.
     if (const auto now = changes.find(name); now == changes.end() || now->second != own.at(name))
       continue;

@@ -67,7 +67,8 @@ class Task {
   void set_gpus(const std::vector<std::string>& gpus);
   // The environment changes that its operations made, for the journal and for children.
   const EnvironmentChanges& environment() const { return environment_; }
-  // The same without the variables of `env` that refer to others, for a script that sets these.
+  // The same without the variables of `env` that refer to others or that others refer to, for a
+  // script that sets these.
   EnvironmentChanges environment_for_script() const;
   // Called when another workpackage did the same work. Takes over the environment changes of that
   // work.

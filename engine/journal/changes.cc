@@ -131,7 +131,7 @@ void SqliteJournal::write_snapshot() {
   if (database_.run("PRAGMA wal_checkpoint(TRUNCATE)")) {
     const Status copied =
         database_.copy_file_to(snapshot_file(run_dir_), private_ ? private_mode : 0644);
-    (void)static_cast<bool>(copied);
+    if (copied) commits_of_snapshot_ = commits_;
   }
   // Snapshots take at most a fiftieth of the time, however large the run.
   const auto cost = Clock::now() - start;
@@ -144,7 +144,12 @@ void SqliteJournal::heartbeat() {
     renew_lease();
     next_renewal_ = now + std::chrono::seconds(15);
   }
-  if (!in_transaction_ && writable_ && now >= next_snapshot_ && commits_ > 0) write_snapshot();
+  if (const auto due = next_snapshot(); due && now >= *due) write_snapshot();
+}
+
+std::optional<SqliteJournal::Clock::time_point> SqliteJournal::next_snapshot() const {
+  if (in_transaction_ || !writable_ || commits_ == commits_of_snapshot_) return std::nullopt;
+  return next_snapshot_;
 }
 
 Status SqliteJournal::add(const Workpackage& workpackage, const TextPool& pool,

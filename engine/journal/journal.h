@@ -2,6 +2,7 @@
 // before anything relies on it, so that a run can resume after its engine was killed.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -155,8 +156,11 @@ class Journal {
   virtual Status add_fact(const std::string& name, const std::string& value) = 0;
   virtual Status sessions(std::vector<Facts>* out) const = 0;
 
-  // Renews the lease. Call it at least every half minute while nothing is committed.
+  // Renews the lease and leaves what readers do not have yet, when either is due. While nothing is
+  // committed, call it at least every half minute and at next_snapshot().
   virtual void heartbeat() = 0;
+  // When readers are to get what was committed since the last snapshot. None: they have all.
+  virtual std::optional<std::chrono::steady_clock::time_point> next_snapshot() const = 0;
   // For fault tests: called around every commit with its number, before it (`done` false) and after
   // it.
   virtual void on_commit(std::function<void(int number, bool done)> hook) = 0;

@@ -20,6 +20,8 @@ namespace tally {
 
 class SqliteJournal final : public Journal, public SampleTable, public OutsideFileTable {
  public:
+  using Clock = std::chrono::steady_clock;
+
   ~SqliteJournal() override { close(); }
 
   Status start_create(const std::string& run_dir, const RunRecord& run, const Sources& sources);
@@ -70,6 +72,7 @@ class SqliteJournal final : public Journal, public SampleTable, public OutsideFi
   Status add_fact(const std::string& name, const std::string& value) override;
   Status sessions(std::vector<Facts>* out) const override;
   void heartbeat() override;
+  std::optional<Clock::time_point> next_snapshot() const override;
   // Called by heartbeat() four times a minute. If another process has taken the lease, all writing
   // ends.
   void renew_lease() { lost_ = lost_ || !lease_.renew(); }
@@ -81,7 +84,6 @@ class SqliteJournal final : public Journal, public SampleTable, public OutsideFi
   Status count(size_t* workpackages) const override;
 
  private:
-  using Clock = std::chrono::steady_clock;
   Status lock_and_configure(const std::string& run_dir);
   static Status is_there(const std::string& run_dir, int mode);
   void begin_to_write();
@@ -120,6 +122,7 @@ class SqliteJournal final : public Journal, public SampleTable, public OutsideFi
       job_name_, job_id_, set_setup_, process_, ended_;
   bool in_transaction_ = false;
   int commits_ = 0;
+  int commits_of_snapshot_ = 0;  // that the last snapshot has
   std::function<void(int, bool)> hook_;
   Clock::time_point next_snapshot_ = Clock::now() + std::chrono::milliseconds(500);
   Clock::time_point next_renewal_ = Clock::now() + std::chrono::seconds(15);

@@ -22,8 +22,8 @@
 namespace tally {
 namespace {
 
-// Clocks of a file server and of this host differ by less.
-constexpr long long kClockSkew = 60LL * 1000000000;
+// Clocks of a job's nodes, of their file server and of this host differ by less.
+constexpr long long kClockSkew = 2LL * 1000000000;
 
 // A copy of a run has other inodes.
 bool is_same(const FileStamp& a, const FileStamp& b) {

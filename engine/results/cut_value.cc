@@ -10,6 +10,8 @@ constexpr std::string_view kNarrowSpace = "\xe2\x80\xaf";
 constexpr std::string_view kThinSpace = "\xe2\x80\x89";
 constexpr std::string_view kTimes = "\xc3\x97";
 constexpr std::string_view kMiddleDot = "\xc2\xb7";
+constexpr std::string_view kDotOperator = "\xe2\x8b\x85";
+constexpr std::string_view kQuote = "\xe2\x80\x99";  // groups of digits of some locales
 constexpr std::string_view kMinus = "\xe2\x88\x92";
 constexpr std::string_view kExponents = "eEdDqQ";
 
@@ -90,10 +92,58 @@ bool is_exponent(std::string_view after) {
   return bare && !is_word(at(after, begin)) && static_cast<unsigned char>(at(after, begin)) < 128;
 }
 
-// "x10^3", "*10**3"
-bool is_power_of_ten(std::string_view after, size_t sign) {
-  const std::string_view rest = after.substr(sign);
-  return begins(rest, "10^") || begins(rest, "10**");
+// A superscript digit or sign, or a fraction such as a half.
+bool is_raised(std::string_view text) {
+  const bool latin =
+      begins(text, "\xc2\xb2") || begins(text, "\xc2\xb3") || begins(text, "\xc2\xb9");
+  return latin || begins(text, "\xe2\x81\xb0") ||
+         (begins(text, "\xe2\x81") && at(text, 2) >= '\xb4' && at(text, 2) <= '\xbb');
+}
+bool is_fraction(std::string_view text) {
+  return begins(text, "\xc2") && at(text, 1) >= '\xbc' && at(text, 1) <= '\xbe';
+}
+
+std::string_view without_blanks(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(' '), text.size()));
+}
+
+// "x10^3", "*10**3", " x 10^3"
+bool is_times_power_of_ten(std::string_view after) {
+  const std::string_view sign = without_blanks(after);
+  std::string_view rest;
+  for (const std::string_view times :
+       {std::string_view("x"), std::string_view("*"), kTimes, kMiddleDot, kDotOperator}) {
+    if (begins(sign, times)) rest = without_blanks(sign.substr(times.size()));
+  }
+  if (!begins(rest, "10")) return false;
+  rest.remove_prefix(2);
+  return begins(rest, "^") || begins(rest, "**") || is_raised(rest);
+}
+
+// "^20", "**20", "^-3"
+bool is_exponentiation(std::string_view after) {
+  const size_t end = begins(after, "^") ? 1 : begins(after, "**") ? 2 : 0;
+  return end > 0 && is_digit(at(after, end + (is_sign(at(after, end)) ? 1 : 0)));
+}
+
+// What a terminal shows of text that ends, or begins, with a sequence for colours.
+std::string_view without_colours_at_end(std::string_view text) {
+  while (!text.empty() && text.back() == 'm') {
+    const size_t begin = text.rfind("\x1b[");
+    if (begin == std::string_view::npos) break;
+    const std::string_view codes = text.substr(begin + 2, text.size() - begin - 3);
+    if (codes.find_first_not_of("0123456789;:") != std::string_view::npos) break;
+    text = text.substr(0, begin);
+  }
+  return text;
+}
+std::string_view without_colours_at_begin(std::string_view text) {
+  while (begins(text, "\x1b[")) {
+    const size_t end = text.find_first_not_of("0123456789;:", 2);
+    if (at(text, end) != 'm') break;
+    text.remove_prefix(end + 1);
+  }
+  return text;
 }
 
 // Letters behind a number: a unit, unless another number goes on in the same word ("m30s").
@@ -152,26 +202,25 @@ bool has_prefix(std::string_view value, std::string_view after) {
 }
 
 bool goes_on_beyond_ascii(std::string_view value, std::string_view after) {
-  for (const std::string_view space : {kNoBreakSpace, kNarrowSpace, kThinSpace}) {
+  for (const std::string_view space : {kNoBreakSpace, kNarrowSpace, kThinSpace, kQuote}) {
     if (begins(after, space) && has_groups(value, after, space)) return true;
   }
-  return (begins(after, kTimes) || begins(after, kMiddleDot)) && is_power_of_ten(after, 2);
+  return is_raised(after) || is_fraction(after);
 }
 
 // Whether the number goes on behind the value.
 bool goes_on(std::string_view before, std::string_view value, std::string_view after) {
   const char c = after.front();
-  if (is_digit(c)) return true;
+  if (is_digit(c) || is_times_power_of_ten(after) || is_exponentiation(after)) return true;
   if (is_letter(c)) {
     if (has_prefix(value, after)) return true;
     if (is_in(kExponents, c) && is_exponent(after)) return true;
-    if (c == 'x' && is_power_of_ten(after, 1)) return true;
     return is_compound(after);
   }
   const bool point = value.find('.') != std::string_view::npos;
   switch (c) {
     case '.':
-      return is_digit(at(after, 1)) ||
+      return is_digit(at(after, 1)) || at(after, 1) == '#' ||  // 1.#INF
              (!point && is_in(kExponents, at(after, 1)) && is_exponent(after.substr(1)) &&
               (is_sign(at(after, 2)) || is_digit(at(after, 2))));
     case '+':
@@ -186,8 +235,8 @@ bool goes_on(std::string_view before, std::string_view value, std::string_view a
       return has_groups(value, after, "'");
     case ':':
       return is_clock(value, after);
-    case '*':
-      return is_power_of_ten(after, 1);
+    case '#':  // behind "1."
+      return value.back() == '.' && is_letter(at(after, 1));
     default:
       return static_cast<unsigned char>(c) >= 128 && goes_on_beyond_ascii(value, after);
   }
@@ -269,8 +318,9 @@ bool is_cut(std::string_view text, std::string_view value, const GroupEdges& edg
   constexpr size_t kFar = 64;
   const auto from = static_cast<size_t>(value.data() - text.data());
   const size_t to = from + value.size();
-  const std::string_view before = text.substr(from - std::min(from, kFar), std::min(from, kFar));
-  const std::string_view after = text.substr(to, kFar);
+  const std::string_view before =
+      without_colours_at_end(text.substr(from - std::min(from, kFar), std::min(from, kFar)));
+  const std::string_view after = without_colours_at_begin(text.substr(to, kFar));
   const bool left = edges.left_open && !before.empty();
   const bool right = edges.right_open && !after.empty();
   if (is_number(value))

@@ -26,8 +26,14 @@ constexpr std::array<bool, 256> characters_of_values() {
     beside[c] = c >= 128 || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
                 (c >= 'A' && c <= 'Z') || c == '_';
   }
-  for (const char c : std::string_view(".,'+-:*")) beside[static_cast<unsigned char>(c)] = true;
+  for (const char c : std::string_view(".,'+-:*^#")) beside[static_cast<unsigned char>(c)] = true;
   return beside;
+}
+
+// Whether " x 10^3" may stand there.
+inline bool may_be_times(std::string_view after) {
+  return after.size() == 3 && after[0] == ' ' &&
+         (after[1] == 'x' || after[1] == '*' || static_cast<unsigned char>(after[1]) >= 128);
 }
 
 // Whether a character beside the value may belong to it: nearly always a space stands there. Saves
@@ -36,7 +42,8 @@ inline bool may_be_cut(std::string_view text, std::string_view value) {
   static constexpr std::array<bool, 256> beside = characters_of_values();
   const char* const end = value.data() + value.size();
   return (value.data() != text.data() && beside[static_cast<unsigned char>(value.data()[-1])]) ||
-         (end != text.data() + text.size() && beside[static_cast<unsigned char>(*end)]);
+         (end != text.data() + text.size() && beside[static_cast<unsigned char>(*end)]) ||
+         may_be_times(text.substr(static_cast<size_t>(end - text.data()), 3));
 }
 
 // The value with what stands around it up to the next spaces, for messages.

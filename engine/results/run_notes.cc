@@ -35,6 +35,10 @@ std::string later_steps(const Benchmark& benchmark, const std::vector<Workpackag
 }  // namespace
 
 std::string unfinished_note(const Benchmark& benchmark, const std::vector<WorkpackageView>& views) {
+  if (views.empty()) {
+    return "it has no workpackages and thus no rows: it has just begun, was ended before the first "
+           "one, or none of its steps is active";
+  }
   const auto count = [&](State state) {
     return std::count_if(views.begin(), views.end(),
                          [&](const WorkpackageView& view) { return view.state == state; });

@@ -69,6 +69,8 @@ void take_samples(const Benchmark& benchmark, const Analyser& analyser, const Gr
     for (size_t i = 0; i < group.members.size(); ++i) {
       // What goes on may print more.
       if (!finished_well(group.members[i]->state)) continue;
+      // Changed output is no measurement, and what the journal has kept stays.
+      if (!group.members[i]->changes.empty()) continue;
       const Analyse* analyse = groups.find(group.members[i]->step);
       for (const auto& [name, statistics] : group.found_of(i)) {
         if (analyse == nullptr || statistics.count() == 0) continue;

@@ -264,18 +264,34 @@ std::optional<OptionFault> option_fault(const std::string& scheduler, const std:
 
 std::optional<OptionFault> variable_fault(const std::string& name, const std::string& value,
                                           const JobRequests& requests) {
-  constexpr std::string_view prefix = "SBATCH_";
-  if (!starts_with(name, prefix)) return std::nullopt;
-  std::string option = dashed(name.substr(prefix.size()));
+  const char* reader = nullptr;
+  std::string option;
+  for (const auto& [prefix, program] :
+       {std::pair{std::string_view("SBATCH_"), "sbatch"}, {std::string_view("SLURM_"), "srun"}}) {
+    if (!starts_with(name, prefix)) continue;
+    reader = program;
+    option = dashed(name.substr(prefix.size()));
+  }
+  if (reader == nullptr) return std::nullopt;
+  if (name == "SLURM_EXPORT_ENV") {
+    return OptionFault{
+        "srun reads 'SLURM_EXPORT_ENV', and would keep the other variables from its program",
+        "leave it out: a job script passes its environment on"};
+  }
   // These are not named as their options are.
-  for (const auto& [variable, meant] :
-       {std::pair{"timelimit", "time"}, {"array-inx", "array"}, {"mem-per-node", "mem"}}) {
+  for (const auto& [variable, meant] : {std::pair{"timelimit", "time"},
+                                        {"array-inx", "array"},
+                                        {"mem-per-node", "mem"},
+                                        {"nprocs", "ntasks"},
+                                        {"nnodes", "nodes"},
+                                        {"job-num-nodes", "nodes"},
+                                        {"tasks-per-node", "ntasks-per-node"}}) {
     if (option == variable) option = meant;
   }
   const SlurmOption* known = exact_slurm_option(option);
   if (known == nullptr || known->use == OptionUse::free) return std::nullopt;
   std::optional<OptionFault> fault = known_option_fault(option, *known, value, requests);
-  if (fault) fault->message = fmt::format("sbatch reads '{}', and {}", name, fault->message);
+  if (fault) fault->message = fmt::format("{} reads '{}', and {}", reader, name, fault->message);
   return fault;
 }
 

@@ -376,6 +376,40 @@ class Platform(SlurmTest):
             self.assertEqual(shown, ["FROM_STEP=of the step", f"point={number + 1}", "FROM_DO=it's\ttwo words", "SITE_SAYS=hello",
                                      "OMP_NUM_THREADS=1", "NCCL_SOCKET_IFNAME=lo", "TALLY_CACHE_DIR=True", "PATH=True"])
 
+    def test_variables_are_put_in_once(self):
+        """`env` is expanded over the environment without it: by the engine here, and by the script there."""
+        show = self.place.program("show", 'printf "%s|" "$N" "$FLAGS" "$A" "$B" "$IN_P" "$IN_Q" "$EX"')
+        for pack in ("max_async: 0", "pack: array", "pack: {_: steps, at_once: 2}"):
+            for export in ("ALL", "NONE"):
+                with self.subTest(pack=pack, export=export):
+                    self.write(show)
+                    site = self.place.root / "site.yaml"
+                    lines = [line for line in site.read_text().splitlines() if "env: {SITE_SAYS" not in line]
+                    site.write_text("\n".join(lines) + "\n  job_environment: \"PATH, HOME, N, IN_P\"\n"
+                                    "  env: {IN_P: \"site:$IN_P\", IN_Q: \"q$IN_P\"}\n")
+                    (self.place.root / "small.yaml").write_text(
+                        "name: small\noutpath: run\n"
+                        "parameterset: {name: ps, parameter: {name: EX, export: true, separator: '', _: '$HOME $(id)'}}\n"
+                        "step:\n  name: train\n  kind: run\n  use: ps\n  platform: site\n"
+                        f"  resources: {{nodes: 1, tasks_per_node: 1, cpus_per_task: 1, time: 5m, options: {{export: {export}}}}}\n"
+                        "  env: {N: \"1$N\", FLAGS: \"-O2 $FLAGS\", A: \"$B\", B: b, IN_P: \"step:$IN_P\"}\n"
+                        f"  {pack}\n  launch: {show}\n")
+                    run = f"{len(list((self.place.root / 'run').glob('0*'))):06}"
+                    code, out, err = self.place.tally("run", "small.yaml", env={"N": "", "IN_P": "0", "B": "no"})
+                    self.assertEqual(code, 0, out + err)
+                    shown = (self.place.work(0, run=run) / "stdout").read_text()
+                    # The site's lines see what job_environment passes on, the step's see the site's.
+                    passed = "0" if export == "ALL" else ""
+                    self.assertEqual(shown, f"1|-O2 ||b|step:site:{passed}|q{passed}|$HOME $(id)|")
+
+    def test_sbatchs_variables_of_commands_are_refused(self):
+        for line in ("export SBATCH_TIMELIMIT=50", "export SBATCH_ARRAY_INX=0-2"):
+            with self.subTest(line=line):
+                self.write("/bin/true", keys=f"do: {line}")
+                code, out, err = self.place.tally("run", "small.yaml")
+                self.assertNotEqual(code, 0)
+                self.assertIn("sbatch reads 'SBATCH_", out + err)
+
     def test_a_job_shorter_than_its_warning_gets_none(self):
         self.write("/bin/true")
         text = (self.place.root / "small.yaml").read_text()

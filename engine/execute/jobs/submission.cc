@@ -11,7 +11,9 @@
 #include "engine/base/own_files.h"
 #include "engine/base/secrets.h"
 #include "engine/base/text.h"
+#include "engine/base/variables.h"
 #include "engine/execute/jobs/job_outcome.h"
+#include "engine/workflow/job_options.h"
 
 namespace tally {
 namespace {
@@ -98,12 +100,23 @@ std::string read_platform(const Task& task, JobRules* rules, PackRule* pack) {
   return wrong;
 }
 
+// Why sbatch may not have this environment, as `export SBATCH_TIMELIMIT=50` of a command makes it; or
+// an empty string. What an engine within another job has of that job does no harm.
+std::string environment_fault(const Environment& environment) {
+  for (const auto& [name, value] : environment) {
+    if (!starts_with(name, "SBATCH_")) continue;
+    if (const auto fault = variable_fault(name, value, {}))
+      return fault->message + ": " + fault->hint;
+  }
+  return {};
+}
+
 // Returns shell lines that set what the workflow changes in the environment outside of the job's
 // script: exported parameters, exports by operations. Slurm passes its own variables on by itself.
 std::string environment_lines(const EnvironmentChanges& changes) {
   std::string lines;
   for (const auto& [name, value] : changes) {
-    if (!is_shell_name(name) || starts_with(name, "SLURM_")) continue;
+    if (!is_variable_name(name) || starts_with(name, "SLURM_")) continue;
     lines += value ? "export " + name + "=" + shell_quote(*value) + "\n" : "unset " + name + "\n";
   }
   return lines;
@@ -114,23 +127,27 @@ std::string environment_lines(const EnvironmentChanges& changes) {
 Status JobSubmission::submit(Task& task, bool* taken) {
   Job job;
   PackRule pack;
-  const std::string wrong = read_platform(task, &job.rules, &pack);
+  std::string wrong = read_platform(task, &job.rules, &pack);
+  Environment environment = with_changes(job_environment(task.base(), job.rules.environment),
+                                         task.environment_for_script());
+  environment["PWD"] = task.work_dir();
+  WorkpackageNode& workpackage = context_.graph[task.id()];
+  job.named = !workpackage.job_name.empty();
+  if (wrong.empty() && !job.named) wrong = environment_fault(environment);
   *taken = wrong.empty();
   if (!*taken) {
     task.fail(Reason::platform, wrong);
     return Status::ok();
   }
-  WorkpackageNode& workpackage = context_.graph[task.id()];
   job.workpackage = task.id();
   job.label = workpackage.directory;
   job.marks = job_marks(task);
-  job.named = !workpackage.job_name.empty();
   job.id = workpackage.job_id;
   job.named_at = seconds_of(context_.journal.run().start);
   if (!job.named) {
     workpackage.job_name = job_name(context_, task.id());
     forget_earlier_try(job.marks, workpackage.attempts > 0 || workpackage.restored);
-    if (Status s = write_environment(job.marks, task.environment()); !s) {
+    if (Status s = write_environment(job.marks, task.environment_for_script()); !s) {
       *taken = false;
       task.fail(Reason::host, s);
       return Status::ok();
@@ -140,9 +157,6 @@ Status JobSubmission::submit(Task& task, bool* taken) {
   job.request.directory = task.work_dir();
   job.request.script = task.platform().submit_script;
   job.request.submit = task.platform().submit;
-  Environment environment = with_changes(job_environment(task.base(), job.rules.environment),
-                                         task.environment_for_script());
-  environment["PWD"] = task.work_dir();
   job.request.environment = entries(environment);
   resubmits_[task.id()] = job.rules.resubmits;
   if (pack.kind != PackRule::Kind::none && job.id.empty()) {

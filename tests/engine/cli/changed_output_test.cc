@@ -269,6 +269,31 @@ TEST_CASE("changed output: the row is in no sample, reference, baseline, databas
   CHECK_MESSAGE((ran.code == 1 && has(ran.err, "has output that changed after its end")), ran.err);
 }
 
+TEST_CASE("changed output: it never becomes a sample") {
+  File file;
+  file.column = "{_: v, better: higher}";
+  const std::string text = workflow(file);
+  std::string other = text;
+  other.replace(other.find("v=$jube_pat_int"), 15, "v=(\\d+)");
+  // By an update of the results, and while the run goes on.
+  const Shell shell;
+  shell.file("b.yaml", text);
+  shell.file("c.yaml", other);
+  CHECK(shell.tally("run b.yaml").code == 0);
+  shell.sh("echo v=777 > " + work_of(1) + "/stdout");
+  for (int i = 0; i < 2; ++i)
+    CHECK(has(shell.tally("result run -u c.yaml").out, "\n1,777,1,CHANGED\n"));
+  CHECK(has(shell.tally("result run").out, "\n1,777,1,CHANGED\n"));
+  CHECK(has(shell.tally("history run").out, "CHANGED"));
+  const Shell during;
+  std::string changes = text;
+  changes.replace(changes.find("echo v=$i"), 9,
+                  "echo v=$i; test $i = 1 || echo v=1000 > ../../000000_s/work/stdout");
+  during.file("b.yaml", changes);
+  CHECK(has(during.tally("run b.yaml -j1").out, "\n1,1000,1,CHANGED\n"));
+  for (int i = 0; i < 2; ++i) CHECK(has(during.tally("result run").out, "\n1,1000,1,CHANGED\n"));
+}
+
 TEST_CASE("changed output: of repeats, the others remain") {
   const Shell shell;
   File file;

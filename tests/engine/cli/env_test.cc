@@ -139,6 +139,65 @@ TEST_CASE("env: a container's sees the job's, and runs nothing") {
   }
 }
 
+TEST_CASE("env: exported parameters are the same text in launch lines and job scripts") {
+  const Shell shell;
+  prepared(shell);
+  const std::string value = "$HOME/x $(touch RAN) $$ `id` \"q\" 'r' \\";
+  for (const std::string env : {"", "env: {M: m}, ", "env: {M: $EX}, env_unset: NAME, "}) {
+    for (const char* platform : {"local", "slurm", "pbs", "lsf"}) {
+      CAPTURE(env);
+      CAPTURE(platform);
+      shell.file("w.yaml",
+                 "name: w\noutpath: run\n"
+                 "parameterset:\n  name: p\n  parameter:\n    name: EX\n    export: true\n"
+                 "    separator: \"\"\n    _: >-\n      " +
+                     value +
+                     "\n"
+                     "step: {name: s, kind: run, use: p, platform: " +
+                     platform + ", " + env +
+                     "resources: {nodes: 1, tasks_per_node: 1, time: 5m}, "
+                     "launch: '$jube_benchmark_home/show EX'}\n");
+      shell.sh(
+          "mkdir -p bin; printf '#!/bin/sh\\nwhile case $1 in -*) true ;; *) false ;; esac; do "
+          "shift 2; "
+          "done; exec \"$@\"\\n' > bin/srun; chmod +x bin/srun; cp bin/srun bin/mpirun; cp "
+          "bin/srun bin/mpiexec");
+      std::string out;
+      if (std::string(platform) == "local") {
+        CHECK(shell.sh("\"$TALLY\" -q run w.yaml -o here").code == 0);
+        out = shell.sh("cat here/*/*_s/work/stdout; rm -r here").out;
+      } else {
+        shell.sh("rm -rf scripts; \"$TALLY\" script w.yaml --out scripts");
+        out = shell
+                  .sh("cd scripts/*_s/work && PATH=\"$PWD/../../../bin:$PATH\" bash submit.job > "
+                      "out; cat out "
+                      "stdout 2>/dev/null")
+                  .out;
+      }
+      CHECK_MESSAGE(has(out, "EX[" + value + "]"), out);
+      CHECK(shell.sh("find . -name RAN").out.empty());
+    }
+  }
+}
+
+TEST_CASE("env: names that no shell can have are errors of the file") {
+  const Shell shell;
+  for (const char* keys : {"env: {A-B: x}", "env: {\"A B\": x}", "env: {\"\": x}", "env: {1A: x}",
+                           "env: {\"X;touch RAN;Y\": x}", "env: {\"$(touch RAN)\": x}",
+                           "env_unset: \"X;touch RAN\""}) {
+    CAPTURE(keys);
+    for (const char* platform : {"local", "slurm"}) {
+      shell.file("w.yaml",
+                 std::string("name: w\noutpath: run\nstep: {name: s, kind: run, platform: ") +
+                     platform + ", " + keys + ", launch: 'true'}\n");
+      const Ran ran = shell.tally("validate w.yaml");
+      CHECK_MESSAGE(
+          (ran.code == 2 && has(ran.err + ran.out, "is not the name of an environment variable")),
+          (ran.out + ran.err));
+    }
+  }
+}
+
 TEST_CASE("env: variables are put in once, also after commands that changed them") {
   const Shell shell;
   prepared(shell);

@@ -55,6 +55,13 @@ TEST_CASE("an option cannot pass the limits that the plan counts with") {
   refused(shell, "site.yaml:5:5", "option 'time' has the meaning of the key 'time'");
   shell.file("b.yaml", bench("", "env: {SBATCH_TIMELIMIT: \"600\"}"));
   refused(shell, "b.yaml:9:9", "sbatch reads 'SBATCH_TIMELIMIT'");
+  for (const char* name : {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_NNODES", "SLURM_EXPORT_ENV"}) {
+    shell.file("b.yaml", bench("", std::string("env: {") + name + ": \"3\"}"));
+    refused(shell, "b.yaml:9:9", std::string("srun reads '") + name + "'");
+  }
+  shell.file("site.yaml", "platform:\n  name: site\n  env:\n    SLURM_NTASKS: \"3\"\n");
+  shell.file("b.yaml", bench("", "", "site.yaml"));
+  refused(shell, "site.yaml:3:3", "srun reads 'SLURM_NTASKS'");
   std::string exported = bench("");
   exported.replace(exported.find("name: x"), 7, "name: SBATCH_ARRAY_INX, export: true");
   shell.file("b.yaml", exported);

@@ -85,6 +85,33 @@ TEST_CASE("unfinished runs: every command that shows results counts what has not
   }
 }
 
+TEST_CASE(
+    "unfinished runs: one that has just begun, and one that died before its first workpackage") {
+  for (const std::string kind : kLanguages) {
+    CAPTURE(kind);
+    const Shell shell;
+    std::string text = killed(kind);
+    text.insert(text.find("{name: i,"), "[{name: k, mode: shell, _: 'kill -9 $PPID; echo 1'}, ");
+    text.insert(text.find("1,2,3") + 7, "]");
+    shell.file("b.yaml", text);
+    shell.sh("\"$TALLY\" run b.yaml");
+    Ran ran = shell.tally("result run");
+    CHECK_MESSAGE(has(ran.err, "note: run/000000: it has no workpackages and thus no rows"),
+                  ran.err);
+    // Its first command goes on for as long as nobody writes to the pipe.
+    text = killed(kind);
+    const size_t at = text.find("do: [echo v=$i,") + 5;
+    text.insert(at, "read x < $jube_benchmark_home/go, ");
+    shell.file("c.yaml", text);
+    ran = shell.sh(
+        "mkfifo go; rm -r run; timeout 60 \"$TALLY\" run c.yaml -j1 > out 2>&1 & "
+        "until \"$TALLY\" result run 2>&1 | grep '1 running, 2 not begun'; do sleep 0.1; done; "
+        "kill $!; "
+        "wait");
+    CHECK_MESSAGE(has(ran.out, "3 of 3 workpackages have not ended"), (ran.out + ran.err));
+  }
+}
+
 TEST_CASE("unfinished runs: of several runs, those are named that have not ended") {
   for (const std::string kind : kLanguages) {
     CAPTURE(kind);

@@ -76,6 +76,26 @@ TEST_CASE("cut values: a number that goes on behind the value") {
       {"r $jube_pat_int", "r 1_000", "[1<1_000]"},
       {"r $jube_pat_int", "r 1'000", "[1<1'000]"},
       {"r $jube_pat_int",
+       "r 1\xe2\x80\x99"
+       "234",
+       "[1<1\xe2\x80\x99"
+       "234]"},
+      {"r $jube_pat_int", "r 2^20", "[2<2^20]"},
+      {"r $jube_pat_int", "r 2**20", "[2<2**20]"},
+      {"r $jube_pat_fp", "r 10^-3", "[10<10^-3]"},
+      {"r $jube_pat_fp", "r 1.5 x 10^3 s", "[1.5<1.5]"},
+      {"r $jube_pat_fp", "r 1.5 \xc3\x97 10\xc2\xb3", "[1.5<1.5]"},
+      {"r $jube_pat_fp",
+       "r 1.5\xe2\x8b\x85"
+       "10\xe2\x81\xb6",
+       "[1.5<1.5\xe2\x8b\x85"
+       "10\xe2\x81\xb6]"},
+      {"r $jube_pat_fp", "r 10\xe2\x81\xbb\xc2\xb3", "[10<10\xe2\x81\xbb\xc2\xb3]"},
+      {"r $jube_pat_fp", "r 1.#INF", "[1<1.#INF]"},
+      {"r (\\d+\\.)", "r 1.#QNAN", "[1.<1.#QNAN]"},
+      {"r $jube_pat_int", "r 12\xc2\xbd", "[12<12\xc2\xbd]"},
+      {"r \\x1b\\[32m(\\d+)", "r \x1b[32m1\x1b[0m,234", "[1<\x1b[32m1\x1b[0m,234]"},
+      {"r $jube_pat_int",
        "r 1\xe2\x80\xaf"
        "234",
        "[1<1\xe2\x80\xaf"
@@ -173,6 +193,9 @@ TEST_CASE("cut values: what programs usually print is not cut") {
       {"r $jube_pat_int", "r 2nd"},
       {"gpus $jube_pat_int", "gpus 8xH100"},
       {"grid $jube_pat_int", "grid 1024x768"},
+      {"(\\d+\\.\\d+)", "rate: \x1b[32m12.5\x1b[0m MB/s"},
+      {"(\\d+\\.\\d+)", "\x1b[1;38:5:9m12.5\x1b[m"},
+      {"grid $jube_pat_int", "grid 5 x 10 x 3"},
       {"took $jube_pat_fp", "took 5."},
       {"took $jube_pat_fp", "took 5.\nNext"},
       {"took $jube_pat_fp", "took 5.5, then"},
