@@ -16,8 +16,9 @@ MANUAL_PAGES=(de es fr it nl pl)
 DEBIAN_BUILD=(g++ cmake ninja-build ccache pkg-config git ca-certificates python3 python3-venv
   libyaml-cpp-dev libpugixml-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libsqlite3-dev
   libpcre2-dev libxxhash-dev zlib1g-dev doctest-dev)
-# Of tally-train alone: data parallel training on CPUs; Unicode in BERT's tokenizer; NVIDIA's BERT datasets.
-DEBIAN_TRAIN=(libopenmpi-dev libicu-dev libhdf5-dev)
+# Of tally-train alone: data parallel training on CPUs; Unicode in BERT's tokenizer; NVIDIA's BERT datasets; proofs by
+# which ranks know each other.
+DEBIAN_TRAIN=(libopenmpi-dev libicu-dev libhdf5-dev libssl-dev)
 # The accounting daemon with a database that no service starts: the -core packages are programs alone.
 DEBIAN_TEST=(jube shellcheck strace slurmctld slurmd slurm-client munge slurmdbd mariadb-server-core mariadb-client-core
   libxml2-utils librsvg2-2 fonts-dejavu-core chromium # charts and reports are seen by real programs

@@ -180,6 +180,10 @@ void declare_launch(CLI::App* app, Flags* f) {
   g.text("--master-addr-suffix", &f->launch.address_suffix, "TEXT",
          "Appended to the first label of the host name that Slurm gives, where that names a faster "
          "interface: i makes node3i.site of node3.site");
+  g.text("--rendezvous-token-file", &f->launch.token_file, "FILE",
+         "File of mode 600 with the random text by which the processes know each other (default: "
+         "TALLY_RENDEZVOUS_TOKEN; needed where no launcher gives one and rank 0 is not at "
+         "127.0.0.1)");
   g.text("--network-interface", &f->launch.interface, "NAME",
          "Interface for messages between hosts, as ib0 (NCCL_SOCKET_IFNAME where that is not set)");
   g.text("--distributed-backend", &f->launch.backend, "NAME",

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <charconv>
 #include <cstring>
 #include <optional>
@@ -130,9 +131,8 @@ uint64_t hash_of(const std::string& text) {
   return h ^ (h >> 29);
 }
 
-std::string run_name(const Variables& v) {
-  if (v.has("TALLY_SUPERVISED")) return v.text("TALLY_SUPERVISED");
-  if (v.has("TORCHELASTIC_RUN_ID")) return "torchrun " + v.text("TORCHELASTIC_RUN_ID");
+// The name that mpirun or Slurm gives to the processes that it has started.
+std::string launcher_run(const Variables& v) {
   if (v.has("OMPI_COMM_WORLD_SIZE")) {
     for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"})
       if (v.has(name)) return "mpirun " + v.text(name);
@@ -140,6 +140,12 @@ std::string run_name(const Variables& v) {
   if (v.has("SLURM_JOB_ID"))
     return fmt::format("Slurm {}.{}", v.text("SLURM_JOB_ID"), v.text("SLURM_STEP_ID"));
   return "";
+}
+
+std::string run_name(const Variables& v) {
+  if (v.has("TALLY_SUPERVISED")) return v.text("TALLY_SUPERVISED");
+  if (v.has("TORCHELASTIC_RUN_ID")) return "torchrun " + v.text("TORCHELASTIC_RUN_ID");
+  return launcher_run(v);
 }
 
 // A parent tally-train has evaluated the flags already, so its port counts.
@@ -165,6 +171,24 @@ std::string choose_address(const LaunchOptions& options, const Variables& v, con
       "{} started {} processes on several hosts, and nothing says where they meet: give "
       "--master-addr HOST or MASTER_ADDR, the host of rank 0",
       launch.source, launch.size);
+}
+
+// Slurm and mpirun start all processes in the same folder, and give no secret.
+TokenSource choose_token(const LaunchOptions& options, const Variables& v, const Launch& launch) {
+  TokenSource token;
+  const bool variable = v.has(token_variable);
+  if (!options.token_file.empty() && !(launch.supervised && variable)) {
+    token.file = options.token_file;
+  } else if (variable) {
+    token.text = v.text(token_variable);
+    check_token(token.text, token_variable);
+  } else if (std::string name = launcher_run(v); !name.empty()) {
+    for (char& c : name)
+      if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.') c = '-';
+    token.file = fmt::format(".tally-train.{}.{}.token", name, launch.port);
+    token.zero_makes = true;
+  }
+  return token;
 }
 
 Launch launch_of(const Claim& c) {
@@ -221,6 +245,7 @@ Launch discover_launch(const LaunchOptions& options, const Environment& environm
   if (launch.size > 1) {
     launch.address = choose_address(options, v, launch);
     launch.port = choose_port(options, v, launch.run);
+    launch.token = choose_token(options, v, launch);
   }
   if (const auto fd = v.number("TALLY_RENDEZVOUS_FD"); supervised && fd && launch.rank == 0)
     launch.listening_fd = *fd;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "src/parallel/errors.h"
+#include "src/parallel/token.h"
 
 namespace tally::train {
 
@@ -17,6 +18,7 @@ struct LaunchOptions {
   std::string address_suffix;  // --master-addr-suffix
   int port = 0;                // --master-port; 0: not given
   std::string interface;       // --network-interface
+  std::string token_file;      // --rendezvous-token-file
   std::string backend;         // --distributed-backend: "nccl", "mpi", "sockets", "" to choose
   bool prefix = false;         // --prefix-output
   // --distributed-timeout-minutes: how long processes wait for each other. Not given: each kind of
@@ -43,6 +45,7 @@ struct Launch {
   // The address on which rank 0 waits for the others. Empty and 0 for one process.
   std::string address;
   int port = 0;
+  TokenSource token;        // by which the ranks know each other
   int listening_fd = -1;    // rank 0 under --nproc-per-node: listens already
   int supervisor_fd = -1;   // where the parent tells of ranks that were killed
   bool supervised = false;  // started by a tally-train, which watches
@@ -60,6 +63,8 @@ using Environment = std::function<const char*(const char*)>;
 //   the
 //            suffix after its first label
 //   port:    --master-port, MASTER_PORT, one made of Slurm's job and step or of mpirun's job
+//   token:   --rendezvous-token-file, TALLY_RENDEZVOUS_TOKEN (of a parent tally-train before the
+//            flag), a file that rank 0 makes in the folder in which Slurm or mpirun started it
 // With options.processes this is the launch of the tally-train that starts them: one per node.
 Launch discover_launch(const LaunchOptions& options, const Environment& environment);
 

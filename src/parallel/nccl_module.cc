@@ -321,7 +321,14 @@ extern "C" tally::train::Communicator* tally_make_communicator(
         "is on the CPU");
   Rendezvous& meeting = *context.meeting;
   check(cudaSetDevice(context.device.index), "cudaSetDevice");
-  if (!context.interface.empty()) setenv("NCCL_SOCKET_IFNAME", context.interface.c_str(), 0);
+  // NCCL's own ports have no token. Those of one host's ranks need no network.
+  std::string interface = context.interface;
+  const auto hosts = meeting.exchange(meeting.address());
+  if (interface.empty() && std::all_of(hosts.begin(), hosts.end(), [](const std::string& address) {
+        return address.rfind("127.", 0) == 0;
+      }))
+    interface = "=lo";
+  if (!interface.empty()) setenv("NCCL_SOCKET_IFNAME", interface.c_str(), 0);
   check_no_shared_gpu(meeting.exchange(gpu_name(context.device.index)));
   const bool linked = all_linked(context.device.index,
                                  [&](const std::string& mine) { return meeting.exchange(mine); });

@@ -1,14 +1,12 @@
 #include "src/parallel/rendezvous.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "src/parallel/process_state.h"
 #include "src/parallel/star.h"
 
 namespace tally::train {
@@ -25,6 +23,7 @@ Star::Star(const RendezvousOptions& options, OnFailure on_failure)
   std::iota(all.begin(), all.end(), 0);
   exchanges_ = operations_.add_group("exchange", "world", std::move(all));
   const Deadline deadline = in_seconds(options_.timeout_seconds);
+  find_token();
   if (options_.rank == 0) {
     receive_all_ranks(deadline);
   } else {
@@ -33,105 +32,6 @@ Star::Star(const RendezvousOptions& options, OnFailure on_failure)
   sending_ = std::vector<std::timed_mutex>(peers_.size());
   wake_ = Socket(eventfd(0, EFD_CLOEXEC));
   thread_ = std::thread([this] { watch(); });
-}
-
-void Star::receive_all_ranks(Deadline deadline) {
-  peers_.resize(static_cast<size_t>(options_.size));
-  local_.resize(peers_.size());
-  hosts_[0] = options_.host;
-  if (options_.listening_fd < 0) check_host_name(options_.address, deadline);
-  const Socket listener =
-      options_.listening_fd >= 0
-          ? Socket(options_.listening_fd)
-          : listen_on(options_.address == "127.0.0.1" ? "127.0.0.1" : "", options_.port);
-  const auto missing = [&] {
-    std::vector<int> ranks;
-    for (int r = 1; r < options_.size; ++r)
-      if (!peers_[static_cast<size_t>(r)].open()) ranks.push_back(r);
-    return ranks;
-  };
-  while (!missing().empty()) {
-    Socket visitor = accept_until(listener, deadline);
-    if (!visitor.open()) give_up(missing());
-    admit(std::move(visitor), deadline);
-  }
-  address_ = local_address(peers_[1]);
-  std::string welcome;
-  put(&welcome, options_.host);
-  put(&welcome, process_name());
-  for (size_t r = 1; r < peers_.size(); ++r) send_message(peers_[r], Message::welcome, welcome);
-}
-
-// One message for all: those that have come learn that this rank reports it.
-void Star::give_up(const std::vector<int>& missing) {
-  const std::string why = fmt::format(
-      "{} of {} ranks did not connect to {}:{} within {:.0f} s: missing {}{}", missing.size(),
-      options_.size, options_.address, options_.port, options_.timeout_seconds,
-      missing.size() == 1 ? "rank " : "ranks ", fmt::join(missing, ", "));
-  sending_ = std::vector<std::timed_mutex>(peers_.size());
-  send_to_all(Message::failure, encode(Failure{0, options_.host, 1, why}));
-  throw CommunicationError(why);
-}
-
-// Receives a visitor's hello. Strangers (another run on the same port, a port scanner) are
-// rejected.
-void Star::admit(Socket visitor, Deadline deadline) {
-  Message type{};
-  std::string body;
-  if (!receive_message(visitor, std::min(deadline, in_seconds(10)), &type, &body) ||
-      type != Message::hello)
-    return;
-  const Hello hello = decode_hello(body);
-  const int rank = hello.rank;
-  std::string why;
-  if (hello.run != options_.run) {
-    why = "another run listens there: give each its own --master-port or MASTER_PORT";
-  } else if (hello.protocol != own_protocol()) {
-    why = fmt::format(
-        "rank {} is another version of tally-train: start the same build on every "
-        "rank",
-        rank);
-  } else if (hello.size != options_.size) {
-    why = fmt::format("rank 0 counts {} ranks and rank {} counts {}", options_.size, rank,
-                      hello.size);
-  } else if (rank < 1 || rank >= hello.size || peers_[static_cast<size_t>(rank)].open()) {
-    why = fmt::format("two processes say that they are rank {}", rank);
-  }
-  if (!why.empty()) {
-    try {
-      send_message(visitor, Message::refused, why);
-    } catch (const CommunicationError&) {  // it is gone already
-    }
-    return;
-  }
-  hosts_[static_cast<size_t>(rank)] = hello.host;
-  local_[static_cast<size_t>(rank)] = local_process(hello.process);
-  peers_[static_cast<size_t>(rank)] = std::move(visitor);
-}
-
-void Star::visit_zero(Deadline deadline) {
-  peers_.push_back(connect_until(options_.address, options_.port, deadline));
-  address_ = local_address(peers_[0]);
-  send_message(peers_[0], Message::hello,
-               encode(Hello{own_protocol(), options_.run, options_.rank, options_.size,
-                            options_.host, process_name()}));
-  Message type{};
-  std::string body;
-  // Rank 0 gives up first, and its closed connection shows that.
-  if (!receive_message(peers_[0], deadline + std::chrono::seconds(10), &type, &body))
-    throw CommunicationError(
-        fmt::format("rank 0 at {}:{} gave up before all {} ranks had connected", options_.address,
-                    options_.port, options_.size));
-  if (type == Message::failure) {
-    wait_for_end_of_zero();
-    throw ReportedByZero(decode_failure(body).message);
-  }
-  if (type != Message::welcome)
-    throw CommunicationError(
-        fmt::format("rank 0 at {}:{}: {}", options_.address, options_.port, body));
-  Reader in(body);
-  hosts_[0] = in.text();
-  local_.push_back(local_process(in.text()));
 }
 
 void Star::send_to_all(Message type, const std::string& body) {

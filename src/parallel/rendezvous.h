@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/parallel/errors.h"
+#include "src/parallel/token.h"
 
 namespace tally::train {
 
@@ -28,6 +29,9 @@ struct RendezvousOptions {
   int listening_fd = -1;         // rank 0: a socket that listens already; owned from here on
   std::string host;              // this host's name, for messages
   std::string run;               // identifies the run (a job id); other runs are rejected
+  TokenSource token;             // by which the ranks know each other; see also Credential
+  std::string interface;         // a network interface on which rank 0 listens as well; "": none
+  bool one_host = false;         // all ranks are known to be on one host
   double timeout_seconds = 600;  // to wait for all ranks at the start
   // A rank that sends no sign of life for so long has failed. Every rank sends heartbeats from a
   // thread of its own, also while it computes, tunes or writes a checkpoint. The first limit is for
@@ -56,7 +60,7 @@ class Rendezvous {
   using OnFailure = std::function<void(const Failure&)>;
 
   // Returns when all ranks have connected. One rank alone returns at once. Throws
-  // CommunicationError that names the missing ranks.
+  // CommunicationError that names the missing ranks, and LaunchError where the token is missing.
   static std::unique_ptr<Rendezvous> meet(const RendezvousOptions& options, OnFailure on_failure);
   virtual ~Rendezvous() = default;
 
@@ -78,6 +82,15 @@ class Rendezvous {
   // for the others, and they for rank 0, because a launcher that ends all processes when one has
   // ended with a non-zero exit code must not interrupt what rank 0 still writes.
   virtual void done() = 0;
+  // The knowledge of the processes of this run, for a port of another kind (door.h).
+  virtual Credential credential(const std::string& purpose) const = 0;
+  // Connections to ports of this process by somebody who did not know the token. Those of the
+  // rendezvous itself are counted. Not for several threads.
+  virtual void count_strangers(int more) = 0;
+  virtual int strangers() const = 0;
 };
+
+// "20 connections were refused: ...".
+std::string describe_strangers(int count);
 
 }  // namespace tally::train

@@ -10,8 +10,6 @@
 namespace tally::train {
 namespace {
 
-constexpr uint32_t largest_message = 1U << 28;
-
 struct Header {
   Message type{};
   char unused[3] = {};
@@ -21,7 +19,7 @@ struct Header {
 }  // namespace
 
 const std::string& own_protocol() {
-  static const std::string protocol = "tallyrv3";
+  static const std::string protocol = "tallyrv4";
   return protocol;
 }
 
@@ -54,8 +52,6 @@ int Reader::number() {
 
 std::string encode(const Hello& hello) {
   std::string body;
-  put(&body, hello.protocol);
-  put(&body, hello.run);
   put(&body, hello.rank);
   put(&body, hello.size);
   put(&body, hello.host);
@@ -66,8 +62,6 @@ std::string encode(const Hello& hello) {
 Hello decode_hello(const std::string& body) {
   Reader in(body);
   Hello hello;
-  hello.protocol = in.text();
-  hello.run = in.text();
   hello.rank = in.number();
   hello.size = in.number();
   hello.host = in.text();
@@ -94,12 +88,16 @@ Failure decode_failure(const std::string& body) {
   return f;
 }
 
-void send_message(const Socket& to, Message type, const std::string& body) {
+std::string whole_message(Message type, const std::string& body) {
   Header header;
   header.type = type;
   header.bytes = static_cast<uint32_t>(body.size());
   std::string whole(reinterpret_cast<const char*>(&header), sizeof header);
-  whole += body;
+  return whole + body;
+}
+
+void send_message(const Socket& to, Message type, const std::string& body) {
+  const std::string whole = whole_message(type, body);
   send_all(to, whole.data(), whole.size());
 }
 
@@ -127,14 +125,15 @@ bool MessageBuffer::next(Message* type, std::string* body) {
   Header header;
   if (bytes_.size() < sizeof header) return false;
   std::memcpy(static_cast<void*>(&header), bytes_.data(), sizeof header);
-  broken_ = header.bytes > largest_message;
+  broken_ = header.bytes > longest_;
   if (broken_ || bytes_.size() - sizeof header < header.bytes) return false;
   body->assign(bytes_, sizeof header, header.bytes);
   bytes_.erase(0, sizeof header + header.bytes);
   return true;
 }
 
-bool receive_message(const Socket& from, Deadline deadline, Message* type, std::string* body) {
+bool receive_message(const Socket& from, Deadline deadline, Message* type, std::string* body,
+                     uint32_t longest) {
   Header header;
   body->clear();
   if (!receive_all(from, &header, sizeof header.type, deadline)) return false;
@@ -142,7 +141,7 @@ bool receive_message(const Socket& from, Deadline deadline, Message* type, std::
   if (header.type == Message::heartbeat) return true;
   char* rest = reinterpret_cast<char*>(&header) + sizeof header.type;
   if (!receive_all(from, rest, sizeof header - sizeof header.type, deadline) ||
-      header.bytes > largest_message)
+      header.bytes > longest)
     return false;
   body->resize(header.bytes);
   return receive_all(from, body->data(), body->size(), deadline);

@@ -2,6 +2,7 @@
 // on the same kind of processor, so numbers are sent as they are in memory.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "src/parallel/rendezvous.h"
@@ -12,9 +13,12 @@ namespace tally::train {
 // A heartbeat is its type alone, one byte, so that it is sent whole or not at all. Every other
 // message has a header and a body.
 enum class Message : char {
-  hello = 'H',       // to rank 0: who has come
+  hello = 'H',       // of a visitor: this and the next four are door.h's
+  challenge = 'C',   // to a visitor
+  proof = 'P',       // of a visitor
+  admitted = 'M',    // to a visitor
+  refused = 'R',     // to a visitor: why not
   welcome = 'W',     // from rank 0: all have come
-  refused = 'R',     // from rank 0: why not
   exchange = 'X',    // a text
   background = 'Y',  // a text of an exchange in the background
   failure = 'F',     // of a rank
@@ -29,9 +33,8 @@ inline bool is_exchange(Message type) {
   return type == Message::exchange || type == Message::background;
 }
 
-// The first message of a visitor to rank 0.
+// A visitor's description of itself to rank 0.
 struct Hello {
-  std::string protocol, run;
   int rank = 0, size = 0;
   std::string host;
   std::string process;  // process_name()
@@ -60,6 +63,11 @@ Hello decode_hello(const std::string& body);
 std::string encode(const Failure& failure);
 Failure decode_failure(const std::string& body);
 
+// The longest message, and the longest one of somebody whom this process does not know.
+inline constexpr uint32_t longest_message = 1U << 28, longest_greeting = 1U << 12;
+
+// A message as it is sent.
+std::string whole_message(Message type, const std::string& body);
 // Throws CommunicationError.
 void send_message(const Socket& to, Message type, const std::string& body);
 // Never blocks. A heartbeat that does not fit the send buffer is dropped, because the peer has
@@ -68,6 +76,7 @@ void send_heartbeat(const Socket& to);
 // What has arrived from a peer, to be read without waiting for the rest of a message.
 class MessageBuffer {
  public:
+  explicit MessageBuffer(uint32_t longest = longest_message) : longest_(longest) {}
   // Takes what is there; false when the peer closed.
   bool receive(const Socket& from);
   // The next whole message, if there is one.
@@ -76,11 +85,14 @@ class MessageBuffer {
   bool broken() const { return broken_; }
 
  private:
+  uint32_t longest_;
   std::string bytes_;
   bool broken_ = false;
 };
 
-// False when the peer closed, the deadline passed, or this is not a message.
-bool receive_message(const Socket& from, Deadline deadline, Message* type, std::string* body);
+// False when the peer closed, the deadline passed, or this is not a message of at most `longest`
+// bytes.
+bool receive_message(const Socket& from, Deadline deadline, Message* type, std::string* body,
+                     uint32_t longest = longest_message);
 
 }  // namespace tally::train

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "src/parallel/door.h"
 #include "src/parallel/module.h"
 #include "src/parallel/tcp.h"
 
@@ -89,32 +91,41 @@ class Peer {
 // One connection to every other rank of the run, null at its own place; shared by all groups.
 using Mesh = std::vector<std::unique_ptr<Peer>>;
 
+std::string purpose_of(int listener) {
+  return fmt::format("mesh {}", listener);
+}
+
+// Every rank listens for those after it, and connects to those before it.
 std::shared_ptr<Mesh> connect_mesh(const ModuleContext& context) {
   Rendezvous& meeting = *context.meeting;
   const std::string address =
       context.interface.empty() ? meeting.address() : interface_address(context.interface);
-  const Socket listener = listen_on(address, 0);
-  const auto places = meeting.exchange(fmt::format("{} {}", address, port_of(listener)));
+  std::vector<Socket> listeners;
+  listeners.push_back(listen_on(address, 0));
+  const auto places = meeting.exchange(fmt::format("{} {}", address, port_of(listeners.front())));
   const Deadline deadline = std::chrono::steady_clock::now() + patience;
   auto mesh = std::make_shared<Mesh>(places.size());
   const int rank = meeting.rank();
+  const auto after = static_cast<size_t>(meeting.size() - 1 - rank);
+  Door door(std::move(listeners), meeting.credential(purpose_of(rank)), after);
   for (int r = 0; r < rank; ++r) {
     const std::string& place = places[static_cast<size_t>(r)];
     const size_t space = place.find(' ');
-    Socket peer = connect_until(place.substr(0, space), std::stoi(place.substr(space)), deadline);
-    send_all(peer, &rank, sizeof rank);
-    (*mesh)[static_cast<size_t>(r)] = std::make_unique<Peer>(std::move(peer));
+    Credential credential = meeting.credential(purpose_of(r));
+    (*mesh)[static_cast<size_t>(r)] = std::make_unique<Peer>(
+        enter({place.substr(0, space), std::stoi(place.substr(space)), fmt::format("rank {}", r)},
+              &credential, std::to_string(rank), deadline, nullptr));
   }
-  for (int left = meeting.size() - 1 - rank; left > 0;) {
-    Socket peer = accept_until(listener, deadline);
-    if (!peer.open()) throw CommunicationError("not all ranks connected to each other");
-    int from = 0;
-    if (!receive_all(peer, &from, sizeof from, deadline) || from <= rank ||
-        from >= meeting.size() || (*mesh)[static_cast<size_t>(from)])
-      continue;  // a stranger
-    (*mesh)[static_cast<size_t>(from)] = std::make_unique<Peer>(std::move(peer));
+  for (size_t left = after; left > 0;) {
+    auto visitor = door.next(deadline);
+    if (!visitor) throw CommunicationError("not all ranks connected to each other");
+    const int from = std::atoi(visitor->words.c_str());
+    if (from <= rank || from >= meeting.size() || (*mesh)[static_cast<size_t>(from)]) continue;
+    Door::admit(*visitor);
+    (*mesh)[static_cast<size_t>(from)] = std::make_unique<Peer>(std::move(visitor->socket));
     --left;
   }
+  meeting.count_strangers(door.strangers());
   return mesh;
 }
 

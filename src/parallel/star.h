@@ -1,5 +1,5 @@
-// The rendezvous of rendezvous.h. Its set-up and what the main thread calls are in rendezvous.cc;
-// the thread that watches the other ranks is in star_watch.cc.
+// The rendezvous of rendezvous.h. Its set-up is in star_setup.cc, what the main thread calls is in
+// rendezvous.cc, and the thread that watches the other ranks is in star_watch.cc.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "src/parallel/door.h"
 #include "src/parallel/heartbeat.h"
 #include "src/parallel/operations.h"
 #include "src/parallel/rendezvous.h"
@@ -34,6 +35,9 @@ class Star final : public Rendezvous {
   std::vector<std::string> exchange(const std::string& mine, ExchangeKind kind) override;
   Failure fail(int code, const std::string& message, bool consequence) override;
   void done() override;
+  Credential credential(const std::string& purpose) const override;
+  void count_strangers(int more) override { strangers_ += more; }
+  int strangers() const override { return strangers_; }
 
  private:
   // A failure of which better news may come until then: the supervisor knows the signal.
@@ -48,9 +52,11 @@ class Star final : public Rendezvous {
   };
 
   // Set-up.
+  void find_token();
+  std::vector<Socket> listen(Deadline deadline) const;
   void receive_all_ranks(Deadline deadline);
-  [[noreturn]] void give_up(const std::vector<int>& missing);
-  void admit(Socket visitor, Deadline deadline);
+  [[noreturn]] void give_up(const std::vector<int>& missing, int strangers);
+  void admit(Visitor visitor);
   void visit_zero(Deadline deadline);
 
   // Of the watching thread.
@@ -78,6 +84,8 @@ class Star final : public Rendezvous {
   const RendezvousOptions options_;
   const OnFailure on_failure_;
   std::string address_ = "127.0.0.1";
+  std::string token_;  // empty: none
+  int strangers_ = 0;
   std::vector<Socket> peers_;  // rank 0: by rank, its own place closed; others: rank 0 alone
   std::vector<int> local_;     // of each peer: its process id, if it is one of this host; else 0
   Socket wake_;

@@ -122,10 +122,12 @@ class Supervisor {
                : fmt::format("process {} {}", getpid(), Clock::now().time_since_epoch().count());
     address_ = outer.address;
     port_ = outer.port;
+    token_ = outer.token.text;
     if (outer.size == 1) {
       address_ = "127.0.0.1";
       listener_ = listen_on(address_, options.port);
       port_ = port_of(listener_);
+      token_ = new_token();
     }
     for (int i = 0; i < processes; ++i) {
       Rank& r = ranks_.emplace_back();
@@ -183,7 +185,7 @@ class Supervisor {
   const int processes_;
   const double stop_seconds_;
   const Launch outer_;
-  std::string run_, address_;
+  std::string run_, address_, token_;
   int port_ = 0;
   Socket listener_, signals_;
   sigset_t previous_{};
@@ -217,6 +219,7 @@ std::vector<std::string> Supervisor::environment_of(int index, int news) const {
       fmt::format("MASTER_ADDR={}", address_),
       fmt::format("MASTER_PORT={}", port_),
       fmt::format("TALLY_SUPERVISOR_FD={}", news),
+      fmt::format("{}={}", token_variable, token_),
       fmt::format("TALLY_RENDEZVOUS_FD={}",
                   index == 0 && listener_.open() ? std::to_string(listener_.fd()) : "")};
   for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
@@ -13,7 +14,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <sstream>
 
 #include "src/parallel/errors.h"
 
@@ -25,11 +28,6 @@ using Clock = std::chrono::steady_clock;
 template <typename... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) {
   throw CommunicationError(fmt::format(text, std::forward<Args>(args)...));
-}
-
-int milliseconds_until(Deadline deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  return static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30));
 }
 
 void set_option(int fd, int level, int name, int value) {
@@ -47,14 +45,12 @@ void prepare(int fd) {
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-Addresses look_up(const std::string& host, int port, int* error) {
+Addresses look_up_once(const std::string& host, int port, int* error) {
   addrinfo hints{};
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = host.empty() ? AI_PASSIVE : 0;
   addrinfo* found = nullptr;
-  *error = getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints,
-                       &found);
+  *error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   return {*error == 0 ? found : nullptr, freeaddrinfo};
 }
 
@@ -64,7 +60,7 @@ constexpr auto patience_with_name_servers = std::chrono::seconds(10);
 Addresses look_up_until(const std::string& host, int port, Deadline deadline) {
   for (int pause = 5;; pause = std::min(pause * 2, 500)) {
     int error = 0;
-    Addresses found = look_up(host, port, &error);
+    Addresses found = look_up_once(host, port, &error);
     if (found) return found;
     if (error != EAI_AGAIN || Clock::now() >= deadline)
       fail(
@@ -101,15 +97,21 @@ Deadline in_seconds(double seconds) {
          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
+int milliseconds_until(Deadline deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30));
+}
+
 Socket listen_on(const std::string& address, int port) {
   int error = 0;
-  const Addresses found = look_up(address, port, &error);
+  const Addresses found = look_up_once(address, port, &error);
   if (!found) fail("the address '{}' is unknown: {}", address, gai_strerror(error));
   Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.open()) fail("a socket cannot be made: {}", std::strerror(errno));
   set_option(socket.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (bind(socket.fd(), found->ai_addr, found->ai_addrlen) != 0 ||
       listen(socket.fd(), SOMAXCONN) != 0) {
+    if (errno == EADDRNOTAVAIL) return Socket();
     if (errno == EADDRINUSE)
       fail("port {} is in use on this host: give another by --master-port or MASTER_PORT", port);
     fail("port {} of '{}' cannot be listened on: {}", port, address, std::strerror(errno));
@@ -125,39 +127,87 @@ std::string local_address(const Socket& socket) {
   return text_of(name_of(socket));
 }
 
-std::string interface_address(const std::string& interface) {
+namespace {
+
+struct NetworkInterface {
+  std::string name, address;
+};
+
+std::vector<NetworkInterface> network_interfaces() {
   ifaddrs* all = nullptr;
   if (getifaddrs(&all) != 0) fail("the network interfaces cannot be listed");
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(all, freeifaddrs);
-  std::string names;
+  std::vector<NetworkInterface> found;
   for (const ifaddrs* i = all; i != nullptr; i = i->ifa_next) {
     if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET) continue;
     sockaddr_in address{};
     std::memcpy(&address, i->ifa_addr, sizeof address);
-    if (interface == i->ifa_name) return text_of(address);
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", i->ifa_name);
+    found.push_back({i->ifa_name, text_of(address)});
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string interface_address(const std::string& interface) {
+  std::vector<std::string> names;
+  for (const NetworkInterface& i : network_interfaces()) {
+    if (i.name == interface) return i.address;
+    names.push_back(i.name);
   }
   throw LaunchError(
       fmt::format("--network-interface: this host has no interface '{}' with an address; it has {}",
-                  interface, names));
+                  interface, fmt::join(names, ", ")));
 }
 
-void check_host_name(const std::string& host, Deadline deadline) {
-  look_up_until(host, 0, std::min(deadline, Clock::now() + patience_with_name_servers));
+std::vector<std::string> outer_addresses() {
+  std::vector<std::string> found;
+  for (const NetworkInterface& i : network_interfaces())
+    if (!is_loopback(i.address)) found.push_back(i.address);
+  return found;
 }
 
-Socket accept_until(const Socket& listener, Deadline deadline) {
-  for (;;) {
-    pollfd wait{listener.fd(), POLLIN, 0};
-    const int ready = poll(&wait, 1, milliseconds_until(deadline));
-    if (ready == 0) return Socket();
-    if (ready < 0 && errno != EINTR) fail("poll: {}", std::strerror(errno));
-    if (ready < 0) continue;
-    Socket peer(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!peer.open()) continue;
-    prepare(peer.fd());
-    return peer;
+std::vector<std::string> look_up(const std::string& host, Deadline deadline) {
+  const Addresses all =
+      look_up_until(host, 0, std::min(deadline, Clock::now() + patience_with_name_servers));
+  std::vector<std::string> found;
+  for (const addrinfo* i = all.get(); i != nullptr; i = i->ai_next) {
+    sockaddr_in address{};
+    std::memcpy(&address, i->ai_addr, sizeof address);
+    found.push_back(text_of(address));
   }
+  return found;
+}
+
+bool is_loopback(const std::string& address) {
+  return address.rfind("127.", 0) == 0;
+}
+
+Socket accept_now(const Socket& listener) {
+  Socket peer(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (peer.open()) prepare(peer.fd());
+  return peer;
+}
+
+// A line of the kernel's table: number, local and remote address, state, queues, timer,
+// retransmissions, user, ...; an address is "0100007F:7530".
+bool is_of_this_user(const Socket& accepted) {
+  sockaddr_in peer{};
+  socklen_t size = sizeof peer;
+  if (getpeername(accepted.fd(), reinterpret_cast<sockaddr*>(&peer), &size) != 0) return false;
+  const auto entry = [](const sockaddr_in& a) {
+    return fmt::format("{:08X}:{:04X}", a.sin_addr.s_addr, ntohs(a.sin_port));
+  };
+  const std::string local = entry(peer), remote = entry(name_of(accepted));
+  std::ifstream table("/proc/net/tcp");
+  std::string line;
+  while (std::getline(table, line)) {
+    std::istringstream in(line);
+    std::array<std::string, 8> field;
+    for (std::string& f : field) in >> f;
+    if (field[1] == local && field[2] == remote) return field[7] == std::to_string(geteuid());
+  }
+  return true;
 }
 
 Socket connect_until(const std::string& host, int port, Deadline deadline) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace tally::train {
 
@@ -27,10 +28,11 @@ class Socket {
 };
 
 using Deadline = std::chrono::steady_clock::time_point;
-Deadline in_seconds(double seconds);  // from now on
+Deadline in_seconds(double seconds);        // from now on
+int milliseconds_until(Deadline deadline);  // at least 0
 
-// Listens on `address` ("" for every address of this host) and `port` (0: any free one). Throws
-// CommunicationError; a port in use is said to be so.
+// Listens on `address` and `port` (0: any free one). Not open() where that is no address of this
+// host. Throws CommunicationError; a port in use is said to be so.
 Socket listen_on(const std::string& address, int port);
 int port_of(const Socket& socket);
 // This end's numeric address of a connected socket, as its peer can reach it.
@@ -38,13 +40,20 @@ std::string local_address(const Socket& socket);
 // The numeric IPv4 address of a network interface ("ib0"). Throws LaunchError when there is none of
 // that name.
 std::string interface_address(const std::string& interface);
-// Throws CommunicationError with one sentence when the host name is unknown on this host, after at
-// most ten seconds: a name server that is overloaded by a job's start answers late.
-void check_host_name(const std::string& host, Deadline deadline);
-// Waits for a connection; not open() when none arrives in time.
-Socket accept_until(const Socket& listener, Deadline deadline);
+// The addresses of this host's interfaces, without loopback.
+std::vector<std::string> outer_addresses();
+// The numeric IPv4 addresses of rank 0's host. Throws CommunicationError with one sentence when the
+// name is unknown on this host, after at most ten seconds: a name server that is overloaded by a
+// job's start answers late.
+std::vector<std::string> look_up(const std::string& host, Deadline deadline);
+bool is_loopback(const std::string& address);  // 127.0.0.1, or another of 127.0.0.0/8
+// The next connection of a listener that does not block; not open(), with errno, where there is none.
+Socket accept_now(const Socket& listener);
+// Whether a process of this user made a connection over the loopback interface. True where the
+// kernel's table does not have it: Linux has each that is open.
+bool is_of_this_user(const Socket& accepted);
 // Connects, and retries while nobody listens there. Throws CommunicationError after the deadline,
-// and as check_host_name() does when the name is unknown.
+// and as look_up() does when the name is unknown.
 Socket connect_until(const std::string& host, int port, Deadline deadline);
 
 // How long ago the system of the peer's host acknowledged something, whatever the peer's process

@@ -35,6 +35,16 @@ std::string choose_backend(const Config& c, const Launch& launch, Device device)
   return launch.mpi && communicator_unavailable_reason("mpi").empty() ? "mpi" : "sockets";
 }
 
+// All ports of the run have been open by now. Connections that were refused are no error, and
+// somebody may want to know of them.
+void note_strangers(World& world) {
+  int all = 0;
+  for (const std::string& one :
+       world.meeting().exchange(std::to_string(world.meeting().strangers())))
+    all += std::stoi(one);
+  if (all > 0 && world.is_primary()) print_note("at the start " + describe_strangers(all));
+}
+
 }  // namespace
 
 World::World(const Launch& launch, const LaunchOptions& options) : launch_(launch) {
@@ -46,6 +56,9 @@ World::World(const Launch& launch, const LaunchOptions& options) : launch_(launc
   o.listening_fd = launch.listening_fd;
   o.host = host_name();
   o.run = launch.run;
+  o.token = launch.token;
+  o.interface = options.interface;
+  o.one_host = launch.nodes == 1;
   o.timeout_seconds = options.start_seconds();
   o.silence_seconds = options.silence_seconds();
   o.host_silence_seconds = options.host_silence_seconds();
@@ -122,6 +135,7 @@ std::unique_ptr<Communicator> open_communicator(const Config& config, World& wor
   if (const std::string why = communicator_unavailable_reason(backend); !why.empty())
     throw InputError(fmt::format("--distributed-backend {}: {}", backend, why));
   auto made = make_communicator(backend, world.meeting(), record->device, config.network_interface);
+  note_strangers(world);
   watch_bus_errors();  // the library may have installed its own handler
   const CommunicatorInfo info = made->info();
   record->backend = info.backend;

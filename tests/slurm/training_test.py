@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -35,6 +36,16 @@ step:
   resources: {{nodes: 2, tasks_per_node: 2, cpus_per_task: 1, time: "00:05:00"}}
   launch: {train} {flags} --record record.json
 """
+
+
+def outer_address():
+    """One of this host that is not loopback; that one where there is no other."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        try:
+            asked.connect(("203.0.113.1", 9))  # sends nothing
+            return asked.getsockname()[0]
+        except OSError:
+            return "127.0.0.1"
 
 
 class Training(SlurmTest):
@@ -73,6 +84,69 @@ class Training(SlurmTest):
         self.check_record(self.place.root / "r.json", "sockets")
         self.assertEqual(done.stdout.count("consumed samples:           48"), 1)
 
+    def start(self, options, program, flags, env=None):
+        return subprocess.Popen(["srun", "--immediate=30", *options.split(), program, *flags.split()],
+                                cwd=self.place.root, env={**self.cluster.env, **MANY_ON_ONE, **(env or {})},
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def test_ranks_know_each_other_by_a_token_of_the_step_and_strangers_do_not(self):
+        """Nobody gives a token: rank 0 leaves one in the folder of the step, while the ranks meet."""
+        gate = self.place.root / "gate"
+        os.mkfifo(gate)
+        late = self.place.program("late", f'if [ $SLURM_PROCID = 1 ]; then read -r < {gate}; fi\nexec {TRAIN} "$@"\n')
+        for address, options in [(outer_address(), "-N2 -n2"), (outer_address(), "--export=NONE -N2 -n2"),
+                                 ("127.0.0.1", "-N1 -n2")]:
+            with self.subTest(address=address, options=options):
+                job = self.start(options, late, f"{FLAGS} --master-addr {address} --record r.json")
+                strangers = []
+                try:
+                    token = slurm.wait_for(lambda: list(self.place.root.glob(".tally-train.Slurm-*.token")), "the token")[0]
+                    self.assertEqual(token.stat().st_mode & 0o777, 0o600)
+                    self.assertRegex(token.read_text(), "^[0-9a-f]{64}$")
+                    port = int(token.name.split(".")[-2])
+
+                    def visit(address=address, port=port):
+                        try:
+                            return socket.create_connection((address, port), 5)
+                        except ConnectionRefusedError:
+                            return None
+                    for text in [b""] * 20 + [b"GET / HTTP/1.0\r\n\r\n", b"\1\0\0\0", b"H\0\0\0\xff\xff\xff\x0f"]:
+                        strangers.append(slurm.wait_for(visit, "rank 0's port"))
+                        strangers[-1].sendall(text)
+                    with open(gate, "w", encoding="utf-8") as file:
+                        file.write("\n")
+                    out, err = job.communicate(timeout=60)
+                finally:
+                    job.kill()
+                    job.wait()
+                    job.stdout.close()
+                    job.stderr.close()
+                    for one in strangers:
+                        one.close()
+                self.assertEqual(job.returncode, 0, err)
+                self.assertEqual(out.count("consumed samples:           48"), 1)
+                self.assertEqual(err.count("at the start 23 connections were refused: they did not know this run's token"),
+                                 1, err)
+                self.assertEqual(list(self.place.root.glob(".tally-train*")), [])
+                self.check_record(self.place.root / "r.json", "sockets", ranks=2)
+
+    def test_a_folder_that_the_hosts_do_not_share(self):
+        for name in ("0", "1"):
+            (self.place.root / name).mkdir()
+        apart = self.place.program("apart", f'cd $SLURM_PROCID && exec {TRAIN} "$@"\n')
+        job = self.start("-N2 -n2 --kill-on-bad-exit", apart, FLAGS + HERE + "--distributed-timeout-minutes 0.05")
+        _, err = job.communicate(timeout=60)
+        self.assertNotEqual(job.returncode, 0)
+        self.assertIn("is not in this rank's folder: start all ranks in one folder that their hosts share, or set "
+                      "TALLY_RENDEZVOUS_TOKEN to the same random text on every rank", err)
+        for left in self.place.root.rglob(".tally-train*"):  # srun killed rank 0
+            left.unlink()
+        # A job script exports it, and srun passes it on.
+        job = self.start("-N2 -n2", apart, FLAGS + HERE, {"TALLY_RENDEZVOUS_TOKEN": "7" * 64})
+        _, err = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 0, err)
+        self.assertEqual(list(self.place.root.rglob(".tally-train*")), [])
+
     def test_one_task_a_node_that_starts_its_ranks(self):
         done = self.srun("-N2 --ntasks-per-node=1", FLAGS + HERE + "--nproc-per-node 2 --record r.json")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -109,6 +183,7 @@ class Training(SlurmTest):
         code, out, err = self.place.tally("run", "parallel.yaml", seconds=90)
         self.assertEqual(code, 0, out + err)
         self.check_record(self.place.work(0) / "record.json", "mpi" if pmix else "sockets")
+        self.assertEqual(list(self.place.work(0).glob(".tally-train*")), [])
 
     def test_a_rank_that_fails_before_it_met_the_others_ends_the_run(self):
         """The others, rank 0 too, wait for it: for ten minutes, if nobody ended them."""

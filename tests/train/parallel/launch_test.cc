@@ -136,6 +136,40 @@ TEST_CASE("torchrun's variables") {
   CHECK(launch(with(with(under, torchrun), {{"TORCHELASTIC_RUN_ID", "x"}})).rank == 5);
 }
 
+TEST_CASE("the token: a flag, a variable, a file of rank 0's where a launcher started all") {
+  const std::string secret(32, 'x');
+  LaunchOptions file;
+  file.token_file = "secret";
+  // Slurm and mpirun: the same file for all ranks of a run, and another one for the next.
+  CHECK(launch(srun).token.zero_makes);
+  CHECK(launch(srun).token.file.find(".tally-train.Slurm-71.0.") == 0);
+  CHECK(launch(with(srun, {{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}})).token.file ==
+        launch(srun).token.file);
+  CHECK(launch(with(srun, {{"SLURM_STEP_ID", "1"}})).token.file != launch(srun).token.file);
+  CHECK(launch(mpirun).token.file.find(".tally-train.mpirun-3021733889.") == 0);
+  CHECK(launch(with(mpirun, {{"PMIX_NAMESPACE", "a/../b c"}})).token.file.find('/') ==
+        std::string::npos);
+  // Started by hand: none.
+  CHECK(launch(torchrun).token.file.empty());
+  CHECK(launch(torchrun).token.text.empty());
+  for (const Map& variables : {srun, mpirun, torchrun}) {
+    const Launch named = launch(with(variables, {{token_variable, secret}}));
+    CHECK(named.token.text == secret);
+    CHECK(named.token.file.empty());
+    CHECK(!named.token.zero_makes);
+    const Launch filed = launch(with(variables, {{token_variable, secret}}), file);
+    CHECK(filed.token.text.empty());
+    CHECK(filed.token.file == "secret");
+    CHECK(!filed.token.zero_makes);
+  }
+  // A parent's comes before the flag, which the parent got.
+  const Map child = with(torchrun, {{"TALLY_SUPERVISED", "process 1"}, {token_variable, secret}});
+  CHECK(launch(child, file).token.text == secret);
+  CHECK(refusal(with(torchrun, {{token_variable, "1234"}}))
+            .find("TALLY_RENDEZVOUS_TOKEN has 4 characters") == 0);
+  CHECK(launch({{token_variable, "1234"}}).size == 1);
+}
+
 TEST_CASE("launchers that disagree, and halves") {
   CHECK(refusal(with(srun, {{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "0"}})) ==
         "RANK=0 and WORLD_SIZE=4 contradict srun, which says SLURM_PROCID=4 and "

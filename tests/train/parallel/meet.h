@@ -19,6 +19,7 @@ inline std::unique_ptr<tally::train::Rendezvous> meet(const tally::train::Launch
   o.listening_fd = launch.listening_fd;
   o.host = "test";
   o.run = launch.run;
+  o.token = launch.token;
   o.timeout_seconds = 60;
   return tally::train::Rendezvous::meet(o, [program](const tally::train::Failure& f) {
     fmt::print(stderr, "{}: rank {}: {}\n", program, f.rank, f.message);

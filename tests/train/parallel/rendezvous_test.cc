@@ -13,6 +13,7 @@
 #include <mutex>
 #include <thread>
 
+#include "src/parallel/door.h"
 #include "src/parallel/heartbeat.h"
 #include "src/parallel/rendezvous_wire.h"
 #include "src/parallel/tcp.h"
@@ -208,7 +209,8 @@ TEST_CASE("missing ranks are named; strangers are rejected") {
     CHECK(std::string(e.what()).find("2 of 3 ranks did not connect to 127.0.0.1:") == 0);
     CHECK(std::string(e.what()).find("missing ranks 1, 2") != std::string::npos);
   }
-  CHECK(turned.get().find("another run listens there") != std::string::npos);
+  CHECK(turned.get().find("another run listens there, or a rank with another token") !=
+        std::string::npos);
 }
 
 TEST_CASE("ranks that have come leave it to rank 0 to report that others have not") {
@@ -226,7 +228,9 @@ TEST_CASE("a rank of another version is rejected with a message") {
   m.options.timeout_seconds = 0.3;
   // It waits in the listener's queue before rank 0 begins.
   const Socket visitor = connect_until("127.0.0.1", m.options.port, in_seconds(30));
-  send_message(visitor, Message::hello, encode(Hello{"tallyrv0", "test", 1, 2, "here"}));
+  std::string hello;
+  for (const char* word : {"tallyrv0", "test", "1", "2", "here"}) put(&hello, std::string(word));
+  send_message(visitor, Message::hello, hello);
   auto zero = std::async(std::launch::async, [&] {
     CHECK_THROWS_AS(Rendezvous::meet(m.of(0), {}), CommunicationError);
   });
@@ -234,7 +238,7 @@ TEST_CASE("a rank of another version is rejected with a message") {
   std::string body;
   CHECK(receive_message(visitor, in_seconds(30), &type, &body));
   CHECK(type == Message::refused);
-  CHECK(body.find("rank 1 is another version of tally-train") == 0);
+  CHECK(body.find("it is another version of tally-train: start the same build") == 0);
   zero.get();
 }
 
@@ -249,9 +253,9 @@ TEST_CASE("rank 0 notices that a rank is silent") {
       m.changed.notify_all();
     });
   });
-  const Socket rank = connect_until("127.0.0.1", m.options.port, in_seconds(30));
-  send_message(rank, Message::hello,
-               encode(Hello{own_protocol(), m.options.run, 1, 2, "elsewhere"}));
+  Credential credential{"", m.options.run, "rendezvous"};
+  const Socket rank = enter({"127.0.0.1", m.options.port, "rank 0"}, &credential,
+                            encode(Hello{1, 2, "elsewhere", ""}), in_seconds(30), nullptr);
   m.ranks[0] = zero.get();
   const Failure f = m.wait_for(0);
   CHECK(f.rank == 1);
@@ -318,12 +322,12 @@ TEST_CASE("a host that does not answer has more time than a process whose host d
 
 TEST_CASE("a host name that nobody knows") {
   try {
-    check_host_name("no..such.host", in_seconds(30));
+    look_up("no..such.host", in_seconds(30));
     FAIL("it is known");
   } catch (const CommunicationError& e) {
     CHECK(std::string(e.what()).find("the host name 'no..such.host' of rank 0 is unknown") == 0);
   }
-  check_host_name("127.0.0.1", in_seconds(30));
+  CHECK(look_up("127.0.0.1", in_seconds(30)) == std::vector<std::string>{"127.0.0.1"});
 }
 
 TEST_CASE("a port in use and an unknown host") {
@@ -331,4 +335,5 @@ TEST_CASE("a port in use and an unknown host") {
   CHECK_THROWS_AS(listen_on("127.0.0.1", port_of(first)), CommunicationError);
   CHECK_THROWS_AS(interface_address("none0"), LaunchError);
   CHECK(interface_address("lo") == "127.0.0.1");
+  CHECK(!listen_on("203.0.113.1", 0).open());  // RFC 5737: nobody's
 }

@@ -184,7 +184,8 @@ const std::set<std::string> may_differ{
     "--swiglu", "--normalization", "--disable-bias-linear",
     // Where the processes are; the rendezvous compares their number.
     "--nproc-per-node", "--master-addr", "--master-port", "--master-addr-suffix",
-    "--network-interface", "--distributed-timeout-minutes", "--prefix-output",
+    "--network-interface", "--rendezvous-token-file", "--distributed-timeout-minutes",
+    "--prefix-output",
     // Refused above 1 or without effect at 1.
     "--tensor-model-parallel-size", "--pipeline-model-parallel-size",
     "--num-layers-per-virtual-pipeline-stage", "--sequence-parallel", "--use-distributed-optimizer",

@@ -31,6 +31,7 @@ class Tally(CMakePackage, CudaPackage):
         depends_on("py-torch@2.11", type=("build", "link", "run"))
         depends_on("hdf5@1.10: ~mpi")
         depends_on("icu4c")
+        depends_on("openssl@3:")
         depends_on("zlib-api")
         depends_on("mpi", when="+mpi")
         depends_on("cuda@13", when="+cuda")
