@@ -14,6 +14,8 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/base/utf8.h"
+
 namespace tally {
 namespace {
 
@@ -29,13 +31,28 @@ constexpr size_t kBlock = size_t{256} << 10;
 
 struct Survey {
   bool ascii = true;
+  bool as_text = true;  // no byte needs a character of its own
   bool carriage_return = false;
 };
 
-// One pass over the bytes. The inner loop is simple enough for the compiler to vectorise.
+// The end of the characters from `at` on that begin before `end`. In front of it if a byte there is not
+// one of a character.
+size_t end_of_characters(std::string_view text, size_t at, size_t end) {
+  while (at < end) {
+    const size_t length =
+        static_cast<unsigned char>(text[at]) < 128 ? 1 : text_length(text.substr(at));
+    if (length == 0) break;
+    at += length;
+  }
+  return at;
+}
+
+// One pass over the bytes, a second one over blocks that are not ASCII. The inner loop is simple enough
+// for the compiler to vectorise.
 template <typename Passed>
 Survey survey(std::string_view text, Passed passed) {
   Survey result;
+  size_t characters = 0;  // their end
   for (size_t start = 0; start < text.size(); start += kBlock) {
     size_t end = std::min(start + kBlock, text.size());
     unsigned char high = 0;
@@ -46,6 +63,10 @@ Survey survey(std::string_view text, Passed passed) {
       returns |= static_cast<unsigned char>(c == '\r');
     }
     if (high >= 128) result.ascii = false;
+    if (high >= 128 && result.as_text) {
+      characters = end_of_characters(text, std::max(characters, start), end);
+      result.as_text = characters >= end;
+    }
     if (returns != 0) result.carriage_return = true;
     passed(text.data() + end);
   }
@@ -77,17 +98,25 @@ void map_holes(void* map, size_t size, int file) {
   }
 }
 
-// Appends `text` to `out` with \r\n and \r converted to \n. `pending` carries a \r at the end of a
-// block.
-void append_normalised(std::string_view text, bool* pending, std::string& out) {
-  for (char c : text) {
-    if (*pending && c == '\n') {
-      *pending = false;
-      continue;
+// Appends the characters of `bytes` from `at` on that begin before `end`, with \r\n and \r converted
+// to \n. Returns where they end.
+size_t append_text(std::string_view bytes, size_t at, size_t end, std::string& out) {
+  while (at < end) {
+    const char c = bytes[at];
+    size_t length = 1;
+    if (c == '\r') {
+      if (at + 1 < bytes.size() && bytes[at + 1] == '\n') length = 2;
+      out += '\n';
+    } else if (static_cast<unsigned char>(c) < 128) {
+      out += c;
+    } else if (const size_t valid = text_length(bytes.substr(at)); valid > 0) {
+      out += bytes.substr(at, length = valid);
+    } else {
+      append_byte_as_text(c, out);
     }
-    *pending = c == '\r';
-    out += c == '\r' ? '\n' : c;
+    at += length;
   }
+  return at;
 }
 
 bool write_all(int file, std::string_view data) {
@@ -130,6 +159,7 @@ FileView& FileView::operator=(FileView&& other) noexcept {
   text_ = copied ? std::string_view(copy_) : other.text_;
   other.text_ = {};
   ascii_ = other.ascii_;
+  holds_bytes_ = other.holds_bytes_;
   return *this;
 }
 
@@ -204,8 +234,9 @@ Status FileView::open(const std::string& path, FileView* out, const FilePart& pa
   const Survey found = survey(view.text_, [&](const char* at) { view.passed(at); });
   view.passed_ = 0;
   view.ascii_ = found.ascii;
-  if (found.carriage_return) {
-    if (Status s = view.normalise(path); !s) return s;
+  view.holds_bytes_ = !found.as_text;
+  if (found.carriage_return || view.holds_bytes_) {
+    if (Status s = view.make_text(path); !s) return s;
   }
   *out = std::move(view);
   return Status::ok();
@@ -254,11 +285,10 @@ Status FileView::map(int file, const std::string& path) {
   return Status::ok();
 }
 
-Status FileView::normalise(const std::string& path) {
-  bool pending = false;
+Status FileView::make_text(const std::string& path) {
   if (map_size_ <= kInMemory) {
     std::string copy;
-    append_normalised(text_, &pending, copy);
+    append_text(text_, 0, text_.size(), copy);
     release();
     copy_ = std::move(copy);
     text_ = copy_;
@@ -271,16 +301,18 @@ Status FileView::normalise(const std::string& path) {
   ::unlink(name.c_str());
   std::string block;
   size_t total = 0;
-  for (size_t start = 0; start < text_.size(); start += kBlock) {
+  for (size_t at = 0; at < text_.size();) {
     block.clear();
-    append_normalised(text_.substr(start, kBlock), &pending, block);
+    at = append_text(text_, at, std::min(at + kBlock, text_.size()), block);
     total += block.size();
-    passed(text_.data() + start);
+    passed(text_.data() + at);
     if (!write_all(file, block)) {
-      Status failed = Status::error(fmt::format(
-          "cannot read '{}': it holds carriage returns and its copy with plain newlines "
-          "could not be written to {}: {}; set TMPDIR to a place with room",
-          path, directory != nullptr ? directory : "/tmp", std::strerror(errno)));
+      Status failed = Status::error(
+          fmt::format("cannot read '{}': it holds {} and its copy as plain text could not be "
+                      "written to {}: {}; "
+                      "set TMPDIR to a place with room",
+                      path, holds_bytes_ ? "bytes that are not UTF-8" : "carriage returns",
+                      directory != nullptr ? directory : "/tmp", std::strerror(errno)));
       ::close(file);
       return failed;
     }

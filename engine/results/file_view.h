@@ -21,9 +21,9 @@ struct FilePart {
 };
 
 // Reads a small file and maps any other: a mapping costs several times what reading a page does. If
-// the file contains carriage returns, \r\n and \r become \n in a copy. The copy is in memory when
-// small and otherwise in an unlinked temporary file, so anonymous memory stays small whatever the
-// file's size. Movable. The text lives as long as the object.
+// the file contains carriage returns, \r\n and \r become \n in a copy. Bytes that are not UTF-8 become
+// characters there (text_of_bytes()). The copy is in memory when small and otherwise in an unlinked
+// temporary file, so anonymous memory stays small whatever the file's size. Movable. The text lives as long as the object.
 class FileView {
  public:
   FileView() = default;
@@ -63,6 +63,8 @@ class FileView {
   FileStamp stamp() const { return {0, on_disk_, written_ns_}; }
   // Whether no byte is above 127.
   bool ascii() const { return ascii_; }
+  // Whether bytes_of_text() of a part of the text may differ from it.
+  bool holds_bytes() const { return holds_bytes_; }
 
  private:
   void release();
@@ -70,7 +72,7 @@ class FileView {
   Status read(int file, const std::string& path);
   Status map(int file, const std::string& path);
   Status load(int file, const std::string& path);
-  Status normalise(const std::string& path);
+  Status make_text(const std::string& path);
 
   void* map_ = nullptr;
   size_t map_size_ = 0;
@@ -82,6 +84,7 @@ class FileView {
   std::string copy_;
   std::string_view text_;
   bool ascii_ = true;
+  bool holds_bytes_ = false;
 };
 
 }  // namespace tally

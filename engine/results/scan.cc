@@ -7,6 +7,7 @@
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
+#include "engine/base/utf8.h"
 #include "engine/results/cut_value.h"
 #include "engine/results/file_view.h"
 #include "engine/workpackage/analysed_files.h"
@@ -167,7 +168,7 @@ Regex* Scanner::compiled(const Pattern& pattern, const std::string& text) {
 
 std::unique_ptr<Regex> Scanner::compile(const Pattern& pattern, const std::string& text) {
   std::string error;
-  std::unique_ptr<Regex> regex = Regex::compile(text, pattern.dotall, &error);
+  std::unique_ptr<Regex> regex = Regex::compile(text_of_bytes(text), pattern.dotall, &error);
   if (!regex) {
     errors_.error(pattern.value.mark,
                   fmt::format("pattern '{}' is not a regular expression: {} in \"{}\"",
@@ -461,7 +462,7 @@ void Scanner::report_cut(const std::string& path, std::string_view text, std::st
   problem(pattern.value.mark, key,
           fmt::format("pattern '{}': \"{}\" is only a part of \"{}\", in {}; match all of it, or "
                       "let the pattern name what stands beside the value",
-                      name, match, around(text, match), path));
+                      name, bytes_of_text(match), bytes_of_text(around(text, match)), path));
 }
 
 void Scanner::search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
@@ -469,6 +470,7 @@ void Scanner::search(const std::string& path, FileView& view, const Pattern& pat
   const std::string& name = pattern.name.value;
   const Targets targets(found, pattern);
   const std::string_view text = view.text();
+  std::string bytes;
   auto sink = [&](std::string_view match, int group) {
     sought.matched = true;
     view.passed(match.data());
@@ -482,6 +484,7 @@ void Scanner::search(const std::string& path, FileView& view, const Pattern& pat
     }
     if (may_be_cut(text, match) && is_cut(text, match, regex.edges()[static_cast<size_t>(group)]))
       report_cut(path, text, match, pattern);
+    if (view.holds_bytes()) match = bytes = bytes_of_text(match);
     std::optional<Value> value = make_value(match, pattern.type, !benchmark_.as_jube);
     if (!value && !benchmark_.as_jube) {
       if (const auto plain = without_fortran(match)) value = make_value(*plain, pattern.type, true);

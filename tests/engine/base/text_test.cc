@@ -1,4 +1,5 @@
 #include "engine/base/text.h"
+#include "engine/base/utf8.h"
 
 #include <doctest/doctest.h>
 
@@ -62,4 +63,23 @@ TEST_CASE("UTF-8 lengths") {
   CHECK(utf8_length("\xED\xA0\x80") == 0);  // a surrogate
   CHECK(utf8_length("\xE2\x82") == 0);      // cut short
   CHECK(utf8_length("") == 0);
+}
+
+TEST_CASE("any bytes are text, and the text gives them back") {
+  const std::string own = tally::text_of_bytes("\xb5");
+  for (const std::string& bytes :
+       {std::string("plain\n\0x", 8), std::string("\xc3\xa9 \xe4\xbd\xa0 \xf0\x9f\x98\x80"),
+        std::string("K\xf6ln"), std::string("\xe2\x82"), std::string("\xed\xa0\x80\xff\xc0\x80"),
+        own, own + "\xf4\x8f", std::string("\xf4\x90\x80\x80\xf4\x8f\xbf\xbf")}) {
+    CAPTURE(bytes);
+    const std::string text = tally::text_of_bytes(bytes);
+    CHECK(tally::bytes_of_text(text) == bytes);
+    for (size_t at = 0; at < text.size();) {
+      const size_t length = tally::utf8_length(std::string_view(text).substr(at));
+      REQUIRE(length > 0);
+      at += length;
+    }
+  }
+  CHECK(tally::text_of_bytes("K\xc3\xb6ln \xef\xbf\xbd") == "K\xc3\xb6ln \xef\xbf\xbd");
+  CHECK(own == "\xf4\x8f\xba\xb5");
 }

@@ -375,6 +375,57 @@ TEST_CASE_FIXTURE(Fixture, "an unreadable pattern is an error with its words") {
   CHECK(early.error_count() == 1);
 }
 
+// What Python's re finds in the text that bytes.decode("utf-8", "surrogateescape") makes.
+TEST_CASE_FIXTURE(Fixture,
+                  "a byte that is not UTF-8 is a character that is no letter, digit or space") {
+  const std::vector<std::pair<std::string, std::string>> expected = {
+      {R"(lat.*: (\d+))", "4 8"},
+      {R"(lat [^:]*: (\d+))", "4 8"},
+      {R"(lat \S+: (\d+))", "2 8"},
+      {R"(lat \W+: (\d+))", "1 8"},
+      {R"(lat \D+: (\d+))", "3 8"},
+      {R"(lat .(.): )", "1 s"},
+      {R"(lat . ..: (\d+))", "2 7"},
+      {R"(lat .{4}: (\d+))", "3 8"},
+      {R"(name=(.*))", "1 K\xf6ln end"},
+      {R"(name=(\w+))", "1 K"},
+      {R"(name=K(.)ln)", "1 \xf6"},
+      {"\xc3\xa9 (..)", "1 \xe2\x82"},
+      {"(?s)(5\nlat.*)lat \xc3\xa9", "1 5\nlat \xb5s: 6\n"},
+      {"name=(K\xf6ln)", "1 K\xf6ln"},  // as a parameter's value may have it
+      {R"(name=K([\s\d\w])ln)", "- -"}};
+  std::vector<std::string> names;
+  for (const auto& [text, values] : expected) {
+    names.push_back("p" + std::to_string(names.size()));
+    pattern("pt", names.back(), text);
+  }
+  std::vector<std::string> columns;
+  for (const std::string& name : names) {
+    columns.push_back(name + "_cnt");
+    columns.push_back(name + "_last");
+  }
+  column(columns);
+  analyser.use = texts({"pt"});
+  for (const char* bytes : {"\n", "\r\n"}) {
+    const int id = static_cast<int>(workpackages.size());
+    std::string out;
+    for (const char* line : {"lat 1 us: 5", "lat \xb5s: 6", "lat \xc3\xa9 \xe2\x82: 7",
+                             "lat \xed\xa0\x80\xff: 8", "name=K\xf6ln end"})
+      out += line + std::string(bytes);
+    workpackage(id, "s");
+    file(id, "out", out);
+  }
+  analyse_step("s", "out");
+  const Records records = run();
+  for (size_t i = 0; i < expected.size(); ++i) {
+    CAPTURE(expected[i].first);
+    for (const size_t row : {size_t{0}, size_t{1}}) {
+      CHECK(at(records, row, names[i] + "_cnt") + " " + at(records, row, names[i] + "_last") ==
+            expected[i].second);
+    }
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "unfinished workpackages have no row") {
   pattern("pt", "t", "time=${jube_pat_fp}");
   column({"t"});

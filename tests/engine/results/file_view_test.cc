@@ -1,5 +1,7 @@
 #include "engine/results/file_view.h"
 
+#include "engine/base/utf8.h"
+
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -117,6 +119,36 @@ TEST_CASE("a byte above 127 is noticed wherever it stands") {
     FileView view;
     REQUIRE(FileView::open(path, &view));
     CHECK(!view.ascii());
+    std::remove(path.c_str());
+  }
+}
+
+TEST_CASE("bytes that are not UTF-8 are characters, wherever they stand") {
+  constexpr size_t block = size_t{256} << 10;                     // what is looked at in one go
+  for (const size_t size : {size_t{300001}, size_t{20} << 20}) {  // in memory, in a file
+    for (const size_t at : {size_t{0}, block - 3, block - 2, block - 1, block, size - 1}) {
+      CAPTURE(size);
+      CAPTURE(at);
+      // Characters of two bytes, so that one lies over the end of a block.
+      std::string bytes;
+      while (bytes.size() + 2 <= at) bytes += "\xc3\xa9";
+      bytes += std::string(at - bytes.size(), 'x') + '\xb5';
+      bytes += std::string(size - bytes.size(), '\r');
+      const std::string path = temporary(bytes);
+      FileView view;
+      REQUIRE(FileView::open(path, &view));
+      CHECK(view.holds_bytes());
+      std::replace(bytes.begin(), bytes.end(), '\r', '\n');
+      CHECK((tally::bytes_of_text(view.text()) == bytes));
+      std::remove(path.c_str());
+    }
+  }
+  for (const char* text : {"plain", "K\xc3\xb6ln \xf0\x9f\x98\x80 \xef\xbf\xbd"}) {
+    const std::string path = temporary(text);
+    FileView view;
+    REQUIRE(FileView::open(path, &view));
+    CHECK(!view.holds_bytes());
+    CHECK(view.text() == text);
     std::remove(path.c_str());
   }
 }
