@@ -46,6 +46,17 @@ void Definitions::restart(Binding& binding) {
   binding.definition = with_progress(number, constant ? Progress::closed : Progress::raw);
 }
 
+TextId Definitions::piece_again(const Binding& binding, TextId text) {
+  const Definition& definition = of(binding);
+  const std::string& separator = definition.parameter->separator;
+  // restart() has taken the piece of a list of texts.
+  const bool one_value =
+      binding.index == Binding::no_index || definition.start == Progress::split_raw;
+  if (one_value || separator.empty()) return text;
+  const std::vector<TextId>& all = pieces(text, separator);
+  return binding.index < all.size() ? all[binding.index] : text;
+}
+
 const std::vector<TextId>& Definitions::pieces(TextId text, const std::string& separator) {
   const auto [entry, added] = pieces_.try_emplace({text, separator});
   if (added) {

@@ -57,6 +57,9 @@ class Definitions {
   Binding fresh(uint32_t number) const;
   // Resets a binding to the text that its value was made from. It keeps its position in a list.
   void restart(Binding& binding);
+  // The value of a restarted binding that has been computed again. If the text is the list from which
+  // the point had one value, the point keeps its position in it.
+  TextId piece_again(const Binding& binding, TextId text);
   // The pieces of a text, stripped and interned. The same text and separator give the same object.
   const std::vector<TextId>& pieces(TextId text, const std::string& separator);
   // The names that a text refers to, interned.

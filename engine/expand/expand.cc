@@ -95,15 +95,10 @@ std::string Expander::Impl::evaluate(Binding& binding, const std::string& text, 
     if (result.unknown) return {};  // the binding stays open
     if (!result.ok) return evaluation_error(parameter, text, result, benchmark.as_jube);
     value = std::move(result.value);
-    // The script already returned a list when the point was made. The point keeps its position in
-    // it.
-    if (binding.index != Binding::no_index && !parameter.separator.empty()) {
-      std::vector<std::string> pieces = split_strip(value, parameter.separator);
-      if (pieces.size() > binding.index) value = std::move(pieces[binding.index]);
-    }
   }
-  definitions.close(binding, pool.intern(value), literal);
-  return value_error(parameter, value, benchmark.as_jube);
+  const TextId id = definitions.piece_again(binding, pool.intern(value));
+  definitions.close(binding, id, literal);
+  return value_error(parameter, pool[id], benchmark.as_jube);
 }
 
 // One pass over the values that are not final. With `last`, values that wait for each other are

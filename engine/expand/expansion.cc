@@ -95,7 +95,12 @@ bool Expansion::inherit(const std::vector<const Point*>& parents, Layout& layout
       const auto found = layout.slots.find(name);
       if (found == layout.slots.end()) {
         Binding own = binding;
-        if (starts_anew(binding)) own = context_.definitions.fresh(definition_number(binding));
+        const UpdateMode mode = context_.definitions.of(binding).parameter->update;
+        if (starts_anew(binding)) {
+          own = context_.definitions.fresh(definition_number(binding));
+        } else if (mode == UpdateMode::always) {
+          context_.definitions.restart(own);
+        }
         add_slot(own, layout, point);
         continue;
       }

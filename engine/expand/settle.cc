@@ -110,6 +110,8 @@ void Expansion::set_value(Work& work, uint32_t slot, std::string_view value, boo
   if (splits && resolved_again) {
     const std::vector<TextId>& pieces = context_.definitions.pieces(text, parameter.separator);
     if (b.index < pieces.size()) text = pieces[b.index];
+  } else if (slot < work.layout->own_begin) {
+    text = context_.definitions.piece_again(b, text);
   }
   context_.definitions.close(b, text, literal);
 }
