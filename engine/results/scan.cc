@@ -221,16 +221,17 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
         // Opening the file tells whether it is there.
         const bool absolute = name.text.front() == '/';
         const std::string path = absolute ? name.text : workpackage.work_dir + "/" + name.text;
-        const bool there =
+        const Seen seen =
             scan_file(workpackage, path, search.patterns, values, found, here, name.text);
-        if (there) add_once(&file, *found.files);
-        missing = !there;
+        if (seen == Seen::file) add_once(&file, *found.files);
+        missing = seen == Seen::nothing;
       } else {
         std::vector<std::string> paths;
         looked = find_files(workpackage, name.text, first_name->text, which, &paths);
         missing = paths.empty() && workpackage.log.empty();
         for (const std::string& path : paths) {
-          if (scan_file(workpackage, path, search.patterns, values, found, here, name.text))
+          if (scan_file(workpackage, path, search.patterns, values, found, here, name.text) ==
+              Seen::file)
             add_once(&file, *found.files);
         }
       }
@@ -420,19 +421,20 @@ bool Scanner::own_part(const WorkpackageView& workpackage, const std::string& pa
   return true;
 }
 
-bool Scanner::scan_file(const WorkpackageView& workpackage, const std::string& path,
-                        const std::vector<const Pattern*>& patterns, const Values& values,
-                        const FoundIn& found, SoughtHere& here, const std::string& file_name) {
+Scanner::Seen Scanner::scan_file(const WorkpackageView& workpackage, const std::string& path,
+                                 const std::vector<const Pattern*>& patterns, const Values& values,
+                                 const FoundIn& found, SoughtHere& here,
+                                 const std::string& file_name) {
   FilePart part;
   const bool any = own_part(workpackage, path, file_name, &part);
   FileView view;
   if (Status opened = any ? FileView::open(path, &view, part, folder_.get()) : Status::ok();
       !opened) {
-    if (opened.reason() != 0 && !may_be_there(path)) return false;
+    if (opened.reason() != 0 && !may_be_there(path)) return Seen::nothing;
     // JUBE ends with a Python error when it cannot read a file. It passes over what is not a file.
-    const bool error = opened.reason() != 0 || !benchmark_.as_jube;
-    problem({}, "open " + opened.message(), opened.message(), error);
-    return true;
+    const bool file = !is_no_file(path);
+    problem({}, "open " + opened.message(), opened.message(), file || !benchmark_.as_jube);
+    return file ? Seen::file : Seen::no_file;
   }
   if (any &&
       (workpackage.outside == nullptr || part_of(workpackage, absolute_path(path)) == nullptr))
@@ -448,7 +450,7 @@ bool Scanner::scan_file(const WorkpackageView& workpackage, const std::string& p
   if (Status same = any ? view.unchanged(path) : Status::ok(); !same) {
     problem({}, "open " + same.message(), same.message(), true);
   }
-  return true;
+  return Seen::file;
 }
 
 void Scanner::report_cut(const std::string& path, std::string_view text, std::string_view match,

@@ -107,8 +107,9 @@ class Scanner {
   };
 
   static std::vector<FileName> file_names(const std::string& list);
-  // False: there is no such file.
-  bool scan_file(const WorkpackageView& workpackage, const std::string& path,
+  // What has a file's name: a file, also one that cannot be read; a folder or the like; nothing.
+  enum class Seen { file, no_file, nothing };
+  Seen scan_file(const WorkpackageView& workpackage, const std::string& path,
                  const std::vector<const Pattern*>& patterns, const Values& values,
                  const FoundIn& found, SoughtHere& here, const std::string& name);
   // What of the file is the workpackage's own. False: nothing, and why was reported.

@@ -39,6 +39,11 @@ bool may_be_there(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 || may_pass(errno);
 }
 
+bool is_no_file(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
+}
+
 Status matching_files(const std::string& work_dir, const std::string& name,
                       const std::string& own_dir, std::vector<std::string>* files) {
   if (!own_dir.empty()) {

@@ -14,6 +14,8 @@ std::vector<std::string> names_of(const std::string& list);
 bool is_glob(const std::string& name);
 // Whether there is a file, or may be one that the host cannot tell of now.
 bool may_be_there(const std::string& path);
+// Whether there is a folder, a FIFO or the like.
+bool is_no_file(const std::string& path);
 // Natural order: digits compare as numbers, so f2 comes before f10.
 bool natural_less(std::string_view a, std::string_view b);
 // The files of a name or glob in natural order. If `own_dir` is given and has any, only those.

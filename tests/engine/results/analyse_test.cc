@@ -184,6 +184,72 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(diagnostics.all().empty());
 }
 
+// What JUBE 2.5.1's tables have (tests/peer/jube/w_folders_for_files.yaml). The error is Tally's own.
+TEST_CASE_FIXTURE(Fixture, "what is no file does not count as an empty one") {
+  pattern("one", "u", "used=$jube_pat_int", ValueType::integer);
+  benchmark.pattern_sets["one"].patterns.back().default_value = "-2";
+  pattern("one", "d", "u $u", ValueType::string, PatternMode::text);
+  column({"u", "d"});
+  analyse_step("s", "a", {"one"});
+  analyse_step("s", "b*", {"one"});
+  for (int id = 0; id < 5; ++id) workpackage(id, "s");
+  std::filesystem::create_directories(workpackages[0].work_dir + "/a");
+  REQUIRE(::mkfifo((workpackages[1].work_dir + "/b1").c_str(), 0600) == 0);
+  std::filesystem::create_directories(workpackages[2].work_dir + "/b1");
+  file(2, "b2", "used=7\n");
+  std::filesystem::create_directory_symlink("/", workpackages[3].work_dir + "/a");
+  file(4, "a", "");
+  const Records records = run();
+  std::string all;
+  for (size_t row = 0; row < records.rows.size(); ++row)
+    all += at(records, row, "u") + "," + at(records, row, "d") + ";";
+  CHECK(all == "-,-;-,-;7,u 7;-,-;-2,u -2;");
+  size_t errors = 0;
+  for (const Diagnostic& one : diagnostics.all())
+    errors += one.message.find("not a regular file") != std::string::npos ? 1 : 0;
+  CHECK(errors == 4);
+}
+
+// What JUBE 2.5.1's tables have (tests/peer/jube/w_computed_chains.yaml, w_computed_defaults.yaml).
+TEST_CASE_FIXTURE(Fixture, "the name of a computed pattern without a value stays in later ones") {
+  const auto computed = [&](const std::string& name, const std::string& value, PatternMode mode,
+                            const char* default_value = nullptr) {
+    pattern("pt", name, value, ValueType::string, mode);
+    if (default_value != nullptr)
+      benchmark.pattern_sets["pt"].patterns.back().default_value = default_value;
+  };
+  pattern("pt", "x", "x=(.)");
+  computed("d", "$x + 1", PatternMode::python);
+  computed("text", "[$d]", PatternMode::text);
+  computed("is_empty", "'$d' == ''", PatternMode::python);
+  computed("next", "$d + 1", PatternMode::python);
+  computed("chain", "[$next]", PatternMode::text);
+  computed("fails", "1 / 0", PatternMode::python);
+  computed("of_failed", "[$fails]", PatternMode::text);
+  computed("first", "$x + 1", PatternMode::python, "Z");
+  computed("of_first", "[$first]", PatternMode::text);
+  computed("second", "$x + $d", PatternMode::python, "Y");
+  computed("of_second", "[$second]", PatternMode::text);
+  const std::vector<std::string> names = {"d",        "text",   "is_empty",  "next",
+                                          "chain",    "fails",  "of_failed", "first",
+                                          "of_first", "second", "of_second"};
+  column(names);
+  analyser.use = texts({"pt"});
+  analyse_step("s", "out");
+  workpackage(0, "s");
+  workpackage(1, "s");
+  file(0, "out", "x=4\n");
+  file(1, "out", "no match\n");
+  const Records records = run();
+  const auto row = [&](size_t index) {
+    std::string all;
+    for (const std::string& name : names) all += at(records, index, name) + ",";
+    return all;
+  };
+  CHECK(row(0) == "5,[5],False,6,[6],,[],5,[5],9,[9],");
+  CHECK(row(1) == ",[$d],False,,[$next],,[],Z,[Z],Y,[$second],");
+}
+
 TEST_CASE_FIXTURE(Fixture, "patterns, defaults and derived patterns of one workpackage") {
   pattern("pt", "t", "time=${jube_pat_fp}", ValueType::floating).unit = "s";
   pattern("pt", "n", "n=$jube_pat_int", ValueType::integer);
