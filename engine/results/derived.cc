@@ -33,6 +33,7 @@ class LineLookup {
   explicit LineLookup(const Line& line) : line_(line) {}
   const std::string* operator()(std::string_view name) {
     std::string key(name);
+    if (line_.not_computed.count(key) != 0) return nullptr;
     auto made = texts_.find(key);
     if (made != texts_.end()) return &made->second;
     auto found = line_.values.find(key);
@@ -59,6 +60,21 @@ std::string missing_input(const Pattern& pattern, const Line& line) {
     if (text == nullptr || *text == "nan") return name;
   }
   return {};
+}
+
+// Stores what stands for a value that could not be computed. A default stands for what was not found,
+// and not for what was not computed.
+void store_missing(const Pattern& pattern, Line& line) {
+  const std::string& name = pattern.name.value;
+  line.values[name] = missing(pattern);
+  if (pattern.type != ValueType::string) return;
+  LineLookup lookup(line);
+  const std::vector<std::string> inputs = referenced_names(pattern.value.value);
+  const bool lacks = std::any_of(inputs.begin(), inputs.end(), [&](const std::string& input) {
+    return input != name && lookup(input) == nullptr &&
+           (!pattern.default_value || line.not_computed.count(input) != 0);
+  });
+  if (lacks) line.not_computed.insert(name);
 }
 
 // `failed_before`: patterns whose failure has been reported. Failures that only follow from these
@@ -99,8 +115,12 @@ void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& eva
             : results[i].ok ? fmt::format("\"{}\" is not a number", results[i].value)
                             : fmt::format("\"{}\": {}", expressions[i], results[i].error);
     }
-    if (!value) failed_here = true;
-    line.values[pattern.name.value] = value ? *value : missing(pattern);
+    if (value) {
+      line.values[pattern.name.value] = *value;
+    } else {
+      failed_here = true;
+      store_missing(pattern, line);
+    }
   }
   if (failed_here) failed_before.insert(pattern.name.value);
   if (failed != 0) {
