@@ -205,21 +205,35 @@ std::string escaped_for_matching(const std::string& path) {
   return pattern;
 }
 
-std::string absolute_path(const std::string& path, const std::string& base) {
-  namespace fs = std::filesystem;
-  const bool plain = path.size() > 1 && path.front() == '/' && path.back() != '/' &&
-                     path.find("//") == std::string::npos && path.find("/.") == std::string::npos;
-  if (plain) return path;
-  fs::path full(path);
-  if (!full.is_absolute()) {
-    fs::path start(base);
-    if (!start.is_absolute()) start = current_directory() / start;
-    full = start / full;
+namespace {
+
+// An absolute path without empty names, "." and "..". Nearly every path of a run is one.
+bool is_normal(std::string_view path) {
+  if (path.empty() || path.front() != '/') return false;
+  while (!path.empty()) {
+    path.remove_prefix(1);
+    const std::string_view name = path.substr(0, path.find('/'));
+    if (name.empty() || name == "." || name == "..") return false;
+    path.remove_prefix(name.size());
   }
-  return normal_path(full.string());
+  return true;
+}
+
+}  // namespace
+
+std::string absolute_path(const std::string& path, const std::string& base) {
+  if (is_normal(path)) return path;
+  if (!path.empty() && path.front() == '/') return normal_path(path);
+  std::string full = base;
+  if (full.empty() || full.front() != '/') {
+    const std::string here = current_directory().string();
+    full = full.empty() ? here : here + "/" + full;
+  }
+  return normal_path(full + "/" + path);
 }
 
 std::string normal_path(const std::string& path) {
+  if (is_normal(path)) return path;
   std::string text = std::filesystem::path(path).lexically_normal().string();
   while (text.size() > 1 && text.back() == '/') text.pop_back();
   return text.empty() ? "." : text;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "engine/base/text.h"
 #include "engine/expand/substitute.h"
 #include "engine/python/literal.h"
 
@@ -33,6 +34,12 @@ std::string literal(const Parameter& parameter, const std::string& value) {
   }
   if (parameter.type != ValueType::string) return "float(" + value + ")";
   return python_string(value);
+}
+
+// `true` and `false` alone, which YAML has and Python has not.
+std::string python_truth(const std::string& text) {
+  const std::string_view word = strip(text);
+  return word == "true" ? "True" : word == "false" ? "False" : text;
 }
 
 // The slots whose names occur as words in the rule.
@@ -132,7 +139,7 @@ std::vector<RuleResult> evaluate_rule(
       }
       return nullptr;
     };
-    const std::string replaced = substitute(text, lookup);
+    const std::string replaced = python_truth(substitute(text, lookup));
     const std::vector<const Point*> one{point};
     expressions.push_back(
         Rule{replaced, one, definitions, mentioned(replaced, *point, pool)}.expression(0, 1));

@@ -1,6 +1,6 @@
 // Functions that read the journal.
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -22,6 +22,11 @@ bool is_folder_name(const std::string& name) {
 // The journal names output files by their whole paths. Those in the run's folder are where that folder
 // is now: the run may have been moved, or copied, since they were written.
 void find_moved_outputs(const std::string& now, Journal::Stored* stored) {
+  const auto is_there = [&](const auto& output) {
+    const std::string& path = output.first;
+    return path.size() > now.size() && path[now.size()] == '/' && starts_with(path, now);
+  };
+  if (std::all_of(stored->outputs.begin(), stored->outputs.end(), is_there)) return;
   const std::string own = "/" + stored->directory + "/";
   std::string then;
   for (const auto& [path, size] : stored->outputs) {
@@ -30,6 +35,20 @@ void find_moved_outputs(const std::string& now, Journal::Stored* stored) {
   if (then.empty() || then == now) return;
   for (auto& [path, size] : stored->outputs) {
     if (starts_with(path, then + "/")) path = now + path.substr(then.size());
+  }
+}
+
+// Path and size of each.
+void read_sizes(std::string_view packed, Journal::Stored* stored) {
+  stored->outputs.reserve(static_cast<size_t>(std::count(packed.begin(), packed.end(), '\0') + 1) /
+                          2);
+  while (!packed.empty()) {
+    const std::string_view path = next_packed(&packed);
+    if (packed.empty()) return;
+    const std::string_view number = next_packed(&packed);
+    long long size = 0;
+    std::from_chars(number.data(), number.data() + number.size(), size);
+    stored->outputs.emplace_back(path, size);
   }
 }
 
@@ -130,10 +149,7 @@ Status SqliteJournal::select(const std::string& where,
     stored.prepared = all.integer(11) != 0;
     stored.operations_done = static_cast<int>(all.integer(12));
     stored.environment = unpack(all.bytes(13));
-    const std::vector<std::string> sizes = unpack(all.bytes(14));
-    for (size_t i = 0; i + 1 < sizes.size(); i += 2) {
-      stored.outputs.emplace_back(sizes[i], strtoll(sizes[i + 1].c_str(), nullptr, 10));
-    }
+    read_sizes(all.bytes(14), &stored);
     find_moved_outputs(run_dir, &stored);
     stored.job_name = all.text(15);
     stored.job_id = all.text(16);

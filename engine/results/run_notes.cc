@@ -74,8 +74,9 @@ std::string changed_note(const Benchmark& benchmark, const std::vector<Workpacka
   if (count == 0 || (marked == 0 && !benchmark.as_jube)) return {};  // with the journal's values
   return fmt::format("the output of {} of {} workpackages has changed since {} ended: {}{}{}",
                      count, views.size(), count == 1 ? "it" : "they",
-                     benchmark.as_jube ? "the values are those of the files as they are now"
-                                       : "their rows are marked CHANGED and count in nothing",
+                     benchmark.as_jube
+                         ? "the values are those of the files as they are now"
+                         : "it counts in nothing, and rows that show it are marked CHANGED",
                      which, count > kMost ? "; ..." : "");
 }
 
