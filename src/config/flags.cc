@@ -47,8 +47,10 @@ void declare_model(CLI::App* app, Flags* f) {
          "learned_absolute or rope (default: learned_absolute)");
   g.toggle("--use-rotary-position-embeddings", &f->rotary,
            "Same as --position-embedding-type rope");
-  g.number("--rotary-base", &f->rotary_base, 1.0,
-           "Base of the rotary angles; 500000 for --model llama-...")
+  g.number(
+       "--rotary-base", &f->rotary_base, 1.0,
+       "Base of the rotary angles; 500000 for --model llama-..., rope_theta of config.json with "
+       "--load or --load-hf")
       ->default_str("10000");
   g.number("--rotary-percent", &f->rotary_percent, 0.0,
            "Share of each head's dimensions that rotates", 1.0)

@@ -21,9 +21,9 @@ void declare_data(CLI::App* app, Flags* f) {
       "What follows the end of a document does not count for the loss; each micro batch's loss "
       "is the mean over the tokens that count");
   g.toggle("--reset-position-ids", &f->data.reset_position_ids,
-           "Positions start again after the end of a document; not supported yet");
+           "Positions start again at 0 after the end of a document");
   g.toggle("--reset-attention-mask", &f->data.reset_attention_mask,
-           "Tokens attend to their own document only; not supported yet");
+           "Tokens attend to their own document only");
   g.toggle("--mock-data", &f->data.mock, "Random tokens instead of a dataset, for measuring");
   g.text("--split", &f->data.split, "A,B,C",
          "Weights of training, validation and test documents; evaluate reads them all");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <thread>
 
 #include "src/measure/busy_processors.h"
@@ -29,7 +30,7 @@ Device choose_device(const Config& c) {
   if (named && c.local_size > 1)
     throw InputError(fmt::format(
         "--device {}: {} processes of this host cannot share one GPU: --device cuda gives each its "
-        "unfused",
+        "own",
         c.device, c.local_size));
   // A launcher that binds GPUs shows each process only its own.
   const int index = named ? std::stoi(c.device.substr(5)) : gpus == 1 ? 0 : c.local_rank;
@@ -55,6 +56,11 @@ void check_precision(const Config& c, const Device& device, const DeviceInfo& in
         "--precision {}: {} (compute capability {}.{}) does not have it: use --fp16 or --precision "
         "fp32",
         precision_name(c.precision), info.name, info.capability / 10, info.capability % 10));
+}
+
+// A person or a launcher has taken the GPUs away on purpose.
+bool hides_gpus() {
+  return std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;
 }
 
 std::string attention_name(const Config& c, Stream& stream) {
@@ -84,12 +90,20 @@ ComputeOptions compute_options(const Config& config) {
   return o;
 }
 
+std::string idle_gpus_notice(int gpus, const std::string& reason) {
+  const char* plural = gpus == 1 ? "" : "s";
+  if (!reason.empty())
+    return fmt::format("this run is on the CPU and leaves the host's {} NVIDIA GPU{} idle: {}",
+                       gpus, plural, reason);
+  return fmt::format(
+      "this build has no CUDA and leaves the host's {} NVIDIA GPU{} idle: scripts/build --gpu "
+      "makes one that trains on {}",
+      gpus, plural, gpus == 1 ? "it" : "them");
+}
+
 std::string kernel_notice(const Record& r) {
   if (r.idle_gpus > 0)
-    return fmt::format(
-        "this build has no CUDA and leaves the host's {} NVIDIA GPU{} idle: scripts/build --gpu "
-        "makes one that trains on {}",
-        r.idle_gpus, r.idle_gpus == 1 ? "" : "s", r.idle_gpus == 1 ? "it" : "them");
+    return idle_gpus_notice(r.idle_gpus, build_features().cuda ? cuda_unavailable_reason() : "");
   if (r.missing_kernels.empty()) return "";
   return fmt::format(
       "this build lacks kernels that {} would use, and is slower for it: {}. scripts/build --gpu "
@@ -150,7 +164,7 @@ std::unique_ptr<Stream> open_device(const Config& config, Record* record) {
   const BuildFeatures build = build_features();
   if (record->device.is_cuda()) {
     record->missing_kernels = missing_kernels(build, record->device_info.capability);
-  } else if (!build.cuda && config.device == "auto") {
+  } else if (config.device == "auto" && !(build.cuda && hides_gpus())) {
     record->idle_gpus = nvidia_gpus_of_host();
   }
   check_precision(config, record->device, record->device_info);

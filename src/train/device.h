@@ -19,6 +19,10 @@ std::unique_ptr<Stream> open_device(const Config& config, Record* record);
 // empty where nothing is missing.
 std::string kernel_notice(const Record& record);
 
+// One sentence on GPUs of the host that a run on the CPU leaves idle. `reason`: why CUDA cannot use
+// them, as an old driver; empty where the build has no CUDA.
+std::string idle_gpus_notice(int gpus, const std::string& reason);
+
 // One sentence where fewer threads compute than the processors allow, because others use these.
 std::string threads_notice(const Record& record);
 

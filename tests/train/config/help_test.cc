@@ -2,11 +2,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
+#include <set>
 #include <sstream>
 
 #include "src/config/args.h"
 #include "src/config/flag_values.h"
+#include "src/config/megatron_flags.h"
 #include "src/data/help_formatter.h"
 #include "tests/train/config/parse.h"
 
@@ -56,6 +59,33 @@ TEST_CASE("words are wrapped with an indent, long ones stand alone") {
   CHECK(wrap_words("a extraordinarily b", 5, 1) == "a\n extraordinarily\n b");
   CHECK(wrap_words("a\nb", 80, 2) == "a\n  b");
   CHECK(wrap_words("", 80, 2).empty());
+}
+
+// Flags whose help promises a refusal are refused, and flags that are refused are not in the help.
+TEST_CASE(
+    "the help says of no flag that works that it does not, and offers no flag that is refused") {
+  const tally::CommandSpec spec = flags_spec();
+  std::set<std::string> offered;
+  for (const tally::OptionSpec& option : spec.options) {
+    const std::string& name = option.names.back();
+    CAPTURE(name);
+    offered.insert(option.names.begin(), option.names.end());
+    std::string help = option.help;
+    std::transform(help.begin(), help.end(), help.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
+    for (const char* words : {"not supported", "unsupported", "not yet", "not implemented"}) {
+      CAPTURE(words);
+      CHECK(help.find(words) == std::string::npos);
+    }
+  }
+  CHECK(offered.size() > 150);
+  for (const UnsupportedFlags& row : unsupported_flags())
+    for (const std::string& name : split_words(row.names)) {
+      if (name.back() == '*') continue;
+      CAPTURE(name);
+      CHECK(offered.count(name) == 0);
+      CHECK(error_of(base + name).find(name + ": not supported by tally-train: ") != std::string::npos);
+    }
 }
 
 TEST_CASE("what completion offers are values that the flags know") {

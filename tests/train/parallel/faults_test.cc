@@ -34,6 +34,14 @@ TEST_CASE("ranks with different flags do not train; one sentence names flag, val
   refused("--ddp-bucket-size 10", ": --ddp-bucket-size is 10 on rank 1 (");
 }
 
+TEST_CASE("one GPU for two ranks is refused, with what to give instead") {
+  const Ended ended = tally_train(flags + "--train-iters 2 --nproc-per-node 2 --device cuda:0");
+  CHECK(ended.code == 2);
+  CHECK(contains(ended.err,
+                 "--device cuda:0: 2 processes of this host cannot share one GPU: "
+                 "--device cuda gives each its own"));
+}
+
 TEST_CASE("ranks that read different datasets do not train") {
   const Folder folder("datasets");
   const auto prepare = [&](const std::string& name, const std::string& text) {

@@ -2,7 +2,20 @@
 
 #include <doctest/doctest.h>
 
+#include "src/train/device.h"
+
 using namespace tally::train;
+
+TEST_CASE("a run on the CPU says why it leaves GPUs idle: no CUDA in the build, or an old driver") {
+  CHECK(idle_gpus_notice(1, "") ==
+        "this build has no CUDA and leaves the host's 1 NVIDIA GPU idle: scripts/build --gpu makes "
+        "one that trains on it");
+  const std::string old =
+      "the NVIDIA driver serves CUDA 12.4 and this build needs CUDA 13.0: "
+      "update the driver";
+  CHECK(idle_gpus_notice(8, old) ==
+        "this run is on the CPU and leaves the host's 8 NVIDIA GPUs idle: " + old);
+}
 
 TEST_CASE("the advice for a loss that is not finite names nothing that the run does already") {
   const auto advice = [](Precision precision, double clip = 1) {
