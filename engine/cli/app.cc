@@ -95,6 +95,11 @@ Application::Application(Invocation invocation, const std::string& name)
   add_manage();
   add_files();
   add_help();
+  std::vector<CLI::App*> all = app_.get_subcommands(nullptr);
+  all.push_back(&app_);
+  for (CLI::App* sub : all) {
+    for (CLI::Option* option : sub->get_options()) option->transform(without_mark);
+  }
 }
 
 int Application::run(int argc, char** argv) {
@@ -102,8 +107,14 @@ int Application::run(int argc, char** argv) {
     Words words;  // CLI11 takes them from the end
     // What follows "--" belongs to another program.
     const auto end = std::find(argv, argv + argc, std::string_view("--")) - argv;
-    for (int i = argc - 1; i > 0; --i)
-      words.push_back(i < end ? unabbreviated(app_, argc, argv, argv[i]) : std::string(argv[i]));
+    for (int i = argc - 1; i > 0; --i) {
+      const std::string word = i < end ? unabbreviated(app_, argc, argv, argv[i]) : argv[i];
+      // CLI11 would take the next word for the value of `--comment=`.
+      const bool empty = i < end && word.size() > 3 && starts_with(word, "--") &&
+                         word.find('=') == word.size() - 1;
+      if (empty) words.emplace_back();
+      words.push_back(with_mark(empty ? word.substr(0, word.size() - 1) : word));
+    }
     app_.parse(words);
   } catch (const CLI::CallForHelp&) {
     const CLI::App* shown = chosen();

@@ -10,6 +10,11 @@
 #include "engine/cli/runs.h"
 
 namespace tally {
+namespace {
+
+constexpr char kMark = '\x01';
+
+}  // namespace
 
 bool is_file(const std::string& path) {
   struct stat info {};
@@ -40,6 +45,17 @@ CLI::Validator at_least(long least) {
             return fmt::format("'{}' is not a whole number of at least {}", word, least);
           },
           ""};
+}
+
+std::string with_mark(std::string word) {
+  const char last = word.empty() ? ' ' : word.back();
+  if (last == ']' || last == kMark || word == "++") word += kMark;
+  return word;
+}
+
+std::string without_mark(std::string word) {
+  if (!word.empty() && word.back() == kMark) word.pop_back();
+  return word;
 }
 
 const CLI::App* find_command(const CLI::App& app, const std::string& name) {
@@ -89,7 +105,8 @@ void complain(const Invocation& invocation, const CLI::App& app, int argc, char*
                 did_you_mean(word, known));
     return;
   }
-  const std::string what = error.what();
+  std::string what = error.what();
+  what.erase(std::remove(what.begin(), what.end(), kMark), what.end());
   const size_t missing = what.find(": 1 required");
   print_error(invocation,
               missing == std::string::npos ? what : what.substr(0, missing) + " needs a value",

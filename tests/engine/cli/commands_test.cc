@@ -224,3 +224,48 @@ TEST_CASE("commands in hints can be pasted, also where paths have blanks") {
   const Ran ran = shell.tally("run 'my bench.yaml'");
   CHECK_MESSAGE(has(ran.out, "result: tally result 'my runs' --id 0\n"), ran.out);
 }
+
+TEST_CASE("words of the command line are taken as they are: brackets, commas, ++, nothing") {
+  const Shell shell;
+  // The measured program gets the arguments that were given.
+  Ran ran = shell.tally(
+      "meter -- printf '<%s>\\n' '[a,b]' '[]' '[x]' ++ '{}' '' '[' ']' '[[1],[2]]' \"$(printf "
+      "'a\\001')\"");
+  CHECK_MESSAGE(ran.out.rfind("<[a,b]>\n<[]>\n<[x]>\n<++>\n<{}>\n<>\n<[>\n<]>\n<[[1],[2]]>\n"
+                              "<a\x01>\nenergy: ",
+                              0) == 0,
+                (ran.out + ran.err));
+  // Tags in every way of writing an option.
+  shell.file(
+      "t.yaml",
+      "name: t\noutpath: runs\nparameterset: {name: p, parameter: [{name: n, tag: z, _: "
+      "taken}, {name: n, tag: '!z', _: whole}]}\nstep: {name: s, use: p, do: 'echo n=$n'}\n");
+  for (const char* tag : {"-t '[z]'", "-t'[z]'", "--tag '[z]'", "--tag='[z]'", "-t '[a,z]' b",
+                          "-t '[]'", "-t ++", "--tag=++"}) {
+    CAPTURE(std::string(tag));
+    ran = shell.tally("run -n -v t.yaml " + std::string(tag));
+    CHECK(ran.code == 0);
+    CHECK_MESSAGE(has(ran.out, "n=whole"), (ran.out + ran.err));
+  }
+  ran = shell.tally("run -q --comment= t.yaml");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  // A folder's name is that folder, and of a comment nothing is cut off.
+  shell.sh("mv runs run");
+  ran = shell.tally("remove -f '[run]'");
+  CHECK(ran.code != 0);
+  CHECK_MESSAGE(has(ran.err, "\"[run]\""), ran.err);
+  CHECK(shell.exists("run/000000"));
+  for (const char* text : {"[hello, you]", "[x]", "++", "]"}) {
+    CAPTURE(std::string(text));
+    ran = shell.tally("comment '" + std::string(text) + "' run");
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+    CHECK_MESSAGE(has(shell.tally("info run").out, text), shell.tally("info run").out);
+  }
+  ran = shell.tally("validate '[w,x]'");
+  CHECK_MESSAGE(has(ran.err, "\"[w,x]\""), ran.err);
+  // What is refused is shown as it was written.
+  ran = shell.tally("help run '[b]' 'c]'");
+  CHECK_MESSAGE((has(ran.err, " [b]") && has(ran.err, " c]")), ran.err);
+  ran = shell.tally("run t.yaml -j '[1]'");
+  CHECK_MESSAGE(has(ran.err, "'[1]' is not a whole number"), ran.err);
+}
