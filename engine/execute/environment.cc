@@ -302,10 +302,11 @@ bool has_shell_word(std::string_view text, std::string_view word) {
 std::string with_capture(const std::string& command, const std::string& shell,
                          const std::string& file) {
   if (!posix_shell(shell)) return command + "\nenv -0 > " + shell_quote(file);
-  // A file that cannot be written completely is left empty, and one that cannot be opened is an
-  // error.
-  const std::string name = shell_quote(file);
-  const std::string capture = "export -p > " + name + " || : > " + name + " || exit 125";
+  // A file that cannot be written completely is left empty. One that cannot be opened ends a shell
+  // with a status of its own, unless the redirection is that of braces.
+  const std::string to = " >| " + shell_quote(file);  // also under `set -C`
+  const std::string capture = "{ export -p; }" + to + " || { :; }" + to + " || exit " +
+                              std::to_string(no_environment_status);
   if (has_shell_word(command, "trap")) {
     return "tally_capture() { " + capture + "; return \"${1-0}\"; }; " + own_traps +
            shell_quote(command);

@@ -40,6 +40,10 @@ std::optional<Environment> parse_exports(std::string_view text, const Environmen
 // Reads the output of `env -0`, for shells outside the POSIX family.
 Environment parse_env0(std::string_view text);
 
+// The exit status of with_capture()'s command line if the file cannot be opened. A command may end
+// with it, too; then the file has been written, or `exec` took the shell's place.
+inline constexpr int no_environment_status = 125;
+
 // Returns a command line that runs `command` in `shell` and then writes the environment to `file`.
 // It works whatever the last line of the command is: a comment, `exit`, a here-document, `&`, and
 // beside a trap of the command's own for EXIT. Its exit status is that of the command. It starts no

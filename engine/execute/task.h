@@ -120,7 +120,7 @@ class Task {
   Status operation_ended(const Operation& operation);
   Status record_operation();
   Status record_progress();
-  Status take_environment();
+  Status take_environment(int exit_status);
   bool make_capture_file();
   void write_do_log(const std::string& command, const std::string& directory);
   Outcome failure_of_process(const ProcessResult& result) const;

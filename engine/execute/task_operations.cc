@@ -204,7 +204,7 @@ Outcome Task::failure_of_process(const ProcessResult& result) const {
 
 // Takes over the environment that the command left. The next operation would compute something else
 // without it, so that a file that could not be written or read is an error.
-Status Task::take_environment() {
+Status Task::take_environment(int exit_status) {
   if (running_.capture.empty()) return Status::ok();
   const std::string file = std::exchange(running_.capture, std::string());
   std::string text;
@@ -214,6 +214,11 @@ Status Task::take_environment() {
     // A command that ended without its shell leaves the environment unchanged: exec, or a signal,
     // which is a failure anyway.
     if (!has_shell_word(running_.command, "exec")) {
+      if (exit_status == no_environment_status) {
+        return Status::error(
+            file + ": the shell could not open the file for the environment that the command left",
+            EIO);
+      }
       context_.log.write(workpackage().directory +
                          ": a command left no environment: a script that it reads ended its shell "
                          "(exec), or took its trap for EXIT; exports of that command are lost");
@@ -245,10 +250,11 @@ Status Task::process_ended(const ProcessResult& result) {
   // Processes that ignored the gentle signal are killed too.
   if (timed_out_) context_.processes.kill_tree(pid_, SIGKILL);
   pid_ = 0;
-  const Status environment = take_environment();
+  const Status environment = take_environment(result.status);
+  const bool lost = !environment && result.status == no_environment_status;
   const bool shared = shared_now_;
   if (shared) values_ = std::make_unique<WorkpackageValues>(context_.graph.values(workpackage()));
-  if (timed_out_ || result.status != 0) {
+  if (timed_out_ || (result.status != 0 && !lost)) {
     const std::string outcome = timed_out_ ? "timeout" : step_.kinds->outcome_of(result.status);
     if (step_.kinds->is_expected(step_, outcome, values_->lookup())) {
       end(in_state(State::expected, expected_reason(outcome)));

@@ -254,6 +254,47 @@ TEST_CASE("the run's own folder is away: put off; the same about the user's file
   }
 }
 
+TEST_CASE("the environment of a command that another one follows cannot be written: put off") {
+  for (const char* shell : {"/bin/sh", "/bin/bash"}) {
+    CAPTURE(std::string(shell));
+    // The folder is away when the command ends, as on a file system that is, or no file can be
+    // opened. Also beside a trap of the command's own, and where the command fails with it.
+    for (const char* away :
+         {"mv $(dirname $PWD) $H/away", "mv $(dirname $PWD) $H/away; exit 3",
+          "trap 'echo bye' EXIT; mv $(dirname $PWD) $H/away", "set -e; mv $(dirname $PWD) $H/away",
+          "ulimit -n 3", "trap 'echo bye' EXIT; ulimit -n 3"}) {
+      CAPTURE(std::string(away));
+      RunFixture run;
+      run.options.shell = shell;
+      run.add(step_of("s", {std::string("H=$jube_benchmark_home; test -e $H/second || { touch "
+                                        "$H/second; ") +
+                                away + "; }; export Q=5",
+                            "echo $Q"}));
+      CHECK(run.run().exit_code() == 1);
+      CHECK(run.stored()[0].workpackage.outcome.state == State::pending);
+      const std::string moved = run.folder.path() + "/away";
+      if (access(moved.c_str(), F_OK) == 0)
+        CHECK(rename(moved.c_str(), (run.directory.path + "/000000_s").c_str()) == 0);
+      CHECK(run.continue_run().done == 1);
+      CHECK(run.file("000000_s/work/stdout").find("5\n") != std::string::npos);
+    }
+    // A command's own exit status of that number is a failure, and `set -C` is none.
+    for (const char* own : {"exit 125", "trap 'exit 125' EXIT", "exec sh -c 'exit 125'"}) {
+      CAPTURE(std::string(own));
+      RunFixture run;
+      run.options.shell = shell;
+      run.add(step_of("s", {own, "true"}));
+      CHECK(run.run().failed == 1);
+      CHECK(run.stored()[0].workpackage.outcome.exit_code == 125);
+    }
+    RunFixture run;
+    run.options.shell = shell;
+    run.add(step_of("s", {"set -C; export Q=5", "echo $Q"}));
+    CHECK(run.run().done == 1);
+    CHECK(run.file("000000_s/work/stdout") == "5\n");
+  }
+}
+
 // What the user named wrongly stays wrong.
 TEST_CASE("files that the user named and that are not there fail for good") {
   RunFixture run;
