@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <new>
 #include <string_view>
 #include <system_error>
 
@@ -267,6 +268,8 @@ int run_application(int argc, char** argv, const StepKinds& kinds) {
     code = application.run(static_cast<int>(words.size()), words.data());
   } catch (const std::system_error& error) {  // printing, --no-exec, the current directory
     if (std::ferror(stdout) == 0) print_error(invocation, error.what());
+  } catch (const std::bad_alloc&) {
+    print_error(invocation, "there is not enough memory for this");
   }
   if (!output_written(invocation)) code = std::max(code, kFailed);
   finish_standard_streams();

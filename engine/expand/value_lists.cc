@@ -2,12 +2,12 @@
 #include <algorithm>
 
 #include "engine/expand/expansion.h"
+#include "engine/expand/limits.h"
 
 namespace tally {
 namespace {
 
 // A file with more points than this has a mistake in it. The limit saves memory, not time.
-constexpr size_t most_points = 20'000'000;
 
 bool has_dollar(const std::string& text) {
   return text.find('$') != std::string::npos;

@@ -7,6 +7,7 @@
 #include "engine/base/files.h"
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
+#include "engine/expand/limits.h"
 #include "engine/expand/substitute.h"
 
 namespace tally {
@@ -108,6 +109,7 @@ Generator::Generator(const Benchmark& benchmark, Expander& expander, Purpose pur
       sink_(sink),
       finished_(benchmark, expander),
       adopted_(benchmark.steps.size()),
+      made_(benchmark.steps.size(), 0),
       unknown_names_(benchmark.steps.size()) {
   for (const Step& step : benchmark.steps) {
     has_children_.push_back(
@@ -131,12 +133,11 @@ void Generator::make_children(int id, Diagnostics& diagnostics) {
     const Step& step = benchmark_.steps[child];
     if (!depends_on(step, name)) continue;
     if (names_workpackage(step.active.value) && ended_before_.count(id) != 0) continue;
-    for (const std::vector<int>& parents :
-         parent_combinations(benchmark_, step, sink_.at(id), finished_)) {
-      if (adopted_[child].count(parents) != 0) continue;
-      make(static_cast<int>(child), parents, diagnostics);
-      if (diagnostics.has_errors()) return;
-    }
+    for_each_parents(benchmark_, step, sink_.at(id), finished_, [&](const auto& parents) {
+      if (adopted_[child].count(parents) == 0) make(static_cast<int>(child), parents, diagnostics);
+      return !diagnostics.has_errors();
+    });
+    if (diagnostics.has_errors()) return;
   }
 }
 
@@ -199,8 +200,11 @@ void Generator::make(int step_number, const std::vector<int>& parents, Diagnosti
   family.base = base_of(parents, diagnostics);
   ask_active(family);
   if (!copies_of_points(family, diagnostics)) return;
+  if (!has_room(family, diagnostics)) return;
   int repeat = 1;
-  for (const Copies& copies : family.copies) repeat = std::max(repeat, copies.repeat);
+  for (size_t i = 0; i < family.copies.size(); ++i) {
+    if (family.active[i] != Active::no) repeat = std::max(repeat, family.copies[i].repeat);
+  }
   repeats_ = std::max(repeats_, repeat);
   sink_.expect(family.made.points.size());
   // All points run once, then all again.
@@ -228,6 +232,23 @@ bool Generator::copies_of_points(Family& family, Diagnostics& diagnostics) const
     if (!copies_of(step, probe, diagnostics, &family.copies[i])) return false;
   }
   return true;
+}
+
+// Whether the step's workpackages are few enough, with those of this family. Otherwise an error says
+// so, before anything is made of it.
+bool Generator::has_room(const Family& family, Diagnostics& diagnostics) {
+  size_t& made = made_[static_cast<size_t>(family.step_number)];
+  for (const Copies& copies : family.copies) {
+    made += static_cast<size_t>(copies.iterations) * static_cast<size_t>(copies.repeat);
+    if (made > most_points) break;
+  }
+  if (made <= most_points) return true;
+  diagnostics.error(place_of_copies(family.step),
+                    "step '" + family.step.name.value + "' would have more than " +
+                        std::to_string(most_points) + " workpackages",
+                    "its points, iterations and repeats, and the workpackages of the steps that it "
+                    "depends on, are multiplied");
+  return false;
 }
 
 // Evaluates the step's `active` for all points, where it is the same for all copies of a point. One

@@ -71,6 +71,7 @@ class Generator {
   bool copies_of(const Step& step, const Workpackage& workpackage, Diagnostics& diagnostics,
                  Copies* out) const;
   bool copies_of_points(Family& family, Diagnostics& diagnostics) const;
+  bool has_room(const Family& family, Diagnostics& diagnostics);
   int base_of(const std::vector<int>& parents, Diagnostics& diagnostics) const;
   void ask_active(Family& family) const;
   void make_point(Family& family, size_t point, int repetition, Diagnostics& diagnostics);
@@ -88,6 +89,7 @@ class Generator {
   std::vector<bool> has_children_;  // by step: another step depends on it
   FinishedWorkpackages finished_;
   std::vector<std::set<std::vector<int>>> adopted_;  // combinations of parents, by step
+  std::vector<size_t> made_;                         // workpackages, also inactive ones, by step
   // Workpackages that had finished well when they were adopted. If such a workpackage lacks a
   // child, that child was not active. `active` is not evaluated again where it names an id, because
   // the next id would give a different answer.

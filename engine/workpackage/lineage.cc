@@ -78,9 +78,9 @@ const std::vector<int>& FinishedWorkpackages::agreeing(int step_number, const Po
   return *best;
 }
 
-std::vector<std::vector<int>> parent_combinations(const Benchmark& benchmark, const Step& child,
-                                                  const Workpackage& finished,
-                                                  const FinishedWorkpackages& others) {
+void for_each_parents(const Benchmark& benchmark, const Step& child, const Workpackage& finished,
+                      const FinishedWorkpackages& others,
+                      const std::function<bool(const std::vector<int>&)>& take) {
   struct Choice {
     size_t place;  // in `depend`
     std::vector<int> ids;
@@ -88,26 +88,25 @@ std::vector<std::vector<int>> parent_combinations(const Benchmark& benchmark, co
   std::vector<Choice> choices;
   for (size_t place = 0; place < child.depend.size(); ++place) {
     const int step = step_index(benchmark, child.depend[place].value);
-    if (step < 0) return {};
+    if (step < 0) return;
     choices.push_back({place, step == finished.step ? std::vector<int>{finished.id}
                                                     : others.agreeing(step, finished.point)});
-    if (choices.back().ids.empty()) return {};
+    if (choices.back().ids.empty()) return;
   }
   std::sort(choices.begin(), choices.end(), [&](const Choice& a, const Choice& b) {
     return child.depend[a.place].value < child.depend[b.place].value;
   });
-  std::vector<std::vector<int>> all;
+  std::vector<int> parents(choices.size());
   std::vector<size_t> at(choices.size(), 0);
   for (bool more = true; more;) {
-    std::vector<int>& parents = all.emplace_back(choices.size());
     for (size_t k = 0; k < choices.size(); ++k) parents[choices[k].place] = choices[k].ids[at[k]];
+    if (!take(parents)) return;
     more = false;
     for (size_t k = choices.size(); k-- > 0 && !more;) {
       more = ++at[k] < choices[k].ids.size();
       if (!more) at[k] = 0;
     }
   }
-  return all;
 }
 
 int iteration_base(std::vector<ParentIteration> parents) {

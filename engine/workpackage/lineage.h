@@ -2,6 +2,7 @@
 // these same rules.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
@@ -52,13 +53,14 @@ class FinishedWorkpackages {
   std::vector<int> none_;
 };
 
-// The combinations of parents that `finished` completes. A combination has one workpackage of each
+// Gives `take` the combinations of parents that `finished` completes, until it returns false. A combination has one workpackage of each
 // step that `child` depends on, with ids in the order of `depend`. The combinations are sorted by
 // the steps' names; the first step varies slowest. This is JUBE's order, except that JUBE's is
-// random for three steps or more. `others` may or may not contain `finished` already.
-std::vector<std::vector<int>> parent_combinations(const Benchmark& benchmark, const Step& child,
-                                                  const Workpackage& finished,
-                                                  const FinishedWorkpackages& others);
+// random for three steps or more. `others` may or may not contain `finished` already. `finished` is
+// not read any more when `take` is called.
+void for_each_parents(const Benchmark& benchmark, const Step& child, const Workpackage& finished,
+                      const FinishedWorkpackages& others,
+                      const std::function<bool(const std::vector<int>&)>& take);
 
 // A parent, as the child's iteration number uses it.
 struct ParentIteration {
