@@ -169,17 +169,30 @@ std::vector<char> part_of(const std::vector<const StoredTensor*>& stored,
   return turned;
 }
 
-// Copies elements [first, last) of a part to a buffer, in its type.
-void place(const std::vector<char>& part, DType type, int64_t first, int64_t last, const Tensor& to,
-           int64_t at, Stream& stream) {
+// Throws where this process's part of stored tensors has a number that no training can start from.
+void check_finite(const std::string& path, const std::vector<const StoredTensor*>& stored,
+                  const std::vector<StoredPart>& parts, DType type) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    for (const ElementRun& run : parts[i].runs) {
+      const char* data = stored[i]->data + static_cast<size_t>(run.global) * size_of(type);
+      if (const auto at = first_not_finite(data, type, run.count))
+        throw std::runtime_error(
+            fmt::format("the weights in '{}' are not all numbers: element {} of '{}' is NaN or "
+                        "infinite: take weights from before the training diverged",
+                        path, run.global + *at, parts[i].name));
+    }
+  }
+}
+
+// Elements [first, last) of a part in another type.
+std::vector<char> rounded(const std::vector<char>& part, DType type, int64_t first, int64_t last,
+                          DType to) {
   const size_t offset = static_cast<size_t>(first) * size_of(type);
   const int64_t count = last - first;
-  std::vector<char> converted(static_cast<size_t>(count) * size_of(to.dtype));
+  std::vector<char> converted(static_cast<size_t>(count) * size_of(to));
   convert_elements(Tensor(const_cast<char*>(part.data()) + offset, type, {count}),
-                   Tensor(converted.data(), to.dtype, {count}));
-  stream.copy(static_cast<char*>(to.data) + static_cast<size_t>(at) * size_of(to.dtype),
-              converted.data(), converted.size());
-  stream.synchronize();
+                   Tensor(converted.data(), to, {count}));
+  return converted;
 }
 
 // Where in the file of `weights` the elements lie that this process reads.
@@ -274,10 +287,22 @@ std::vector<std::string> load_model_weights(const std::string& path, const Model
       continue;
     }
     const DType type = *dtype_of_safetensors(stored.front()->dtype);
+    check_finite(path, stored, stored_parts(p, config), type);
     const std::vector<char> part = part_of(stored, p, config, size_of(type));
-    place(part, type, 0, p.local_elements(), state.weights, p.offset, stream);
+    const auto put = [&](int64_t first, int64_t last, const Tensor& to, int64_t at) {
+      const std::vector<char> numbers = rounded(part, type, first, last, to.dtype);
+      if (first_not_finite(numbers.data(), to.dtype, last - first))
+        throw std::runtime_error(fmt::format(
+            "the weights in '{}' do not fit the precision: '{}' has a number beyond the "
+            "range of {}: take --precision bf16 or fp32",
+            path, p.name, safetensors_name(to.dtype)));
+      stream.copy(static_cast<char*>(to.data) + static_cast<size_t>(at) * size_of(to.dtype),
+                  numbers.data(), numbers.size());
+      stream.synchronize();
+    };
+    put(0, p.local_elements(), state.weights, p.offset);
     for (; master && piece != held.end() && piece->parameter == &p; ++piece)
-      place(part, type, piece->first, piece->last, state.optimizer.master, piece->at, stream);
+      put(piece->first, piece->last, state.optimizer.master, piece->at);
   }
   return missing;
 }

@@ -65,7 +65,7 @@ std::vector<std::string> check_model_weights(const std::string& path, const Mode
 // layer and an encoder's other heads are ignored. An encoder's head that the files do not have stays
 // as it is; returns the names of its parameters. All names, shapes and types are checked before
 // anything is changed, and so are the checksums of a checkpoint; std::runtime_error with one sentence
-// names what does not fit.
+// names what does not fit. A weight that is not finite is such an error, too.
 std::vector<std::string> load_model_weights(const std::string& path, const ModelConfig& config,
                                             const ParameterState& state, Stream& stream);
 

@@ -1,7 +1,10 @@
 #include "src/checkpoint/optimizer_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 
 #include "src/device/convert.h"
 
@@ -212,6 +215,11 @@ void load_optimizer(const StoredOptimizer& stored, const ParameterState& state, 
       const Tensor to = elements_of(buffers[i], piece.at, piece.last - piece.first);
       const char* from =
           stored.elements(prefixes[i], *piece.parameter, piece.first, piece.last, &staging);
+      if (i == 0 && first_not_finite(from, to.dtype, to.numel()))
+        throw std::runtime_error(fmt::format(
+            "the checkpoint's weights are not all numbers: '{}{}' has one that is NaN or "
+            "infinite: resume from an earlier checkpoint",
+            prefixes[i], piece.parameter->name));
       stream.copy(to.data, from, to.bytes());
       stream.synchronize();  // before `staging` is filled again
     }

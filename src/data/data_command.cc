@@ -35,6 +35,11 @@ std::string unknown_flag(const CLI::App& app, int argc, char** argv) {
   return {};
 }
 
+// fmt::print() would throw where standard error is full.
+void print_error(const CLI::App& app, const std::string& why) {
+  std::fputs(fmt::format("{}: error: {}\n", app.get_name(), why).c_str(), stderr);
+}
+
 }  // namespace
 
 void declare_tokenizer_flags(CLI::App* app, TokenizerFlags* flags) {
@@ -74,22 +79,20 @@ int run_data_command(CLI::App* app, int argc, char** argv, const std::function<v
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app->exit(error);
     const std::string unknown = unknown_flag(*app, argc, argv);
-    fmt::print(stderr, "{}: error: {} (--help lists the flags)\n", app->get_name(),
-               unknown.empty() ? error.what() : unknown);
+    print_error(*app, (unknown.empty() ? error.what() : unknown) + " (--help lists the flags)");
     return 2;
   }
   try {
     work();
     return 0;
   } catch (const BadInput& error) {
-    fmt::print(stderr, "{}: error: {}\n", app->get_name(), error.what());
+    print_error(*app, error.what());
     return 2;
   } catch (const std::filesystem::filesystem_error& error) {
-    fmt::print(stderr, "{}: error: '{}': {}\n", app->get_name(), error.path1().string(),
-               error.code().message());
+    print_error(*app, fmt::format("'{}': {}", error.path1().string(), error.code().message()));
     return 1;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: error: {}\n", app->get_name(), error.what());
+    print_error(*app, error.what());
     return 1;
   }
 }

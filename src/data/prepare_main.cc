@@ -168,10 +168,11 @@ void check_outputs(const PrepareOptions& options) {
 
 void warn_of_replacements(int64_t replaced) {
   if (replaced == 0) return;
-  fmt::print(stderr,
-             "warning: {} invalid UTF-8 sequence{} in the input became U+FFFD: is the text in "
-             "another encoding?\n",
-             replaced, replaced == 1 ? "" : "s");
+  const std::string warning = fmt::format(
+      "warning: {} invalid UTF-8 sequence{} in the input became U+FFFD: is the text in another "
+      "encoding?\n",
+      replaced, replaced == 1 ? "" : "s");
+  std::fputs(warning.c_str(), stderr);  // fmt::print() would throw where standard error is full
 }
 
 void print_summary(const PrepareOptions& options, const PrepareSummary& s) {

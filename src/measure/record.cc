@@ -163,6 +163,7 @@ json phases_json(const Record& r) {
 
 json profile_json(const Record& r) {
   const DeviceProfile& p = r.profile->profile;
+  const bool ran = p.kernel_seconds > 0;  // a kernel, whose resources a mean can have
   json kernels = json::array();
   for (const KernelTime& k : p.kernels)
     kernels.push_back({{"name", k.name},
@@ -181,8 +182,8 @@ json profile_json(const Record& r) {
           {"kernel_seconds", p.kernel_seconds},
           {"calls", p.calls},
           {"lost_records", r.profile->lost},
-          {"mean_registers", p.mean_registers},
-          {"mean_shared_bytes", p.mean_shared_bytes},
+          {"mean_registers", ran ? json(p.mean_registers) : json(nullptr)},
+          {"mean_shared_bytes", ran ? json(p.mean_shared_bytes) : json(nullptr)},
           {"kernels", kernels}};
 }
 
@@ -235,7 +236,7 @@ void add_measurements(const Record& r, json* out) {
 }
 
 json measured_json(const MeasuredWork& work) {
-  return {{"seconds", work.seconds}, {"steps", work.steps}};
+  return {{"seconds", work.steps > 0 ? json(work.seconds) : json(nullptr)}, {"steps", work.steps}};
 }
 
 json results_json(const Record& r) {
@@ -245,31 +246,32 @@ json results_json(const Record& r) {
   const double flops = flops_per_token(r);
   const auto peak = peak_rate(r.device_info.name, c.precision);
   const auto mfu = model_flops_utilisation(r);
-  json out = {{"first_iteration", r.first_iteration},
-              {"iterations", r.first_iteration + static_cast<int64_t>(r.steps.size())},
-              {"tokens_per_iteration", whole_or_not(tokens)},
-              {"tokens_per_second", t.tokens_per_second},
-              {"seconds_per_iteration", t.seconds_per_iteration},
-              {"tokens_per_second_median", t.tokens_per_second_median},
-              {"seconds_per_iteration_median", t.seconds_per_iteration_median},
-              {"tokens_per_second_steady", t.tokens_per_second_steady},
-              {"seconds_per_iteration_steady", t.seconds_per_iteration_steady},
-              {"steady_from", t.steady_from},
-              {"measured",
-               {{"tokens_per_second", measured_json(t.logged)},
-                {"tokens_per_second_median", measured_json(t.all)},
-                {"tokens_per_second_steady", measured_json(t.steady)}}},
-              {"model_flops_per_token", flops},
-              {"model_tflops_per_second", flops * t.tokens_per_second_median / 1e12},
-              {"peak_tflops_per_second", peak ? json(peak->tflops) : json(nullptr)},
-              {"peak_source", peak ? json(peak->source) : json(nullptr)},
-              {"model_flops_utilisation", mfu ? json(*mfu) : json(nullptr)},
-              {"peak_device_bytes", r.device_bytes_peak},
-              {"peak_host_bytes", peak_resident_bytes()}};
+  json out = {
+      {"first_iteration", r.first_iteration},
+      {"iterations", r.first_iteration + static_cast<int64_t>(r.steps.size())},
+      {"tokens_per_iteration", whole_or_not(tokens)},
+      {"tokens_per_second", number(t.tokens_per_second)},
+      {"seconds_per_iteration", number(t.seconds_per_iteration)},
+      {"tokens_per_second_median", number(t.tokens_per_second_median)},
+      {"seconds_per_iteration_median", number(t.seconds_per_iteration_median)},
+      {"tokens_per_second_steady", number(t.tokens_per_second_steady)},
+      {"seconds_per_iteration_steady", number(t.seconds_per_iteration_steady)},
+      {"steady_from", t.steady_from ? json(*t.steady_from) : json(nullptr)},
+      {"measured",
+       {{"tokens_per_second", measured_json(t.logged)},
+        {"tokens_per_second_median", measured_json(t.all)},
+        {"tokens_per_second_steady", measured_json(t.steady)}}},
+      {"model_flops_per_token", flops},
+      {"model_tflops_per_second", number(flops * t.tokens_per_second_median / 1e12)},
+      {"peak_tflops_per_second", peak ? json(peak->tflops) : json(nullptr)},
+      {"peak_source", peak ? json(peak->source) : json(nullptr)},
+      {"model_flops_utilisation", mfu ? json(*mfu) : json(nullptr)},
+      {"peak_device_bytes", r.device_bytes_peak > 0 ? json(r.device_bytes_peak) : json(nullptr)},
+      {"peak_host_bytes", peak_resident_bytes()}};
   if (c.model.encoder()) {
     out["tokens_per_sample"] = real_tokens(r);
     out["samples_per_second_steady"] =
-        static_cast<double>(c.global_batch) / t.seconds_per_iteration_steady;
+        number(static_cast<double>(c.global_batch) / t.seconds_per_iteration_steady);
   }
   add_measurements(r, &out);
   int64_t skipped = 0;
@@ -356,7 +358,7 @@ nlohmann::ordered_json environment_json(const Record& r) {
           {"attention_backend", text_or_null(r.attention_backend)},
           {"missing_kernels", r.missing_kernels},
           {"idle_gpus", r.idle_gpus},
-          {"busy_processors", r.busy_processors},
+          {"busy_processors", r.busy_processors ? json(*r.busy_processors) : json(nullptr)},
           {"launcher", text_or_null(r.launcher)},
           {"hosts", r.hosts.empty() ? json(std::vector<std::string>{host_name()}) : json(r.hosts)},
           {"communication", text_or_null(r.backend)},
@@ -467,7 +469,7 @@ Throughput throughput_of(const Record& r) {
 }
 
 size_t first_steady_step(const Record& r) {
-  return static_cast<size_t>(throughput_of(r).steady_from - r.steps.front().iteration);
+  return static_cast<size_t>(*throughput_of(r).steady_from - r.steps.front().iteration);
 }
 
 std::optional<WindowThroughput> window_throughput(const Record& r) {
@@ -497,7 +499,7 @@ std::optional<double> model_flops_utilisation(const Record& r) {
   const auto peak = peak_rate(r.device_info.name, r.config.precision);
   if (!peak || !r.device.is_cuda()) return std::nullopt;
   const double rate = throughput_of(r).tokens_per_second_median;
-  if (rate <= 0) return std::nullopt;
+  if (!(rate > 0)) return std::nullopt;  // also where no step was measured
   return flops_per_token(r) * rate / (peak->tflops * 1e12 * r.config.world_size);
 }
 

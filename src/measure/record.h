@@ -73,8 +73,9 @@ struct Record {
   // CUDA does not use.
   std::vector<std::string> missing_kernels;
   int idle_gpus = 0;
-  int busy_processors = 0;  // that other processes used when the run began, where it counts them
-  std::string data;         // "PREFIX: 503 documents, 1528901 tokens", or "mock"
+  // Processors that other processes used when the run began; empty: it did not count them.
+  std::optional<int> busy_processors;
+  std::string data;  // "PREFIX: 503 documents, 1528901 tokens", or "mock"
   int threads = 0;
   int64_t parameters = 0;
   int64_t first_iteration = 0;  // iterations done before this run (resumed)

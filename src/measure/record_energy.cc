@@ -26,7 +26,7 @@ json gpu_json(const GpuEnergyUse& use) {
   return {{"rank", use.rank},
           {"host", use.host},
           {"gpu", use.gpu},
-          {"seconds", use.energy.seconds},
+          {"seconds", use.energy.seconds > 0 ? json(use.energy.seconds) : json(nullptr)},
           {"joules", known(use.energy.joules)},
           {"sampled_joules", known(use.energy.sampled_joules)},
           {"mean_watts", joules ? json(*joules / use.energy.seconds) : json(nullptr)},

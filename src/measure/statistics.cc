@@ -5,7 +5,7 @@
 namespace tally::train {
 
 double median(std::vector<double> values) {
-  if (values.empty()) return 0;
+  if (values.empty()) return not_measured;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   if (values.size() % 2 == 1) return *middle;
@@ -31,15 +31,17 @@ class Mean {
   double per_batch(double seconds, double samples) const {
     return samples > 0 ? seconds * global_batch_ / samples : seconds;
   }
-  double seconds() const { return count_ > 0 ? seconds_ / count_ : 0; }
-  double seconds_per_batch() const { return count_ > 0 ? seconds_per_batch_ / count_ : 0; }
+  double seconds() const { return count_ > 0 ? seconds_ / count_ : not_measured; }
+  double seconds_per_batch() const {
+    return count_ > 0 ? seconds_per_batch_ / count_ : not_measured;
+  }
 
  private:
   double global_batch_, seconds_ = 0, seconds_per_batch_ = 0, count_ = 0;
 };
 
 double rate(double tokens, double seconds) {
-  return seconds > 0 ? tokens / seconds : 0;
+  return seconds > 0 ? tokens / seconds : not_measured;
 }
 
 }  // namespace

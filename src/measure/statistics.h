@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -28,11 +29,13 @@ struct Interval {
   int64_t samples = 0;  // of all its steps; 0: the run's global batch in each
 };
 
-double median(std::vector<double> values);  // 0 for none
+double median(std::vector<double> values);  // NaN for none
 
 // A rate of fewer seconds of work is not exact: it hangs on single steps and on the clocks of a
 // machine that has just begun to work.
 inline constexpr double kSteadySeconds = 1;
+
+inline constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
 
 // The work that a rate comes from.
 struct MeasuredWork {
@@ -40,18 +43,19 @@ struct MeasuredWork {
   int64_t steps = 0;
 };
 
+// Rates and times of which no step or log line was measured are NaN.
 struct Throughput {
   // Megatron's rule and the JUPITER benchmark's: tokens of a step / mean over all logged intervals
   // of the seconds per iteration, the first included. Where the batch grows, the rates come from
   // the seconds per sample instead of those per iteration.
-  double tokens_per_second = 0;
-  double seconds_per_iteration = 0;         // that mean
-  double tokens_per_second_median = 0;      // tokens of a step / median seconds of a step
-  double seconds_per_iteration_median = 0;  // that median
-  // Mean of the steps after the warm-up, from this iteration to the last; 0 without a step.
-  int64_t steady_from = 0;
-  double tokens_per_second_steady = 0;
-  double seconds_per_iteration_steady = 0;
+  double tokens_per_second = not_measured;
+  double seconds_per_iteration = not_measured;     // that mean
+  double tokens_per_second_median = not_measured;  // tokens of a step / median seconds of a step
+  double seconds_per_iteration_median = not_measured;  // that median
+  // Mean of the steps after the warm-up, from this iteration to the last; empty without a step.
+  std::optional<int64_t> steady_from;
+  double tokens_per_second_steady = not_measured;
+  double seconds_per_iteration_steady = not_measured;
   MeasuredWork logged, all, steady;  // the work of these three rates
 };
 // The first steps of a run choose algorithms by timing and record CUDA graphs. Ten of them do not

@@ -76,19 +76,19 @@ class PrefixedLines {
       for (size_t end; (end = line_.find('\n', begin)) != std::string::npos; begin = end + 1)
         out += prefix_ + line_.substr(begin, end + 1 - begin);
       line_.erase(0, begin);
-      // The rank notices it at its next line, as it would without us, and stops.
-      if (!put(out)) from_ = Socket();
+      // The rank notices a lost line of standard output at its next one, as it would without us, and
+      // stops. It goes on without messages on standard error.
+      if (!put(out) && to_ == STDOUT_FILENO) from_ = Socket();
     }
   }
   void finish() {
     if (!line_.empty()) put(prefix_ + line_ + "\n");
     line_.clear();
   }
-  // Why a line was lost; empty where none was.
+  // Why a line of standard output was lost; empty where none was.
   std::string failure() const {
-    if (lost_ == 0) return "";
-    return fmt::format("standard {} cannot be written: {}",
-                       to_ == STDOUT_FILENO ? "output" : "error", std::strerror(lost_));
+    if (lost_ == 0 || to_ != STDOUT_FILENO) return "";
+    return fmt::format("standard output cannot be written: {}", std::strerror(lost_));
   }
 
  private:

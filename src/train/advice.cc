@@ -7,7 +7,12 @@
 
 namespace tally::train {
 
-std::string advice_for_divergence(const Config& c) {
+std::string advice_for_divergence(const Config& c, bool updated) {
+  if (!updated) {
+    const bool wide = c.precision == Precision::f32 || c.precision == Precision::f64;
+    return "no step has changed the weights yet, so that the learning rate is not the cause: " +
+           std::string(wide ? "start from other weights" : "train with --precision fp32");
+  }
   std::vector<std::string> advice{"lower --lr", "lengthen the warm-up"};
   if (c.optimizer.clip == 0) advice.emplace_back("clip gradients (--clip-grad 1)");
   switch (c.precision) {

@@ -120,8 +120,8 @@ constexpr int looks = 3;  // as long as each finds a busy one
 // A thread that shares its processor makes every parallel loop wait for a time slice: three to four
 // times slower with two threads on two processors of which one is busy. Processes of one run on this
 // host would count each other.
-int busy_processors_for(const Config& config, Device device, int threads) {
-  if (device.is_cuda() || config.local_size > 1 || threads < 2 || threads_are_given()) return 0;
+std::optional<int> busy_processors_for(const Config& config, Device device, int threads) {
+  if (device.is_cuda() || config.local_size > 1 || threads < 2 || threads_are_given()) return {};
   // A burst of others' work must not halve a whole run: only lasting use counts.
   int busy = threads;
   for (int look = 0; look < looks && busy > 0; ++look)
@@ -132,11 +132,11 @@ int busy_processors_for(const Config& config, Device device, int threads) {
 }  // namespace
 
 std::string threads_notice(const Record& r) {
-  if (r.busy_processors == 0) return "";
+  if (r.busy_processors.value_or(0) == 0) return "";
   return fmt::format(
       "other processes use {} of the processors: computing with {} thread{} (OMP_NUM_THREADS sets "
       "another number)",
-      r.busy_processors, r.threads, r.threads == 1 ? "" : "s");
+      *r.busy_processors, r.threads, r.threads == 1 ? "" : "s");
 }
 
 AttentionShape attention_shape(const Config& c, bool documents) {
@@ -170,7 +170,7 @@ std::unique_ptr<Stream> open_device(const Config& config, Record* record) {
   check_precision(config, record->device, record->device_info);
   record->threads = default_threads(config.local_size);
   record->busy_processors = busy_processors_for(config, record->device, record->threads);
-  record->threads = std::max(1, record->threads - record->busy_processors);
+  record->threads = std::max(1, record->threads - record->busy_processors.value_or(0));
   set_threads(record->threads);
   std::unique_ptr<Stream> stream;
   try {

@@ -1,10 +1,12 @@
-// Answers --help, --version, --plan and reference before LibTorch's libraries run their constructors, which
+// Opens closed standard streams, and answers --help, --version, --plan and reference before LibTorch's libraries run their constructors, which
 // takes a quarter of a second and longer with CUDA.
 //
 // The loader calls the program's .preinit_array before the constructors of any library, the C
 // library's among them. So nothing here may need one: no environment except what is passed, no
 // memory, no C++ library. It starts tally-train-help, which is next to this program or in
 // ../lib/tally, like the modules in src/parallel. Without it, main() does the same more slowly.
+#include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <climits>
@@ -40,7 +42,18 @@ TALLY_BARE void start(char* path, size_t length, const char* name, char** argv, 
   execve(path, argv, envp);
 }
 
+// A closed standard stream becomes /dev/null. Otherwise the next file that is opened, by a library or
+// by us, would take its number and receive its lines.
+TALLY_BARE void open_standard_streams() {
+  long opened = 0;
+  do {
+    opened = syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR);  // takes the lowest free number
+  } while (opened >= 0 && opened <= STDERR_FILENO);
+  if (opened > STDERR_FILENO) syscall(SYS_close, opened);
+}
+
 TALLY_BARE void answer_early(int argc, char** argv, char** envp) {
+  open_standard_streams();
   if (!wants_text(argc, argv)) return;
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));

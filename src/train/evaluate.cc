@@ -412,8 +412,9 @@ class EvaluationRun {
   }
 
   void write_record(const Record& record, const nlohmann::ordered_json& results) const {
-    if (!config_.record_path.empty() && world_.is_primary())
-      write_json(record_of(record, results), config_.record_path);
+    if (config_.record_path.empty() || !world_.is_primary()) return;
+    world_.write_unless_ending(
+        [&] { write_json(record_of(record, results), config_.record_path); });
   }
 
   const Config& config_;

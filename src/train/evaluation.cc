@@ -5,6 +5,7 @@
 
 #include "src/data/documents.h"
 #include "src/device/events.h"
+#include "src/train/failures.h"
 #include "src/train/loader.h"
 
 namespace tally::train {
@@ -88,6 +89,9 @@ double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& bat
   const int64_t rows = batch.ids.dim(0), sequence = batch.ids.dim(1), count = blocks.blocks();
   const int64_t numbers = rows * sequence;
   const auto total = static_cast<double>(blocks.targets());
+  if (total == 0)
+    throw CheckFailed(
+        "no token of the held-out data counts (--eod-mask-loss), so that there is no loss");
   const DocumentEnds ends = blocks.document_ends();
   const int64_t slot = 4 * numbers + 1;  // ids, targets, positions, cu_seqlens
   const HostMemory host(stream, static_cast<size_t>(in_flight * slot) * sizeof(int32_t));

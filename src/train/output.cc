@@ -1,6 +1,5 @@
 #include "src/train/output.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -14,7 +13,7 @@
 namespace tally::train {
 namespace {
 
-// The stream and the errno of the first line that was lost, as stream * 1000 + errno; 0: none.
+// The errno of the first line of standard output that was lost; 0: none.
 std::atomic<int> first_failure{0};
 
 void write_whole(int fd, const std::string& text) {
@@ -32,7 +31,7 @@ void write_whole(int fd, const std::string& text) {
       continue;
     }
     int none = 0;
-    first_failure.compare_exchange_strong(none, fd * 1000 + errno);
+    if (fd == STDOUT_FILENO) first_failure.compare_exchange_strong(none, errno);
     return;
   }
 }
@@ -45,11 +44,6 @@ void print_message(const char* kind, const std::string& text) {
 
 void prepare_output() {
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (fcntl(fd, F_GETFD) >= 0) continue;
-    const int opened = open("/dev/null", O_RDWR);  // takes the lowest free number, which is fd
-    if (opened > fd) close(opened);
-  }
 }
 
 void print_text(const std::string& text) {
@@ -80,9 +74,7 @@ void print_stopped(const std::string& why) {
 std::string output_failure() {
   const int failure = first_failure;
   if (failure == 0) return "";
-  return fmt::format("standard {} cannot be written: {}",
-                     failure / 1000 == STDOUT_FILENO ? "output" : "error",
-                     std::strerror(failure % 1000));
+  return fmt::format("standard output cannot be written: {}", std::strerror(failure));
 }
 
 }  // namespace tally::train

@@ -1,6 +1,7 @@
 // The program's lines on standard output and standard error. A line that cannot be written (the
-// disk is full, the reader has closed the pipe) throws nothing and ends nothing: the failure is
-// remembered, and a run takes it as a request to stop. Safe for several threads.
+// disk is full, the reader has closed the pipe) throws nothing and ends nothing: a lost line of
+// standard output is remembered, and a run takes it as a request to stop. Messages on standard error
+// are in the record, too: a run goes on without them. Safe for several threads.
 #pragma once
 
 #include <string>
@@ -8,9 +9,8 @@
 namespace tally::train {
 
 // To be called at the start of the program. Writes to a closed pipe, and to a file at the limit of
-// its size, become errors of the write instead of signals that end the process. A closed standard
-// stream becomes /dev/null: otherwise the next file that is opened, such as a checkpoint, would
-// take its number and receive its lines.
+// its size, become errors of the write instead of signals that end the process. (early_help.cc opens
+// closed streams.)
 void prepare_output();
 
 // To standard output: the text as it is, or as a line.
@@ -23,7 +23,7 @@ void print_warning(const std::string& text);
 void print_error(const std::string& text);
 void print_stopped(const std::string& why);
 
-// The reason why the first lost line could not be written: "standard output cannot be written: No
+// The reason why the first lost line of standard output could not be written: "standard output cannot be written: No
 // space left on device"; empty where none was lost.
 std::string output_failure();
 

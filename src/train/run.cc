@@ -178,8 +178,9 @@ class Run {
   }
 
   void write_record() {
-    if (!config_.record_path.empty() && world_.is_primary())
-      tally::train::write_record(record_, config_.record_path);
+    if (config_.record_path.empty() || !world_.is_primary()) return;
+    world_.write_unless_ending(
+        [this] { tally::train::write_record(record_, config_.record_path); });
   }
 
  private:

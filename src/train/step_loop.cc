@@ -205,7 +205,7 @@ void StepLoop::check(const Step& step) const {
   throw CheckFailed(fmt::format(
       "iteration {}: the {} is not finite (loss {}, gradient norm {}, learning rate {:.3E}): {}",
       step.iteration, loss_ok ? "gradient" : "loss", step.loss, step.grad_norm, step.learning_rate,
-      advice_for_divergence(c)));
+      advice_for_divergence(c, step.iteration > 1)));
 }
 
 // Of the last one. The steps before it had finite losses, but their weights are not worth a
@@ -214,7 +214,8 @@ void StepLoop::check_evaluation() const {
   const Evaluation& e = record_->evaluations.back();
   if (std::isfinite(e.loss)) return;
   throw CheckFailed(fmt::format("iteration {}: the {} loss is not finite ({}): {}", e.iteration,
-                                e.split, e.loss, advice_for_divergence(parts_.config)));
+                                e.split, e.loss,
+                                advice_for_divergence(parts_.config, e.iteration > 0)));
 }
 
 void StepLoop::evaluate(const std::string& where) {

@@ -161,22 +161,24 @@ std::string end_summary(const Record& r) {
   const Throughput t = throughput_of(r);
   std::string out = fmt::format("{}: {} steps", outcome_name(r.outcome), r.steps.size());
   if (r.first_iteration > 0) out += fmt::format(" after {} of an earlier run", r.first_iteration);
-  if (r.steps.empty()) return out;
+  if (r.steps.empty()) return out + ": no step was measured, so that there are no rates";
   const int64_t last = r.steps.back().iteration;
   if (c.model.encoder())
     out += fmt::format(", {:.1f} samples/s",
                        static_cast<double>(c.global_batch) / t.seconds_per_iteration_steady);
   out += fmt::format(", {:.1f} tokens/s, {:.2f} ms/step (mean of {}", t.tokens_per_second_steady,
                      t.seconds_per_iteration_steady * 1e3,
-                     t.steady_from == last ? fmt::format("step {}", last)
-                                           : fmt::format("steps {} to {}", t.steady_from, last));
+                     *t.steady_from == last ? fmt::format("step {}", last)
+                                            : fmt::format("steps {} to {}", *t.steady_from, last));
   out += fmt::format(" in {:.3g} s", t.steady.seconds);
   out += fmt::format(
       "; median of all {:.1f}, {:.2f}; with the first steps {:.1f}, {:.2f} in {:.3g} s)",
       t.tokens_per_second_median, t.seconds_per_iteration_median * 1e3, t.tokens_per_second,
       t.seconds_per_iteration * 1e3, t.logged.seconds);
-  out +=
-      fmt::format(", loss {:.4f}, memory {}", r.steps.back().loss, bytes_text(r.device_bytes_peak));
+  const auto updated = std::find_if(r.steps.rbegin(), r.steps.rend(),
+                                    [](const Step& step) { return !step.skipped; });
+  out += updated == r.steps.rend() ? ", loss unknown" : fmt::format(", loss {:.4f}", updated->loss);
+  out += ", memory " + bytes_text(r.device_bytes_peak);
   if (const auto mfu = model_flops_utilisation(r)) {
     out += fmt::format(", MFU {:.1f} %", *mfu * 100);
   } else {

@@ -48,7 +48,7 @@ void TrainingLog::log_interval(const Progress& done, double loss_scale) {
   line.seconds_per_iteration = elapsed.count() / steps;
   line.learning_rate = learning_rate(c.optimizer, done.scheduled_samples);
   line.global_batch = interval_.last.samples;
-  line.loss = good > 0 ? interval_.loss_sum / static_cast<double>(good) : 0;
+  line.loss = good > 0 ? interval_.loss_sum / static_cast<double>(good) : -1;
   line.loss_scale = loss_scale;
   line.grad_norm = interval_.last.skipped ? -1 : interval_.last.grad_norm;
   line.skipped = interval_.skipped;
@@ -77,8 +77,9 @@ void TrainingLog::log_epoch(int64_t epoch, int64_t iteration,
   done.first_iteration = epoch_.first;
   done.loss = epoch_.steps > 0 ? epoch_.loss / static_cast<double>(epoch_.steps) : std::nan("");
   done.validation_loss = validation_loss;
-  std::string line = fmt::format(" epoch {:4d}/{:4d} | iteration {:8d} | lm loss: {:.6E} |", epoch,
-                                 config_.epochs, iteration, done.loss);
+  std::string line = fmt::format(
+      " epoch {:4d}/{:4d} | iteration {:8d} | lm loss: {} |", epoch, config_.epochs, iteration,
+      epoch_.steps > 0 ? fmt::format("{:.6E}", done.loss) : "unknown, every step was skipped");
   if (epoch_.partial)
     line += fmt::format(" of iterations {} to {}, since the run was resumed |", epoch_.first,
                         iteration);

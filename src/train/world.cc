@@ -71,8 +71,13 @@ World::World(const Launch& launch, const LaunchOptions& options) : launch_(launc
 }
 
 void World::set_on_failure(std::function<void(const Failure&)> on_failure) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard lock(mutex_);
   on_failure_ = std::move(on_failure);
+}
+
+void World::write_unless_ending(const std::function<void()>& write) {
+  const std::lock_guard lock(mutex_);
+  write();
 }
 
 std::string World::named(const Failure& f) const {
@@ -91,9 +96,11 @@ int World::fail(int code, const std::string& message, bool consequence) {
 // Ends without destructors, because threads of libraries may be waiting for peers that are gone.
 void World::end(const Failure& first, bool report) {
   std::fflush(stdout);
+  // Held until the process is gone: a second failure is not reported, and nothing replaces the record.
+  std::unique_lock lock(mutex_, std::defer_lock);
   if (report) {
+    lock.lock();
     print_error(named(first));
-    const std::lock_guard<std::mutex> lock(mutex_);
     if (on_failure_) on_failure_(first);
   }
   // The supervisor reports what no rank has.

@@ -1,5 +1,8 @@
 #include "src/device/convert.h"
 
+#include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <stdexcept>
 
 #include "src/device/cpu/types.h"
@@ -22,6 +25,55 @@ void convert_elements(const Tensor& from, const Tensor& to) {
       });
     });
   });
+}
+
+namespace {
+
+// Whether all bits of the exponent are set in one of the numbers.
+template <typename Bits>
+bool has_not_finite(const char* data, int64_t count, Bits exponent) {
+  bool found = false;
+  for (int64_t i = 0; i < count; ++i) {
+    Bits bits;
+    std::memcpy(&bits, data + i * static_cast<int64_t>(sizeof bits), sizeof bits);
+    found |= (bits & exponent) == exponent;
+  }
+  return found;
+}
+
+bool has_not_finite(const char* data, DType dtype, int64_t count) {
+  switch (dtype) {
+    case DType::f64:
+      return has_not_finite<uint64_t>(data, count, 0x7ff0000000000000);
+    case DType::f32:
+      return has_not_finite<uint32_t>(data, count, 0x7f800000);
+    case DType::bf16:
+      return has_not_finite<uint16_t>(data, count, 0x7f80);
+    case DType::f16:
+      return has_not_finite<uint16_t>(data, count, 0x7c00);
+    default:
+      throw std::invalid_argument("first_not_finite: the type has no such numbers");
+  }
+}
+
+}  // namespace
+
+std::optional<int64_t> first_not_finite(const char* data, DType dtype, int64_t count) {
+  constexpr int64_t block = 1 << 16;
+  const auto bytes = static_cast<int64_t>(size_of(dtype));
+  std::atomic<int64_t> first{count};  // of the blocks that have one
+  at::parallel_for(0, (count + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin * block; at < std::min(count, end * block); at += block) {
+      if (!has_not_finite(data + at * bytes, dtype, std::min(block, count - at))) continue;
+      int64_t known = first;
+      while (at < known && !first.compare_exchange_weak(known, at)) {
+      }
+      return;
+    }
+  });
+  for (int64_t i = first; i < count; ++i)
+    if (has_not_finite(data + i * bytes, dtype, 1)) return i;
+  return std::nullopt;
 }
 
 void dropout_mask(double p, uint64_t seed, const Tensor& out) {

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -62,6 +63,11 @@ struct Run {
   }
   OptimizerBuffers buffers() const { return optimizer ? optimizer->buffers() : OptimizerBuffers(); }
   ParameterState state() const { return ParameterState(table, buffers()); }
+  Tensor range(const Tensor& flat, const std::string& name) const {
+    for (const Parameter& p : table.all())
+      if (p.name == name) return parameter_range(flat, p);
+    throw std::out_of_range(name);
+  }
   std::string bytes(const Tensor& flat) const {
     return flat.defined() ? std::string(flat.as<char>(), flat.bytes()) : "";
   }
@@ -93,6 +99,68 @@ TrainingState some_state(int64_t iteration) {
 }
 
 }  // namespace
+
+TEST_CASE("weights that are not numbers are refused where they are read") {
+  const double huge = 1e30;
+  for (const DType type : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    CAPTURE(static_cast<int>(type));
+    for (const double value : {std::nan(""), -HUGE_VAL, huge}) {
+      CAPTURE(value);
+      for (const char* name : {"wte.weight", "h.1.mlp.c_fc.weight", "ln_f.bias"}) {
+        const TempDir dir;
+        Run saved(DType::f32, 1);
+        const Tensor weights = saved.range(saved.table.weights(), name);
+        weights.as<float>()[5] = static_cast<float>(value);
+        save_model_weights(dir / "model.safetensors", saved.config, saved.state(), *saved.stream);
+        Run other(type, 2);
+        const std::string why = error_of([&] {
+          load_model_weights(dir / "model.safetensors", other.config, other.state(), *other.stream);
+        });
+        CAPTURE(why);
+        if (value == huge) {  // f16 alone does not have it
+          CHECK((why.find("beyond the range of F16") != std::string::npos) == (type == DType::f16));
+          CHECK(why.empty() == (type != DType::f16));
+        } else {
+          CHECK(why.find("is NaN or infinite") != std::string::npos);
+        }
+        if (!why.empty()) CHECK(why.find(name) != std::string::npos);
+      }
+    }
+  }
+  // The same of master weights.
+  const TempDir dir;
+  Run saved(DType::bf16, 1);
+  saved.range(saved.buffers().master, "h.0.ln_2.bias").as<float>()[7] = NAN;
+  save_checkpoint(dir / "ckpt", some_state(10), saved.config, saved.state(), *saved.stream);
+  Run resumed(DType::bf16, 2);
+  CHECK(error_of([&] {
+          load_checkpoint(dir / "ckpt", resumed.config, resumed.state(), *resumed.stream);
+        }).find("'master.h.0.ln_2.bias' has one that is NaN or infinite") != std::string::npos);
+}
+
+TEST_CASE("the first number that is not finite, in data that is not aligned") {
+  std::vector<char> bytes(1 + sizeof(double) * 200'000);
+  const auto first = [&](DType type, int64_t count) {
+    return first_not_finite(bytes.data() + 1, type, count);
+  };
+  for (const DType type : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    CAPTURE(static_cast<int>(type));
+    const int64_t count = 200'000;
+    std::fill(bytes.begin(), bytes.end(), 0);
+    CHECK_FALSE(first(type, 0).has_value());
+    CHECK_FALSE(first(type, count).has_value());
+    for (const int64_t at : {count - 1, int64_t{131'072}, int64_t{65'535}, int64_t{0}}) {
+      const double nan = NAN;
+      std::vector<char> value(size_of(type));
+      convert_elements(Tensor(const_cast<double*>(&nan), DType::f64, {1}),
+                       Tensor(value.data(), type, {1}));
+      std::copy(value.begin(), value.end(),
+                bytes.begin() + 1 + at * static_cast<int64_t>(value.size()));
+      CHECK(first(type, count) == at);
+      CHECK_FALSE(first(type, at).has_value());
+    }
+  }
+}
 
 TEST_CASE("a resumed run has every bit of the saved one") {
   for (const DType compute : {DType::f32, DType::bf16, DType::f16, DType::f64}) {

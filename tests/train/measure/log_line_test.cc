@@ -131,9 +131,21 @@ TEST_CASE("steady steps: not the first ten, of a short run not the first half") 
   CHECK(run(12, 0).seconds_per_iteration_steady == doctest::Approx((4 * 5 + 2 * 0.25) / 6));
   CHECK(run(1, 0).steady_from == 1);
   CHECK(run(1, 0).tokens_per_second_steady == doctest::Approx(20));
-  CHECK(run(0, 0).steady_from == 0);
-  CHECK(run(0, 0).tokens_per_second_steady == 0);
-  CHECK(run(0, 0).steady.steps == 0);
+}
+
+TEST_CASE("a rate of nothing is not a number") {
+  // No step at all, and a log line without steps behind it.
+  for (const std::vector<Interval>& intervals : {std::vector<Interval>(), {{1, 1, 0.0}}}) {
+    const Throughput t = throughput(intervals, {}, 10, 10);
+    CHECK_FALSE(t.steady_from.has_value());
+    CHECK(t.steady.steps == 0);
+    CHECK(t.all.steps == 0);
+    for (const double rate :
+         {t.tokens_per_second, t.tokens_per_second_median, t.tokens_per_second_steady,
+          t.seconds_per_iteration_median, t.seconds_per_iteration_steady})
+      CHECK(std::isnan(rate));
+    CHECK(std::isnan(t.seconds_per_iteration) == intervals.empty());
+  }
 }
 
 // The strings come from the expressions of training_log() in Megatron-LM's
@@ -210,7 +222,7 @@ TEST_CASE("the validation line, framed by one dash more than it has characters")
 }
 
 TEST_CASE("median") {
-  CHECK(median({}) == 0);
+  CHECK(std::isnan(median({})));
   CHECK(median({3}) == 3);
   CHECK(median({5, 1, 3}) == 3);
   CHECK(median({4, 1, 3, 2}) == 2.5);

@@ -44,6 +44,37 @@ Record sample() {
 
 }  // namespace
 
+TEST_CASE("numbers of which nothing was counted are null") {
+  for (const bool encoder : {false, true}) {
+    Record r = sample();
+    r.steps.clear();
+    r.intervals.clear();
+    r.energy.emplace_back().not_available = "--no-energy";
+    r.profile.emplace();
+    if (encoder) r.config.model.kind = "bert";
+    const json j = to_json(r);
+    const json& results = j["results"];
+    for (const char* rate :
+         {"tokens_per_second", "tokens_per_second_median", "tokens_per_second_steady",
+          "seconds_per_iteration", "seconds_per_iteration_median", "seconds_per_iteration_steady",
+          "steady_from", "model_tflops_per_second", "model_flops_utilisation", "final_loss",
+          "peak_device_bytes"})
+      CHECK_MESSAGE(results[rate].is_null(), rate);
+    for (const auto& [rate, work] : results["measured"].items()) {
+      CHECK_MESSAGE(work["seconds"].is_null(), rate);
+      CHECK(work["steps"] == 0);
+    }
+    if (encoder) CHECK(results["samples_per_second_steady"].is_null());
+    CHECK(results["energy"]["gpus"][0]["seconds"].is_null());
+    CHECK(results["energy"]["gpus"][0]["mean_watts"].is_null());
+    CHECK(results["profile"]["mean_registers"].is_null());
+    CHECK(results["profile"]["mean_shared_bytes"].is_null());
+    CHECK(j["environment"]["busy_processors"].is_null());
+    r.busy_processors = 0;
+    CHECK(to_json(r)["environment"]["busy_processors"] == 0);
+  }
+}
+
 TEST_CASE("a record holds what was measured") {
   const json j = to_json(sample());
   CHECK(j["schema"] == "tally-train-record/1");

@@ -22,7 +22,7 @@ TEST_CASE("the advice for a loss that is not finite names nothing that the run d
     Config c;
     c.precision = precision;
     c.optimizer.clip = clip;
-    return advice_for_divergence(c);
+    return advice_for_divergence(c, true);
   };
   for (const Precision wide : {Precision::f32, Precision::f64}) {
     CHECK(advice(wide) == "lower --lr or lengthen the warm-up");
@@ -32,4 +32,10 @@ TEST_CASE("the advice for a loss that is not finite names nothing that the run d
     CHECK(advice(narrow) == "lower --lr, lengthen the warm-up, or train with --precision fp32");
   CHECK(advice(Precision::f16) ==
         "lower --lr, lengthen the warm-up, or train with --precision bf16 or fp32");
+  Config first;
+  first.precision = Precision::bf16;
+  CHECK(
+      advice_for_divergence(first, false) ==
+      "no step has changed the weights yet, so that the learning rate is not the cause: train with "
+      "--precision fp32");
 }

@@ -1,5 +1,8 @@
 // The parts of a checkpoint that a run reads and writes: --finetune, --no-load-optim,
 // --no-save-optim, and what is said where the checkpoint differs from the run.
+#include <cmath>
+#include <cstring>
+
 #include "tests/train/train/tiny_run.h"
 
 namespace {
@@ -40,6 +43,55 @@ TEST_CASE("--finetune begins at iteration 0 with the weights of a checkpoint") {
   CHECK(missing.code == 2);
   CHECK(missing.err == "tally-train: error: --finetune: --load " + folder / "none" +
                            " holds no checkpoint to take weights from\n");
+}
+
+TEST_CASE("a run that did no step records no rate") {
+  const Folder folder("no_step");
+  const std::string steps = run + "--train-iters 2 --save " + folder / "s ";
+  REQUIRE(tally_train(steps).code == 0);
+  const std::string record = " --record " + folder / "r.json";
+  for (const std::string& more : {"--load " + folder / "s", "--skip-train --load " + folder / "s"}) {
+    CAPTURE(more);
+    const Ended ended = tally_train(steps + more + record);
+    REQUIRE_MESSAGE(ended.code == 0, ended.err);
+    CHECK(contains(ended.out,
+                   "completed: 0 steps after 2 of an earlier run: no step was measured, "
+                   "so that there are no rates\n"));
+    const json results = read_json(folder / "r.json")["results"];
+    for (const auto& [name, value] : results.items())
+      if (name.find("per_second") != std::string::npos ||
+          name.find("per_iteration") != std::string::npos)
+        if (name != "tokens_per_iteration") CHECK_MESSAGE(value.is_null(), name);
+  }
+}
+
+TEST_CASE("weights that are not numbers are named, whatever reads them") {
+  const Folder folder("nan");
+  const std::string model = folder / "m", file = model + "/model.safetensors";
+  REQUIRE(tally_train(run + "--train-iters 1 --save-hf " + model).code == 0);
+  std::string bytes = read_text(file);
+  uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const json names = json::parse(bytes.substr(sizeof header, header));
+  const float nan = NAN;
+  const size_t begin = names["transformer.h.1.ln_2.weight"]["data_offsets"][0];
+  std::memcpy(bytes.data() + sizeof header + header + begin + 2 * sizeof nan, &nan, sizeof nan);
+  std::ofstream(file, std::ios::binary) << bytes;
+  write_text(folder / "text.txt", "a text that is long enough");
+  const std::string of = "--device cpu --tokenizer-type bytes --load-hf " + model;
+  for (const std::string& words :
+       {of + " --mock-data --seq-length 32 --train-iters 2",
+        of + " --mock-data --seq-length 32 --train-iters 2 --nproc-per-node 2 "
+             "--pipeline-model-parallel-size 2",
+        "evaluate " + of + " --text " + folder / "text.txt"}) {
+    CAPTURE(words);
+    const Ended ended = tally_train(words);
+    CHECK(ended.code == 2);
+    CHECK_MESSAGE(contains(ended.err, "--load-hf: the weights in '" + model +
+                                          "' are not all numbers: element 2 of "
+                                          "'transformer.h.1.ln_2.weight' is NaN or infinite"),
+                  ended.err);
+  }
 }
 
 TEST_CASE("--no-save-optim and --no-load-optim: weights and counters without the optimizer") {

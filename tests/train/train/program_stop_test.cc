@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "tests/train/train/tiny_run.h"
 
@@ -66,19 +68,90 @@ class Storm {
 
 }  // namespace
 
-TEST_CASE("a full standard output or standard error is a request to stop") {
-  for (const std::string stream : {"", "2"}) {
-    CAPTURE(stream);
-    const Folder folder("full");
-    // A note is printed at once, where standard error is the full one.
-    const Ended ended =
-        tally_train(endless + "--use-flash-attn " + files(folder) + " " + stream + "> /dev/full");
-    INFO(ended.err);
-    CHECK(ended.code == 4);
+TEST_CASE("a full standard output is a request to stop") {
+  const Folder folder("full");
+  const Ended ended = tally_train(endless + files(folder) + " > /dev/full");
+  INFO(ended.err);
+  CHECK(ended.code == 4);
+  const json record = read_json(folder / "r.json");
+  CHECK(record["outcome"] == "signalled");
+  CHECK(record["message"] == "standard output cannot be written: No space left on device");
+}
+
+TEST_CASE("messages that standard error cannot take end nothing") {
+  // --use-flash-attn prints a note at once.
+  const std::string steps = mock + "--use-flash-attn --train-iters 5 --record ";
+  for (const std::string ranks :
+       {"", "--nproc-per-node 2 ", "--nproc-per-node 2 --prefix-output "}) {
+    CAPTURE(ranks);
+    const Folder folder("full_error");
+    const Ended ended = tally_train(steps + folder / "r.json " + ranks + " 2> /dev/full");
+    CHECK(ended.code == 0);
+    CHECK(contains(ended.out, "completed: 5 steps"));
     const json record = read_json(folder / "r.json");
-    CHECK(record["outcome"] == "signalled");
-    CHECK(record["message"] == fmt::format("standard {} cannot be written: No space left on device",
-                                           stream.empty() ? "output" : "error"));
+    CHECK(record["outcome"] == "completed");
+    CHECK(contains(record["notices"][0], "--use-flash-attn"));
+  }
+  const Folder folder("pipe_error");
+  const std::string reader = fmt::format("mkfifo {0}; : < {0} &", folder / "pipe");
+  CHECK(tally_train(steps + folder / "r.json 2> " + folder / "pipe", reader).code == 0);
+}
+
+TEST_CASE("exit codes and files are the same whichever standard streams are closed or full") {
+  const Folder folder("streams");
+  std::ofstream(folder / "text.txt") << "a text that is long enough\xff\n";
+  const std::vector<std::pair<std::string, int>> commands{
+      {mock + "--use-flash-attn --train-iters 2 --record " + folder / "r.json", 0},
+      {mock + "--train-iters 2 --nproc-per-node 2 --use-flash-attn", 0},
+      {mock + "--no-such-flag", 2},
+      {"prepare --tokenizer-type bytes --input " + folder / "text.txt --output " + folder / "d", 0},
+      {"prepare --tokenizer-type bytes --input " + folder / "none --output " + folder / "e", 2},
+      {"prepare --no-such-flag", 2},
+      {"convert --input " + folder / "none --output " + folder / "f", 2},
+      {"tokenize --no-such-flag", 2},
+      {"--version", 0},
+      {"--plan --model 124M", 0},
+      {"no-such-command", 2}};
+  std::string dataset;
+  for (const std::string streams : {"", "<&-", ">&-", "2>&-", "<&- >&-", "<&- 2>&-", ">&- 2>&-",
+                                    "<&- >&- 2>&-", "2> /dev/full", ">&- 2> /dev/full"}) {
+    for (const auto& [words, code] : commands) {
+      CAPTURE(words);
+      CAPTURE(streams);
+      CHECK(tally_train(words + " " + streams).code == code);
+    }
+    if (dataset.empty()) dataset = read_text(folder / "d.bin") + read_text(folder / "d.idx");
+    CHECK(dataset == read_text(folder / "d.bin") + read_text(folder / "d.idx"));
+    CHECK(read_json(folder / "r.json")["outcome"] == "completed");
+  }
+}
+
+// Rank 0 writes the record at every checkpoint, and when a rank is lost: never both at once.
+TEST_CASE("the record of a run whose rank was killed is that of the failure") {
+  for (int trial = 0; trial < 12; ++trial) {
+    const Folder folder("killed_rank");
+    bool killed = false;
+    const auto kill_rank = [&](const std::string& out, int pid) {
+      if (killed || !contains(out, fmt::format("saved checkpoint at iteration {} ", 3 + trial)))
+        return;
+      std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", pid));
+      pid_t rank = 0, last = 0;
+      while (children >> rank) last = rank;
+      killed = last > 0 && kill(last, SIGKILL) == 0;
+    };
+    const Ended ended = tally_train(endless +
+                                        "--global-batch-size 6 --nproc-per-node 3 "
+                                        "--save-interval 1 " +
+                                        files(folder),
+                                    "", kill_rank);
+    CHECK(killed);
+    CHECK(ended.code == 1);
+    CHECK_FALSE(contains(ended.err, "cannot be written"));
+    CHECK(ended.err.find("tally-train: error: ") == ended.err.rfind("tally-train: error: "));
+    const json record = read_json(folder / "r.json");
+    CHECK(record["outcome"] == "error");
+    CHECK(contains(record["message"], "rank 2"));
+    CHECK(contains(record["message"], "was killed by signal 9"));
   }
 }
 

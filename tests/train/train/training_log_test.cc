@@ -85,6 +85,17 @@ TEST_CASE("an interval knows nothing of the one before") {
   f.log.log_interval({4, 18, 18}, 1);
   CHECK_FALSE(f.last_has("lm loss"));
   CHECK(f.last_has("number of nan iterations:   1 |"));
+  for (const LogFormat format : {LogFormat::jupiter, LogFormat::megatron}) {
+    f.config.log_format = format;
+    f.add(7, true);
+    f.log.log_interval({5, 24, 24}, 1);
+    CHECK_FALSE(f.last_has("lm loss"));
+  }
+  f.log.log_epoch(1, 5, std::nullopt);
+  f.add(7, true);
+  f.log.log_epoch(2, 6, std::nullopt);
+  CHECK(f.last_has("lm loss: unknown, every step was skipped |"));
+  CHECK(std::isnan(f.record.epochs.back().loss));
 }
 
 TEST_CASE("the time of work between steps is not training's") {
