@@ -179,9 +179,11 @@ void Star::visit_zero(Deadline deadline) {
 }
 
 std::string describe_strangers(int count) {
-  return count == 1 ? "one connection was refused: it did not know this run's token"
-                    : fmt::format("{} connections were refused: they did not know this run's token",
-                                  count);
+  return count == 1
+             ? "one connection was refused: it did not prove that it belongs to this run"
+             : fmt::format(
+                   "{} connections were refused: they did not prove that they belong to this run",
+                   count);
 }
 
 }  // namespace tally::train

@@ -125,8 +125,8 @@ class Training(SlurmTest):
                         one.close()
                 self.assertEqual(job.returncode, 0, err)
                 self.assertEqual(out.count("consumed samples:           48"), 1)
-                self.assertEqual(err.count("at the start 23 connections were refused: they did not know this run's token"),
-                                 1, err)
+                self.assertEqual(err.count("at the start 23 connections were refused: they did not prove that they belong to "
+                                           "this run"), 1, err)
                 self.assertEqual(list(self.place.root.glob(".tally-train*")), [])
                 self.check_record(self.place.root / "r.json", "sockets", ranks=2)
 

@@ -104,8 +104,8 @@ TEST_CASE("silent connections do not delay the start, and one sentence counts th
   CHECK(ended.code == 0);
   CHECK(one.get().code == 0);
   CHECK(count(ended.err,
-              "tally-train: note: at the start 20 connections were refused: they did "
-              "not know this run's token") == 1);
+              "tally-train: note: at the start 20 connections were refused: they did not prove "
+              "that they belong to this run") == 1);
   for (const Socket& s : silent) CHECK(all_bytes(s).empty());
 }
 
