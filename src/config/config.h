@@ -190,6 +190,7 @@ struct Config {
   bool tf32x3_attention = false;  // f32 only: attention's GEMMs as in tf32x3
   int64_t sequence = 1024;
   int64_t micro_batch = 1, global_batch = 1;
+  bool per_token_loss = false;  // --calculate-per-token-loss
   BatchRampup rampup;
   int64_t train_iterations = 0;  // from --train-iters or --train-samples
   int64_t train_samples = 0;
@@ -251,6 +252,12 @@ struct Config {
   std::vector<std::string> command_line;
   std::vector<std::string>
       notices;  // sentences to print at the start: what was ignored or adjusted
+  // Whether each loss term of a step is divided by its labels that count in the global batch, which
+  // the processes add up. Else every label of a micro batch counts, or its mean loss is over those
+  // that do (--eod-mask-loss, as in Megatron-LM), and each micro batch has the same weight.
+  bool divides_by_labels() const {
+    return model.encoder() || (per_token_loss && data.eod_mask_loss);
+  }
   int64_t micro_batches() const { return global_batch / (micro_batch * data_parallel); }
   // The global batch of the step that starts after this many consumed samples.
   int64_t global_batch_at(int64_t consumed_samples) const;

@@ -54,6 +54,7 @@ struct Flags {
   int64_t loss_scale_window = 1000, hysteresis = 2;
 
   DataConfig data;
+  bool per_token_loss = false;
   std::vector<std::string> train_paths, valid_paths, test_paths;
   std::optional<std::string> tokenizer;
 

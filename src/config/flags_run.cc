@@ -19,7 +19,11 @@ void declare_data(CLI::App* app, Flags* f) {
   g.toggle(
       "--eod-mask-loss", &f->data.eod_mask_loss,
       "What follows the end of a document does not count for the loss; each micro batch's loss "
-      "is the mean over the tokens that count");
+      "is the mean over the tokens that count, as in Megatron-LM");
+  g.toggle(
+      "--calculate-per-token-loss", &f->per_token_loss,
+      "With --eod-mask-loss, a step's loss is the mean over the tokens that count in its global "
+      "batch, whatever --micro-batch-size and the number of processes; other runs do so anyway");
   g.toggle("--reset-position-ids", &f->data.reset_position_ids,
            "Positions start again at 0 after the end of a document");
   g.toggle("--reset-attention-mask", &f->data.reset_attention_mask,

@@ -76,8 +76,6 @@ const std::vector<UnsupportedFlags>& unsupported_flags() {
       {"the learning rate is constant, linear or cosine, one for all parameters: leave it out",
        "--lr-wsd-decay-style --lr-wsd-decay-samples --lr-wsd-decay-iters --decoupled-lr "
        "--decoupled-min-lr"},
-      {"each micro batch's loss is the mean over its own tokens that count: leave it out",
-       "--calculate-per-token-loss"},
       {"every step trains on a whole batch: leave it out",
        "--decrease-batch-size-if-needed --iterations-to-skip --phase-transition-iterations "
        "--result-rejected-tracker-filename"},

@@ -228,9 +228,25 @@ void resolve_separate(const Flags& f, Config* c) {
 
 }  // namespace
 
+namespace {
+
+// What each loss is divided by.
+void resolve_loss(const Flags& f, Config* c) {
+  c->per_token_loss = f.per_token_loss || c->model.encoder();
+  const bool one = c->global_batch == c->micro_batch;  // they are the same
+  if (!c->data.eod_mask_loss || c->per_token_loss || one || f.skip_train) return;
+  c->notices.emplace_back(
+      "--eod-mask-loss: each micro batch's loss is the mean over its own tokens that count, as in "
+      "Megatron-LM, so that training depends on --micro-batch-size and on the number of processes: "
+      "give --calculate-per-token-loss to divide by the tokens that count in the global batch");
+}
+
+}  // namespace
+
 void resolve_data(const Flags& f, Config* c) {
   const std::string tokenizer = c->data.tokenizer;
   c->data = f.data;
+  resolve_loss(f, c);
   c->data.tokenizer = tokenizer;
   check_split(c->data.split);
   if (!f.train_paths.empty() || !f.valid_paths.empty() || !f.test_paths.empty()) {

@@ -41,6 +41,7 @@ void resolve_evaluation(const Flags& f, const std::string& folder, Config* c) {
       {"--no-save-optim", f.no_save_optimizer},
       {"--skip-train", f.skip_train},
       {"--eod-mask-loss", f.data.eod_mask_loss},
+      {"--calculate-per-token-loss", f.per_token_loss},
       {"--reset-position-ids", f.data.reset_position_ids},
       {"--reset-attention-mask", f.data.reset_attention_mask},
       {"--eval-interval", f.eval_interval.has_value()},

@@ -111,16 +111,33 @@ void BatchLoader::produce() {
   }
 }
 
-HostBatch BatchLoader::next() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  const int64_t number = taken_;
+void BatchLoader::wait_for(int64_t number, std::unique_lock<std::mutex>* lock) {
   if (made_ <= number && !error_) {
     const auto begin = std::chrono::steady_clock::now();
-    made_more_.wait(lock, [&] { return made_ > number || error_; });
+    made_more_.wait(*lock, [&] { return made_ > number || error_; });
     waited_seconds_ +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
   if (made_ <= number) std::rethrow_exception(error_);
+}
+
+int64_t BatchLoader::counted(int64_t batches) {
+  if (batches >= slots_ - hold_)
+    throw std::invalid_argument("BatchLoader: fewer micro batches are made ahead");
+  std::unique_lock<std::mutex> lock(mutex_);
+  int64_t sum = 0;
+  for (int64_t number = taken_; number < taken_ + batches; ++number) {
+    wait_for(number, &lock);
+    const int64_t of_batch = counted_[static_cast<size_t>(number % slots_)];
+    sum += of_batch < 0 ? order_.micro_batch * order_.sequence : of_batch;
+  }
+  return sum;
+}
+
+HostBatch BatchLoader::next() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const int64_t number = taken_;
+  wait_for(number, &lock);
   taken_ = number + 1;
   lock.unlock();
   taken_more_.notify_all();

@@ -52,12 +52,16 @@ class BatchLoader {
 
   // The next micro batch; waits for it when needed. Rethrows what the source threw.
   HostBatch next();
+  // Targets that count in the next `batches` micro batches, which it waits for; likewise. Throws
+  // std::invalid_argument for more than `ahead`.
+  int64_t counted(int64_t batches);
   // Seconds spent waiting in next() so far: the time that training lost to its data.
   double waited_seconds() const { return waited_seconds_; }
 
  private:
   void produce();
   void fill(int64_t number);
+  void wait_for(int64_t number, std::unique_lock<std::mutex>* lock);
   int32_t* slot(int64_t number) const { return buffer_ + number % slots_ * slot_numbers_; }
   HostBatch batch(int64_t number) const;
 

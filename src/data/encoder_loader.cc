@@ -62,19 +62,30 @@ void EncoderLoader::produce() {
   }
 }
 
+const EncoderBatch& EncoderLoader::wait_for(Slot* wanted, std::unique_lock<std::mutex>* lock) {
+  if (!wanted->made) {
+    const auto begin = std::chrono::steady_clock::now();
+    made_more_.wait(*lock, [&] { return wanted->made; });
+    waited_seconds_ +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  if (wanted->error) std::rethrow_exception(wanted->error);
+  return wanted->batch;
+}
+
 const EncoderBatch& EncoderLoader::next() {
   std::unique_lock<std::mutex> lock(mutex_);
   if (taken_ > 0) slot(taken_ - 1).made = false;
   Slot& wanted = slot(taken_++);
   taken_more_.notify_all();
-  if (!wanted.made) {
-    const auto begin = std::chrono::steady_clock::now();
-    made_more_.wait(lock, [&] { return wanted.made; });
-    waited_seconds_ +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  }
-  if (wanted.error) std::rethrow_exception(wanted.error);
-  return wanted.batch;
+  return wait_for(&wanted, &lock);
+}
+
+const EncoderBatch& EncoderLoader::peek(int64_t number) {
+  if (number + 1 >= static_cast<int64_t>(slots_.size()))
+    throw std::invalid_argument("EncoderLoader: fewer micro batches are made ahead");
+  std::unique_lock<std::mutex> lock(mutex_);
+  return wait_for(&slot(taken_ + number), &lock);
 }
 
 }  // namespace tally::train

@@ -29,6 +29,9 @@ class EncoderLoader {
   // The next micro batch, valid until the next call; waits for it when needed. Rethrows what the
   // source threw for it.
   const EncoderBatch& next();
+  // The micro batch that next() returns after `number` further calls; likewise. Throws
+  // std::invalid_argument where number >= `ahead`.
+  const EncoderBatch& peek(int64_t number);
   // Seconds spent waiting in next() so far: the time that training lost to its data.
   double waited_seconds() const { return waited_seconds_; }
 
@@ -39,6 +42,7 @@ class EncoderLoader {
     bool made = false;
   };
   void produce();
+  const EncoderBatch& wait_for(Slot* wanted, std::unique_lock<std::mutex>* lock);
   Slot& slot(int64_t number) { return slots_[static_cast<size_t>(number) % slots_.size()]; }
 
   std::shared_ptr<const EncoderSource> source_;

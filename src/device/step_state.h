@@ -26,8 +26,9 @@ struct StepState {
   double clip_factor;  // min(1, clip / (norm + 1e-6)) / loss_scale
   float grad_norm;     // of the unscaled gradient, before clipping
   float found_inf;     // 1 when a gradient was not finite: the update is skipped
-  double loss_sum;     // sum of the mean losses of the step's micro batches
-  // Written by the host before a step, summed over the ranks together with loss_sum: see
+  // Of each head, the sum of the weighted losses of the step's micro batches.
+  double loss_sums[2];
+  // Written by the host before a step, summed over the ranks together with loss_sums: see
   // stop_vote().
   double stop_votes;
   // Zeroed by the host before a step: the sum of squares of the parts of a gradient that several
@@ -52,22 +53,31 @@ struct StepState {
   // Written by the host before each micro batch of a recorded step, in one copy.
   struct MicroBatch {
     uint64_t dropout_seed;  // see DropoutSeed
-    double loss_factor;     // see LossFactor
+    double counted;         // labels that count; see LossFactor
   } micro_batch;
+  // Labels of each head that count in the global batch: written by the host before a step's first
+  // micro batch, and summed over the replicas. Only of runs that divide by them, see
+  // Config::divides_by_labels().
+  double counted[2];
+
+  // Of all heads: the mean loss.
+  double loss() const { return loss_sums[0] + loss_sums[1]; }
 };
 
-// The factor of a micro batch's losses: a number known when an operation is called, or one read
-// from the step's state when the operation runs. The latter lets a recorded step serve micro
-// batches in which different numbers of labels count.
+// The factor of a micro batch's losses: a number known when an operation is called, or one divided
+// by a number of labels that is read from device memory when the operation runs. The latter lets a
+// recorded step serve micro batches in which different numbers of labels count, and lets the host
+// enqueue operations before it knows what other replicas have counted.
 struct LossFactor {
-  const StepState* state = nullptr;  // in device memory; null: `value` is the factor
   double value = 1;
+  const double* counted = nullptr;  // in device memory; null: `value` is the factor
 
   LossFactor(double factor) : value(factor) {}
-  explicit LossFactor(const StepState* s) : state(s) {}
-  // Call it where the operation runs: on the device.
+  LossFactor(double weight, const double* labels) : value(weight), counted(labels) {}
+  // Call it where the operation runs: on the device. Without a label that counts it is 0.
   TALLY_HOST_DEVICE double get() const {
-    return state != nullptr ? state->micro_batch.loss_factor : value;
+    if (counted == nullptr) return value;
+    return *counted > 0 ? value / *counted : 0;
   }
 };
 

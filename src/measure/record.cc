@@ -111,6 +111,7 @@ json training_json(const Config& c) {
           {"adam_eps", o.epsilon},
           {"sgd_momentum", o.sgd_momentum},
           {"clip_grad", o.clip},
+          {"calculate_per_token_loss", c.per_token_loss},
           {"loss_scale", c.loss_scale},
           {"initial_loss_scale", c.initial_loss_scale},
           {"min_loss_scale", c.min_loss_scale},

@@ -140,27 +140,24 @@ void Encoder::backward_embedding(const Activations& a, const Dropout&, const Ten
 }
 
 MaskedTokens Encoder::masked(const Activations& a) const {
-  return {a.batch.rows, a.batch.labels[0],
-          loss_factor(a.pass, a.batch.counted, a.batch.rows.dim(0))};
+  return {a.batch.rows, a.batch.labels[0], loss_factor(a, 0, a.batch.rows.dim(0))};
 }
 
 // Classes, or the next sentence.
 SequenceLabels Encoder::sequences(const Activations& a) const {
   const Batch& b = a.batch;
-  const bool second = config_.task == Task::pretraining;
-  return {b.firsts, b.labels[second ? 1 : 0],
-          loss_factor(a.pass, second ? b.counted_second : b.counted, b.firsts.dim(0))};
+  const size_t head = config_.task == Task::pretraining ? 1 : 0;
+  return {b.firsts, b.labels[head], loss_factor(a, head, b.firsts.dim(0)), head};
 }
 
 SpanLabels Encoder::spans(const Activations& a) const {
   const Batch& b = a.batch;
-  Pass half = a.pass;
-  half.weight /= 2;
-  return {b.firsts,
-          b.lengths,
-          b.labels,
-          {loss_factor(half, b.counted, b.firsts.dim(0)),
-           loss_factor(half, b.counted_second, b.firsts.dim(0))}};
+  SpanLabels labels{b.firsts,
+                    b.lengths,
+                    b.labels,
+                    {loss_factor(a, 0, b.firsts.dim(0)), loss_factor(a, 1, b.firsts.dim(0))}};
+  for (LossFactor& factor : labels.factor) factor.value /= 2;
+  return labels;
 }
 
 void Encoder::evaluate_head(const Activations& a) {

@@ -103,7 +103,7 @@ void Gpt::backward_embedding(const Activations& a, const Dropout& dropout, const
 }
 
 LossFactor Gpt::factor(const Activations& a) const {
-  return loss_factor(a.pass, a.batch.counted, sizes_.tokens());
+  return loss_factor(a, 0, sizes_.tokens());
 }
 
 Tensor Gpt::labels(const Activations& a) const {

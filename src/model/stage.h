@@ -18,6 +18,9 @@
 
 namespace tally::train {
 
+// Labels of each head that count.
+using LabelCounts = std::array<int64_t, 2>;
+
 // One micro batch in device memory, all i32; B sequences of T tokens. Fields that a model does not
 // use stay undefined. Encoders take sequences of different lengths as rows that are padded to T
 // tokens, or one after the other as a single sequence of all tokens, with positions and cu_seqlens.
@@ -37,19 +40,21 @@ struct Batch {
   // up to the tensor's size): tokens attend within their document only. None crosses a sequence.
   // Undefined: a document is a sequence.
   Tensor cu_seqlens;
-  int64_t counted = -1;         // labels[0] that count, set by the loader; -1: all
-  int64_t counted_second = -1;  // the same of labels[1]
-  bool first = false;           // of its step: gradients are overwritten, whatever they were
+  // The labels of each head that count, set by the loader; -1: all.
+  LabelCounts counted{-1, -1};
+  bool first = false;  // of its step: gradients are overwritten, whatever they were
 };
 
 // The arguments of a micro batch's pass besides the batch.
 struct Pass {
-  double weight = 1;           // of its mean loss in the step's: 1 / micro batches
+  // The losses of each head are weight / labels that count; see `counted`.
+  double weight = 1;
   DropoutSeed dropout;         // differs per step and micro batch; the value 0 turns dropout off
   StepState* state = nullptr;  // in device memory
-  // The step's state has weight / Batch::counted (LossFactor), because a recorded step serves micro
-  // batches with different counts.
-  bool factor_in_state = false;
+  // The labels that count, of each head, by which losses are divided: [heads] in device memory. The
+  // global batch's, or those of a micro batch of a recorded step, which serves micro batches with
+  // different counts. Null: Batch::counted.
+  const double* counted = nullptr;
   // In device memory: an evaluation of a language model adds the tokens that it predicted. Null:
   // they are not counted. Processes that divide the vocabulary do not count.
   double* correct = nullptr;
@@ -90,12 +95,14 @@ class Stage {
   // Fills `set`, which this stage made. The batch's memory and the pass's state stay as they are
   // until the backward pass is done. Enqueues only: no allocation, no synchronisation.
   virtual void forward(const Batch& batch, const Pass& pass, ActivationSet& set) = 0;
-  // Gradients of the micro batch that `set` holds, and on the last stage its loss. Gradients are added to the parameter
-  // table's (overwritten for Batch::first) and carry weight * state->loss_scale. The mean loss *
-  // weight is added to state->loss_sum. Enqueues only.
+  // Gradients of the micro batch that `set` holds, and on the last stage its loss. Gradients are
+  // added to the parameter table's (overwritten for Batch::first) and carry the losses' factor *
+  // state->loss_scale. The losses * factor are added to state->loss_sums. The factor is
+  // Pass::weight / labels that count. Enqueues only.
   virtual void backward(ActivationSet& set) = 0;
-  // Forward and loss only, without dropout: the last stage adds the mean loss * pass.weight to
-  // state->loss_sum. Overwrites `set`.
+  // Forward and loss only, without dropout: the last stage adds the losses of each head *
+  // pass.weight to state->loss_sums. The caller divides by the labels that count in all micro
+  // batches. Overwrites `set`.
   virtual void evaluate(const Batch& batch, const Pass& pass, ActivationSet& set) = 0;
   // Scratch that all sets share.
   virtual size_t scratch_bytes() const = 0;

@@ -215,10 +215,10 @@ Dropout Transformer::dropout_of(const Pass& pass) const {
           context_.tensor.sequence ? shard : 0};
 }
 
-LossFactor Transformer::loss_factor(const Pass& pass, int64_t counted, int64_t labels) {
-  if (pass.factor_in_state) return LossFactor(pass.state);
-  if (counted < 0) counted = labels;
-  return counted > 0 ? pass.weight / static_cast<double>(counted) : 0.0;
+LossFactor Transformer::loss_factor(const Activations& a, size_t head, int64_t labels) {
+  if (a.pass.counted) return {a.pass.weight, a.pass.counted + head};
+  const int64_t counted = a.batch.counted[head] < 0 ? labels : a.batch.counted[head];
+  return counted > 0 ? a.pass.weight / static_cast<double>(counted) : 0.0;
 }
 
 void Transformer::take(const Batch& batch, const Pass& pass, Activations* a) const {
@@ -253,6 +253,8 @@ void Transformer::forward(const Batch& batch, const Pass& pass, ActivationSet& s
 void Transformer::evaluate(const Batch& batch, const Pass& pass, ActivationSet& set) {
   auto& a = static_cast<Activations&>(set);
   take(batch, pass, &a);
+  a.batch.counted = {1, 1};  // losses are added up
+  a.pass.counted = nullptr;
   run_blocks(a, Dropout(), false);
   if (part_.last) evaluate_head(a);
 }

@@ -79,8 +79,8 @@ class Transformer : public Stage {
   // The same, and writes the gradient at y to dy[M,C].
   virtual void backward_head(const Activations& a, const Dropout& dropout, const Tensor& dy) = 0;
 
-  // The factor of losses of which `counted` count (-1: all `labels`).
-  static LossFactor loss_factor(const Pass& pass, int64_t counted, int64_t labels);
+  // The factor of a head's losses, of which the micro batch has `labels`.
+  static LossFactor loss_factor(const Activations& a, size_t head, int64_t labels);
 
   const ModelConfig config_;
   const ModelPart part_;

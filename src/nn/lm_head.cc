@@ -56,7 +56,7 @@ void LmHead::divided_loss(const LayerContext& c, const Tensor& logits, const Ten
 // All processes have the same losses; one counts them.
 void LmHead::add(const LayerContext& c, LossFactor factor, const HeadScratch& scratch,
                  StepState* state) const {
-  if (c.tensor.shard() == 0) add_losses(c.compute, scratch.losses, factor, state);
+  if (c.tensor.shard() == 0) add_losses(c.compute, scratch.losses, factor, state->loss_sums);
 }
 
 void LmHead::evaluate(const LayerContext& c, const Tensor& part, const Tensor& labels,

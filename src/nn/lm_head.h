@@ -31,7 +31,7 @@ class LmHead {
   static int64_t rows_at_once(int64_t tokens, const ModelConfig& model, int64_t columns, DType type,
                               bool gpu);
 
-  // state->loss_sum += factor * sum of the losses of x[M,C] at labels[M] (a negative label counts
+  // state->loss_sums[0] += factor * sum of the losses of x[M,C] at labels[M] (a negative label counts
   // 0), on the first of the processes that divide the vocabulary. x is scratch afterwards. With
   // sequence parallelism x and dx are this process's part of the tokens. `correct` is null, or gets
   // the tokens whose label is predicted; then the vocabulary is not divided.

@@ -68,7 +68,7 @@ void MaskedLmHead::evaluate(const LayerContext& c, const Tensor& x, const Masked
     cross_entropy(c.compute, logits, tokens.labels.rows(first, rows), options_.vocabulary, false,
                   tokens.factor, nullptr, s.losses.rows(first, rows));
   });
-  add_losses(c.compute, s.losses, tokens.factor, state);
+  add_losses(c.compute, s.losses, tokens.factor, state->loss_sums);
 }
 
 void MaskedLmHead::forward_backward(const LayerContext& c, const Tensor& x,
@@ -88,7 +88,7 @@ void MaskedLmHead::forward_backward(const LayerContext& c, const Tensor& x,
     linear_backward_input(c.compute, logits, decoder_.value, s.dz.rows(first, rows));
   });
   backward_transform(c, tokens.rows, s, dx);
-  add_losses(c.compute, s.losses, tokens.factor, state);
+  add_losses(c.compute, s.losses, tokens.factor, state->loss_sums);
 }
 
 // From the gradient at z, in s.dz.

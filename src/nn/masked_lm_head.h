@@ -40,7 +40,7 @@ class MaskedLmHead {
   // `logits`[rows,Vp].
   void plan(Arena* arena, int64_t tokens, const Tensor& logits);
 
-  // state->loss_sum += factor * sum of the losses of the masked tokens of x[M,C].
+  // state->loss_sums[0] += factor * sum of the losses of the masked tokens of x[M,C].
   void evaluate(const LayerContext& c, const Tensor& x, const MaskedTokens& tokens,
                 StepState* state) const;
   // The same, and adds the gradient at x, with factor * state->loss_scale, to dx[M,C]. The

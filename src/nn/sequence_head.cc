@@ -31,7 +31,7 @@ void SequenceHead::evaluate(const LayerContext& c, const Tensor& x, const Sequen
                             StepState* state) {
   const Scratch a = forward(c, x, s, 0, {});
   cross_entropy(c.compute, a.logits, s.labels, a.logits.dim(1), false, s.factor, nullptr, a.losses);
-  add_losses(c.compute, a.losses, s.factor, state);
+  add_losses(c.compute, a.losses, s.factor, &state->loss_sums[s.head]);
   evaluated_ = a.logits;
 }
 
@@ -40,7 +40,7 @@ void SequenceHead::forward_backward(const LayerContext& c, const Tensor& x, cons
   const double dropout = seed.state || seed.value != 0 ? dropout_ : 0;
   const Scratch a = forward(c, x, s, dropout, seed);
   cross_entropy(c.compute, a.logits, s.labels, a.logits.dim(1), true, s.factor, state, a.losses);
-  add_losses(c.compute, a.losses, s.factor, state);
+  add_losses(c.compute, a.losses, s.factor, &state->loss_sums[s.head]);
   // The GEMM that reads them for the weight's gradient comes before their gradient takes their place.
   const Tensor& dhidden = a.dropped;
   output_.backward_whole(c, a.logits, dropout > 0 ? a.dropped : a.hidden, dhidden);

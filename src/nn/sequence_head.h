@@ -17,6 +17,7 @@ namespace tally::train {
 struct SequenceLabels {
   Tensor firsts, labels;  // [S] i32; a negative label does not count
   LossFactor factor;
+  size_t head;  // whose loss it is, of StepState::loss_sums
 };
 
 class SequenceHead {
@@ -30,7 +31,7 @@ class SequenceHead {
   // Plans memory for up to `sequences` of a micro batch.
   void plan(Arena* arena, int64_t sequences);
 
-  // state->loss_sum += factor * sum of the losses of sequences of x[M,C]. Leaves logits().
+  // state->loss_sums[head] += factor * sum of the losses of sequences of x[M,C]. Leaves logits().
   void evaluate(const LayerContext& c, const Tensor& x, const SequenceLabels& s, StepState* state);
   // The same under the dropout of `seed` (the value 0: none), and adds the gradient at x, with
   // factor * state->loss_scale, to dx[M,C].

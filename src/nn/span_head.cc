@@ -27,7 +27,7 @@ void SpanHead::losses(const LayerContext& c, const SpanLabels& s, const Tensor& 
     const Tensor losses = losses_.rows(k, 1).view({losses_.dim(1)}).rows(0, sequences);
     cross_entropy(c.compute, spans.rows(k, 1).view({sequences, tokens}), s.labels[i], tokens,
                   backward, s.factor[i], backward ? state : nullptr, losses);
-    add_losses(c.compute, losses, s.factor[i], state);
+    add_losses(c.compute, losses, s.factor[i], &state->loss_sums[i]);
   }
 }
 

@@ -28,7 +28,7 @@ class SpanHead {
   // Plans memory for up to `sequences` sequences, `tokens` in each and `all` together.
   void plan(Arena* arena, int64_t sequences, int64_t tokens, int64_t all);
 
-  // state->loss_sum += factors * sums of the losses of x[M,C]. Leaves logits().
+  // state->loss_sums += factors * sums of the losses of x[M,C]. Leaves logits().
   void evaluate(const LayerContext& c, const Tensor& x, const SpanLabels& s, StepState* state);
   // The same, and writes the gradient at x, with factor * state->loss_scale, to dx[M,C].
   void forward_backward(const LayerContext& c, const Tensor& x, const SpanLabels& s,

@@ -31,7 +31,7 @@ struct AutogradStage::Graph final : ActivationSet {
   size_t bytes() const override { return 0; }
 
   std::map<std::string, at::Tensor> weights;  // leaves that collect the gradients
-  at::Tensor loss;                            // weighted
+  Losses losses;                              // times their factors
   Batch batch;
   Pass pass;
 };
@@ -54,7 +54,10 @@ void AutogradStage::forward(const Batch& batch, const Pass& pass, ActivationSet&
   auto& graph = static_cast<Graph&>(set);
   graph.batch = batch;
   graph.pass = pass;
-  graph.loss = run(batch, pass.weight, pass.dropout.value, true);
+  graph.losses = run(batch, pass.dropout.value, true);
+  for (const size_t head : {0UL, 1UL})
+    if (graph.losses[head].defined())
+      graph.losses[head] = graph.losses[head] * factor(batch, pass, head);
   graph.weights = std::move(weights_);
   finish();
 }
@@ -67,27 +70,30 @@ void AutogradStage::backward(ActivationSet& set) {
     stream_.fill_zero(table_.gradients().data, table_.gradients().bytes());
     stream_.synchronize();
   }
-  view(Tensor(&state->loss_sum, DType::f64, {1})).add_(graph.loss.detach());
+  add(graph.losses, state);
   const at::Tensor scale = view(Tensor(&state->loss_scale, DType::f32, {1})).to(type_);
-  (graph.loss * scale).sum().backward();
+  const auto& [first, second] = graph.losses;
+  ((second.defined() ? first + second : first) * scale).sum().backward();
   for (const Parameter& p : table_.all()) {
     const at::Tensor gradient = graph.weights.at(p.name).grad();
     if (gradient.defined()) view(table_.get(p.name).gradient).add_(gradient);
   }
   graph.weights.clear();
-  graph.loss = at::Tensor();
+  graph.losses = {};
   finish();
 }
 
 void AutogradStage::evaluate(const Batch& batch, const Pass& pass, ActivationSet&) {
   const at::NoGradGuard no_grad;
-  const at::Tensor loss = run(batch, pass.weight, 0, false);
-  view(Tensor(&pass.state->loss_sum, DType::f64, {1})).add_(loss);
+  Losses losses = run(batch, 0, false);
+  for (at::Tensor& of_head : losses)
+    if (of_head.defined()) of_head = of_head * pass.weight;
+  add(losses, pass.state);
   weights_.clear();
   finish();
 }
 
-at::Tensor AutogradStage::run(const Batch& batch, double weight, uint64_t seed, bool gradients) {
+AutogradStage::Losses AutogradStage::run(const Batch& batch, uint64_t seed, bool gradients) {
   stream_.synchronize();  // LibTorch works on a stream of its own
   weights_.clear();
   for (const Parameter& p : table_.all()) {
@@ -95,7 +101,25 @@ at::Tensor AutogradStage::run(const Batch& batch, double weight, uint64_t seed, 
     weights_[p.name] = copy.requires_grad_(gradients);
   }
   seed_ = seed;
-  return loss_of(batch, weight);
+  return losses_of(batch);
+}
+
+// Transformer::loss_factor(), read by the host.
+double AutogradStage::factor(const Batch& batch, const Pass& pass, size_t head) const {
+  auto counted = static_cast<double>(batch.counted[head]);
+  if (pass.counted) {
+    stream_.copy(&counted, pass.counted + head, sizeof counted);
+    stream_.synchronize();
+  } else if (counted < 0) {
+    counted = static_cast<double>(batch.labels[head].numel());
+  }
+  return counted > 0 ? pass.weight / counted : 0;
+}
+
+void AutogradStage::add(const Losses& losses, StepState* state) const {
+  for (const size_t head : {0UL, 1UL})
+    if (losses[head].defined())
+      view(Tensor(&state->loss_sums[head], DType::f64, {1})).add_(losses[head].detach());
 }
 
 void AutogradStage::finish() const {
@@ -138,12 +162,9 @@ at::Tensor AutogradStage::dropout(const at::Tensor& x, double p, uint64_t site) 
   return x * mask.to(device_);
 }
 
-at::Tensor AutogradStage::cross_entropy(const at::Tensor& logits, const Tensor& labels,
-                                        int64_t counted, double weight) const {
+at::Tensor AutogradStage::cross_entropy(const at::Tensor& logits, const Tensor& labels) const {
   const at::Tensor right = indices(labels).clamp_min(-1).view({-1});
-  if (counted < 0) counted = right.numel();
-  return at::cross_entropy_loss(logits, right, {}, at::Reduction::Sum, -1) *
-         (counted > 0 ? weight / static_cast<double>(counted) : 0.0);
+  return at::cross_entropy_loss(logits, right, {}, at::Reduction::Sum, -1);
 }
 
 at::Tensor AutogradStage::attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

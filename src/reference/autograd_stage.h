@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,8 +25,9 @@ class AutogradStage : public Stage {
   size_t scratch_bytes() const override { return 0; }
 
  protected:
-  // The batch's loss times `weight`.
-  virtual at::Tensor loss_of(const Batch& batch, double weight) = 0;
+  // The losses of each head, added up over its labels that count; undefined: no such head.
+  using Losses = std::array<at::Tensor, 2>;
+  virtual Losses losses_of(const Batch& batch) = 0;
 
   at::Tensor view(const Tensor& t) const;     // the same memory
   at::Tensor indices(const Tensor& t) const;  // as int64
@@ -36,10 +38,8 @@ class AutogradStage : public Stage {
   // The explicit model's dropout masks, so that the two can be compared. Sites are numbered the
   // same.
   at::Tensor dropout(const at::Tensor& x, double p, uint64_t site) const;
-  // The mean cross-entropy over `counted` labels (-1: all), times `weight`; a negative label does
-  // not count.
-  at::Tensor cross_entropy(const at::Tensor& logits, const Tensor& labels, int64_t counted,
-                           double weight) const;
+  // The sum of the cross-entropies; a negative label does not count.
+  at::Tensor cross_entropy(const at::Tensor& logits, const Tensor& labels) const;
   // Softmax attention of q, k and v [B,T,H,D] to the output before its projection. `hidden`: true
   // where a query does not see a key; undefined: it sees all.
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -55,7 +55,9 @@ class AutogradStage : public Stage {
 
  private:
   struct Graph;
-  at::Tensor run(const Batch& batch, double weight, uint64_t seed, bool gradients);
+  Losses run(const Batch& batch, uint64_t seed, bool gradients);
+  double factor(const Batch& batch, const Pass& pass, size_t head) const;
+  void add(const Losses& losses, StepState* state) const;
   void finish() const;
 
   const ParameterTable& table_;

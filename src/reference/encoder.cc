@@ -55,51 +55,48 @@ class ReferenceEncoder final : public AutogradStage {
     return x.view({b * t, config_.hidden});
   }
 
-  at::Tensor loss_of(const Batch& batch, double weight) override {
+  Losses losses_of(const Batch& batch) override {
     const at::Tensor x = states(batch);
-    if (config_.task == Task::question_answering) return answers(x, batch, weight / 2);
+    if (config_.task == Task::question_answering) return answers(x, batch);
     if (config_.task == Task::classification)
-      return classes(x, batch, names_.classifier, config_.classifier_dropout, 0, weight);
-    at::Tensor masked = masked_lm(x, batch, weight);
-    if (!config_.predicts_next_sentence()) return masked;
-    return masked + classes(x, batch, names_.next_sentence, 0, 1, weight);
+      return {classes(x, batch, names_.classifier, config_.classifier_dropout, 0)};
+    at::Tensor masked = masked_lm(x, batch);
+    if (!config_.predicts_next_sentence()) return {masked};
+    return {masked, classes(x, batch, names_.next_sentence, 0, 1)};
   }
 
-  at::Tensor masked_lm(const at::Tensor& x, const Batch& batch, double weight) const {
+  at::Tensor masked_lm(const at::Tensor& x, const Batch& batch) const {
     const MaskedLmNames& names = names_.masked_lm;
     const at::Tensor z =
         norm(gelu(linear(x.index_select(0, indices(batch.rows)), names.dense)), names.norm);
     const at::Tensor logits = at::linear(z, w(names_.words), w(names.decoder_bias));
-    return cross_entropy(logits.narrow(1, 0, config_.vocabulary), batch.labels[0], batch.counted,
-                         weight);
+    return cross_entropy(logits.narrow(1, 0, config_.vocabulary), batch.labels[0]);
   }
 
   at::Tensor classes(const at::Tensor& x, const Batch& batch, const std::string& output, double p,
-                     size_t label, double weight) const {
+                     size_t label) const {
     const at::Tensor dense =
         linear(x.index_select(0, indices(batch.firsts)), names_.sequence_dense);
     const at::Tensor h = config_.kind == "bert" ? at::tanh(dense) : at::relu(dense);
     const uint64_t site = 3 * static_cast<uint64_t>(config_.layers) + 4;
-    return cross_entropy(linear(dropout(h, p, site), output), batch.labels[label],
-                         label == 0 ? batch.counted : batch.counted_second, weight);
+    return cross_entropy(linear(dropout(h, p, site), output), batch.labels[label]);
   }
 
-  // Each sequence by itself.
-  at::Tensor answers(const at::Tensor& x, const Batch& batch, double weight) const {
+  // Each sequence by itself; half of the first and half of the last token.
+  Losses answers(const at::Tensor& x, const Batch& batch) const {
     const at::Tensor logits = linear(x, names_.answers);
     const at::Tensor firsts = indices(batch.firsts), lengths = indices(batch.lengths);
-    at::Tensor loss = at::zeros({}, options(type_));
+    Losses losses{at::zeros({}, options(type_)), at::zeros({}, options(type_))};
     for (int64_t b = 0; b < batch.firsts.dim(0); ++b) {
       const at::Tensor of_sequence =
           logits.narrow(0, firsts[b].item<int64_t>(), lengths[b].item<int64_t>());
-      for (const size_t k : {0UL, 1UL}) {
-        const int64_t counted = k == 0 ? batch.counted : batch.counted_second;
-        loss = loss + cross_entropy(of_sequence.select(1, static_cast<int64_t>(k)).unsqueeze(0),
-                                    batch.labels[k].rows(b, 1),
-                                    counted < 0 ? batch.firsts.dim(0) : counted, weight);
-      }
+      for (const size_t k : {0UL, 1UL})
+        losses[k] =
+            losses[k] + cross_entropy(of_sequence.select(1, static_cast<int64_t>(k)).unsqueeze(0),
+                                      batch.labels[k].rows(b, 1)) /
+                            2;
     }
-    return loss;
+    return losses;
   }
 
   const EncoderNames& names_;

@@ -28,11 +28,11 @@ class ReferenceGpt final : public AutogradStage {
   using AutogradStage::AutogradStage;
 
  private:
-  at::Tensor loss_of(const Batch& batch, double weight) override {
+  Losses losses_of(const Batch& batch) override {
     const at::Tensor logits = logits_of(batch);
-    return cross_entropy(
-        logits.view({-1, config_.padded_vocabulary}).narrow(1, 0, config_.vocabulary),
-        batch.labels[0], batch.counted, weight);
+    return {
+        cross_entropy(logits.view({-1, config_.padded_vocabulary}).narrow(1, 0, config_.vocabulary),
+                      batch.labels[0])};
   }
 
   // x[B,T,H,D]; angles in float64.

@@ -38,6 +38,7 @@ class Examination {
         stream_(stream),
         evaluate_(evaluate),
         logits_(logits),
+        mesh_(mesh),
         data_(mesh.data()),
         gathers_(c.eval_mode == EvalMode::gather && data_.size() > 1),
         range_(range_of(data_.rank())),
@@ -56,25 +57,26 @@ class Examination {
     const auto begin = Clock::now();
     stream_.fill_zero(state_, sizeof(StepState));
     Sums sums;
-    timed(&result.phases.evaluation, [&] { count_labels(); });
+    counted_ = {};
     for (int64_t round = 0; round < rounds(); ++round) {
       timed(&result.phases.evaluation, [&] { evaluate(round, &sums); });
       if (gathers_) timed(&result.phases.gather, [&] { gather(round); });
     }
     const bool scores = !gathers_ || data_.rank() == 0;
     timed(&result.phases.evaluation, [&] {
-      StepState end{};
-      stream_.copy(&end, state_, sizeof end);
       stream_.synchronize();
-      sums[Sums::loss] = end.loss_sum;
       data_.barrier(stream_);
     });
     timed(&result.phases.metric, [&] {
       if (scores && scored()) scores_.score(&sums);
     });
-    timed(&result.phases.exchange, [&] { exchange(&sums); });
+    EvaluatedLosses losses;
+    timed(&result.phases.exchange, [&] {
+      losses = evaluated_losses(stream_, state_, counted_, mesh_);
+      exchange(&sums);
+    });
     result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    report(sums, &result);
+    report(losses, sums, &result);
     if (!c_.predictions_path.empty() && scores) result.predictions = scores_.predictions();
     return result;
   }
@@ -124,23 +126,6 @@ class Examination {
     return most;
   }
 
-  // Of pre-training every label counts alike, in whichever micro batch it is: counts those of both
-  // heads in all samples.
-  void count_labels() {
-    if (c_.model.task != Task::pretraining) return;
-    Sums counts;
-    EncoderSample sample;
-    for (int64_t n = range_.begin; n < range_.end; ++n) {
-      exam_.source->sample(n, &sample);
-      counts[Sums::labels] += static_cast<double>(sample.masked_labels.size());
-      counts[Sums::right] += sample.next_sentence >= 0 ? 1 : 0;
-    }
-    all_reduce(&counts);
-    masked_ = static_cast<int64_t>(counts[Sums::labels]);
-    pairs_ = static_cast<int64_t>(counts[Sums::right]);
-    if (masked_ == 0) throw CheckFailed("no token of the data is masked, so that there is no loss");
-  }
-
   // Copies samples to the device.
   void load(const SampleRange& at, EncoderArrays* arrays, Batch* batch) {
     EncoderBatch host;
@@ -155,14 +140,8 @@ class Examination {
     EncoderArrays arrays;
     Batch batch;
     load(at, &arrays, &batch);
-    double weight =
-        static_cast<double>(at.count()) / static_cast<double>(exam_.source->samples_per_epoch());
-    if (c_.model.task == Task::pretraining) {
-      batch.counted = masked_;
-      batch.counted_second = pairs_;
-      weight = 1;
-    }
-    evaluate_(batch, {weight, {}, state_});
+    evaluate_(batch, {1, {}, state_});
+    for (const size_t head : {0UL, 1UL}) counted_[head] += batch.counted[head];
     for (int64_t n = at.begin; n < at.end; ++n) {
       if (n < range_.begin || n >= range_.end) continue;
       (*sums)[Sums::samples] += 1;
@@ -264,11 +243,9 @@ class Examination {
   void exchange(Sums* sums) {
     if (gathers_) {
       Sums counts;
-      for (const Sums::Field field : {Sums::loss, Sums::samples, Sums::tokens})
-        counts[field] = (*sums)[field];
+      for (const Sums::Field field : {Sums::samples, Sums::tokens}) counts[field] = (*sums)[field];
       all_reduce(&counts);
-      for (const Sums::Field field : {Sums::loss, Sums::samples, Sums::tokens})
-        (*sums)[field] = counts[field];
+      for (const Sums::Field field : {Sums::samples, Sums::tokens}) (*sums)[field] = counts[field];
       stream_.copy(sums_.data, sums->values.data(), sums_.bytes());
       data_.broadcast(stream_, sums_, 0);
       stream_.copy(sums->values.data(), sums_.data, sums_.bytes());
@@ -278,8 +255,10 @@ class Examination {
     }
   }
 
-  void report(const Sums& sums, EncoderEvaluation* result) const {
-    result->loss = sums[Sums::loss];
+  void report(const EvaluatedLosses& losses, const Sums& sums, EncoderEvaluation* result) const {
+    if (c_.model.task == Task::pretraining && losses.counted[0] == 0)
+      throw CheckFailed("no token of the data is masked, so that there is no loss");
+    result->loss = losses.mean;
     result->samples = std::llround(sums[Sums::samples]);
     result->tokens = std::llround(sums[Sums::tokens]);
     result->metrics = metrics_of(sums, c_.model.task);
@@ -294,6 +273,7 @@ class Examination {
   Stream& stream_;
   const EvaluateBatch& evaluate_;
   const std::function<Tensor()>& logits_;
+  const Mesh& mesh_;
   Communicator& data_;
   const bool gathers_;
   const SampleRange range_;
@@ -307,7 +287,7 @@ class Examination {
   // classes] where they are wanted.
   std::vector<int32_t> classes_;
   std::vector<float> spans_;  // [2, micro batch, sequence]: start and end logits to gather
-  int64_t masked_ = 0, pairs_ = 0;
+  LabelCounts counted_{};     // of this process
 };
 
 }  // namespace

@@ -24,8 +24,9 @@ struct EvaluationPhases {
 };
 
 struct EncoderEvaluation {
-  // The mean over the samples; of pre-training, over the masked tokens plus that over the pairs of
-  // sentences. Of SQuAD there is none, since questions have several right answers.
+  // Each head's mean over its labels in all samples, of all heads together: masked tokens and pairs
+  // of sentences; classes; half of an answer's first and half of its last token. Of SQuAD's
+  // evaluation there is none, since questions have several right answers.
   double loss = 0;
   int64_t samples = 0, tokens = 0;
   double seconds = 0;     // of a pass over the data

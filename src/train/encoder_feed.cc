@@ -84,26 +84,34 @@ int32_t answer_label(int32_t place, int32_t length) {
   return place >= length ? -1 : std::max(place, 0);
 }
 
+using Labels = std::array<std::vector<int32_t>, 2>;  // of each head
+
+Labels labels_of(const EncoderBatch& batch, const ModelConfig& model) {
+  if (model.task == Task::pretraining) return {batch.masked_labels, batch.next_sentence};
+  if (model.task == Task::classification) return {batch.label};
+  Labels labels;
+  for (size_t row = 0; row < batch.start.size(); ++row) {
+    labels[0].push_back(answer_label(batch.start[row], batch.lengths[row]));
+    labels[1].push_back(answer_label(batch.end[row], batch.lengths[row]));
+  }
+  return labels;
+}
+
+LabelCounts counts_of(const Labels& labels) {
+  LabelCounts counts{};
+  for (const size_t k : {0UL, 1UL})
+    counts[k] =
+        std::count_if(labels[k].begin(), labels[k].end(), [](int32_t label) { return label >= 0; });
+  return counts;
+}
+
 void add_labels(const EncoderBatch& batch, const ModelConfig& model, EncoderArrays* a) {
-  if (model.task == Task::pretraining) {
-    for (size_t i = 0; i < batch.masked_positions.size(); ++i) {
-      const int64_t at = batch.masked_positions[i];
+  if (model.task == Task::pretraining)
+    for (const int32_t at : batch.masked_positions)
       a->masked.push_back(a->firsts[static_cast<size_t>(at / batch.sequence)] +
                           static_cast<int32_t>(at % batch.sequence));
-      a->labels[0].push_back(batch.masked_labels[i]);
-    }
-    a->labels[1] = batch.next_sentence;
-  } else if (model.task == Task::classification) {
-    a->labels[0] = batch.label;
-  } else {
-    for (size_t row = 0; row < batch.start.size(); ++row) {
-      a->labels[0].push_back(answer_label(batch.start[row], batch.lengths[row]));
-      a->labels[1].push_back(answer_label(batch.end[row], batch.lengths[row]));
-    }
-  }
-  for (const size_t k : {0UL, 1UL})
-    a->counted[k] = std::count_if(a->labels[k].begin(), a->labels[k].end(),
-                                  [](int32_t label) { return label >= 0; });
+  a->labels = labels_of(batch, model);
+  a->counted = counts_of(a->labels);
 }
 
 }  // namespace
@@ -175,8 +183,7 @@ void EncoderUpload::put(const EncoderArrays& a, Batch* batch) {
   batch->lengths = place(a.lengths, host, &at);
   if (config_.model.task == Task::pretraining) batch->rows = place(a.masked, host, &at);
   for (const size_t k : {0UL, 1UL}) batch->labels[k] = place(a.labels[k], host, &at);
-  batch->counted = a.counted[0];
-  batch->counted_second = a.counted[1];
+  batch->counted = a.counted;
   stream_.copy(device_.data, host, static_cast<size_t>(at) * sizeof(int32_t));
 }
 
@@ -184,7 +191,7 @@ EncoderFeed::EncoderFeed(const Config& config, const BatchOrder& order, Stream& 
                          std::shared_ptr<const EncoderSource> source, int hold)
     : config_(config),
       options_(feed_options(config, stream)),
-      loader_(std::move(source), order, 0, 2),
+      loader_(std::move(source), order, 0, 2, made_ahead(config)),
       upload_(config, stream, hold + 1) {}
 
 void EncoderFeed::load(Batch* batch) {
@@ -192,6 +199,15 @@ void EncoderFeed::load(Batch* batch) {
   upload_.put(arrays_, batch);
   ++loaded_;
   real_tokens_ += static_cast<double>(arrays_.real_tokens);
+}
+
+LabelCounts EncoderFeed::counted(int64_t micro_batches) {
+  LabelCounts sum{};
+  for (int64_t k = 0; k < micro_batches; ++k) {
+    const LabelCounts counts = counts_of(labels_of(loader_.peek(k), config_.model));
+    for (const size_t head : {0UL, 1UL}) sum[head] += counts[head];
+  }
+  return sum;
 }
 
 double EncoderFeed::tokens_per_sample() const {

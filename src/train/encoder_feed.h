@@ -32,7 +32,7 @@ struct EncoderArrays {
   bool packed = false;            // with positions
   std::vector<int32_t> ids, token_types, positions, cu_seqlens, firsts, lengths, masked;
   std::array<std::vector<int32_t>, 2> labels;
-  std::array<int64_t, 2> counted{};  // labels that count
+  LabelCounts counted{};
   int64_t real_tokens = 0;
 };
 // Throws std::runtime_error with one sentence where a token is not in the vocabulary.
@@ -66,6 +66,7 @@ class EncoderFeed final : public MicroBatches {
               std::shared_ptr<const EncoderSource> source, int hold);
 
   void load(Batch* batch) override;
+  LabelCounts counted(int64_t micro_batches) override;
   double tokens_per_sample() const override;
 
  private:

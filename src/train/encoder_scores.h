@@ -20,7 +20,6 @@ using Metrics = std::vector<std::pair<std::string, double>>;
 
 struct EvaluationSums {
   enum Field : size_t {
-    loss,
     samples,
     tokens,
     labels,  // classes that count

@@ -1,6 +1,7 @@
 #include "src/train/evaluation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "src/data/documents.h"
@@ -84,14 +85,38 @@ std::unique_ptr<ScoredBlocks> make_sample_blocks(std::shared_ptr<const SampleSou
   return std::make_unique<SampleBlocks>(std::move(samples), sequence);
 }
 
+EvaluatedLosses evaluated_losses(Stream& stream, StepState* state, const LabelCounts& mine,
+                                 const Mesh& mesh) {
+  StepState all{};
+  std::copy(mine.begin(), mine.end(), all.counted);
+  stream.copy(state->counted, all.counted, sizeof all.counted);
+  mesh.data().all_reduce(stream, Tensor(state->counted, DType::f64, {2}));
+  mesh.world().all_reduce(stream, Tensor(state->loss_sums, DType::f64, {2}));
+  stream.copy(&all, state, sizeof all);
+  stream.synchronize();
+  EvaluatedLosses losses;
+  for (const size_t head : {0UL, 1UL}) {
+    losses.counted[head] = std::llround(all.counted[head]);
+    if (all.counted[head] > 0) losses.mean += all.loss_sums[head] / all.counted[head];
+  }
+  return losses;
+}
+
+namespace {
+
+double mean_of(const EvaluatedLosses& losses) {
+  if (losses.counted == LabelCounts{})
+    throw CheckFailed("no label of the held-out data counts, so that there is no loss");
+  return losses.mean;
+}
+
+}  // namespace
+
 double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& batch,
                  const ScoredBlocks& blocks, StepState* state, const Mesh& mesh, double* correct) {
   const int64_t rows = batch.ids.dim(0), sequence = batch.ids.dim(1), count = blocks.blocks();
   const int64_t numbers = rows * sequence;
-  const auto total = static_cast<double>(blocks.targets());
-  if (total == 0)
-    throw CheckFailed(
-        "no token of the held-out data counts (--eod-mask-loss), so that there is no loss");
+  int64_t scored = 0;
   const DocumentEnds ends = blocks.document_ends();
   const int64_t slot = 4 * numbers + 1;  // ids, targets, positions, cu_seqlens
   const HostMemory host(stream, static_cast<size_t>(in_flight * slot) * sizeof(int32_t));
@@ -117,31 +142,28 @@ double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& bat
     }
     Batch filled = batch;
     copy_batch(stream, filled_host, &filled);
-    evaluate(filled, {static_cast<double>(counted) / total, {}, state, false, correct});
+    scored += counted;
+    evaluate(filled, {1, {}, state, nullptr, correct});
   }
   if (correct) mesh.world().all_reduce(stream, Tensor(correct, DType::f64, {1}));
-  mesh.world().all_reduce(stream, Tensor(&state->loss_sum, DType::f64, {1}));
-  StepState result{};
-  stream.copy(&result, state, sizeof result);
-  stream.synchronize();
-  return result.loss_sum;
+  return mean_of(evaluated_losses(stream, state, {scored}, mesh));
 }
 
 double mean_batch_loss(Stream& stream, const EvaluateBatch& evaluate, Batch& batch,
                        MicroBatches& loader, int64_t micro_batches, StepState* state,
                        const Mesh& mesh) {
-  const double weight = 1.0 / (static_cast<double>(micro_batches) * mesh.data().size());
+  LabelCounts counted{};
   stream.fill_zero(state, sizeof(StepState));
   for (int64_t k = 0; k < micro_batches; ++k) {
     loader.load(&batch);
-    evaluate(batch, {weight, {}, state});
+    evaluate(batch, {1, {}, state});
+    for (const size_t head : {0UL, 1UL})
+      counted[head] += batch.counted[head] >= 0       ? batch.counted[head]
+                       : batch.labels[head].defined() ? batch.labels[head].numel()
+                                                      : 0;
     if (k % evaluation_in_flight == evaluation_in_flight - 1) stream.synchronize();
   }
-  mesh.world().all_reduce(stream, Tensor(&state->loss_sum, DType::f64, {1}));
-  StepState result{};
-  stream.copy(&result, state, sizeof result);
-  stream.synchronize();
-  return result.loss_sum;
+  return mean_of(evaluated_losses(stream, state, counted, mesh));
 }
 
 }  // namespace tally::train

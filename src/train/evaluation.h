@@ -39,6 +39,17 @@ std::unique_ptr<ScoredBlocks> make_sample_blocks(std::shared_ptr<const SampleSou
 // Forward and loss of a micro batch through all stages of the model.
 using EvaluateBatch = std::function<void(const Batch& batch, const Pass& pass)>;
 
+// The losses of a model that all replicas have evaluated.
+struct EvaluatedLosses {
+  LabelCounts counted{};  // labels of each head
+  // Each head's mean over its labels, of all heads together; 0 where nothing counts.
+  double mean = 0;
+};
+// `state`: the sums that Stage::evaluate() left here, all with the weight 1. `mine`: the labels that
+// this replica counted. Overwrites the sums. Collective; waits for the device.
+EvaluatedLosses evaluated_losses(Stream& stream, StepState* state, const LabelCounts& mine,
+                                 const Mesh& mesh);
+
 // The mean loss of all scored targets. `batch`: device memory for ids and labels [B, sequence] that
 // the model was planned for; `state`: a StepState in device memory, overwritten. Waits for the end. The replicas of `mesh` divide the blocks, and
 // all its processes get the mean.
@@ -47,8 +58,8 @@ double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& bat
                  const ScoredBlocks& blocks, StepState* state, const Mesh& mesh,
                  double* correct = nullptr);
 
-// The mean over `micro_batches` micro batches per replica of their mean losses, as in Megatron-LM. The
-// loader holds its batches for evaluation_in_flight calls; the rest as in mean_loss().
+// The mean over the labels that count in `micro_batches` micro batches per replica. The loader holds
+// its batches for evaluation_in_flight calls; the rest as in mean_loss().
 inline constexpr int evaluation_in_flight = 16;
 double mean_batch_loss(Stream& stream, const EvaluateBatch& evaluate, Batch& batch,
                        MicroBatches& loader, int64_t micro_batches, StepState* state,

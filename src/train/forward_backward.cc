@@ -51,6 +51,7 @@ ForwardBackward::ForwardBackward(const Config& config, Stream& stream, Parameter
       pipeline_(config, stream, mesh, stages),
       staging_(stream,
                static_cast<size_t>(places * most_micro_batches_) * sizeof(StepState::MicroBatch)),
+      counts_(stream, static_cast<size_t>(places) * sizeof(StepState::counted)),
       reducer_(make_reducer(config, stream, table, stages, mesh, sharding_)) {
   for (auto& graph : recorded_) graph = StepGraph::make(stream);
   if (mesh.data().size() == 1) return;
@@ -68,11 +69,23 @@ ForwardBackward::~ForwardBackward() {
 }
 
 void ForwardBackward::run(MicroBatches* loader, int64_t consumed, int place) {
+  if (config_.divides_by_labels() && pipeline_.has_head())
+    count_labels(loader, config_.micro_batches_at(consumed), place);
   if (pipeline_.divided()) {
     run_pipeline(loader, consumed, place);
   } else {
     run_stage(loader, consumed, place);
   }
+}
+
+// Known before the first backward pass, so that gradients are as small as means are: sums that are
+// divided later leave the range of fp16.
+void ForwardBackward::count_labels(MicroBatches* loader, int64_t micro_batches, int place) {
+  const LabelCounts counts = loader->counted(micro_batches);
+  double* staged = counts_.as<double>() + place * static_cast<int64_t>(counts.size());
+  std::copy(counts.begin(), counts.end(), staged);
+  stream_.copy(state_->counted, staged, sizeof state_->counted);
+  mesh_.data().all_reduce(stream_, Tensor(state_->counted, DType::f64, {2}));
 }
 
 void ForwardBackward::run_stage(MicroBatches* loader, int64_t consumed, int place) {
@@ -158,18 +171,22 @@ void ForwardBackward::forget_graphs_of_other_weights(int64_t micro_batches) {
 // A recorded pass reads what differs between micro batches from the step's state.
 Pass ForwardBackward::pass_of(const Batch& batch, int64_t consumed, int64_t micro_batch,
                               int place) {
-  // Over all micro batches of all replicas.
-  const double weight = 1.0 / (static_cast<double>(config_.micro_batches_at(consumed)) *
-                               static_cast<double>(mesh_.data().size()));
+  const bool divides = config_.divides_by_labels();
+  // Of a mean over all micro batches of all replicas. Labels of all of them need no other weight.
+  const double weight = divides ? 1
+                                : 1.0 / (static_cast<double>(config_.micro_batches_at(consumed)) *
+                                         static_cast<double>(mesh_.data().size()));
   const uint64_t seed = dropout_seed(consumed, micro_batch);
-  const bool counts = batch.counted >= 0;
+  const bool counts = !divides && batch.counted[0] >= 0;
+  const double* of_step = divides ? state_->counted : nullptr;
   staged_ = graphs_ && (seed != 0 || counts);
-  if (!staged_) return {weight, seed, state_};
+  if (!staged_) return {weight, seed, state_, of_step};
   auto* staged = staging_.as<StepState::MicroBatch>() + place * most_micro_batches_ + micro_batch;
   staged->dropout_seed = seed;
-  staged->loss_factor = batch.counted > 0 ? weight / static_cast<double>(batch.counted) : 0;
+  staged->counted = static_cast<double>(batch.counted[0]);
   set_in_state(place, micro_batch);
-  return {weight, seed == 0 ? DropoutSeed() : DropoutSeed(state_, 0), state_, counts};
+  return {weight, seed == 0 ? DropoutSeed() : DropoutSeed(state_, 0), state_,
+          counts ? &state_->micro_batch.counted : of_step};
 }
 
 // A pipeline's backward pass follows forward passes of other micro batches.

@@ -47,6 +47,7 @@ class ForwardBackward {
   Pipeline& pipeline() { return pipeline_; }
 
  private:
+  void count_labels(MicroBatches* loader, int64_t micro_batches, int place);
   void run_stage(MicroBatches* loader, int64_t consumed, int place);
   void run_pipeline(MicroBatches* loader, int64_t consumed, int place);
   void finish_gradients();
@@ -72,6 +73,7 @@ class ForwardBackward {
   PhaseTimer* timer_ = nullptr;
   bool staged_ = false;  // whether passes read what differs from the state
   HostMemory staging_;   // [places, micro batches] StepState::MicroBatch
+  HostMemory counts_;    // [places] StepState::counted, of this replica
   GradientReducer reducer_;
   // Indexed by what differs: 1 if the micro batch is the step's first, which overwrites the
   // gradients, plus 2 if it is the last, after which they are reduced.

@@ -1,5 +1,7 @@
 #include "src/train/loader.h"
 
+#include <algorithm>
+
 #include "src/device/events.h"
 #include "src/train/encoder_feed.h"
 
@@ -12,6 +14,7 @@ class TokenFeed final : public MicroBatches {
   TokenFeed(const Config& config, Stream& stream, std::unique_ptr<BatchLoader> loader)
       : config_(config), stream_(stream), loader_(std::move(loader)) {}
   void load(Batch* batch) override { copy_batch(stream_, loader_->next(), batch); }
+  LabelCounts counted(int64_t micro_batches) override { return {loader_->counted(micro_batches)}; }
   double tokens_per_sample() const override { return static_cast<double>(config_.sequence); }
 
  private:
@@ -21,6 +24,11 @@ class TokenFeed final : public MicroBatches {
 };
 
 }  // namespace
+
+int made_ahead(const Config& c) {
+  constexpr int64_t usual = 8;
+  return static_cast<int>(c.divides_by_labels() ? std::max(usual, c.micro_batches()) : usual);
+}
 
 std::unique_ptr<MicroBatches> make_loader(const Config& config, const Communicator& communicator,
                                           Stream& stream, const Samples& samples, int64_t consumed,
@@ -43,7 +51,8 @@ std::unique_ptr<MicroBatches> make_loader(const Config& config, const Communicat
   from.release = [memory](void*) { memory->reset(); };
   return std::make_unique<TokenFeed>(
       config, stream,
-      std::make_unique<BatchLoader>(samples.tokens, order, std::move(from), 8, hold));
+      std::make_unique<BatchLoader>(samples.tokens, order, std::move(from), made_ahead(config),
+                                    hold));
 }
 
 void copy_batch(Stream& stream, const HostBatch& host, Batch* batch) {
@@ -54,7 +63,7 @@ void copy_batch(Stream& stream, const HostBatch& host, Batch* batch) {
   copy(batch->labels[0], host.targets);
   copy(batch->positions, host.positions);
   copy(batch->cu_seqlens, host.cu_seqlens);
-  batch->counted = host.counted;
+  batch->counted[0] = host.counted;
 }
 
 DeviceBatch::DeviceBatch(const Config& c, Stream& stream) : arena_(stream) {

@@ -20,9 +20,16 @@ class MicroBatches {
   // *batch. A language model's tensors are those of *batch; an encoder's belong to this and are
   // valid until the next call.
   virtual void load(Batch* batch) = 0;
+  // Labels of each head that count in the next `micro_batches` micro batches, which are made by
+  // then; at most those of a step, and only of runs that divide by labels
+  // (Config::divides_by_labels()).
+  virtual LabelCounts counted(int64_t micro_batches) = 0;
   // Real tokens of a sample, on average so far.
   virtual double tokens_per_sample() const = 0;
 };
+
+// Micro batches that a loader makes in advance.
+int made_ahead(const Config& config);
 
 // Reads from sample `consumed` on, into memory that `stream` copies from. `hold`: see BatchLoader.
 // `config` and `stream` outlive it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/plan/memory_model.h"
+#include "src/train/loader.h"
 
 namespace tally::train {
 namespace {
@@ -36,13 +37,14 @@ double reference_bytes(Config c) {
 }
 
 // Micro batches of encoders: six arrays of tokens each (EncoderUpload), those of two steps on their
-// way to the device and one on it.
+// way to the device and one on it; two arrays of those that are made ahead.
 double encoder_batches(const Config& c) {
   const bool trains = c.command == Command::train;
   const double steps = trains ? std::min(2.0, static_cast<double>(c.train_iterations)) : 0;
   const double held = steps * static_cast<double>(c.micro_batches()) + 2;
-  return held * 6 * static_cast<double>(c.micro_batch) * static_cast<double>(c.sequence) *
-         static_cast<double>(size_of(DType::i32));
+  const double made = trains ? made_ahead(c) : 0;
+  return (held * 6 + made * 2) * static_cast<double>(c.micro_batch) *
+         static_cast<double>(c.sequence) * static_cast<double>(size_of(DType::i32));
 }
 
 }  // namespace
@@ -66,11 +68,11 @@ MemoryEstimate estimate_memory(const Config& c) {
     e.batches = encoder_batches(c);
     return e;
   }
-  // Ids and targets. Eight micro batches are made ahead, those of two steps may be on their way to
+  // Ids and targets. Some micro batches are made ahead, those of two steps may be on their way to
   // the device (StepLoop), and one is being made; a short run has fewer.
   const auto of_step = static_cast<double>(c.micro_batches());
   const double steps = std::min(2.0, static_cast<double>(c.train_iterations));
-  const double held = c.command == Command::train ? 8 + steps * of_step + 1 : 1;
+  const double held = c.command == Command::train ? made_ahead(c) + steps * of_step + 1 : 1;
   e.batches = held * 2 * tokens * static_cast<double>(size_of(DType::i32));
   return e;
 }

@@ -28,6 +28,8 @@ class Pipeline {
   // Whether there are several processes of which each has a part of the layers.
   bool divided() const { return mesh_.shape().pipeline > 1; }
   const std::vector<Stage*>& stages() const { return stages_; }
+  // Whether the last of the model's stages is among them: the head, which has the loss.
+  bool has_head() const { return parts_.back().last; }
   // The first stage's set and the memory of its micro batch. Evaluations may use them between two
   // steps.
   ActivationSet& activations() { return *sets_.front().front(); }

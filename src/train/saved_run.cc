@@ -49,6 +49,7 @@ constexpr Setting kSettings[] = {
     {"weights of --data-path:", "/data/weights", kData},
     {"--split", "/data/split", kData},
     {"--eod-mask-loss", "/data/eod_mask_loss", kUpdate},
+    {"--calculate-per-token-loss", "/training/calculate_per_token_loss", kUpdate},
     {"--reset-position-ids", "/data/reset_position_ids", kUpdate},
     {"--reset-attention-mask", "/data/reset_attention_mask", kUpdate},
     {"--mask-prob", "/encoder/mask_prob", kData},

@@ -136,10 +136,11 @@ void StepLoop::learn_outcomes(int first) {
 
 void StepLoop::update() {
   // Each rank has a part of the loss, or none. The gradients are summed already.
-  static_assert(offsetof(StepState, stop_votes) == offsetof(StepState, loss_sum) + sizeof(double));
+  static_assert(offsetof(StepState, stop_votes) ==
+                offsetof(StepState, loss_sums) + sizeof(StepState::loss_sums));
   Communicator& world = parts_.mesh.world();
   if (world.size() > 1) {
-    world.all_reduce(parts_.stream, Tensor(&parts_.optimizer.state()->loss_sum, DType::f64, {2}));
+    world.all_reduce(parts_.stream, Tensor(parts_.optimizer.state()->loss_sums, DType::f64, {3}));
     if (timer_) timer_->end(StepPhase::gradient_reduction);
   }
   parts_.optimizer.apply(!parts_.config.fusions.overwrite);

@@ -37,7 +37,7 @@ std::vector<Step> StepResults::take(int64_t first) {
     Step& step = steps[static_cast<size_t>(k)];
     step.iteration = first + k;
     step.seconds = events_->seconds(k, k + 1);
-    step.loss = state(k).loss_sum;
+    step.loss = state(k).loss();
     step.grad_norm = state(k).grad_norm;
     step.learning_rate = state(k).learning_rate;
     step.loss_scale = state(k).step_loss_scale;

@@ -104,13 +104,13 @@ void linear_cross_entropy(const Compute& c, const Tensor& x, const Tensor& w, co
   cpu::scale_rows(c, scales, x);
 }
 
-void add_losses(Stream&, const Tensor& losses, LossFactor factor, StepState* state) {
-  double sum = 0;
+void add_losses(Stream&, const Tensor& losses, LossFactor factor, double* sum) {
+  double all = 0;
   const int64_t n = losses.numel();
   for (int64_t i = 0; i < n; ++i) {
-    sum += losses.dtype == DType::f64 ? losses.as<double>()[i] : losses.as<float>()[i];
+    all += losses.dtype == DType::f64 ? losses.as<double>()[i] : losses.as<float>()[i];
   }
-  state->loss_sum += factor.get() * sum;
+  *sum += factor.get() * all;
 }
 
 void add_correct(Stream&, const Tensor& logits, const Tensor& labels, int64_t vocabulary,

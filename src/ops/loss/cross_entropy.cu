@@ -205,12 +205,12 @@ bool start_shared(CudaStream& s, const Tensor& logits, const Tensor& labels, int
 
 template <typename T>
 __global__ void __launch_bounds__(1024)
-    add_losses_kernel(const T* losses, int64_t count, LossFactor factor, StepState* state) {
+    add_losses_kernel(const T* losses, int64_t count, LossFactor factor, double* sum) {
   __shared__ double shared[64];
-  double sum = 0;
-  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += losses[i];
-  sum = block_sum(sum, shared);
-  if (threadIdx.x == 0) state->loss_sum += factor.get() * sum;
+  double all = 0;
+  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) all += losses[i];
+  all = block_sum(all, shared);
+  if (threadIdx.x == 0) *sum += factor.get() * all;
 }
 
 constexpr int correct_threads = 256;
@@ -261,14 +261,12 @@ void cross_entropy(Stream& stream, const Tensor& logits, const Tensor& labels, i
   });
 }
 
-void add_losses(Stream& stream, const Tensor& losses, LossFactor factor, StepState* state) {
+void add_losses(Stream& stream, const Tensor& losses, LossFactor factor, double* sum) {
   CudaStream& s = cuda_stream(stream);
   if (losses.dtype == DType::f64) {
-    add_losses_kernel<<<1, 1024, 0, s.stream()>>>(losses.as<double>(), losses.numel(), factor,
-                                                  state);
+    add_losses_kernel<<<1, 1024, 0, s.stream()>>>(losses.as<double>(), losses.numel(), factor, sum);
   } else {
-    add_losses_kernel<<<1, 1024, 0, s.stream()>>>(losses.as<float>(), losses.numel(), factor,
-                                                  state);
+    add_losses_kernel<<<1, 1024, 0, s.stream()>>>(losses.as<float>(), losses.numel(), factor, sum);
   }
   CUDA_LAUNCHED();
 }

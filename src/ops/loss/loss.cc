@@ -36,8 +36,8 @@ void cross_entropy_from_sums(Stream& s, const Tensor& logits, const Tensor& labe
                                            state, losses));
 }
 
-void add_losses(Stream& s, const Tensor& losses, LossFactor factor, StepState* state) {
-  TALLY_BACKEND(s, add_losses(s, losses, factor, state));
+void add_losses(Stream& s, const Tensor& losses, LossFactor factor, double* sum) {
+  TALLY_BACKEND(s, add_losses(s, losses, factor, sum));
 }
 
 void add_correct(Stream& s, const Tensor& logits, const Tensor& labels, int64_t vocabulary,

@@ -81,8 +81,8 @@ void cross_entropy_from_sums(Stream& s, const Tensor& logits, const Tensor& labe
                              VocabularyColumns columns, const Tensor& all_sums, bool backward,
                              LossFactor factor, const StepState* state, const Tensor& losses);
 
-// state->loss_sum += factor * sum(losses), in a fixed order, in f64.
-void add_losses(Stream& s, const Tensor& losses, LossFactor factor, StepState* state);
+// *sum += factor * sum(losses), in a fixed order, in f64. `sum` is in device memory.
+void add_losses(Stream& s, const Tensor& losses, LossFactor factor, double* sum);
 
 // *correct += the rows whose label has the largest logit, the first of several that are equal. A
 // negative label, and a row with a NaN, does not count. `correct` is in device memory.

@@ -107,7 +107,7 @@ int run(const std::vector<std::string>& args) {
   state.loss_scale = 1;
   model->forward(batch, {1, {}, &state}, *set);
   model->backward(*set);
-  std::printf("%.9g\n%s\n", state.loss_sum, Json(missing).dump().c_str());
+  std::printf("%.9g\n%s\n", state.loss(), Json(missing).dump().c_str());
   ParameterState gradients(table);
   gradients.weights = table.gradients();
   save_model_weights(args[3], c.model, gradients, *stream);

@@ -72,7 +72,7 @@ Gradients run(const Config& c, DeviceKind device, const Kind& kind, bool padded,
     if (logits.defined()) r.logits = read_doubles(*stream, logits);
     stream->synchronize();
   }
-  r.loss = state.read().loss_sum;
+  r.loss = state.read().loss();
   for (const Parameter& p : table.all()) {
     r.names.push_back(p.name);
     r.values.push_back(read_doubles(*stream, table.get(p.name).gradient));

@@ -60,7 +60,7 @@ Gradients run(Maker make, const Config& c, DeviceKind device, DType type, Matmul
       const TinyBatch batch(c, *stream, 100 + static_cast<uint64_t>(i), i == 1);
       model->forward_backward(batch.batch, 0.5, dropout_seed, state.state);
     }
-    r.loss = state.read().loss_sum;
+    r.loss = state.read().loss();
     for (const Parameter& p : table.all()) {
       r.names.push_back(p.name);
       r.values.push_back(read_doubles(*stream, table.get(p.name).gradient));
@@ -264,7 +264,7 @@ std::vector<double> train(const Config& c, DeviceKind device, DType type, Matmul
     } else {
       work();
     }
-    losses.push_back(optimizer.finish_step().loss_sum);
+    losses.push_back(optimizer.finish_step().loss());
     if (step == 1) allocations = stream->allocations();
     if (step > 1) CHECK(stream->allocations() == allocations);
   }

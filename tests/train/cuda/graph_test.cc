@@ -40,7 +40,7 @@ TEST_CASE("cuda: a recorded step does what the eager one does, and allocates not
 }
 
 // The micro batches of a step have different numbers of targets that count.
-TEST_CASE("cuda: a recorded step takes the loss factor that lies in the step's state" * NEEDS_GPU) {
+TEST_CASE("cuda: a recorded step divides by the labels that the step's state counts" * NEEDS_GPU) {
   for (const Kind& kind : types()) {
     Both b(kind);
     BothStates states(b);
@@ -48,28 +48,30 @@ TEST_CASE("cuda: a recorded step takes the loss factor that lies in the step's s
     const Pair x = b.input({rows, inner}), w = b.input({vocabulary, inner}, 0.2);
     const Pair targets = b.integers({rows}, -1, static_cast<int>(vocabulary) - 1);
     const Pair losses = b.statistics({rows}), logits = b.output({rows, vocabulary});
-    // The factor where the CPU is called; the GPU's lies in the state.
+    // The factor where the CPU is called; the GPU's labels lie in the state.
     const auto step = [&](const Compute& c, Tensor Pair::*side, LossFactor factor,
                           StepState* state) {
       linear_forward(c, x.*side, w.*side, Tensor(), logits.*side);
       cross_entropy(c, logits.*side, targets.*side, vocabulary, true, factor, state, losses.*side);
-      add_losses(c, losses.*side, factor, state);
+      add_losses(c, losses.*side, factor, state->loss_sums);
     };
     const auto graph = StepGraph::make(*b.gpu);
-    for (const double factor :
-         {1.0, 0.5, 0.25, 0.125, 3.0, 0.0, 0.125}) {  // replays from the third
+    for (const double counted : {1.0, 2.0, 4.0, 8.0, 3.0, 0.0, 8.0}) {  // replays from the third
+      const double factor = counted > 0 ? 3 / counted : 0;
       StepState values{};
       values.loss_scale = 8;
       states.set(values);
       step(*b.cpu, &Pair::cpu, factor, states.cpu());
-      const double loss_sum = states.cpu()->loss_sum;
-      values.micro_batch.loss_factor = factor;
+      const double loss = states.cpu()->loss();
+      values.micro_batch.counted = counted;
       states.set(values);
-      graph->run([&] { step(*b.gpu, &Pair::gpu, LossFactor(states.gpu()), states.gpu()); });
+      graph->run([&] {
+        step(*b.gpu, &Pair::gpu, {3, &states.gpu()->micro_batch.counted}, states.gpu());
+      });
       INFO(std::string(kind.name), " factor ", factor);
       CHECK_CLOSE(b, losses, kind.tolerance);
       CHECK_CLOSE(b, logits, kind.tolerance);
-      CHECK(states.read().loss_sum == doctest::Approx(loss_sum).epsilon(kind.tolerance));
+      CHECK(states.read().loss() == doctest::Approx(loss).epsilon(kind.tolerance));
     }
   }
 }

@@ -206,7 +206,7 @@ TEST_CASE("cuda: linear_cross_entropy is exact for logits up to 480 either way" 
 }
 
 // Rows within the exponentials' range and rows that are redone.
-TEST_CASE("cuda: a recorded linear_cross_entropy takes the loss factor of the step's state" *
+TEST_CASE("cuda: a recorded linear_cross_entropy divides by the labels of the step's state" *
           NEEDS_GPU) {
   Both b(bf16);
   if (!served(b)) return;
@@ -214,18 +214,19 @@ TEST_CASE("cuda: a recorded linear_cross_entropy takes the loss factor of the st
   const FarLogits far(b, n);
   const Operands& o = far.operands;
   const auto graph = StepGraph::make(*b.gpu);
-  for (const double factor : {1.0, 0.5, 0.25, 0.125, 3.0, 0.0, 0.125}) {  // replays from the third
-    far.set_x(b);                                                         // the operation scales it
+  for (const double counted : {1.0, 2.0, 4.0, 8.0, 3.0, 0.0, 8.0}) {  // replays from the third
+    const double factor = counted > 0 ? 3 / counted : 0;
+    far.set_x(b);  // the operation scales it
     linear_cross_entropy(*b.cpu, o.x.cpu, o.w.cpu, o.labels.cpu, n.vocabulary, factor, nullptr,
                          o.losses.cpu, o.scales.cpu, o.e.cpu);
     StepState values{};
     values.loss_scale = 1;
-    values.micro_batch.loss_factor = factor;
+    values.counted[0] = counted;
     o.state.set(values);
     graph->run([&] {
       linear_cross_entropy(*b.gpu, o.x.gpu, o.w.gpu, o.labels.gpu, n.vocabulary,
-                           LossFactor(o.state.gpu()), o.state.gpu(), o.losses.gpu, o.scales.gpu,
-                           o.e.gpu);
+                           LossFactor(3, o.state.gpu()->counted), o.state.gpu(), o.losses.gpu,
+                           o.scales.gpu, o.e.gpu);
     });
     INFO("factor ", factor);
     make_gradients(*b.cpu, o, &Pair::cpu);

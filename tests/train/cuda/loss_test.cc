@@ -42,10 +42,10 @@ TEST_CASE("cuda: add_losses" * NEEDS_GPU) {
     BothStates state(b);
     const Pair losses = b.sum({70001});
     for (int turn = 0; turn < 2; ++turn) {
-      add_losses(*b.cpu, losses.cpu, 0.125, state.cpu());
-      add_losses(*b.gpu, losses.gpu, 0.125, state.gpu());
+      add_losses(*b.cpu, losses.cpu, 0.125, state.cpu()->loss_sums);
+      add_losses(*b.gpu, losses.gpu, 0.125, state.gpu()->loss_sums);
     }
-    CHECK(state.read().loss_sum == doctest::Approx(state.cpu()->loss_sum).epsilon(1e-10));
+    CHECK(state.read().loss() == doctest::Approx(state.cpu()->loss()).epsilon(1e-10));
   }
 }
 

@@ -163,6 +163,16 @@ TEST_CASE("loaders of all ranks together give every sample once, whatever the th
     }
     CHECK(seen == std::vector<int32_t>(40, 1));
   }
+  // Those that are yet to come.
+  for (const int workers : {1, 4}) {
+    EncoderLoader loader(list, {2, 0, 0, 1, 0}, 0, workers, 4);
+    for (int64_t round = 0; round < 10; ++round) {
+      for (int64_t ahead = 3; ahead >= 0; --ahead)
+        CHECK(loader.peek(ahead).ids[1] == 100 + 2 * (round + ahead) % 30);
+      CHECK(loader.next().ids[1] == 100 + 2 * round % 30);
+    }
+    if (workers == 4) CHECK_THROWS_AS(loader.peek(4), std::invalid_argument);
+  }
   EncoderLoader narrow(list, {2, 8, 0, 1, 0}, 0, 2);
   CHECK(narrow.next().sequence == 8);
   CHECK(error_of([&] { narrow.next(); }).find("rows of the batch have 8") != std::string::npos);

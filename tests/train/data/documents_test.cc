@@ -94,6 +94,28 @@ TEST_CASE("a loader of masked samples marks targets and says how many count") {
   CHECK(masked.next().counted == 12);
 }
 
+TEST_CASE("a loader counts the targets of micro batches that it has not given yet") {
+  const auto plain = std::make_shared<Documents>();
+  const auto source = with_document_ends(plain, {eod, true, false, false});
+  for (const int hold : {0, 1, 6}) {
+    BatchLoader loader(source, {2, 8, 0, 1, 0}, {}, 3, hold), again(source, {2, 8, 0, 1, 0});
+    for (int step = 0; step < 5; ++step) {
+      const int64_t counted = loader.counted(3);
+      CHECK(loader.counted(3) == counted);
+      CHECK(loader.counted(1) <= counted);
+      int64_t sum = 0;
+      for (int k = 0; k < 3; ++k) {
+        const HostBatch batch = loader.next(), expected = again.next();
+        CHECK(std::equal(batch.ids, batch.ids + 16, expected.ids));
+        sum += batch.counted;
+      }
+      CHECK(counted == sum);
+    }
+    CHECK_THROWS_AS(loader.counted(4), std::invalid_argument);
+  }
+  CHECK(BatchLoader(plain, {2, 8, 0, 1, 0}).counted(2) == 2 * 16);
+}
+
 namespace {
 
 // Megatron-Core's function, statement by statement, for a row of any tokens.

@@ -46,13 +46,13 @@ Result run(Maker make, const Config& c, DType type, const Options& o) {
     if (o.no_labels && i + 1 == o.micro_batches) {
       batch.batch.rows = batch.batch.rows.rows(0, 0);
       batch.batch.labels[0] = batch.batch.labels[0].rows(0, 0);
-      batch.batch.counted = 0;
+      batch.batch.counted[0] = 0;
     }
     const uint64_t seed = o.dropout_seed ? o.dropout_seed + static_cast<uint64_t>(i) : 0;
     model->forward_backward(batch.batch, 1.0 / o.micro_batches, seed, state.state);
   }
   Result r;
-  r.loss = state.read().loss_sum;
+  r.loss = state.read().loss();
   for (const Parameter& p : table.all()) {
     r.names.push_back(p.name);
     r.gradients.push_back(read_doubles(*stream, table.get(p.name).gradient));
@@ -178,7 +178,7 @@ TEST_CASE("encoders: evaluation leaves the heads' logits, and allocates nothing"
       const int64_t before = stream->allocations();
       model->evaluate(batch.batch, 0.25, state.state);
       CHECK(stream->allocations() == before);
-      loss[i++] = state.read().loss_sum;
+      loss[i++] = state.read().loss();
       if (make != static_cast<Maker>(make_model)) continue;
       const Tensor logits = model->stage().logits();
       CHECK(logits.defined() == (k.task != Task::pretraining));

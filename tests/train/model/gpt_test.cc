@@ -50,7 +50,7 @@ Result run(Maker make, const Config& c, DType type, const Options& o) {
     model->forward_backward(batch.batch, 1.0 / o.micro_batches, seed, state.state);
   }
   Result r;
-  r.loss = state.read().loss_sum;
+  r.loss = state.read().loss();
   for (const Parameter& p : table.all()) {
     r.names.push_back(p.name);
     r.gradients.push_back(read_doubles(*stream, table.get(p.name).gradient));
@@ -261,7 +261,7 @@ std::vector<char> gradients_of(const Config& c, DType type, const std::string& s
   }
   std::vector<char> bytes(table.gradients().bytes());
   stream->copy(bytes.data(), table.gradients().data, bytes.size());
-  const double loss = state.read().loss_sum;
+  const double loss = state.read().loss();
   bytes.insert(bytes.end(), reinterpret_cast<const char*>(&loss),
                reinterpret_cast<const char*>(&loss) + sizeof loss);
   return bytes;
@@ -329,12 +329,12 @@ TEST_CASE("a steady step allocates nothing, and evaluation leaves gradients alon
     TinyState state(*stream);
     const int64_t before = stream->allocations();
     model->forward_backward(batch.batch, 1, 5, state.state);
-    const double loss = state.read().loss_sum;
+    const double loss = state.read().loss();
     const auto gradients = read_doubles(*stream, table.gradients());
-    model->evaluate(batch.batch, 1, state.state);
+    model->evaluate(batch.batch, 1.0 / static_cast<double>(batch.batch.ids.numel()), state.state);
     CHECK(stream->allocations() == before);
     // Evaluation takes the loss in another way.
-    CHECK(state.read().loss_sum == doctest::Approx(2 * loss).epsilon(1e-6));
+    CHECK(state.read().loss() == doctest::Approx(2 * loss).epsilon(1e-6));
     CHECK(read_doubles(*stream, table.gradients()) == gradients);
   }
   CHECK(stream->bytes_allocated() == 0);
@@ -355,7 +355,7 @@ TEST_CASE("evaluation without dropout equals the reference") {
   for (Maker make : {static_cast<Maker>(make_gpt), static_cast<Maker>(make_reference_gpt)}) {
     TinyState state(*stream);
     one_set(make(c, table, *stream))->evaluate(batch.batch, 0.25, state.state);
-    loss[i++] = state.read().loss_sum;
+    loss[i++] = state.read().loss();
   }
   CHECK(std::abs(loss[0] - loss[1]) < 1e-12 * loss[1]);
 }

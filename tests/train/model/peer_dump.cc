@@ -110,7 +110,7 @@ int dump_gpt(char** a) {
     }
     optimizer.apply();
     const StepState s = optimizer.finish_step();
-    dump.manifest["steps"].push_back({{"loss", s.loss_sum},
+    dump.manifest["steps"].push_back({{"loss", s.loss()},
                                       {"norm", s.grad_norm},
                                       {"samples", samples},
                                       {"lr", learning_rate(c.optimizer, samples)}});
@@ -148,7 +148,7 @@ int dump_llama(char** a) {
     dump.array("weight " + p.name, table.get(p.name).value);
     dump.array("gradient " + p.name, table.get(p.name).gradient);
   }
-  dump.manifest["loss"] = state.read().loss_sum;
+  dump.manifest["loss"] = state.read().loss();
   dump.finish();
   return 0;
 }

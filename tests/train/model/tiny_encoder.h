@@ -41,8 +41,7 @@ class TinyEncoderBatch {
     batch.rows = make(masked_, {static_cast<int64_t>(masked_.size())});
     batch.labels[0] = make(first_, {static_cast<int64_t>(first_.size())});
     batch.labels[1] = make(second_, {c.micro_batch});
-    batch.counted = count(first_);
-    batch.counted_second = count(second_);
+    batch.counted = {count(first_), count(second_)};
     if (!pretraining) batch.rows = Tensor();
   }
   ~TinyEncoderBatch() {

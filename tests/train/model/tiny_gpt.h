@@ -66,13 +66,13 @@ struct TinyBatch {
     std::mt19937_64 random(seed);
     const int64_t n = c.micro_batch * c.sequence;
     std::vector<int32_t> ids(static_cast<size_t>(n)), targets(ids.size());
-    batch.counted = n;
+    batch.counted[0] = n;
     for (size_t i = 0; i < ids.size(); ++i) {
       ids[i] = static_cast<int32_t>(random() % static_cast<uint64_t>(c.model.vocabulary));
       targets[i] = static_cast<int32_t>(random() % static_cast<uint64_t>(c.model.vocabulary));
       if (holes && i % 5 == 2) {
         targets[i] = -1;
-        --batch.counted;
+        --batch.counted[0];
       }
     }
     batch.ids = make(c, ids);

@@ -55,6 +55,116 @@ TEST_CASE("several ranks with a growing batch and masked targets compute what on
   check_same_numbers(whole, read_json(folder / "2.json"));
 }
 
+namespace {
+
+// Loss, norm and the losses of validation are those of one process that takes the global batch at
+// once, whatever divides it. `size`: of the global batch.
+void check_divisions(const std::string& run, int size, const std::vector<std::string>& layouts) {
+  CAPTURE(run);
+  const Folder folder("divisions");
+  const auto record_of = [&](const std::string& division) {
+    CAPTURE(division);
+    const Ended ended =
+        tally_train(run + fmt::format("--global-batch-size {} {} --record ", size, division) +
+                    folder / "r.json");
+    REQUIRE_MESSAGE(ended.code == 0, ended.err);
+    return read_json(folder / "r.json");
+  };
+  const json whole = record_of(fmt::format("--micro-batch-size {}", size));
+  REQUIRE(whole["steps"]["loss"].size() == 4);
+  REQUIRE(!whole["results"]["evaluations"].empty());
+  for (const std::string& division : layouts) {
+    CAPTURE(division);
+    check_same_numbers(whole, record_of(division));
+  }
+}
+
+const std::string of_divisions =
+    "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --mock-data --precision fp64 --lr "
+    "1e-3 "
+    "--clip-grad 0.5 --device cpu --train-iters 4 --log-interval 2 --hidden-dropout 0 "
+    "--attention-dropout 0 --eval-interval 2 --eval-iters 3 ";
+const std::vector<std::string> in_data{
+    "--micro-batch-size 3",
+    "--micro-batch-size 1",
+    "--micro-batch-size 2 --reference",
+    "--micro-batch-size 2 --pad --nproc-per-node 3",
+    "--micro-batch-size 1 --nproc-per-node 2",
+    "--micro-batch-size 1 --nproc-per-node 3 --use-distributed-optimizer",
+    "--micro-batch-size 2 --nproc-per-node 3 --data-parallel-sharding-strategy optim_grads"};
+
+}  // namespace
+
+TEST_CASE("an encoder's training does not depend on how the global batch is divided") {
+  const std::string encoder = of_divisions + "--vocab-size 97 --seq-length 24 --mock-lengths 4:24 ";
+  const std::string bert = encoder + "--model bert-base ";
+  // Few tokens are masked, and some micro batches have none.
+  check_divisions(bert + "--mask-prob 0.05 ", 12, in_data);
+  check_divisions(bert + "--bert-no-binary-head --optimizer lamb ", 12, in_data);
+  check_divisions(bert + "--task classify --num-classes 3 --classifier-dropout 0 ", 12, in_data);
+  check_divisions(bert + "--task squad ", 12, in_data);
+  check_divisions(encoder + "--model distilbert --optimizer sgd ", 12, in_data);
+  // The flag changes nothing of an encoder.
+  check_divisions(bert + "--calculate-per-token-loss ", 24, {"--micro-batch-size 2"});
+}
+
+TEST_CASE("--calculate-per-token-loss: a language model's neither, with masked targets") {
+  const std::string run =
+      of_divisions + "--seq-length 16 --tokenizer-type NullTokenizer --vocab-size 17 ";
+  const std::string masked = run + "--eod-mask-loss ";
+  std::vector<std::string> layouts{
+      "--micro-batch-size 1 --nproc-per-node 4 --pipeline-model-parallel-size 2",
+      "--micro-batch-size 2 --nproc-per-node 4 --tensor-model-parallel-size 2 "
+      "--pipeline-model-parallel-size 2 --sequence-parallel",
+      "--micro-batch-size 3 --nproc-per-node 4 --tensor-model-parallel-size 2 "
+      "--use-distributed-optimizer"};
+  for (const std::string& division : in_data)
+    if (!contains(division, "--pad")) layouts.push_back(division);
+  check_divisions(masked + "--calculate-per-token-loss ", 12, layouts);
+  // Without masked targets all tokens count.
+  check_divisions(run + "--calculate-per-token-loss ", 12, layouts);
+  check_divisions(run, 12, layouts);
+}
+
+TEST_CASE(
+    "--eod-mask-loss alone: Megatron-LM's mean of means, which is said; validation is over "
+    "tokens") {
+  const Folder folder("megatrons_rule");
+  const std::string run = of_divisions +
+                          "--seq-length 16 --tokenizer-type NullTokenizer --vocab-size 17 "
+                          "--eod-mask-loss --global-batch-size 4 --record " +
+                          folder / "r.json ";
+  const std::string said = "give --calculate-per-token-loss";
+  const Ended one = tally_train(run + "--micro-batch-size 4");
+  REQUIRE_MESSAGE(one.code == 0, one.err);
+  CHECK_FALSE(contains(one.err, said));
+  const json whole = read_json(folder / "r.json");
+  for (const std::string division : {"--micro-batch-size 1", "--micro-batch-size 2",
+                                     "--micro-batch-size 2 --nproc-per-node 2"}) {
+    CAPTURE(division);
+    const Ended ended = tally_train(run + division);
+    REQUIRE_MESSAGE(ended.code == 0, ended.err);
+    CHECK(contains(ended.err, said));
+    const json divided = read_json(folder / "r.json");
+    CHECK(divided["steps"]["loss"][0] != whole["steps"]["loss"][0]);
+    const Ended counted = tally_train(run + division + " --calculate-per-token-loss");
+    REQUIRE_MESSAGE(counted.code == 0, counted.err);
+    CHECK_FALSE(contains(counted.err, said));
+    check_same_numbers(whole, read_json(folder / "r.json"));
+    // The weights are the same until the first update.
+    const Ended untrained = tally_train(run + division + " --lr 0");
+    REQUIRE_MESSAGE(untrained.code == 0, untrained.err);
+    const json held_out = read_json(folder / "r.json")["results"]["evaluations"];
+    const Ended at_once = tally_train(run + "--micro-batch-size 4 --lr 0");
+    REQUIRE_MESSAGE(at_once.code == 0, at_once.err);
+    const json expected = read_json(folder / "r.json")["results"]["evaluations"];
+    REQUIRE(held_out.size() == expected.size());
+    for (size_t i = 0; i < expected.size(); ++i)
+      CHECK(held_out[i]["loss"].get<double>() ==
+            doctest::Approx(expected[i]["loss"].get<double>()).epsilon(1e-13));
+  }
+}
+
 TEST_CASE("several ranks compute what one does") {
   const Folder folder("distributed");
   REQUIRE(tally_train(with_evaluation + "--record " + folder / "1.json").code == 0);

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <memory>
 
+#include "src/data/documents.h"
 #include "src/device/convert.h"
 #include "src/parallel/launch.h"
 #include "src/parallel/rendezvous.h"
@@ -41,12 +42,28 @@ struct Layout {
   OptimizerKind optimizer = OptimizerKind::adam;
   bool llama = false;
   double dropout = 0;  // without tensor parallelism: it draws other masks there
+  int64_t micro_batch = 2;
+  // Losses are divided by the labels of the global batch, which differ from one micro batch to the
+  // next. One process takes the global batch at once, by autograd.
+  bool counts_labels = false;
+  bool reference = false;
+  Task task = Task::language_model;  // else of an encoder
+  bool counts() const { return counts_labels || task != Task::language_model; }
+  std::string labels_text() const {
+    if (!counts()) return "";
+    const char* what = task == Task::pretraining      ? "BERT's pre-training"
+                       : task == Task::classification ? "BERT's classes"
+                       : task == Task::language_model ? "masked targets"
+                                                      : "BERT's answers";
+    return fmt::format(", {}, micro batch {}", what, micro_batch);
+  }
   std::string text() const {
-    return fmt::format(
-        "TP {}{} PP {}{} DP {} ZeRO {}, recompute {}, {}, {}, {}{}{}", shape.tensor,
-        sequence ? " SP" : "", shape.pipeline, chunks > 1 ? fmt::format(" x {}", chunks) : "",
-        shape.data, zero, recompute_name(recompute), dtype_name(type), tied ? "tied" : "untied",
-        llama ? "llama, " : "", optimizer_name(optimizer), dropout > 0 ? ", dropout" : "");
+    return fmt::format("TP {}{} PP {}{} DP {} ZeRO {}, recompute {}, {}, {}, {}{}{}{}",
+                       shape.tensor, sequence ? " SP" : "", shape.pipeline,
+                       chunks > 1 ? fmt::format(" x {}", chunks) : "", shape.data, zero,
+                       recompute_name(recompute), dtype_name(type), tied ? "tied" : "untied",
+                       llama ? "llama, " : "", optimizer_name(optimizer),
+                       dropout > 0 ? ", dropout" : "", labels_text());
   }
 };
 
@@ -71,9 +88,16 @@ Config config_of(const Layout& l, int rank) {
     m.query_groups = 4;
     m.kv_channels = 6;
   }
-  m.hidden_dropout = m.attention_dropout = l.dropout;
+  m.hidden_dropout = m.attention_dropout = m.classifier_dropout = l.dropout;
+  if (l.task != Task::language_model) {
+    m.kind = "bert";
+    m.task = l.task;
+    m.classes = 3;
+  }
+  c.data.eod_mask_loss = c.per_token_loss = l.counts_labels;
+  c.reference = l.reference;
   c.sequence = 16;
-  c.micro_batch = 2;
+  c.micro_batch = l.micro_batch;
   c.global_batch = l.global_batch;
   c.train_iterations = steps;
   c.optimizer.kind = l.optimizer;
@@ -143,6 +167,42 @@ Gathered master_of(const Session& session, Stream& stream, const Exchange& excha
   return gather(session.table, flat.tensor(), stream, exchange);
 }
 
+// Samples of different lengths with different numbers of labels: none in every fourth.
+class Sequences final : public EncoderSource {
+ public:
+  int64_t samples_per_epoch() const override { return 1000; }
+  int64_t sequence() const override { return 16; }
+  void sample(int64_t index, EncoderSample* out) const override {
+    *out = {};
+    const auto n = static_cast<int32_t>(index % 1000);
+    const int32_t length = 4 + n * 7 % 13;
+    for (int32_t i = 0; i < length; ++i) {
+      out->ids.push_back((n * 5 + i * 11) % 41);
+      out->token_types.push_back(2 * i < length ? 0 : 1);
+    }
+    if (n % 4 == 1) return;
+    for (int32_t i = 1 + n % 3; i < length; i += 1 + n % 5) {
+      out->masked_positions.push_back(i);
+      out->masked_labels.push_back((n + i) % 41);
+    }
+    out->next_sentence = n % 2;
+    out->label = n % 3;
+    out->start = n % 3 == 0 ? length : n % length;  // beyond the sequence it does not count
+    out->end = length - 1;
+  }
+};
+
+Samples samples_of(const Layout& l, const Config& config) {
+  if (l.task != Task::language_model) return Samples(std::make_shared<Sequences>());
+  const std::shared_ptr<const SampleSource> source =
+      make_mock_samples(config.model.vocabulary, config.sequence, 3);
+  if (!l.counts_labels) return Samples(source);
+  DocumentEnds ends;
+  ends.mask_loss = true;
+  ends.eod = 5;
+  return Samples(with_document_ends(source, ends));
+}
+
 // Trains on this rank; every rank returns the whole outcome.
 Outcome train(const Layout& l, Stream& stream, const Mesh& mesh, const Exchange& exchange) {
   Communicator& world = mesh.world();
@@ -153,21 +213,19 @@ Outcome train(const Layout& l, Stream& stream, const Mesh& mesh, const Exchange&
   Optimizer& optimizer = *session.optimizer;
   ForwardBackward passes(config, stream, table, session.stage_list(), mesh, optimizer, 1);
   optimizer.defer_gather(session.sharding != nullptr);
-  const std::shared_ptr<const SampleSource> source =
-      make_mock_samples(config.model.vocabulary, config.sequence, 3);
-  const auto loader = make_loader(config, mesh.data(), stream, source, 0,
+  const auto loader = make_loader(config, mesh.data(), stream, samples_of(l, config), 0,
                                   static_cast<int>(2 * config.micro_batches()));
   Outcome outcome;
   for (int step = 0; step < steps; ++step) {
     optimizer.begin_step(0.01);
     passes.run(loader.get(), step * config.global_batch, 0);
     if (world.size() > 1)
-      world.all_reduce(stream, Tensor(&optimizer.state()->loss_sum, DType::f64, {1}));
+      world.all_reduce(stream, Tensor(optimizer.state()->loss_sums, DType::f64, {2}));
     stream.synchronize();
     outcome.gradients.push_back(gradients_of(session, stream, exchange));
     optimizer.apply(false);
     const StepState state = optimizer.finish_step();
-    outcome.losses.push_back(state.loss_sum);
+    outcome.losses.push_back(state.loss());
     outcome.norms.push_back(state.grad_norm);
   }
   optimizer.complete();
@@ -208,6 +266,32 @@ std::string difference(const Outcome& got, const Outcome& expected, double first
   return "";
 }
 
+// Losses over the labels of the global batch: masked targets and every task of an encoder, which is
+// parallel in data only, in micro batches of several sizes.
+void add_counting(Layout l, std::vector<Layout>* all) {
+  const int zeros = l.shape.data > 1 ? 3 : 1;
+  const bool encodes = l.shape.data == l.shape.size();
+  for (const int64_t micro_batch : {1, 2}) {
+    l.micro_batch = micro_batch;
+    l.counts_labels = true;
+    for (l.zero = 0; l.zero < zeros; ++l.zero) all->push_back(l);
+    l.counts_labels = false;
+    for (const Task task : {Task::pretraining, Task::classification, Task::question_answering}) {
+      if (!encodes) break;
+      l.task = task;
+      for (l.zero = 0; l.zero < zeros; ++l.zero) all->push_back(l);
+    }
+    l.task = Task::language_model;
+  }
+  l.optimizer = OptimizerKind::lamb;
+  l.zero = zeros - 1;
+  l.counts_labels = true;
+  all->push_back(l);
+  l.counts_labels = false;
+  l.task = Task::pretraining;
+  if (encodes) all->push_back(l);
+}
+
 // All layouts of so many ranks.
 std::vector<Layout> layouts_of(int ranks, bool gpu) {
   std::vector<Layout> all;
@@ -244,6 +328,7 @@ std::vector<Layout> layouts_of(int ranks, bool gpu) {
     l.optimizer = OptimizerKind::adam;
     l.llama = false;
     l.zero = 0;
+    add_counting(l, &all);
     if (l.shape.tensor > 1 || ranks > 4) return;
     l.dropout = 0.1;
     all.push_back(l);
@@ -296,6 +381,10 @@ int check_layouts(Communicator& world, Stream& stream, Rendezvous& meeting, bool
     one.chunks = 1;
     one.zero = 0;
     one.recompute = Recompute::none;
+    if (one.counts()) {
+      one.micro_batch = one.global_batch;
+      one.reference = true;
+    }
     const auto [place, made] = expected.try_emplace(one.text());
     if (made) place->second = train(one, stream, one_mesh, alone);
     const Outcome got = train(layout, stream, *mesh, exchange);

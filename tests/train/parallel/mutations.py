@@ -121,8 +121,20 @@ MUTATIONS = {
         "parts_->all_reduce(stream_, Tensor(&state_->gradient_squares, DType::f64, {1}));", ""),
     "the loss is divided by the micro batches twice": (
         *LAYOUTS, "src/train/forward_backward.cc",
-        "const double weight = 1.0 /",
-        "const double weight = 1.0 / static_cast<double>(config_.micro_batches_at(consumed)) /"),
+        ": 1.0 / (static_cast<double>(config_.micro_batches_at(consumed))",
+        ": 1.0 / static_cast<double>(config_.micro_batches_at(consumed)) / "
+        "(static_cast<double>(config_.micro_batches_at(consumed))"),
+    "losses over the labels of the global batch are divided by the micro batches, too": (
+        *LAYOUTS, "src/train/forward_backward.cc", "divides ? 1", "false ? 1"),
+    "a replica divides by the labels that it has counted itself": (
+        *LAYOUTS, "src/train/forward_backward.cc",
+        "  mesh_.data().all_reduce(stream_, Tensor(state_->counted, DType::f64, {2}));\n", ""),
+    "the labels of a step are those of its first micro batch": (
+        *LAYOUTS, "src/train/forward_backward.cc", "loader->counted(micro_batches)", "loader->counted(1)"),
+    "labels are counted on the first stage": (
+        *LAYOUTS, "src/train/forward_backward.cc", "&& pipeline_.has_head())", "&& mesh_.place().stage == 0)"),
+    "the second head is divided by the labels of the first": (
+        *LAYOUTS, "src/model/transformer.cc", "a.pass.counted + head}", "a.pass.counted}"),
     "padding takes part in the softmax of a shard": (
         *LAYOUTS, "src/model/gpt.cc",
         "std::clamp<int64_t>(config_.vocabulary - first_column, 0, columns)",

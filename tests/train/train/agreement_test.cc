@@ -120,6 +120,7 @@ const std::map<std::string, Pair> flags{
     {"--exit-on-missing-checkpoint", {"--load none", ""}},
     {"--eval-interval", {"", "3"}},
     {"--eval-iters", {"", "3"}},
+    {"--calculate-per-token-loss", {"", ""}},
     {"--reference", {"", ""}},
     {"--no-cuda-graph", {"", ""}},
     {"--no-fusion", {"", "residual"}},

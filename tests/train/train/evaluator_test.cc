@@ -26,8 +26,7 @@ class FirstTokens final : public Stage {
       sum += static_cast<double>(tokens) * batch.ids.as<int32_t>()[row * tokens];
       samples.push_back(batch.ids.as<int32_t>()[row * tokens]);
     }
-    const int64_t counted = batch.counted < 0 ? rows * tokens : batch.counted;
-    pass.state->loss_sum += pass.weight * sum / static_cast<double>(counted);
+    pass.state->loss_sums[0] += pass.weight * sum;
   }
   size_t scratch_bytes() const override { return 0; }
 

@@ -38,11 +38,13 @@ def rate(step, style):
             "cosine": MIN_LR + (LR - MIN_LR) * (1 + math.cos(math.pi * r)) / 2}[style]
 
 
-def train_in_pytorch(model, tokens, style):
-    """All blocks are one batch, so that the order of the samples does not matter."""
+def train_in_pytorch(model, tokens, style, ignored=-100):
+    """All blocks are one batch, so that the order of the samples does not matter. After a token `ignored` none is
+    predicted."""
     count = (len(tokens) - 1) // SEQUENCE
     ids = torch.tensor(tokens[:count * SEQUENCE]).view(count, SEQUENCE)
     targets = torch.tensor(tokens[1:count * SEQUENCE + 1])
+    targets[ids.flatten() == ignored] = -100
     optimizer = torch.optim.AdamW(
         [{"params": [p for p in model.parameters() if p.ndim > 1], "weight_decay": DECAY},
          {"params": [p for p in model.parameters() if p.ndim == 1], "weight_decay": 0}],
@@ -101,6 +103,31 @@ with tempfile.TemporaryDirectory() as work:
         ours = json.load(open(at("r.json"), encoding="utf-8"))["steps"]["loss"]
         worst = max(abs(a - b) for a, b in zip(ours, theirs))
         print(f"{name}: losses differ by at most {worst:.2e}")
+        if len(ours) != STEPS or not worst <= 1e-10:
+            sys.exit(f"FAILED: {name}: {ours} and {theirs}")
+
+    # Masked targets, of which every micro batch has another number: theirs is the mean over all that count.
+    end = 256
+    borders = [0, 2, 4, 7, 11, 13, 60, 61, 120, 250, 251, 300, len(text)]
+    documents = [text[a:b] for a, b in zip(borders, borders[1:])]
+    with open(at("parts.jsonl"), "w", encoding="utf-8") as f:
+        f.writelines(json.dumps({"text": d}) + "\n" for d in documents)
+    run("prepare", "--tokenizer-type", "bytes", "--input", at("parts.jsonl"), "--output", at("parts"), "--append-eod")
+    parts = [token for d in documents for token in (*d.encode("utf-8"), end)]
+    assert (len(parts) - 1) // SEQUENCE == count, "as many blocks as before"
+    theirs = train_in_pytorch(GPT2LMHeadModel.from_pretrained(at("start")).train().double(), parts, "cosine", end)
+    masked = ["--eod-mask-loss", "--tokenizer-type", "bytes", "--data-path", at("parts"), "--global-batch-size",
+              str(count), "--precision", "fp64", "--lr-decay-style", "cosine"]
+    for name, layout in {"one micro batch": ["--micro-batch-size", str(count)],
+                         "single samples": ["--micro-batch-size", "1"],
+                         "two replicas": ["--nproc-per-node", "2", "--micro-batch-size", "1"],
+                         "TP 2 x PP 3": ["--nproc-per-node", "6", "--micro-batch-size", "2",
+                                         "--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "3"]
+                         }.items():
+        run(*flags, *masked, "--calculate-per-token-loss", *layout)
+        ours = json.load(open(at("r.json"), encoding="utf-8"))["steps"]["loss"]
+        worst = max(abs(a - b) for a, b in zip(ours, theirs))
+        print(f"--calculate-per-token-loss, {name}: losses differ by at most {worst:.2e}")
         if len(ours) != STEPS or not worst <= 1e-10:
             sys.exit(f"FAILED: {name}: {ours} and {theirs}")
 

@@ -33,8 +33,9 @@ class FakeStage final : public Stage {
     const Pass& pass = static_cast<Set&>(set).pass;
     const int64_t step = calls++ / micro_batches_;
     weights.push_back(pass.weight);
-    counted.push_back(static_cast<Set&>(set).batch.counted);
-    pass.state->loss_sum += pass.weight * loss(step);
+    counted.push_back(static_cast<Set&>(set).batch.counted[0]);
+    of_step.push_back(pass.counted ? pass.counted[0] : -1);
+    pass.state->loss_sums[0] += pass.weight * loss(step);
     scales.insert(pass.state->loss_scale);
     if (step * micro_batches_ == calls - 1) decays.push_back(pass.state->weight_decay);
     const Tensor gradients = table_.get("w").gradient;
@@ -45,8 +46,10 @@ class FakeStage final : public Stage {
   }
   void evaluate(const Batch& batch, const Pass& pass, ActivationSet&) override {
     evaluated_ids.push_back(batch.ids.as<int32_t>()[0]);
-    evaluated_labels.push_back(batch.counted);
-    pass.state->loss_sum += pass.weight * held_out_loss;
+    evaluated_labels.push_back(batch.counted[0]);
+    const auto labels =
+        static_cast<double>(batch.counted[0] < 0 ? batch.ids.numel() : batch.counted[0]);
+    pass.state->loss_sums[0] += pass.weight * held_out_loss * labels;
   }
   size_t scratch_bytes() const override { return 0; }
 
@@ -63,6 +66,7 @@ class FakeStage final : public Stage {
   std::vector<double> decays;  // of each step
   std::vector<double> weights;
   std::vector<int64_t> counted;
+  std::vector<double> of_step;  // labels of the step, where its losses are divided by them
 
  private:
   struct Set final : ActivationSet {
@@ -511,9 +515,35 @@ TEST_CASE("--eod-mask-loss: the model knows how many targets of each micro batch
   f.config.train_iterations = 1;
   f.run();
   CHECK(f.model->counted == std::vector<int64_t>{8, 4, 8});  // sample 3 is 3, 3, 3, ...
+  CHECK(f.model->of_step == std::vector<double>{-1, -1, -1});
   f.train = nullptr;
   f.run();
   CHECK(f.model->counted == std::vector<int64_t>{-1, -1, -1});
+}
+
+TEST_CASE("--calculate-per-token-loss: every backward pass has the number of targets of its step") {
+  Fixture f;
+  f.train =
+      with_document_ends(std::make_shared<Numbers>(f.config.sequence), {3, true, false, false});
+  f.config.data.eod_mask_loss = f.config.per_token_loss = true;
+  f.config.train_iterations = 2;
+  f.run();
+  CHECK(f.model->of_step == std::vector<double>{20, 20, 20, 24, 24, 24});
+  CHECK(f.model->weights == std::vector<double>(6, 1));
+  // No pass is divided: a gradient has the size of a mean's before it is added up.
+  CHECK(f.steady_allocations == 0);
+  // A resumed run counts its own.
+  f.config.train_iterations = 3;
+  f.run(1, 6);
+  CHECK(f.model->of_step == std::vector<double>(6, 24));
+  // From more micro batches than are made ahead otherwise.
+  f.config.micro_batch = 1;
+  f.config.global_batch = 40;
+  f.config.train_samples = 80;
+  f.config.train_iterations = 2;
+  f.run();
+  CHECK(f.model->of_step.front() == 40 * 4 - 4);
+  CHECK(f.model->of_step.back() == 40 * 4);
 }
 
 TEST_CASE("--time-phases: every step has its phases, which make up its time") {

@@ -11,7 +11,7 @@ namespace {
 // Step number n of a run, counted from 0.
 StepState state_of(int n) {
   StepState s{};
-  s.loss_sum = 10 - n;
+  s.loss_sums[0] = 10 - n;
   s.learning_rate = 0.1 * n;
   s.grad_norm = static_cast<float>(n) + 0.5F;
   s.step_loss_scale = static_cast<float>(n + 1);
@@ -45,7 +45,7 @@ TEST_CASE("results come in the order of the steps, with what the host knew at th
       const Step& step = taken[static_cast<size_t>(k)];
       const StepState want = state_of(first + k);
       CHECK(step.iteration == 100 + first + k);
-      CHECK(step.loss == want.loss_sum);
+      CHECK(step.loss == want.loss());
       CHECK(step.grad_norm == want.grad_norm);
       CHECK(step.loss_scale == want.step_loss_scale);
       CHECK(step.skipped == (want.found_inf != 0));
@@ -68,7 +68,7 @@ TEST_CASE("all but the last steps are known to be done without waiting for the d
     CHECK(staging.insert(results.staging()).second);
     const int done = n < StepResults::run_ahead ? 0 : n - StepResults::run_ahead + 1;
     CHECK(results.done() == done);
-    for (int k = 0; k < done; ++k) CHECK(results.state(k).loss_sum == state_of(k).loss_sum);
+    for (int k = 0; k < done; ++k) CHECK(results.state(k).loss() == state_of(k).loss());
     const StepState state = state_of(n);
     results.end(&state);
   }
