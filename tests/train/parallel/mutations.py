@@ -97,8 +97,7 @@ MUTATIONS = {
         *LAYOUTS, "src/train/forward_backward.cc",
         "if (config_.sequence_parallel && first < end)", "if (false && first < end)"),
     "sequence parallelism: K's and V's bias gradients come from one process's tokens": (
-        *LAYOUTS, "src/model/gpt.cc",
-        "if (context_.tensor.sequence) context_.fusions.qkv_bias = false;", ""),
+        *LAYOUTS, "src/model/transformer.cc", "if (context_.tensor.sequence || sizes_.llama)", "if (sizes_.llama)"),
     "a row-parallel layer adds its bias on every process": (
         *LAYOUTS, "src/nn/linear.cc",
         "c.tensor.shard() == 0 ? bias.value : Tensor()", "bias.value"),
@@ -142,10 +141,9 @@ MUTATIONS = {
     "every process counts the loss": (
         *LAYOUTS, "src/nn/lm_head.cc", "if (c.tensor.shard() == 0) add_losses", "add_losses"),
     "attention's shards take neighbouring rows of Q, K and V": (
-        *LAYOUTS, "src/model/gpt_parameters.cc",
-        '"attn.c_attn.weight", 3 * c, c, std)), 0, {c, c, c})', '"attn.c_attn.weight", 3 * c, c, std)), 0)'),
+        *LAYOUTS, "src/model/gpt_parameters.cc", "qkv, c, std), heads), 0, heads);", "qkv, c, std), heads), 0);"),
     "the input's gradient of a column-parallel layer is not added up": (
-        *LAYOUTS, "src/nn/mlp.cc", "  c.tensor.reduce(c.compute, flow.normed);\n", ""),
+        *LAYOUTS, "src/nn/linear.cc", "  c.tensor.start_reduce(c.compute, dx);\n", ""),
     "a pipeline holds a micro batch too few": (
         *LAYOUTS, "src/train/pipeline.cc",
         "k < micro_batches_in_flight(schedule, chunk)",
@@ -176,7 +174,8 @@ MUTATIONS = {
     "ZeRO: the weights are not gathered before they are read": (
         "layout_ranks", "sockets 3 first", "src/optim/optimizer.cc", "  if (gathers_later_) gather_->all();\n", ""),
     "ZeRO: a block is computed before its weights have come": (
-        "layout_ranks", "sockets 3 first", "src/model/gpt.cc", "    if (a.batch.first) weights_are_needed(block);\n", ""),
+        "layout_ranks", "sockets 3 first", "src/model/transformer.cc",
+        "    if (a.batch.first) weights_are_needed(block);\n", ""),
     "ZeRO: what is in no bucket is not gathered": (
         "layout_ranks", "sockets 3 first", "src/optim/weight_gather.cc",
         "    if (r.parameters.empty()) replicas.all_gather(stream_, part(r), whole(r));\n", ""),
@@ -200,7 +199,7 @@ MUTATIONS = {
     "ZeRO: shares of less than a vector": (
         "train_optim_test", "", "src/optim/sharding.cc", "int64_t{16} * replicas", "int64_t{1} * replicas"),
     "stages number the layers of their dropout from 0": (
-        *LAYOUTS, "src/model/gpt.cc", "form, layer, projection_sums_", "form, l, projection_sums_"),
+        *LAYOUTS, "src/model/transformer.cc", "config_.layernorm_epsilon, gelu, layer,", "config_.layernorm_epsilon, gelu, l,"),
 }
 
 

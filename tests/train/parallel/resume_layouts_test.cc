@@ -70,6 +70,38 @@ TEST_CASE("LAMB, SGD and a Llama go on under another layout") {
   }
 }
 
+TEST_CASE("a training over the labels of global batches goes on however they are divided") {
+  const std::string common =
+      "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --mock-data --precision fp64 --lr "
+      "1e-3 "
+      "--lr-decay-style constant --clip-grad 0.5 --device cpu --log-interval 2 --hidden-dropout 0 "
+      "--attention-dropout 0 --global-batch-size 8 ";
+  const std::string encoder = common + "--vocab-size 97 --seq-length 24 --mock-lengths 4:24 ";
+  for (const std::string& run :
+       {encoder + "--model bert-base ", encoder + "--model bert-base --task squad ",
+        common + "--seq-length 16 --tokenizer-type NullTokenizer --vocab-size 17 --eod-mask-loss "
+                 "--calculate-per-token-loss "}) {
+    CAPTURE(run);
+    const Folder folder("resume_labels");
+    const std::string whole_batch = run + "--micro-batch-size 8 ";
+    const json whole = losses(whole_batch + "--train-iters 6 ", folder);
+    const std::string places = fmt::format("--save {0} --load {0} ", folder / "s");
+    losses(run + places + "--micro-batch-size 1 --nproc-per-node 2 --train-iters 2 ", folder);
+    losses(run + places +
+               "--micro-batch-size 1 --nproc-per-node 4 --use-distributed-optimizer "
+               "--train-iters 4 ",
+           folder);
+    const json last = losses(run + places + "--micro-batch-size 2 --train-iters 6 ", folder);
+    for (size_t i = 0; i < 2; ++i)
+      CHECK(last[i].get<double>() == doctest::Approx(whole[4 + i].get<double>()).epsilon(1e-11));
+    // The same division has the same bits.
+    fs::remove_all(folder / "s");
+    losses(whole_batch + places + "--exit-interval 3 --train-iters 6 ", folder);
+    const json rest = losses(whole_batch + places + "--train-iters 6 ", folder);
+    CHECK(rest == json(whole.begin() + 3, whole.end()));
+  }
+}
+
 TEST_CASE("the model that several ranks write is one process's, and ranks read their parts of it") {
   const Folder folder("export_layouts");
   const std::string run = exact + "--train-iters 2 ";
