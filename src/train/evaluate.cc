@@ -437,6 +437,8 @@ int evaluate(const Config& config, World& world) {
   } catch (const CommunicationError& e) {
     return world.fail(exit_code(Outcome::error), e.what(), true);
   } catch (const InputError& e) {
+    // The model's weights are read after the record has been begun.
+    if (world.size() == 1) run.record_failure({Outcome::error, e.what()});
     return world.fail(2, e.what());
   } catch (...) {
     const Ending ending = describe_failure(std::current_exception(), config);

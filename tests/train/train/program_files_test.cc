@@ -333,21 +333,27 @@ TEST_CASE("evaluate: a record that cannot be written is found first, a failure r
   CHECK(passes > 1);
   CHECK(good["results"]["seconds"] == doctest::Approx(seconds / passes));
   CHECK(good["results"]["tokens_per_second"] == doctest::Approx(25 * passes / seconds));
-  // Weights that are not numbers: the end of the file holds a tensor's values.
+  // The end of the file holds a tensor's values: the largest number of float32 first, then no number.
   const fs::path weights = folder / "model/model.safetensors";
-  std::fstream file(weights, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(static_cast<std::streamoff>(fs::file_size(weights)) - 256);
-  file << std::string(256, '\xff');
-  file.close();
-  for (const std::string ranks : {"", " --nproc-per-node 2"}) {
-    CAPTURE(ranks);
-    const Ended failed = tally_train(evaluate + folder / "r.json" + ranks);
-    CHECK_MESSAGE(failed.code == 5, failed.err);
-    const json record = read_json(folder / "r.json");
-    CHECK(record["outcome"] == "failed_check");
-    CHECK(contains(record["message"].get<std::string>(), "the loss is not finite"));
-    CHECK(record["ended"].is_string());
-    CHECK(record["results"].is_null());
+  const auto fill_end = [&](const std::string& value) {
+    std::fstream file(weights, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(fs::file_size(weights)) - 256);
+    for (int i = 0; i < 64; ++i) file << value;
+  };
+  for (const bool numbers : {true, false}) {
+    fill_end(numbers ? "\xff\xff\x7f\x7f" : "\xff\xff\xff\xff");
+    for (const std::string ranks : {"", " --nproc-per-node 2"}) {
+      CAPTURE(numbers);
+      CAPTURE(ranks);
+      const Ended failed = tally_train(evaluate + folder / "r.json" + ranks);
+      CHECK_MESSAGE(failed.code == (numbers ? 5 : 2), failed.err);
+      const json record = read_json(folder / "r.json");
+      CHECK(record["outcome"] == (numbers ? "failed_check" : "error"));
+      CHECK(contains(record["message"].get<std::string>(),
+                     numbers ? "the loss is not finite" : "is NaN or infinite"));
+      CHECK(record["ended"].is_string());
+      CHECK(record["results"].is_null());
+    }
   }
 }
 
