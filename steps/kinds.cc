@@ -174,10 +174,12 @@ void add_environment(const Step& step, Named& values, const Lookup& lookup) {
   if (!own.empty() && own.back() == '\n') own.pop_back();
   std::string exported = value_of(lookup, "env");
   // What the platforms have there: $jube_wp_envstr, whose dollars were doubled as it was put in.
-  if (without_dollars(exported) == without_dollars(value_of(lookup, "jube_wp_envstr")))
+  const bool is_run = step.kind == StepKind::run;
+  if (is_run && without_dollars(exported) == without_dollars(value_of(lookup, "jube_wp_envstr")))
     exported = export_of_parameters(both);
   if (!exported.empty() && !own.empty()) exported += "\n";
-  if (exported += own; !exported.empty()) lines.emplace_back("env", exported);
+  exported += own;
+  if (!own.empty() || (is_run && !exported.empty())) lines.emplace_back("env", exported);
   values.insert(values.end(), lines.begin(), lines.end());
 }
 

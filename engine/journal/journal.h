@@ -177,15 +177,16 @@ class Journal {
     std::vector<std::string> definitions;  // for Expander::restore(), parallel to parameters
     int operations_done = 0;               // of the current cycle
     bool prepared = false;                 // file sets and substitutions are in place
-    std::vector<std::string> environment;
-    OutputSizes outputs;
+    std::vector<std::string> environment;  // not in each_workpackage()
+    OutputSizes outputs;                   // nor this
     std::string job_name, job_id;
     double started = 0, ended = 0;  // seconds since 1970; 0: not started, not ended
-    std::string ended_files;        // EndedFiles::packed(); empty: unknown
+    // EndedFiles::packed(); empty: unknown. In each_workpackage() alone, until its call ends.
+    std::string_view ended_files;
   };
   // All workpackages, by id. On an error status `out` is incomplete.
   virtual Status workpackages(std::vector<Stored>* out) const = 0;
-  // The same, one at a time: a list of a hundred thousand takes much memory.
+  // What results need of them, one at a time: a list of a hundred thousand takes much memory.
   virtual Status each_workpackage(const std::function<void(Stored& stored)>& take) const = 0;
   // Only the workpackages that have a job name.
   virtual Status with_jobs(std::vector<Stored>* out) const = 0;

@@ -93,7 +93,9 @@ class SqliteJournal final : public Journal, public SampleTable, public OutsideFi
   Status take_version();
   FilePlace place_of(const Mark& mark) const;
   Status prepare_statements();
-  Status select(const std::string& where, const std::function<void(Stored&)>& take) const;
+  enum class For { work, results };  // what Stored has of each: see there
+  Status select(const std::string& where, For purpose,
+                const std::function<void(Stored&)>& take) const;
   bool holds_run();
   Status taken_over() const;
   Status change_and_forget(Statement& statement, int workpackage);

@@ -93,20 +93,20 @@ Status SqliteJournal::setups(std::vector<Setup>* out) const {
 
 Status SqliteJournal::workpackages(std::vector<Stored>* out) const {
   out->clear();
-  return select("", [&](Stored& stored) { out->push_back(std::move(stored)); });
+  return select("", For::work, [&](Stored& stored) { out->push_back(std::move(stored)); });
 }
 
 Status SqliteJournal::each_workpackage(const std::function<void(Stored& stored)>& take) const {
-  return select("", take);
+  return select("", For::results, take);
 }
 
 Status SqliteJournal::with_jobs(std::vector<Stored>* out) const {
   out->clear();
-  return select(" WHERE coalesce(job_name,'')<>''",
+  return select(" WHERE coalesce(job_name,'')<>''", For::work,
                 [&](Stored& stored) { out->push_back(std::move(stored)); });
 }
 
-Status SqliteJournal::select(const std::string& where,
+Status SqliteJournal::select(const std::string& where, For purpose,
                              const std::function<void(Stored&)>& take) const {
   const std::string run_dir = absolute_path(run_dir_);
   bool has_files = false;  // not in the journal of an earlier version
@@ -148,14 +148,17 @@ Status SqliteJournal::select(const std::string& where,
     }
     stored.prepared = all.integer(11) != 0;
     stored.operations_done = static_cast<int>(all.integer(12));
-    stored.environment = unpack(all.bytes(13));
-    read_sizes(all.bytes(14), &stored);
-    find_moved_outputs(run_dir, &stored);
+    if (purpose == For::work) {
+      stored.environment = unpack(all.bytes(13));
+      read_sizes(all.bytes(14), &stored);
+      find_moved_outputs(run_dir, &stored);
+    } else if (has_files) {
+      stored.ended_files = all.bytes(19 + outcome_column_count);
+    }
     stored.job_name = all.text(15);
     stored.job_id = all.text(16);
     stored.started = all.real(17);
     stored.ended = all.real(18);
-    if (has_files) stored.ended_files = all.bytes(19 + outcome_column_count);
     take(stored);
   }
   return all.status();

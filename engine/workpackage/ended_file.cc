@@ -19,8 +19,11 @@ class Reader {
  public:
   explicit Reader(std::string_view packed) : left_(packed) {
     long long writer = 0;
-    if (take(&writer) && take(&noted_ns_)) writer_ = static_cast<EndedFiles::Writer>(writer);
+    if (take(&print_) && take(&writer) && take(&noted_ns_))
+      writer_ = static_cast<EndedFiles::Writer>(writer);
   }
+  // FilesPrint of the files; 0: nothing is packed.
+  uint64_t print() const { return print_; }
   EndedFiles::Writer writer() const { return writer_; }
   long long noted_ns() const { return noted_ns_; }
 
@@ -52,6 +55,7 @@ class Reader {
   }
 
   std::string_view left_;
+  uint64_t print_ = 0;
   EndedFiles::Writer writer_ = EndedFiles::Writer::command;
   long long noted_ns_ = 0;
 };
@@ -60,6 +64,11 @@ class Reader {
 
 std::string EndedFiles::packed() const {
   std::string bytes;
+  FilesPrint print;
+  for (const EndedFile& file : files) {
+    if (file.stamp.there()) print.add(file.stamp);
+  }
+  put(static_cast<long long>(print.value()), bytes);
   put(static_cast<long long>(writer), bytes);
   put(noted_ns, bytes);
   for (const EndedFile& file : files) {
@@ -90,13 +99,7 @@ void FilesPrint::add(const FileStamp& stamp) {
 }
 
 uint64_t files_print(std::string_view packed) {
-  if (packed.empty()) return 0;
-  FilesPrint print;
-  Reader reader(packed);
-  for (Reader::File file; reader.next(&file);) {
-    if (file.stamp.there()) print.add(file.stamp);
-  }
-  return print.value();
+  return Reader(packed).print();
 }
 
 }  // namespace tally
