@@ -23,6 +23,7 @@ void add_once(std::string_view name, std::vector<std::string>& list) {
 }
 
 void add_once(const AnalyseFile* file, FoundFiles& list) {
+  if (file->use.empty()) return;
   if (std::find(list.begin(), list.end(), file) == list.end()) list.push_back(file);
 }
 

@@ -35,7 +35,7 @@ class Values {
 // The matches of one result line so far, by pattern name.
 using Found = FlatMap<std::string, Statistics>;
 
-// The entries of an `analyse` of which a file was there, each once.
+// The entries of an `analyse` with patterns of their own of which a file was there, each once.
 using FoundFiles = std::vector<const AnalyseFile*>;
 
 // Where the matches of a workpackage go.
