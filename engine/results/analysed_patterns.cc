@@ -87,17 +87,12 @@ void AnalysedPatterns::find_bases(const Pattern& derived) {
   }
 }
 
-bool AnalysedPatterns::is_shown(const std::string& pattern) const {
-  const auto& stored = statistics_.at(pattern);
-  const auto shown = [&](const std::string& name) {
-    return wanted_.has(name) || wanted_.has_in_repeats(name);
-  };
-  return shown(pattern) ||
-         std::any_of(stored.begin(), stored.end(),
-                     [&](const StoredStatistic& one) { return wanted_.has(one.name); }) ||
-         std::any_of(derived_.begin(), derived_.end(), [&](const Pattern* one) {
-           return shown(one->name.value) && is_base(pattern, *one);
-         });
+void AnalysedPatterns::add_with_computed(const std::string& pattern,
+                                         std::set<std::string>* names) const {
+  names->insert(pattern);
+  for (const Pattern* one : derived_) {
+    if (is_base(pattern, *one)) names->insert(one->name.value);
+  }
 }
 
 bool AnalysedPatterns::is_base(const std::string& pattern, const Pattern& derived) const {

@@ -48,8 +48,8 @@ class AnalysedPatterns {
   const std::set<std::string>& bases(const Pattern& derived) const {
     return bases_.at(derived.name.value);
   }
-  // Whether a result shows the pattern, a statistic of it, or what is computed from these.
-  bool is_shown(const std::string& pattern) const;
+  // Adds the pattern's name, and those of patterns that are computed from it.
+  void add_with_computed(const std::string& pattern, std::set<std::string>* names) const;
   // Adds the types and units of all patterns.
   void describe(Records& records) const;
 

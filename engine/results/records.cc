@@ -35,6 +35,20 @@ void Record::add_disturbance(const Disturbance& one) {
   add_text(one.throttling, disturbance.throttling);
 }
 
+void Record::take_marks_of_earlier(const std::set<std::string>& shown) {
+  for (const MarksOfEarlier& one : *earlier) {
+    if (std::none_of(one.names.begin(), one.names.end(),
+                     [&](const std::string& name) { return shown.count(name) != 0; }))
+      continue;
+    if (one.changed && measured()) state = State::changed;
+    reused = reused || one.reused;
+    for (const Disturbance& each : one.disturbances) add_disturbance(each);
+  }
+  busy = std::min(busy, all_repeats);
+  throttled = std::min(throttled, all_repeats);
+  earlier = {};
+}
+
 void Records::add_unit(const std::string& name, const std::string& unit) {
   const auto [known, is_new] = units.try_emplace(name, unit);
   if (!is_new && known->second != unit) other_units.try_emplace(name, unit);

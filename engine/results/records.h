@@ -46,6 +46,14 @@ struct Repeat {
   Rare<std::map<std::string, std::set<int>>> from;
 };
 
+// What is to be said of workpackages of an earlier step where an output shows a value of theirs.
+struct MarksOfEarlier {
+  std::set<std::string> names;  // patterns that have such a value, and those computed from them
+  bool reused = false;
+  bool changed = false;  // their outputs, after they had ended
+  std::vector<Disturbance> disturbances;
+};
+
 // One line of a result: parameters of the workpackage and its parents, built-ins, and patterns with
 // statistics. Ordered by the workpackage's id.
 struct Record {
@@ -54,6 +62,10 @@ struct Record {
   // The state of its workpackage. With several iterations, it is failed only if all of them failed.
   State state = State::done;
   bool reused = false;  // it, or a workpackage that gives it a value
+  // Not yet said of the row: outputs differ in the values that they show.
+  Rare<std::vector<MarksOfEarlier>> earlier;
+  // Says it of the row. `shown`: the patterns that an output shows.
+  void take_marks_of_earlier(const std::set<std::string>& shown);
   // Patterns whose values come from reused work alone (origin_of()).
   Rare<std::set<std::string>> reused_values;
   // Patterns whose values were measured for less than kSteadySeconds: the fewest seconds of a repeat.

@@ -113,6 +113,20 @@ std::string ResultTables::mark(const Record& row) {
   return word;
 }
 
+// `shown`: names_shown() of an output.
+std::vector<Record> ResultTables::with_marks(std::vector<Record> rows,
+                                             const std::set<std::string>& shown) const {
+  std::set<std::string> patterns;
+  for (Record& row : rows) {
+    if (row.earlier->empty()) continue;
+    if (patterns.empty()) {
+      for (const std::string& name : shown) patterns.insert(pattern_of(benchmark_, name));
+    }
+    row.take_marks_of_earlier(patterns);
+  }
+  return rows;
+}
+
 // `names`: names_in() of the output. Few of them have it.
 std::vector<Record> ResultTables::with_status(std::vector<Record> rows,
                                               const std::set<std::string>& names) const {
@@ -414,6 +428,7 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,
   out.columns = chosen(table.columns, choice);
   out.units = records_.units;
   const std::set<std::string> names = names_in(table);
+  rows = with_marks(std::move(rows), names_shown(out.columns, table.references));
   out.rows = with_status(std::move(rows), names);
   add_statistics(benchmark_, table.columns, names, records_, out.rows, evaluator_, diagnostics_);
   add_derived_columns(benchmark_, table.columns, records_, out.rows, evaluator_, diagnostics_);
@@ -439,7 +454,7 @@ ResultTable ResultTables::database(const Database& database) const {
   ResultTable out;
   out.columns = database.keys;
   const std::set<std::string> names = names_in(database);
-  out.rows = with_status(records_.rows, names);
+  out.rows = with_status(with_marks(records_.rows, names_shown(out.columns, {})), names);
   add_statistics(benchmark_, database.keys, names, records_, out.rows, evaluator_, diagnostics_);
   filter(database.filter, nullptr, out);
   if (!shows_status(database.keys)) {
@@ -455,7 +470,7 @@ ResultTable ResultTables::syslog(const Syslog& syslog) const {
   ResultTable out;
   out.columns = syslog.keys;
   const std::set<std::string> names = names_in(syslog);
-  out.rows = with_status(records_.rows, names);
+  out.rows = with_status(with_marks(records_.rows, names_shown(out.columns, {})), names);
   add_statistics(benchmark_, syslog.keys, names, records_, out.rows, evaluator_, diagnostics_);
   filter(syslog.filter, nullptr, out);
   sort_rows(syslog.sort, out.rows);

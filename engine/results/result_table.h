@@ -113,6 +113,8 @@ class ResultTables {
   static std::string mark(const Record& row);
 
  private:
+  std::vector<Record> with_marks(std::vector<Record> rows,
+                                 const std::set<std::string>& shown) const;
   std::vector<Record> with_status(std::vector<Record> rows,
                                   const std::set<std::string>& names) const;
   void check_units(const Table& table, ResultTable& out) const;

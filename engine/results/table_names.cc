@@ -28,14 +28,20 @@ void add_words(const std::string& text, std::set<std::string>& out) {
   }
 }
 
-std::set<std::string> names_in(const Table& table) {
+std::set<std::string> names_shown(const std::vector<Column>& columns,
+                                  const std::vector<Reference>& references) {
   std::set<std::string> names;
-  add_columns(table.columns, names);
-  add_words(join(table.sort, " ") + " " + table.filter.value, names);
-  for (const Reference& r : table.references) {
+  add_columns(columns, names);
+  for (const Reference& r : references) {
     add_words(r.column.value + " " + r.condition.value + " " + r.where.value, names);
     if (!r.of.empty()) names.insert(r.column.value + "_" + r.of);
   }
+  return names;
+}
+
+std::set<std::string> names_in(const Table& table) {
+  std::set<std::string> names = names_shown(table.columns, table.references);
+  add_words(join(table.sort, " ") + " " + table.filter.value, names);
   return names;
 }
 

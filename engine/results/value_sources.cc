@@ -123,6 +123,19 @@ void ValueSources::note_reused(const Origins& origins, bool own, Record& record)
   record.reused_values.set(std::move(names));
 }
 
+// `names`: the values that the row has from these workpackages.
+void ValueSources::add_marks(const std::vector<const WorkpackageView*>& members, bool reused,
+                             std::set<std::string> names, Record& record) const {
+  MarksOfEarlier marks;
+  marks.reused = reused;
+  for (const WorkpackageView* member : members) {
+    if (member->disturbance.any()) marks.disturbances.push_back(member->disturbance);
+  }
+  if (names.empty() || (!reused && marks.disturbances.empty())) return;
+  marks.names = std::move(names);
+  record.earlier.edit().push_back(std::move(marks));
+}
+
 // The same as of ancestors for a value that was read in the folder of the row's step and that another
 // one wrote.
 void ValueSources::take_marks_of_linked(const Group& group, Origins& origins,
@@ -136,27 +149,28 @@ void ValueSources::take_marks_of_linked(const Group& group, Origins& origins,
       if (linked.steps.count(one->step) != 0) above.members.push_back(one);
     }
     const bool reused = is_reused(above);
-    bool gives = false;
+    std::set<std::string> given;
     for (const std::string& name : linked.patterns) {
       const auto value = group.found.find(name);
       if (value == group.found.end() || value->second.count() == 0) continue;
-      gives = gives || patterns_.is_shown(name);
+      patterns_.add_with_computed(name, &given);
       if (linked.alone.count(name) != 0) origins[name] = reused;
     }
-    if (!gives) continue;
-    for (const WorkpackageView* one : above.members) record.add_disturbance(one->disturbance);
-    record.reused = record.reused || reused;
+    add_marks(above.members, reused, std::move(given), record);
   }
 }
 
-// Whether a result shows a pattern that is sought in the outputs of this earlier step.
-bool ValueSources::gives_shown(const Group& above, const std::string& step) const {
-  const std::vector<const Pattern*>& sought =
-      patterns_.of(groups_.find(above.members.front()->step));
-  return std::any_of(sought.begin(), sought.end(), [&](const Pattern* pattern) {
+// A file that is gone was not even searched: all patterns that are sought in the outputs of this
+// earlier step.
+void ValueSources::add_change(const Group& above, Record& record) const {
+  MarksOfEarlier marks;
+  marks.changed = true;
+  for (const Pattern* pattern : patterns_.of(groups_.find(above.members.front()->step))) {
     const std::string& name = pattern->name.value;
-    return pattern->mode == PatternMode::pattern && !prints(step, name) && patterns_.is_shown(name);
-  });
+    if (pattern->mode == PatternMode::pattern && !prints(record.step, name))
+      patterns_.add_with_computed(name, &marks.names);
+  }
+  if (!marks.names.empty()) record.earlier.edit().push_back(std::move(marks));
 }
 
 void ValueSources::take_marks_of_ancestors(const Group& group, Record& record) const {
@@ -171,23 +185,16 @@ void ValueSources::take_marks_of_ancestors(const Group& group, Record& record) c
   }
   for (const Group* above : ancestors) {
     const bool reused = is_reused(*above);
-    bool gives = false;
-    // A file that is gone was not even searched.
-    if (is_changed(*above) && record.measured() && gives_shown(*above, record.step))
-      record.state = State::changed;
+    std::set<std::string> given;
+    if (is_changed(*above)) add_change(*above, record);
     for (const auto& [name, statistics] : above->found) {
       if (statistics.count() == 0 || prints(record.step, name)) continue;
-      gives = (origins.emplace(name, reused).second && patterns_.is_shown(name)) || gives;
+      if (origins.emplace(name, reused).second) patterns_.add_with_computed(name, &given);
     }
-    if (!gives) continue;
-    for (const WorkpackageView* member : above->members)
-      record.add_disturbance(member->disturbance);
-    record.reused = record.reused || reused;
+    add_marks(above->members, reused, std::move(given), record);
   }
   take_marks_of_linked(group, origins, record);
   note_reused(origins, own, record);
-  record.busy = std::min(record.busy, record.all_repeats);
-  record.throttled = std::min(record.throttled, record.all_repeats);
 }
 
 }  // namespace tally

@@ -41,7 +41,8 @@ class ValueSources {
                                                   const std::vector<Groups::FoundAbove>& above,
                                                   Record& row) const;
 
-  // A value of an earlier step brings along what is to be said of the workpackages that printed it.
+  // A value of an earlier step brings along what is to be said of the workpackages that printed it:
+  // Record::earlier.
   void take_marks_of_ancestors(const Group& group, Record& record) const;
 
  private:
@@ -53,7 +54,9 @@ class ValueSources {
   bool is_own(const Pattern& pattern, const std::set<std::string>& known,
               const std::map<std::string, std::set<int>>& from, std::set<int>* sources) const;
   void take_marks_of_linked(const Group& group, Origins& origins, Record& record) const;
-  bool gives_shown(const Group& above, const std::string& step) const;
+  void add_marks(const std::vector<const WorkpackageView*>& members, bool reused,
+                 std::set<std::string> names, Record& record) const;
+  void add_change(const Group& above, Record& record) const;
   void note_reused(const Origins& origins, bool own, Record& record) const;
 
   const Benchmark& benchmark_;

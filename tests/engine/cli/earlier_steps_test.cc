@@ -38,6 +38,43 @@ TEST_CASE("earlier steps: a value of reused work is marked") {
   CHECK_MESSAGE(has(ran.out, "rb\n2.0\n"), ran.out);
 }
 
+TEST_CASE("earlier steps: each table of a result is marked for the values that it shows") {
+  const Shell shell;
+  std::string tail = kTail;
+  const std::string last = "'rb=$jube_pat_fp'}";
+  tail.insert(tail.find(last) + last.size(),
+              ", {name: rc, mode: python, type: float, _: '$rb + $ra_avg'}]");
+  tail.insert(tail.find("{name: rb,"), "[");
+  shell.file(
+      "b.yaml",
+      "name: b\noutpath: run\nstep: [{name: a, kind: build, do: 'sleep 1; echo ra=1'},\n"
+      " {name: b, kind: run, depend: a, do: 'echo rb=2'}]\n" +
+          tail +
+          "result: {use: a, table: [{name: t1, style: csv, column: [rb]},\n"
+          " {name: t2, style: csv, column: [ra, rb]}, {name: t3, style: csv, column: [rc]},\n"
+          " {name: t4, style: csv, column: [{_: twice, expression: 2 * ra_max}]},\n"
+          " {name: t5, style: csv, filter: \"status == 'done' and ra == 1\", sort: ra, column: "
+          "[rb]},\n"
+          " {name: t6, style: csv, column: [rb, status]},\n"
+          " {name: t7, style: csv, column: [rb], reference: {column: rb, _: 'x > ra'}}]}\n");
+  Ran ran = shell.sh(
+      "export TALLY_QUIET_CHECK=on; (while :; do :; done) & loop=$!; \"$TALLY\" -q run b.yaml; "
+      "code=$?; kill $loop; exit $code");
+  CHECK_MESSAGE(ran.out ==
+                    "rb\n2.0\n\nra,rb,machine\n1.0,2.0,BUSY\n\nrc,machine\n3.0,BUSY\n\n"
+                    "twice,machine\n2.0,BUSY\n\nrb\n2.0\n\nrb,status\n2.0,done\n\n"
+                    "rb,machine\n2.0,BUSY\n\n",
+                (ran.out + ran.err));
+  ran = shell.sh("TALLY_QUIET_CHECK=off \"$TALLY\" -q run b.yaml");
+  CHECK_MESSAGE(ran.out ==
+                    "rb\n2.0\n\nra,rb,status\n1.0,2.0,REUSED\n\nrc,status\n3.0,REUSED\n\n"
+                    "twice,status\n2.0,REUSED\n\nrb\n2.0\n\nrb,status\n2.0,done\n\n"
+                    "rb,status\n2.0,REUSED\n\n",
+                (ran.out + ran.err));
+  ran = shell.tally("result run -i 1 -s csv --select rb");
+  CHECK_MESSAGE(!has(ran.out, "ra,rb,status"), ran.out);
+}
+
 TEST_CASE("earlier steps: a busy machine during a measurement whose value a later row shows") {
   const Shell shell;
   shell.file("b.yaml",
