@@ -34,6 +34,12 @@ bool is_value_of(const std::string& pattern, const std::string& word) {
   });
 }
 
+// Whether the name is that of a number of matches or of repeats: rate_cnt, rate_n, rate_avg_n.
+bool is_count_of(const std::string& pattern, const std::string& word) {
+  const std::string rest = word.substr(pattern.size());
+  return starts_with(rest, "_cnt") || (rest.size() > 1 && rest.substr(rest.size() - 2) == "_n");
+}
+
 std::string with_short(std::string marks, bool is_short) {
   if (is_short) marks += std::string(marks.empty() ? "" : " ") + kShort;
   return marks;
@@ -57,7 +63,7 @@ std::map<std::string, double> short_values_of(const Record& row, const Column& c
   const std::set<std::string> words = words_of(column);
   for (const auto& [pattern, seconds] : *row.short_values) {
     if (std::any_of(words.begin(), words.end(), [&, &name = pattern](const std::string& word) {
-          return is_value_of(name, word);
+          return is_value_of(name, word) && !is_count_of(name, word);
         }))
       found.emplace(pattern, seconds);
   }

@@ -87,7 +87,9 @@ TEST_CASE("what is computed from a short value is short, and nothing else") {
     CHECK_MESSAGE(has(ran.err, "row 1 SHORT: "), (ran.out + ran.err));
   }
   for (const char* columns :
-       {"[n, other]", "[n, secs]", "[n, {title: x, _: y, expression: other / secs}]"}) {
+       {"[n, other]", "[n, rate_cnt]", "[n, rate_n]", "[n, twice_n]", "[n, rate_avg_n]",
+        "[n, {title: x, _: y, expression: rate_cnt + rate_n}]", "[n, secs]",
+        "[n, {title: x, _: y, expression: other / secs}]"}) {
     CAPTURE(std::string(columns));
     shell.clear();
     shell.file("b.yaml", bench(columns));
