@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <iostream>
+#include <utility>
 
 #include "engine/base/files.h"
 #include "engine/base/path_text.h"
@@ -120,6 +122,25 @@ int dry_run(const Invocation& invocation, const RunArgs& args, PreparedBenchmark
   return fails ? kFailed : nothing;
 }
 
+// Says why the run's files could not be made. Nothing has begun, so a run without a complete journal
+// is removed, and is to be started again: messages about a journal advise to continue it.
+int report_no_run(const Invocation& invocation, const std::string& run_dir, const Status& why) {
+  std::string message = why.message();
+  std::unique_ptr<Journal> complete;
+  if (!Journal::open_read_only(run_dir, &complete)) {
+    for (const auto& [advice, instead] :
+         {std::pair{std::string(": nothing that finished is lost"), ""},
+          std::pair{std::string("continue the run"), "start the run again"}}) {
+      if (const size_t at = message.find(advice); at != std::string::npos)
+        message.replace(at, advice.size(), instead);
+    }
+    std::error_code ignored;
+    std::filesystem::remove_all(run_dir, ignored);
+  }
+  print_error(invocation, message);
+  return kFailed;
+}
+
 // The expected id and folder of the run. They are certain only when the folder is created.
 RunInfo expected_run(const RunArgs& args, const Benchmark& benchmark) {
   const std::string outpath = outpath_of(benchmark, args.outpath);
@@ -169,10 +190,7 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const Prepa
   for (const char* part : {"/journal.sqlite", "/journal.sqlite-wal"}) {
     group.open_to(directory.path + part);
   }
-  if (!ready) {
-    print_error(invocation, ready.message());
-    return kFailed;
-  }
+  if (!ready) return report_no_run(invocation, directory.path, ready);
   note_command(directory.path, "parse",
                fmt::format("{} read by tally {}{}{}", file, kVersion,
                            record.tags.empty() ? "" : ", tags: ", join(record.tags, " ")));

@@ -278,3 +278,32 @@ TEST_CASE("an I/O error of the journal is said and passes; it is no damage") {
   }
   CHECK(shell.tally("continue run").code == 0);
 }
+
+TEST_CASE("a journal that cannot be made: the message's advice is right") {
+  const Shell shell;
+  if (shell.sh("strace -o /dev/null -e inject=all:error=EIO:when=60000 true").code != 0) {
+    MESSAGE("skipped: strace cannot be used here");
+    return;
+  }
+  shell.file("many.yaml", many(3));
+  size_t refused = 0;
+  for (const char* fault :
+       {"fdatasync:error=EIO", "pwrite64:error=EIO:when=1+", "pwrite64:error=EIO:when=15..40",
+        "pwrite64:error=ENOSPC:when=30..35", "pwrite64:error=ENOSPC:when=1..3"}) {
+    CAPTURE(std::string(fault));
+    shell.sh("rm -rf run");
+    const Ran ran = shell.sh("strace -f -o /dev/null -e inject=" + std::string(fault) +
+                             " \"$TALLY\" run many.yaml");
+    CAPTURE(ran.err);
+    CHECK(ran.code == 1);
+    if (has(ran.err, "start the run again")) {
+      ++refused;
+      CHECK(!has(ran.err, "nothing that finished is lost"));
+      CHECK(!shell.exists("run/000000"));
+      CHECK(shell.tally("run many.yaml").code == 0);
+    } else {
+      CHECK(shell.tally("continue run").code == 0);
+    }
+  }
+  CHECK(refused >= 3);
+}

@@ -228,6 +228,17 @@ class Test:
                 expected = 1 if code == 0 and not shell.startswith("2>") else code
                 self.expect(done.returncode == expected, f"{words} {shell}: exit code {done.returncode}: {done.stderr!r}")
 
+    def advised(self, what, done, folder, file):
+        """What the message says is done, to continue the run or to start it again, and that goes well."""
+        if b"continue the run" in done.stderr or b"`continue`" in done.stderr + done.stdout:
+            again = self.ran("continue", folder)
+        else:
+            self.expect(b"start the run again" in done.stderr, f"{what}: the message says what to do: {done.stderr!r}")
+            self.expect(b"nothing that finished is lost" not in done.stderr, f"{what}: nothing had begun: {done.stderr!r}")
+            self.expect(not (self.folder / folder / "000000").exists(), f"{what}: a run that never began is removed")
+            again = self.ran("run", file)
+        self.expect(again.returncode == 0, f"{what}: the advice is right: {done.stderr!r}, then {again.stderr!r}")
+
     def signals(self):
         """A limit of file sizes is an error that is said; programs that are started have the signals' default actions."""
         workflow = """\
@@ -237,14 +248,13 @@ parameterset: {name: p, parameter: {name: i, mode: python, _: "','.join(map(str,
 step: {name: s, use: p, do: "true"}
 """
         (self.folder / "big.yaml").write_text(workflow)
-        for blocks in (64, 256):
+        for blocks in (0, 1, 8, 40, 64, 256):
             shutil.rmtree(self.folder / "big", ignore_errors=True)
             done = subprocess.run(["bash", "-c", f"ulimit -f {blocks}; exec \"$0\" run big.yaml -j 4", self.tally], cwd=self.folder,
                                   env=self.environment, capture_output=True, check=False)
             self.expect(done.returncode == 1 and b"File too large" in done.stderr and b"ulimit -f" in done.stderr,
                         f"ulimit -f {blocks}: exit code {done.returncode}: {done.stderr!r}")
-            again = self.ran("continue", "big")
-            self.expect(again.returncode == 0 or b"is not a complete journal" in again.stderr, f"ulimit -f {blocks}: continue: {again.stderr!r}")
+            self.advised(f"ulimit -f {blocks}", done, "big", "big.yaml")
         (self.folder / "ignored.yaml").write_text(f"""\
 name: ignored
 outpath: ignored
