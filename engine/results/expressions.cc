@@ -255,4 +255,8 @@ std::vector<Evaluated> evaluate(const std::string& expression, const std::vector
   return out;
 }
 
+bool is_python_word(const std::string& word) {
+  return keyword(word) || is_builtin(word);
+}
+
 }  // namespace tally

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -31,6 +32,53 @@ bool is_word(const std::string& text) {
 bool is_quoted(const std::string& text) {
   return text.size() > 1 && (text.front() == '\'' || text.front() == '"') &&
          text.find(text.front(), 1) == text.size() - 1;
+}
+
+// The parts between a word such as " and ".
+std::vector<std::string> split_at(const std::string& text, std::string_view word) {
+  std::vector<std::string> parts;
+  size_t from = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, from)) {
+    parts.emplace_back(strip(text.substr(from, at - from)));
+    from = at + word.size();
+  }
+  parts.emplace_back(strip(text.substr(from)));
+  return parts;
+}
+
+// The names that an expression reads: words outside of quotes that are neither Python's own nor
+// attributes, and `'$name'`. None where an expression names values of its own.
+std::vector<std::string> names_read(const std::string& text) {
+  std::vector<std::string> names;
+  if (text.find(" for ") != std::string::npos || text.find("lambda") != std::string::npos)
+    return names;
+  char quote = '\0';
+  for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (quote != '\0' && c == '\\') {
+      i += 2;
+      continue;
+    }
+    const bool begins = is_name_char(c) && (quote == '\0' || (i > 0 && text[i - 1] == '$'));
+    if (!begins) {
+      if (c == quote) {
+        quote = '\0';
+      } else if (quote == '\0' && (c == '\'' || c == '"')) {
+        quote = c;
+      }
+      ++i;
+      continue;
+    }
+    size_t end = i;
+    while (end < text.size() && is_name_char(text[end])) ++end;
+    const std::string word = text.substr(i, end - i);
+    const bool attribute = i > 0 && text[i - 1] == '.';
+    const bool prefix =
+        quote == '\0' && end < text.size() && (text[end] == '\'' || text[end] == '"');
+    if (is_word(word) && !attribute && !prefix && !is_python_word(word)) names.push_back(word);
+    i = end;
+  }
+  return names;
 }
 
 class ConditionCheck {
@@ -69,7 +117,17 @@ class ConditionCheck {
                    : "its range ends before it begins";
       }
     }
+    if (std::string why = unknown_name(expression); !why.empty()) return why;
+    if (expression == text && !may_be_truth(text)) return "it is neither true nor false";
     return type_fault(reference, text);
+  }
+
+  // The first name in the expression that is not that of a value, a clause; empty if there is none.
+  std::string unknown_name(const std::string& expression) const {
+    for (const std::string& name : names_read(expression)) {
+      if (!is_name(name)) return fmt::format("'{}' is not the name of a value", name);
+    }
+    return {};
   }
 
   // Whether a row may have a value of this name.
@@ -81,6 +139,9 @@ class ConditionCheck {
  private:
   std::string bound_fault(const std::string& bound) const {
     if (bound.empty()) return "a number is missing";
+    if (bound.find_first_not_of("0123456789,._+- ") == std::string::npos &&
+        bound.find(',') != std::string::npos)
+      return fmt::format("'{}' is not a number: it has a comma", bound);
     const std::optional<double> number = python_float(bound);
     if (number && !std::isfinite(*number))
       return fmt::format("no value is compared with {}", bound);
@@ -90,10 +151,24 @@ class ConditionCheck {
     return {};
   }
 
-  // The type of the reference's value, where the workflow says it once.
+  // Whether an expression may be true or false, and is not only a number.
+  static bool may_be_truth(const std::string& text) {
+    if (text.find_first_of("<>=!(") != std::string::npos) return true;
+    std::set<std::string> words;
+    add_words(text, words);
+    return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+      static const std::set<std::string> truths = {"and", "or",   "not",   "in",
+                                                   "is",  "True", "False", "if"};
+      return truths.count(word) != 0;
+    });
+  }
+
   std::optional<ValueType> type_of(const Reference& reference) const {
-    if (!reference.of.empty()) return std::nullopt;
-    const std::string& name = reference.column.value;
+    return reference.of.empty() ? type_of(reference.column.value) : std::nullopt;
+  }
+
+  // The type of the value of this name, where the workflow says it once.
+  std::optional<ValueType> type_of(const std::string& name) const {
     std::set<ValueType> types;
     for (const auto& [set_name, set] : benchmark_.pattern_sets) {
       for (const Pattern& p : set.patterns) {
@@ -111,6 +186,8 @@ class ConditionCheck {
 
   std::string type_fault(const Reference& reference, const std::string& text) const {
     const std::optional<ValueType> type = type_of(reference);
+    if (std::string why = names_fault(reference, condition_expression(text)); !why.empty())
+      return why;
     if (!type || is_computed(reference.column.value)) return {};
     const std::vector<std::string> bounds = condition_bounds(text);
     if (*type == ValueType::string) {
@@ -120,6 +197,22 @@ class ConditionCheck {
     }
     if (starts_with(text, "!=") || bounds.size() != 1 || !is_quoted(bounds.front())) return {};
     return fmt::format("'{}' is a number, and is compared with a text", reference.column.value);
+  }
+
+  // Why two values of the row are never equal, one a number and the other a text.
+  std::string names_fault(const Reference& reference, const std::string& expression) const {
+    const std::vector<std::string> sides = split_at(expression, "==");
+    if (sides.size() != 2 || !is_word(sides[0]) || !is_word(sides[1])) return {};
+    std::vector<std::string> numbers, texts;
+    for (const std::string& side : sides) {
+      if (side == "x" && !reference.of.empty()) return {};
+      const std::string& name = side == "x" ? reference.column.value : side;
+      const std::optional<ValueType> type = type_of(name);
+      if (!type || is_computed(name)) return {};
+      (*type == ValueType::string ? texts : numbers).push_back(name);
+    }
+    if (numbers.size() != 1) return {};
+    return fmt::format("'{}' is a number, and the type of '{}' is string", numbers[0], texts[0]);
   }
 
   bool is_computed(const std::string& name) const {
@@ -167,22 +260,91 @@ bool compares(const std::string& value, const std::string& sign, const std::stri
   return sign == "<" ? *a < *b : *a > *b;
 }
 
-// A condition of the form NAME SIGN LITERAL. Other conditions are not looked at.
+// A condition of the form NAME SIGN LITERAL, `NAME in (LITERAL, ...)` or `not NAME`. Other conditions
+// are not looked at.
 struct Comparison {
-  std::string name, sign, literal;
+  std::string name, sign;
+  std::vector<std::string> literals;
 };
+
+bool is_literal(const std::string& text) {
+  return python_float(text).has_value() || is_quoted(text);
+}
+
+// The name of `n`, `$n`, `${n}` and `'$n'`.
+std::string named(std::string text) {
+  if (is_quoted(text) && text.find('$') != std::string::npos)
+    text = text.substr(1, text.size() - 2);
+  if (starts_with(text, "${") && text.back() == '}') return text.substr(2, text.size() - 3);
+  return starts_with(text, "$") ? text.substr(1) : text;
+}
+
 std::optional<Comparison> comparison_of(const std::string& text) {
+  if (starts_with(text, "not ")) {
+    const Comparison found{named(std::string(strip(text.substr(4)))), "not", {}};
+    return is_word(found.name) ? std::optional(found) : std::nullopt;
+  }
+  const size_t in = text.find(" in ");
+  if (in != std::string::npos && text.find(" not ") == std::string::npos) {
+    const std::string list(strip(text.substr(in + 4)));
+    Comparison found{named(std::string(strip(text.substr(0, in)))), "in", {}};
+    if (list.size() < 2 || (list.front() != '(' && list.front() != '[')) return std::nullopt;
+    for (const std::string& one : split_strip(list.substr(1, list.size() - 2), ",")) {
+      if (!one.empty()) found.literals.push_back(one);
+    }
+    const bool known = std::all_of(found.literals.begin(), found.literals.end(), is_literal);
+    const bool is_list = list.front() == '[' || found.literals.size() != 1;
+    return known && is_list && is_word(found.name) ? std::optional(found) : std::nullopt;
+  }
   for (const char* sign : {"==", "!=", "<=", ">=", "<", ">"}) {
     const size_t at = text.find(sign);
     if (at == std::string::npos) continue;
-    Comparison found{std::string(strip(text.substr(0, at))), sign,
-                     std::string(strip(text.substr(at + std::string_view(sign).size())))};
-    if (!found.name.empty() && found.name.front() == '$') found.name.erase(0, 1);
-    if (is_word(found.name) && (python_float(found.literal) || is_quoted(found.literal)))
-      return found;
+    const Comparison found{named(std::string(strip(text.substr(0, at)))),
+                           sign,
+                           {std::string(strip(text.substr(at + std::string_view(sign).size())))}};
+    if (is_word(found.name) && is_literal(found.literals[0])) return found;
     return std::nullopt;
   }
   return std::nullopt;
+}
+
+bool meets(const std::string& value, const Comparison& comparison) {
+  if (comparison.sign == "not") return value.empty() || python_float(value).value_or(1) == 0;
+  if (comparison.sign != "in") return compares(value, comparison.sign, comparison.literals[0]);
+  return std::any_of(comparison.literals.begin(), comparison.literals.end(),
+                     [&](const std::string& one) { return compares(value, "==", one); });
+}
+
+// Whether the part is one of its own: no parentheses or quotes begin or end in it alone.
+bool is_balanced(const std::string& text) {
+  const auto count = [&](char c) { return std::count(text.begin(), text.end(), c); };
+  return count('(') == count(')') && count('\'') % 2 == 0 && count('"') % 2 == 0;
+}
+
+// Why conditions joined by `and` hold for no row, a clause; empty if they may.
+std::string conjunction_fault(const Benchmark& benchmark, const std::string& text) {
+  std::map<std::string, std::vector<Comparison>> by_name;
+  for (const std::string& part : split_at(text, " and ")) {
+    if (!is_balanced(part)) return {};
+    if (std::optional<Comparison> found = comparison_of(part))
+      by_name[found->name].push_back(*std::move(found));
+  }
+  for (const auto& [name, comparisons] : by_name) {
+    const Parameter* parameter = constant_parameter(benchmark, name);
+    if (parameter == nullptr) continue;
+    for (const Comparison& one : comparisons) {
+      if (parameter->type != ValueType::string && one.sign == "==" && is_quoted(one.literals[0]) &&
+          text.find("'$") == std::string::npos && text.find("\"$") == std::string::npos)
+        return fmt::format("'{}' is a number, and is compared with a text", name);
+    }
+    const auto values = split_strip(parameter->value.value, parameter->separator);
+    const bool possible = std::any_of(values.begin(), values.end(), [&](const std::string& value) {
+      return std::all_of(comparisons.begin(), comparisons.end(),
+                         [&](const Comparison& one) { return meets(value, one); });
+    });
+    if (!possible) return fmt::format("'{}' is {}", name, join(values, ", "));
+  }
+  return {};
 }
 
 // Why `where` chooses no row, a clause; empty if it may choose one.
@@ -191,21 +353,16 @@ std::string where_fault(const Benchmark& benchmark, const ConditionCheck& condit
   const std::string text(strip(where));
   if (text.empty()) return {};
   if (to_lower(text) == "false" || text == "0" || text == "None") return "it is false for each row";
-  const std::optional<Comparison> comparison = comparison_of(text);
-  if (!comparison) return {};
-  const std::string& name = comparison->name;
-  const std::string& sign = comparison->sign;
-  const std::string& literal = comparison->literal;
-  if (!conditions.is_name(name)) return fmt::format("'{}' is not the name of a value", name);
-  const Parameter* parameter = constant_parameter(benchmark, name);
-  if (parameter == nullptr) return {};
-  if (parameter->type != ValueType::string && is_quoted(literal) && sign == "==")
-    return fmt::format("'{}' is a number, and is compared with a text", name);
-  const auto values = split_strip(parameter->value.value, parameter->separator);
-  const bool possible = std::any_of(values.begin(), values.end(), [&](const std::string& value) {
-    return compares(value, sign, literal);
-  });
-  return possible ? "" : fmt::format("'{}' is {}", name, join(values, ", "));
+  if (const std::string why = conditions.unknown_name(text);
+      !why.empty() && to_lower(text) != "true")
+    return why;
+  if (text.find(" if ") != std::string::npos) return {};
+  std::string why;
+  for (const std::string& either : split_at(text, " or ")) {
+    why = conjunction_fault(benchmark, either);
+    if (why.empty()) return {};
+  }
+  return why;
 }
 
 }  // namespace

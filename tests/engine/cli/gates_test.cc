@@ -91,6 +91,21 @@ TEST_CASE("references that nobody can meet are errors before anything runs") {
       {"_: \"> 1\", where: \"zz == 1\"", "'zz' is not the name of a value"},
       {"_: \"> 1\", where: \"False\"", "it is false for each row"},
       {"_: \"> 1\", where: \"n ==\"", "Python cannot read"},
+      {"_: \"> 1\", where: \"n in (3, 4)\"", "'n' is 1, 2"},
+      {"_: \"> 1\", where: \"n in [3]\"", "'n' is 1, 2"},
+      {"_: \"> 1\", where: \"n == 1 and n == 2\"", "'n' is 1, 2"},
+      {"_: \"> 1\", where: \"v > 1 and n == 3\"", "'n' is 1, 2"},
+      {"_: \"> 1\", where: \"n == 3 or n > 7\"", "'n' is 1, 2"},
+      {"_: \"> 1\", where: \"'$n' == '3'\"", "'n' is 1, 2"},
+      {"_: \"> 1\", where: \"not n\"", "'n' is 1, 2"},
+      {"_: \"> 1\", where: \"n == gpu\"", "'gpu' is not the name of a value"},
+      {"_: \"> 1\", where: \"n == 1 and '$gpu' == 'a'\"", "'gpu' is not the name of a value"},
+      {"_: \"> 1\", where: \"n in (1, two)\"", "'two' is not the name of a value"},
+      {"_: \"1 < x < inf\"", "'inf' is not the name of a value"},
+      {"_: \"x > 2 * fast\"", "'fast' is not the name of a value"},
+      {"_: \"<= 1,000\"", "'1,000' is not a number: it has a comma"},
+      {"_: \"x - 100\"", "it is neither true nor false"},
+      {"_: x", "it is neither true nor false"},
       {"_: \"nan\", action: warn", "nan"},
   };
   const Shell shell;
@@ -109,12 +124,45 @@ TEST_CASE("references that nobody can meet are errors before anything runs") {
   text.replace(text.find("type: float, "), 13, "");
   shell.file("b.yaml", text);
   CHECK(has(shell.tally("validate b.yaml").err, "the type of 'v' is string"));
+  // A number of the row is no text of the row.
+  text = bench("{column: v, _: \"v == w\"}");
+  text.replace(text.find("pattern: {"), 10, "pattern: [{name: w, _: 'w=(.)'}, {");
+  text.insert(text.find("fp\"}") + 4, "]");
+  shell.file("b.yaml", text);
+  CHECK_MESSAGE(
+      has(shell.tally("validate b.yaml").err, "'v' is a number, and the type of 'w' is string"),
+      shell.tally("validate b.yaml").err);
   // Others may be met.
-  for (const char* reference :
-       {"_: \"0 +- 5%\"", "_: \"100 +- 0\"", "_: \"5 .. 5\"", "_: \"<= n\"", "_: \"x < 2 * v_avg\"",
-        "_: \"n .. 100\"", "_: \"!= 7\"", "_: \"== '5' or x > 3\"", "_: 5, where: \"n == 2\"",
-        "_: 5, where: \"n == 2.0\"", "_: 5, where: \"n > 1\"", "_: 5, where: \"v > 7\"",
-        "_: \"< 9\", of: p95", "_: \"v_median > 1\"", "_: \"abs(x - 3) < 2\"", "_: \"1e2\""}) {
+  for (const char* reference : {"_: \"0 +- 5%\"",
+                                "_: \"100 +- 0\"",
+                                "_: \"5 .. 5\"",
+                                "_: \"<= n\"",
+                                "_: \"x < 2 * v_avg\"",
+                                "_: \"n .. 100\"",
+                                "_: \"!= 7\"",
+                                "_: \"== '5' or x > 3\"",
+                                "_: 5, where: \"n == 2\"",
+                                "_: 5, where: \"n == 2.0\"",
+                                "_: 5, where: \"n in (2, 3)\"",
+                                "_: 5, where: \"n == 3 or v > 1\"",
+                                "_: 5, where: \"not (v > 1 and n == 3 and x > 1)\"",
+                                "_: 5, where: \"'$n' == '2'\"",
+                                "_: 5, where: \"n != 1 and str(n).strip() == '2'\"",
+                                "_: 5, where: \"any(i == n for i in (1, 2))\"",
+                                "_: 5, where: \"n == 2 if v else n == 3\"",
+                                "_: 5, where: \"'a and n == 3 and b' != 'c'\"",
+                                "_: 5, where: \"n not in (3, 4)\"",
+                                "_: 5, where: n",
+                                "_: \"x in (1, 2)\"",
+                                "_: \"bool(x)\"",
+                                "_: \"== v_avg\"",
+                                "_: \"<= max(1, 2)\"",
+                                "_: 5, where: \"n > 1\"",
+                                "_: 5, where: \"v > 7\"",
+                                "_: \"< 9\", of: p95",
+                                "_: \"v_median > 1\"",
+                                "_: \"abs(x - 3) < 2\"",
+                                "_: \"1e2\""}) {
     shell.file("b.yaml", bench(std::string("{column: v, ") + reference + "}"));
     const Ran ran = shell.tally("validate b.yaml");
     CHECK_MESSAGE(ran.code == 0, reference << ": " << ran.err);
