@@ -108,8 +108,27 @@ std::optional<OptionFault> beside_fault(const std::string& name, const SlurmOpti
   return std::nullopt;
 }
 
+// The first of the values, divided by commas, that is none of the option's `values` or, where it has
+// no such list, is a flag's value in a spelling of its own.
+std::string untaken_value(const std::string& values, const std::string& value) {
+  const std::vector<std::string> list = values.empty()
+                                            ? std::vector<std::string>{"yes", "no", "on", "off"}
+                                            : split_strip(to_lower(values), ",");
+  for (const std::string& one : split_strip(value, ",")) {
+    const bool listed = std::find(list.begin(), list.end(), to_lower(one)) != list.end();
+    if (listed == values.empty()) return one;
+  }
+  return {};
+}
+
 std::optional<OptionFault> value_fault(const std::string& name, OptionArgument argument,
-                                       const std::string& value) {
+                                       const std::string& value, const std::string& values = "") {
+  if (argument == OptionArgument::optional && !is_true(value) && !is_false(value)) {
+    if (const std::string other = untaken_value(values, value); !other.empty())
+      return OptionFault{fmt::format("option '{}' does not take '{}'", name, other),
+                         fmt::format("write `{}: true`{}, or `{}: false` to leave it out", name,
+                                     values.empty() ? "" : ", one of " + values, name)};
+  }
   if (argument == OptionArgument::none && !value.empty() && !is_true(value) && !is_false(value)) {
     return OptionFault{fmt::format("option '{}' takes no value, and has '{}'", name, value),
                        fmt::format("write `{}: true`, or `{}: false` to leave it out", name, name)};
@@ -127,7 +146,7 @@ std::optional<OptionFault> known_option_fault(const std::string& name, const Slu
   if (option.use == OptionUse::key) return key_fault(name, option.instead);
   if (option.use == OptionUse::own) return own_fault(name, option.instead);
   if (auto fault = beside_fault(name, option, value, requests)) return fault;
-  return value_fault(name, option.argument, value);
+  return value_fault(name, option.argument, value, option.values);
 }
 
 // A name that sbatch does not know as it is written, but that means one of its options.
@@ -163,7 +182,8 @@ std::optional<OptionFault> slurm_fault(const std::string& name, const std::strin
                        "write the whole name"};
   }
   // Others are those of a site's plugins of Slurm.
-  return meant.empty() ? std::nullopt : value_fault(name, meant.front()->argument, value);
+  return meant.empty() ? std::nullopt
+                       : value_fault(name, meant.front()->argument, value, meant.front()->values);
 }
 
 OptionArgument slurm_argument(const std::string& name) {

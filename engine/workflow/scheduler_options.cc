@@ -19,7 +19,7 @@ const std::vector<SlurmOption>& slurm_options() {
   constexpr OptionArgument none = OptionArgument::none;
   constexpr OptionArgument some = OptionArgument::required;
   constexpr OptionArgument maybe = OptionArgument::optional;
-  constexpr OptionUse key = OptionUse::key, own = OptionUse::own;
+  constexpr OptionUse key = OptionUse::key, own = OptionUse::own, free = OptionUse::free;
   static const std::vector<SlurmOption> options = {
       {"account", 'A', some, key, "account"},
       {"acctg-freq", 0, some},
@@ -48,7 +48,7 @@ const std::vector<SlurmOption>& slurm_options() {
       {"distribution", 'm', some},
       {"error", 'e', some, own, kOutput},
       {"exclude", 'x', some},
-      {"exclusive", 0, maybe},
+      {"exclusive", 0, maybe, free, "", "user,mcs,topo,exclusive,oversubscribe"},
       {"export", 0, some},
       {"export-file", 0, some},
       {"extra", 0, some},
@@ -82,7 +82,7 @@ const std::vector<SlurmOption>& slurm_options() {
       {"mincpus", 0, some},
       {"network", 0, some},
       {"nice", 0, maybe},
-      {"no-kill", 'k', maybe},
+      {"no-kill", 'k', maybe, free, "", "set,off,no"},
       {"no-requeue", 0, none},
       {"nodefile", 'F', some},
       {"nodelist", 'w', some},
@@ -104,7 +104,8 @@ const std::vector<SlurmOption>& slurm_options() {
       {"prefer", 0, some},
       {"priority", 0, some},
       {"profile", 0, some},
-      {"propagate", 0, maybe},
+      {"propagate", 0, maybe, free, "",
+       "ALL,NONE,AS,CORE,CPU,DATA,FSIZE,MEMLOCK,NOFILE,NPROC,RSS,STACK"},
       {"qos", 'q', some},
       {"quiet", 'Q', none},
       {"reboot", 0, none},

@@ -21,6 +21,7 @@ struct SlurmOption {
   OptionArgument argument;
   OptionUse use = OptionUse::free;
   const char* instead = "";
+  const char* values = "";  // the only ones that it takes, if not empty
 };
 
 // The options of sbatch 22.05, from its manual page and its program, and those that 23.02 to 25.11
