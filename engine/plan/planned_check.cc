@@ -185,20 +185,41 @@ class PlannedCheck {
     }
   }
 
+  // Whether the step's commands name the number of tasks, or a parameter that gives it.
+  static bool names_tasks(const Step& step) {
+    std::vector<std::string> counts = {"tasks", "taskspernode"};
+    for (const Text* text : {&step.resources.nodes, &step.resources.tasks_per_node}) {
+      for (const std::string& name : referenced_names(text->value)) counts.push_back(name);
+    }
+    std::vector<std::string> named = referenced_names(step.launch.value);
+    for (const Operation& operation : step.operations) {
+      for (const std::string& name : referenced_names(operation.command.value))
+        named.push_back(name);
+    }
+    return std::any_of(named.begin(), named.end(), [&](const std::string& name) {
+      return std::find(counts.begin(), counts.end(), name) != counts.end();
+    });
+  }
+
   // Collects the steps that run on this machine and ask for more than it gives.
   void check_local(const Step& step, const Lookup& lookup) {
+    if (step.kind != StepKind::run || !step.kinds->platform_of(step, lookup).local()) return;
     const Resources& asked = step.resources;
-    if (step.launch.value.empty() || !step.kinds->platform_of(step, lookup).local()) return;
-    const auto number = [&](const Text& text) {
-      const std::string value(strip(substitute(text.value, lookup)));
+    if (asked.nodes.value.empty() && asked.tasks_per_node.value.empty() && step.platform.empty())
+      return;
+    // The step's, or its platform's: what the tables show.
+    const auto number = [&](const Text& text, const char* of_platform) {
+      const std::string* given = step.platform.empty() ? nullptr : lookup(of_platform);
+      std::string value(strip(substitute(text.value, lookup)));
+      if (value.empty() && given != nullptr) value = strip(*given);
       return is_whole(value, 1) ? std::stol(value.substr(0, 9)) : 1;
     };
     const std::string* starter = lookup("starter");
-    const bool starts_tasks = (starter != nullptr && !strip(*starter).empty()) ||
-                              step.launch.value.find("$tasks") != std::string::npos ||
-                              step.launch.value.find("${tasks") != std::string::npos;
-    const long nodes = number(asked.nodes);
-    const long tasks = starts_tasks ? 1 : nodes * number(asked.tasks_per_node);
+    const bool starts_tasks =
+        (starter != nullptr && !strip(*starter).empty() && !step.launch.value.empty()) ||
+        names_tasks(step);
+    const long nodes = number(asked.nodes, "nodes");
+    const long tasks = starts_tasks ? 1 : nodes * number(asked.tasks_per_node, "taskspernode");
     if (nodes < 2 && tasks < 2) return;
     auto& [most_nodes, most_tasks] = beyond_local_[&step];
     most_nodes = std::max(most_nodes, nodes);
@@ -212,12 +233,15 @@ class PlannedCheck {
       const Resources& asked = step->resources;
       std::string what = nodes > 1 ? fmt::format("{} nodes", nodes) : std::string();
       if (tasks > 1) what += fmt::format("{}{} tasks", what.empty() ? "" : " and ", tasks);
-      diagnostics_.note((nodes > 1 ? asked.nodes : asked.tasks_per_node).mark,
+      const Mark mark = (nodes > 1 ? asked.nodes : asked.tasks_per_node).mark;
+      diagnostics_.note(mark.known() ? mark : step->name.mark,
                         fmt::format("step '{}' asks for up to {}, and runs on this machine "
                                     "(platform local){}",
                                     step->name.value, what,
-                                    tasks > 1 ? ", where its launch line starts one process"
-                                              : ", which is one node"));
+                                    tasks < 2                    ? ", which is one node"
+                                    : step->launch.value.empty() ? ", where its commands run once"
+                                                                 : ", where its launch line "
+                                                                   "starts one process"));
     }
   }
 

@@ -120,6 +120,8 @@ TEST_CASE("a step on this machine says once that it does not use the nodes and t
       {"tasks_per_node: 3", "hostname", "asks for up to 3 tasks"},
       {"nodes: 2", "env T=$tasks hostname", "asks for up to 2 nodes, and"},
       {"tasks_per_node: 3", "env T=${tasks} hostname", ""},
+      {"nodes: $n", "env T=$n hostname", "asks for up to 8 nodes, and"},
+      {"tasks_per_node: $n", "env T=$n hostname", ""},
       {"nodes: 1, tasks_per_node: 1", "hostname", ""},
   };
   for (const Row& row : rows) {
@@ -144,5 +146,23 @@ TEST_CASE("a step on this machine says once that it does not use the nodes and t
       CHECK(has(shell.tally("run b.yaml -n").err, row.note));
       CHECK(shell.tally("validate --strict b.yaml").code == 0);
     }
+  }
+  // Also of commands in `do`, and of numbers that the platform's file gives.
+  const Shell shell;
+  shell.file("mine.yaml", "platform: {name: mine, scheduler: local, tasks_per_node: 4}\n");
+  for (const auto& [step, note] :
+       {std::pair{"resources: {nodes: 2, tasks_per_node: 2}, do: hostname",
+                  "asks for up to 2 nodes and 4 tasks"},
+        {"resources: {tasks_per_node: 2}, do: [hostname, env T=$tasks hostname]", ""},
+        {"platform: mine.yaml, launch: hostname", "asks for up to 4 tasks"},
+        {"platform: mine.yaml, launch: env T=$tasks hostname", ""},
+        {"launch: hostname", ""}}) {
+    CAPTURE(std::string(step));
+    shell.file("b.yaml",
+               "name: b\noutpath: runs\nstep: {name: s, kind: run, " + std::string(step) + "}\n");
+    const Ran ran = shell.tally("run -n b.yaml");
+    CHECK(ran.code == 0);
+    CHECK_MESSAGE(has(ran.err, "runs on this machine") == !std::string(note).empty(), ran.err);
+    CHECK_MESSAGE(has(ran.err, note), ran.err);
   }
 }
