@@ -20,10 +20,23 @@ constexpr char escape = '\x1b';
 bool is_shown_as_number(uint32_t c) {
   if (c == '\n' || c == '\t') return false;
   if (c < 0x20 || (c >= 0x7f && c < 0xa0)) return true;
-  // Arabic letter mark; zero width space; marks of direction; separators of lines and paragraphs,
-  // embeddings and overrides; word joiner, invisible operators and isolates; byte order mark; tags.
-  return c == 0x61c || c == 0x200b || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
-         (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xe0000 && c <= 0xe007f);
+  // Soft hyphen; grapheme joiner; Arabic letter mark; Hangul fillers; inherent vowels of Khmer;
+  // Mongolian selectors; zero width space; marks of direction; separators of lines and paragraphs,
+  // embeddings and overrides; word joiner, invisible operators and isolates; byte order mark;
+  // annotations; controls of shorthand and of music; tags. Not the joiners, variation selectors and
+  // the blank of Braille, which texts, emoji and charts need.
+  struct Range {
+    uint32_t first, last;
+  };
+  static constexpr Range unseen[] = {
+      {0xad, 0xad},       {0x34f, 0x34f},    {0x61c, 0x61c},   {0x115f, 0x1160}, {0x17b4, 0x17b5},
+      {0x180b, 0x180f},   {0x200b, 0x200b},  {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
+      {0x3164, 0x3164},   {0xfeff, 0xfeff},  {0xffa0, 0xffa0}, {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3},
+      {0x1d173, 0x1d17a}, {0xe0000, 0xe007f}};
+  for (const Range& range : unseen) {
+    if (c >= range.first && c <= range.last) return true;
+  }
+  return false;
 }
 
 // How many bytes at the end of `text` may be the start of a character that is not yet there.

@@ -18,9 +18,9 @@ import tempfile
 
 # Texts that must not arrive: a colour, the title, the clipboard, the whole screen, a bell, C1 as UTF-8 and as a byte, DEL,
 # an override of the direction of writing, and a character that cannot be seen.
-EVIL = "\x1b[31mred\x1b]0;title\x07\x1b]52;c;ZXZpbA==\x07\x1b[2J\rover\x7f\u009b31mC1\u202eoverride\u2066i\u200bzero"
+EVIL = "\x1b[31mred\x1b]0;title\x07\x1b]52;c;ZXZpbA==\x07\x1b[2J\rover\x7f\u009b31mC1\u202eoverride\u2066i\u200bzero\u00adsoft\u3164filler\ufff9note\u180esep"
 RAW = EVIL.replace("\r", "").encode() + b"\x9b31mbyte\xff\rover"
-BAD = re.compile(rb"\x1b\[31m(?:red|[^\n]*EVIL)|\x1b\]|\x1b\[2J|\x07|\x7f|\xc2[\x80-\x9f]|\xe2\x80[\x8b\xaa-\xae]|\xe2\x81[\xa6-\xa9]"
+BAD = re.compile(rb"\x1b\[31m(?:red|[^\n]*EVIL)|\x1b\]|\x1b\[2J|\x07|\x7f|\xc2[\x80-\x9f\xad]|\xe3\x85\xa4|\xef\xbf\xb9|\xe1\xa0\x8e|\xe2\x80[\x8b\xaa-\xae]|\xe2\x81[\xa6-\xa9]"
                  rb"|\xff|(?<![\xc2-\xf4])(?<![\xe0-\xf4][\x80-\xbf])(?<![\xf0-\xf4][\x80-\xbf]{2})[\x80-\x9f]|\r(?![\n\x1b\r])")
 
 YAML_EVIL = EVIL.replace("\\", "\\\\").replace('"', '\\"')
