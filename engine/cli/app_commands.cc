@@ -39,7 +39,8 @@ void Application::add_run() {
   list(sub, "-i,--id", run_.ids, "use these ids for the runs", "ID");
   sub->add_option("-o,--outpath", run_.outpath, "folder of the runs, in place of the file's");
   sub->add_option("-j,--jobs", run_.jobs, "workpackages at once")->check(at_least(1));
-  sub->add_option("-m,--comment", run_.comment, "comment kept with the run");
+  const CLI::Option* comment =
+      sub->add_option("-m,--comment", run_.comment, "comment kept with the run");
   sub->add_flag("-n,--dry-run", run_.dry_run, "print what would run; write nothing");
   sub->add_option("--script", run_.script,
                   "with -n: print the files made for this workpackage, byte for byte")
@@ -59,7 +60,10 @@ void Application::add_run() {
       ->option_text("FILE");
   sub->add_flag("--wait,!--no-wait", waits_, "stay until submitted jobs have ended (default)");
   sub->add_flag("--hide-animation", run_.hide_animation, "no status line");
-  sub->parse_complete_callback([this] { run_.no_wait = !waits_; });
+  sub->parse_complete_callback([this, comment] {
+    run_.no_wait = !waits_;
+    run_.with_comment = comment->count() > 0;
+  });
 }
 
 void Application::add_continue() {

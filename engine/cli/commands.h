@@ -56,6 +56,7 @@ struct RunArgs {
   InputArgs input;
   std::vector<std::string> ids;
   std::string outpath, comment;
+  bool with_comment = false;  // an empty one takes the place of the file's, too
   int jobs = 1;
   bool dry_run = false;
   int script = -1;     // with dry_run: print the generated files of this workpackage

@@ -170,7 +170,7 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const Prepa
   RunRecord record;
   record.id = directory.id;
   record.benchmark = benchmark.name.value;
-  record.comment = args.comment.empty() ? benchmark.comment : one_line(args.comment);
+  record.comment = args.with_comment ? one_line(args.comment) : benchmark.comment;
   record.tags = input.workflow->tags;
   record.input_file = file;
   record.start = start_time();
@@ -184,7 +184,7 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const Prepa
   Document shown = input.document;
   Diagnostics told;  // they were reported when the file was read
   if (!benchmark.as_jube) use_core_values(shown, PlainText::as_written, &shown.root, told);
-  set_comment(record.benchmark, one_line(args.comment), &shown);
+  if (args.with_comment) set_comment(record.benchmark, record.comment, &shown);
   Status ready = write_run_files(directory.path, document_to_xml(shown));
   if (ready) ready = Journal::create(directory.path, record, input.sources, &journal);
   for (const char* part : {"/journal.sqlite", "/journal.sqlite-wal"}) {

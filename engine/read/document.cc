@@ -245,7 +245,6 @@ Document read_document(const std::string& path, const ReadOptions& options, Sour
 }
 
 void set_comment(const std::string& benchmark, const std::string& comment, Document* document) {
-  if (comment.empty()) return;
   for (Element& element : document->root.children) {
     if (element.name != "benchmark" || strip(element.get("name")) != benchmark) continue;
     Element own;

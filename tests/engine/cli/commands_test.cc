@@ -249,6 +249,13 @@ TEST_CASE("words of the command line are taken as they are: brackets, commas, ++
   }
   ran = shell.tally("run -q --comment= t.yaml");
   CHECK_MESSAGE(ran.code == 0, ran.err);
+  // As in JUBE, an empty comment takes the place of the file's.
+  shell.file("b.yaml", kBench);
+  shell.tally("run -q -o commented b.yaml");
+  shell.tally("run -q -o empty -m '' b.yaml");
+  CHECK(has(shell.tally("info commented").out, "hello"));
+  CHECK(!has(shell.tally("info empty").out, "hello"));
+  CHECK(!has(shell.content("empty/000000/configuration.xml"), "hello"));
   // A folder's name is that folder, and of a comment nothing is cut off.
   shell.sh("mv runs run");
   ran = shell.tally("remove -f '[run]'");
