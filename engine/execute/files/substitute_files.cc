@@ -129,19 +129,18 @@ std::optional<std::string> planned_source(const std::vector<PlannedFile>& files,
   return std::nullopt;
 }
 
-// Leaves `file` empty when there is no such file.
+// Leaves `file` empty when there is no such file. What cannot be read may be there: an error.
 Status read_absolute(const std::string& path, const std::string& shown,
                      std::optional<FileBytes>* file) {
   struct stat info {};
   file->reset();
   if (stat(path.c_str(), &info) != 0) {
-    return may_pass(errno) ? file_error(path, "cannot read", errno) : Status::ok();
+    const bool absent = errno == ENOENT || errno == ENOTDIR;
+    return absent ? Status::ok() : file_error(path, "cannot read", errno);
   }
   if (!S_ISREG(info.st_mode)) return Status::ok();
   FileBytes found{shown, {}, static_cast<int>(info.st_mode & 07777)};
-  if (Status s = read_file(path, &found.bytes); !s) {
-    return may_pass(s.reason()) ? s : Status::ok();
-  }
+  if (Status s = read_file(path, &found.bytes); !s) return s;
   *file = std::move(found);
   return Status::ok();
 }
