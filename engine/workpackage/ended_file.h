@@ -12,8 +12,8 @@
 namespace tally {
 
 struct EndedFile {
-  std::string path;  // relative to the run's folder if it is below, so that a run may be moved
-  FileStamp stamp;   // not there: `path` is a name or glob that no other file had (as analysed)
+  std::string path;    // relative to the run's folder if it is below, so that a run may be moved
+  FileStamp stamp;     // not there: `path` is a name or glob that no other file had (as analysed)
   std::string digest;  // of all bytes (digest_part()); empty: nobody could read it
 };
 

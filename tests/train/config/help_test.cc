@@ -84,7 +84,8 @@ TEST_CASE(
       if (name.back() == '*') continue;
       CAPTURE(name);
       CHECK(offered.count(name) == 0);
-      CHECK(error_of(base + name).find(name + ": not supported by tally-train: ") != std::string::npos);
+      CHECK(error_of(base + name).find(name + ": not supported by tally-train: ") !=
+            std::string::npos);
     }
 }
 

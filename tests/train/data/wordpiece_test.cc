@@ -24,10 +24,11 @@ nlohmann::json tokenizer_json() {
   for (const char* piece : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff"})
     vocab[piece] = number++;
   vocab.erase("[MASK]");  // as an added token instead
-  return {{"model", {{"type", "WordPiece"}, {"vocab", vocab}, {"max_input_chars_per_word", 6}}},
-          {"normalizer", {{"type", "BertNormalizer"}, {"lowercase", true}}},
-          {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-          {"added_tokens", {{{"id", 0}, {"content", "[PAD]"}}, {{"id", 4}, {"content", "[MASK]"}}}}};
+  return {
+      {"model", {{"type", "WordPiece"}, {"vocab", vocab}, {"max_input_chars_per_word", 6}}},
+      {"normalizer", {{"type", "BertNormalizer"}, {"lowercase", true}}},
+      {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+      {"added_tokens", {{{"id", 0}, {"content", "[PAD]"}}, {{"id", 4}, {"content", "[MASK]"}}}}};
 }
 
 }  // namespace

@@ -50,7 +50,8 @@ TEST_CASE("a run that did no step records no rate") {
   const std::string steps = run + "--train-iters 2 --save " + folder / "s ";
   REQUIRE(tally_train(steps).code == 0);
   const std::string record = " --record " + folder / "r.json";
-  for (const std::string& more : {"--load " + folder / "s", "--skip-train --load " + folder / "s"}) {
+  for (const std::string& more :
+       {"--load " + folder / "s", "--skip-train --load " + folder / "s"}) {
     CAPTURE(more);
     const Ended ended = tally_train(steps + more + record);
     REQUIRE_MESSAGE(ended.code == 0, ended.err);
