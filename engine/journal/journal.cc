@@ -189,9 +189,10 @@ Status SqliteJournal::prepare_statements() {
   std::string add =
       "INSERT INTO package(id,step_index,step,directory,work_dir,iteration,cycle,parents,state,"
       "parameters,indices," +
-      std::string(outcome_columns) + ") VALUES(?,?,?,?,?,?,?,?,?,?,?";
+      std::string(outcome_columns) + ",ended_files) VALUES(?,?,?,?,?,?,?,?,?,?,?";
   for (int i = 0; i < outcome_column_count; ++i) add += ",?";
-  add += ")";
+  // Room for what is noted at the end: a row that grows then moves others to further pages.
+  add += ",zeroblob(112))";
   const std::string outcome =
       "UPDATE package SET state=?2, started=CASE WHEN ?3 AND started=0 THEN ?4 ELSE started END, "
       "ended=CASE WHEN ?3 THEN 0 ELSE ?4 END, " +

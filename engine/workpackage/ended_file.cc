@@ -84,6 +84,7 @@ std::string EndedFiles::packed() const {
 EndedFiles EndedFiles::unpacked(std::string_view packed) {
   Reader reader(packed);
   EndedFiles ended{reader.writer(), reader.noted_ns(), {}};
+  if (reader.print() == 0) return ended;  // nothing, or room
   for (Reader::File file; reader.next(&file);)
     ended.files.push_back({std::string(file.path), file.stamp, std::string(file.digest)});
   return ended;
