@@ -331,7 +331,8 @@ std::string conjunction_fault(const Benchmark& benchmark, const std::string& tex
   }
   for (const auto& [name, comparisons] : by_name) {
     const Parameter* parameter = constant_parameter(benchmark, name);
-    if (parameter == nullptr) continue;
+    // A value of --set has no place in the file: the file is right, and this run shows a part of it.
+    if (parameter == nullptr || !parameter->value.mark.known()) continue;
     for (const Comparison& one : comparisons) {
       if (parameter->type != ValueType::string && one.sign == "==" && is_quoted(one.literals[0]) &&
           text.find("'$") == std::string::npos && text.find("\"$") == std::string::npos)

@@ -169,6 +169,27 @@ TEST_CASE("references that nobody can meet are errors before anything runs") {
   }
 }
 
+TEST_CASE("references: --set may choose other points than a reference is for") {
+  for (const char* where : {"n == 1", "n == 1 and m == 3", "n in (1, 5)", "n < 2"}) {
+    CAPTURE(where);
+    const Shell shell;
+    shell.file(
+        "b.yaml",
+        "name: b\noutpath: run\n"
+        "parameterset: {name: p, parameter: [{name: n, type: int, _: \"1,2\"}, {name: m, type: "
+        "int, _: \"3\"}]}\n"
+        "patternset: {name: o, pattern: {name: v, type: int, _: v=$jube_pat_int}}\n"
+        "step: {name: s, use: p, do: echo v=$n}\n"
+        "analyser: {name: a, use: o, analyse: {step: s, file: stdout}}\n"
+        "result: {use: a, table: {name: t, column: [n, v], reference: {column: v, where: \"" +
+            std::string(where) + "\", _: \"> 0\"}}}\n");
+    CHECK(shell.tally("run b.yaml -r").code == 0);
+    const Ran ran = shell.tally("run b.yaml -r --set n=2");
+    CHECK_MESSAGE(ran.code == 5, (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.err, "no row with "), ran.err);
+  }
+}
+
 TEST_CASE("references: actions and platforms are said") {
   const Shell shell;
   shell.file("b.yaml", bench("{column: v, _: \"<= 11\", action: warn}, "
