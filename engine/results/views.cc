@@ -376,7 +376,8 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
     const bool has_folder = !folders || std::binary_search(folders->begin(), folders->end(), id);
     if (!has_folder && finished_well(stored.workpackage.outcome.state)) gone.insert(id);
     maker.add(stored);
-    if (files_print(stored.ended_files) == 0 || !finished_well(stored.workpackage.outcome.state)) return;
+    if (files_print(stored.ended_files) == 0 || !finished_well(stored.workpackage.outcome.state))
+      return;
     views->back().files_at_end = files_print(stored.ended_files);
     views->back().changed_files = changed_files;
   });
