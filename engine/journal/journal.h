@@ -186,7 +186,8 @@ class Journal {
   };
   // All workpackages, by id. On an error status `out` is incomplete.
   virtual Status workpackages(std::vector<Stored>* out) const = 0;
-  // What results need of them, one at a time: a list of a hundred thousand takes much memory.
+  // Calls `take` with what results need of each workpackage: a list of a hundred thousand takes much
+  // memory.
   virtual Status each_workpackage(const std::function<void(Stored& stored)>& take) const = 0;
   // Only the workpackages that have a job name.
   virtual Status with_jobs(std::vector<Stored>* out) const = 0;

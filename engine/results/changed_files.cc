@@ -137,8 +137,8 @@ bool has_kept_all(const Benchmark& benchmark, const WorkpackageView& view) {
   return true;
 }
 
-// What was there when the workpackage ended counts, and is marked nevertheless: a row of which
-// something was changed is no measurement.
+// Shows the values of the bytes that were there when the workpackage ended, with a mark: output that
+// somebody has changed cannot be trusted.
 void mark_changed(WorkpackageView& view) {
   view.state = State::changed;
   std::vector<OutsidePart> parts;

@@ -12,7 +12,8 @@ namespace tally {
 
 class Journal;
 
-// What the journal of a run knows of its workpackages' files. The journal must outlive it.
+// Compares the files of a run's workpackages with what its journal has of them. The journal must
+// outlive it.
 class ChangedFiles {
  public:
   ChangedFiles(const Journal& journal, const std::string& run_dir);

@@ -126,7 +126,7 @@ bool is_exponentiation(std::string_view after) {
   return end > 0 && is_digit(at(after, end + (is_sign(at(after, end)) ? 1 : 0)));
 }
 
-// What a terminal shows of text that ends, or begins, with a sequence for colours.
+// The text as a terminal shows it, without a sequence for colours at its end or its beginning.
 std::string_view without_colours_at_end(std::string_view text) {
   while (!text.empty() && text.back() == 'm') {
     const size_t begin = text.rfind("\x1b[");

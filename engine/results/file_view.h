@@ -59,7 +59,7 @@ class FileView {
   // An error if the file has become shorter since it was opened. What was read of it may then be
   // neither its old nor its new content.
   Status unchanged(const std::string& path) const;
-  // Of the file when it was opened, without its inode.
+  // Size and time of the file when it was opened; no inode.
   FileStamp stamp() const { return {0, on_disk_, written_ns_}; }
   // Whether no byte is above 127.
   bool ascii() const { return ascii_; }

@@ -1,4 +1,4 @@
-// What the journal kept of outputs that are gone or have changed. Private to results/.
+// Values that the journal kept of outputs that are gone or have changed. Private to results/.
 #pragma once
 
 #include <set>

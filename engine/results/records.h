@@ -46,7 +46,7 @@ struct Repeat {
   Rare<std::map<std::string, std::set<int>>> from;
 };
 
-// What is to be said of workpackages of an earlier step where an output shows a value of theirs.
+// Marks of workpackages of an earlier step, for the outputs that show a value of theirs.
 struct MarksOfEarlier {
   std::set<std::string> names;  // patterns that have such a value, and those computed from them
   bool reused = false;
