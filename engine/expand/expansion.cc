@@ -373,16 +373,21 @@ void Expansion::apply_rules(StepPoints& result) {
   works_.swap(kept);
 }
 
+// The first cycle of a child step computes such values again.
+void Expansion::restart_cycles(Point& point) const {
+  for (Binding& binding : point.bindings) {
+    const UpdateMode mode = context_.definitions.of(binding).parameter->update;
+    if (updates_in_cycle(mode)) context_.definitions.restart(binding);
+  }
+}
+
 StepPoints Expansion::collect() {
   StepPoints result;
   check_types();
   apply_rules(result);
   result.points.reserve(works_.size());
   for (Work& work : works_) {
-    for (Binding& binding : work.point.bindings) {
-      const UpdateMode mode = context_.definitions.of(binding).parameter->update;
-      if (has_parents_ && updates_in_cycle(mode)) context_.definitions.restart(binding);
-    }
+    if (has_parents_) restart_cycles(work.point);
     if (!work.error.empty()) result.errors[result.points.size()] = {work.error, work.place};
     result.points.push_back(std::move(work.point));
   }

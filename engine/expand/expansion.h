@@ -82,8 +82,6 @@ class Expansion {
     const Layout* layout = nullptr;
     Point point;
     std::vector<uint32_t> open;  // slots that are not closed, in order
-    // Those of them that are not computed, see Evaluator::computes().
-    std::vector<uint32_t> not_computed;
     RareText error;
     Mark place;  // where the cause of the error is written
   };
@@ -134,6 +132,7 @@ class Expansion {
   bool waits(const Work& work, const Text& use, std::string* names) const;
   void check_types();
   void apply_rules(StepPoints& result);
+  void restart_cycles(Point& point) const;
   StepPoints collect();
 
   const ExpansionContext& context_;

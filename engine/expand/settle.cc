@@ -7,8 +7,12 @@
 namespace tally {
 namespace {
 
-bool is_left_open(const std::vector<uint32_t>& slots, uint32_t slot) {
-  return std::find(slots.begin(), slots.end(), slot) != slots.end();
+// Whether the slot's value was not computed, see Evaluator::computes(): it is raw, and no longer among
+// the open ones.
+template <typename Work>
+bool is_left_out(const Work& work, uint32_t slot) {
+  return progress(work.point.bindings[slot]) == Progress::raw &&
+         std::find(work.open.begin(), work.open.end(), slot) == work.open.end();
 }
 
 }  // namespace
@@ -21,7 +25,7 @@ bool Expansion::is_late(const Work& work, uint32_t slot) const {
   while (!todo.empty()) {
     const uint32_t at = todo.back();
     todo.pop_back();
-    if (is_left_open(work.not_computed, at)) return true;
+    if (is_left_out(work, at)) return true;
     for (const TextId name : context_.definitions.references(work.point.bindings[at].value)) {
       const std::string& text = context_.definitions.pool()[name];
       const auto found = work.layout->slots.find(text);
@@ -122,7 +126,8 @@ std::vector<uint32_t> Expansion::in_order(const Work& work) const {
   constexpr size_t few = 32;
   if (work.open.size() <= few) return work.open;
   enum class Visit : char { new_slot, entered, listed };
-  std::vector<Visit> marks(work.point.bindings.size(), Visit::new_slot);
+  std::vector<Visit> marks(work.point.bindings.size(), Visit::listed);
+  for (const uint32_t slot : work.open) marks[slot] = Visit::new_slot;
   std::vector<uint32_t> order;
   std::vector<uint32_t> todo;
   for (const uint32_t first : work.open) {
@@ -163,7 +168,6 @@ bool Expansion::settle_text(Work& work, Force force, std::vector<Task>& scripts,
   for (const uint32_t slot : force == Force::none ? in_order(work) : work.open) {
     const Binding& b = work.point.bindings[slot];
     if (progress(b) != Progress::raw || is_blocked(work, slot, force)) continue;
-    if (is_left_open(work.not_computed, slot)) continue;
     if (force == Force::everything && is_late(work, slot)) continue;
     bool blocked = false, literal = false;
     std::string text = substituted(work, slot, force, &blocked, &literal);
@@ -219,7 +223,7 @@ void Expansion::run_scripts(std::vector<Task>& scripts) {
     for (size_t i = 0; i < tasks.size(); ++i) {
       Work& work = works_[tasks[i]->work];
       if (results[i].unknown) {
-        work.not_computed.push_back(tasks[i]->slot);
+        std::erase(work.open, tasks[i]->slot);
         note_not_computed(work.point.bindings[tasks[i]->slot]);
         continue;
       }

@@ -254,6 +254,7 @@ Status SqliteJournal::change_and_forget(Statement& statement, int workpackage) {
   if (status) status = forget_job_use(workpackage);
   if (status) status = forget_samples(workpackage);
   if (status) status = forget_outside(workpackage);
+  if (status) status = forget_ended(workpackage);
   return status && own ? commit() : status;
 }
 

@@ -135,7 +135,6 @@ Status SqliteJournal::start_open(const std::string& run_dir) {
   }
   begin_to_write();
   if (Status s = take_version(); !s) return s;
-  if (Status s = add_ended_files(database_); !s) return s;
   if (Status s = make_machine_tables(database_); !s) return s;
   if (Status s = read_run(database_, &run_); !s) return s;
   return prepare_statements();
@@ -189,17 +188,16 @@ Status SqliteJournal::prepare_statements() {
   std::string add =
       "INSERT INTO package(id,step_index,step,directory,work_dir,iteration,cycle,parents,state,"
       "parameters,indices," +
-      std::string(outcome_columns) + ",ended_files) VALUES(?,?,?,?,?,?,?,?,?,?,?";
+      std::string(outcome_columns) + ") VALUES(?,?,?,?,?,?,?,?,?,?,?";
   for (int i = 0; i < outcome_column_count; ++i) add += ",?";
-  // Room for what is noted at the end: a row that grows then moves others to further pages.
-  add += ",zeroblob(112))";
+  add += ")";
   const std::string outcome =
       "UPDATE package SET state=?2, started=CASE WHEN ?3 AND started=0 THEN ?4 ELSE started END, "
       "ended=CASE WHEN ?3 THEN 0 ELSE ?4 END, " +
       outcome_assignments(5) + " WHERE id=?1";
   const std::string reset =
       "UPDATE package SET state=0, prepared=0, operations_done=0, cycle=0, environment=NULL, "
-      "outputs=NULL, ended_files=NULL, job_name=NULL, job_id=NULL, started=0, ended=0, " +
+      "outputs=NULL, job_name=NULL, job_id=NULL, started=0, ended=0, " +
       outcome_assignments(2) + " WHERE id=?1";
   const std::pair<Statement*, const char*> all[] = {
       {&begin_, "BEGIN"},
@@ -216,7 +214,7 @@ Status SqliteJournal::prepare_statements() {
       {&job_name_, "UPDATE package SET job_name=?2, job_id=NULL WHERE id=?1"},
       {&job_id_, "UPDATE package SET job_id=?2 WHERE id=?1"},
       {&set_setup_, "INSERT OR REPLACE INTO setup(package,hash,instance) VALUES(?,?,?)"},
-      {&ended_, "UPDATE package SET ended_files=?2 WHERE id=?1"},
+      {&ended_, "INSERT OR REPLACE INTO ended_files(package,packed) VALUES(?,?)"},
       {&process_, "INSERT INTO process(package,pid,start) VALUES(?,?,?)"},
   };
   for (const auto& [statement, sql] : all) {

@@ -1,6 +1,5 @@
-// The tables about the machine, and the column of analysed files. They were added after version 2 of
-// the journal; readers of that version do not look for them, and a journal without them has none of
-// this.
+// The tables about the machine and of analysed files. They were added after version 2 of the journal;
+// readers of that version do not look for them, and a journal without them has none of this.
 #include "engine/journal/machine.h"
 
 #include "engine/journal/sqlite_journal.h"
@@ -20,22 +19,6 @@ Status has_table(SqliteDatabase& database, const char* table, bool* has) {
   return found.status();
 }
 
-Status has_ended_files(SqliteDatabase& database, bool* has) {
-  Statement found;
-  if (Status s = found.prepare(
-          database, "SELECT count(*) FROM pragma_table_info('package') WHERE name='ended_files'");
-      !s)
-    return s;
-  *has = found.row() && found.integer(0) != 0;
-  return found.status();
-}
-
-Status add_ended_files(SqliteDatabase& database) {
-  bool has = false;
-  if (Status s = has_ended_files(database, &has); !s || has) return s;
-  return database.run("ALTER TABLE package ADD COLUMN ended_files BLOB");
-}
-
 Status make_machine_tables(SqliteDatabase& database) {
   return database.run(
       "CREATE TABLE IF NOT EXISTS others(package INTEGER PRIMARY KEY, cores REAL);"
@@ -50,6 +33,7 @@ Status make_machine_tables(SqliteDatabase& database) {
       " before_size INTEGER, before_ns INTEGER, before_digest TEXT, ended INTEGER, inode INTEGER,"
       " size INTEGER, ns INTEGER, first_byte INTEGER, digest TEXT, PRIMARY KEY(package, path))"
       " WITHOUT ROWID;"
+      "CREATE TABLE IF NOT EXISTS ended_files(package INTEGER PRIMARY KEY, packed BLOB);"
       "CREATE TABLE IF NOT EXISTS fact(session INTEGER, position INTEGER, name TEXT, value TEXT,"
       " PRIMARY KEY(session, position));"
       "CREATE TABLE IF NOT EXISTS process(package INTEGER, pid INTEGER, start TEXT);");

@@ -8,9 +8,6 @@ namespace tally {
 
 // Whether the database has the table: journals of earlier versions do not.
 Status has_table(SqliteDatabase& database, const char* table, bool* has);
-// The same of the column Stored::ended_files.
-Status has_ended_files(SqliteDatabase& database, bool* has);
-Status add_ended_files(SqliteDatabase& database);
 // Makes the tables if the journal has none yet.
 Status make_machine_tables(SqliteDatabase& database);
 

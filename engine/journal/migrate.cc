@@ -27,8 +27,7 @@ CREATE TABLE package(
   command TEXT, command_directory TEXT, file TEXT, detail TEXT,
   place_file TEXT, place_line INTEGER, place_column INTEGER,
   parameters BLOB, indices BLOB, prepared INTEGER DEFAULT 0, operations_done INTEGER DEFAULT 0,
-  environment BLOB, outputs BLOB, job_name TEXT, job_id TEXT, started REAL DEFAULT 0, ended REAL DEFAULT 0,
-  ended_files BLOB);
+  environment BLOB, outputs BLOB, job_name TEXT, job_id TEXT, started REAL DEFAULT 0, ended REAL DEFAULT 0);
 CREATE TABLE setup(package INTEGER PRIMARY KEY, hash TEXT, instance TEXT);
 PRAGMA user_version=2;
 )";

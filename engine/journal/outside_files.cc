@@ -88,6 +88,12 @@ Status SqliteJournal::set_ended(int workpackage, const EndedFiles& ended) {
   return change(ended_);
 }
 
+Status SqliteJournal::forget_ended(int workpackage) {
+  Statement forget;
+  if (Status s = forget.prepare(database_, "DELETE FROM ended_files WHERE package=?"); !s) return s;
+  return change(forget.bind(1, static_cast<long long>(workpackage)));
+}
+
 Status SqliteJournal::first_start(double* seconds) const {
   *seconds = 0;
   Statement first;

@@ -103,6 +103,7 @@ class SqliteJournal final : public Journal, public SampleTable, public OutsideFi
   Status forget_job_use(int workpackage);
   Status forget_samples(int workpackage);
   Status forget_outside(int workpackage);
+  Status forget_ended(int workpackage);
   Status select_outside(
       const std::string& where,
       const std::function<void(int workpackage, const OutsideFile& file)>& take) const;

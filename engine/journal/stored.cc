@@ -110,14 +110,18 @@ Status SqliteJournal::select(const std::string& where, For purpose,
                              const std::function<void(Stored&)>& take) const {
   const std::string run_dir = absolute_path(run_dir_);
   bool has_files = false;  // not in the journal of an earlier version
-  if (Status s = has_ended_files(database_, &has_files); !s) return s;
+  if (purpose == For::results) {
+    if (Status s = has_table(database_, "ended_files", &has_files); !s) return s;
+  }
   Statement all;
   const std::string sql =
       "SELECT id,step_index,step,directory,work_dir,iteration,cycle,parents,state,"
       "parameters,indices,prepared,operations_done,environment,outputs,job_name,job_id,started,"
       "ended," +
-      std::string(outcome_columns) + (has_files ? ",ended_files" : "") + " FROM package" + where +
-      " ORDER BY id";
+      std::string(outcome_columns) +
+      (has_files ? ",packed FROM package LEFT JOIN ended_files ON ended_files.package=id"
+                 : " FROM package") +
+      where + " ORDER BY id";
   if (Status s = all.prepare(database_, sql.c_str()); !s) return s;
   while (all.row()) {
     Stored stored;

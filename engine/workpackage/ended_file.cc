@@ -1,24 +1,60 @@
 #include "engine/workpackage/ended_file.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
+#include <charconv>
 #include <cstring>
+#include <iterator>
 
 namespace tally {
 namespace {
 
-void put(long long number, std::string& bytes) {
+template <typename Number>
+void put(Number number, std::string& bytes) {
   bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-void put(const std::string& text, std::string& bytes) {
-  bytes.append(text).push_back('\0');
+// Seven bits a byte, the lowest first; the eighth says that more follow.
+void put_short(uint64_t number, std::string& bytes) {
+  for (; number > 0x7f; number >>= 7U) bytes.push_back(static_cast<char>(number | 0x80U));
+  bytes.push_back(static_cast<char>(number));
 }
 
-// Takes packed files apart, in place.
+// A difference of either sign; small ones stay small. It may wrap around.
+uint64_t folded(uint64_t difference) {
+  return difference << 1U ^ (difference >> 63U != 0 ? ~uint64_t{0} : 0);
+}
+uint64_t unfolded(uint64_t number) {
+  return number >> 1U ^ ((number & 1U) != 0 ? ~uint64_t{0} : 0);
+}
+
+void put_text(std::string_view text, std::string& bytes) {
+  put_short(text.size(), bytes);
+  bytes.append(text);
+}
+
+// Two digits a byte.
+std::string bytes_of(const std::string& hex) {
+  std::string bytes(hex.size() / 2, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    unsigned char byte = 0;
+    std::from_chars(&hex[2 * i], &hex[2 * i] + 2, byte, 16);
+    bytes[i] = static_cast<char>(byte);
+  }
+  return bytes;
+}
+std::string hex_of(std::string_view bytes) {
+  std::string hex;
+  for (const char byte : bytes)
+    fmt::format_to(std::back_inserter(hex), "{:02x}", static_cast<unsigned char>(byte));
+  return hex;
+}
+
+// Takes packed files apart. What has been cut ends with the last whole file.
 class Reader {
  public:
   explicit Reader(std::string_view packed) : left_(packed) {
-    long long writer = 0;
+    char writer = 0;
     if (take(&print_) && take(&writer) && take(&noted_ns_))
       writer_ = static_cast<EndedFiles::Writer>(writer);
   }
@@ -27,16 +63,19 @@ class Reader {
   EndedFiles::Writer writer() const { return writer_; }
   long long noted_ns() const { return noted_ns_; }
 
-  struct File {
-    std::string_view path, digest;
-    FileStamp stamp;
-  };
   // The next file. False: there is none.
-  bool next(File* file) {
-    if (!take(&file->stamp.inode) || !take(&file->stamp.size) || !take(&file->stamp.written_ns))
-      return false;
-    file->path = text();
-    file->digest = text();
+  bool next(EndedFile* file) {
+    *file = {};
+    uint64_t length = 0, since = 0;
+    std::string_view path, digest;
+    if (!take_text(&path) || !take_short(&length)) return false;
+    file->path = path;
+    if (length == 0) return true;  // not there
+    if (!take_short(&file->stamp.inode) || !take_short(&since) || !take_text(&digest)) return false;
+    file->stamp.size = static_cast<long long>(length - 1);
+    file->stamp.written_ns =
+        static_cast<long long>(static_cast<uint64_t>(noted_ns_) - unfolded(since));
+    file->digest = hex_of(digest);
     return true;
   }
 
@@ -48,10 +87,22 @@ class Reader {
     left_.remove_prefix(sizeof *into);
     return true;
   }
-  std::string_view text() {
-    const std::string_view text = left_.substr(0, left_.find('\0'));
-    left_.remove_prefix(std::min(text.size() + 1, left_.size()));
-    return text;
+  bool take_short(uint64_t* into) {
+    *into = 0;
+    char byte = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      if (!take(&byte)) return false;
+      *into |= static_cast<uint64_t>(byte & 0x7f) << shift;
+      if ((byte & 0x80) == 0) return true;
+    }
+    return false;
+  }
+  bool take_text(std::string_view* into) {
+    uint64_t length = 0;
+    if (!take_short(&length) || length > left_.size()) return false;
+    *into = left_.substr(0, length);
+    left_.remove_prefix(length);
+    return true;
   }
 
   std::string_view left_;
@@ -68,15 +119,18 @@ std::string EndedFiles::packed() const {
   for (const EndedFile& file : files) {
     if (file.stamp.there()) print.add(file.stamp);
   }
-  put(static_cast<long long>(print.value()), bytes);
-  put(static_cast<long long>(writer), bytes);
+  put(print.value(), bytes);
+  put(static_cast<char>(writer), bytes);
   put(noted_ns, bytes);
   for (const EndedFile& file : files) {
-    put(static_cast<long long>(file.stamp.inode), bytes);
-    put(file.stamp.size, bytes);
-    put(file.stamp.written_ns, bytes);
-    put(file.path, bytes);
-    put(file.digest, bytes);
+    put_text(file.path, bytes);
+    put_short(static_cast<uint64_t>(file.stamp.size) + 1, bytes);  // -1, not there, becomes 0
+    if (!file.stamp.there()) continue;
+    put_short(file.stamp.inode, bytes);
+    put_short(
+        folded(static_cast<uint64_t>(noted_ns) - static_cast<uint64_t>(file.stamp.written_ns)),
+        bytes);
+    put_text(bytes_of(file.digest), bytes);
   }
   return bytes;
 }
@@ -84,9 +138,7 @@ std::string EndedFiles::packed() const {
 EndedFiles EndedFiles::unpacked(std::string_view packed) {
   Reader reader(packed);
   EndedFiles ended{reader.writer(), reader.noted_ns(), {}};
-  if (reader.print() == 0) return ended;  // nothing, or room
-  for (Reader::File file; reader.next(&file);)
-    ended.files.push_back({std::string(file.path), file.stamp, std::string(file.digest)});
+  for (EndedFile file; reader.next(&file);) ended.files.push_back(file);
   return ended;
 }
 

@@ -302,16 +302,16 @@ bool Generator::make_one(const Family& family, size_t point, Workpackage& workpa
   if (const auto error = family.made.errors.find(point); error != family.made.errors.end())
     fail_by_value(error->second, workpackage);
   const auto in_doubt = [this](int id) { return in_doubt_.count(id) > 0; };
-  if (family.made.in_doubt ||
-      std::any_of(workpackage.parents.begin(), workpackage.parents.end(), in_doubt)) {
+  const std::vector<int>& parents = workpackage.parents;
+  if (family.made.in_doubt || std::any_of(parents.begin(), parents.end(), in_doubt))
     in_doubt_.insert(workpackage.id);
-  }
   settle(family.step, workpackage);
   if (!place(family, point, workpackage, diagnostics)) {
     in_doubt_.erase(workpackage.id);
     return false;
   }
-  if (in_doubt(workpackage.id) && fails(workpackage)) workpackage.outcome = {};
+  if (!in_doubt_.empty() && in_doubt(workpackage.id) && fails(workpackage))
+    workpackage.outcome = {};
   ++next_id_;
   sink_.take(std::move(workpackage));
   return true;
