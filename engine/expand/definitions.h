@@ -15,7 +15,7 @@
 namespace tally {
 
 // How far a binding's value has been resolved. The two lowest bits of Binding::definition store it.
-// The third bit says that a later step may resolve the value again.
+// The third and the fourth are marks, see below.
 enum class Progress : uint32_t {
   closed,       // final
   raw,          // the definition's text, or one piece of it: still to be substituted and evaluated
@@ -26,16 +26,21 @@ inline Progress progress(const Binding& b) {
   return static_cast<Progress>(b.definition & 3U);
 }
 inline uint32_t definition_number(const Binding& b) {
-  return b.definition >> 3U;
+  return b.definition >> 4U;
 }
 inline uint32_t with_progress(uint32_t number, Progress p) {
-  return number << 3U | static_cast<uint32_t>(p);
+  return number << 4U | static_cast<uint32_t>(p);
 }
 // Marks a final text that names something which no set of its step defines. A later step that knows
 // the name resolves it there, as JUBE does.
 inline constexpr uint32_t unresolved_bit = 4U;
 inline bool is_unresolved(const Binding& b) {
   return (b.definition & unresolved_bit) != 0;
+}
+// Marks a raw value that this expansion did not compute, see Evaluator::computes().
+inline constexpr uint32_t not_computed_bit = 8U;
+inline bool is_not_computed(const Binding& b) {
+  return (b.definition & not_computed_bit) != 0;
 }
 
 struct Definition {

@@ -388,6 +388,9 @@ StepPoints Expansion::collect() {
   result.points.reserve(works_.size());
   for (Work& work : works_) {
     if (has_parents_) restart_cycles(work.point);
+    if (!context_.evaluator.computes()) {  // what is left is asked for again
+      for (Binding& binding : work.point.bindings) binding.definition &= ~not_computed_bit;
+    }
     if (!work.error.empty()) result.errors[result.points.size()] = {work.error, work.place};
     result.points.push_back(std::move(work.point));
   }

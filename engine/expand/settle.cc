@@ -5,17 +5,6 @@
 #include "engine/expand/substitute.h"
 
 namespace tally {
-namespace {
-
-// Whether the slot's value was not computed, see Evaluator::computes(): it is raw, and no longer among
-// the open ones.
-template <typename Work>
-bool is_left_out(const Work& work, uint32_t slot) {
-  return progress(work.point.bindings[slot]) == Progress::raw &&
-         std::find(work.open.begin(), work.open.end(), slot) == work.open.end();
-}
-
-}  // namespace
 
 // Whether a slot needs something that only finish() knows, directly or through other slots.
 bool Expansion::is_late(const Work& work, uint32_t slot) const {
@@ -25,7 +14,7 @@ bool Expansion::is_late(const Work& work, uint32_t slot) const {
   while (!todo.empty()) {
     const uint32_t at = todo.back();
     todo.pop_back();
-    if (is_left_out(work, at)) return true;
+    if (is_not_computed(work.point.bindings[at])) return true;
     for (const TextId name : context_.definitions.references(work.point.bindings[at].value)) {
       const std::string& text = context_.definitions.pool()[name];
       const auto found = work.layout->slots.find(text);
@@ -126,8 +115,7 @@ std::vector<uint32_t> Expansion::in_order(const Work& work) const {
   constexpr size_t few = 32;
   if (work.open.size() <= few) return work.open;
   enum class Visit : char { new_slot, entered, listed };
-  std::vector<Visit> marks(work.point.bindings.size(), Visit::listed);
-  for (const uint32_t slot : work.open) marks[slot] = Visit::new_slot;
+  std::vector<Visit> marks(work.point.bindings.size(), Visit::new_slot);
   std::vector<uint32_t> order;
   std::vector<uint32_t> todo;
   for (const uint32_t first : work.open) {
@@ -167,7 +155,8 @@ bool Expansion::settle_text(Work& work, Force force, std::vector<Task>& scripts,
   const size_t scripts_before = scripts.size();
   for (const uint32_t slot : force == Force::none ? in_order(work) : work.open) {
     const Binding& b = work.point.bindings[slot];
-    if (progress(b) != Progress::raw || is_blocked(work, slot, force)) continue;
+    if (progress(b) != Progress::raw || is_not_computed(b) || is_blocked(work, slot, force))
+      continue;
     if (force == Force::everything && is_late(work, slot)) continue;
     bool blocked = false, literal = false;
     std::string text = substituted(work, slot, force, &blocked, &literal);
@@ -223,8 +212,9 @@ void Expansion::run_scripts(std::vector<Task>& scripts) {
     for (size_t i = 0; i < tasks.size(); ++i) {
       Work& work = works_[tasks[i]->work];
       if (results[i].unknown) {
-        std::erase(work.open, tasks[i]->slot);
-        note_not_computed(work.point.bindings[tasks[i]->slot]);
+        Binding& b = work.point.bindings[tasks[i]->slot];
+        b.definition |= not_computed_bit;
+        note_not_computed(b);
         continue;
       }
       if (!results[i].ok) {
