@@ -14,11 +14,12 @@ namespace {
 
 // What the workpackage has written: all of a file that it made, replaced or wrote anew, and what
 // follows the earlier bytes of one that it appended to.
-Status complete(OutsideFile& file) {
+Status complete(OutsideFile& file, long long own_until_ns) {
   file.ended = true;
   file.after = file_stamp(file.path);
   file.from = 0;
   file.digest.clear();
+  if (!file.after.there()) file.after.written_ns = own_until_ns;
   if (file.untouched() || !file.after.there()) return Status::ok();
   const bool may_be_longer = file.before.there() && file.after.inode == file.before.inode &&
                              file.after.size >= file.before.size;
@@ -43,9 +44,8 @@ long long now_ns() {
 
 // The files that the step's analysers name, as they are now. JUBE takes what is outside the run as it
 // is there, so that in its files those are like the workpackage's own.
-std::vector<std::string> AnalysedFilesRecorder::paths(int id, Which which,
-                                                      std::vector<std::string>* open_names) const {
-  std::vector<std::string> found;
+AnalysedFilesRecorder::Found AnalysedFilesRecorder::find(int id, Which which) const {
+  Found found;
   const bool outside = which == Which::outside;
   if (outside && context_.benchmark.as_jube) return found;
   const WorkpackageNode& workpackage = context_.graph[id];
@@ -56,7 +56,7 @@ std::vector<std::string> AnalysedFilesRecorder::paths(int id, Which which,
                                    : absolute_path(context_.graph.work_dir(workpackage));
   // Results look for an output in the workpackage's own folder first.
   const std::string own_dir = outside || folder == work_dir ? "" : folder;
-  const bool inside = starts_with(work_dir, context_.run_dir + "/");
+  const bool inside = is_own(id, work_dir + "/");
   std::optional<WorkpackageValues> values;
   for (const Analyser& analyser : context_.benchmark.analysers) {
     for (const Analyse& analyse : analyser.analyse) {
@@ -67,34 +67,53 @@ std::vector<std::string> AnalysedFilesRecorder::paths(int id, Which which,
         if (!plain && !values) values.emplace(context_.graph.values(workpackage));
         for (const std::string& name :
              names_of(plain ? file.path.value : values->apply(file.path))) {
-          std::vector<std::string> matching;
-          const bool search = is_glob(name) || !own_dir.empty();
-          if (search && !matching_files(work_dir, name, own_dir, &matching)) continue;
-          if (open_names != nullptr && (is_glob(name) || matching.empty()))
-            open_names->push_back(name);
-          if (!is_glob(name) && matching.empty()) matching = {name};
-          for (const std::string& path : matching) {
-            const bool simple = path.find('/') == std::string::npos && path.front() != '.';
-            found.push_back(simple ? work_dir + "/" + path : absolute_path(path, work_dir));
-          }
+          add_name(id, name, {work_dir, own_dir}, found);
         }
       }
     }
   }
-  std::sort(found.begin(), found.end());
-  found.erase(std::unique(found.begin(), found.end()), found.end());
+  std::sort(found.paths.begin(), found.paths.end());
+  found.paths.erase(std::unique(found.paths.begin(), found.paths.end()), found.paths.end());
   return found;
 }
 
-// Whether it is in the run's folder, or counts as if it were.
-bool AnalysedFilesRecorder::is_own(const std::string& path) const {
-  return context_.benchmark.as_jube || starts_with(path, context_.run_dir + "/");
+void AnalysedFilesRecorder::add_name(int id, const std::string& name, const Folders& folders,
+                                     Found& found) const {
+  const auto& [work_dir, own_dir] = folders;
+  const bool glob = is_glob(name);
+  std::vector<std::string> matching;
+  if ((glob || !own_dir.empty()) && !matching_files(work_dir, name, own_dir, &matching)) return;
+  if (glob || matching.empty()) found.open_names.push_back(name);
+  if (glob) {
+    const std::string pattern = absolute_path(pattern_in(work_dir, name));
+    if (!is_own(id, pattern)) found.globs.push_back(pattern);
+  } else if (matching.empty()) {
+    matching = {name};
+  }
+  for (const std::string& path : matching) {
+    const bool simple = path.find('/') == std::string::npos && path.front() != '.';
+    found.paths.push_back(simple ? work_dir + "/" + path : absolute_path(path, work_dir));
+  }
+}
+
+// Whether it is in the workpackage's folder, or counts as if it were.
+bool AnalysedFilesRecorder::is_own(int id, const std::string& path) const {
+  return context_.benchmark.as_jube ||
+         starts_with(path, context_.run_dir + "/" + context_.graph[id].directory + "/");
+}
+
+Status AnalysedFilesRecorder::set_outside(int id, OutsideFiles files) const {
+  const std::string run = context_.run_dir + "/";
+  for (OutsideFile& file : files) {
+    if (starts_with(file.path, run)) file.path.erase(0, run.size());
+  }
+  return outside_files_of(context_.journal).set_outside(id, files);
 }
 
 Status AnalysedFilesRecorder::began(int id) const {
   OutsideFiles files;
-  for (const std::string& path : paths(id, Which::outside)) {
-    if (is_own(path)) continue;
+  for (const std::string& path : find(id, Which::outside).paths) {
+    if (is_own(id, path)) continue;
     OutsideFile file;
     file.path = path;
     file.before = file_stamp(path);
@@ -104,53 +123,58 @@ Status AnalysedFilesRecorder::began(int id) const {
     }
     files.push_back(std::move(file));
   }
-  if (files.empty()) return Status::ok();
-  return outside_files_of(context_.journal).set_outside(id, files);
+  return files.empty() ? Status::ok() : set_outside(id, std::move(files));
 }
 
 Status AnalysedFilesRecorder::ended(int id, bool well) const {
-  std::vector<std::string> open_names;
-  const std::vector<std::string> all = paths(id, well ? Which::all : Which::outside, &open_names);
-  if (Status s = ended_outside(id, all); !s) return s;
-  return well ? ended_own(id, all, open_names) : Status::ok();
+  const EndedFiles now = begin_end(id);
+  const Found found = find(id, well ? Which::all : Which::outside);
+  if (Status s = ended_outside(id, found, now.own_until_ns()); !s) return s;
+  return well ? ended_own(id, found, now) : Status::ok();
 }
 
-Status AnalysedFilesRecorder::ended_outside(int id, const std::vector<std::string>& all) const {
-  std::vector<std::string> now;
-  for (const std::string& path : all) {
-    if (!is_own(path)) now.push_back(path);
-  }
-  if (now.empty()) return Status::ok();
-  OutsideFiles files;
-  if (Status s = outside_files_of(context_.journal).outside_of(id, &files); !s) return s;
-  for (const std::string& path : now) {
-    const auto same = [&](const OutsideFile& file) { return file.path == path; };
-    if (std::none_of(files.begin(), files.end(), same)) files.emplace_back().path = path;
-  }
-  for (OutsideFile& file : files) {
-    if (Status s = complete(file); !s) context_.log.write(s.message());
-  }
-  return outside_files_of(context_.journal).set_outside(id, files);
-}
-
-Status AnalysedFilesRecorder::ended_own(int id, const std::vector<std::string>& all,
-                                        const std::vector<std::string>& open_names) const {
+// An end without files.
+EndedFiles AnalysedFilesRecorder::begin_end(int id) const {
   const WorkpackageNode& workpackage = context_.graph[id];
-  const std::string run = context_.run_dir + "/";
   EndedFiles ended;
   ended.noted_ns = now_ns();
   if (!workpackage.job_name.empty()) ended.writer = EndedFiles::Writer::job;
   for (const Operation& operation : context_.graph.step_of(workpackage).operations) {
     if (!operation.done_file.value.empty()) ended.writer = EndedFiles::Writer::unknown;
   }
-  for (const std::string& path : all) {
-    if (!is_own(path)) continue;
+  return ended;
+}
+
+Status AnalysedFilesRecorder::ended_outside(int id, const Found& found,
+                                            long long own_until_ns) const {
+  std::vector<std::string> now = found.globs;
+  for (const std::string& path : found.paths) {
+    if (!is_own(id, path)) now.push_back(path);
+  }
+  if (now.empty()) return Status::ok();
+  OutsideFiles files;
+  if (Status s = outside_files_of(context_.journal).outside_of(id, &files); !s) return s;
+  for (OutsideFile& file : files) file.path = absolute_path(file.path, context_.run_dir);
+  for (const std::string& path : now) {
+    const auto same = [&](const OutsideFile& file) { return file.path == path; };
+    if (std::none_of(files.begin(), files.end(), same)) files.emplace_back().path = path;
+  }
+  for (OutsideFile& file : files) {
+    if (Status s = complete(file, own_until_ns); !s) context_.log.write(s.message());
+  }
+  return set_outside(id, std::move(files));
+}
+
+Status AnalysedFilesRecorder::ended_own(int id, const Found& found, EndedFiles ended) const {
+  const std::string run = context_.run_dir + "/";
+  for (const std::string& path : found.paths) {
+    if (!is_own(id, path)) continue;
     EndedFile file;
     if (!stamp_and_digest(path, &file.stamp, &file.digest)) continue;
     file.path = starts_with(path, run) ? path.substr(run.size()) : path;
     ended.files.push_back(std::move(file));
   }
-  for (const std::string& name : open_names) ended.files.emplace_back().path = name;
+  for (const std::string& name : found.open_names) ended.files.emplace_back().path = name;
   if (ended.files.empty()) return Status::ok();
   return outside_files_of(context_.journal).set_ended(id, ended);
 }

@@ -1,5 +1,5 @@
-// Records what the files that results read were before and after a workpackage. Files outside the
-// run's folder are looked at twice: only so can its values be told from those of earlier runs and of
+// Records what the files that results read were before and after a workpackage. Files outside its own
+// folder are looked at twice: only so can its values be told from those of earlier runs and of
 // other workpackages. Its own files are looked at when it has ended: whoever changes them afterwards
 // changes its values.
 #pragma once
@@ -9,6 +9,7 @@
 
 #include "engine/execute/run_context.h"
 #include "engine/workpackage/ended_file.h"
+#include "engine/workpackage/outside_file.h"
 
 namespace tally {
 
@@ -23,13 +24,22 @@ class AnalysedFilesRecorder {
 
  private:
   enum class Which { outside, all };
-  // *open_names: names for which there may be another file later: those without a file, and globs.
-  std::vector<std::string> paths(int id, Which which,
-                                 std::vector<std::string>* open_names = nullptr) const;
-  bool is_own(const std::string& path) const;
-  Status ended_outside(int id, const std::vector<std::string>& all) const;
-  Status ended_own(int id, const std::vector<std::string>& all,
-                   const std::vector<std::string>& open_names) const;
+  struct Found {
+    std::vector<std::string> paths;       // absolute; also those of plain names that are not there
+    std::vector<std::string> open_names;  // which may have another file later: those without, globs
+    std::vector<std::string> globs;       // pattern_in() of those of other folders than its own
+  };
+  struct Folders {
+    std::string work_dir;
+    std::string own_dir;  // where a name is looked for first; empty: nowhere
+  };
+  Found find(int id, Which which) const;
+  void add_name(int id, const std::string& name, const Folders& folders, Found& found) const;
+  bool is_own(int id, const std::string& path) const;
+  Status set_outside(int id, OutsideFiles files) const;
+  EndedFiles begin_end(int id) const;
+  Status ended_outside(int id, const Found& found, long long own_until_ns) const;
+  Status ended_own(int id, const Found& found, EndedFiles ended) const;
 
   RunContext& context_;
 };

@@ -42,7 +42,7 @@ struct WorkpackageView {
   int worker = -1;      // reused: the workpackage of this run that did it; -1: another run's
   int done_by() const { return worker >= 0 ? worker : id; }
   Disturbance disturbance;  // while it ran on this machine
-  // Files outside the run's folder that results read. Null: there are none.
+  // Files outside its own folder that results read. Null: there are none.
   std::shared_ptr<const std::vector<OutsidePart>> outside;
   bool outside_changed = false;  // since it ended
   // Its analysed files when it ended (files_print()). 0: unknown. What is opened now is compared with it.

@@ -22,9 +22,6 @@
 namespace tally {
 namespace {
 
-// Clocks of a job's nodes, of their file server and of this host differ by less.
-constexpr long long kClockSkew = 2LL * 1000000000;
-
 // A copy of a run has other inodes.
 bool is_same(const FileStamp& a, const FileStamp& b) {
   return a.size == b.size && a.written_ns == b.written_ns;
@@ -90,7 +87,8 @@ class Comparer {
       };
       if (!now.there() || left_.count(key(now)) != 0 ||
           std::any_of(ended.files.begin(), ended.files.end(), was_there) ||
-          (!as_jube_ && !starts_with(path, run_)) || may_grow(ended, path, now, view.id))
+          (!as_jube_ && !is_in_folder_of(run_, view.id, path)) ||
+          may_grow(ended, path, now, view.id))
         continue;
       changes.push_back({path, "was not there", 0, true});
     }
@@ -98,11 +96,9 @@ class Comparer {
 
   bool may_grow(const EndedFiles& ended, const std::string& path, const FileStamp& now,
                 int id) const {
-    if (ended.writer == EndedFiles::Writer::unknown) return true;
-    if (ended.writer == EndedFiles::Writer::job && now.written_ns <= ended.noted_ns + kClockSkew)
-      return true;
+    if (now.written_ns <= ended.own_until_ns()) return true;
     // In a folder that workpackages share, one of them may be writing.
-    return goes_on_ && !starts_with(path, fmt::format("{}{:06}_", run_, id));
+    return goes_on_ && !is_in_folder_of(run_, id, path);
   }
 
   static std::string what_happened(const FileStamp& then, const FileStamp& now, bool same_begin) {

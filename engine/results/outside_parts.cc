@@ -1,10 +1,15 @@
 #include "engine/results/outside_parts.h"
 
+#include <fmt/format.h>
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
 
+#include "engine/base/files.h"
+#include "engine/base/text.h"
 #include "engine/journal/outside_files.h"
 #include "engine/results/analyse.h"
 
@@ -18,8 +23,13 @@ OutsidePart part_now(const OutsideFile& file) {
   part.path = file.path;
   part.from = file.from;
   part.to = file.after.size;
+  if (!file.after.there()) {
+    part.kind = OutsidePart::Kind::absent;
+    part.until_ns = file.after.written_ns;
+    return part;
+  }
   const FileStamp now = file_stamp(file.path);
-  if (!file.after.there() || now == file.after) return part;
+  if (now == file.after) return part;
   std::string digest;
   const bool same = now.there() && now.size >= file.after.size &&
                     digest_part(file.path, file.from, file.after.size, &digest) &&
@@ -31,11 +41,12 @@ OutsidePart part_now(const OutsideFile& file) {
 
 class OutsideParts {
  public:
-  OutsideParts(std::vector<WorkpackageView>* views, double first_start)
-      : views_(*views), first_start_(first_start), index_(by_id(*views)) {}
+  OutsideParts(std::string run, std::vector<WorkpackageView>* views, double first_start)
+      : run_(std::move(run)), views_(*views), first_start_(first_start), index_(by_id(*views)) {}
 
-  void add(int id, const OutsideFile& file) {
+  void add(int id, OutsideFile file) {
     if (!file.ended) return;
+    if (file.path.front() != '/') file.path = run_ + file.path;
     if (!file.untouched() && file.after.there()) writers_[file.path].push_back(known_.size());
     known_.push_back({id, file, {}});
   }
@@ -102,10 +113,13 @@ class OutsideParts {
     return all;
   }
 
-  // A step before it may have made the file, in a work_dir that both have.
+  // A step before it may have made the file, in its own folder or in a work_dir that both have.
   bool made_by_ancestor(const Known& one) const {
-    if (static_cast<double>(one.file.before.written_ns) * kNano < first_start_) return false;
     const std::set<int> ancestors = ancestors_of(one.id);
+    if (std::any_of(ancestors.begin(), ancestors.end(),
+                    [&](int id) { return is_in_folder_of(run_, id, one.file.path); }))
+      return true;
+    if (static_cast<double>(one.file.before.written_ns) * kNano < first_start_) return false;
     if (const auto wrote = writers_.find(one.file.path); wrote != writers_.end()) {
       for (const size_t writer : wrote->second) {
         if (ancestors.count(known_[writer].id) == 0) return false;
@@ -127,6 +141,7 @@ class OutsideParts {
            });
   }
 
+  const std::string run_;
   std::vector<WorkpackageView>& views_;
   const double first_start_;
   const WorkpackagesById index_;
@@ -138,21 +153,32 @@ class OutsideParts {
 
 const OutsidePart* part_of(const WorkpackageView& workpackage, const std::string& path) {
   if (workpackage.outside == nullptr) return nullptr;
-  for (const OutsidePart& part : *workpackage.outside) {
-    if (part.path == path) return &part;
+  const std::vector<OutsidePart>& parts = *workpackage.outside;
+  const auto named = [&](const OutsidePart& part) { return part.path == path; };
+  auto found = std::find_if(parts.begin(), parts.end(), named);
+  if (found == parts.end()) {
+    found = std::find_if(parts.begin(), parts.end(), [&](const OutsidePart& part) {
+      return part.kind == OutsidePart::Kind::absent &&
+             fnmatch(part.path.c_str(), path.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0;
+    });
   }
-  return nullptr;
+  return found == parts.end() ? nullptr : &*found;
 }
 
-Status take_outside_files(const Journal& journal, std::vector<WorkpackageView>* views) {
+bool is_in_folder_of(const std::string& run, int id, const std::string& path) {
+  return starts_with(path, fmt::format("{}{:06}_", run, id));
+}
+
+Status take_outside_files(const Journal& journal, const std::string& run_dir,
+                          std::vector<WorkpackageView>* views) {
   std::vector<std::pair<int, OutsideFile>> files;
   Status read = outside_files_of(journal).each_outside(
       [&](int id, const OutsideFile& file) { files.emplace_back(id, file); });
   if (!read || files.empty()) return read;  // as nearly every run
   double first_start = 0;
   if (Status s = outside_files_of(journal).first_start(&first_start); !s) return s;
-  OutsideParts parts(views, first_start);
-  for (const auto& [id, file] : files) parts.add(id, file);
+  OutsideParts parts(absolute_path(run_dir) + "/", views, first_start);
+  for (auto& [id, file] : files) parts.add(id, std::move(file));
   parts.finish();
   return Status::ok();
 }

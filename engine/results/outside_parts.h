@@ -1,4 +1,4 @@
-// What belongs to a workpackage of the files outside the run's folder that results read.
+// What belongs to a workpackage of the files outside its own folder that results read.
 #pragma once
 
 #include <string>
@@ -17,17 +17,24 @@ struct OutsidePart {
     untouched,  // it was there before, and the workpackage wrote nothing to it
     changed,    // since the workpackage ended: what it wrote is not there any more
     shared,     // another workpackage of the run wrote to it at the same time
+    absent,     // it was not there when the workpackage ended
   };
-  std::string path;  // absolute
+  std::string path;  // absolute; of `absent` also a glob
   Kind kind = Kind::own;
   long long from = 0, to = 0;
-  long long grown = 0;  // bytes that somebody added since
+  long long grown = 0;     // bytes that somebody added since
+  long long until_ns = 0;  // of `absent`: what was written until then is its own
 };
+
+// Whether the path is below the own folder of the workpackage. `run`: the run's folder, with a slash.
+bool is_in_folder_of(const std::string& run, int id, const std::string& path);
 
 // Null: nothing is known of the file, so that all of it counts.
 const OutsidePart* part_of(const WorkpackageView& workpackage, const std::string& path);
 
-// Tells the views what the journal knows of such files, compared with what they are now.
-Status take_outside_files(const Journal& journal, std::vector<WorkpackageView>* views);
+// Tells the views of the run in that folder what the journal knows of such files, compared with what
+// they are now.
+Status take_outside_files(const Journal& journal, const std::string& run_dir,
+                          std::vector<WorkpackageView>* views);
 
 }  // namespace tally

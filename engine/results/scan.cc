@@ -401,6 +401,14 @@ bool Scanner::own_part(const WorkpackageView& workpackage, const std::string& pa
     return false;
   }
   if (known->kind == OutsidePart::Kind::untouched) return true;
+  if (known->kind == OutsidePart::Kind::absent) {
+    const FileStamp now = file_stamp(path);
+    if (!now.there() || now.written_ns <= known->until_ns) return true;
+    problem(
+        {}, "new " + name,
+        fmt::format("'{}' was not there when {} ended: what is in it does not count", path, who));
+    return false;
+  }
   if (known->kind != OutsidePart::Kind::own) {
     const bool shared = known->kind == OutsidePart::Kind::shared;
     problem(

@@ -382,7 +382,7 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
     views->back().changed_files = changed_files;
   });
   if (!read || benchmark.as_jube) return read;
-  if (Status s = take_outside_files(journal, views); !s) return s;
+  if (Status s = take_outside_files(journal, run_dir, views); !s) return s;
   for (const WorkpackageView& view : *views) {
     if (view.outside_changed && finished_well(view.state)) gone.insert(view.id);
   }

@@ -44,21 +44,26 @@ bool is_no_file(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
 }
 
+std::string pattern_in(const std::string& work_dir, const std::string& name) {
+  // The folder is taken literally. In the name a backslash is a character as any other, as in Python.
+  const bool absolute = !name.empty() && name.front() == '/';
+  std::string pattern = absolute ? "" : escaped_for_matching(work_dir) + "/";
+  for (const char c : name) pattern += c == '\\' ? "\\\\" : std::string(1, c);
+  return pattern;
+}
+
 Status matching_files(const std::string& work_dir, const std::string& name,
                       const std::string& own_dir, std::vector<std::string>* files) {
   if (!own_dir.empty()) {
     if (Status s = matching_files(own_dir, name, {}, files); !s || !files->empty()) return s;
   }
-  const bool absolute = !name.empty() && name.front() == '/';
   if (!is_glob(name)) {
+    const bool absolute = !name.empty() && name.front() == '/';
     const std::string path = absolute ? name : work_dir + "/" + name;
     if (may_be_there(path)) *files = {path};
     return Status::ok();
   }
-  // The folder is taken literally. In the name a backslash is a character as any other, as in Python.
-  std::string pattern = absolute ? "" : escaped_for_matching(work_dir) + "/";
-  for (const char c : name) pattern += c == '\\' ? "\\\\" : std::string(1, c);
-  if (Status s = matching_paths(pattern, GLOB_NOSORT, files); !s) return s;
+  if (Status s = matching_paths(pattern_in(work_dir, name), GLOB_NOSORT, files); !s) return s;
   std::sort(files->begin(), files->end(), natural_less);
   return Status::ok();
 }

@@ -2,6 +2,7 @@
 // JUBE's files also outside the run. Whoever writes to it later changes the result.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,6 +26,15 @@ struct EndedFiles {
     job,      // what a job wrote before it ended may arrive later, on a network file system
     unknown,  // a job of which the engine knows the done_file alone
   };
+  // Files that were not there count as the workpackage's own if they were written until then, in
+  // nanoseconds since 1970.
+  long long own_until_ns() const {
+    constexpr long long kClockSkew =
+        2LL * 1000000000;  // of a job's nodes, their file server, this host
+    return writer == Writer::unknown ? LLONG_MAX
+           : writer == Writer::job   ? noted_ns + kClockSkew
+                                     : 0;
+  }
   Writer writer = Writer::command;
   long long noted_ns = 0;  // when this was noted, in nanoseconds since 1970
   std::vector<EndedFile> files;

@@ -1,4 +1,4 @@
-// A file outside the run's folder that results read for a workpackage. Earlier runs and other
+// A file outside a workpackage's own folder that results read for it. Earlier runs and other
 // workpackages may write to it, too.
 #pragma once
 
@@ -10,13 +10,17 @@
 namespace tally {
 
 struct OutsideFile {
-  std::string path;           // absolute
+  // Absolute, in the journal relative to the run's folder if it is below, so that a run may be moved. A
+  // glob (for glob(3)) stands for all files that it did not match when the workpackage ended.
+  std::string path;
   FileStamp before;           // when the workpackage began
   std::string before_digest;  // of all bytes then; empty: there was no file
   bool ended = false;         // the workpackage has, and what follows is known
-  FileStamp after;            // when it ended
-  long long from = 0;         // it wrote the bytes [from, after.size)
-  std::string digest;         // of these; empty: it wrote nothing
+  // When it ended. Not there: what was last written until `written_ns` may be its own still, as a job's
+  // output may arrive later on a network file system.
+  FileStamp after;
+  long long from = 0;  // it wrote the bytes [from, after.size)
+  std::string digest;  // of these; empty: it wrote nothing
   bool untouched() const { return ended && after == before; }
 };
 

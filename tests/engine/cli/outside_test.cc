@@ -135,6 +135,87 @@ TEST_CASE("outside files: workpackages that share a file") {
   CHECK_MESSAGE(has(ran.err, "was written by others while workpackage 0 (s) ran"), ran.err);
 }
 
+TEST_CASE("outside files: what was not there at the end does not count") {
+  const std::string one =
+      "kind: run, work_dir: wd, do: 'if [ $n = 2 ]; then echo rate=9 > out.log; fi'";
+  struct {
+    std::string step, file, rows;
+  } const cases[] = {
+      {one, "out.log", "\n1,,\n2,9.0,1\n3,,\n"},
+      {one, "$jube_benchmark_home/wd/out.log", "\n1,,\n2,9.0,1\n3,9.0,1\n"},  // an input of 3
+      {one, "out.l*", "\n1,,\n2,9.0,1\n3,,\n"},
+      {"kind: run, work_dir: $jube_benchmark_rundir/wd, do: 'if [ $n = 2 ]; then echo rate=9 > "
+       "out.log; fi'",
+       "out.log", "\n1,,\n2,9.0,1\n3,,\n"},
+      {"kind: run, work_dir: wd, do: 'echo rate=$n > out.$n.log'", "out.*.log",
+       "\n1,1.0,1\n2,2.0,1\n3,3.0,1\n"},
+      {"kind: run, work_dir: 'w[d]', do: 'echo rate=$n > out.$n.log'", "out.*.log",
+       "\n1,1.0,1\n2,2.0,1\n3,3.0,1\n"},
+      {"kind: run, do: 'echo rate=$n > ../../out.$n.log'", "../../out.*.log",
+       "\n1,1.0,1\n2,2.0,1\n3,3.0,1\n"},
+  };
+  for (const auto& [step, file, rows] : cases) {
+    CAPTURE(step);
+    CAPTURE(file);
+    const Shell shell;
+    shell.file("b.yaml", workflow(step, file, "1,2,3"));
+    const Ran ran = shell.tally("run b.yaml -j 1");
+    CHECK_MESSAGE((ran.code == 0 && has(ran.out, rows)), (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.err, "was not there when workpackage 0 (s) ended"), ran.err);
+    CHECK(has(shell.tally("result run").out, rows));
+  }
+}
+
+TEST_CASE("outside files: what a later run makes does not count") {
+  for (const char* file : {"out.log", "*.log", "$jube_benchmark_home/wd/out.log"}) {
+    CAPTURE(file);
+    const Shell shell;
+    shell.file("b.yaml", workflow("kind: run, work_dir: wd, do: '[ ! -e ../on ] || echo rate=9 > "
+                                  "out.log'",
+                                  file, "1"));
+    CHECK(has(shell.tally("run b.yaml").out, "\n1,,\n"));
+    CHECK(shell.sh("touch on").code == 0);
+    CHECK(has(shell.tally("run b.yaml").out, "\n1,9.0,1\n"));
+    CHECK(has(shell.tally("result run -i 0").out, "\n1,,\n"));
+    CHECK(has(shell.tally("result run -i 1").out, "\n1,9.0,1\n"));
+  }
+}
+
+TEST_CASE(
+    "outside files: a folder of the run that workpackages share is no other than one outside") {
+  const std::string shared = "kind: run, work_dir: $jube_benchmark_rundir/wd, do: ";
+  const Shell shell;
+  shell.file("b.yaml", workflow(shared + "'echo rate=$n >> out.txt'", "out.txt", "1,2,3"));
+  Ran ran = shell.tally("run b.yaml -j 1");
+  CHECK_MESSAGE((ran.code == 0 && has(ran.out, "rate_cnt\n1,1.0,1\n2,2.0,1\n3,3.0,1\n")),
+                (ran.out + ran.err));
+  shell.clear();
+  shell.file("b.yaml", workflow(shared + "'echo rate=$n > out.txt'", "out.txt", "1,2,3"));
+  ran = shell.tally("run b.yaml -j 1");
+  CHECK_MESSAGE((ran.code == 1 && has(ran.out, "\n1,,\n2,,\n3,3.0,1\n")), (ran.out + ran.err));
+  shell.clear();
+  shell.file(
+      "b.yaml",
+      workflow("kind: run, retry: 1, work_dir: $jube_benchmark_rundir/wd, do: 'echo x >> count; "
+               "if [ $$(wc -l < count) = 1 ]; then echo rate=666 > out.txt; exit 1; fi'",
+               "out.txt", "1"));
+  ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(!has(ran.out, "666"), (ran.out + ran.err));
+}
+
+TEST_CASE("outside files: a step may read what is in the folder of the step before it") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\n"
+             "step: [{name: a, do: 'echo rate=3 > made'},\n"
+             " {name: s, depend: a, do: 'true'}]\n"
+             "patternset: {name: o, pattern: {name: rate, type: float, _: 'rate=$jube_pat_fp'}}\n"
+             "analyser: {name: a, use: o, analyse: {step: s, file: ../../000000_a/work/made}}\n"
+             "result: {use: a, table: {name: t, style: csv, column: [rate]}}\n");
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE((ran.code == 0 && has(ran.out, "rate\n3.0\n")), (ran.out + ran.err));
+}
+
 TEST_CASE("outside files: what the journal kept serves where another run wrote anew") {
   const Shell shell;
   shell.file("b.yaml",
