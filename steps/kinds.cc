@@ -137,27 +137,35 @@ std::string export_command(const Named& variables, const Lookup& lookup) {
   return command;
 }
 
-std::string without_dollars(std::string text) {
-  std::erase(text, '$');
-  return text;
-}
-
 // The command that sets exported parameters, to the text that they have: a script that somebody
-// submits by hand gets them from nowhere else. ($jube_wp_envstr is JUBE's text, in which a shell
-// expands variables.)
-std::string export_of_parameters(const Lookup& lookup) {
+// submits by hand gets them from nowhere else.
+std::string export_of_parameters(const Lookup& parameters) {
   Named variables;
-  for (const std::string& name : split_strip(value_of(lookup, "jube_wp_envlist"), ",")) {
-    if (name.empty()) continue;
+  for (const std::string& name : exported_names(parameters)) {
     std::string text;
-    for (const char c : value_of(lookup, name)) text += c == '$' ? "$$" : std::string(1, c);
+    if (const std::string* value = parameters(name)) {
+      for (const char c : *value) text += c == '$' ? "$$" : std::string(1, c);
+    }
     variables.emplace_back(name, text);
   }
   return export_command(variables, [](std::string_view) -> const std::string* { return nullptr; });
 }
 
+// The platform's lines that set exported parameters. In a job script of a run step, $jube_wp_envstr
+// is the command above. As a value it is JUBE's text, in which a shell expands variables, and a
+// child step inherits the value from its parent.
+std::string exports_of_platform(const Step& step, const Lookup& lookup, const Lookup& written) {
+  const std::string* text = step.kind == StepKind::run && written ? written("env") : nullptr;
+  if (text == nullptr) return value_of(lookup, "env");
+  const std::string exports = export_of_parameters(lookup) + "\n";
+  const std::string lines = substitute(*text, [&](std::string_view name) {
+    return name == "jube_wp_envstr" ? &exports : lookup(name);
+  });
+  return std::string(strip(lines));
+}
+
 // Adds the lines that set the variables of the platform and of the step, the platform's first.
-void add_environment(const Step& step, Named& values, const Lookup& lookup) {
+void add_environment(const Step& step, Named& values, const Lookup& lookup, const Lookup& written) {
   const Lookup both = with_added(values, lookup);
   Named lines;
   for (const auto& [packed, name] : {std::pair{"site_interconnect_variables", "site_interconnect"},
@@ -172,13 +180,10 @@ void add_environment(const Step& step, Named& values, const Lookup& lookup) {
   for (const auto& [name, text] : step.env) variables.emplace_back(name.value, text.value);
   own += export_command(variables, both);
   if (!own.empty() && own.back() == '\n') own.pop_back();
-  std::string exported = value_of(lookup, "env");
-  // What the platforms have there: $jube_wp_envstr, whose dollars were doubled as it was put in.
-  const bool is_run = step.kind == StepKind::run;
-  if (is_run && without_dollars(exported) == without_dollars(value_of(lookup, "jube_wp_envstr")))
-    exported = export_of_parameters(both);
+  std::string exported = exports_of_platform(step, lookup, written);
   if (!exported.empty() && !own.empty()) exported += "\n";
   exported += own;
+  const bool is_run = step.kind == StepKind::run;
   if (!own.empty() || (is_run && !exported.empty())) lines.emplace_back("env", exported);
   values.insert(values.end(), lines.begin(), lines.end());
 }
@@ -232,7 +237,13 @@ std::string own_folder(const Step& step, const Lookup& lookup) {
   return folder + "/work";
 }
 
-Named kind_values(const Step& step, const Lookup& lookup) {
+std::vector<std::string> exported_names(const Lookup& lookup) {
+  std::vector<std::string> names = split_strip(value_of(lookup, "jube_wp_envlist"), ",");
+  std::erase(names, "");
+  return names;
+}
+
+Named kind_values(const Step& step, const Lookup& lookup, const Lookup& written) {
   Named values;
   const Resources& r = step.resources;
   const std::pair<const char*, const Text*> resources[] = {{"nodes", &r.nodes},
@@ -262,7 +273,7 @@ Named kind_values(const Step& step, const Lookup& lookup) {
       values.emplace_back("modules", "");
     }
   }
-  add_environment(step, values, lookup);
+  add_environment(step, values, lookup, written);
   add_job_files(step, values, lookup);
   add_directives(step, values, lookup);
   add_job_lines(values, lookup);
@@ -356,8 +367,8 @@ namespace {
 // Implements the engine's interface with the functions of this folder.
 class TallyKinds : public StepKinds {
  public:
-  NamedValues values(const Step& step, const Lookup& lookup) const override {
-    return kind_values(step, lookup);
+  NamedValues values(const Step& step, const Lookup& lookup, const Lookup& written) const override {
+    return kind_values(step, lookup, written);
   }
   const std::vector<std::string_view>& value_names() const override { return step_value_names(); }
   Platform platform_of(const Step& step, const Lookup& lookup) const override {

@@ -24,7 +24,8 @@ namespace tally {
 //   options    scheduler_options and site_options, the step's and its platform's (lines of a job
 //              script, in the form of the platform's option_line)
 //   modules    modules ("module load a b", or empty)
-//   env        env ("export A='x'" lines and "unset B" lines for a job script)
+//   env        env ("export A='x'" lines and "unset B" lines for a job script). Where the platform's
+//              own `env` is written with $jube_wp_envstr, the lines of exported parameters are there
 //   job files  only with `work_dir`: submit_script, stdoutlogfile, stderrlogfile, status_file,
 //              done_file, error_file, reason_file and job_functions, as absolute paths in the
 //              workpackage's own folder
@@ -33,8 +34,11 @@ namespace tally {
 //              them, with quotes where it needs them
 //   job lines  job_begin, modules_begin, modules_end, launch_line (for job scripts that source
 //              job_functions)
-std::vector<std::pair<std::string, std::string>> kind_values(const Step& step,
-                                                             const Lookup& lookup);
+// `written`, if given, finds a parameter's text as the workflow has it (StepKinds::values).
+std::vector<std::pair<std::string, std::string>> kind_values(const Step& step, const Lookup& lookup,
+                                                             const Lookup& written = {});
+// The names of exported parameters, from jube_wp_envlist.
+std::vector<std::string> exported_names(const Lookup& lookup);
 // All these names, sorted.
 const std::vector<std::string_view>& step_value_names();
 

@@ -212,9 +212,9 @@ class ViewMaker {
     StoredParameters parameters;
     const size_t count = from.parameters.size();
     parameters.values = std::move(from.parameters);
-    parameters.exported = [&](const std::string& name) {
+    parameters.definition = [&](const std::string& name) -> const Parameter* {
       const auto found = known.find(name);
-      return found != known.end() && found->second->exported;
+      return found != known.end() ? found->second : nullptr;
     };
     for (const int parent : view.parents) parameters.parents.push_back({step_of(parent), parent});
     parameters.work_dir = view.work_dir;

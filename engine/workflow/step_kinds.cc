@@ -4,7 +4,7 @@
 
 namespace tally {
 
-NamedValues StepKinds::values(const Step&, const Lookup&) const {
+NamedValues StepKinds::values(const Step&, const Lookup&, const Lookup&) const {
   return {};
 }
 

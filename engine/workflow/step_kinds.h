@@ -82,8 +82,9 @@ class StepKinds {
  public:
   virtual ~StepKinds() = default;
 
-  // Names and values from the step's own keys. They hide parameters of the same name.
-  virtual NamedValues values(const Step& step, const Lookup& lookup) const;
+  // Names and values from the step's own keys. They hide parameters of the same name. `written`
+  // finds the text of a parameter of mode text as the workflow has it, before anything is put in.
+  virtual NamedValues values(const Step& step, const Lookup& lookup, const Lookup& written) const;
   // Every name that values() may give, sorted.
   virtual const std::vector<std::string_view>& value_names() const;
   virtual Platform platform_of(const Step& step, const Lookup& lookup) const;

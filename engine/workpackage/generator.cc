@@ -55,11 +55,19 @@ bool has_place_of_its_own(const Step& step) {
   return !step.suffix.value.empty() || !step.work_dir.value.empty();
 }
 
-const Expander::Names kPlace = {"jube_wp_abspath", "jube_wp_relpath"};
+const Expander::Names kPlace = {"jube_wp_abspath", "jube_wp_relpath", "jube_wp_envstr"};
+const Expander::Names kExports = {"jube_wp_envstr"};
+
+// Whether the value of an exported parameter is not final. That of jube_wp_envstr is not, then.
+bool has_open_exports(const Expander& expander, const Point& point) {
+  return std::any_of(point.bindings.begin(), point.bindings.end(), [&](const Binding& binding) {
+    return !expander.is_final(binding) && expander.definition(binding).exported;
+  });
+}
 
 // Finishes the point with `finish(builtins, later)`, which says what is wrong, or "". The folder's
-// name may need values, and other values may name the folder. No value is computed twice: a shell
-// command may do more than print.
+// name may need values, and other values may name the folder or the exported values. No value is
+// computed twice: a shell command may do more than print.
 template <typename Finish>
 std::string finish_in_place(const Benchmark& benchmark, Expander& expander,
                             Workpackage& workpackage, const Finish& finish) {
@@ -69,6 +77,10 @@ std::string finish_in_place(const Benchmark& benchmark, Expander& expander,
     std::string problem = finish(values().builtins(), kPlace);
     if (!problem.empty()) return problem;
     locate(step, expander, values(), &workpackage);
+  }
+  if (has_open_exports(expander, workpackage.point)) {
+    std::string problem = finish(values().builtins(), kExports);
+    if (!problem.empty()) return problem;
   }
   return finish(values().builtins(), Expander::Names());
 }

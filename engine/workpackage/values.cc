@@ -81,19 +81,34 @@ WorkpackageValues::WorkpackageValues(const Benchmark& benchmark, const Expander&
     if (!expander.definition(binding).exported) continue;
     exported_.emplace_back(expander.pool()[binding.name], expander.pool()[binding.value]);
   }
-  const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
-  added_ = step.kinds->values(step, [this](std::string_view name) { return find(name); });
+  add_of_kind(benchmark.steps[static_cast<size_t>(workpackage.step)]);
 }
 
 WorkpackageValues::WorkpackageValues(const Step* step, const Workpackage& workpackage,
                                      StoredParameters stored, const char* status)
     : workpackage_(workpackage), status_(status), stored_(std::move(stored)) {
   for (const auto& [name, value] : stored_.values) {
-    if (stored_.exported && stored_.exported(name)) exported_.emplace_back(name, value);
+    const Parameter* parameter = definition(name);
+    if (parameter != nullptr && parameter->exported) exported_.emplace_back(name, value);
   }
-  if (step != nullptr && !stored_.without_added) {
-    added_ = step->kinds->values(*step, [this](std::string_view name) { return find(name); });
+  if (step != nullptr && !stored_.without_added) add_of_kind(*step);
+}
+
+void WorkpackageValues::add_of_kind(const Step& step) {
+  const Lookup written = [this](std::string_view name) -> const std::string* {
+    const Parameter* found = definition(name);
+    return found != nullptr && found->mode == Mode::text ? &found->value.value : nullptr;
+  };
+  added_ = step.kinds->values(step, lookup(), written);
+}
+
+const Parameter* WorkpackageValues::definition(std::string_view name) const {
+  if (expander_ == nullptr)
+    return stored_.definition ? stored_.definition(std::string(name)) : nullptr;
+  for (const Binding& binding : workpackage_.point.bindings) {
+    if (expander_->pool()[binding.name] == name) return &expander_->definition(binding);
   }
+  return nullptr;
 }
 
 const NamedValues& WorkpackageValues::builtins() const {

@@ -26,7 +26,8 @@ struct ParentName {
 // A workpackage as a journal stores it: texts only, without an Expander that knows the definitions.
 struct StoredParameters {
   NamedValues values;
-  std::function<bool(const std::string& name)> exported;
+  // Null: the workflow has no such parameter any more.
+  std::function<const Parameter*(const std::string& name)> definition;
   std::vector<ParentName> parents;
   std::string work_dir;                 // absolute
   const NamedValues* common = nullptr;  // run_builtins(), made once per step
@@ -80,6 +81,9 @@ class WorkpackageValues {
 
  private:
   NamedValues kept_builtins(const Keep& keep) const;
+  // The definition of one of the workpackage's parameters, or null.
+  const Parameter* definition(std::string_view name) const;
+  void add_of_kind(const Step& step);
   // `work_dir`: absolute. `common`: those of run_builtins().
   void add_of_workpackage(const std::vector<ParentName>& parents, const std::string& work_dir,
                           const NamedValues* common, const Keep& keep, NamedValues& out) const;

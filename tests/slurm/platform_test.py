@@ -378,7 +378,7 @@ class Platform(SlurmTest):
 
     def test_variables_are_put_in_once(self):
         """`env` is expanded over the environment without it: by the engine here, and by the script there."""
-        show = self.place.program("show", 'printf "%s|" "$N" "$FLAGS" "$A" "$B" "$IN_P" "$IN_Q" "$EX"')
+        show = self.place.program("show", 'printf "%s|" "$N" "$FLAGS" "$A" "$B" "$IN_P" "$IN_Q" "$EX" "$LATE"')
         for pack in ("max_async: 0", "pack: array", "pack: {_: steps, at_once: 2}"):
             for export in ("ALL", "NONE"):
                 with self.subTest(pack=pack, export=export):
@@ -389,7 +389,9 @@ class Platform(SlurmTest):
                                     "  env: {IN_P: \"site:$IN_P\", IN_Q: \"q$IN_P\"}\n")
                     (self.place.root / "small.yaml").write_text(
                         "name: small\noutpath: run\n"
-                        "parameterset: {name: ps, parameter: {name: EX, export: true, separator: '', _: '$HOME $(id)'}}\n"
+                        "parameterset:\n  name: ps\n  parameter:\n"
+                        "    - {name: EX, export: true, separator: '', _: '$HOME $(id)'}\n"
+                        "    - {name: LATE, export: true, separator: '', _: '$jube_wp_padid $$HOME $(id)'}\n"
                         "step:\n  name: train\n  kind: run\n  use: ps\n  platform: site\n"
                         f"  resources: {{nodes: 1, tasks_per_node: 1, cpus_per_task: 1, time: 5m, options: {{export: {export}}}}}\n"
                         "  env: {N: \"1$N\", FLAGS: \"-O2 $FLAGS\", A: \"$B\", B: b, IN_P: \"step:$IN_P\"}\n"
@@ -400,7 +402,7 @@ class Platform(SlurmTest):
                     shown = (self.place.work(0, run=run) / "stdout").read_text()
                     # The site's lines see what job_environment passes on, the step's see the site's.
                     passed = "0" if export == "ALL" else ""
-                    self.assertEqual(shown, f"1|-O2 ||b|step:site:{passed}|q{passed}|$HOME $(id)|")
+                    self.assertEqual(shown, f"1|-O2 ||b|step:site:{passed}|q{passed}|$HOME $(id)|000000 $HOME $(id)|")
 
     def test_sbatchs_variables_of_commands_are_refused(self):
         for line in ("export SBATCH_TIMELIMIT=50", "export SBATCH_ARRAY_INX=0-2"):

@@ -139,12 +139,32 @@ TEST_CASE("env: a container's sees the job's, and runs nothing") {
   }
 }
 
+namespace {
+
+// The environment that the program of each workpackage gets, local or by its job script.
+std::string shown_by_programs(const Shell& shell, const std::string& platform) {
+  shell.sh(
+      "mkdir -p bin; printf '#!/bin/sh\nwhile case $1 in -*) true ;; *) false ;; esac; do shift 2; "
+      "done; exec \"$@\"\n' > bin/srun; chmod +x bin/srun; cp bin/srun bin/mpirun; cp bin/srun "
+      "bin/mpiexec");
+  if (platform == "local")
+    return shell.sh("rm -rf here; \"$TALLY\" -q run w.yaml -o here; cat here/*/*_*/work/stdout")
+        .out;
+  shell.sh("rm -rf scripts; \"$TALLY\" script w.yaml --out scripts");
+  return shell
+      .sh("for work in scripts/*_*/work; do (cd $work && PATH=\"$PWD/../../../bin:$PATH\" bash "
+          "submit.job > out; cat out stdout 2>/dev/null); done")
+      .out;
+}
+
+}  // namespace
+
 TEST_CASE("env: exported parameters are the same text in launch lines and job scripts") {
   const Shell shell;
   prepared(shell);
   const std::string value = "$HOME/x $(touch RAN) $$ `id` \"q\" 'r' \\";
   for (const std::string env : {"", "env: {M: m}, ", "env: {M: $EX}, env_unset: NAME, "}) {
-    for (const char* platform : {"local", "slurm", "pbs", "lsf"}) {
+    for (const std::string platform : {"local", "slurm", "pbs", "lsf"}) {
       CAPTURE(env);
       CAPTURE(platform);
       shell.file("w.yaml",
@@ -157,26 +177,79 @@ TEST_CASE("env: exported parameters are the same text in launch lines and job sc
                      platform + ", " + env +
                      "resources: {nodes: 1, tasks_per_node: 1, time: 5m}, "
                      "launch: '$jube_benchmark_home/show EX'}\n");
-      shell.sh(
-          "mkdir -p bin; printf '#!/bin/sh\\nwhile case $1 in -*) true ;; *) false ;; esac; do "
-          "shift 2; "
-          "done; exec \"$@\"\\n' > bin/srun; chmod +x bin/srun; cp bin/srun bin/mpirun; cp "
-          "bin/srun bin/mpiexec");
-      std::string out;
-      if (std::string(platform) == "local") {
-        CHECK(shell.sh("\"$TALLY\" -q run w.yaml -o here").code == 0);
-        out = shell.sh("cat here/*/*_s/work/stdout; rm -r here").out;
-      } else {
-        shell.sh("rm -rf scripts; \"$TALLY\" script w.yaml --out scripts");
-        out = shell
-                  .sh("cd scripts/*_s/work && PATH=\"$PWD/../../../bin:$PATH\" bash submit.job > "
-                      "out; cat out "
-                      "stdout 2>/dev/null")
-                  .out;
-      }
+      const std::string out = shown_by_programs(shell, platform);
       CHECK_MESSAGE(has(out, "EX[" + value + "]"), out);
       CHECK(shell.sh("find . -name RAN").out.empty());
     }
+  }
+}
+
+TEST_CASE(
+    "env: exported parameters that get their value late, in each step anew or from a parent") {
+  const Shell shell;
+  prepared(shell);
+  for (const std::string env : {"", "env: {M: m}, "}) {
+    for (const std::string platform : {"local", "slurm", "pbs", "lsf"}) {
+      CAPTURE(env);
+      CAPTURE(platform);
+      const std::string keys = std::string("kind: run, platform: ") + platform + ", " + env +
+                               "resources: {nodes: 1, tasks_per_node: 1, time: 5m}, launch: "
+                               "'$jube_benchmark_home/show";
+      shell.file("w.yaml", R"yaml(name: w
+outpath: run
+parameterset:
+  - name: p
+    parameter:
+      - {name: LATE, export: true, separator: "", _: '$jube_wp_padid|$jube_wp_cycle "$$HOME $(touch RAN)" 5$$$$x \'}
+      - {name: OF_LATE, export: true, separator: "", _: "<$LATE>"}
+      - {name: PLACE, export: true, mode: python, _: "'$jube_wp_abspath'[-6:]"}
+      - {name: ALWAYS, export: true, update_mode: always, mode: python, _: "'$jube_step_name'+'x'"}
+      - {name: IN_STEP, export: true, update_mode: step, _: "$jube_step_name"}
+      - {name: CYCLE, export: true, update_mode: cycle, _: "$jube_step_name"}
+  - name: q
+    parameter: [{name: OWN, export: true, _: "$jube_step_name of $jube_wp_id"}, {name: BLANKS, export: true, mode: python, separator: "", _: "'  a\\n '"}]
+step:
+  - {name: one, use: p, )yaml" +
+                               keys + " LATE OF_LATE PLACE ALWAYS IN_STEP CYCLE'}\n" +
+                               "  - {name: two, depend: one, use: q, " + keys +
+                               " LATE PLACE ALWAYS IN_STEP CYCLE OWN BLANKS'}\n");
+      const std::string late = "000000|0 \"$HOME $(touch RAN)\" 5$$x \\";
+      const std::string out = shown_by_programs(shell, platform);
+      CHECK_MESSAGE(has(out, "LATE[" + late + "]\nOF_LATE[<" + late +
+                                 ">]\nPLACE[e/work]\nALWAYS[onex]\nIN_STEP[one]\nCYCLE[one]\n"),
+                    out);
+      CHECK_MESSAGE(has(out, "LATE[" + late +
+                                 "]\nPLACE[e/work]\nALWAYS[twox]\nIN_STEP[two]\nCYCLE[two]\n"
+                                 "OWN[two of 1]\nBLANKS[  a\n ]\n"),
+                    out);
+      CHECK(shell.sh("find . -name RAN").out.empty());
+    }
+  }
+}
+
+TEST_CASE("env: a platform's own lines beside those of exported parameters") {
+  const Shell shell;
+  prepared(shell);
+  for (const std::string own :
+       {"\"$jube_wp_envstr\\nexport OWN=of-$n\"", "\"export OWN=of-$n\\n$jube_wp_envstr\"",
+        "\"export OWN=of-$n\\n${jube_wp_envstr}\""}) {
+    CAPTURE(own);
+    shell.file("w.yaml", R"yaml(name: w
+outpath: run
+parameterset:
+  - name: systemParameter
+    init_with: slurm/platform.yaml:systemParameter
+    parameter: {name: env, separator: "", _: )yaml" +
+                             own + R"yaml(}
+  - {name: executeset, init_with: "slurm/platform.yaml:executeset"}
+  - {name: p, parameter: [{name: n, _: 3}, {name: EX, export: true, separator: "", _: '$jube_wp_id "$$HOME" $(touch RAN)'}]}
+fileset: {name: jobfiles, init_with: "slurm/platform.yaml:jobfiles"}
+substituteset: {name: executesub, init_with: "slurm/platform.yaml:executesub"}
+step: {name: s, kind: run, use: [p, systemParameter, executeset, jobfiles, executesub], resources: {time: 5m}, launch: '$jube_benchmark_home/show EX OWN'}
+)yaml");
+    const std::string out = shown_by_programs(shell, "slurm");
+    CHECK_MESSAGE(has(out, "EX[0 \"$HOME\" $(touch RAN)]\nOWN[of-3]\n"), out);
+    CHECK(shell.sh("find . -name RAN").out.empty());
   }
 }
 
