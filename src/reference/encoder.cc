@@ -2,14 +2,17 @@
 // explicit model.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tanh.h>
-#include <ATen/ops/zeros.h>
 
+#include <limits>
 #include <string>
+#include <vector>
 
 #include "src/model/encoder_names.h"
 #include "src/reference/autograd_stage.h"
@@ -20,7 +23,16 @@ namespace {
 class ReferenceEncoder final : public AutogradStage {
  public:
   ReferenceEncoder(const Config& config, const ParameterTable& table, Stream& stream)
-      : AutogradStage(config, table, stream), names_(encoder_names(config_)) {}
+      : AutogradStage(config, table, stream),
+        names_(encoder_names(config_)),
+        sequence_(config.sequence) {}
+
+  Tensor logits() const override {
+    if (!logits_.defined()) return {};
+    Tensor t(logits_.data_ptr(), type_ == at::kDouble ? DType::f64 : DType::f32, {});
+    for (const int64_t n : logits_.sizes()) t.shape[static_cast<size_t>(t.rank++)] = n;
+    return t;
+  }
 
  private:
   at::Tensor gelu(const at::Tensor& x) const {
@@ -73,33 +85,38 @@ class ReferenceEncoder final : public AutogradStage {
     return cross_entropy(logits.narrow(1, 0, config_.vocabulary), batch.labels[0]);
   }
 
+  // Leaves logits(), as answers() does.
   at::Tensor classes(const at::Tensor& x, const Batch& batch, const std::string& output, double p,
-                     size_t label) const {
+                     size_t label) {
     const at::Tensor dense =
         linear(x.index_select(0, indices(batch.firsts)), names_.sequence_dense);
     const at::Tensor h = config_.kind == "bert" ? at::tanh(dense) : at::relu(dense);
     const uint64_t site = 3 * static_cast<uint64_t>(config_.layers) + 4;
-    return cross_entropy(linear(dropout(h, p, site), output), batch.labels[label]);
+    const at::Tensor logits = linear(dropout(h, p, site), output);
+    if (config_.task == Task::classification) logits_ = logits.detach();
+    return cross_entropy(logits, batch.labels[label]);
   }
 
   // Each sequence by itself; half of the first and half of the last token.
-  Losses answers(const at::Tensor& x, const Batch& batch) const {
-    const at::Tensor logits = linear(x, names_.answers);
+  Losses answers(const at::Tensor& x, const Batch& batch) {
+    const at::Tensor columns = linear(x, names_.answers);
     const at::Tensor firsts = indices(batch.firsts), lengths = indices(batch.lengths);
-    Losses losses{at::zeros({}, options(type_)), at::zeros({}, options(type_))};
+    std::vector<at::Tensor> sequences;
     for (int64_t b = 0; b < batch.firsts.dim(0); ++b) {
-      const at::Tensor of_sequence =
-          logits.narrow(0, firsts[b].item<int64_t>(), lengths[b].item<int64_t>());
-      for (const size_t k : {0UL, 1UL})
-        losses[k] =
-            losses[k] + cross_entropy(of_sequence.select(1, static_cast<int64_t>(k)).unsqueeze(0),
-                                      batch.labels[k].rows(b, 1)) /
-                            2;
+      const auto length = lengths[b].item<int64_t>();
+      sequences.push_back(
+          at::constant_pad_nd(columns.narrow(0, firsts[b].item<int64_t>(), length).t(),
+                              {0, sequence_ - length}, -std::numeric_limits<double>::infinity()));
     }
-    return losses;
+    const at::Tensor logits = at::stack(sequences, 1);
+    logits_ = logits.detach();
+    return {cross_entropy(logits[0], batch.labels[0]) / 2,
+            cross_entropy(logits[1], batch.labels[1]) / 2};
   }
 
   const EncoderNames& names_;
+  const int64_t sequence_;  // tokens that the longest sequence may have
+  at::Tensor logits_;       // logits(), of the last batch
 };
 
 }  // namespace

@@ -36,7 +36,6 @@ HeldOutResult Evaluator::evaluate(const Samples& samples, int64_t first, Batch& 
   ClassCounts counts;
   const EvaluateBatch counting = [&](const Batch& filled, const Pass& pass) {
     evaluate_(filled, pass);
-    if (!logits_().defined()) return;  // the reference model has none
     const Tensor& labels = filled.labels[0];
     std::vector<int32_t> of(static_cast<size_t>(labels.numel()));
     stream_.copy(of.data(), labels.data, labels.bytes());

@@ -24,8 +24,7 @@ struct HeldOutResult {
 
 class Evaluator {
  public:
-  // `logits`: those of the micro batch that was evaluated last, see Stage::logits(); null: the model
-  // has none. All outlive it. Throws OutOfMemory.
+  // `logits`: Stage::logits() of the model that `evaluate` runs. All outlive it. Throws OutOfMemory.
   Evaluator(const Config& config, Stream& stream, EvaluateBatch evaluate,
             std::function<Tensor()> logits, const Mesh& mesh);
 

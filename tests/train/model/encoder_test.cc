@@ -162,30 +162,41 @@ TEST_CASE("a micro batch may have no masked token") {
 
 TEST_CASE("encoders: evaluation leaves the heads' logits, and allocates nothing") {
   for (const Case& k : cases) {
-    Config c = tiny_encoder(k.kind, k.task);
-    c.model.hidden_dropout = 0.5;
-    auto stream = make_stream(Device{});
-    ParameterTable table;
-    register_model(c.model, &table);
-    table.layout(*stream, DType::f64);
-    table.initialize(1);
-    TinyEncoderBatch batch(c, *stream, 1, false);
-    double loss[2];
-    int i = 0;
-    for (const Maker make : {static_cast<Maker>(make_model), static_cast<Maker>(make_reference)}) {
-      TinyState state(*stream);
-      auto model = one_set(make(c, table, *stream));
-      const int64_t before = stream->allocations();
-      model->evaluate(batch.batch, 0.25, state.state);
-      CHECK(stream->allocations() == before);
-      loss[i++] = state.read().loss();
-      if (make != static_cast<Maker>(make_model)) continue;
-      const Tensor logits = model->stage().logits();
-      CHECK(logits.defined() == (k.task != Task::pretraining));
-      if (k.task == Task::classification) CHECK(logits.numel() == 4 * 3);
-      if (k.task == Task::question_answering) CHECK(logits.numel() == 2 * 4 * 19);
+    CAPTURE(k.kind);
+    CAPTURE(static_cast<int>(k.task));
+    for (const bool padded : {false, true}) {
+      Config c = tiny_encoder(k.kind, k.task);
+      c.model.hidden_dropout = 0.5;
+      auto stream = make_stream(Device{});
+      ParameterTable table;
+      register_model(c.model, &table);
+      table.layout(*stream, DType::f64);
+      table.initialize(1);
+      TinyEncoderBatch batch(c, *stream, 1, padded);
+      double loss[2];
+      std::vector<double> found[2];
+      int i = 0;
+      for (const Maker make :
+           {static_cast<Maker>(make_model), static_cast<Maker>(make_reference)}) {
+        TinyState state(*stream);
+        auto model = one_set(make(c, table, *stream));
+        const int64_t before = stream->allocations();
+        model->evaluate(batch.batch, 0.25, state.state);
+        CHECK(stream->allocations() == before);
+        loss[i] = state.read().loss();
+        const Tensor logits = model->stage().logits();
+        CHECK(logits.defined() == (k.task != Task::pretraining));
+        if (logits.defined()) found[i] = read_doubles(*stream, logits);
+        ++i;
+      }
+      CHECK(std::abs(loss[0] - loss[1]) < 1e-12 * loss[1]);
+      if (k.task == Task::classification) CHECK(found[0].size() == 4 * 3);
+      if (k.task == Task::question_answering) CHECK(found[0].size() == 2 * 4 * 19);
+      REQUIRE(found[0].size() == found[1].size());
+      // -infinity beyond a sequence equals itself.
+      for (size_t n = 0; n < found[0].size(); ++n)
+        CHECK((found[0][n] == found[1][n] || std::abs(found[0][n] - found[1][n]) < 1e-12));
     }
-    CHECK(std::abs(loss[0] - loss[1]) < 1e-12 * loss[1]);
   }
 }
 

@@ -305,6 +305,26 @@ TEST_CASE("the reference model's losses are the explicit model's") {
     CHECK(a[i].get<double>() == doctest::Approx(b[i].get<double>()).epsilon(1e-9));
 }
 
+TEST_CASE("the reference model's metrics are the explicit model's") {
+  const Folder folder("metrics");
+  const std::string run =
+      "--model bert-base --num-layers 1 --hidden-size 32 --num-attention-heads 2 --seq-length 32 "
+      "--vocab-size 200 --task classify --num-classes 3 --mock-data --mock-lengths 8:32 --lr 1e-3 "
+      "--train-iters 4 --micro-batch-size 4 --eval-interval 2 --eval-iters 3 --precision fp64 ";
+  json evaluations[2];
+  int at = 0;
+  for (const std::string model : {"", "--reference "}) {
+    REQUIRE(tally_train(run + model + "--record " + folder / "r.json").code == 0);
+    evaluations[at++] = read_json(folder / "r.json")["results"]["evaluations"];
+  }
+  REQUIRE(evaluations[0].size() == 2);
+  REQUIRE(evaluations[1].size() == 2);
+  for (size_t i = 0; i < 2; ++i) {
+    REQUIRE(evaluations[0][i].contains("accuracy"));
+    CHECK(evaluations[0][i]["accuracy"] == evaluations[1][i]["accuracy"]);
+  }
+}
+
 TEST_CASE("six steps at once and three, resumed, three more are the same bit for bit") {
   for (const std::string precision : {"fp32", "bf16"}) {
     CAPTURE(precision);
