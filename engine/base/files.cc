@@ -44,7 +44,7 @@ std::filesystem::path current_directory() {
 
 }  // namespace
 
-std::string advice(int reason) {
+std::string advice(int reason, const char* then) {
   switch (reason) {
     case EACCES:
     case EROFS:
@@ -52,16 +52,17 @@ std::string advice(int reason) {
       return "; choose a folder that you may write to with --outpath";
     case ENOSPC:
     case EDQUOT:
-      return "; free some space and continue the run";
+      return std::string("; free some space and ") + then;
     case EFBIG:
-      return "; raise the limit of file sizes (ulimit -f) and continue the run";
+      return std::string("; raise the limit of file sizes (ulimit -f) and ") + then;
     default:
       return {};
   }
 }
 
 Status file_error(const std::string& path, const char* what, int reason) {
-  return Status::error(path + ": " + what + ": " + strerror(reason) + advice(reason), reason, path);
+  return Status::error(path + ": " + what + ": " + strerror(reason) + advice(reason, "try again"),
+                       reason, path);
 }
 
 bool may_pass(int reason) {
@@ -128,6 +129,46 @@ Status write_file(const std::string& path, const std::string& bytes, int mode) {
   }
   if (!status) unlink(aside.c_str());
   return status;
+}
+
+namespace {
+
+// Whether the path names what a process has open, such as /dev/stdout.
+bool is_open_stream(const std::string& path) {
+  std::error_code none;
+  const std::filesystem::path folder = std::filesystem::absolute(path, none).parent_path();
+  const std::string real = std::filesystem::canonical(folder, none).string();
+  return real.rfind("/proc/", 0) == 0;
+}
+
+// Where a chain of links ends, whether there is a file or not.
+std::string target_of(std::string path) {
+  constexpr int kMost = 40;  // as the kernel
+  for (int i = 0; i < kMost && !is_open_stream(path); ++i) {
+    std::error_code none;
+    const std::string next = std::filesystem::read_symlink(path, none).string();
+    if (none) break;
+    path = next.front() == '/' ? next : path.substr(0, path.rfind('/') + 1) + next;
+  }
+  return path;
+}
+
+Status write_into(const std::string& path, const std::string& bytes) {
+  const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (fd < 0) return file_error(path, "cannot write", errno);
+  Status status = write_all(fd, bytes, path);
+  if (close(fd) != 0 && status) status = file_error(path, "cannot write", errno);
+  return status;
+}
+
+}  // namespace
+
+Status write_named_file(const std::string& path, const std::string& bytes) {
+  const std::string target = target_of(path);
+  struct stat there {};
+  if (stat(target.c_str(), &there) != 0) return write_file(target, bytes);
+  if (!S_ISREG(there.st_mode) || is_open_stream(target)) return write_into(target, bytes);
+  return write_file(target, bytes, static_cast<int>(there.st_mode & 0777U));
 }
 
 Status append_file(const std::string& path, const std::string& bytes) {

@@ -9,11 +9,11 @@
 
 namespace tally {
 
-// "PATH: cannot write: No space left on device; free some space and continue the run". `reason` is
+// "PATH: cannot write: No space left on device; free some space and try again". `reason` is
 // an errno value.
 Status file_error(const std::string& path, const char* what, int reason);
-// What to do about the reason: "; free some space and continue the run". Empty: nothing general.
-std::string advice(int reason);
+// What to do about the reason, and then: "; free some space and try again". Empty: nothing general.
+std::string advice(int reason, const char* then);
 // Whether the reason (an errno value) is a state of the host that may pass: no space, no file
 // descriptors, no processes, an I/O error, a server that does not answer. What failed may then be
 // tried again.
@@ -26,6 +26,10 @@ bool may_pass(const Status& error, const std::string& folder);
 Status make_directories(const std::string& path);
 // Replaces a file atomically: readers see either the old or the new bytes.
 Status write_file(const std::string& path, const std::string& bytes, int mode = 0644);
+// The same for a file that the user names. A link stays and its target is replaced, which keeps its
+// permissions; what is no regular file, such as a device or a FIFO, and /dev/stdout
+// get the bytes.
+Status write_named_file(const std::string& path, const std::string& bytes);
 Status append_file(const std::string& path, const std::string& bytes);
 Status read_file(const std::string& path, std::string* bytes);
 // Reads a file and passes its bytes to `take`, one piece at a time.

@@ -141,13 +141,11 @@ int report_execution(const Invocation& invocation, const Input& input, const Ben
   return std::max(*status ? summary.exit_code() : kFailed, nothing);
 }
 
-// Whether a row's output was changed between the end of its workpackage and now. Nothing failed, but
-// the table is not what the run measured.
+// Whether an output was changed between the end of its workpackage and now. Nothing failed, but the
+// table is not what the run measured.
 bool any_changed(const std::vector<RenderedResult>& tables) {
-  return std::any_of(tables.begin(), tables.end(), [](const RenderedResult& one) {
-    return std::any_of(one.table.rows.begin(), one.table.rows.end(),
-                       [](const Record& row) { return row.state == State::changed; });
-  });
+  return std::any_of(tables.begin(), tables.end(),
+                     [](const RenderedResult& one) { return one.table.changed; });
 }
 
 // Analyses the run and shows its results, as far as the command or the workflow asks for it.

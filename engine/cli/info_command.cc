@@ -116,7 +116,9 @@ void show_run(const OpenRun& run, const std::vector<Journal::Stored>& workpackag
     double last = 0;
   };
   std::map<std::string, Line> lines;
-  bool open = false;
+  // The engine writes workpackages.xml when the run ends, also without any.
+  bool open = workpackages.empty() &&
+              ::access((run.directory.path + "/workpackages.xml").c_str(), F_OK) != 0;
   for (const Journal::Stored& stored : workpackages) {
     Line& line = lines[stored.step];
     State state = stored.workpackage.outcome.state;

@@ -87,6 +87,7 @@ Status can_write_report(const std::string& path) {
   struct stat info {};
   if (::stat(absolute.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
     return Status::error(fmt::format("cannot write '{}': it is a directory", path));
+  if (info.st_nlink != 0 && !S_ISREG(info.st_mode)) return Status::ok();  // a device, a FIFO
   const std::string folder = absolute.substr(0, std::max<size_t>(absolute.rfind('/'), 1));
   if (::access(folder.c_str(), W_OK) == 0) return Status::ok();
   return Status::error(

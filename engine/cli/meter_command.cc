@@ -25,7 +25,7 @@ int meter_command(const Invocation& invocation, const MeterArgs& args) {
   fmt::print("{}", energy_lines(use));
   std::fflush(stdout);
   if (args.json.empty()) return code;
-  if (Status s = write_file(args.json, energy_json(use, args.command, code)); !s) {
+  if (Status s = write_named_file(args.json, energy_json(use, args.command, code)); !s) {
     print_error(invocation, s.message());
     return code == 0 ? kFailed : code;
   }

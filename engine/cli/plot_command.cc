@@ -204,11 +204,11 @@ bool keep_rows(const Invocation& invocation, const std::string& where, ResultTab
 
 Status write_chart(const Figure& figure, const std::string& path) {
   SvgOptions options;
-  if (!ends_with(to_lower(path), ".png")) return write_file(path, svg(figure, options));
+  if (!ends_with(to_lower(path), ".png")) return write_named_file(path, svg(figure, options));
   options.scale = 2;
   std::string png;
   if (Status made = png_of_svg(svg(figure, options), &png); !made) return made;
-  return write_file(path, png);
+  return write_named_file(path, png);
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ class Updater {
       return kFailed;
     }
     if (changed != text) {
-      if (Status s = write_file(path_, changed); !s) {
+      if (Status s = write_named_file(path_, changed); !s) {
         print_error(invocation_, s.message());
         return kFailed;
       }

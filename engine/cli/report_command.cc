@@ -90,7 +90,7 @@ class ReportMaker {
       std::fwrite(text.data(), 1, text.size(), stdout);
       return code_;
     }
-    if (Status written = write_file(args_.out, text); !written) {
+    if (Status written = write_named_file(args_.out, text); !written) {
       print_error(invocation_, written.message());
       return kFailed;
     }

@@ -280,7 +280,7 @@ int run_command(const Invocation& invocation, const RunArgs& args) {
     }
   }
   if (args.junit.empty()) return code;
-  const Status written = write_file(args.junit, junit_document(suites));
+  const Status written = write_named_file(args.junit, junit_document(suites));
   if (!written) print_error(invocation, written.message());
   return written ? code : std::max(code, kFailed);
 }

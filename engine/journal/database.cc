@@ -115,9 +115,10 @@ Status SqliteDatabase::unusable(int code, const std::string& what) const {
   if (reason != 0) message += std::string(": ") + strerror(reason);
   const bool refused = reason == EACCES || reason == EPERM || reason == EROFS;
   if (refused) message += "; check the directory's permissions and continue the run";
-  if (!refused) message += advice(reason);
-  if (!refused && advice(reason).empty()) {
-    message += "; continue the run when the file system answers again";
+  const std::string what_to_do = advice(reason, "continue the run");
+  if (!refused) {
+    message +=
+        what_to_do.empty() ? "; continue the run when the file system answers again" : what_to_do;
   }
   return Status::error(message + ": nothing that finished is lost", reason);
 }

@@ -346,6 +346,7 @@ void note_changed(const Benchmark& benchmark, const std::vector<WorkpackageView>
   if (note.empty()) return;
   diagnostics.remark({}, note);
   records.of_run.push_back(note);
+  records.changed = !benchmark.as_jube;
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ void append(Records& records, Records more) {
       if (std::find(own.begin(), own.end(), note) == own.end()) own.push_back(std::move(note));
     }
   }
+  records.changed = records.changed || more.changed;
   records.unmatched.insert(records.unmatched.end(), more.unmatched.begin(), more.unmatched.end());
   for (const auto& [name, unit] : more.units) records.add_unit(name, unit);
   records.other_units.merge(more.other_units);

@@ -113,6 +113,7 @@ struct Records {
   std::vector<std::string> notes;         // about workpackages that have no row
   std::vector<std::string> missing_rows;  // of these, why rows or repeats are missing
   std::vector<std::string> of_run;        // about the run (run_notes.h), which commands print once
+  bool changed = false;  // the output of a workpackage that counts in nothing for it
   std::vector<Unmatched> unmatched;
   std::map<std::string, std::string> units;  // by column name
   // Names whose values have a second unit: another pattern or parameter of the same name has it.

@@ -420,6 +420,7 @@ void ResultTables::add_notes(ResultTable& out) const {
   for (const std::string& note : records_.notes) out.notes.push_back({"", note});
   for (const std::string& note : records_.of_run) out.notes.push_back({"", note, false, true});
   out.missing_rows = records_.missing_rows;
+  out.changed = records_.changed;
 }
 
 ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,

@@ -48,6 +48,7 @@ struct ResultTable {
   std::vector<Record> rows;     // filtered and in order; a column's value is under column_key()
   std::vector<Note> notes;
   std::vector<std::string> missing_rows;     // which are among the notes
+  bool changed = false;                      // Records::changed
   std::map<std::string, std::string> units;  // for tables: by column name
   int references_passed = 0;
   std::vector<MissedReference> missed;

@@ -310,6 +310,16 @@ TEST_CASE("changed output: of repeats, the others remain") {
   CHECK_MESSAGE((has(ran.out, "3 of 4") && !has(ran.out, "777")), (ran.out + ran.err));
 }
 
+TEST_CASE("changed output: a repeat whose output has changed is an error of the run that sees it") {
+  const Shell shell;
+  File file;
+  file.step = std::string(kOwn) + "repeat: 6, ";
+  file.work = "if [ $jube_wp_id = 1 ]; then echo v=9 > ../../000000_s/work/stdout; fi; echo v=1";
+  shell.file("b.yaml", workflow(file));
+  const Ran ran = shell.tally("run b.yaml -r -j1");
+  CHECK_MESSAGE((ran.code == 1 && has(ran.err, "has changed since it ended")), (ran.out + ran.err));
+}
+
 TEST_CASE("changed output: a value of an earlier step marks the row that shows it") {
   for (const char* change : {"echo v=9 > ", ": > ", "rm "}) {
     CAPTURE(change);

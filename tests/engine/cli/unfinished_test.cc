@@ -98,6 +98,7 @@ TEST_CASE(
     Ran ran = shell.tally("result run");
     CHECK_MESSAGE(has(ran.err, "note: run/000000: it has no workpackages and thus no rows"),
                   ran.err);
+    CHECK(has(shell.tally("info run --id 0").out, "Benchmark not finished!"));
     // Its first command goes on for as long as nobody writes to the pipe.
     text = killed(kind);
     const size_t at = text.find("do: [echo v=$i,") + 5;
