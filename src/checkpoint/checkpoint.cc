@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <sstream>
 #include <stdexcept>
 
@@ -276,8 +277,18 @@ std::optional<TrainingState> load_checkpoint(const std::string& root, const Mode
   check_manifest(stored.manifest(), whole_model(parameters), config.vocabulary,
                  parameters.optimizer.master.dtype);
   stored.open(parameters);
-  check_unread(*directory, share.index, share.count);
-  load_optimizer(stored, parameters, stream);
+  // Both read the same pages. Where no thread is to be had, get() does the work.
+  std::future<void> checked = std::async(std::launch::async | std::launch::deferred, [&] {
+    stored.check();
+    check_unread(*directory, share.index, share.count);
+  });
+  try {
+    load_optimizer(stored, parameters, stream);
+  } catch (...) {
+    checked.get();  // damage is why, if there is any
+    throw;
+  }
+  checked.get();
   return state;
 }
 

@@ -163,15 +163,21 @@ void StoredOptimizer::open(const ParameterState& state) {
   for (const auto& [index, tensors] : needed) {
     auto file = std::make_unique<SafetensorsFile>(manifest_.file(index));
     check_pieces(manifest_, index, kind_, *file);
-    const FileChecksum& sum = manifest_.files[static_cast<size_t>(index)].sum;
-    std::vector<ByteRange> ranges{{0, file->header_bytes()}};
+    std::vector<ByteRange>& ranges = ranges_[index];
+    ranges.push_back({0, file->header_bytes()});
     for (const std::string& name : tensors) {
       const StoredTensor& tensor = file->tensors().at(name);
       const uint64_t at = file->offset(tensor);
       ranges.push_back({at, at + tensor.bytes});
     }
-    if (!sum.blocks.empty()) check_blocks(file->mapped(), sum, ranges);
     files_[index] = std::move(file);
+  }
+}
+
+void StoredOptimizer::check() const {
+  for (const auto& [index, file] : files_) {
+    const FileChecksum& sum = manifest_.files[static_cast<size_t>(index)].sum;
+    if (!sum.blocks.empty()) check_blocks(file->mapped(), sum, ranges_.at(index));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "src/checkpoint/checksum.h"
 #include "src/checkpoint/manifest.h"
 #include "src/checkpoint/model_weights.h"
 #include "src/device/stream.h"
@@ -36,9 +37,11 @@ class StoredOptimizer {
   StoredOptimizer(const std::string& directory, OptimizerKind kind)
       : kind_(kind), manifest_(read_manifest(directory)) {}
   const Manifest& manifest() const { return manifest_; }
-  // Opens and checks the files that elements of the state may be read from, with the checksums of
-  // these elements.
+  // Opens the files that elements of the state may be read from, and checks their headers.
   void open(const ParameterState& state);
+  // Compares those elements with their checksums. It may run beside load_optimizer(): reading damaged
+  // elements gives wrong numbers and nothing worse. Throws std::runtime_error with one sentence.
+  void check() const;
   // Elements [first, last) of this process's part of `parameter` in one of the buffers: inside a
   // file, or put together in `staging`. Rows of the padding that are not stored are 0.
   const char* elements(const std::string& prefix, const Parameter& parameter, int64_t first,
@@ -55,6 +58,7 @@ class StoredOptimizer {
   OptimizerKind kind_;
   Manifest manifest_;
   std::map<int, std::unique_ptr<SafetensorsFile>> files_;
+  std::map<int, std::vector<ByteRange>> ranges_;  // of the files, those that are read
 };
 
 // Fills what the optimizer's buffers hold, and the weights rounded from the master weights.
