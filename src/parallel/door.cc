@@ -43,8 +43,10 @@ bool send_now(const Socket& to, Message type, const std::string& body) {
 
 }  // namespace
 
-Door::Door(std::vector<Socket> listeners, Credential credential, size_t expected)
+Door::Door(std::vector<Socket> listeners, Credential credential, size_t expected,
+           Socket gives_token)
     : listeners_(std::move(listeners)),
+      gives_token_(std::move(gives_token)),
       credential_(std::move(credential)),
       most_waiting_(expected + most_strangers) {
   // A visitor may be gone again before it is taken in.
@@ -65,6 +67,7 @@ void Door::poll_all(Deadline deadline) {
   std::vector<pollfd> fds;
   for (const Stranger& s : waiting_) fds.push_back({s.socket.fd(), POLLIN, 0});
   for (const Socket& l : listeners_) fds.push_back({l.fd(), POLLIN, 0});
+  fds.push_back({gives_token_.fd(), POLLIN, 0});
   if (poll(fds.data(), fds.size(), milliseconds_until(deadline)) < 0) {
     if (errno == EINTR) return;
     throw CommunicationError(fmt::format("poll: {}", std::strerror(errno)));
@@ -77,6 +80,7 @@ void Door::poll_all(Deadline deadline) {
   }
   for (size_t l = 0; l < listeners_.size(); ++l, ++i)
     if (fds[i].revents != 0) take_new(listeners_[l]);
+  if (fds[i].revents != 0) take_new(gives_token_);
 }
 
 void Door::take_new(const Socket& listener) {
@@ -91,11 +95,17 @@ void Door::take_new(const Socket& listener) {
     ++strangers_;
   }
   if (no_more_files) return;  // there is room for the next attempt
-  if (credential_.token.empty() && !is_of_this_user(socket)) {
-    ++strangers_;
-    return;
-  }
+  if (&listener == &gives_token_) return give_token(socket);
   waiting_.emplace_back().socket = std::move(socket);
+}
+
+void Door::give_token(const Socket& asks) {
+  if (!is_of_this_user(asks)) {
+    ++strangers_;
+  } else {
+    send(asks.fd(), credential_.token.data(), credential_.token.size(),
+         MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
 }
 
 // Returns whether it is still a stranger that may prove itself. A visitor has no socket afterwards.

@@ -32,8 +32,10 @@ struct Visitor {
 
 class Door {
  public:
-  // `expected`: how many visitors may come at the same time.
-  Door(std::vector<Socket> listeners, Credential credential, size_t expected);
+  // `expected`: how many visitors may come at the same time. `gives_token`: of listen_for_user(),
+  // where processes of this user get the token; not open: nobody gets it here.
+  Door(std::vector<Socket> listeners, Credential credential, size_t expected,
+       Socket gives_token = {});
   // The next visitor; nullopt after the deadline. All that have come are listened to at once, and
   // one that is silent delays no other. Throws CommunicationError.
   std::optional<Visitor> next(Deadline deadline);
@@ -52,11 +54,13 @@ class Door {
 
   void poll_all(Deadline deadline);
   void take_new(const Socket& listener);
+  void give_token(const Socket& asks);
   bool hear(Stranger* stranger);
   bool greet(Stranger* stranger, const std::string& hello);
   void verify(Stranger* stranger, const std::string& proof);
 
   const std::vector<Socket> listeners_;
+  const Socket gives_token_;
   const Credential credential_;
   const size_t most_waiting_;
   std::list<Stranger> waiting_;  // the oldest first

@@ -64,7 +64,7 @@ using Environment = std::function<const char*(const char*)>;
 //            suffix after its first label
 //   port:    --master-port, MASTER_PORT, one made of Slurm's job and step or of mpirun's job
 //   token:   --rendezvous-token-file, TALLY_RENDEZVOUS_TOKEN (of a parent tally-train before the
-//            flag), a file that rank 0 makes in the folder in which Slurm or mpirun started it
+//            flag), a file that rank 0 makes in the folder in which Slurm or mpirun started it; else none()
 // With options.processes this is the launch of the tally-train that starts them: one per node.
 Launch discover_launch(const LaunchOptions& options, const Environment& environment);
 

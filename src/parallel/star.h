@@ -84,7 +84,7 @@ class Star final : public Rendezvous {
   const RendezvousOptions options_;
   const OnFailure on_failure_;
   std::string address_ = "127.0.0.1";
-  std::string token_;  // empty: none
+  std::string token_;
   int strangers_ = 0;
   std::vector<Socket> peers_;  // rank 0: by rank, its own place closed; others: rank 0 alone
   std::vector<int> local_;     // of each peer: its process id, if it is one of this host; else 0

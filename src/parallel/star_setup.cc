@@ -21,15 +21,17 @@ bool names_loopback(const std::string& host) {
   return is_loopback(host) || host.rfind("localhost", 0) == 0;
 }
 
-// A run without a token is for the processes of one user on one host.
-void require_loopback(const std::string& host, const std::vector<std::string>& addresses) {
-  if (std::all_of(addresses.begin(), addresses.end(), is_loopback)) return;
+// Where the ranks of a run that was given no token meet: they are processes of one user on one host.
+std::string loopback_place(const RendezvousOptions& options, Deadline deadline) {
+  const auto addresses = look_up(options.address, deadline);
+  if (std::all_of(addresses.begin(), addresses.end(), is_loopback))
+    return fmt::format("{}:{}", addresses.front(), options.port);
   throw LaunchError(fmt::format(
       "rank 0 is at {} ({}), where other hosts and users can connect, and this run has no token by "
       "which its ranks know each other: set {} to the same random text on every rank (openssl rand "
       "-hex 32 makes one), or write it to a file of mode 600 and give --rendezvous-token-file; "
       "ranks of one host need none with MASTER_ADDR=127.0.0.1",
-      host, fmt::join(addresses, ", "), token_variable));
+      options.address, fmt::join(addresses, ", "), token_variable));
 }
 
 std::string wait_for_token(const std::string& file, Deadline deadline) {
@@ -72,11 +74,10 @@ std::vector<Socket> Star::listen(Deadline deadline) const {
   }
   std::vector<std::string> addresses = look_up(options_.address, deadline);
   const bool outside = !std::all_of(addresses.begin(), addresses.end(), is_loopback);
-  if (token_.empty()) {
-    require_loopback(options_.address, addresses);
-  } else if (!options_.interface.empty() && !names_loopback(options_.address)) {
+  const bool these_alone = options_.token.none() || names_loopback(options_.address);
+  if (!options_.interface.empty() && !these_alone) {
     addresses.push_back(interface_address(options_.interface));
-  } else if (!outside && !options_.one_host && !names_loopback(options_.address)) {
+  } else if (!outside && !options_.one_host && !these_alone) {
     const auto more = outer_addresses();
     addresses.insert(addresses.end(), more.begin(), more.end());
   }
@@ -102,7 +103,12 @@ void Star::receive_all_ranks(Deadline deadline) {
     made = std::make_unique<TokenFile>(options_.token.file);
     token_ = made->token();
   }
-  Door door(listen(deadline), credential(purpose), peers_.size());
+  Socket gives_token;
+  if (options_.token.none()) {
+    gives_token = listen_for_user(loopback_place(options_, deadline));
+    token_ = new_token();
+  }
+  Door door(listen(deadline), credential(purpose), peers_.size(), std::move(gives_token));
   const auto missing = [&] {
     std::vector<int> ranks;
     for (int r = 1; r < options_.size; ++r)
@@ -153,13 +159,14 @@ void Star::admit(Visitor visitor) {
 
 void Star::visit_zero(Deadline deadline) {
   const TokenSource& source = options_.token;
-  if (token_.empty() && !source.zero_makes)
-    require_loopback(options_.address, look_up(options_.address, deadline));
+  const std::string place = source.none() ? loopback_place(options_, deadline) : "";
   Credential known = credential(purpose);
   const std::string words =
       encode(Hello{options_.rank, options_.size, options_.host, process_name()});
   peers_.push_back(enter({options_.address, options_.port, "rank 0"}, &known, words, deadline, [&] {
-    if (source.zero_makes) known.token = token_ = wait_for_token(source.file, deadline);
+    if (source.zero_makes) token_ = wait_for_token(source.file, deadline);
+    if (source.none()) token_ = ask_for_token(place, deadline);
+    known.token = token_;
   }));
   address_ = local_address(peers_[0]);
   Message type{};

@@ -14,9 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
 #include "src/parallel/errors.h"
 
@@ -187,27 +185,6 @@ Socket accept_now(const Socket& listener) {
   Socket peer(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
   if (peer.open()) prepare(peer.fd());
   return peer;
-}
-
-// A line of the kernel's table: number, local and remote address, state, queues, timer,
-// retransmissions, user, ...; an address is "0100007F:7530".
-bool is_of_this_user(const Socket& accepted) {
-  sockaddr_in peer{};
-  socklen_t size = sizeof peer;
-  if (getpeername(accepted.fd(), reinterpret_cast<sockaddr*>(&peer), &size) != 0) return false;
-  const auto entry = [](const sockaddr_in& a) {
-    return fmt::format("{:08X}:{:04X}", a.sin_addr.s_addr, ntohs(a.sin_port));
-  };
-  const std::string local = entry(peer), remote = entry(name_of(accepted));
-  std::ifstream table("/proc/net/tcp");
-  std::string line;
-  while (std::getline(table, line)) {
-    std::istringstream in(line);
-    std::array<std::string, 8> field;
-    for (std::string& f : field) in >> f;
-    if (field[1] == local && field[2] == remote) return field[7] == std::to_string(geteuid());
-  }
-  return true;
 }
 
 Socket connect_until(const std::string& host, int port, Deadline deadline) {

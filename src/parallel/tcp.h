@@ -49,9 +49,6 @@ std::vector<std::string> look_up(const std::string& host, Deadline deadline);
 bool is_loopback(const std::string& address);  // 127.0.0.1, or another of 127.0.0.0/8
 // The next connection of a listener that does not block; not open(), with errno, where there is none.
 Socket accept_now(const Socket& listener);
-// Whether a process of this user made a connection over the loopback interface. True where the
-// kernel's table does not have it: Linux has each that is open.
-bool is_of_this_user(const Socket& accepted);
 // Connects, and retries while nobody listens there. Throws CommunicationError after the deadline,
 // and as look_up() does when the name is unknown.
 Socket connect_until(const std::string& host, int port, Deadline deadline);

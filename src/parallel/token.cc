@@ -2,18 +2,21 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
 #include "src/parallel/errors.h"
 #include "src/parallel/secret.h"
-#include "src/parallel/tcp.h"
 
 namespace tally::train {
 namespace {
@@ -77,6 +80,61 @@ std::optional<std::string> read_token(const std::string& path) {
   text = text.substr(first, text.find_last_not_of(white) + 1 - first);
   check_token(text, fmt::format("the token '{}'", path));
   return text;
+}
+
+namespace {
+
+// Calls bind or connect with the socket's name, which the kernel forgets with its owner.
+template <typename Call>
+int with_name(Call call, const Socket& socket, const std::string& place) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const std::string text = '\0' + ("tally-train " + place);
+  const size_t size = text.copy(name.sun_path, sizeof name.sun_path);
+  return call(socket.fd(), reinterpret_cast<const sockaddr*>(&name),
+              static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + size));
+}
+
+// A stranger's listener that takes nobody in cannot hold it.
+Socket unix_socket() {
+  Socket made(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!made.open())
+    throw CommunicationError(fmt::format("a socket cannot be made: {}", std::strerror(errno)));
+  return made;
+}
+
+}  // namespace
+
+Socket listen_for_user(const std::string& place) {
+  Socket made = unix_socket();
+  if (with_name(bind, made, place) == 0 && listen(made.fd(), SOMAXCONN) == 0) return made;
+  throw CommunicationError(
+      errno == EADDRINUSE
+          ? fmt::format("{} is in use: give another port by --master-port or MASTER_PORT", place)
+          : fmt::format("the ranks' token cannot be handed out at {}: {}", place,
+                        std::strerror(errno)));
+}
+
+bool is_of_this_user(const Socket& connected) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return getsockopt(connected.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+         peer.uid == geteuid();
+}
+
+std::string ask_for_token(const std::string& place, Deadline deadline) {
+  const Socket socket = unix_socket();
+  // Too many others ask.
+  while (with_name(connect, socket, place) != 0 && errno == EAGAIN &&
+         milliseconds_until(deadline) > 0)
+    poll(nullptr, 0, std::min(5, milliseconds_until(deadline)));
+  std::string token(new_token().size(), '\0');
+  if (is_of_this_user(socket) && receive_all(socket, token.data(), token.size(), deadline))
+    return token;
+  throw CommunicationError(fmt::format(
+      "who listens at {} is no rank of this user without a token: give each run its own "
+      "--master-port or MASTER_PORT, and all ranks of a run the same {} or none",
+      place, token_variable));
 }
 
 TokenFile::TokenFile(std::string path) : path_(std::move(path)) {

@@ -2,12 +2,15 @@
 // real connections of this process.
 #include "src/parallel/door.h"
 
+#include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -121,10 +124,15 @@ struct Ranks {
   std::future<std::unique_ptr<Rendezvous>> start(int rank, int port = 0) {
     RendezvousOptions o = options;
     o.rank = rank;
-    if (rank == 0) o.listening_fd = dup(listener.fd());
+    if (rank == 0 && listener.open()) o.listening_fd = dup(listener.fd());
     if (port != 0) o.port = port;
     return std::async(std::launch::async,
                       [o] { return Rendezvous::meet(o, [](const Failure&) {}); });
+  }
+  // Nobody gives the ranks a token: rank 0 listens itself.
+  void without_token() {
+    options.token.text.clear();
+    listener = Socket();
   }
   Socket stranger() const { return connect_until(here, options.port, in_seconds(30)); }
   Socket listener;
@@ -299,6 +307,121 @@ TEST_CASE("somebody who listens in rank 0's place learns nothing and is not beli
     CHECK(heard.size() == hello(std::string(32, 'n')).size());
     rank.get();
   }
+}
+
+// Runs `act` in a thread of another user, whom the kernel sees at the sockets that it makes. Needs
+// root: false where this process may not be somebody else.
+bool as_another_user(const std::function<void()>& act) {
+  bool could = false;
+  std::thread([&] {
+    could = syscall(SYS_setresuid, -1, 65534, -1) == 0;  // glibc's would be for all threads
+    if (could) act();
+  }).join();
+  return could;
+}
+
+// Connected to 127.0.0.1 by an IPv4 socket, or by an IPv6 one.
+Socket connect_by(int family, int port) {
+  sockaddr_in four{};
+  four.sin_family = AF_INET;
+  four.sin_port = htons(static_cast<uint16_t>(port));
+  inet_pton(AF_INET, here, &four.sin_addr);
+  sockaddr_in6 six{};
+  six.sin6_family = AF_INET6;
+  six.sin6_port = four.sin_port;
+  inet_pton(AF_INET6, "::ffff:127.0.0.1", &six.sin6_addr);
+  Socket made(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int failed = family == AF_INET
+                         ? connect(made.fd(), reinterpret_cast<const sockaddr*>(&four), sizeof four)
+                         : connect(made.fd(), reinterpret_cast<const sockaddr*>(&six), sizeof six);
+  return failed != 0 ? Socket() : std::move(made);
+}
+
+// What a rank that knows no token would say, as door.h describes it. Returns the last answer.
+Message try_to_join(const Socket& door, const std::string& key) {
+  const std::string nonce(32, 'n'), words = encode(Hello{1, 2, "evil", "x"});
+  say(door, hello(nonce));
+  Message type{};
+  std::string body;
+  if (!receive_message(door, in_seconds(30), &type, &body)) return type;
+  std::string text, proof;
+  for (const std::string& part : {own_protocol(), std::string("visitor"), std::string("test"),
+                                  std::string("rendezvous"), nonce + Reader(body).text(), words})
+    put(&text, part);
+  put(&proof, words);
+  put(&proof, proof_of(key, text));
+  say(door, whole_message(Message::proof, proof));
+  while (type != Message::admitted && receive_message(door, in_seconds(30), &type, &body)) {
+  }
+  return type;
+}
+
+TEST_CASE("a run that was given no token: processes of another user do not come in") {
+  Ranks ranks(2);
+  ranks.without_token();
+  auto zero = ranks.start(0);
+  ranks.stranger();  // it listens
+  int tried = 0;
+  const bool could = as_another_user([&] {
+    for (const int family : {AF_INET, AF_INET6}) {
+      CAPTURE(family);
+      const Socket door = connect_by(family, ranks.options.port);
+      if (!door.open()) continue;  // a host without IPv6
+      ++tried;
+      CHECK(try_to_join(door, "") != Message::admitted);
+    }
+    const std::string place = fmt::format("{}:{}", here, ranks.options.port);
+    CHECK_THROWS_AS(ask_for_token(place, in_seconds(30)), CommunicationError);
+    ++tried;
+  });
+  auto one = ranks.start(1);
+  const auto met = zero.get();
+  CHECK(met->strangers() == tried + 1);
+  // The ports between the ranks have a token, too.
+  CHECK(met->credential("mesh 0").token.size() == 64);
+  CHECK(one.get()->credential("mesh 0").token == met->credential("mesh 0").token);
+  if (!could) MESSAGE("not root: nobody of another user tried");
+}
+
+TEST_CASE("a run that was given no token: another user in rank 0's place is not believed") {
+  for (const bool has_place : {false, true}) {
+    CAPTURE(has_place);
+    Ranks ranks(2);
+    ranks.options.token.text.clear();
+    Socket place;
+    const bool could = as_another_user([&] {
+      if (has_place) place = listen_for_user(fmt::format("{}:{}", here, ranks.options.port));
+    });
+    std::vector<Socket> taken;
+    taken.push_back(std::move(ranks.listener));
+    // Whoever knows that there is no token.
+    Door door(std::move(taken), Credential{"", "test", "rendezvous"}, 2);
+    auto one = ranks.start(1);
+    auto visitor = std::async(std::launch::async, [&] { return door.next(in_seconds(5)); });
+    CHECK_THROWS_WITH_AS(one.get(), doctest::Contains("is no rank of this user"),
+                         CommunicationError);
+    CHECK(!visitor.get());
+    if (!could) MESSAGE("not root: nobody of another user listened");
+  }
+}
+
+TEST_CASE("a run that was given no token: whoever connects and is gone again delays nothing") {
+  Ranks ranks(3);
+  ranks.without_token();
+  auto zero = ranks.start(0);
+  std::atomic<bool> met = false;
+  std::atomic<int> gone = 0;
+  std::vector<std::future<void>> floods;
+  for (int i = 0; i < 2; ++i)
+    floods.push_back(std::async(std::launch::async, [&] {
+      for (; !met; ++gone) connect_by(AF_INET, ranks.options.port);
+    }));
+  while (gone < 4000) std::this_thread::yield();
+  auto one = ranks.start(1), two = ranks.start(2);
+  CHECK_NOTHROW(zero.get());
+  met = true;
+  CHECK_NOTHROW(one.get());
+  CHECK_NOTHROW(two.get());
 }
 
 // The test does rank 2's part, so that the ports of ranks 0 and 1 stay open as long as it likes.

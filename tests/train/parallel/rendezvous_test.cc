@@ -30,6 +30,7 @@ struct Meeting {
     options.port = port_of(listener);
     options.host = "here";
     options.run = "test";
+    options.token.text = std::string(64, '7');
     options.timeout_seconds = 30;
   }
   RendezvousOptions of(int rank) const {
@@ -253,7 +254,7 @@ TEST_CASE("rank 0 notices that a rank is silent") {
       m.changed.notify_all();
     });
   });
-  Credential credential{"", m.options.run, "rendezvous"};
+  Credential credential{m.options.token.text, m.options.run, "rendezvous"};
   const Socket rank = enter({"127.0.0.1", m.options.port, "rank 0"}, &credential,
                             encode(Hello{1, 2, "elsewhere", ""}), in_seconds(30), nullptr);
   m.ranks[0] = zero.get();

@@ -304,6 +304,7 @@ std::string report(const std::vector<Settings>& of_ranks) {
   RendezvousOptions options;
   options.size = static_cast<int>(of_ranks.size());
   options.address = "127.0.0.1";
+  options.token.text = std::string(64, '7');
   options.port = port_of(listener);
   options.timeout_seconds = 30;
   std::vector<std::future<std::string>> ranks;
