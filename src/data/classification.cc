@@ -8,10 +8,10 @@
 #include <set>
 #include <stdexcept>
 #include <string_view>
-#include <unordered_map>
 
 #include "src/data/order.h"
 #include "src/data/text_input.h"
+#include "src/data/unicode_text.h"
 
 namespace tally::train {
 namespace {
@@ -37,16 +37,15 @@ bool looks_like_number(std::string label) {
 }
 
 bool has_blank_at_end(const std::string& label) {
-  constexpr std::string_view blanks = " \t\r\n\v\f";
-  return blanks.find(label.front()) != blanks.npos || blanks.find(label.back()) != blanks.npos;
+  const std::u32string characters = to_characters(label);
+  return is_python_space(characters.front()) || is_python_space(characters.back());
 }
 
-// transformers names class 7 LABEL_7 where its model has no names.
-std::string without_default_name(const std::string& label) {
+// The number of a class that a label writes where the class has no name, -1 where it writes none:
+// transformers calls class 7 LABEL_7 then.
+int64_t class_number(const std::string& label) {
   constexpr std::string_view prefix = "LABEL_";
-  if (label.rfind(prefix, 0) != 0) return label;
-  const std::string number = label.substr(prefix.size());
-  return whole_number(number) >= 0 ? number : label;
+  return whole_number(label.starts_with(prefix) ? label.substr(prefix.size()) : label);
 }
 
 // Throws where the row's label can be no class.
@@ -55,7 +54,7 @@ void check_label(const LabelledText& row) {
   if (has_blank_at_end(row.label))
     throw BadInput(fmt::format("{}: the label \"{}\" begins or ends with white space: remove it",
                                row.place, row.label));
-  const int64_t number = whole_number(row.label);
+  const int64_t number = class_number(row.label);
   if (number >= kMostClasses)
     throw BadInput(fmt::format(
         "{}: the label {} is too great for the number of a class: they begin at 0, and there are "
@@ -133,7 +132,7 @@ LabelledTexts read_labelled_texts(const std::string& path, const LabelledTextOpt
     LabelledText row;
     row.place =
         fmt::format("{}:{}:{}", path == "-" ? "standard input" : path, last.line, last.column);
-    if (texts.labels) row.label = without_default_name(last.text);
+    if (texts.labels) row.label = last.text;
     if (texts.pairs) row.pair = std::move(cells[1].text);
     row.text = std::move(cells[0].text);
     texts.rows.push_back(std::move(row));
@@ -147,7 +146,7 @@ std::vector<std::string> class_names(const LabelledTexts& texts) {
   int64_t greatest = -1;
   for (const LabelledText& row : texts.rows) {
     check_label(row);
-    const int64_t number = whole_number(row.label);
+    const int64_t number = class_number(row.label);
     const bool numbers = number >= 0;
     if (!names.empty() && numbers != (greatest >= 0))
       throw BadInput(fmt::format(
@@ -167,7 +166,7 @@ std::vector<std::string> class_names(const LabelledTexts& texts,
   const auto count = static_cast<int64_t>(names.size());
   bool named = true, numbered = true;
   for (const LabelledText& row : texts.rows) {
-    const int64_t number = whole_number(row.label);
+    const int64_t number = class_number(row.label);
     named = named && known.count(row.label) > 0;
     numbered = numbered && number >= 0 && number < count;
     if (named || numbered) continue;
@@ -180,6 +179,19 @@ std::vector<std::string> class_names(const LabelledTexts& texts,
   return named ? names : numbers_below(count);
 }
 
+ClassNumbers::ClassNumbers(const std::vector<std::string>& classes)
+    : count_(static_cast<int64_t>(classes.size())),
+      without_names_(classes == numbers_below(count_)) {
+  for (size_t i = 0; i < classes.size(); ++i) numbers_[classes[i]] = static_cast<int32_t>(i);
+}
+
+int32_t ClassNumbers::of(const std::string& label) const {
+  const auto found = numbers_.find(label);
+  if (found != numbers_.end()) return found->second;
+  const int64_t number = without_names_ ? class_number(label) : -1;
+  return number < count_ ? static_cast<int32_t>(number) : -1;
+}
+
 std::unique_ptr<EncoderSource> make_classification_samples(const LabelledTexts& texts,
                                                            const std::vector<std::string>& classes,
                                                            const WordPieceTokenizer& tokenizer,
@@ -189,8 +201,7 @@ std::unique_ptr<EncoderSource> make_classification_samples(const LabelledTexts& 
   if (sequence < static_cast<int64_t>(special) || texts.rows.empty())
     throw std::invalid_argument("make_classification_samples: no room for a token, or no texts");
   const size_t room = static_cast<size_t>(sequence) - special;
-  std::unordered_map<std::string, int32_t> numbers;
-  for (size_t i = 0; i < classes.size(); ++i) numbers[classes[i]] = static_cast<int32_t>(i);
+  const ClassNumbers numbers(classes);
   auto samples = std::make_unique<ClassificationSamples>(static_cast<int64_t>(texts.rows.size()),
                                                          sequence, shuffle, seed);
   const auto encoder = tokenizer.make_encoder();
@@ -211,11 +222,11 @@ std::unique_ptr<EncoderSource> make_classification_samples(const LabelledTexts& 
       ids.insert(ids.end(), b.begin(), b.end());
       ids.push_back(tokens.sep);
     }
-    const auto label = numbers.find(row.label);
-    if (texts.labels && label == numbers.end())
+    const int32_t label = texts.labels ? numbers.of(row.label) : -1;
+    if (texts.labels && label < 0)
       throw BadInput(fmt::format("{}: the label \"{}\" is none of the {} classes", row.place,
                                  row.label, classes.size()));
-    samples->add(ids, a_length, texts.labels ? label->second : -1);
+    samples->add(ids, a_length, label);
   }
   if (cut) *cut = shortened;
   return samples;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "src/data/encoder_samples.h"
@@ -30,11 +31,11 @@ struct LabelledTexts {
   bool pairs = false, labels = true;
 };
 
-// Reads a table of texts. A label LABEL_7 is read as 7. Throws BadInput with one sentence that begins with FILE:LINE:COLUMN.
+// Reads a table of texts. Throws BadInput with one sentence that begins with FILE:LINE:COLUMN.
 LabelledTexts read_labelled_texts(const std::string& path, const LabelledTextOptions& options);
 
 // The classes of the rows, in the order of their numbers: where all labels are whole numbers from 0
-// on, "0" to the greatest one; else the different labels in the order of their bytes. Throws
+// on (7, or LABEL_7), "0" to the greatest one; else the different labels in the order of their bytes. Throws
 // BadInput where a row has no label or one that white space begins or ends, where words and numbers are
 // mixed, or where a number is negative, broken, not a number, or 100,000 or more.
 std::vector<std::string> class_names(const LabelledTexts& texts);
@@ -44,6 +45,19 @@ std::vector<std::string> class_names(const LabelledTexts& texts);
 // that is neither.
 std::vector<std::string> class_names(const LabelledTexts& texts,
                                      const std::vector<std::string>& names);
+
+// The numbers of labels in the order of `classes`. Where these are "0" and so on, LABEL_7 is 7.
+class ClassNumbers {
+ public:
+  explicit ClassNumbers(const std::vector<std::string>& classes);
+  // -1 where it is none of them.
+  int32_t of(const std::string& label) const;
+
+ private:
+  int64_t count_;
+  bool without_names_;
+  std::unordered_map<std::string, int32_t> numbers_;
+};
 
 // Samples [CLS] text [SEP] or [CLS] text [SEP] pair [SEP] with the number of the label in `classes`
 // (-1 where the texts have no labels). What is longer than `sequence` loses tokens at the end; of a

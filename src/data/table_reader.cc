@@ -47,6 +47,15 @@ std::string quoted(const std::vector<std::string>& names) {
   return list;
 }
 
+// What separates fields somewhere; null: `c` does not.
+const char* separators_name(char c) {
+  for (const auto& [separator, name] : {std::pair(',', "commas"), std::pair('\t', "tabs"),
+                                        std::pair(';', "semicolons"), std::pair('|', "bars")})
+    if (c == separator) return name;
+  return nullptr;
+}
+constexpr const char* kSeparators = "a .csv is separated by commas, a .tsv by tabs";
+
 // The columns that a first row has, and what it may be where it is no header of this separator.
 std::string columns_of(const Row& names, char separator) {
   std::vector<std::string> texts;
@@ -56,13 +65,10 @@ std::string columns_of(const Row& names, char separator) {
     return "the file's lines end with a carriage return alone: convert it with tr '\\r' '\\n'";
   const std::string list = quoted(texts);
   if (names.size() == 1)
-    for (const auto& [other, what] : {std::pair(',', "commas"), std::pair('\t', "tabs"),
-                                      std::pair(';', "semicolons"), std::pair('|', "bars")})
+    for (const char other : {',', '\t', ';', '|'})
       if (other != separator && names[0].text.find(other) != std::string::npos)
-        return fmt::format(
-            "the first row is {}, which {} separate: a .csv is separated by commas, "
-            "a .tsv by tabs",
-            list, what);
+        return fmt::format("the first row is {}, which {} separate: {}", list,
+                           separators_name(other), kSeparators);
   return fmt::format(
       "the columns are {}: the first row has the columns' names, and --text-column, --pair-column "
       "and --label-column say which ones are read",
@@ -176,12 +182,18 @@ class TableReader {
       } else {
         ++at_;
         if (at_ < text_.size() && text_[at_] != separator && row_end() == 0)
-          throw fault_here(
-              "text after the end of a quoted field: a quote within it is written twice");
+          throw fault_here(after_quoted(text_[at_]));
         return;
       }
     }
     throw fault(line, begin, "this quote is not closed before the file's end");
+  }
+
+  static std::string after_quoted(char c) {
+    const char* name = separators_name(c);
+    return name != nullptr
+               ? fmt::format("{} separate quoted fields here: {}", name, kSeparators)
+               : "text after the end of a quoted field: a quote within it is written twice";
   }
 
   std::vector<size_t> places_of(const Row& names, char separator) const {
@@ -201,7 +213,15 @@ class TableReader {
     return places;
   }
 
+  BadInput no_object() const {
+    return fault(line_, 1,
+                 "this line is not a JSON object: each line should be one, without a list around "
+                 "them (pandas: to_json(orient='records', lines=True))");
+  }
+
   Row json_row(std::string_view line) const {
+    // A list may go on for lines.
+    if (line[line.find_first_not_of(" \t\r")] == '[') throw no_object();
     nlohmann::json object;
     try {
       object = nlohmann::json::parse(line.begin(), line.end());
@@ -211,10 +231,7 @@ class TableReader {
         why.erase(0, colon + 2);
       throw fault(line_, static_cast<int64_t>(std::max<size_t>(error.byte, 1)), why);
     }
-    if (!object.is_object())
-      throw fault(line_, 1,
-                  "this line is not a JSON object: each line should be one, without a list "
-                  "around them (pandas: to_json(orient='records', lines=True))");
+    if (!object.is_object()) throw no_object();
     Row row;
     for (const std::string& name : wanted_) {
       const auto value = object.find(name);

@@ -27,6 +27,7 @@ bool absent(const Json& json, const char* key) {
   if (!json.contains(key)) return true;
   const Json& value = json[key];
   if (value.is_string()) return value.get_ref<const std::string&>().empty();
+  if (value.is_number()) return value == 0;
   return value.empty() || value == false;
 }
 
@@ -35,8 +36,8 @@ std::string difference(const Json& json) {
   const Json& model = json["model"];
   if (model.contains("type") && model["type"] != "BPE")
     return fmt::format("its model is {}, not BPE", model["type"].dump());
-  for (const char* key :
-       {"continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges"}) {
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix", "byte_fallback",
+                          "ignore_merges", "dropout"}) {
     if (!absent(model, key)) return fmt::format("its model has \"{}\": {}", key, model[key].dump());
   }
   if (!absent(json, "normalizer")) return "it has a normalizer";
@@ -100,24 +101,53 @@ TokenizerJson split_tokenizer_json(Json json, const std::string& path) {
   return parts;
 }
 
+namespace {
+
+constexpr const char* kAddedTokens = "added_tokens.json";
+
+// The tokens in a value of a tokenizer's file: a text, an object with its "content", or a list or an
+// object of such values.
+void collect_tokens(const Json& value, std::vector<std::string>* tokens) {
+  if (value.is_string()) {
+    tokens->push_back(value.get<std::string>());
+  } else if (value.is_object() && value.contains("content")) {
+    collect_tokens(value["content"], tokens);
+  } else if (value.is_structured()) {
+    for (const Json& one : value) collect_tokens(one, tokens);
+  }
+}
+
+// As transformers reads them: added_tokens.json has a number for each token; the others have a key
+// for each role ("pad_token"), lists ("added_tokens", "extra_special_tokens"), and tokens by number.
+std::vector<std::string> tokens_in(const Json& json, const std::string& name) {
+  std::vector<std::string> tokens;
+  for (const auto& [key, value] : json.items()) {
+    if (name == kAddedTokens) {
+      tokens.push_back(key);
+    } else if (key.ends_with("_token") || key.ends_with("_tokens") ||
+               key == "added_tokens_decoder") {
+      collect_tokens(value, &tokens);
+    }
+  }
+  return tokens;
+}
+
+}  // namespace
+
 void refuse_added_tokens(const std::string& vocab_file, const std::set<std::string>& special) {
   const std::filesystem::path folder = std::filesystem::path(vocab_file).parent_path();
-  for (const char* name : {"tokenizer.json", "added_tokens.json"}) {
+  for (const char* name :
+       {"tokenizer.json", kAddedTokens, "tokenizer_config.json", "special_tokens_map.json"}) {
     const std::string path = (folder / name).string();
     std::ifstream in(path, std::ios::binary);
     if (!in) continue;
-    // A file that cannot be parsed is an error where it is the vocabulary itself.
     const Json json = Json::parse(in, nullptr, false);
-    std::vector<std::string> tokens;
-    if (std::strcmp(name, "added_tokens.json") == 0) {
-      if (json.is_object())
-        for (const auto& [token, number] : json.items()) tokens.push_back(token);
-    } else if (json.is_object() && json.contains("added_tokens")) {
-      for (const Json& added : json["added_tokens"])
-        if (added.is_object() && added.contains("content") && added["content"].is_string())
-          tokens.push_back(added["content"].get<std::string>());
-    }
-    for (const std::string& token : tokens)
+    if (!json.is_object())
+      throw std::runtime_error(fmt::format(
+          "'{}' is not a JSON object, so that it is not known which tokens were added to the "
+          "vocabulary: get the whole file, or remove it where none were",
+          path));
+    for (const std::string& token : tokens_in(json, name))
       if (special.count(token) == 0)
         throw std::runtime_error(fmt::format(
             "'{}' adds the token \"{}\" to the vocabulary, and texts are tokenized without added "

@@ -29,9 +29,10 @@ std::string read_tokenizer_file(const std::string& path, const char* flag);
 // of tokenizer: byte-level BPE, GPT-2's pattern, no normalization, no space put before the text.
 TokenizerJson split_tokenizer_json(nlohmann::json json, const std::string& path);
 
-// Texts are tokenized without the tokens that tokenizer.json or added_tokens.json in the folder of
-// `vocab_file` adds to the vocabulary, so any but `special` (which are text within a text) are
-// refused. Throws std::runtime_error with one sentence.
+// Texts are tokenized without the tokens that a tokenizer's other files in the folder of `vocab_file`
+// add to the vocabulary (tokenizer.json, added_tokens.json, tokenizer_config.json,
+// special_tokens_map.json), so any but `special` (which are text within a text) are refused, as is
+// such a file that cannot be parsed. Throws std::runtime_error with one sentence.
 void refuse_added_tokens(const std::string& vocab_file, const std::set<std::string>& special);
 
 // A merges.txt. Throws std::runtime_error with one sentence.

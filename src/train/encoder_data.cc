@@ -182,8 +182,10 @@ class Opener {
   }
   [[noreturn]] void refuse_last_class(const LabelledTexts& rows) const {
     const std::string& last = classes_.back();
-    const auto row = std::find_if(rows.rows.begin(), rows.rows.end(),
-                                  [&](const LabelledText& r) { return r.label == last; });
+    const ClassNumbers numbers(classes_);
+    const auto row = std::find_if(rows.rows.begin(), rows.rows.end(), [&](const LabelledText& r) {
+      return numbers.of(r.label) + 1 == static_cast<int64_t>(classes_.size());
+    });
     throw std::runtime_error(fmt::format(
         "{}: the label \"{}\" makes {} classes, which count from 0, and the model has {}: give "
         "--num-classes {}",

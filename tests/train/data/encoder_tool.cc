@@ -171,12 +171,16 @@ void table(const std::vector<std::string>& a) {
   }
 }
 
-// VOCAB TRAINING EVALUATION SEQUENCE PAIR_COLUMN: the samples of EVALUATION
+// VOCAB TRAINING EVALUATION SEQUENCE PAIR_COLUMN NAME...: the samples of EVALUATION, for a model that
+// names its classes NAME...
 void classify(const std::vector<std::string>& a) {
   const auto bert = make_wordpiece_tokenizer(a[0], true);
   LabelledTextOptions options;
   options.pair_column = a[4];
-  const std::vector<std::string> classes = class_names(read_labelled_texts(a[1], options));
+  const std::vector<std::string> names(a.begin() + 5, a.end());
+  const LabelledTexts texts = read_labelled_texts(a[1], options);
+  const std::vector<std::string> classes =
+      names.empty() ? class_names(texts) : class_names(texts, names);
   print(classes);
   const auto source = make_classification_samples(read_labelled_texts(a[2], options), classes,
                                                   *bert, std::stoll(a[3]), false, 1);

@@ -84,4 +84,78 @@ for folder in (bert, gpt2):
     done = encode(work, forms(folder)[1])
     check(done.returncode != 0 and not done.stdout and b"added_tokens.json' adds the token \"covid-19\"" in done.stderr,
           done.stderr.decode())
+
+# The configuration of transformers' tokenizers: every place in which it may name a token.
+try:
+    from transformers import AutoTokenizer
+except ImportError as error:
+    skip(f"the package {error.name} is missing")
+
+
+def described(token):
+    return {"content": token, "lstrip": False, "normalized": True, "rstrip": False, "single_word": False,
+            "special": False, "__type": "AddedToken"}
+
+
+PLACES = [
+    ("tokenizer_config.json", lambda t, n: {"added_tokens_decoder": {str(n): described(t)}}),
+    *((name, lambda t, n, key=key, value=value: {key: value(t)})
+      for name in ("tokenizer_config.json", "special_tokens_map.json")
+      for key in ("additional_special_tokens", "extra_special_tokens") for value in (lambda t: [t],)),
+    ("tokenizer_config.json", lambda t, n: {"additional_special_tokens": [described(t)]}),
+    ("tokenizer_config.json", lambda t, n: {"extra_special_tokens": {"x_token": t}}),
+    ("tokenizer_config.json", lambda t, n: {"model_specific_special_tokens": {"x_token": t}}),
+    *((name, lambda t, n, role=role, value=value: {role: value(t)})
+      for name in ("tokenizer_config.json", "special_tokens_map.json")
+      for role in ("bos_token", "pad_token", "image_token") for value in (str, described)
+      if name == "tokenizer_config.json" or value is str)]
+for folder, cls in ((bert, "BertTokenizer"), (gpt2, "GPT2Tokenizer")):
+    names = forms(folder)[1]
+    roles = (dict(zip(["pad_token", "unk_token", "cls_token", "sep_token", "mask_token"], ROLES)) if folder == bert else
+             {role: described("<|endoftext|>") for role in ("bos_token", "eos_token", "unk_token")})
+    for name, entries in [("", lambda t, n: {}), *PLACES]:
+        copy_of(folder)
+        os.remove(os.path.join(work, "tokenizer.json"))
+        if folder == gpt2:
+            with open(os.path.join(work, "vocab.json"), encoding="utf-8") as f:
+                size = len(json.load(f))
+        else:
+            with open(os.path.join(work, "vocab.txt"), encoding="utf-8") as f:
+                size = len(f.readlines())
+        entry = entries("covid-19", size)
+        for file in ("tokenizer_config.json", "special_tokens_map.json"):
+            described_by = {**{k: v for k, v in roles.items() if k not in entry}, **(entry if file == name else {}),
+                            **({"tokenizer_class": cls, "model_max_length": 512, "clean_up_tokenization_spaces": True}
+                               if file == "tokenizer_config.json" else {})}
+            with open(os.path.join(work, file), "w", encoding="utf-8") as f:
+                json.dump(described_by, f)
+        done = encode(work, names)
+        if not name:
+            check(done.returncode == 0, f"{cls}: its own special tokens: {done.stderr.decode()}")
+            continue
+        check(size in AutoTokenizer.from_pretrained(work)("covid-19", add_special_tokens=False)["input_ids"],
+              f"{entry} adds no token")
+        check(done.returncode != 0 and not done.stdout and f"{name}' adds the token \"covid-19\"" in done.stderr.decode(),
+              f"{cls} {name}: {entry}: {done.stderr.decode()}")
+    # What cannot be read may add tokens.
+    for name in ("tokenizer.json", "added_tokens.json", "tokenizer_config.json", "special_tokens_map.json"):
+        for text in ('{"covid": 6', "", "[]", '["covid"]', "version https://git-lfs.github.com/spec/v1\n"):
+            copy_of(folder)
+            with open(os.path.join(work, name), "w", encoding="utf-8") as f:
+                f.write(text)
+            done = encode(work, names)
+            check(done.returncode != 0 and not done.stdout and f"{name}' is not a JSON object" in done.stderr.decode(),
+                  f"{cls} {name}: {text}: {done.stderr.decode()}")
+# tokenizers draws other numbers every time with a dropout, and none with 0.
+for dropout in (0.5, 0.0, None):
+    copy_of(gpt2)
+    path = os.path.join(work, "tokenizer.json")
+    with open(path, encoding="utf-8") as f:
+        saved = json.load(f)
+    saved["model"]["dropout"] = dropout
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(saved, f)
+    done = encode(work, ["tokenizer.json"])
+    check((done.returncode == 0) == (not dropout) and (not dropout or b'"dropout": 0.5' in done.stderr),
+          f"dropout {dropout}: {done.stderr.decode()}")
 print("added tokens are refused")

@@ -89,6 +89,9 @@ for name, data, message in [
         ("e.csv", "gj04,1,,Our friends\nb,0,,x\n", "columns are \"gj04\", \"1\", \"\", \"Our friends\": the first row has"),
         ("e.csv", "a, b\n1,2\n".replace("a", "A"), "columns are \"A\", \" b\": the first row has"),
         ("e.csv", "a;b\n1;2\n", ":1:1: there is no column \"a\": the first row is \"a;b\", which semicolons separate"),
+        ("e.csv", '"a";"b"\n"1";"2"\n', ":1:4: semicolons separate quoted fields here: a .csv is separated by commas"),
+        ("e.csv", '"x y"\t"a"\n', ":1:6: tabs separate quoted fields"), ("e.csv", '"a"|"b"\n', "bars separate quoted"),
+        ("e.csv", 'a,b\n"1";2\n', ":2:4: semicolons separate quoted"),
         ("e.csv", "a\tb\n1\t2\n", "which tabs separate"), ("e.csv", "a|b\n1|2\n", "which bars separate"),
         ("e.tsv", "a,b\n1,2\n", "which commas separate: a .csv is separated by commas, a .tsv by tabs"),
         ("e.csv", "x;" * 100_000, "..."), ("e.csv", "a" + ",x" * 100_000 + "\n1\n", "has 1 field"),
@@ -103,6 +106,8 @@ for name, data, message in [
         ("e.jsonl", '{"a":"x"}\n{"a": \n', ":2:7: unexpected end of input"),
         ("e.jsonl", '{"a":"x"}\n\n[1]\n', ":3:1: this line is not a JSON object: each line should be one"),
         ("e.jsonl", '[{"a":"x"},{"a":"y"}]\n', ":1:1: this line is not a JSON object: each line should be one"),
+        *(("e.json", text, ":1:1: this line is not a JSON object: each line should be one, without a list around them")
+          for text in ('[\n {"a":"x"}\n]', '[{"a":"x"},\n{"a":"y"}]\n', '  [ \r\n', '[\n')),
         ("e.jsonl", '{"b":"x","c":1}\n', ":1:1: the object has no key \"a\": its keys are \"b\", \"c\""),
         ("e.jsonl", '{"a":[]}\n', ":1:1: the value of \"a\" is a array"),
         ("e.dat", "a\n", "' does not say what it is")]:
@@ -159,9 +164,24 @@ for data, message in [("label,text\n1,a\n,b\n", ":3:1: this row has no label"), 
                       ("label,text\nNaN,a\n", ":2:1: the label NaN is not the number of a class"),
                       ("label,text\nLABEL_-1,a\n0,b\n", ":3:1: the label \"0\" is a number, and those before"),
                       *((f"text,label\na,{label}\n", f":2:3: the label \"{label}\" begins or ends with white space")
-                        for label in (" 1", "1 ", " pos", "pos\t"))]:
+                        for label in (" 1", "1 ", " pos", "pos\t", "pos\xa0", "\u3000pos", "pos\u2003", "1\x85"))]:
     path = written("e.csv", data)
     check(path + message in run("classify", vocab, path, path, 8, "", code=2), message)
+# A label counts as itself, whatever the other rows have: a name, else a number. The model's names are shifted numbers
+# (1 to 5), transformers' own in another order, or words of which one looks like those.
+shifted, turned, odd = ["1", "2", "3", "4", "5"], [f"LABEL_{i}" for i in (4, 3, 2, 1, 0)], ["a", "LABEL_10", "b"]
+for names, labels, expected in [
+        (shifted, ["LABEL_1", "LABEL_2"], [1, 2]), (shifted, ["LABEL_1", "LABEL_2", "LABEL_0"], [1, 2, 0]),
+        (shifted, ["LABEL_4", "0"], [4, 0]), (shifted, ["5", "1"], [4, 0]), (shifted, ["0", "3"], [0, 3]),
+        (turned, ["LABEL_4", "LABEL_0"], [0, 4]), (turned, ["LABEL_4"], [0]), (turned, ["4", "0"], [4, 0]),
+        (turned, ["4", "LABEL_0"], [4, 0]), (odd, ["LABEL_10", "b"], [1, 2]), (odd, ["LABEL_1", "LABEL_0"], [1, 0]),
+        (["x", "y"], ["LABEL_1"], [1]), (["x", "y"], ["y"], [1])]:
+    path = written("m.csv", "label,text\n" + "".join(f"{label},the\n" for label in labels))
+    got = run("classify", vocab, path, path, 8, "", *names)[2:]
+    check([g["label"] for g in got] == expected, f"{names}: {labels}: {got}")
+path = written("m.csv", "label,text\nLABEL_3,the\n")
+error = run("classify", vocab, path, path, 8, "", *odd, code=2)
+check(':2:1: the label "LABEL_3" is none of the model\'s classes: a, LABEL_10, b' in error, error)
 other = written("o.csv", "text,label\n\"a\nb\",x\n")
 error = run("classify", vocab, numbers, other, 8, "", code=2)
 check(other + ":3:4: the label \"x\" is none of the 11 classes" in error, error)
