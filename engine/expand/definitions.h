@@ -15,7 +15,7 @@
 namespace tally {
 
 // How far a binding's value has been resolved. The two lowest bits of Binding::definition store it.
-// The third and the fourth are marks, see below.
+// Three more are marks, see below.
 enum class Progress : uint32_t {
   closed,       // final
   raw,          // the definition's text, or one piece of it: still to be substituted and evaluated
@@ -26,10 +26,10 @@ inline Progress progress(const Binding& b) {
   return static_cast<Progress>(b.definition & 3U);
 }
 inline uint32_t definition_number(const Binding& b) {
-  return b.definition >> 4U;
+  return b.definition >> 5U;
 }
 inline uint32_t with_progress(uint32_t number, Progress p) {
-  return number << 4U | static_cast<uint32_t>(p);
+  return number << 5U | static_cast<uint32_t>(p);
 }
 // Marks a final text that names something which no set of its step defines. A later step that knows
 // the name resolves it there, as JUBE does.
@@ -41,6 +41,12 @@ inline bool is_unresolved(const Binding& b) {
 inline constexpr uint32_t not_computed_bit = 8U;
 inline bool is_not_computed(const Binding& b) {
   return (b.definition & not_computed_bit) != 0;
+}
+// Marks a value of the step before that is computed again when the first cycle begins. Until then the
+// step's other values read it.
+inline constexpr uint32_t until_cycle_bit = 16U;
+inline bool is_until_cycle(const Binding& b) {
+  return (b.definition & until_cycle_bit) != 0;
 }
 
 struct Definition {

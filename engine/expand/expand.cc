@@ -52,6 +52,7 @@ struct Expander::Impl {
 
   // Whether finish() works for a run or a plan. A plan leaves open what only a run can compute.
   enum class Purpose { run, plan };
+  bool start_cycle(Point& point);
   std::string finish(const Step& step, Point& point, const Builtins& late, Purpose purpose,
                      Mark* place, const Names& later = {});
   std::string settle(Point& point, const Builtins& late, const Builtins& early, bool last,
@@ -155,6 +156,17 @@ std::string Expander::Impl::settle(Point& point, const Builtins& late, const Bui
   return {};
 }
 
+// Opens the values that are computed again when the first cycle begins. Returns whether there are any.
+bool Expander::Impl::start_cycle(Point& point) {
+  bool any = false;
+  for (Binding& binding : point.bindings) {
+    if (!is_until_cycle(binding)) continue;
+    definitions.restart(binding);
+    any = true;
+  }
+  return any;
+}
+
 std::string Expander::Impl::finish(const Step& step, Point& point, const Builtins& late,
                                    Purpose purpose, Mark* place, const Names& later) {
   const Builtins& early = step_builtins(step);
@@ -162,8 +174,10 @@ std::string Expander::Impl::finish(const Step& step, Point& point, const Builtin
     bool changed = false;
     std::string error = settle(point, late, early, last, purpose, later, &changed, place);
     if (!error.empty()) return error;
-    if (!changed && (last || !later.empty())) return {};
-    last = !changed;
+    // The step's own values come first: they read those of the step before, as in JUBE.
+    const bool goes_on = changed || (later.empty() && start_cycle(point));
+    if (!goes_on && (last || !later.empty())) return {};
+    last = !goes_on;
   }
 }
 
@@ -230,12 +244,12 @@ Builtins Expander::step_builtins(const Step& step) const {
 }
 
 bool Expander::is_final(const Binding& binding) const {
-  return progress(binding) == Progress::closed;
+  return progress(binding) == Progress::closed && !is_until_cycle(binding);
 }
 
 bool Expander::is_final(const Point& point) const {
   return std::all_of(point.bindings.begin(), point.bindings.end(),
-                     [](const Binding& b) { return progress(b) == Progress::closed; });
+                     [this](const Binding& b) { return is_final(b); });
 }
 
 std::string Expander::definition_key(const Binding& binding) const {

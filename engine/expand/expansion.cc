@@ -377,7 +377,7 @@ void Expansion::apply_rules(StepPoints& result) {
 void Expansion::restart_cycles(Point& point) const {
   for (Binding& binding : point.bindings) {
     const UpdateMode mode = context_.definitions.of(binding).parameter->update;
-    if (updates_in_cycle(mode)) context_.definitions.restart(binding);
+    if (updates_in_cycle(mode)) binding.definition |= until_cycle_bit;
   }
 }
 
