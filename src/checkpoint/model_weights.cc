@@ -268,6 +268,17 @@ std::vector<std::string> check_model_weights(const std::string& path, const Mode
   return missing;
 }
 
+namespace {
+
+// The precisions in which a number beyond the range of `type` may have a place.
+const char* wider_than(DType type) {
+  return type == DType::f16    ? "bf16, fp32 or fp64"
+         : type == DType::bf16 ? "fp32 or fp64"
+                               : "fp64";
+}
+
+}  // namespace
+
 std::vector<std::string> load_model_weights(const std::string& path, const ModelConfig& config,
                                             const ParameterState& state, Stream& stream) {
   const WeightFiles files(path);
@@ -294,8 +305,8 @@ std::vector<std::string> load_model_weights(const std::string& path, const Model
       if (first_not_finite(numbers.data(), to.dtype, last - first))
         throw std::runtime_error(fmt::format(
             "the weights in '{}' do not fit the precision: '{}' has a number beyond the "
-            "range of {}: take --precision bf16 or fp32",
-            path, p.name, safetensors_name(to.dtype)));
+            "range of {}: take --precision {}",
+            path, p.name, safetensors_name(to.dtype), wider_than(to.dtype)));
       stream.copy(static_cast<char*>(to.data) + static_cast<size_t>(at) * size_of(to.dtype),
                   numbers.data(), numbers.size());
       stream.synchronize();

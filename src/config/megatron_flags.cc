@@ -27,7 +27,7 @@ const std::vector<UnsupportedFlags>& unsupported_flags() {
       {"give --profile-start and --profile-stop, or run it under nsys profile",
        "--profile --profile-step-start --profile-step-end --profile-ranks --use-pytorch-profiler "
        "--pytorch-profiler-collect-* --record-memory-history --memory-snapshot-path"},
-      {"a tokenizer is GPT2BPETokenizer, given by --vocab-file and --merge-file, or bytes",
+      {"--tokenizer-type names the tokenizer, and --vocab-file and --merge-file its files",
        "--tokenizer-model --tokenizer-metadata --tiktoken-* --trust-remote-code "
        "--legacy-tokenizer --tokenizer-hf-* --tokenizer-sentencepiece-* --tokenizer-prompt-format"},
       // The model.

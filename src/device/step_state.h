@@ -31,6 +31,8 @@ struct StepState {
   // Written by the host before a step, summed over the ranks together with loss_sums: see
   // stop_vote().
   double stop_votes;
+  // The same of this rank's labels that count. A step without any has no loss.
+  double labels;
   // Zeroed by the host before a step: the sum of squares of the parts of a gradient that several
   // processes share.
   double gradient_squares;

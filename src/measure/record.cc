@@ -1,5 +1,6 @@
 #include "src/measure/record.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -78,6 +79,9 @@ json encoder_json(const Config& c) {
           {"mask_prob", c.data.mask_probability},
           {"max_predictions_per_seq", c.data.max_predictions},
           {"dynamic_masking", c.data.dynamic_masking},
+          {"text_column", text_or_null(c.data.text_column)},
+          {"pair_column", text_or_null(c.data.pair_column)},
+          {"label_column", text_or_null(c.data.label_column)},
           {"doc_stride", c.data.document_stride},
           {"max_query_length", c.data.question_tokens},
           {"version_2_with_negative", c.data.squad_2}};
@@ -279,7 +283,7 @@ json results_json(const Record& r) {
   json last = nullptr;
   for (const Step& s : r.steps) {
     skipped += s.skipped ? 1 : 0;
-    if (!s.skipped) last = number(s.loss);
+    if (s.has_loss()) last = number(s.loss);
   }
   out["skipped_iterations"] = skipped;
   out["final_loss"] = last;
@@ -343,7 +347,16 @@ nlohmann::ordered_json capability_or_null(const Record& r) {
 
 [[noreturn]] void fail(const std::string& path, const char* what) {
   throw std::runtime_error(
-      fmt::format("{}: the record cannot be {}: {}", path, what, std::strerror(errno)));
+      fmt::format("{}: the record cannot be {}: {}", path, what,
+                  errno == ENXIO ? "nobody reads this pipe" : std::strerror(errno)));
+}
+
+// A pipe that nobody reads any more would never open.
+std::FILE* open_special(const std::string& path) {
+  const int fd = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return nullptr;
+  fcntl(fd, F_SETFL, O_WRONLY);
+  return fdopen(fd, "wb");
 }
 
 }  // namespace
@@ -417,6 +430,7 @@ nlohmann::ordered_json configuration_json(const Record& r) {
               {"save_hf", text_or_null(c.save_hf_dir)},
               {"log_interval", c.log_interval},
               {"save_interval", c.save_interval}};
+  if (!r.data_content.empty()) out["data"]["content"] = r.data_content;
   if (c.model.encoder()) out["encoder"] = encoder_json(c);
   return out;
 }
@@ -556,8 +570,8 @@ void write_json(const nlohmann::ordered_json& value, const std::string& path) {
   // Names and paths may hold bytes that are not UTF-8. They are replaced, so that no record is lost
   // for them.
   const std::string text = value.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(temporary.c_str(), "wb"),
-                                                       std::fclose);
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
+      special ? open_special(path) : std::fopen(temporary.c_str(), "wb"), std::fclose);
   if (!file) fail(path, "written");
   const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
                        std::fflush(file.get()) == 0 && (special || fsync(fileno(file.get())) == 0);

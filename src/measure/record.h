@@ -75,7 +75,8 @@ struct Record {
   int idle_gpus = 0;
   // Processors that other processes used when the run began; empty: it did not count them.
   std::optional<int> busy_processors;
-  std::string data;  // "PREFIX: 503 documents, 1528901 tokens", or "mock"
+  std::string data;          // "PREFIX: 503 documents, 1528901 tokens", or "mock"
+  std::string data_content;  // DataSources::training_content
   int threads = 0;
   int64_t parameters = 0;
   int64_t first_iteration = 0;  // iterations done before this run (resumed)

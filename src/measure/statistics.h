@@ -12,12 +12,14 @@ namespace tally::train {
 struct Step {
   int64_t iteration = 0;  // from 1
   double seconds = 0;     // on the device's clock on a GPU
-  double loss = 0;
+  double loss = 0;        // NaN if unlabelled
   double grad_norm = 0;
   double learning_rate = 0;
   double loss_scale = 1;
-  bool skipped = false;  // fp16 overflow: weights unchanged
-  int64_t samples = 0;   // its global batch; 0: the run's
+  bool skipped = false;     // fp16 overflow: weights unchanged
+  bool unlabelled = false;  // no label of its batch counts
+  int64_t samples = 0;      // its global batch; 0: the run's
+  bool has_loss() const { return !skipped && !unlabelled; }
 };
 
 // One log line's interval.

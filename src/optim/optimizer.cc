@@ -64,6 +64,7 @@ void Optimizer::begin_step(const Rates& rates, const Rates& after_skip, StepStat
   s.bias_correction2 = 1 - std::pow(hyper_.beta2, t);
   s.clip = static_cast<float>(clip_);
   s.stop_votes = stop_votes;
+  s.labels = 1;
   if (!scaler_.dynamic()) fill_kept(&s);
   *staging = s;
   // The fields of a dynamic scale stay as the last step left them.

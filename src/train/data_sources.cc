@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
+#include <numeric>
 #include <stdexcept>
 #include <vector>
 
@@ -71,10 +73,15 @@ void check_length(const Config& c, const IndexedDataset& dataset, const std::str
                   name, c.data.split, tokens, c.sequence, c.sequence + 1));
 }
 
-uint64_t hash_of_first_sample(const SampleSource& source, int64_t sequence) {
+// Samples are shuffled: these are from all of the dataset, and training reads them anyway.
+uint64_t hash_of_first_samples(const SampleSource& source, int64_t sequence) {
   std::vector<int32_t> sample(static_cast<size_t>(sequence) + 1);
-  source.sample(0, sample.data());
-  return XXH3_64bits(sample.data(), sample.size() * sizeof(int32_t));
+  uint64_t hash = 0;
+  for (int64_t k = 0; k < std::min<int64_t>(source.samples_per_epoch(), 16); ++k) {
+    source.sample(k, sample.data());
+    hash = XXH3_64bits_withSeed(sample.data(), sample.size() * sizeof(int32_t), hash);
+  }
+  return hash;
 }
 
 std::shared_ptr<const SampleSource> open_dataset(
@@ -101,6 +108,7 @@ std::shared_ptr<const SampleSource> open_split(const Config& c, Split split, boo
   const Blend& blend = blend_of(c, split);
   std::vector<std::shared_ptr<const SampleSource>> sources;
   std::vector<double> weights;
+  const double all_weights = std::accumulate(blend.weights.begin(), blend.weights.end(), 0.0);
   for (size_t i = 0; i < blend.paths.size(); ++i) {
     const std::string& prefix = blend.paths[i];
     const auto dataset = std::make_shared<const IndexedDataset>(prefix);
@@ -112,8 +120,11 @@ std::shared_ptr<const SampleSource> open_split(const Config& c, Split split, boo
         fmt::format("{} documents, {} tokens, {} {}", dataset->documents(), dataset->tokens(),
                     sources.back()->samples_per_epoch(),
                     split == Split::train ? "training samples an epoch" : "samples");
-    *content += fmt::format("{}{}, first sample {:016x}", content->empty() ? "" : "; ", size,
-                            hash_of_first_sample(*sources.back(), c.sequence));
+    if (!content->empty()) *content += "; ";
+    if (!blend.weights.empty())
+      *content += fmt::format("{:.6g} x ", blend.weights[i] / all_weights);
+    *content += fmt::format("{}, first samples {:016x}", size,
+                            hash_of_first_samples(*sources.back(), c.sequence));
     if (description == nullptr) continue;
     if (!description->empty()) *description += "; ";
     if (split == Split::validation) *description += "validation: ";
@@ -159,11 +170,12 @@ DataSources open_all(const Config& c) {
   if (c.data.mock) {
     if (!c.skip_train) data.train = make_mock_samples(c.model.vocabulary, c.sequence, c.seed);
     if (evaluates) data.validation = make_mock_samples(c.model.vocabulary, c.sequence, c.seed + 1);
-    data.description = data.content = "random tokens (--mock-data)";
+    data.description = data.content = data.training_content = "random tokens (--mock-data)";
     return data;
   }
   std::string* description = &data.description;
   if (!c.skip_train) data.train = open_split(c, Split::train, false, description, &data.content);
+  data.training_content = data.content;
   // The validation part of --data-path is not described.
   if (!c.data.separate && !c.skip_train) description = nullptr;
   if (evaluates || c.epochs > 0)

@@ -18,8 +18,8 @@ struct DataSources {
   // The names of the classes that training has, in their order; empty where they are numbers.
   std::vector<std::string> classes;
   std::vector<std::string> notes;  // sentences to print: what was taken for granted, or cut
-  // Its content, independent of its path: sizes, and a hash of the first training sample.
-  std::string content;
+  // Its content, independent of its paths: sizes, shares of a blend, and hashes of first samples.
+  std::string content, training_content;
 };
 
 // The token that ends a document for the run's tokenizer. Throws std::runtime_error where it is not

@@ -221,10 +221,16 @@ class Opener {
   std::vector<std::string> notes_;
 };
 
-uint64_t hash_of_first_sample(const EncoderSource& source) {
-  EncoderSample sample;
-  source.sample(0, &sample);
-  return XXH3_64bits(sample.ids.data(), sample.ids.size() * sizeof(int32_t));
+uint64_t hash_of_first_samples(const EncoderSource& source) {
+  EncoderSample s;
+  uint64_t hash = 0;
+  for (int64_t k = 0; k < std::min<int64_t>(source.samples_per_epoch(), 32); ++k) {
+    source.sample(k, &s);
+    std::vector<int32_t> numbers{s.next_sentence, s.label, s.start, s.end};
+    for (auto* part : {&s.ids, &s.masked_positions, &s.masked_labels, &numbers})
+      hash = XXH3_64bits_withSeed(part->data(), part->size() * sizeof(int32_t), hash);
+  }
+  return hash;
 }
 
 void check_length(const EncoderSource& source, const Config& c,
@@ -239,8 +245,8 @@ Samples open_split(Opener* opener, const Config& c, const std::vector<std::strin
                    const Use& use, DataSources* data) {
   const Source source = opener->open(paths, use);
   check_length(*source, c, paths, use);
-  const std::string what = fmt::format("{} samples an epoch, first sample {:016x}",
-                                       source->samples_per_epoch(), hash_of_first_sample(*source));
+  const std::string what = fmt::format("{} samples an epoch, first samples {:016x}",
+                                       source->samples_per_epoch(), hash_of_first_samples(*source));
   data->content += fmt::format("{}{}: {}", data->content.empty() ? "" : "; ", use.name, what);
   const std::string from = c.data.mock ? "random tokens (--mock-data)" : paths.front();
   data->description += fmt::format("{}{}{}: {} samples", data->description.empty() ? "" : "; ",
@@ -289,6 +295,7 @@ DataSources open_encoder_data(const Config& c, const std::string& model) {
   Opener opener(c, model);
   if (!c.skip_train) data.train = open_split(&opener, c, c.data.paths, training, &data);
   if (!c.skip_train) data.classes = opener.classes();
+  data.training_content = data.content;
   const bool files = !c.data.validation.paths.empty() || !c.data.test.paths.empty();
   if ((c.eval_interval > 0 && c.eval_iterations > 0) || (c.epochs > 0 && files))
     open_held_out(&opener, c, &data);

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 TrainingState check_start(const Config& c, const StartingPoint& start,
-                          const std::vector<Parameter>& parameters, const Print& notice) {
+                          const std::vector<Parameter>& parameters) {
   const std::string& folder = *start.checkpoint;
   TrainingState state;
   check_flag("--load", [&] { state = read_training_state(folder); });
@@ -34,7 +34,6 @@ TrainingState check_start(const Config& c, const StartingPoint& start,
       state = check_checkpoint(folder, c.model, parameters, wide ? DType::f64 : DType::f32,
                                c.optimizer.kind);
   });
-  for (const std::string& note : differences(state.config_json, c, start.resumes)) notice(note);
   return state;
 }
 
@@ -111,7 +110,7 @@ void check_model_folders(const Config& c, const World& world, const StartingPoin
   ParameterTable names;
   register_model(c.model, &names);
   TrainingState state;
-  if (start.checkpoint) state = check_start(c, start, names.all(), notice);
+  if (start.checkpoint) state = check_start(c, start, names.all());
   if (start.resumes && state.sequence != 0 && state.sequence != c.sequence)
     check_sequence(c, state.sequence, notice);
   if (!c.load_hf_dir.empty())
@@ -121,6 +120,12 @@ void check_model_folders(const Config& c, const World& world, const StartingPoin
     throw InputError("--save-hf: transformers' GPT-2 has no rotary positions: use --save");
   check_save_folders_differ(c);
   check_flag("--save-hf", [&] { check_hugging_face_target(c.save_hf_dir, start.resumes); });
+}
+
+void note_differences(const Record& run, const StartingPoint& start, const Print& notice) {
+  if (!start.checkpoint) return;
+  const TrainingState state = read_training_state(*start.checkpoint);
+  for (const std::string& note : differences(state.config_json, run, start.resumes)) notice(note);
 }
 
 void take_save_folder(const Config& c, const World& world, const StartingPoint& start,

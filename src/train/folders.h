@@ -9,6 +9,7 @@
 #include "src/checkpoint/save_folder.h"
 #include "src/checkpoint/side_files.h"
 #include "src/config/config.h"
+#include "src/measure/record.h"
 #include "src/train/world.h"
 
 namespace tally::train {
@@ -36,9 +37,12 @@ const char* evaluated_flag(const Config& config);
 SideFiles side_files(const Config& config, const World& world, const StartingPoint& start);
 
 // Checks that the weights to read fit, and that those to save may be saved. `notice` is called for
-// differences from the checkpoint's run. Throws InputError.
+// another length of samples than the checkpoint's. Throws InputError.
 void check_model_folders(const Config& config, const World& world, const StartingPoint& start,
                          const Print& notice);
+
+// Tells how the run differs from the checkpoint's. `run` has the content of its data.
+void note_differences(const Record& run, const StartingPoint& start, const Print& notice);
 
 // Takes --save's folder for the one process that writes checkpoints. Throws InputError.
 void take_save_folder(const Config& config, const World& world, const StartingPoint& start,

@@ -52,6 +52,7 @@ ForwardBackward::ForwardBackward(const Config& config, Stream& stream, Parameter
       staging_(stream,
                static_cast<size_t>(places * most_micro_batches_) * sizeof(StepState::MicroBatch)),
       counts_(stream, static_cast<size_t>(places) * sizeof(StepState::counted)),
+      labels_(stream, static_cast<size_t>(places) * sizeof(StepState::labels)),
       reducer_(make_reducer(config, stream, table, stages, mesh, sharding_)) {
   for (auto& graph : recorded_) graph = StepGraph::make(stream);
   if (mesh.data().size() == 1) return;
@@ -71,11 +72,14 @@ ForwardBackward::~ForwardBackward() {
 void ForwardBackward::run(MicroBatches* loader, int64_t consumed, int place) {
   if (config_.divides_by_labels() && pipeline_.has_head())
     count_labels(loader, config_.micro_batches_at(consumed), place);
+  labels_.as<double>()[place] = 0;
   if (pipeline_.divided()) {
     run_pipeline(loader, consumed, place);
   } else {
     run_stage(loader, consumed, place);
   }
+  if (config_.model.encoder() || config_.data.eod_mask_loss)  // a step may have none
+    stream_.copy(&state_->labels, labels_.as<double>() + place, sizeof state_->labels);
 }
 
 // Known before the first backward pass, so that gradients are as small as means are: sums that are
@@ -172,6 +176,10 @@ void ForwardBackward::forget_graphs_of_other_weights(int64_t micro_batches) {
 Pass ForwardBackward::pass_of(const Batch& batch, int64_t consumed, int64_t micro_batch,
                               int place) {
   const bool divides = config_.divides_by_labels();
+  // Chunks of one pipeline stage count the same labels again; it matters whether there are any.
+  if (pipeline_.has_head())
+    for (const int64_t count : batch.counted)
+      labels_.as<double>()[place] += static_cast<double>(std::max<int64_t>(count, 0));
   // Of a mean over all micro batches of all replicas. Labels of all of them need no other weight.
   const double weight = divides ? 1
                                 : 1.0 / (static_cast<double>(config_.micro_batches_at(consumed)) *

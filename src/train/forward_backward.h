@@ -74,6 +74,7 @@ class ForwardBackward {
   bool staged_ = false;  // whether passes read what differs from the state
   HostMemory staging_;   // [places, micro batches] StepState::MicroBatch
   HostMemory counts_;    // [places] StepState::counted, of this replica
+  HostMemory labels_;    // [places] StepState::labels
   GradientReducer reducer_;
   // Indexed by what differs: 1 if the micro batch is the step's first, which overwrites the
   // gradients, plus 2 if it is the last, after which they are reduced.

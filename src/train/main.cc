@@ -44,7 +44,9 @@ int print_and_end(const std::string& text) {
 
 int rehearse_alone(const Config& config, World& world) {
   try {
-    return rehearse(config);
+    const int code = rehearse(config);
+    if (const std::string lost = output_failure(); !lost.empty()) throw std::runtime_error(lost);
+    return code;
   } catch (const InputError& e) {
     return world.fail(2, e.what());
   } catch (...) {

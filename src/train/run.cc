@@ -351,6 +351,8 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
                           "let --data-path name the same dataset on every host");
     take_save_folder(config, world, from, &save_folder, recorded_notice);
     record.data = data.description;
+    record.data_content = data.training_content;
+    note_differences(record, from, recorded_notice);
     record.parameters = config.model.parameters();
     stream = open_device(config, &record);
     if (const std::string text = kernel_notice(record); !text.empty()) notice(text);

@@ -136,11 +136,11 @@ void StepLoop::learn_outcomes(int first) {
 
 void StepLoop::update() {
   // Each rank has a part of the loss, or none. The gradients are summed already.
-  static_assert(offsetof(StepState, stop_votes) ==
-                offsetof(StepState, loss_sums) + sizeof(StepState::loss_sums));
+  static_assert(offsetof(StepState, labels) ==
+                offsetof(StepState, loss_sums) + 3 * sizeof(StepState::labels));
   Communicator& world = parts_.mesh.world();
   if (world.size() > 1) {
-    world.all_reduce(parts_.stream, Tensor(parts_.optimizer.state()->loss_sums, DType::f64, {3}));
+    world.all_reduce(parts_.stream, Tensor(parts_.optimizer.state()->loss_sums, DType::f64, {4}));
     if (timer_) timer_->end(StepPhase::gradient_reduction);
   }
   parts_.optimizer.apply(!parts_.config.fusions.overwrite);
@@ -198,7 +198,7 @@ void StepLoop::take_results() {
 
 void StepLoop::check(const Step& step) const {
   const Config& c = parts_.config;
-  const bool loss_ok = std::isfinite(step.loss);
+  const bool loss_ok = step.unlabelled || std::isfinite(step.loss);
   if (loss_ok && !step.skipped) return;
   // fp16: an overflow leads to a smaller scale, until there is none.
   const bool dynamic_scale = parts_.optimizer.scaler().dynamic();

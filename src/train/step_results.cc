@@ -1,5 +1,7 @@
 #include "src/train/step_results.h"
 
+#include <cmath>
+
 namespace tally::train {
 
 StepResults::StepResults(Stream& stream, int capacity)
@@ -37,7 +39,8 @@ std::vector<Step> StepResults::take(int64_t first) {
     Step& step = steps[static_cast<size_t>(k)];
     step.iteration = first + k;
     step.seconds = events_->seconds(k, k + 1);
-    step.loss = state(k).loss();
+    step.unlabelled = state(k).labels == 0;
+    step.loss = step.unlabelled ? std::nan("") : state(k).loss();
     step.grad_norm = state(k).grad_norm;
     step.learning_rate = state(k).learning_rate;
     step.loss_scale = state(k).step_loss_scale;

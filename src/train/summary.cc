@@ -175,9 +175,10 @@ std::string end_summary(const Record& r) {
       "; median of all {:.1f}, {:.2f}; with the first steps {:.1f}, {:.2f} in {:.3g} s)",
       t.tokens_per_second_median, t.seconds_per_iteration_median * 1e3, t.tokens_per_second,
       t.seconds_per_iteration * 1e3, t.logged.seconds);
-  const auto updated = std::find_if(r.steps.rbegin(), r.steps.rend(),
-                                    [](const Step& step) { return !step.skipped; });
-  out += updated == r.steps.rend() ? ", loss unknown" : fmt::format(", loss {:.4f}", updated->loss);
+  const auto with_loss = std::find_if(r.steps.rbegin(), r.steps.rend(),
+                                      [](const Step& step) { return step.has_loss(); });
+  out += with_loss == r.steps.rend() ? ", loss unknown"
+                                     : fmt::format(", loss {:.4f}", with_loss->loss);
   out += ", memory " + bytes_text(r.device_bytes_peak);
   if (const auto mfu = model_flops_utilisation(r)) {
     out += fmt::format(", MFU {:.1f} %", *mfu * 100);
@@ -189,6 +190,11 @@ std::string end_summary(const Record& r) {
   if (skipped > 0)
     out += fmt::format("; {} of {} updates skipped, because gradients overflowed", skipped,
                        r.steps.size());
+  const auto unlabelled = std::count_if(r.steps.begin(), r.steps.end(),
+                                        [](const Step& step) { return step.unlabelled; });
+  if (unlabelled > 0)
+    out += fmt::format("; {} of {} steps have no loss, because no label of their samples counts",
+                       unlabelled, r.steps.size());
   if (c.profile_window.first > 0) out += "; not the headline: kernels were recorded";
   if (c.time_phases) out += "; not the headline: --time-phases waits between phases";
   return out;

@@ -26,9 +26,10 @@ void TrainingLog::add(const Step& step) {
   if (epoch_.first == 0) epoch_.first = step.iteration;
   if (step.skipped) {
     ++interval_.skipped;
-    if (!std::isfinite(step.loss)) ++interval_.nan;
-    return;
+    if (!step.unlabelled && !std::isfinite(step.loss)) ++interval_.nan;
   }
+  if (!step.has_loss()) return;
+  ++interval_.losses;
   interval_.loss_sum += step.loss;
   epoch_.loss += step.loss;
   ++epoch_.steps;
@@ -39,7 +40,6 @@ void TrainingLog::log_interval(const Progress& done, double loss_scale) {
   const auto now = Clock::now();
   const std::chrono::duration<double> elapsed = now - interval_start_ - untimed_;
   const auto steps = static_cast<double>(interval_.steps);
-  const int64_t good = interval_.steps - interval_.skipped;
   const double batch = static_cast<double>(interval_.samples) / steps;
   LogLine line;
   line.iteration = done.iteration;
@@ -48,7 +48,8 @@ void TrainingLog::log_interval(const Progress& done, double loss_scale) {
   line.seconds_per_iteration = elapsed.count() / steps;
   line.learning_rate = learning_rate(c.optimizer, done.scheduled_samples);
   line.global_batch = interval_.last.samples;
-  line.loss = good > 0 ? interval_.loss_sum / static_cast<double>(good) : -1;
+  line.loss =
+      interval_.losses > 0 ? interval_.loss_sum / static_cast<double>(interval_.losses) : -1;
   line.loss_scale = loss_scale;
   line.grad_norm = interval_.last.skipped ? -1 : interval_.last.grad_norm;
   line.skipped = interval_.skipped;
@@ -79,7 +80,7 @@ void TrainingLog::log_epoch(int64_t epoch, int64_t iteration,
   done.validation_loss = validation_loss;
   std::string line = fmt::format(
       " epoch {:4d}/{:4d} | iteration {:8d} | lm loss: {} |", epoch, config_.epochs, iteration,
-      epoch_.steps > 0 ? fmt::format("{:.6E}", done.loss) : "unknown, every step was skipped");
+      epoch_.steps > 0 ? fmt::format("{:.6E}", done.loss) : "unknown, no step has one");
   if (epoch_.partial)
     line += fmt::format(" of iterations {} to {}, since the run was resumed |", epoch_.first,
                         iteration);

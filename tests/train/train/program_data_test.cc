@@ -1,4 +1,6 @@
 // The data that a run evaluates on: parts of a dataset, separate datasets, the test data.
+#include <algorithm>
+#include <functional>
 #include <regex>
 
 #include "tests/train/train/tiny_run.h"
@@ -195,4 +197,149 @@ TEST_CASE("a new encoder's vocabulary that is larger than --vocab-file's is note
                                  " has 7 tokens, and the model's vocabulary 40: --vocab-size 7 "
                                  "makes them equal"));
   CHECK_FALSE(contains(tally_train(run + " --vocab-size 7").err, "makes them equal"));
+}
+
+namespace {
+
+// An indexed dataset of one document, as Megatron writes it.
+void write_dataset(const std::string& prefix, const std::vector<uint16_t>& tokens) {
+  const auto put = [](std::ofstream& out, const auto& value) {
+    out.write(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  std::ofstream bin(prefix + ".bin", std::ios::binary), idx(prefix + ".idx", std::ios::binary);
+  for (const uint16_t token : tokens) put(bin, token);
+  idx.write("MMIDIDX\0\0", 9);
+  put(idx, uint64_t{1});
+  put(idx, uint8_t{8});
+  put(idx, uint64_t{1});
+  put(idx, uint64_t{2});
+  put(idx, static_cast<int32_t>(tokens.size()));
+  for (const int64_t number : {0, 0, 1}) put(idx, number);
+}
+
+// The means of the losses of steps first, first + 1, ..., last that have one.
+double mean_of(const json& losses, size_t first, size_t last) {
+  double sum = 0, count = 0;
+  for (size_t k = first; k <= last; ++k) {
+    if (losses[k].is_null()) continue;
+    sum += losses[k].get<double>();
+    ++count;
+  }
+  return sum / count;
+}
+
+}  // namespace
+
+TEST_CASE("a step in which no label counts has no loss, and is in no mean") {
+  const Folder folder("unlabelled");
+  constexpr uint16_t end = 256;
+  write_dataset(folder / "none", std::vector<uint16_t>(2000, end));
+  // Stretches of text amid ends of documents, so that a sample has labels or none.
+  std::vector<uint16_t> tokens(2000, end);
+  for (size_t k = 0; k < tokens.size(); ++k)
+    if (k % 200 < 60) tokens[k] = static_cast<uint16_t>('a' + k * k % 26);
+  write_dataset(folder / "some", tokens);
+  const std::string run =
+      "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 32 --device cpu "
+      "--tokenizer-type bytes --lr 1e-3 --precision fp64 --hidden-dropout 0 --attention-dropout 0 "
+      "--micro-batch-size 1 --log-interval 1000 --eod-mask-loss --record " +
+      folder / "r.json ";
+  for (const std::string& how :
+       {std::string(), std::string("--calculate-per-token-loss "), std::string("--reference "),
+        std::string("--nproc-per-node 2 --global-batch-size 2 "),
+        std::string("--nproc-per-node 2 --pipeline-model-parallel-size 2 "),
+        std::string("--nproc-per-node 2 --tensor-model-parallel-size 2 ")}) {
+    CAPTURE(how);
+    const Ended none = tally_train(run + how + "--train-iters 3 --data-path " + folder / "none");
+    INFO(none.err);
+    CHECK(none.code == 0);
+    const json nothing = read_json(folder / "r.json");
+    CHECK(nothing["steps"]["loss"] == json({nullptr, nullptr, nullptr}));
+    CHECK(nothing["results"]["final_loss"].is_null());
+    CHECK_FALSE(contains(none.out, "lm loss"));
+    CHECK(contains(none.out, ", loss unknown"));
+    CHECK(contains(none.out, "; 3 of 3 steps have no loss, because no label of their samples"));
+
+    const Ended some =
+        tally_train(run + how + "--epochs 1 --split 1 --data-path " + folder / "some");
+    INFO(some.err);
+    CHECK(some.code == 0);
+    const json record = read_json(folder / "r.json");
+    const json& losses = record["steps"]["loss"];
+    const auto missing = std::count(losses.begin(), losses.end(), json(nullptr));
+    CHECK(missing > 0);
+    CHECK(missing < static_cast<int64_t>(losses.size()) - 1);
+    const double mean = mean_of(losses, 0, losses.size() - 1);
+    CHECK(record["results"]["epochs"][0]["loss"].get<double>() == doctest::Approx(mean));
+    CHECK(contains(some.out, fmt::format("lm loss: {:.3E}", mean).substr(0, 12)));
+    CHECK(contains(some.out, fmt::format("; {} of {} steps have no loss", missing, losses.size())));
+  }
+}
+
+TEST_CASE(
+    "a run that is resumed with other data says so, and with the same data by another name not") {
+  const Corpora corpora("resumed");
+  fs::create_directory(corpora / "link");
+  for (const char* file : {"a.bin", "a.idx"})
+    fs::create_symlink(corpora / file, corpora / "link/" + file);
+  const auto run = [&](const std::string& data, const std::string& folder) {
+    return tally_train(tiny + "--log-interval 1 " + data + folder);
+  };
+  const auto copy = [&](const std::string& from, const std::string& to) {
+    for (const char* end : {".bin", ".idx"})
+      fs::copy_file(corpora / (from + end), corpora / (to + end),
+                    fs::copy_options::overwrite_existing);
+  };
+  const auto notes = [&](
+                         const std::string& first, const std::string& then,
+                         const std::function<void()>& between = [] {}) {
+    CAPTURE(first + " -> " + then);
+    fs::remove_all(corpora / "s");
+    const Ended saved = run(first + " --train-iters 1", " --save " + corpora / "s");
+    REQUIRE_MESSAGE(saved.code == 0, saved.err);
+    between();
+    const Ended resumed = run(then + " --train-iters 2", " --load " + corpora / "s");
+    REQUIRE_MESSAGE(resumed.code == 0, resumed.err);
+    return contains(resumed.err, "the samples are others, or in another order");
+  };
+  const std::string a = "--split 90,10,0 --data-path " + corpora / "a";
+  const std::string ab = "--data-path 0.7 " + corpora / "a" + " 0.3 " + corpora / "b";
+  CHECK_FALSE(notes(a, a));
+  CHECK_FALSE(notes(a, "--split 90,10,0 --data-path " + corpora / "link/a"));
+  CHECK_FALSE(notes(a, "--split 9,1,0 --data-path " + corpora / "./a"));
+  CHECK_FALSE(notes(ab, "--data-path 7 " + corpora / "a" + " 3 " + corpora / "link/../b"));
+  CHECK(notes(a, "--split 50,50,0 --data-path " + corpora / "a"));
+  CHECK(notes(a, "--split 90,10,0 --data-path " + corpora / "b"));
+  CHECK(notes(ab, "--data-path 6 " + corpora / "a" + " 4 " + corpora / "b"));
+  CHECK(notes(a, "--mock-data"));
+  // Another text under the name, of the same number of tokens.
+  copy("a", "x");
+  const std::string x = "--data-path " + corpora / "x";
+  CHECK(notes(x, x, [&] { copy("b", "x"); }));
+
+  // The columns of a table.
+  std::ofstream(corpora / "v.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n";
+  std::ofstream table(corpora / "t.csv");
+  table << "text,other,label,kind\n";
+  for (int row = 0; row < 12; ++row)
+    table << (row % 2 == 0 ? "a b" : "b") << "," << (row % 3 == 0 ? "b" : "a") << "," << row % 2
+          << "," << row / 6 << "\n";
+  table.close();
+  const std::string bert =
+      "--model bert-base --num-layers 1 --hidden-size 32 --num-attention-heads 2 --seq-length 8 "
+      "--device cpu --lr 1e-3 --micro-batch-size 4 --task classify --vocab-file " +
+      corpora / "v.txt" + " --data-path " + corpora / "t.csv";
+  for (const auto& [more, differs] :
+       std::vector<std::pair<std::string, bool>>{{"", false},
+                                                 {" --label-column label", false},
+                                                 {" --label-column kind", true},
+                                                 {" --text-column other", true},
+                                                 {" --pair-column other", true}}) {
+    fs::remove_all(corpora / "s");
+    REQUIRE(tally_train(bert + " --train-iters 1 --save " + corpora / "s").code == 0);
+    const Ended resumed = tally_train(bert + more + " --train-iters 2 --load " + corpora / "s");
+    INFO(more);
+    REQUIRE_MESSAGE(resumed.code == 0, resumed.err);
+    CHECK(contains(resumed.err, "the samples are others") == differs);
+  }
 }

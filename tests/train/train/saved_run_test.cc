@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "src/measure/record.h"
@@ -19,28 +20,33 @@ Config bytes_config() {
   return c;
 }
 
+Record run_of(const Config& c, const std::string& data = "2 samples") {
+  Record record;
+  record.config = c;
+  record.data_content = data;
+  return record;
+}
+
 const std::string saved_by_bf16 = R"({"model": {"padded_vocab_size": 384}, "precision": "bf16"})";
 
 }  // namespace
 
 TEST_CASE("what a checkpoint's configuration has, and what it may lack") {
   for (const char* other : {"", "null", "{}", "[1]", "{", R"({"precision": 3})", R"({"model": 1})",
-                            R"({"training": [], "data": {"paths": null}})"}) {
+                            R"({"training": [], "data": {"paths": null, "split": "1"}})"}) {
     CAPTURE(std::string(other));
-    Config c = bytes_config();
-    const std::vector<std::string> notes = differences(other, c, true);
-    CHECK(notes.size() == (std::string(other).find("paths") == std::string::npos ? 0 : 1));
+    CHECK(differences(other, run_of(bytes_config()), true).empty());
   }
 }
 
 TEST_CASE("another precision is reported with the flag to set; another padding changes nothing") {
   Config c = bytes_config();
-  CHECK(differences(saved_by_bf16, c, true).empty());
+  CHECK(differences(saved_by_bf16, run_of(c), true).empty());
   c.model.padded_vocabulary = 257;
-  CHECK(differences(saved_by_bf16, c, true).empty());
+  CHECK(differences(saved_by_bf16, run_of(c), true).empty());
   c.precision = Precision::f32;
   for (const bool resumes : {true, false}) {
-    const auto notes = differences(saved_by_bf16, c, resumes);
+    const auto notes = differences(saved_by_bf16, run_of(c), resumes);
     REQUIRE(notes.size() == 1);
     CHECK(notes[0] ==
           "--precision: the checkpoint was trained in bf16, and this run trains in fp32: give "
@@ -49,25 +55,27 @@ TEST_CASE("another precision is reported with the flag to set; another padding c
 }
 
 TEST_CASE("settings that change a resumed training are named with both values") {
-  Record record;
-  record.config = bytes_config();
-  record.config.global_batch = 2;
-  record.config.optimizer.lr = 0.5;
-  record.config.data.paths = {"a"};
-  const std::string saved = configuration_json(record).dump();
-  Config c = record.config;
-  CHECK(differences(saved, c, true).empty());
+  Config first = bytes_config();
+  first.global_batch = 2;
+  first.optimizer.lr = 0.5;
+  first.data.paths = {"a"};
+  const std::string saved = configuration_json(run_of(first)).dump();
+  Config c = first;
+  CHECK(differences(saved, run_of(c), true).empty());
   c.micro_batch = 7;
   c.train_iterations = 99;
   c.log_interval = 3;
-  CHECK(differences(saved, c, true).empty());
+  c.data.paths = {"elsewhere/a"};
+  c.data.split = "9,1";
+  c.data.weights = {1};
+  CHECK(differences(saved, run_of(c), true).empty());
+  CHECK(differences(saved, run_of(c, ""), true).empty());  // --skip-train reads none
   c.global_batch = 4;
-  c.data.paths = {"b", "c"};
   c.optimizer.lr = 0.25;
   c.optimizer.decay_style = "cosine";
   c.model.hidden_dropout = 0;
   c.seed += 1;
-  const auto notes = differences(saved, c, true);
+  const auto notes = differences(saved, run_of(c, "3 samples"), true);
   REQUIRE(notes.size() == 6);
   CHECK(notes[0] ==
         "--global-batch-size 4 differs from the checkpoint's 2: samples count for the schedule, so "
@@ -77,7 +85,43 @@ TEST_CASE("settings that change a resumed training are named with both values") 
         "the checkpoint's schedule");
   CHECK(notes[2].find("--lr-decay-style cosine differs from the checkpoint's") == 0);
   CHECK(notes[5] ==
-        "--data-path [\"b\",\"c\"] differs from the checkpoint's [\"a\"]: the samples "
-        "are others");
-  CHECK(differences(saved, c, false).empty());  // --finetune starts anew
+        "the training data: 3 samples differs from the checkpoint's 2 samples: the samples are "
+        "others, or in another order");
+  CHECK(differences(saved, run_of(c, "3 samples"), false).empty());  // --finetune starts anew
+}
+
+TEST_CASE("each setting that changes the updates of a resumed training has its note") {
+  Config first = bytes_config();
+  first.model.kind = "bert";
+  using Change = std::function<void(Config*)>;
+  for (const auto& [name, change] : std::vector<std::pair<std::string, Change>>{
+           {"--optimizer lamb", [](Config* c) { c->optimizer.kind = OptimizerKind::lamb; }},
+           {"the weight decay at the start: 0.5",
+            [](Config* c) { c->optimizer.weight_decay = 0.5; }},
+           {"the weight decay at the end: 0.5",
+            [](Config* c) { c->optimizer.end_weight_decay = 0.5; }},
+           {"--loss-scale 8", [](Config* c) { c->loss_scale = 8; }},
+           {"--loss-scale-window 7", [](Config* c) { c->loss_scale_window = 7; }},
+           {"--hysteresis 9", [](Config* c) { c->hysteresis = 9; }},
+           {"--min-loss-scale 4", [](Config* c) { c->min_loss_scale = 4; }},
+           {"--classifier-dropout 0.7", [](Config* c) { c->model.classifier_dropout = 0.7; }}}) {
+    CAPTURE(name);
+    Config c = first;
+    change(&c);
+    const auto notes = differences(configuration_json(run_of(first)).dump(), run_of(c), true);
+    REQUIRE(notes.size() == 1);
+    CHECK(notes[0].find(name) == 0);
+  }
+  // How the batch is divided matters where each micro batch has a mean of its own.
+  for (const bool ends : {false, true})
+    for (const bool per_token : {false, true}) {
+      first = bytes_config();
+      first.data.eod_mask_loss = ends;
+      first.per_token_loss = per_token;
+      Config c = first;
+      c.micro_batch += 1;
+      c.data_parallel += 1;
+      CHECK(differences(configuration_json(run_of(first)).dump(), run_of(c), true).size() ==
+            (ends && !per_token ? 2 : 0));
+    }
 }

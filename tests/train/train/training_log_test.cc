@@ -30,6 +30,15 @@ struct Fixture {
     s.samples = samples;
     log.add(s);
   }
+  void add_unlabelled(bool skipped = false) {
+    Step s;
+    s.iteration = ++iteration;
+    s.loss = std::nan("");
+    s.unlabelled = true;
+    s.skipped = skipped;
+    s.samples = 6;
+    log.add(s);
+  }
   bool last_has(const std::string& part) const {
     return lines.back().find(part) != std::string::npos;
   }
@@ -94,7 +103,31 @@ TEST_CASE("an interval knows nothing of the one before") {
   f.log.log_epoch(1, 5, std::nullopt);
   f.add(7, true);
   f.log.log_epoch(2, 6, std::nullopt);
-  CHECK(f.last_has("lm loss: unknown, every step was skipped |"));
+  CHECK(f.last_has("lm loss: unknown, no step has one |"));
+  CHECK(std::isnan(f.record.epochs.back().loss));
+}
+
+TEST_CASE("steps without a label that counts have no loss, and are in no mean") {
+  Fixture f;
+  for (const LogFormat format : {LogFormat::jupiter, LogFormat::megatron}) {
+    f.config.log_format = format;
+    f.add(4);
+    f.add_unlabelled();
+    f.add(2);
+    f.add_unlabelled(true);
+    f.log.log_interval({4, 24, 24}, 1);
+    CHECK(f.last_has("| lm loss: 3.000000E+00 |"));
+    CHECK(f.last_has("number of skipped iterations:   1 | number of nan iterations:   0 |"));
+    f.add_unlabelled();
+    f.log.log_interval({5, 30, 30}, 1);
+    CHECK_FALSE(f.last_has("lm loss"));
+    CHECK(f.last_has("grad norm"));
+  }
+  f.log.log_epoch(1, 10, std::nullopt);
+  CHECK(f.record.epochs.back().loss == 3);
+  f.add_unlabelled();
+  f.log.log_epoch(2, 11, std::nullopt);
+  CHECK(f.last_has("lm loss: unknown, no step has one |"));
   CHECK(std::isnan(f.record.epochs.back().loss));
 }
 
