@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "engine/base/text.h"
 
@@ -15,6 +16,17 @@ bool is_secret_word(std::string_view word, bool first) {
     if (word.size() >= end.size() && word.substr(word.size() - end.size()) == end) return true;
   }
   return !first && (word == "pass" || word == "pwd" || word == "jwt");
+}
+
+// Less the characters that quoting adds to a text or doubles in it: the value of a secret may be a
+// word of a shell or of Python, or a text in which JUBE's substitution doubled a dollar.
+std::string without_quoting(std::string_view text) {
+  std::string bare;
+  bare.reserve(text.size());
+  for (const char c : text) {
+    if (std::string_view("\\\"'$").find(c) == std::string_view::npos) bare += c;
+  }
+  return bare;
 }
 
 }  // namespace
@@ -42,12 +54,17 @@ bool has_secret(const std::vector<std::string>& entries) {
 
 bool shows_secret(std::string_view text, const std::vector<std::string>& entries) {
   constexpr size_t shortest = 4;
+  std::optional<std::string> bare;
   for (const std::string& entry : entries) {
     const size_t equals = entry.find('=');
     if (equals == std::string::npos || entry.size() - equals <= shortest) continue;
     if (!names_secret(std::string_view(entry).substr(0, equals))) continue;
-    if (text.find(std::string_view(entry).substr(equals + 1)) != std::string_view::npos)
-      return true;
+    const std::string_view secret = std::string_view(entry).substr(equals + 1);
+    if (text.find(secret) != std::string_view::npos) return true;
+    const std::string bare_secret = without_quoting(secret);
+    if (bare_secret.size() < shortest) continue;
+    if (!bare) bare = without_quoting(text);
+    if (bare->find(bare_secret) != std::string::npos) return true;
   }
   return false;
 }

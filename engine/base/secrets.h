@@ -16,8 +16,8 @@ inline constexpr int private_mode = 0600;
 bool names_secret(std::string_view name);
 // Whether one of the entries "NAME=value" is a secret. An empty value is none.
 bool has_secret(const std::vector<std::string>& entries);
-// Whether the text has the value of one of these secrets. A value of fewer than four characters is
-// not looked for.
+// Whether the text has the value of one of these secrets, also quoted, as a job script has it. A
+// value of fewer than four characters is not looked for.
 bool shows_secret(std::string_view text, const std::vector<std::string>& entries);
 // Whether the entry "NAME=value" is a secret, or its value has one of this process's environment:
 // `env` may put it there.

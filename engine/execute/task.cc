@@ -191,6 +191,10 @@ EnvironmentChanges Task::environment_for_script() const {
   return changes;
 }
 
+std::vector<std::string> Task::secrets() const {
+  return with_secrets(*values_, with_changes(base(), environment_));
+}
+
 const Environment& Task::base() const {
   return step_.kind == StepKind::plain ? context_.base : context_.own_base;
 }
@@ -280,7 +284,8 @@ bool Task::advance_files() {
   std::vector<FileBytes> made;
   Status s = substitute_files(context_.benchmark, sets_, values_->lookup(), context_.evaluator,
                               read_from(work_dir_), &made);
-  if (s) s = write_substituted(made, work_dir_, entries(with_changes(base(), environment_)));
+  keep_secrets(secrets(), &made);
+  if (s) s = write_substituted(made, work_dir_);
   if (!s) {
     fail(Reason::files, s);
     return false;

@@ -76,6 +76,8 @@ class Task {
   // The environment that the step's changes are relative to.
   const Environment& base() const;
   std::vector<std::string> process_environment(const std::string& directory) const;
+  // The entries among which the secrets of its environment and its parameters are.
+  std::vector<std::string> secrets() const;
   // Its output files now.
   OutputSizes sizes() const { return output_sizes(outputs_); }
   // Those in a work_dir outside its own folder, before its first operation.

@@ -168,7 +168,7 @@ void Task::write_do_log(const std::string& command, const std::string& directory
   int mode = 0644;
   if (!path_exists(path)) {
     const Environment environment = with_changes(base(), environment_);
-    if (has_secret(entries(environment))) mode = private_mode;
+    if (has_secret(secrets())) mode = private_mode;
     text = "#!" + context_.options.shell + "\n\n";
     for (const auto& [variable, value] : environment) {
       text += "export " + variable + "=" + shell_quote(value) + "\n";

@@ -131,7 +131,8 @@ const char* update_name(UpdateMode mode) {
   return "never";
 }
 
-std::string parameter_xml(const Parameter& parameter, const std::string& value, uint32_t index) {
+std::string parameter_xml(const Parameter& parameter, const std::string& value, uint32_t index,
+                          bool hidden) {
   std::string out = fmt::format(
       "      <parameter name=\"{}\" type=\"{}\" separator=\"{}\" duplicate=\"{}\" mode=\"{}\"",
       escaped(parameter.name.value), type_name(parameter.type), escaped(parameter.separator),
@@ -142,7 +143,7 @@ std::string parameter_xml(const Parameter& parameter, const std::string& value, 
     out += fmt::format(" update_mode=\"{}\"", update_name(parameter.update));
   }
   out += fmt::format(">\n        <value>{}</value>\n", escaped(parameter.value.value));
-  if (is_secret(parameter)) return out + "      </parameter>\n";
+  if (hidden) return out + "      </parameter>\n";
   if (index != Binding::no_index) {
     out += fmt::format("        <selection idx=\"{}\">{}</selection>\n", index, escaped(value));
   } else if (value != parameter.value.value) {
@@ -151,13 +152,19 @@ std::string parameter_xml(const Parameter& parameter, const std::string& value, 
   return out + "      </parameter>\n";
 }
 
-std::string environment_xml(const std::vector<std::string>& environment) {
+// Whether everybody may read this. `secrets`: those of the workpackage's parameters.
+bool is_hidden(const std::string& entry, const std::vector<std::string>& secrets) {
+  return keeps_secret(entry) || shows_secret(entry, secrets);
+}
+
+std::string environment_xml(const std::vector<std::string>& environment,
+                            const std::vector<std::string>& secrets) {
   if (environment.empty()) return "    <environment/>\n";
   std::string out = "    <environment>\n";
   for (const std::string& entry : environment) {
     const size_t equals = entry.find('=');
     // Everybody may read this file.
-    if (names_secret(entry.substr(0, equals)) || keeps_secret(entry)) continue;
+    if (names_secret(entry.substr(0, equals)) || is_hidden(entry, secrets)) continue;
     if (equals == std::string::npos) {
       out += fmt::format("      <nonenv name=\"{}\"/>\n", escaped(entry));
     } else {
@@ -203,6 +210,17 @@ std::unordered_map<int, std::vector<std::string>> environments(
   return all;
 }
 
+// The parameters that are secrets, as "NAME=value".
+std::vector<std::string> secrets_of(const Journal::Stored& stored, const DefinitionsByName& known) {
+  std::vector<std::string> secrets;
+  for (const auto& [name, value] : stored.parameters) {
+    const auto parameter = known.find(name);
+    if (parameter != known.end() && is_secret(*parameter->second))
+      secrets.push_back(secret_entry(*parameter->second, value));
+  }
+  return secrets;
+}
+
 }  // namespace
 
 Status workpackages_xml(const Benchmark& benchmark, const Journal& journal, std::string* xml) {
@@ -232,6 +250,7 @@ Status workpackages_xml(const Benchmark& benchmark, const Journal& journal, std:
       for (const auto& [name, value] : found->second->parameters) inherited.emplace(name, value);
     }
     const DefinitionsByName known = definitions_of(benchmark, stored);
+    const std::vector<std::string> secrets = secrets_of(stored, known);
     std::string own;
     for (size_t i = 0; i < stored.parameters.size(); ++i) {
       const auto& [name, value] = stored.parameters[i];
@@ -240,7 +259,8 @@ Status workpackages_xml(const Benchmark& benchmark, const Journal& journal, std:
       if (parameter == known.end() || (before != inherited.end() && before->second == value)) {
         continue;
       }
-      own += parameter_xml(*parameter->second, value, stored.index[i]);
+      const bool hidden = is_secret(*parameter->second) || is_hidden("=" + value, secrets);
+      own += parameter_xml(*parameter->second, value, stored.index[i], hidden);
     }
     if (!own.empty()) out += "    <parameterset>\n" + own + "    </parameterset>\n";
     if (!stored.workpackage.parents.empty()) {
@@ -248,7 +268,7 @@ Status workpackages_xml(const Benchmark& benchmark, const Journal& journal, std:
     }
     out += fmt::format("    <iteration_siblings>{}</iteration_siblings>\n",
                        ids(siblings[point(stored)]));
-    out += environment_xml(environment[stored.workpackage.id]);
+    out += environment_xml(environment[stored.workpackage.id], secrets);
     out += "  </workpackage>\n";
   }
   *xml = out + "</workpackages>\n";

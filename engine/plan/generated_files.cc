@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <functional>
 
+#include "engine/base/secrets.h"
 #include "engine/execute/files/run_directory.h"
+#include "engine/execute/files/setup_inputs.h"
+#include "engine/execute/jobs/job_packs.h"
 #include "engine/workpackage/generator.h"
 #include "engine/workpackage/values.h"
 
@@ -20,6 +23,12 @@ Status with_values(const Benchmark& benchmark, Workpackage workpackage, Expander
              work_dir_of(benchmark, expander.run().rundir, workpackage));
 }
 
+// The entries among which secrets are, as far as they are known before a run.
+std::vector<std::string> planned_secrets(const Step& step, const WorkpackageValues& values) {
+  const Environment now = current_environment();
+  return with_secrets(values, with_changes(now, declared_environment(step, values, now)));
+}
+
 }  // namespace
 
 Status generated_files(const Benchmark& benchmark, Workpackage workpackage, Expander& expander,
@@ -27,8 +36,11 @@ Status generated_files(const Benchmark& benchmark, Workpackage workpackage, Expa
   const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
   return with_values(benchmark, std::move(workpackage), expander, folder,
                      [&](const WorkpackageValues& values, const std::string&) {
-                       return plan_substituted_files(benchmark, used_sets(step, values.lookup()),
-                                                     values.lookup(), expander.evaluator(), files);
+                       Status made =
+                           plan_substituted_files(benchmark, used_sets(step, values.lookup()),
+                                                  values.lookup(), expander.evaluator(), files);
+                       keep_secrets(planned_secrets(step, values), files);
+                       return made;
                      });
 }
 
@@ -63,6 +75,7 @@ Status generated_pack(const Benchmark& benchmark, const std::vector<Workpackage>
   PackRule rule;
   std::string options;
   std::vector<PackMember> scripts;
+  bool secret = false;
   for (const int id : members) {
     const Workpackage& workpackage = workpackages[static_cast<size_t>(id)];
     const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
@@ -72,6 +85,7 @@ Status generated_pack(const Benchmark& benchmark, const std::vector<Workpackage>
       const std::string name = step.kinds->platform_of(step, values.lookup()).submit_script;
       scripts.push_back(step.kinds->pack_member(absolute_path(work), name, options,
                                                 values.exported(), values.lookup()));
+      secret = secret || shows_secret_in_pack(scripts.back(), planned_secrets(step, values));
       // The script options say where the output goes. They differ between members only if the step
       // has a work_dir. Otherwise the first member's options serve for all.
       if (scripts.size() > 1 && step.work_dir.value.empty()) return Status::ok();
@@ -91,7 +105,7 @@ Status generated_pack(const Benchmark& benchmark, const std::vector<Workpackage>
   }
   rule.folder = absolute_path(expander.run().rundir + "/" + *folder);
   *file = {pack_script_name, kinds->pack_script(rule, kinds->common_options(options), scripts),
-           0644};
+           secret ? private_mode : 0644};
   return Status::ok();
 }
 

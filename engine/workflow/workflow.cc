@@ -7,8 +7,15 @@
 namespace tally {
 
 bool is_secret(const Parameter& parameter) {
+  return !secret_entry(parameter, "").empty();
+}
+
+std::string secret_entry(const Parameter& parameter, const std::string& value) {
   const bool found = parameter.mode == Mode::env || parameter.mode == Mode::shell;
-  return (parameter.exported || found) && names_secret(parameter.name.value);
+  if ((parameter.exported || found) && names_secret(parameter.name.value))
+    return parameter.name.value + "=" + value;
+  const bool of_secret = parameter.mode == Mode::env && names_secret(parameter.value.value);
+  return of_secret ? parameter.value.value + "=" + value : "";
 }
 
 bool has_secrets(const Benchmark& benchmark) {

@@ -34,8 +34,10 @@ struct Parameter {
 };
 
 // Whether it has the name of a secret, and a value that is not of the workflow's text or that
-// commands get in their environment.
+// commands get in their environment; or the value of a variable of such a name.
 bool is_secret(const Parameter& parameter);
+// "NAME=value" with the name of the secret. Empty: it is none.
+std::string secret_entry(const Parameter& parameter, const std::string& value);
 
 struct ParameterSet {
   Text name;

@@ -186,6 +186,20 @@ const std::string* WorkpackageValues::find(std::string_view name) const {
   return starts_with(name, "jube_") ? find_in(builtins(), name) : nullptr;
 }
 
+std::vector<std::string> WorkpackageValues::secrets() const {
+  std::vector<std::string> list;
+  const auto add = [&](const Parameter* parameter, const std::string& value) {
+    if (parameter != nullptr && is_secret(*parameter))
+      list.push_back(secret_entry(*parameter, value));
+  };
+  if (expander_ != nullptr) {
+    for (const Binding& binding : workpackage_.point.bindings)
+      add(&expander_->definition(binding), expander_->pool()[binding.value]);
+  }
+  for (const auto& [name, value] : stored_.values) add(definition(name), value);
+  return list;
+}
+
 Lookup WorkpackageValues::lookup() const {
   return [this](std::string_view name) { return find(name); };
 }

@@ -70,6 +70,8 @@ class WorkpackageValues {
   const NamedValues& added() const { return added_; }
   // Exported parameters, as pairs of name and value.
   const NamedValues& exported() const { return exported_; }
+  // The parameters that are secrets (is_secret), as "NAME=value".
+  std::vector<std::string> secrets() const;
   // Every name once, with the value in force: parameters in their order, then built-in variables,
   // then the names that the kind of step adds. `keep`, if given, says which names other than
   // parameters are wanted. The others are not made. It is true of the beginning of a wanted name,

@@ -387,6 +387,13 @@ EnvironmentChanges declared_environment(const Step& step, const WorkpackageValue
   return changes;
 }
 
+std::vector<std::string> with_secrets(const WorkpackageValues& values,
+                                      const Environment& environment) {
+  std::vector<std::string> list = entries(environment);
+  for (std::string& secret : values.secrets()) list.push_back(std::move(secret));
+  return list;
+}
+
 Status setup_inputs(const SetupContext& context, FileDigests& digests, StepInputs* inputs) {
   return Collector(context, digests, inputs).collect();
 }

@@ -45,6 +45,11 @@ class FileDigests {
 EnvironmentChanges declared_environment(const Step& step, const WorkpackageValues& values,
                                         const Environment& before);
 
+// The "NAME=value" entries among which the secrets of a workpackage are: this environment and its
+// parameters.
+std::vector<std::string> with_secrets(const WorkpackageValues& values,
+                                      const Environment& environment);
+
 // A workpackage before its first command, as setup_inputs() needs it.
 struct SetupContext {
   const Benchmark& benchmark;

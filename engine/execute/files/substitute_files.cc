@@ -11,6 +11,7 @@
 
 #include "engine/base/files.h"
 #include "engine/base/path_text.h"
+#include "engine/base/secrets.h"
 #include "engine/base/text.h"
 #include "engine/execute/files/run_directory.h"
 
@@ -249,6 +250,12 @@ Status substitute_files(const Benchmark& benchmark, const std::vector<std::strin
     }
   }
   return Status::ok();
+}
+
+void keep_secrets(const std::vector<std::string>& secrets, std::vector<FileBytes>* files) {
+  for (FileBytes& file : *files) {
+    if (shows_secret(file.bytes, secrets)) file.mode &= 0700;
+  }
 }
 
 Status plan_substituted_files(const Benchmark& benchmark, const std::vector<std::string>& sets,

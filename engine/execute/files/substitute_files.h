@@ -59,4 +59,8 @@ Status plan_substituted_files(const Benchmark& benchmark, const std::vector<std:
                               const Lookup& lookup, Evaluator& evaluator,
                               std::vector<FileBytes>* files);
 
+// Takes the permissions of group and others from the files that have the value of one of these
+// secrets ("NAME=value").
+void keep_secrets(const std::vector<std::string>& secrets, std::vector<FileBytes>* files);
+
 }  // namespace tally

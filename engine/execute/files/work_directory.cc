@@ -11,7 +11,6 @@
 #include <filesystem>
 
 #include "engine/base/host.h"
-#include "engine/base/secrets.h"
 #include "engine/base/text.h"
 #include "engine/execute/files/run_directory.h"
 
@@ -115,13 +114,11 @@ Status place_file(const PlannedFile& file, const std::string& work_dir) {
   return Status::ok();
 }
 
-Status write_substituted(const std::vector<FileBytes>& files, const std::string& work_dir,
-                         const std::vector<std::string>& environment) {
+Status write_substituted(const std::vector<FileBytes>& files, const std::string& work_dir) {
   for (const FileBytes& file : files) {
     const std::string path = absolute_path(file.path, work_dir);
     if (Status s = make_directories(parent_of(path)); !s) return s;
-    const int mode = shows_secret(file.bytes, environment) ? file.mode & 0700 : file.mode;
-    if (Status s = write_file(path, file.bytes, mode); !s) return s;
+    if (Status s = write_file(path, file.bytes, file.mode); !s) return s;
   }
   return Status::ok();
 }

@@ -15,10 +15,8 @@ Status make_link(const std::string& target, const std::string& path);
 // Copies or links one planned file into `work_dir`. An existing target is left unchanged.
 // Permissions and times are kept. A folder is copied with its contents.
 Status place_file(const PlannedFile& file, const std::string& work_dir);
-// Writes the files that substitute_files() returned. Only the user may read those that have the
-// value of a secret of `environment`.
-Status write_substituted(const std::vector<FileBytes>& files, const std::string& work_dir,
-                         const std::vector<std::string>& environment);
+// Writes the files that substitute_files() returned.
+Status write_substituted(const std::vector<FileBytes>& files, const std::string& work_dir);
 // The last `count` lines of a file, unchanged. Empty when the file cannot be read.
 std::string last_lines(const std::string& path, size_t count);
 // output_sizes() returns the current sizes of the files, for the journal. cut_back() truncates the

@@ -9,6 +9,15 @@
 
 namespace tally {
 
+bool shows_secret_in_pack(const PackMember& member, const std::vector<std::string>& secrets) {
+  std::string text = member.options;
+  for (const auto& [name, value] : member.environment) {
+    if (names_secret(name)) return true;
+    text.append("\n").append(value);
+  }
+  return shows_secret(text, secrets);
+}
+
 Status JobPacks::add(Job job, const PackRule& rule, const Task& task) {
   std::string script;
   if (Status s = read_file(absolute_path(job.request.script, job.request.directory), &script); !s) {
@@ -19,6 +28,7 @@ Status JobPacks::add(Job job, const PackRule& rule, const Task& task) {
   member.in_script =
       kinds.pack_member(job.request.directory, job.request.script, kinds.script_options(script),
                         task.values().exported(), task.values().lookup());
+  member.secret = shows_secret_in_pack(member.in_script, task.secrets());
   const std::string options = kinds.common_options(member.in_script.options);
   // Exported parameters are set in the pack's script. Any other difference makes another pack.
   EnvironmentChanges rest = task.environment_for_script();
@@ -84,10 +94,8 @@ Status JobPacks::make_job(Pack pack, const std::string& run_dir, std::vector<Job
     pack.rule.folder = folder;
     const std::string script = pack.kinds->pack_script(pack.rule, pack.options, members);
     // It sets the exported parameters, and is given to the scheduler by its user.
-    bool secret = false;
-    for (const PackMember& member : members) {
-      for (const auto& [name, value] : member.environment) secret = secret || names_secret(name);
-    }
+    const bool secret = std::any_of(pack.members.begin(), pack.members.end(),
+                                    [](const Member& member) { return member.secret; });
     const std::string path = folder + "/" + pack_script_name;
     if (Status s = write_own_file(root, path, script, secret ? private_mode : 0644); !s) return s;
     leader.place = kind + std::to_string(0);

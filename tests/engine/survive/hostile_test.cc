@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/secrets.h"
 #include "tests/engine/survive/shell.h"
 
 using tally::testing::has;
@@ -346,6 +347,50 @@ step:
       shell.sh("umask 022; HUB=diamond \"$TALLY\" continue run; HUB=diamond \"$TALLY\" result run")
           .code == 0);
   CHECK(shell.sh(visible).out == "5\n");
+}
+
+TEST_CASE("secrets are not readable for others in any file that a job needs, whatever they are") {
+  const Shell shell;
+  // Values that quoting, JUBE's substitution and XML write in another way than they are.
+  for (const std::string secret :
+       {"pearldiamond", "pearl$J\"`id` diamond\\", "pearl'<&>$ diamond$"}) {
+    struct {
+      const char *name, *keys, *launch, *pack;
+    } ways[] = {{"MY_TOKEN", "export: true, ", "true", ""},
+                {"my_token", "", "prog --token '$my_token'", "pack: array, "},
+                {"OF_HUB", "export: true, ", "true", "pack: array, "},
+                {"MY_TOKEN", "export: true, ", "true", "pack: {_: steps, at_once: 2}, "},
+                {"of_hub", "", "prog -t '$of_hub'", ""},
+                {"MY_TOKEN", "", "prog --url 'https://$derived'", ""}};
+    for (const auto& way : ways) {
+      CAPTURE(secret);
+      CAPTURE(std::string(way.name));
+      CAPTURE(std::string(way.pack));
+      const std::string name = way.name;
+      const std::string variable = tally::names_secret(name) ? "HUB" : "HUB_SECRET";
+      shell.file("s.yaml",
+                 "name: s\noutpath: run\nparameterset: {name: p, parameter: [{name: " + name +
+                     ", " + way.keys + "separator: '', mode: env, _: " + variable +
+                     "}, {name: derived, separator: '', _: 'user:$" + name +
+                     "@host'}]}\nstep: {name: s, kind: run, use: p, platform: slurm, " + way.pack +
+                     "resources: {nodes: 1, tasks_per_node: 1, time: 5m}, launch: \"" + way.launch +
+                     "\"}\n");
+      shell.file("secret", secret);
+      // Tally writes the script of a PBS job and does not submit it.
+      const Ran ran = shell.sh(
+          "umask 022; rm -rf run jobs; sed 's/slurm/pbs/; s/pack: .*resources/resources/' s.yaml "
+          "> r.yaml; "
+          "export " +
+          variable +
+          "=\"$(cat secret)\"; timeout 60 \"$TALLY\" run "
+          "r.yaml; \"$TALLY\" script s.yaml --out jobs");
+      CHECK(shell.sh("ls run/000000/000000_s/work/submit.job jobs/*/work/submit.job").code == 0);
+      CHECK(shell.sh("grep -rlE 'pearl.*diamond' run jobs | wc -l").out != "0\n");
+      CHECK_MESSAGE(shell.sh("find run jobs -type f -perm /044 | xargs grep -lE 'pearl.*diamond'")
+                        .out.empty(),
+                    (ran.out + ran.err));
+    }
+  }
 }
 
 TEST_CASE("a run without secrets is readable as the umask says") {
