@@ -1,6 +1,7 @@
 #include "engine/results/cut_value.h"
 
 #include <algorithm>
+#include <array>
 
 namespace tally {
 namespace {
@@ -11,7 +12,12 @@ constexpr std::string_view kThinSpace = "\xe2\x80\x89";
 constexpr std::string_view kTimes = "\xc3\x97";
 constexpr std::string_view kMiddleDot = "\xc2\xb7";
 constexpr std::string_view kDotOperator = "\xe2\x8b\x85";
-constexpr std::string_view kQuote = "\xe2\x80\x99";  // groups of digits of some locales
+constexpr std::string_view kBullet = "\xe2\x88\x99";  // as an operator
+constexpr std::string_view kQuote = "\xe2\x80\x99";
+constexpr std::string_view kApostrophe = "\xca\xbc";
+// Between groups of digits, of some locales and languages.
+constexpr std::array<std::string_view, 8> kBetweenGroups = {
+    ",", "_", "'", kNoBreakSpace, kNarrowSpace, kThinSpace, kQuote, kApostrophe};
 constexpr std::string_view kMinus = "\xe2\x88\x92";
 constexpr std::string_view kExponents = "eEdDqQ";
 
@@ -106,13 +112,17 @@ bool is_fraction(std::string_view text) {
 std::string_view without_blanks(std::string_view text) {
   return text.substr(std::min(text.find_first_not_of(' '), text.size()));
 }
+std::string_view without_blanks_at_end(std::string_view text) {
+  return text.substr(0, text.find_last_not_of(' ') + 1);
+}
 
 // "x10^3", "*10**3", " x 10^3"
 bool is_times_power_of_ten(std::string_view after) {
   const std::string_view sign = without_blanks(after);
   std::string_view rest;
   for (const std::string_view times :
-       {std::string_view("x"), std::string_view("*"), kTimes, kMiddleDot, kDotOperator}) {
+       {std::string_view("x"), std::string_view("X"), std::string_view("*"), kTimes, kMiddleDot,
+        kDotOperator, kBullet}) {
     if (begins(sign, times)) rest = without_blanks(sign.substr(times.size()));
   }
   if (!begins(rest, "10")) return false;
@@ -120,30 +130,58 @@ bool is_times_power_of_ten(std::string_view after) {
   return begins(rest, "^") || begins(rest, "**") || is_raised(rest);
 }
 
-// "^20", "**20", "^-3"
+// "^20", "**20", "^-3", " ^ 20", but not " **20**" of Markdown
 bool is_exponentiation(std::string_view after) {
-  const size_t end = begins(after, "^") ? 1 : begins(after, "**") ? 2 : 0;
-  return end > 0 && is_digit(at(after, end + (is_sign(at(after, end)) ? 1 : 0)));
+  const std::string_view sign = without_blanks(after);
+  const size_t length = begins(sign, "^") ? 1 : begins(sign, "**") ? 2 : 0;
+  if (length == 0) return false;
+  const std::string_view rest = without_blanks(sign.substr(length));
+  const bool apart = sign.size() < after.size();
+  if (apart != (rest.size() < sign.size() - length)) return false;
+  return is_digit(at(rest, is_sign(at(rest, 0)) ? 1 : 0));
 }
 
-// The text as a terminal shows it, without a sequence for colours at its end or its beginning.
-std::string_view without_colours_at_end(std::string_view text) {
-  while (!text.empty() && text.back() == 'm') {
-    const size_t begin = text.rfind("\x1b[");
-    if (begin == std::string_view::npos) break;
-    const std::string_view codes = text.substr(begin + 2, text.size() - begin - 3);
-    if (codes.find_first_not_of("0123456789;:") != std::string_view::npos) break;
-    text = text.substr(0, begin);
-  }
-  return text;
+// The same of what stands before a value: "2^", "2 ** "
+bool is_raised_to(std::string_view before) {
+  const std::string_view sign = without_blanks_at_end(before);
+  const size_t length = ends(sign, "^") ? 1 : ends(sign, "**") ? 2 : 0;
+  if (length == 0) return false;
+  const std::string_view base = sign.substr(0, sign.size() - length);
+  const std::string_view number = without_blanks_at_end(base);
+  const bool apart = sign.size() < before.size();
+  return apart == (number.size() < base.size()) && is_digit(from_end(number, 0));
 }
-std::string_view without_colours_at_begin(std::string_view text) {
-  while (begins(text, "\x1b[")) {
-    const size_t end = text.find_first_not_of("0123456789;:", 2);
-    if (at(text, end) != 'm') break;
-    text.remove_prefix(end + 1);
+
+// The end of the parameters of a terminal's sequence, which its last letter follows.
+size_t end_of_parameters(std::string_view text, size_t from) {
+  while (from < text.size() && text[from] >= ' ' && text[from] <= '?') ++from;
+  return from;
+}
+
+// The text as a terminal shows it: without sequences for colours and modes and without links. A
+// sequence that moves the cursor or erases something divides what stands around it.
+std::string as_shown(std::string_view text) {
+  std::string shown;
+  for (size_t i = 0; i < text.size();) {
+    const bool escape = text[i] == '\x1b';
+    if (!escape && text.substr(i, 2) != "\xc2\x9b") {
+      shown += text[i++];
+      continue;
+    }
+    const char kind = escape ? at(text, i + 1) : '[';
+    i += 2;
+    if (kind == '[') {
+      i = end_of_parameters(text, i);
+      if (!is_in("mhl", at(text, i))) shown += ' ';
+      ++i;
+    } else if (kind == ']') {  // to BEL or ESC and a backslash
+      const size_t end = text.find_first_of("\a\x1b", i);
+      i = end == std::string_view::npos ? text.size() : end + (text[end] == '\a' ? 1 : 2);
+    } else if (is_in("()*+#%", kind)) {  // a set of characters
+      ++i;
+    }
   }
-  return text;
+  return shown;
 }
 
 // Letters behind a number: a unit, unless another number goes on in the same word ("m30s").
@@ -168,13 +206,19 @@ bool has_groups(std::string_view value, std::string_view after, std::string_view
   return end > 0 && !more && !is_digit(at(after, end));
 }
 
-// A decimal comma ("3" of "3,14") or groups, but not the first one of a list.
+// "1.234" and "12.345.678": before a decimal comma these are whole numbers.
+bool has_groups_of_points(std::string_view number) {
+  const size_t first = digits(number);
+  return first < number.size() && has_groups(number.substr(0, first), number.substr(first), ".");
+}
+
+// A decimal comma ("3" of "3,14", "1.234" of "1.234,56") or groups, but not the first one of a list.
 bool has_comma(std::string_view before, std::string_view value, std::string_view after) {
   if (is_in(",([{", from_end(before, 0))) return false;
   if (has_groups(value, after, ",")) return true;
   const size_t end = 1 + digits(after, 1);
   const bool more = is_in(",.", at(after, end)) && is_digit(at(after, end + 1));
-  return is_whole(value) && end > 1 && !more;
+  return (is_whole(value) || has_groups_of_points(without_sign(value))) && end > 1 && !more;
 }
 
 // "0" of "0:12.5"
@@ -202,10 +246,11 @@ bool has_prefix(std::string_view value, std::string_view after) {
 }
 
 bool goes_on_beyond_ascii(std::string_view value, std::string_view after) {
-  for (const std::string_view space : {kNoBreakSpace, kNarrowSpace, kThinSpace, kQuote}) {
-    if (begins(after, space) && has_groups(value, after, space)) return true;
-  }
-  return is_raised(after) || is_fraction(after);
+  const bool groups =
+      std::any_of(kBetweenGroups.begin(), kBetweenGroups.end(), [&](std::string_view between) {
+        return begins(after, between) && has_groups(value, after, between);
+      });
+  return groups || is_raised(after) || is_fraction(after);
 }
 
 // Whether the number goes on behind the value.
@@ -243,12 +288,12 @@ bool goes_on(std::string_view before, std::string_view value, std::string_view a
 }
 
 // Whether groups of three digits go on with the value, as in "1,234".
-bool ends_groups(std::string_view before, std::string_view value, char separator) {
+bool ends_groups(std::string_view before, std::string_view value, std::string_view separator) {
   if (digits(value) != 3) return false;
-  size_t end = 1;  // behind the separator
+  size_t end = separator.size();
   size_t count = digits_from_end(before, end);
-  while (count == 3 && from_end(before, end + 3) == separator) {
-    end += 4;
+  while (count == 3 && ends(before.substr(0, before.size() - end - 3), separator)) {
+    end += 3 + separator.size();
     count = digits_from_end(before, end);
   }
   const char first = from_end(before, end + count - 1);
@@ -258,10 +303,28 @@ bool ends_groups(std::string_view before, std::string_view value, char separator
 
 // Whether it is what follows a decimal comma.
 bool ends_decimals(std::string_view before, std::string_view value, std::string_view after) {
-  const size_t count = digits_from_end(before, 1);
+  size_t count = digits_from_end(before, 1);
   const bool list = is_in(",.", at(after, 0)) && is_digit(at(after, 1));
-  return count > 0 && digits(value) == value.size() && !list &&
-         !is_in(",.([{", from_end(before, 1 + count));
+  if (count == 0 || digits(value) != value.size() || list) return false;
+  size_t begin = 1 + count;
+  while (from_end(before, begin) == '.') {
+    count = digits_from_end(before, begin + 1);
+    begin += 1 + count;
+    if (count == 0) return false;
+  }
+  const std::string_view whole = before.substr(before.size() - begin, begin - 1);
+  const bool points = whole.find('.') != std::string_view::npos;
+  return (!points || has_groups_of_points(whole)) && !is_in(",.([{", from_end(before, begin));
+}
+
+// Whether it is the exponent of a number before it: "1e+", "1.0-" of Fortran.
+bool is_signed_exponent(std::string_view before, std::string_view value, std::string_view after) {
+  const char c = from_end(before, 1);
+  if (is_in(kExponents, c)) return is_digit(from_end(before, 2)) || from_end(before, 2) == '.';
+  const size_t decimals = digits_from_end(before, 1);
+  return is_whole(value) && value.size() == 3 && from_end(before, 1 + decimals) == '.' &&
+         is_digit(from_end(before, 2 + decimals)) && !is_word(at(after, 0)) &&
+         !(at(after, 0) == '.' && is_digit(at(after, 1)));
 }
 
 // Letters before a number: a name, unless a number stands before them in the same word ("1m").
@@ -288,6 +351,7 @@ bool is_lost_sign(std::string_view before) {
 bool has_begun(std::string_view before, std::string_view value, std::string_view after) {
   const char c = from_end(before, 0);
   const char next = from_end(before, 1);
+  if (is_raised_to(before)) return true;
   if (is_sign(value.front())) {
     if (is_digit(c) || (c == '.' && is_digit(next))) return true;
     return is_in(kExponents, c) && (is_digit(next) || next == '.');
@@ -299,17 +363,21 @@ bool has_begun(std::string_view before, std::string_view value, std::string_view
       return is_digit(value.front()) &&
              (is_digit(next) || next == '\0' || is_in(" \t\r\n=:,(+-*<>|", next));
     case ',':
-      return ends_groups(before, value, c) || ends_decimals(before, value, after);
-    case '_':
-    case '\'':
-      return ends_groups(before, value, c);
+      if (ends_decimals(before, value, after)) return true;
+      break;
     case ':':
       return is_digit(next) && digits(value) == 2 && value.front() < '6';
+    case '+':
+      return is_signed_exponent(before, value, after);
     case '-':
-      return is_lost_sign(before);
+      return is_signed_exponent(before, value, after) || is_lost_sign(before);
     default:
-      return ends(before, kMinus);
+      break;
   }
+  return ends(before, kMinus) ||
+         std::any_of(kBetweenGroups.begin(), kBetweenGroups.end(), [&](std::string_view between) {
+           return ends(before, between) && ends_groups(before, value, between);
+         });
 }
 
 }  // namespace
@@ -318,9 +386,9 @@ bool is_cut(std::string_view text, std::string_view value, const GroupEdges& edg
   constexpr size_t kFar = 64;
   const auto from = static_cast<size_t>(value.data() - text.data());
   const size_t to = from + value.size();
-  const std::string_view before =
-      without_colours_at_end(text.substr(from - std::min(from, kFar), std::min(from, kFar)));
-  const std::string_view after = without_colours_at_begin(text.substr(to, kFar));
+  const std::string before =
+      as_shown(text.substr(from - std::min(from, kFar), std::min(from, kFar)));
+  const std::string after = as_shown(text.substr(to, kFar));
   const bool left = edges.left_open && !before.empty();
   const bool right = edges.right_open && !after.empty();
   if (is_number(value))

@@ -26,14 +26,20 @@ constexpr std::array<bool, 256> characters_of_values() {
     beside[c] = c >= 128 || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
                 (c >= 'A' && c <= 'Z') || c == '_';
   }
-  for (const char c : std::string_view(".,'+-:*^#")) beside[static_cast<unsigned char>(c)] = true;
+  for (const char c : std::string_view(".,'+-:*^#\x1b"))
+    beside[static_cast<unsigned char>(c)] = true;
   return beside;
 }
 
-// Whether " x 10^3" may stand there.
+// Whether " x 10^3" or " ^ 3" may stand there.
 inline bool may_be_times(std::string_view after) {
   return after.size() == 3 && after[0] == ' ' &&
-         (after[1] == 'x' || after[1] == '*' || static_cast<unsigned char>(after[1]) >= 128);
+         (after[1] == 'x' || after[1] == 'X' || after[1] == '*' || after[1] == '^' ||
+          static_cast<unsigned char>(after[1]) >= 128);
+}
+// Whether "2 ^ " may.
+inline bool may_be_power(std::string_view before) {
+  return before.size() == 2 && before[1] == ' ' && (before[0] == '*' || before[0] == '^');
 }
 
 // Whether a character beside the value may belong to it: nearly always a space stands there. Saves
@@ -43,7 +49,8 @@ inline bool may_be_cut(std::string_view text, std::string_view value) {
   const char* const end = value.data() + value.size();
   return (value.data() != text.data() && beside[static_cast<unsigned char>(value.data()[-1])]) ||
          (end != text.data() + text.size() && beside[static_cast<unsigned char>(*end)]) ||
-         may_be_times(text.substr(static_cast<size_t>(end - text.data()), 3));
+         may_be_times(text.substr(static_cast<size_t>(end - text.data()), 3)) ||
+         (value.data() - text.data() > 1 && may_be_power({value.data() - 2, 2}));
 }
 
 // The value with what stands around it up to the next spaces, for messages.

@@ -119,6 +119,22 @@ TEST_CASE("cut values: a number that goes on behind the value") {
       {"t: $jube_pat_int", "t: 1m30s", "[1<1m30s]"},
       {"t: $jube_pat_int", "t: 2d03h", "[2<2d03h]"},
       {"v=$jube_pat_int\\b", "v=12.5", "[12<v=12.5]"},
+      {"r $jube_pat_fp", "r 1.234,56", "[1.234<1.234,56]"},
+      {"r $jube_pat_fp", "r 12.345.678,9 GB", "[12.345<12.345.678,9]"},
+      {"r $jube_pat_int", "r 2 ^ 20", "[2<2]"},
+      {"r $jube_pat_int", "r 2 ** 20", "[2<2]"},
+      {"r $jube_pat_fp", "r 1.5 X 10^3", "[1.5<1.5]"},
+      {"r $jube_pat_fp",
+       "r 1.5\xe2\x88\x99"
+       "10^6",
+       "[1.5<1.5\xe2\x88\x99"
+       "10^6]"},
+      {"r $jube_pat_int",
+       "r 1\xca\xbc"
+       "234",
+       "[1<1\xca\xbc"
+       "234]"},
+      {"r (\\d+)", "r 1\x1b[2m,234", "[1<1\x1b[2m,234]"},
   };
   for (const auto& [pattern, text, cut] : cases) {
     CAPTURE(text);
@@ -152,6 +168,46 @@ TEST_CASE("cut values: a number that has begun before the value") {
       {"$jube_pat_int", "10-20", "[-20<10-20]"},
       {".*x(\\d+)", "0x10", ""},
       {".*?\\w(\\d+)$", "0x10", "[10<0x10]"},
+      {"(\\d+) ops", "1e+06 ops", "[06<1e+06]"},
+      {"(\\d+) ops", "1e-05 ops", "[05<1e-05]"},
+      {"(\\d+) ops", "1.5D+02 ops", "[02<1.5D+02]"},
+      {"(\\d+) ops", "1.5-100 ops", "[100<1.5-100]"},
+      {"(\\d+) ops", "2^20 ops", "[20<2^20]"},
+      {"(\\d+) ops", "2 ^ 20 ops", "[20<20]"},
+      {"(\\d+) ops", "2**20 ops", "[20<2**20]"},
+      {"(\\d+) ops", "2 ** 20 ops", "[20<20]"},
+      {"$jube_pat_fp ops", "10^-3 ops", "[-3<10^-3]"},
+      {"(\\d+) ops", "1.5x10^3 ops", "[3<1.5x10^3]"},
+      {"(\\d+) ops",
+       "1.5\xc2\xb7"
+       "10^3 ops",
+       "[3<1.5\xc2\xb7"
+       "10^3]"},
+      {"(\\d+) ops",
+       "1\xe2\x80\x99"
+       "234 ops",
+       "[234<1\xe2\x80\x99"
+       "234]"},
+      {"(\\d+) ops",
+       "1\xe2\x80\xaf"
+       "234\xe2\x80\xaf"
+       "567 ops",
+       "[567<1\xe2\x80\xaf"
+       "234\xe2\x80\xaf"
+       "567]"},
+      {"(\\d+) ops",
+       "1\xc2\xa0"
+       "234 ops",
+       "[234<1\xc2\xa0"
+       "234]"},
+      {"(\\d+) ops",
+       "1\xca\xbc"
+       "234 ops",
+       "[234<1\xca\xbc"
+       "234]"},
+      {"(\\d+) GB", "1.234,56 GB", "[56<1.234,56]"},
+      {"(\\d+\\.\\d+)", "\x1b[1m-\x1b[0m12.5", "[12.5<\x1b[1m-\x1b[0m12.5]"},
+      {"(\\d+\\.\\d+)", "r \xe2\x88\x92\x1b[31m12.5", "[12.5<\xe2\x88\x92\x1b[31m12.5]"},
   };
   for (const auto& [pattern, text, cut] : cases) {
     CAPTURE(text);
@@ -224,6 +280,19 @@ TEST_CASE("cut values: what programs usually print is not cut") {
       {"r = *$jube_pat_fp", "r =  -1.5e-05 s"},
       {"t: $jube_pat_int", "t: 5: done"},
       {"layer_(\\d+)", "layer_12_attention"},
+      {"(\\d+\\.\\d+)", "\x1b[?25l12.5"},
+      {"(\\d+\\.\\d+)", "1\x1b[1G12.5\x1b[2K"},
+      {"(\\d+\\.\\d+)", "7\x1b[2K12.5"},
+      {"(\\d+\\.\\d+)",
+       "\xc2\x9b"
+       "31m12.5\xc2\x9bm"},
+      {"(\\d+\\.\\d+)", "\x1b[31mx12.5"},
+      {"(\\d+\\.\\d+)", "\x1b(B\x1b[m12.5\x1b]8;;http://x\x1b\\ MB"},
+      {"(\\d+\\.\\d+)", "\x1b]8;;http://x/1\x1b\\12.5"},
+      {"(\\d+) items", "5 **10** and 5 **10 items"},
+      {"r $jube_pat_fp", "r 1.234,5.678"},
+      {"(\\d+)", "C++17 1+5 2-3"},
+      {"(\\d+)$", "ranks 8-100"},
   };
   for (const auto& [pattern, text] : cases) {
     CAPTURE(pattern);
