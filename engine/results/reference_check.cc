@@ -16,6 +16,7 @@
 #include "engine/python/number.h"
 #include "engine/results/condition.h"
 #include "engine/results/expressions.h"
+#include "engine/results/known_truth.h"
 #include "engine/results/table_names.h"
 #include "engine/workflow/job_values.h"
 #include "engine/workflow/sample_names.h"
@@ -27,23 +28,6 @@ namespace {
 bool is_word(const std::string& text) {
   return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0 &&
          std::all_of(text.begin(), text.end(), is_name_char);
-}
-
-bool is_quoted(const std::string& text) {
-  return text.size() > 1 && (text.front() == '\'' || text.front() == '"') &&
-         text.find(text.front(), 1) == text.size() - 1;
-}
-
-// The parts between a word such as " and ".
-std::vector<std::string> split_at(const std::string& text, std::string_view word) {
-  std::vector<std::string> parts;
-  size_t from = 0;
-  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, from)) {
-    parts.emplace_back(strip(text.substr(from, at - from)));
-    from = at + word.size();
-  }
-  parts.emplace_back(strip(text.substr(from)));
-  return parts;
 }
 
 // The names that an expression reads: words outside of quotes that are neither Python's own nor
@@ -136,6 +120,16 @@ class ConditionCheck {
            is_match_value(benchmark_, word) || sample_name(benchmark_, word).has_value();
   }
 
+  // Whether the value of this name is a number or a text.
+  KnownValue known_type(const std::string& name) const {
+    KnownValue value;
+    value.name = name;
+    const std::optional<ValueType> type = type_of(name);
+    if (!type || is_computed(name)) return value;
+    value.kind = *type == ValueType::string ? KnownValue::Kind::text : KnownValue::Kind::number;
+    return value;
+  }
+
  private:
   std::string bound_fault(const std::string& bound) const {
     if (bound.empty()) return "a number is missing";
@@ -163,10 +157,6 @@ class ConditionCheck {
     });
   }
 
-  std::optional<ValueType> type_of(const Reference& reference) const {
-    return reference.of.empty() ? type_of(reference.column.value) : std::nullopt;
-  }
-
   // The type of the value of this name, where the workflow says it once.
   std::optional<ValueType> type_of(const std::string& name) const {
     std::set<ValueType> types;
@@ -184,35 +174,15 @@ class ConditionCheck {
     return *types.begin();
   }
 
+  // Why no value meets the condition, whatever the numbers and texts of a row are.
   std::string type_fault(const Reference& reference, const std::string& text) const {
-    const std::optional<ValueType> type = type_of(reference);
-    if (std::string why = names_fault(reference, condition_expression(text)); !why.empty())
-      return why;
-    if (!type || is_computed(reference.column.value)) return {};
-    const std::vector<std::string> bounds = condition_bounds(text);
-    if (*type == ValueType::string) {
-      if (!numeric_condition(text)) return {};
-      return fmt::format("the type of '{}' is string, and a text is compared with a number",
-                         reference.column.value);
-    }
-    if (starts_with(text, "!=") || bounds.size() != 1 || !is_quoted(bounds.front())) return {};
-    return fmt::format("'{}' is a number, and is compared with a text", reference.column.value);
-  }
-
-  // Why two values of the row are never equal, one a number and the other a text.
-  std::string names_fault(const Reference& reference, const std::string& expression) const {
-    const std::vector<std::string> sides = split_at(expression, "==");
-    if (sides.size() != 2 || !is_word(sides[0]) || !is_word(sides[1])) return {};
-    std::vector<std::string> numbers, texts;
-    for (const std::string& side : sides) {
-      if (side == "x" && !reference.of.empty()) return {};
-      const std::string& name = side == "x" ? reference.column.value : side;
-      const std::optional<ValueType> type = type_of(name);
-      if (!type || is_computed(name)) return {};
-      (*type == ValueType::string ? texts : numbers).push_back(name);
-    }
-    if (numbers.size() != 1) return {};
-    return fmt::format("'{}' is a number, and the type of '{}' is string", numbers[0], texts[0]);
+    const KnownValues values = [&](const std::string& name) {
+      if (name != "x") return known_type(name);
+      return reference.of.empty() ? known_type(reference.column.value) : KnownValue();
+    };
+    std::string mixed;
+    const Truth truth = known_truth(condition_expression(text), values, &mixed);
+    return truth == Truth::no ? mixed : std::string();
   }
 
   bool is_computed(const std::string& name) const {
@@ -250,102 +220,67 @@ const Parameter* constant_parameter(const Benchmark& benchmark, const std::strin
   return found;
 }
 
-bool compares(const std::string& value, const std::string& sign, const std::string& literal) {
-  const std::string text = is_quoted(literal) ? literal.substr(1, literal.size() - 2) : literal;
-  const std::optional<double> a = python_float(value), b = python_float(text);
-  if (sign == "==") return a && b ? *a == *b : value == text;
-  if (!a || !b || sign == "!=") return true;  // not looked at
-  if (sign == "<=") return *a <= *b;
-  if (sign == ">=") return *a >= *b;
-  return sign == "<" ? *a < *b : *a > *b;
-}
-
-// A condition of the form NAME SIGN LITERAL, `NAME in (LITERAL, ...)` or `not NAME`. Other conditions
-// are not looked at.
-struct Comparison {
-  std::string name, sign;
-  std::vector<std::string> literals;
+// A name in `where` with the values that it may have.
+struct Choice {
+  std::string name;
+  ValueType type;
+  std::vector<std::string> values;
 };
 
-bool is_literal(const std::string& text) {
-  return python_float(text).has_value() || is_quoted(text);
-}
-
-// The name of `n`, `$n`, `${n}` and `'$n'`.
-std::string named(std::string text) {
-  if (is_quoted(text) && text.find('$') != std::string::npos)
-    text = text.substr(1, text.size() - 2);
-  if (starts_with(text, "${") && text.back() == '}') return text.substr(2, text.size() - 3);
-  return starts_with(text, "$") ? text.substr(1) : text;
-}
-
-std::optional<Comparison> comparison_of(const std::string& text) {
-  if (starts_with(text, "not ")) {
-    const Comparison found{named(std::string(strip(text.substr(4)))), "not", {}};
-    return is_word(found.name) ? std::optional(found) : std::nullopt;
-  }
-  const size_t in = text.find(" in ");
-  if (in != std::string::npos && text.find(" not ") == std::string::npos) {
-    const std::string list(strip(text.substr(in + 4)));
-    Comparison found{named(std::string(strip(text.substr(0, in)))), "in", {}};
-    if (list.size() < 2 || (list.front() != '(' && list.front() != '[')) return std::nullopt;
-    for (const std::string& one : split_strip(list.substr(1, list.size() - 2), ",")) {
-      if (!one.empty()) found.literals.push_back(one);
-    }
-    const bool known = std::all_of(found.literals.begin(), found.literals.end(), is_literal);
-    const bool is_list = list.front() == '[' || found.literals.size() != 1;
-    return known && is_list && is_word(found.name) ? std::optional(found) : std::nullopt;
-  }
-  for (const char* sign : {"==", "!=", "<=", ">=", "<", ">"}) {
-    const size_t at = text.find(sign);
-    if (at == std::string::npos) continue;
-    const Comparison found{named(std::string(strip(text.substr(0, at)))),
-                           sign,
-                           {std::string(strip(text.substr(at + std::string_view(sign).size())))}};
-    if (is_word(found.name) && is_literal(found.literals[0])) return found;
-    return std::nullopt;
-  }
-  return std::nullopt;
-}
-
-bool meets(const std::string& value, const Comparison& comparison) {
-  if (comparison.sign == "not") return value.empty() || python_float(value).value_or(1) == 0;
-  if (comparison.sign != "in") return compares(value, comparison.sign, comparison.literals[0]);
-  return std::any_of(comparison.literals.begin(), comparison.literals.end(),
-                     [&](const std::string& one) { return compares(value, "==", one); });
-}
-
-// Whether the part is one of its own: no parentheses or quotes begin or end in it alone.
-bool is_balanced(const std::string& text) {
-  const auto count = [&](char c) { return std::count(text.begin(), text.end(), c); };
-  return count('(') == count(')') && count('\'') % 2 == 0 && count('"') % 2 == 0;
-}
-
-// Why conditions joined by `and` hold for no row, a clause; empty if they may.
-std::string conjunction_fault(const Benchmark& benchmark, const std::string& text) {
-  std::map<std::string, std::vector<Comparison>> by_name;
-  for (const std::string& part : split_at(text, " and ")) {
-    if (!is_balanced(part)) return {};
-    if (std::optional<Comparison> found = comparison_of(part))
-      by_name[found->name].push_back(*std::move(found));
-  }
-  for (const auto& [name, comparisons] : by_name) {
+std::vector<Choice> choices_in(const Benchmark& benchmark, const std::string& text) {
+  std::vector<Choice> choices;
+  const std::vector<std::string> names = names_read(text);
+  for (const std::string& name : std::set<std::string>(names.begin(), names.end())) {
     const Parameter* parameter = constant_parameter(benchmark, name);
     // A value of --set has no place in the file: the file is right, and this run shows a part of it.
     if (parameter == nullptr || !parameter->value.mark.known()) continue;
-    for (const Comparison& one : comparisons) {
-      if (parameter->type != ValueType::string && one.sign == "==" && is_quoted(one.literals[0]) &&
-          text.find("'$") == std::string::npos && text.find("\"$") == std::string::npos)
-        return fmt::format("'{}' is a number, and is compared with a text", name);
-    }
-    const auto values = split_strip(parameter->value.value, parameter->separator);
-    const bool possible = std::any_of(values.begin(), values.end(), [&](const std::string& value) {
-      return std::all_of(comparisons.begin(), comparisons.end(),
-                         [&](const Comparison& one) { return meets(value, one); });
-    });
-    if (!possible) return fmt::format("'{}' is {}", name, join(values, ", "));
+    choices.push_back(
+        {name, parameter->type, split_strip(parameter->value.value, parameter->separator)});
   }
-  return {};
+  return choices;
+}
+
+KnownValue value_of(const Choice& choice, size_t index) {
+  KnownValue value;
+  value.name = choice.name;
+  value.text = choice.values[index];
+  if (choice.type == ValueType::string) {
+    value.kind = KnownValue::Kind::text;
+    value.known = true;
+  } else if (const std::optional<double> number = python_float(value.text)) {
+    value.kind = KnownValue::Kind::number;
+    value.known = true;
+    value.number = *number;
+  }
+  return value;
+}
+
+// Why the expression is false for all values of its parameters, a clause; empty if it is not.
+std::string choice_fault(const std::vector<Choice>& choices, const ConditionCheck& conditions,
+                         const std::string& text) {
+  constexpr size_t most = 10000;
+  size_t count = 1;
+  for (const Choice& choice : choices) count = std::min(count * choice.values.size(), most + 1);
+  if (count > most) return {};
+  std::string mixed;
+  for (size_t i = 0; i < count; ++i) {
+    std::map<std::string, KnownValue> row;
+    size_t rest = i;
+    for (const Choice& choice : choices) {
+      row[choice.name] = value_of(choice, rest % choice.values.size());
+      rest /= choice.values.size();
+    }
+    const KnownValues values = [&](const std::string& name) {
+      const auto found = row.find(name);
+      return found != row.end() ? found->second : conditions.known_type(name);
+    };
+    if (known_truth(text, values, &mixed) != Truth::no) return {};
+  }
+  if (!mixed.empty()) return mixed;
+  std::vector<std::string> said;
+  for (const Choice& choice : choices)
+    said.push_back(fmt::format("'{}' is {}", choice.name, join(choice.values, ", ")));
+  return said.empty() ? "it is false for each row" : join(said, ", ");
 }
 
 // Why `where` chooses no row, a clause; empty if it may choose one.
@@ -357,13 +292,7 @@ std::string where_fault(const Benchmark& benchmark, const ConditionCheck& condit
   if (const std::string why = conditions.unknown_name(text);
       !why.empty() && to_lower(text) != "true")
     return why;
-  if (text.find(" if ") != std::string::npos) return {};
-  std::string why;
-  for (const std::string& either : split_at(text, " or ")) {
-    why = conjunction_fault(benchmark, either);
-    if (why.empty()) return {};
-  }
-  return why;
+  return choice_fault(choices_in(benchmark, text), conditions, text);
 }
 
 }  // namespace

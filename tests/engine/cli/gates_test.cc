@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/engine/survive/shell.h"
 
@@ -166,6 +168,105 @@ TEST_CASE("references that nobody can meet are errors before anything runs") {
     shell.file("b.yaml", bench(std::string("{column: v, ") + reference + "}"));
     const Ran ran = shell.tally("validate b.yaml");
     CHECK_MESSAGE(ran.code == 0, reference << ": " << ran.err);
+  }
+}
+
+TEST_CASE("references: `where` of parameters with plain values that is false for each row") {
+  const std::string head =
+      "name: b\noutpath: run\nparameterset: {name: p, parameter: [{name: u, _: \"1,2\"}, {name: n, "
+      "type: int, _: \"1,2\"}, {name: fl, type: float, _: \"0.5,2\"}, {name: dev, _: \"cpu,tpu\"}, "
+      "{name: b, _: \"True,False\"}, {name: z, mode: python, type: int, _: \"$n*2\"}]}\n"
+      "patternset: {name: o, pattern: [{name: v, type: float, _: v=$jube_pat_fp}, {name: w, _: "
+      "'w=(.)'}]}\n"
+      "step: {name: s, use: p, do: echo v=$n}\n"
+      "analyser: {name: a, use: o, analyse: {step: s, file: stdout}}\n"
+      "result: {use: a, table: {name: t, column: [u, n, v, w], reference: {column: v, ";
+  const Shell shell;
+  const auto checked = [&](const std::string& reference) {
+    shell.file("b.yaml", head + reference + "}}}\n");
+    return shell.tally("validate b.yaml");
+  };
+  const std::vector<std::pair<std::string, std::string>> never = {
+      {"u == 1", "the type of 'u' is string, and a text is compared with a number"},
+      {"u in (1, 5)", "the type of 'u' is string"},
+      {"u > 1", "the type of 'u' is string"},
+      {"u == '3'", "'u' is 1, 2"},
+      {"fl == 1.5", "'fl' is 0.5, 2"},
+      {"1 < n < 2", "'n' is 1, 2"},
+      {"3 == n", "'n' is 1, 2"},
+      {"-1 == n", "'n' is 1, 2"},
+      {"'gpu' == dev", "'dev' is cpu, tpu"},
+      {"dev != 'cpu' and dev != 'tpu'", "'dev' is cpu, tpu"},
+      {"n not in (1, 2)", "'n' is 1, 2"},
+      {"not (n == 1 or n == 2)", "'n' is 1, 2"},
+      {"n == 1 and not n == 1", "'n' is 1, 2"},
+      {"(n == 1 and (n == 2))", "'n' is 1, 2"},
+      {"n in ('1', '2')", "'n' is a number, and is compared with a text"},
+      {"b == True", "the type of 'b' is string"},
+      {"n == fl + 0 and n > 2", "'n' is 1, 2"},
+      {"n > fl and fl >= n", "'fl' is 0.5, 2"},
+      {"n == 1 and '${dev}' == 'gpu'", "'dev' is cpu, tpu"},
+      {"v > 'a'", "'v' is a number, and is compared with a text"},
+  };
+  for (const auto& [where, why] : never) {
+    CAPTURE(where);
+    const Ran ran = checked("_: '> 1', where: \"" + where + "\"");
+    CHECK_MESSAGE((ran.code == 2 && has(ran.err, why)), (ran.out + ran.err));
+  }
+  const std::vector<std::pair<std::string, std::string>> conditions = {
+      {"w > 5", "the type of 'w' is string, and a text is compared with a number"},
+      {"x > 'a'", "'v' is a number, and is compared with a text"},
+      {"== 'xyz'", "'v' is a number, and is compared with a text"},
+      {"u == 50", "the type of 'u' is string"},
+      {"x > 1 and w == 2", "the type of 'w' is string"},
+      {"x in ('a', 'b')", "'v' is a number, and is compared with a text"},
+  };
+  for (const auto& [condition, why] : conditions) {
+    CAPTURE(condition);
+    const Ran ran = checked("_: \"" + condition + "\"");
+    CHECK_MESSAGE((ran.code == 2 && has(ran.err, why)), (ran.out + ran.err));
+  }
+  for (const std::string where : {"u == '1'",
+                                  "$u == 1",
+                                  "'$u' == '1'",
+                                  "int(u) == 1",
+                                  "u in ('1', 3)",
+                                  "n == 1.0",
+                                  "n == True",
+                                  "b == 'True'",
+                                  "1 <= n < 2",
+                                  "2 == n",
+                                  "dev[0] == 'c'",
+                                  "dev.startswith('t')",
+                                  "dev in 'cpus'",
+                                  "n not in (1, 3)",
+                                  "not (n == 1 or v > 3)",
+                                  "n + 1 == 3",
+                                  "n % 2",
+                                  "n == 1 if v else n == 9",
+                                  "n is not None",
+                                  "any(i == n for i in (7, 2))",
+                                  "n in [i for i in (7, 2)]",
+                                  "z == 99",
+                                  "v == 9",
+                                  "w == 'q'",
+                                  "n == 2 and z in (3, 5)",
+                                  "(n, dev) == (1, 'cpu')",
+                                  "n in {1, 2}",
+                                  "n in range(2)",
+                                  "n == 1 and 'n == 3' != dev",
+                                  "str(n) == '1'",
+                                  "r'x' == dev",
+                                  "status == 'ok'",
+                                  "not 1 == 2"}) {
+    CAPTURE(where);
+    const Ran ran = checked("_: '> 1', where: \"" + where + "\"");
+    CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+  }
+  for (const std::string condition : {"w == '5' or x > 3", "x != 'a'", "str(x) > 'a'", "w > '5'"}) {
+    CAPTURE(condition);
+    const Ran ran = checked("_: \"" + condition + "\"");
+    CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
   }
 }
 
