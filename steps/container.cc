@@ -4,6 +4,7 @@
 
 #include "engine/base/text.h"
 #include "engine/base/variables.h"
+#include "steps/kinds.h"
 
 namespace tally {
 namespace {
@@ -99,6 +100,7 @@ std::string docker(const Image& image, const Step& step, const Lookup& lookup) {
     for (const auto& variable : unpack_variables(value_of(lookup, parameter)))
       command += " --env " + variable.first;
   }
+  for (const std::string& name : exported_names(lookup)) command += " --env " + name;
   for (const auto& variable : step.env) {
     command += " --env " + substitute(variable.first.value, lookup);
   }

@@ -25,5 +25,6 @@ std::string output_directive(const std::string& folder, const std::string& name)
 std::string output_file(const std::string& directive);
 
 std::vector<JobFault> job_faults(const Step& step, const Lookup& lookup);
+JobRequests job_requests(const Step& step, const Lookup& lookup);
 
 }  // namespace tally

@@ -10,13 +10,30 @@
 namespace tally {
 namespace {
 
+std::string text_of(const Lookup& lookup, std::string_view name) {
+  const std::string* found = lookup(name);
+  return found != nullptr ? std::string(strip(*found)) : std::string();
+}
+
+// Whether the step's key, or else its platform's, has a value. False if it is not known yet.
+bool is_asked(const Text& own, const char* parameter, const Lookup& lookup) {
+  std::string value(strip(substitute(own.value, lookup)));
+  if (value.empty()) value = text_of(lookup, parameter);
+  return !value.empty() && !has_reference(value);
+}
+
 class JobFaults {
  public:
   JobFaults(const Step& step, const Lookup& lookup)
-      : step_(step), lookup_(lookup), scheduler_(value_of("scheduler")) {}
+      : step_(step),
+        lookup_(lookup),
+        scheduler_(value_of("scheduler")),
+        requests_(job_requests(step, lookup)) {}
 
   std::vector<JobFault> find() {
-    if (step_.kind != StepKind::run || scheduler_.empty() || scheduler_ == "local") return {};
+    check_variable_names();
+    if (step_.kind != StepKind::run || scheduler_.empty() || scheduler_ == "local")
+      return std::move(faults_);
     check_options();
     check_environment();
     check_texts();
@@ -24,17 +41,7 @@ class JobFaults {
   }
 
  private:
-  std::string value_of(std::string_view name) const {
-    const std::string* found = lookup_(name);
-    return found != nullptr ? std::string(strip(*found)) : std::string();
-  }
-
-  // The step's value, or else its platform's. Empty if it is not known yet.
-  std::string request(const Text& own, const char* parameter) const {
-    std::string value(strip(substitute(own.value, lookup_)));
-    if (value.empty()) value = value_of(parameter);
-    return has_reference(value) ? std::string() : value;
-  }
+  std::string value_of(std::string_view name) const { return text_of(lookup_, name); }
 
   // A platform may be that of several steps, whose messages are then equal.
   void add(JobFault fault) {
@@ -54,8 +61,6 @@ class JobFaults {
   }
 
   void check_options() {
-    requests_.gpus = !request(step_.resources.gpus_per_node, "gpuspernode").empty();
-    requests_.memory = !request(step_.resources.memory, "memory").empty();
     const auto& texts = step_.resources.extra;
     const NamedValues own = step_options(step_, lookup_);
     for (size_t i = 0; i < own.size(); ++i) {
@@ -69,24 +74,30 @@ class JobFaults {
     }
   }
 
+  // On every platform, of every kind of step. Constant names are checked as the file is read.
+  void check_variable_name(const Text& name) {
+    const std::string variable = substitute(name.value, lookup_);
+    if (!has_dollar(name) || has_reference(variable) || is_variable_name(variable)) return;
+    add({name.mark, "",
+         fmt::format("'{}' is not the name of an environment variable", one_line(variable)),
+         "names have letters, digits and underscores, and no digit first", false});
+  }
+
+  void check_variable_names() {
+    for (const auto& [name, text] : step_.env) check_variable_name(name);
+    for (const Text& name : step_.env_unset) check_variable_name(name);
+  }
+
   // sbatch and srun get the environment of the step and of its platform, too.
   void check_environment() {
+    if (scheduler_ != "slurm") return;
     for (const auto& [name_text, text] : step_.env) {
       const Text name = name_text;
-      const std::string variable = substitute(name.value, lookup_);
-      // Constant names are checked as the file is read.
-      if (has_dollar(name) && !has_reference(variable) && !is_variable_name(variable)) {
-        add({name.mark, "",
-             fmt::format("'{}' is not the name of an environment variable", one_line(variable)),
-             "names have letters, digits and underscores, and no digit first", false});
-      }
-      if (scheduler_ != "slurm") continue;
-      auto found = variable_fault(variable, text.value, requests_);
+      auto found = variable_fault(substitute(name.value, lookup_), text.value, requests_);
       if (found) {
         add({name.mark, "", std::move(found->message), std::move(found->hint), !has_dollar(name)});
       }
     }
-    if (scheduler_ != "slurm") return;
     for (const char* of_site : {"site_interconnect_variables", "site_variables"}) {
       for (const auto& [name, text] : unpack_variables(value_of(of_site))) {
         auto found = variable_fault(name, text, requests_);
@@ -155,11 +166,18 @@ class JobFaults {
   const Step& step_;
   const Lookup& lookup_;
   const std::string scheduler_;
-  JobRequests requests_;
+  const JobRequests requests_;
   std::vector<JobFault> faults_;
 };
 
 }  // namespace
+
+JobRequests job_requests(const Step& step, const Lookup& lookup) {
+  JobRequests requests;
+  requests.gpus = is_asked(step.resources.gpus_per_node, "gpuspernode", lookup);
+  requests.memory = is_asked(step.resources.memory, "memory", lookup);
+  return requests;
+}
 
 std::vector<JobFault> job_faults(const Step& step, const Lookup& lookup) {
   return JobFaults(step, lookup).find();

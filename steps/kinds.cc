@@ -385,6 +385,9 @@ class TallyKinds : public StepKinds {
   std::vector<JobFault> job_faults(const Step& step, const Lookup& lookup) const override {
     return tally::job_faults(step, lookup);
   }
+  JobRequests job_requests(const Step& step, const Lookup& lookup) const override {
+    return tally::job_requests(step, lookup);
+  }
   PlanRequest plan_request(const Step& step, const Lookup& lookup) const override {
     return tally::plan_request(step, lookup);
   }

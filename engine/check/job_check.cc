@@ -45,7 +45,6 @@ Mark place_of(const Benchmark& benchmark, const Step& step, const JobFault& faul
 void check_job_scripts(const Benchmark& benchmark, Diagnostics& diagnostics) {
   std::set<std::tuple<uint32_t, uint32_t, uint32_t, std::string>> told;
   for (const Step& step : benchmark.steps) {
-    if (step.kind != StepKind::run) continue;
     std::unordered_map<std::string, std::string> constants;
     each_parameter(benchmark, step, [&](const Parameter& parameter) {
       if (has_one_value(parameter)) constants[parameter.name.value] = parameter.value.value;
@@ -61,10 +60,11 @@ void check_job_scripts(const Benchmark& benchmark, Diagnostics& diagnostics) {
     };
     for (const JobFault& fault : step.kinds->job_faults(step, lookup))
       report(place_of(benchmark, step, fault), fault.message, fault.hint);
-    if (constants["scheduler"] != "slurm") continue;
+    if (step.kind != StepKind::run || constants["scheduler"] != "slurm") continue;
+    const JobRequests requests = step.kinds->job_requests(step, lookup);
     each_parameter(benchmark, step, [&](const Parameter& parameter) {
       if (!parameter.exported) return;
-      const auto fault = variable_fault(parameter.name.value, parameter.value.value, {});
+      const auto fault = variable_fault(parameter.name.value, parameter.value.value, requests);
       if (fault) report(parameter.name.mark, fault->message, fault->hint);
     });
   }

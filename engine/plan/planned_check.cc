@@ -44,7 +44,7 @@ class PlannedCheck {
         return values.find(name);
       };
       if (step.kind == StepKind::run) check_resources(step, lookup);
-      if (step.kind == StepKind::run) check_job(step, lookup);
+      check_job(step, lookup);
       if (step.kind == StepKind::run) check_local(step, lookup);
       check_operations(step, lookup);
       // Files that the first step copies must exist, because nothing runs before it. Any other step

@@ -286,18 +286,24 @@ std::optional<OptionFault> variable_fault(const std::string& name, const std::st
                                           const JobRequests& requests) {
   const char* reader = nullptr;
   std::string option;
-  for (const auto& [prefix, program] :
-       {std::pair{std::string_view("SBATCH_"), "sbatch"}, {std::string_view("SLURM_"), "srun"}}) {
+  for (const auto& [prefix, program] : {std::pair{std::string_view("SBATCH_"), "sbatch"},
+                                        {std::string_view("SLURM_"), "srun"},
+                                        {std::string_view("SRUN_"), "srun"}}) {
     if (!starts_with(name, prefix)) continue;
     reader = program;
     option = dashed(name.substr(prefix.size()));
   }
-  if (reader == nullptr) return std::nullopt;
-  if (name == "SLURM_EXPORT_ENV") {
+  // srun's `wait` is another option than sbatch's.
+  if (reader == nullptr || name == "SLURM_WAIT") return std::nullopt;
+  if (name == "SLURM_EXPORT_ENV" || name == "SRUN_EXPORT_ENV") {
     return OptionFault{
-        "srun reads 'SLURM_EXPORT_ENV', and would keep the other variables from its program",
+        fmt::format("srun reads '{}', and would keep the other variables from its program", name),
         "leave it out: a job script passes its environment on"};
   }
+  // Usual in site's files, and what the job script sets itself.
+  if (name == "SRUN_CPUS_PER_TASK" &&
+      (value == "$SLURM_CPUS_PER_TASK" || value == "${SLURM_CPUS_PER_TASK}"))
+    return std::nullopt;
   // These are not named as their options are.
   for (const auto& [variable, meant] : {std::pair{"timelimit", "time"},
                                         {"array-inx", "array"},
@@ -305,6 +311,8 @@ std::optional<OptionFault> variable_fault(const std::string& name, const std::st
                                         {"nprocs", "ntasks"},
                                         {"nnodes", "nodes"},
                                         {"job-num-nodes", "nodes"},
+                                        {"stdoutmode", "output"},
+                                        {"stderrmode", "error"},
                                         {"tasks-per-node", "ntasks-per-node"}}) {
     if (option == variable) option = meant;
   }

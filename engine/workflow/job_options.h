@@ -27,8 +27,8 @@ struct OptionFault {
 std::optional<OptionFault> option_fault(const std::string& scheduler, const std::string& name,
                                         const std::string& value, const JobRequests& requests);
 
-// The same of a variable of sbatch's or srun's environment, as SBATCH_TIMELIMIT or SLURM_NTASKS, which
-// comes before the options of a job script.
+// The same of a variable of sbatch's or srun's environment, as SBATCH_TIMELIMIT, SLURM_NTASKS or
+// SRUN_EXPORT_ENV, which comes before the options of a job script.
 std::optional<OptionFault> variable_fault(const std::string& name, const std::string& value,
                                           const JobRequests& requests);
 

@@ -33,6 +33,10 @@ std::vector<JobFault> StepKinds::job_faults(const Step&, const Lookup&) const {
   return {};
 }
 
+JobRequests StepKinds::job_requests(const Step&, const Lookup&) const {
+  return {};
+}
+
 PlanRequest StepKinds::plan_request(const Step&, const Lookup&) const {
   return {};
 }

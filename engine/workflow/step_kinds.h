@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/base/mark.h"
+#include "engine/workflow/job_options.h"
 #include "engine/workflow/lookup.h"
 
 namespace tally {
@@ -68,7 +69,8 @@ std::string pack_folder(const std::string& run_dir, const std::string& first);
 // The time limit of a pack of steps in seconds: the limit of one member times the number of rounds.
 std::optional<double> pack_seconds(const PackRule& rule, size_t members);
 
-// Something in a step or its platform that its job script cannot state, or must not.
+// Something in a step or its platform that its job script cannot state, or must not, or a name in
+// `env` that its commands cannot have.
 struct JobFault {
   Mark mark;              // of the step's text; unknown: the fault is in `parameter`
   std::string parameter;  // of the platform's sets, or a built-in name
@@ -100,6 +102,8 @@ class StepKinds {
   // Why the job script of a workpackage cannot be written as it is asked for. Texts whose
   // parameters have no value in `lookup` are not looked at.
   virtual std::vector<JobFault> job_faults(const Step& step, const Lookup& lookup) const;
+  // What the step and its platform ask of the scheduler.
+  virtual JobRequests job_requests(const Step& step, const Lookup& lookup) const;
 
   // What a dry run asks the program's planner about the step, and the line that it prints of the
   // answer (the planner's standard output); empty when it cannot be read as one.

@@ -405,12 +405,15 @@ class Platform(SlurmTest):
                     self.assertEqual(shown, f"1|-O2 ||b|step:site:{passed}|q{passed}|$HOME $(id)|000000 $HOME $(id)|")
 
     def test_sbatchs_variables_of_commands_are_refused(self):
-        for line in ("export SBATCH_TIMELIMIT=50", "export SBATCH_ARRAY_INX=0-2"):
+        for line in ("SBATCH_TIMELIMIT=50", "SBATCH_ARRAY_INX=0-2", "SBATCH_MEM_PER_CPU=3G", "SBATCH_GRES=gpu:3",
+                     "SBATCH_GPUS=2", "SRUN_EXPORT_ENV=NONE"):
             with self.subTest(line=line):
-                self.write("/bin/true", keys=f"do: {line}")
+                self.write("/bin/true", keys=f"do: export {line}")
+                text = self.place.root / "small.yaml"
+                text.write_text(text.read_text().replace("cpus_per_task: 1,", "cpus_per_task: 1, gpus_per_node: 1, memory: 1G,"))
                 code, out, err = self.place.tally("run", "small.yaml")
                 self.assertNotEqual(code, 0)
-                self.assertIn("sbatch reads 'SBATCH_", out + err)
+                self.assertIn(f"reads '{line.partition('=')[0]}'", out + err)
 
     def test_a_job_shorter_than_its_warning_gets_none(self):
         self.write("/bin/true")

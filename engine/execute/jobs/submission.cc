@@ -100,12 +100,14 @@ std::string read_platform(const Task& task, JobRules* rules, PackRule* pack) {
   return wrong;
 }
 
-// Why sbatch may not have this environment, as `export SBATCH_TIMELIMIT=50` of a command makes it; or
-// an empty string. What an engine within another job has of that job does no harm.
-std::string environment_fault(const Environment& environment) {
+// Why the job may not have this environment, as `export SBATCH_TIMELIMIT=50` of a command makes it; or
+// an empty string. What an engine within another job has of that job does no harm, and the job script
+// sets srun's number of CPUs itself.
+std::string environment_fault(const Environment& environment, const JobRequests& requests) {
   for (const auto& [name, value] : environment) {
-    if (!starts_with(name, "SBATCH_")) continue;
-    if (const auto fault = variable_fault(name, value, {}))
+    const bool of_srun = starts_with(name, "SRUN_") && name != "SRUN_CPUS_PER_TASK";
+    if (!starts_with(name, "SBATCH_") && !of_srun) continue;
+    if (const auto fault = variable_fault(name, value, requests))
       return fault->message + ": " + fault->hint;
   }
   return {};
@@ -133,7 +135,9 @@ Status JobSubmission::submit(Task& task, bool* taken) {
   environment["PWD"] = task.work_dir();
   WorkpackageNode& workpackage = context_.graph[task.id()];
   job.named = !workpackage.job_name.empty();
-  if (wrong.empty() && !job.named) wrong = environment_fault(environment);
+  if (wrong.empty() && !job.named)
+    wrong = environment_fault(environment,
+                              task.step().kinds->job_requests(task.step(), task.values().lookup()));
   *taken = wrong.empty();
   if (!*taken) {
     task.fail(Reason::platform, wrong);

@@ -115,10 +115,13 @@ TEST_CASE("env: a container's sees the job's, and runs nothing") {
   prepared(shell);
   // A runtime that sets what --env names and starts the program.
   for (const char* runtime : {"apptainer", "docker"}) {
-    shell.file(runtime,
-               "#!/bin/bash\nwhile [ $# -gt 0 ]; do case $1 in\n"
-               "  --env) case $2 in *=*) export \"$2\" ;; esac; shift ;;\n"
-               "  image) shift; exec \"$@\" ;;\nesac; shift; done\n");
+    shell.file(
+        runtime,
+        "#!/bin/bash\nwhile [ $# -gt 0 ]; do case $1 in\n"
+        "  --env) case $2 in *=*) keep+=(\"$2\") ;; *) [ -z \"${!2+set}\" ] || "
+        "keep+=(\"$2=${!2}\") ;; esac; shift ;;\n"
+        "  image) shift; case $0 in *docker) exec env -i \"PATH=$PATH\" \"${keep[@]}\" \"$@\" ;; "
+        "*) exec env \"${keep[@]}\" \"$@\" ;; esac ;;\nesac; shift; done\n");
     CHECK(shell.sh(std::string("chmod +x ") + runtime).code == 0);
     shell.file("site.yaml",
                "platform: {name: site, scheduler: local, env: {SITE: '/site:$BASE'}, "
@@ -128,13 +131,16 @@ TEST_CASE("env: a container's sees the job's, and runs nothing") {
     shell.file(
         "w.yaml",
         "name: w\noutpath: run\n"
-        "step: {name: s, kind: run, platform: site, env: {OWN: 'own $BASE'}, container: "
-        "{env: {C: '$OWN|`touch RAN`|$NO_SUCH'}}, launch: '$jube_benchmark_home/show A B C'}\n");
+        "parameterset: {name: p, parameter: [{name: EX, export: true, _: 'ex $jube_wp_id'}, {name: "
+        "NO_EX, _: 1}]}\n"
+        "step: {name: s, kind: run, use: p, platform: site, env: {OWN: 'own $BASE'}, container: "
+        "{env: {C: '$OWN|`touch RAN`|$NO_SUCH'}}, launch: '$jube_benchmark_home/show A B C EX "
+        "NO_EX'}\n");
     CAPTURE(runtime);
     const Ran ran = shell.sh("rm -rf run; PATH=$PWD:$PATH BASE=b \"$TALLY\" -q run w.yaml");
     CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
     CHECK(shell.content("run/000000/000000_s/work/stdout") ==
-          "A[/site:b|$SITE|$(touch RAN)]\nB[x\ny]\nC[own b|`touch RAN`|]\n");
+          "A[/site:b|$SITE|$(touch RAN)]\nB[x\ny]\nC[own b|`touch RAN`|]\nEX[ex 0]\nNO_EX[]\n");
     CHECK(shell.sh("find . -name RAN").out.empty());
   }
 }
@@ -267,6 +273,46 @@ TEST_CASE("env: names that no shell can have are errors of the file") {
       CHECK_MESSAGE(
           (ran.code == 2 && has(ran.err + ran.out, "is not the name of an environment variable")),
           (ran.out + ran.err));
+    }
+  }
+}
+
+TEST_CASE("env: names that no shell can have and that parameters give are errors, too") {
+  const Shell shell;
+  const struct {
+    const char *parameter, *keys;
+    bool computed;
+  } cases[] = {{"_: 'X;touch RAN;Y'", "env: {$nm: x}", false},
+               {"_: 'X;touch RAN'", "env_unset: $nm", false},
+               {"_: 'A B'", "env: {'N_$nm': x}", false},
+               {"_: A-B", "env_unset: 'OK,$nm'", false},
+               {"_: ''", "env: {$nm: x}", false},
+               {"mode: shell, _: 'printf \"%s\" \"X;touch RAN\"'", "env: {$nm: x}", true},
+               {"mode: shell, _: 'printf \"%s\" 1A'", "env_unset: $nm", true},
+               {"_: '$jube_wp_abspath'", "env: {$nm: x}", true}};
+  for (const auto& one : cases) {
+    CAPTURE(std::string(one.parameter));
+    CAPTURE(std::string(one.keys));
+    for (const std::string step :
+         {"kind: run, platform: local, launch: 'true'",
+          "kind: run, platform: slurm, launch: 'true'", "kind: run, do: 'true'",
+          "kind: setup, do: 'true'", "kind: build, do: 'true'"}) {
+      CAPTURE(step);
+      shell.file("w.yaml",
+                 std::string("name: w\noutpath: run\nparameterset: {name: p, parameter: {name: nm, "
+                             "separator: '', ") +
+                     one.parameter + "}}\nstep: {name: s, use: p, " + one.keys + ", " + step +
+                     "}\n");
+      const char* message = "is not the name of an environment variable";
+      if (!one.computed) {
+        const Ran checked = shell.tally("validate w.yaml");
+        CHECK_MESSAGE((checked.code == 2 && has(checked.err + checked.out, message)),
+                      (checked.out + checked.err));
+      }
+      const Ran ran = shell.sh("rm -rf run; timeout 60 \"$TALLY\" run w.yaml");
+      CHECK_MESSAGE((ran.code != 0 && ran.code != 124 && has(ran.err + ran.out, message)),
+                    (ran.out + ran.err));
+      CHECK(shell.sh("find . -name RAN").out.empty());
     }
   }
 }

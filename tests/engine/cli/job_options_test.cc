@@ -55,7 +55,9 @@ TEST_CASE("an option cannot pass the limits that the plan counts with") {
   refused(shell, "site.yaml:5:5", "option 'time' has the meaning of the key 'time'");
   shell.file("b.yaml", bench("", "env: {SBATCH_TIMELIMIT: \"600\"}"));
   refused(shell, "b.yaml:9:9", "sbatch reads 'SBATCH_TIMELIMIT'");
-  for (const char* name : {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_NNODES", "SLURM_EXPORT_ENV"}) {
+  for (const char* name :
+       {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_NNODES", "SLURM_EXPORT_ENV", "SRUN_EXPORT_ENV",
+        "SRUN_CPUS_PER_TASK", "SRUN_CONTAINER", "SLURM_STDOUTMODE"}) {
     shell.file("b.yaml", bench("", std::string("env: {") + name + ": \"3\"}"));
     refused(shell, "b.yaml:9:9", std::string("srun reads '") + name + "'");
   }

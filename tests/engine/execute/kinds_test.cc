@@ -512,6 +512,17 @@ TEST_CASE(
   CHECK_FALSE(variable_fault("SBATCH_EXPORT", "NONE", {}).has_value());
   CHECK_FALSE(variable_fault("SBATCH_MEM_PER_CPU", "1G", {}).has_value());
   CHECK_FALSE(variable_fault("SLURM_EXACT", "1", {}).has_value());
+  for (const char* name : {"SRUN_EXPORT_ENV", "SRUN_CPUS_PER_TASK", "SRUN_CONTAINER",
+                           "SLURM_STDOUTMODE", "SLURM_STDERRMODE"}) {
+    CAPTURE(std::string(name));
+    CHECK(variable_fault(name, "4", {}).has_value());
+  }
+  for (const char* value : {"$SLURM_CPUS_PER_TASK", "${SLURM_CPUS_PER_TASK}"})
+    CHECK_FALSE(variable_fault("SRUN_CPUS_PER_TASK", value, {}).has_value());
+  CHECK_FALSE(variable_fault("SLURM_WAIT", "5", {}).has_value());
+  CHECK_FALSE(variable_fault("SRUN_DEBUG", "4", {}).has_value());
+  CHECK(variable_fault("SBATCH_GRES", "gpu:3", both).has_value());
+  CHECK_FALSE(variable_fault("SBATCH_GRES", "gpu:3", {}).has_value());
 }
 
 TEST_CASE("directives are quoted as their scheduler reads them") {
