@@ -195,19 +195,41 @@ std::vector<std::string> all_names(const std::string& bare_name, const ModelConf
   return names;
 }
 
+namespace {
+
+using Layers = std::vector<std::string>;
+
+// Whether it is a parameter of one of these layers.
+bool is_in(const Layers& layers, const std::string& name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string::npos) return false;
+  const std::string parameter = name.substr(dot + 1);
+  const bool known =
+      parameter == "weight" || parameter == "bias" || parameter == "gamma" || parameter == "beta";
+  return known && std::find(layers.begin(), layers.end(), name.substr(0, dot)) != layers.end();
+}
+
+}  // namespace
+
 bool is_of_head(const std::string& name, const ModelConfig& config) {
-  if (!config.encoder()) return false;
-  // BERT's pooler has the prefix.
-  for (const char* body : {"embeddings.", "encoder.", "transformer.", "pooler."})
-    if (begins_with(name, body)) return false;
-  return true;
+  static const Layers bert{"cls.predictions",
+                           "cls.predictions.transform.dense",
+                           "cls.predictions.transform.LayerNorm",
+                           "cls.predictions.decoder",
+                           "cls.seq_relationship",
+                           "classifier",
+                           "qa_outputs"};
+  static const Layers distilbert{"vocab_transform", "vocab_layer_norm", "vocab_projector",
+                                 "pre_classifier",  "classifier",       "qa_outputs"};
+  return config.encoder() && is_in(config.kind == "bert" ? bert : distilbert, name);
 }
 
 bool is_ignored(const std::string& name, const ModelConfig& config) {
   if (!config.encoder())
     return ends_with(name, ".attn.bias") || ends_with(name, ".attn.masked_bias") ||
            ends_with(name, ".rotary_emb.inv_freq");
-  return is_of_head(name, config) || begins_with(name, "pooler.") ||
+  // BERT's pooler has the prefix, and not all heads need it.
+  return is_of_head(name, config) || (config.kind == "bert" && is_in({"pooler.dense"}, name)) ||
          name == "embeddings.position_ids";
 }
 

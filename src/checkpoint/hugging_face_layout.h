@@ -30,11 +30,11 @@ std::vector<StoredPart> stored_parts(const Parameter& parameter, const ModelConf
 // All names that files may give a stored tensor, ours first: with the prefix and without, those of the
 // output layer where it is tied to the embedding, LayerNorm's gamma and beta of old files.
 std::vector<std::string> all_names(const std::string& bare_name, const ModelConfig& config);
-// Whether a model may be made without this parameter of the file, with a new head on an encoder
-// that was trained for something else. `name`: without prefix.
+// Whether it is a parameter of one of transformers' heads on this encoder. `name`: without prefix.
 bool is_of_head(const std::string& name, const ModelConfig& config);
-// Whether files may hold this tensor although the model has no place for it: attention's masks of
-// old files, Llama's rotary angles, another head. `name`: without prefix.
+// Whether files may hold this tensor although the model has no place for it (attention's masks of old
+// files, Llama's rotary angles, another head), and may lack it: a new head is made on an encoder that
+// was trained for something else. `name`: without prefix.
 bool is_ignored(const std::string& name, const ModelConfig& config);
 
 // to[columns, rows] = from[rows, columns]; elements of `element` bytes.

@@ -24,6 +24,14 @@ bool lies_in(const std::string& file, const std::string& folder) {
   return !folder.empty() && fs::equivalent(fs::absolute(file).parent_path(), folder);
 }
 
+// Where the run has another vocabulary than the source's: transformers would take the source's.
+void remove_other_tokens(const DataConfig& data, const std::string& source, SideFiles* side) {
+  if (lies_in(data.vocab_file, source)) return;
+  for (const char* name : {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json",
+                           "tokenizer.model", "added_tokens.json"})
+    side->files.erase(name);
+}
+
 // The settings with which transformers makes GPT-2's tokenizer.
 std::string tokenizer_config(const ModelConfig& model) {
   const char* end = "<|endoftext|>";
@@ -87,16 +95,17 @@ SideFiles read_side_files(const ModelConfig& model, const DataConfig& data,
                           const std::string& source) {
   SideFiles side;
   if (!source.empty()) {
-    for (const char* name : {"tokenizer.json", "special_tokens_map.json", "tokenizer_config.json",
-                             "generation_config.json", "vocab.txt"}) {
+    const auto take = [&](const char* name) {
       const fs::path from = fs::path(source) / name;
       if (fs::exists(from)) side.files[name] = bytes_of(from);
-    }
+    };
+    for (const char* name : tokenizer_files) take(name);
+    take("generation_config.json");
     side.config = bytes_of(fs::path(source) / "config.json");
   }
   if (is_wordpiece(data.tokenizer) && !data.vocab_file.empty()) {
     const bool json = is_tokenizer_json(data.vocab_file);
-    if (!lies_in(data.vocab_file, source)) side.files.erase(json ? "vocab.txt" : "tokenizer.json");
+    remove_other_tokens(data, source, &side);
     side.files[json ? "tokenizer.json" : "vocab.txt"] = bytes_of(data.vocab_file);
     std::string& config = side.files["tokenizer_config.json"];
     config =
@@ -106,11 +115,10 @@ SideFiles read_side_files(const ModelConfig& model, const DataConfig& data,
   if (data.tokenizer != "GPT2BPETokenizer" || data.vocab_file.empty() || data.merge_file.empty())
     return side;
   side.end_of_text = make_gpt2_tokenizer(data.vocab_file, data.merge_file)->eod();
+  remove_other_tokens(data, source, &side);
   if (data.vocab_file == data.merge_file) {
     side.files["tokenizer.json"] = bytes_of(data.vocab_file);
   } else {
-    // For another tokenizer than the source's: transformers would take the source's.
-    if (!lies_in(data.vocab_file, source)) side.files.erase("tokenizer.json");
     side.files["vocab.json"] = bytes_of(data.vocab_file);
     side.files["merges.txt"] = bytes_of(data.merge_file);
   }

@@ -11,10 +11,15 @@
 
 namespace tally::train {
 
+// All names that files of the models' tokenizers have in transformers' folders.
+inline constexpr const char* tokenizer_files[] = {
+    "vocab.txt",         "vocab.json",          "merges.txt",
+    "tokenizer.json",    "tokenizer.model",     "tokenizer_config.json",
+    "added_tokens.json", "chat_template.jinja", "special_tokens_map.json"};
+
 // Read when a run begins and kept, so that later changes to the files cannot cost a result.
 struct SideFiles {
-  // Name to bytes: vocab.json and merges.txt, or tokenizer.json; tokenizer_config.json,
-  // special_tokens_map.json, generation_config.json.
+  // Name to bytes: those of tokenizer_files that there are, and generation_config.json.
   std::map<std::string, std::string> files;
   std::string config;  // config.json of the folder that the model comes from; empty: none
   // The names of the first classes, where training had names; empty: those of `config` stay.

@@ -12,6 +12,7 @@
 
 #include "src/checkpoint/model_config_file.h"
 #include "src/checkpoint/safetensors.h"
+#include "src/checkpoint/side_files.h"
 #include "src/convert/bert_names.h"
 #include "src/convert/source_weights.h"
 #include "src/convert/tensor_bundle.h"
@@ -171,6 +172,16 @@ void check_names(const std::string& path, const SourceWeights& weights) {
           fmt::format("'{}' has the tensor '{}' more than once", path, tensor.name));
 }
 
+// What is wrong with what the user gave is bad input.
+template <typename Work>
+void reading(const Work& work) {
+  try {
+    work();
+  } catch (const std::runtime_error& error) {
+    throw BadInput(error.what());
+  }
+}
+
 void read_weights(const Input& input, SourceWeights* weights) {
   if (input.tensorflow) {
     read_tensorflow(input.path, weights);
@@ -202,19 +213,28 @@ bool is_named(const SourceTensor& tensor, const std::string& name) {
   return tensor.name == name || ends_with(tensor.name, "." + name);
 }
 
-// The task's model of transformers, by the heads that there are.
-const char* bert_architecture(const SourceWeights& weights) {
-  const auto has = [&](const char* name) {
-    return std::any_of(weights.tensors.begin(), weights.tensors.end(),
-                       [&](const auto& tensor) { return is_named(tensor, name); });
-  };
-  if (has("qa_outputs.weight")) return "BertForQuestionAnswering";
-  if (has("classifier.weight")) return "BertForSequenceClassification";
-  return has("cls.seq_relationship.weight") ? "BertForPreTraining" : "BertForMaskedLM";
+// What the names of transformers' models with a head end with, and a tensor of each head.
+constexpr std::pair<const char*, const char*> kTasks[] = {
+    {"qa_outputs.weight", "ForQuestionAnswering"},
+    {"classifier.weight", "ForSequenceClassification"},
+    {"cls.seq_relationship.weight", "ForPreTraining"},
+    {"cls.predictions.bias", "ForMaskedLM"},
+    {"vocab_projector.bias", "ForMaskedLM"}};
+
+bool has_tensor(const SourceWeights& weights, const char* name) {
+  return std::any_of(weights.tensors.begin(), weights.tensors.end(),
+                     [&](const auto& tensor) { return is_named(tensor, name); });
+}
+
+// The model of transformers, by the head that there is. `kind`: "Bert" or "DistilBert".
+std::string encoder_architecture(const std::string& kind, const SourceWeights& weights) {
+  for (const auto& [tensor, task] : kTasks)
+    if (has_tensor(weights, tensor)) return kind + task;
+  return kind + "Model";
 }
 
 // The original BERT's bert_config.json says neither what it describes nor which heads there are.
-std::string config_text(const fs::path& path, const SourceWeights& weights) {
+Json complete_config(const fs::path& path, const SourceWeights& weights) {
   const MappedFile file(path.string());
   Json json;
   try {
@@ -223,19 +243,30 @@ std::string config_text(const fs::path& path, const SourceWeights& weights) {
     throw BadInput(fmt::format("'{}' is not valid JSON: {}", path.string(), json_fault(error)));
   }
   if (!json.is_object()) throw BadInput(fmt::format("'{}' is not a JSON object", path.string()));
-  const bool bert =
-      std::any_of(weights.tensors.begin(), weights.tensors.end(), [](const auto& tensor) {
-        return is_named(tensor, "bert.embeddings.word_embeddings.weight");
-      });
-  if (!json.contains("model_type") && bert) json["model_type"] = "bert";
-  if (json.contains("model_type") && json["model_type"] == "bert" &&
-      !json.contains("architectures"))
-    json["architectures"] = {bert_architecture(weights)};
+  if (!json.contains("model_type") && has_tensor(weights, "bert.embeddings.word_embeddings.weight"))
+    json["model_type"] = "bert";
+  const Json type = json.value("model_type", Json());
+  if ((type == "bert" || type == "distilbert") && json.value("architectures", Json()).is_null())
+    json["architectures"] = {encoder_architecture(type == "bert" ? "Bert" : "DistilBert", weights)};
   for (const SourceTensor& tensor : weights.tensors)
     if (is_named(tensor, "classifier.weight") && !tensor.shape.empty() &&
         !json.contains("id2label") && !json.contains("num_labels"))
       json["num_labels"] = tensor.shape[0];
-  return json.dump(2) + "\n";
+  return json;
+}
+
+// Throws where the configuration is that of a model with a head, and parameters of it are missing.
+// BertModel, for example, has none.
+void check_head(const Json& config, const std::vector<std::string>& missing) {
+  const Json names = config.value("architectures", Json());
+  if (missing.empty() || !names.is_array() || names.empty() || !names[0].is_string()) return;
+  const auto name = names[0].get<std::string>();
+  for (const auto& [tensor, task] : kTasks)
+    if (ends_with(name, task))
+      throw std::runtime_error(
+          fmt::format("'{}' is missing, which {} has: let \"architectures\" in the configuration "
+                      "name the model that these are the weights of",
+                      missing.front(), name));
 }
 
 void write_file(const fs::path& path, const char* bytes, size_t size) {
@@ -290,8 +321,7 @@ class NewFolder {
 };
 
 void copy_tokenizer(const fs::path& from, const fs::path& to) {
-  for (const char* name : {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json",
-                           "tokenizer_config.json", "special_tokens_map.json"}) {
+  for (const char* name : tokenizer_files) {
     if (!fs::is_regular_file(from / name)) continue;
     const MappedFile file((from / name).string());
     write_file(to / name, file.data(), file.size());
@@ -304,8 +334,9 @@ ConvertSummary convert(const ConvertOptions& options, const ModelFacts& facts) {
   const Input input = find_input(options.input);
   const fs::path config = find_config(options, input);
   SourceWeights weights;
-  read_weights(input, &weights);
-  const std::string text = config_text(config, weights);
+  reading([&] { read_weights(input, &weights); });
+  const Json json = complete_config(config, weights);
+  const std::string text = json.dump(2) + "\n";
 
   NewFolder folder(options.output);
   write_file(folder.work() / "config.json", text.data(), text.size());
@@ -316,8 +347,10 @@ ConvertSummary convert(const ConvertOptions& options, const ModelFacts& facts) {
     throw BadInput(fmt::format("the configuration '{}' is not one that tally-train reads: {}",
                                config.string(), error.what()));
   }
-  remove_prefix(input.path, facts.tensor_names(model_config), &weights);
-  check_names(input.path, weights);
+  reading([&] {
+    remove_prefix(input.path, facts.tensor_names(model_config), &weights);
+    check_names(input.path, weights);
+  });
   std::vector<TensorSource> tensors;
   for (const SourceTensor& tensor : weights.tensors)
     tensors.push_back(
@@ -327,7 +360,7 @@ ConvertSummary convert(const ConvertOptions& options, const ModelFacts& facts) {
   for (const auto& file : weights.files) file->check();
   copy_tokenizer(input.folder(), folder.work());
   try {
-    facts.check(model.string(), model_config);
+    check_head(json, facts.check(model.string(), model_config));
   } catch (const std::runtime_error& error) {
     throw BadInput(fmt::format("the weights in '{}' are not those of '{}': {}", input.path,
                                config.string(), error.what()));

@@ -29,7 +29,8 @@ using TensorNames = std::map<std::string, std::string>;
 struct ModelFacts {
   std::function<TensorNames(const ModelConfig& config)> tensor_names;
   // Throws std::runtime_error with one sentence where the weights in a file do not fit the model.
-  std::function<void(const std::string& path, const ModelConfig& config)> check;
+  // Returns the parameters of a head that the file does not have.
+  std::function<std::vector<std::string>(const std::string& path, const ModelConfig& config)> check;
 };
 
 struct ConvertSummary {

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <regex>
 #include <set>
 #include <stdexcept>
 #include <string_view>
@@ -42,6 +43,13 @@ bool holds_tensors(const PickleValue& dict) {
   for (size_t i = 1; i < dict.items.size(); i += 2)
     if (dict.items[i]->kind == Kind::tensor) return true;
   return false;
+}
+
+// Whether trainers call an optimizer's state so: "optimizer", "optimizer_states", "optim_g". An
+// "optimus_model" is none.
+bool is_of_optimizer(std::string_view key) {
+  static const std::regex name("[Oo]ptim(i[sz]ers?)?(?![a-z])");
+  return std::regex_search(key.begin(), key.end(), name);
 }
 
 // A dictionary that has tensors, and its keys from the root on.
@@ -87,7 +95,7 @@ class TensorDicts {
     if (holds_tensors(dict)) found_.push_back({&dict, keys});
     for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
       const PickleValue& key = *dict.items[i];
-      if (key.kind != Kind::text || key.text.find("optim") != std::string_view::npos) continue;
+      if (key.kind != Kind::text || is_of_optimizer(key.text)) continue;
       std::vector<std::string_view> inner = keys;
       inner.push_back(key.text);
       collect(*dict.items[i + 1], inner);

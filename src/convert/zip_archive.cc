@@ -85,6 +85,7 @@ void ZipArchive::read_directory(std::string_view directory, uint64_t count) {
     entry.method = in.take<uint16_t>();
     in.take(4);  // time
     entry.crc = in.take<uint32_t>();
+    has_crcs_ = has_crcs_ || entry.crc != 0;
     entry.stored = in.take<uint32_t>();
     entry.size = in.take<uint32_t>();
     const auto name_bytes = in.take<uint16_t>();
@@ -139,6 +140,7 @@ std::string_view ZipArchive::read(const std::string& name) const {
     throw DamagedData(fmt::format("its entry '{}' has another name in its own header", name));
   in.take(extra_bytes);
   const std::string_view bytes = in.take(entry.size);
+  if (!has_crcs_) return bytes;
   const uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
   if (crc != entry.crc)
     throw DamagedData(fmt::format("the bytes of its entry '{}' do not have its CRC-32", name));

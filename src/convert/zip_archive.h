@@ -36,6 +36,7 @@ class ZipArchive {
 
   std::string_view file_;
   std::map<std::string, Entry> entries_;
+  bool has_crcs_ = false;  // torch.save() may leave all of them out: they are 0
 };
 
 }  // namespace tally::train

@@ -110,7 +110,7 @@ ModelFacts model_facts() {
   };
   return {[=](const ModelConfig& config) { return tensor_names(config, parameters(config)); },
           [=](const std::string& path, const ModelConfig& config) {
-            check_model_weights(path, config, parameters(config));
+            return check_model_weights(path, config, parameters(config));
           }};
 }
 

@@ -27,7 +27,7 @@ def convert(source, target, *more):
 def refused(source, target, *more):
     """The error, which is one line; nothing is left behind."""
     done = run("convert", "--input", source, "--output", target, *more)
-    check(done.returncode in (1, 2) and done.stderr.count("\n") == 1 and not done.stdout,
+    check(done.returncode == 2 and done.stderr.count("\n") == 1 and not done.stdout,
           f"{source} ends with one line of error, not {done.returncode} and {done.stderr!r}", quiet=True)
     check(not os.path.exists(target) and not os.path.exists(target + ".tmp"), "nothing is left behind", quiet=True)
     return done.stderr

@@ -129,6 +129,8 @@ def test_wrappers(work):
               "module": lambda w, o: {"module": w, "optimizer": None, "rng": torch.zeros(8, dtype=torch.uint8)},
               "another key": lambda w, o: {"net": w, "optim": o, "loss": loss},
               "an average beside it": lambda w, o: {"model": w, "ema": {k: v + 1 for k, v in w.items()}},
+              "a name with optim": lambda w, o: {"optimus_model": w, "optim_state": {"exp_avg": w}, "Optimizer": {"m": w}},
+              "best weights": lambda w, o: {"optimal_weights": w, "optimizers": [o], "optimizer_G": {"exp_avg": w}},
               "moments by name": lambda w, o: {"weights": w, "optimizer": {"exp_avg": w, "exp_avg_sq": w}},
               "two keys": lambda w, o: {"state": {"model": w}, "loss": loss}}
     for model in models:
@@ -179,6 +181,29 @@ def test_other_gpt2(work):
         check("stored [out, in], as the nn.Linear" in error or "ln_1.bias' is missing" in error, f"{name}: {error}")
 
 
+def test_without_crcs(work):
+    """torch.save() may leave the CRC-32s out: torch.load() reads such a file. One that has some of them is damaged."""
+    path, config = os.path.join(work, "crc.pt"), os.path.join(work, "gpt2.json")
+    weights = tensors()
+    torch.serialization.set_crc32_options(False)
+    torch.save(weights, path)
+    torch.serialization.set_crc32_options(True)
+    with zipfile.ZipFile(path) as f:
+        check({item.CRC for item in f.infolist()} == {0}, "the file has no CRC-32")
+    convert(path, os.path.join(work, "crc.out"), "--config", config)
+    ours = safetensors.torch.load_file(os.path.join(work, "crc.out", "model.safetensors"))
+    check(ours.keys() == weights.keys() and all(equal(ours[k], v) for k, v in weights.items()), "and is converted")
+    torch.save(weights, path)
+    with zipfile.ZipFile(path) as f:
+        item = next(i for i in f.infolist() if i.filename.endswith("/data/0"))
+    with open(path, "rb") as f:
+        whole = f.read()
+    place = whole.rindex(item.CRC.to_bytes(4, "little"))
+    with open(path, "wb") as f:
+        f.write(whole[:place] + bytes(4) + whole[place + 4:])
+    check("do not have its CRC-32" in refused(path, os.path.join(work, "crc.bad"), "--config", config), "one CRC-32 of 0")
+
+
 def test_model(work):
     """A real BERT: as .bin with old names, as shards, and trained on as from save_pretrained()."""
     model = bert()
@@ -203,6 +228,108 @@ def test_model(work):
         ours = safetensors.torch.load_file(os.path.join(work, kind + ".out", "model.safetensors"))
         check(sorted(ours) == sorted(state) and all(equal(ours[k], state[k]) for k in state), f"{kind}: same weights")
         same_losses(work, os.path.join(work, "saved"), os.path.join(work, kind + ".out"))
+
+
+SMALL = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
+         "max_position_embeddings": 16}
+SMALL_DISTILBERT = {"vocab_size": 60, "dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 16}
+
+
+def small_encoders():
+    """A model of each head of transformers, by its class's name."""
+    models = {}
+    for kind, config in (("Bert", transformers.BertConfig(**SMALL)), ("DistilBert", transformers.DistilBertConfig(**SMALL_DISTILBERT))):
+        for head in ("Model", "ForMaskedLM", "ForSequenceClassification", "ForQuestionAnswering", "ForTokenClassification",
+                     *(["ForPreTraining", "ForNextSentencePrediction"] if kind == "Bert" else [])):
+            models[kind + head] = getattr(transformers, kind + head)(config)
+    return models
+
+
+def save(folder, config, weights, **more):
+    os.makedirs(folder)
+    with open(os.path.join(folder, "config.json"), "w") as f:
+        json.dump({**config.to_diff_dict(), "architectures": None, **more}, f)
+    torch.save(weights, os.path.join(folder, "pytorch_model.bin"))
+    return folder
+
+
+def test_heads(work):
+    """All tensors are the model's, and all of the model's are there: a head under another name is not lost."""
+    models = small_encoders()
+    read = ("ForMaskedLM", "ForSequenceClassification", "ForQuestionAnswering", "ForPreTraining")
+    for name, model in models.items():
+        state = model.state_dict()
+        for given in models:
+            if given.startswith("Distil") != name.startswith("Distil"):
+                continue
+            lacks = set(models[given].state_dict()) - set(state) if given.endswith(read) else set()
+            source = save(os.path.join(work, f"{name} as {given}"), model.config, state, architectures=[given])
+            if lacks:
+                error = refused(source, source + ".out")
+                check("is missing, which " + given + " has" in error and any(f"'{k.removeprefix('bert.')}'" in error for k in lacks),
+                      f"{name} as {given}: {error}")
+            else:
+                convert(source, source + ".out")
+                check(safetensors.torch.load_file(source + ".out/model.safetensors").keys() == state.keys(), source)
+        if not name.endswith((*read, "Model")):
+            continue
+        source = save(os.path.join(work, f"{name} alone"), model.config, state)
+        convert(source, source + ".out")
+        with open(source + ".out/config.json") as f:
+            found = json.load(f)["architectures"]
+        check(found == [name], f"{name} without architectures is a {found}")
+    refuse_others(work, models)
+
+
+def refuse_others(work, models):
+    """Tensors that are none of the model's, in a checkpoint and in a folder of --load-hf."""
+    averaged = torch.optim.swa_utils.AveragedModel(models["DistilBertForQuestionAnswering"])
+    for name in ("BertForSequenceClassification", "DistilBertForSequenceClassification", "DistilBertForQuestionAnswering"):
+        model = models[name]
+        state = model.state_dict()
+        kinds = {"foo.weight": {**state, "foo.weight": torch.ones(2)}, "val_acc.total": {**state, "val_acc.total": torch.tensor(5.)},
+                 "queue.x": {**state, "queue.x": torch.ones(2, 2)}, "pooler.dense.scale": {**state, "pooler.dense.scale": torch.ones(2)},
+                 "cls.other.weight": {**state, "cls.other.weight": torch.ones(2)},
+                 "classifier.0.weight": {**state, "classifier.0.weight": torch.ones(2)},
+                 "fc.weight": {k.replace("classifier.", "fc.").replace("qa_outputs.", "fc."): v for k, v in state.items()}}
+        if name == "DistilBertForQuestionAnswering":
+            kinds["n_averaged"] = averaged.state_dict()
+        for i, (tensor, weights) in enumerate(kinds.items()):
+            source = save(os.path.join(work, f"{name}{i}"), model.config, weights, architectures=[name])
+            error = refused(source, source + ".out")
+            check("has no place in it" in error and (f"'{tensor}'" in error or "'fc.bias'" in error), f"{name}: {error}")
+            if tensor != "fc.weight":
+                continue
+            safetensors.torch.save_file(weights, os.path.join(source, "model.safetensors"))
+            done = run("--load-hf", source, "--mock-data", "--device", "cpu", "--seq-length", "16", "--train-iters", "1")
+            check(done.returncode == 2 and "'fc.bias' has no place in it" in done.stderr, f"--load-hf: {name}: {done.stderr}")
+
+
+TOKENIZER_FILES = ("vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
+                   "added_tokens.json", "special_tokens_map.json", "chat_template.jinja")
+
+
+def test_tokenizers(work):
+    """The files of every tokenizer are copied, and so are they to a training's result: none of its tokens is lost."""
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL))
+    source = save(os.path.join(work, "tokenizers"), model.config, model.state_dict(), architectures=["LlamaForCausalLM"])
+    for name in TOKENIZER_FILES:
+        with open(os.path.join(source, name), "w") as f:
+            f.write(json.dumps({name: 60}))
+    converted, trained = source + ".out", source + ".trained"
+    convert(source, converted)
+    done = run("--load-hf", converted, "--tokenizer-type", "NullTokenizer", "--mock-data", "--device", "cpu", "--seq-length", "16",
+               "--train-iters", "1", "--save-hf", trained)
+    check(done.returncode == 0, done.stderr)
+    for folder in (converted, trained):
+        for name in TOKENIZER_FILES:
+            with open(os.path.join(source, name)) as f, open(os.path.join(folder, name)) as g:
+                check(f.read() == g.read(), f"{folder} has {name}")
+    os.rename(os.path.join(converted, "tokenizer.json"), os.path.join(work, "away.json"))
+    with open(os.path.join(converted, "vocab.txt"), "w") as f:
+        f.write("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "c", "##o"]) + "\n")
+    done = run("tokenize", "--tokenizer-type", "BertWordPieceLowerCase", "--vocab-file", os.path.join(converted, "vocab.txt"))
+    check("added_tokens.json' adds the token" in done.stderr, f"its tokens are not forgotten: {done.stderr}")
 
 
 class Executes:
@@ -316,9 +443,12 @@ with tempfile.TemporaryDirectory() as work:
     test_values(work)
     test_wrappers(work)
     test_other_gpt2(work)
+    test_without_crcs(work)
     test_model(work)
     test_work_folder(work)
     test_part(work)
     test_shapes(work)
+    test_heads(work)
+    test_tokenizers(work)
     test_refused(work)
     test_damaged(work)
