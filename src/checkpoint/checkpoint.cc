@@ -192,7 +192,7 @@ class Save {
   void finish(const std::vector<std::string>& parts, const std::vector<std::string>& model) {
     if (group_.divided()) files_.push_back({model_file, model_checksum(model)});
     add("config.json", model_config_json(config_, parameters_.weights.dtype, side_));
-    add("state.json", state_text(state_));
+    add(state_file, state_text(state_));
     for (const auto& [name, bytes] : side_.files) add(name, bytes);
     write_text(path(manifest_file), manifest_text(optimizer_manifest(parts), files_));
     sync_directory(folder_.string());
@@ -225,20 +225,12 @@ std::string save_checkpoint(const std::string& root, const TrainingState& state,
 }
 
 TrainingState read_training_state(const std::string& directory) {
-  check_small_files(directory);
-  const std::string path = (fs::path(directory) / "state.json").string();
-  TrainingState state = read_state(path);
-  const std::optional<int64_t> named = iteration_of(fs::path(directory).filename().string());
-  if (named && *named != state.iteration)
-    throw std::runtime_error(
-        fmt::format("'{}' is of iteration {}, and its folder's name is of iteration {}: give the "
-                    "folder its own name ({}), or load another checkpoint",
-                    path, state.iteration, *named, directory_name(state.iteration)));
-  return state;
+  check_folder(directory);
+  return read_state((fs::path(directory) / state_file).string());
 }
 
-bool has_checksums(const std::string& directory) {
-  return !stored_files(directory).empty();
+bool lacks_checksums(const std::string& directory) {
+  return fs::exists(fs::path(directory) / state_file) && stored_files(directory).empty();
 }
 
 TrainingState check_checkpoint(const std::string& directory, const ModelConfig& config,

@@ -66,12 +66,16 @@ std::optional<std::string> latest_checkpoint(const std::string& root);
 // them. `resumed`: the checkpoint that the run resumes from, as latest_checkpoint() returns it.
 void check_goes_on(const std::string& root, const std::optional<std::string>& resumed);
 
-// The counters alone, held against the folder's name; the files other than those of tensors are
-// checked. Throws std::runtime_error with one sentence.
+// Checks a folder that a model is read from where it is a checkpoint: the files other than those of
+// tensors are those that were saved, and the iteration is that of the folder's name. Throws
+// std::runtime_error with one sentence.
+void check_folder(const std::string& directory);
+
+// The counters alone, of a folder that check_folder() finds good. Throws like it.
 TrainingState read_training_state(const std::string& directory);
 
-// Whether the checkpoint has checksums. Those that version 0.2.0 and earlier ones saved have none.
-bool has_checksums(const std::string& directory);
+// Whether it is a checkpoint without checksums, as version 0.2.0 and earlier ones saved them.
+bool lacks_checksums(const std::string& directory);
 
 // A newer checkpoint under `root` than the one that latest_checkpoint() finds; empty: there is none.
 std::string newer_checkpoint(const std::string& root, const std::string& latest);

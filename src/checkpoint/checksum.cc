@@ -175,7 +175,7 @@ std::string checksum_text(uint64_t checksum) {
 bool parse_checksum(const std::string& text, uint64_t* checksum) {
   const auto end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, *checksum, 16);
-  return text.size() == 16 && error == std::errc() && stop == end;
+  return error == std::errc() && stop == end && checksum_text(*checksum) == text;
 }
 
 }  // namespace tally::train

@@ -8,8 +8,10 @@
 #include <stdexcept>
 #include <vector>
 
+#include "src/checkpoint/latest_checkpoint.h"
 #include "src/checkpoint/model_config_file.h"
 #include "src/checkpoint/save_folder.h"
+#include "src/checkpoint/state_file.h"
 #include "src/data/output_file.h"
 
 namespace tally::train {
@@ -21,11 +23,6 @@ void write_text(const fs::path& path, const std::string& text) {
   OutputFile file(path.string());
   file.append(text.data(), text.size());
   file.sync_and_keep();
-}
-
-fs::path target_of(const std::string& directory) {
-  const fs::path place = fs::absolute(directory).lexically_normal();
-  return place.has_filename() ? place : place.parent_path();
 }
 
 // The folder in which the files are written before they are renamed: inside the folder if it
@@ -58,7 +55,7 @@ void check_contents(const fs::path& target, const std::string& directory, bool g
   };
   if (!fs::is_directory(target)) refuse("exists but is not a directory");
   if (fs::is_empty(target)) return;
-  if (fs::exists(target / "state.json")) refuse("is a checkpoint of --save: name another folder");
+  if (fs::exists(target / state_file)) refuse("is a checkpoint of --save: name another folder");
   if (!fs::exists(target / "config.json"))
     refuse(
         "holds files but no config.json: it is not a model's folder, and a model is not written "
@@ -85,7 +82,7 @@ void put_in_place(const fs::path& made, const fs::path& target) {
 
 void check_hugging_face_target(const std::string& directory, bool goes_on) {
   try {
-    const fs::path target = target_of(directory);
+    const fs::path target = normal_path(directory);
     if (fs::exists(target)) check_contents(target, directory, goes_on);
     // Permission bits are not enough (root has all, even in /proc), so a file is written to find
     // out.
@@ -99,7 +96,7 @@ void check_hugging_face_target(const std::string& directory, bool goes_on) {
 void save_hugging_face(const std::string& directory, const ModelConfig& config,
                        const SideFiles& side, const ParameterState& parameters, Stream& stream,
                        const SaveGroup& group) {
-  const fs::path target = target_of(directory);
+  const fs::path target = normal_path(directory);
   const auto together = [&](const std::function<std::string()>& work) {
     return work_together(group, [&] {
       try {

@@ -9,6 +9,8 @@
 #include <stdexcept>
 
 #include "src/checkpoint/checkpoint.h"
+#include "src/checkpoint/state_file.h"
+#include "src/checkpoint/stored_files.h"
 #include "src/data/mapped_file.h"
 
 namespace tally::train {
@@ -39,6 +41,23 @@ std::optional<int64_t> iteration_of(const std::string& directory_name) {
   return number_of(directory_name.substr(std::strlen(kBegin)));
 }
 
+fs::path normal_path(const fs::path& folder) {
+  const fs::path path = fs::absolute(folder).lexically_normal();
+  return path.has_filename() ? path : path.parent_path();
+}
+
+void check_folder(const std::string& directory) {
+  check_small_files(directory);
+  const std::string path = (fs::path(directory) / state_file).string();
+  const std::optional<int64_t> named = iteration_of(normal_path(directory).filename().string());
+  if (!named || !fs::exists(path)) return;
+  if (const int64_t iteration = read_state(path).iteration; iteration != *named)
+    throw std::runtime_error(
+        fmt::format("'{}' is of iteration {}, and its folder's name is of iteration {}: give the "
+                    "folder its own name ({}), or load another checkpoint",
+                    path, iteration, *named, directory_name(iteration)));
+}
+
 namespace {
 
 // The highest iteration among the iter_ folders of `root`, -1 without any.
@@ -58,7 +77,7 @@ std::optional<std::string> without_text(const fs::path& root) {
   if (!fs::is_directory(root))
     throw std::runtime_error(
         fmt::format("'{}' is a file: give the folder that --save named", root.string()));
-  if (fs::exists(root / "state.json")) return root.string();
+  if (fs::exists(root / state_file)) return root.string();
   if (const int64_t newest = newest_folder(root); newest >= 0)
     throw std::runtime_error(
         fmt::format("'{}' holds checkpoints and no '{}': write the number of the iter_ folder to "
@@ -79,8 +98,7 @@ void check_goes_on(const std::string& root, const std::optional<std::string>& re
   const int64_t newest = newest_folder(root);
   if (newest < 0 && !fs::exists(fs::path(root) / latest_file)) return;
   if (resumed) {
-    const fs::path from = fs::absolute(*resumed + "/.").lexically_normal().parent_path();
-    if (fs::equivalent(from.parent_path(), root)) return;
+    if (fs::equivalent(normal_path(*resumed).parent_path(), root)) return;
   }
   throw std::runtime_error(fmt::format(
       "'{}' holds checkpoints{}, and this run does not resume from them: give --load {} to "
@@ -114,7 +132,7 @@ std::optional<std::string> latest_checkpoint(const std::string& root) {
 }
 
 std::string newer_checkpoint(const std::string& root, const std::string& latest) {
-  const auto named = iteration_of(fs::path(latest).filename().string());
+  const auto named = iteration_of(normal_path(latest).filename().string());
   const int64_t newest = newest_folder(root);
   return named && newest > *named ? (fs::path(root) / directory_name(newest)).string()
                                   : std::string();

@@ -218,13 +218,16 @@ std::vector<ByteRange> ranges_of(const SafetensorsFile& weights, const Matches& 
 // Checks what this process reads where the weights are those of a checkpoint.
 void check_checksums(const WeightFiles& files, const Matches& matches, const ModelConfig& config,
                      const std::vector<Parameter>& parameters) {
-  if (files.files().size() != 1) return;  // a checkpoint's weights are one file
   const SafetensorsFile& file = *files.files().front();
-  const std::string directory = std::filesystem::path(file.path()).parent_path().string();
-  const std::vector<StoredFile> stored = stored_files(directory);
-  const StoredFile* known =
-      find_file(stored, std::filesystem::path(file.path()).filename().string());
-  if (known == nullptr) return;
+  const std::filesystem::path path(file.path());
+  const std::vector<StoredFile> stored = stored_files(path.parent_path().string());
+  if (stored.empty()) return;
+  const StoredFile* known = find_file(stored, path.filename().string());
+  if (known == nullptr)  // its weights are one file
+    throw std::runtime_error(
+        fmt::format("'{}' is not the checkpoint's {}, which {} lists: restore that file from a "
+                    "copy, or load another checkpoint",
+                    file.path(), model_file, manifest_file));
   check_blocks(file.mapped(), known->sum, ranges_of(file, matches, config, parameters));
 }
 

@@ -60,8 +60,7 @@ std::string text_of(int fd) {
 
 MadeFolders::MadeFolders(const fs::path& path) {
   std::vector<fs::path> missing;
-  fs::path at = fs::absolute(path).lexically_normal();
-  if (!at.has_filename()) at = at.parent_path();
+  fs::path at = normal_path(path);
   for (; !fs::exists(at) && at.has_relative_path(); at = at.parent_path()) missing.push_back(at);
   try {
     for (auto folder = missing.rbegin(); folder != missing.rend(); ++folder)

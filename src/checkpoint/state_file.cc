@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -13,12 +14,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr int kFormat = 1;
+constexpr const char* kChecksums = "checksums";
 
 }  // namespace
 
 std::string state_text(const TrainingState& s) {
   Json json;
   json["format"] = kFormat;
+  json[kChecksums] = true;
   json["iteration"] = s.iteration;
   json["consumed_samples"] = s.consumed_samples;
   json["scheduled_samples"] = s.scheduled_samples;
@@ -65,6 +68,12 @@ TrainingState read_state(const std::string& path) {
     throw std::runtime_error(fmt::format("'{}' is damaged: {}", path, json_fault(error)));
   }
   return s;
+}
+
+bool was_saved_with_checksums(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const Json json = Json::parse(file, nullptr, false);
+  return json.is_object() && json.value(kChecksums, Json()) == true;
 }
 
 }  // namespace tally::train

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "src/checkpoint/state_file.h"
 #include "src/data/json_fault.h"
 #include "src/data/mapped_file.h"
 
@@ -113,12 +114,16 @@ std::vector<StoredFile> files_of(const Json& manifest) {
 std::vector<StoredFile> stored_files(const std::string& directory) {
   const fs::path folder(directory);
   // Another program's folder may have a manifest.json, too.
-  if (!fs::exists(folder / manifest_file) || !fs::exists(folder / "state.json")) return {};
+  if (!fs::exists(folder / state_file)) return {};
   const std::optional<Json> json = read_manifest_json(directory);
   const std::string path = (folder / manifest_file).string();
   try {
-    if (json->at("format").get<int>() != kFormat) return {};
-    return files_of(*json);
+    if (json && json->at("format").get<int>() == kFormat) return files_of(*json);
+    if (!was_saved_with_checksums((folder / state_file).string())) return {};
+    throw std::runtime_error(
+        fmt::format("'{}', which has the checkpoint's checksums, is {}: load another checkpoint, "
+                    "or restore the file from a copy",
+                    path, json ? "that of an earlier version" : "missing"));
   } catch (const Json::exception& error) {
     throw damaged(path, json_fault(error));
   } catch (const std::invalid_argument& error) {

@@ -6,7 +6,6 @@
 #include "src/checkpoint/latest_checkpoint.h"
 #include "src/checkpoint/model_config_file.h"
 #include "src/checkpoint/side_files.h"
-#include "src/checkpoint/stored_files.h"
 
 namespace tally::train {
 
@@ -17,11 +16,11 @@ StoredModels stored_models() {
   };
   models.latest_checkpoint = [](const std::string& root) { return latest_checkpoint(root); };
   models.read_config = [](const std::string& folder, const ModelConfigRequest& r) {
-    check_small_files(folder);
+    check_folder(folder);
     return read_model_config(folder, r.defaults, r.vocabulary_multiple, r.dropout);
   };
   models.lower_case = [](const std::string& folder) {
-    check_small_files(folder);
+    check_folder(folder);
     return reads_lower_case(folder);
   };
   return models;

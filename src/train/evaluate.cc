@@ -366,6 +366,7 @@ class EvaluationRun {
                           "give every rank the same flags");
     check_targets();
     check_flag(evaluated_flag(config_), [&] { check_model(config_); });
+    note_checksums(evaluated_flag(config_), config_.model_dir, notice_);
     const Work work = prepare_evaluation(config_, notice_);
     require_same_settings(world_.meeting(), host_name(), {{"dataset", "the dataset", work.content}},
                           "let --data-path or --text name the same data on every host");

@@ -66,12 +66,8 @@ void check_sequence(const Config& c, int64_t saved, const Print& notice) {
 
 // What a user should know of the checkpoint that is loaded.
 void note_checkpoint(const Config& c, const std::string& checkpoint, const Print& notice) {
+  note_checksums("--load", checkpoint, notice);
   check_flag("--load", [&] {
-    if (!has_checksums(checkpoint))
-      notice(fmt::format(
-          "--load: {} has no checksums (tally-train 0.2.0 or an earlier version saved it), so that "
-          "damage to its files may not be noticed",
-          checkpoint));
     const std::string newer = newer_checkpoint(c.load_dir, checkpoint);
     if (!newer.empty())
       notice(fmt::format("--load: {} is loaded, which {} names, and {} is newer", checkpoint,
@@ -80,6 +76,16 @@ void note_checkpoint(const Config& c, const std::string& checkpoint, const Print
 }
 
 }  // namespace
+
+void note_checksums(const char* flag, const std::string& folder, const Print& notice) {
+  check_flag(flag, [&] {
+    if (lacks_checksums(folder))
+      notice(fmt::format(
+          "{}: {} has no checksums (tally-train 0.2.0 or an earlier version saved it), so that "
+          "damage to its files may not be noticed",
+          flag, folder));
+  });
+}
 
 const char* evaluated_flag(const Config& c) {
   return c.load_hf_dir.empty() ? "--load" : "--load-hf";
@@ -113,8 +119,10 @@ void check_model_folders(const Config& c, const World& world, const StartingPoin
   if (start.checkpoint) state = check_start(c, start, names.all());
   if (start.resumes && state.sequence != 0 && state.sequence != c.sequence)
     check_sequence(c, state.sequence, notice);
-  if (!c.load_hf_dir.empty())
+  if (!c.load_hf_dir.empty()) {
     check_flag("--load-hf", [&] { check_model_weights(c.load_hf_dir, c.model, names.all()); });
+    if (!start.checkpoint) note_checksums("--load-hf", c.load_hf_dir, notice);
+  }
   if (c.save_hf_dir.empty() || !world.is_primary()) return;
   if (c.model.positions == Positions::rotary && !c.model.is_llama())
     throw InputError("--save-hf: transformers' GPT-2 has no rotary positions: use --save");

@@ -29,6 +29,10 @@ struct StartingPoint {
 // Throws InputError.
 StartingPoint find_start(const Config& config, const Print& notice);
 
+// Calls `notice` where the folder that `flag` names is a checkpoint without checksums. Throws
+// InputError.
+void note_checksums(const char* flag, const std::string& folder, const Print& notice);
+
 // The flag that names the folder of an evaluation's model.
 const char* evaluated_flag(const Config& config);
 

@@ -35,7 +35,8 @@ TEST_CASE("checksums are XXH3's") {
   CHECK(parse_checksum("2d06800538d394c2", &back));
   CHECK(back == 0x2D06800538D394C2ull);
   for (const char* bad :
-       {"", "2d06800538d394c", "2d06800538d394c20", "2d06800538d394cg", "-d06800538d394c2"})
+       {"", "2d06800538d394c", "2d06800538d394c20", "2d06800538d394cg", "-d06800538d394c2",
+        "2D06800538D394C2", "2d06800538D394c2", "+d06800538d394c2", " d06800538d394c2"})
     CHECK_FALSE(parse_checksum(bad, &back));
 }
 

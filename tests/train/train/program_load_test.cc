@@ -280,9 +280,104 @@ TEST_CASE("checkpoints of version 0.2.0, which have no checksums, are loaded wit
     const Ended ended = tally_train(flags + "--load " + golden + name);
     CHECK(ended.code == 0);
     while (words >> loss) CHECK(contains(ended.out, "lm loss: " + loss + " |"));
-    CHECK(contains(ended.err, "--load: " + golden + name + "/iter_0000003 has no checksums"));
+    const std::string folder = golden + name + "/iter_0000003", note = " has no checksums";
+    CHECK(contains(ended.err, "--load: " + folder + note));
+    CHECK(contains(tally_train(flags + "--load-hf " + folder).err, "--load-hf: " + folder + note));
+    const std::string evaluate =
+        "evaluate --device cpu --tokenizer-type bytes --seq-length 8 --text " TALLY_SOURCE_DIR
+        "/CITATION.cff ";
+    CHECK(contains(tally_train(evaluate + "--load " + golden + name).err,
+                   "--load: " + folder + note));
+    CHECK(
+        contains(tally_train(evaluate + "--load-hf " + folder).err, "--load-hf: " + folder + note));
   }
   CHECK(loaded == 3);
+}
+
+namespace {
+
+// Everything that reads a checkpoint's folder ends with this sentence. `folder`: as a user may write
+// it.
+void check_refused(const std::string& folder, const std::string& sentence) {
+  const std::string evaluate =
+      "evaluate --device cpu --tokenizer-type bytes --seq-length 8 --text " TALLY_SOURCE_DIR
+      "/CITATION.cff ";
+  for (const std::string& command :
+       {run + "--train-iters 9 --load ", run + "--train-iters 9 --finetune --load ",
+        run + "--train-iters 9 --no-load-optim --load ", run + "--train-iters 9 --load-hf ",
+        evaluate + "--load ", evaluate + "--load-hf "}) {
+    CAPTURE(command + folder);
+    const Ended ended = tally_train(command + folder);
+    CHECK(ended.code == 2);
+    CHECK(contains(ended.err, sentence));
+    CHECK_FALSE(contains(ended.out, "loss"));
+  }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a checkpoint in the folder of another iteration is refused, however the folder is written") {
+  const Folder folder("renamed");
+  const std::string saved = folder / "s", renamed = saved + "/iter_0000010";
+  REQUIRE(tally_train(run + "--train-iters 2 --save " + saved).code == 0);
+  fs::rename(saved + "/iter_0000002", renamed);
+  for (const char* end : {"", "/", "/../iter_0000010//."})
+    check_refused(renamed + end, "is of iteration 2, and its folder's name is of iteration 10");
+  // A link has a name, too; one without an iteration says nothing.
+  fs::create_directory_symlink(renamed, folder / "iter_0000002");
+  CHECK(tally_train(run + "--train-iters 3 --load " + folder / "iter_0000002/").code == 0);
+  fs::create_directory_symlink(renamed, folder / "best");
+  CHECK(tally_train(run + "--train-iters 3 --load " + folder / "best/").code == 0);
+}
+
+TEST_CASE("a checkpoint whose manifest is away is not taken for one of an earlier version") {
+  const Folder folder("no_manifest");
+  for (const std::string processes : {"", "--nproc-per-node 2 --use-distributed-optimizer "}) {
+    CAPTURE(processes);
+    const std::string saved = folder / (processes.empty() ? "one" : "two");
+    REQUIRE(tally_train(run + processes + "--train-iters 2 --save " + saved).code == 0);
+    const std::string manifest = saved + "/iter_0000002/manifest.json";
+    const std::string good = read_text(manifest);
+    fs::remove(manifest);
+    if (!processes.empty()) {
+      check_refused(saved + "/iter_0000002", "manifest.json");
+      break;
+    }
+    check_refused(saved + "/iter_0000002",
+                  "manifest.json', which has the checkpoint's checksums, is missing");
+    fs::create_symlink("nowhere", manifest);
+    check_refused(saved + "/iter_0000002",
+                  "manifest.json', which has the checkpoint's checksums, is missing");
+    fs::remove(manifest);
+    write_text(manifest, R"({"format": 1, "dtype": "F32", "parameters": {}, "files": []})");
+    check_refused(saved + "/iter_0000002", "is that of an earlier version");
+    // A letter in the other case is a bit that flipped, although it is the same number.
+    const size_t letter = good.find_first_of("abcdef", good.rfind("\"checksum\": \"") + 13);
+    if (letter == std::string::npos) continue;  // digits alone
+    std::string flipped = good;
+    flipped[letter] = static_cast<char>(flipped[letter] ^ 0x20);
+    write_text(manifest, flipped);
+    check_refused(saved + "/iter_0000002", "manifest.json' is damaged");
+  }
+}
+
+TEST_CASE("a checkpoint's weights are its own: an index of others in their place is refused") {
+  const Folder folder("other_weights");
+  const std::string saved = folder / "s", last = saved + "/iter_0000004";
+  REQUIRE(tally_train(run + "--train-iters 4 --save-interval 2 --save " + saved).code == 0);
+  fs::remove(last + "/model.safetensors");
+  check_refused(last, "model.safetensors");
+  fs::copy(saved + "/iter_0000002/model.safetensors", last + "/other.safetensors");
+  const std::string bytes = read_text(last + "/other.safetensors");
+  uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const json tensors = json::parse(bytes.substr(sizeof header, header));
+  json index;
+  for (const auto& [name, tensor] : tensors.items())
+    if (name != "__metadata__") index["weight_map"][name] = "other.safetensors";
+  write_text(last + "/model.safetensors.index.json", index.dump());
+  check_refused(last, "model.safetensors");
 }
 
 TEST_CASE("an older checkpoint that is loaded beside a newer one is named") {
