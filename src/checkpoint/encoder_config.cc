@@ -9,22 +9,22 @@ namespace {
 
 // The keys that differ between the two kinds.
 struct Keys {
-  const char *layers, *hidden, *heads, *ffn, *activation, *hidden_dropout, *attention_dropout,
-      *classifier_dropout;
+  const char *layers, *hidden, *heads, *ffn, *activation, *hidden_dropout, *attention_dropout;
 };
-constexpr Keys bert{"num_hidden_layers",
-                    "hidden_size",
-                    "num_attention_heads",
-                    "intermediate_size",
-                    "hidden_act",
-                    "hidden_dropout_prob",
-                    "attention_probs_dropout_prob",
-                    "classifier_dropout"};
-constexpr Keys distilbert{"n_layers",   "dim",     "n_heads",           "hidden_dim",
-                          "activation", "dropout", "attention_dropout", "seq_classif_dropout"};
+constexpr Keys bert{"num_hidden_layers",           "hidden_size", "num_attention_heads",
+                    "intermediate_size",           "hidden_act",  "hidden_dropout_prob",
+                    "attention_probs_dropout_prob"};
+constexpr Keys distilbert{"n_layers",   "dim",     "n_heads",          "hidden_dim",
+                          "activation", "dropout", "attention_dropout"};
 
 const Keys& keys_of(const std::string& kind) {
   return kind == "bert" ? bert : distilbert;
+}
+
+// The key of head_dropout(). In a file without a value, BERT's is hidden_dropout_prob.
+const char* head_dropout_key(const ModelConfig& config) {
+  if (config.kind == "bert") return "classifier_dropout";
+  return config.task == Task::classification ? "seq_classif_dropout" : "qa_dropout";
 }
 
 // What transformers calls the model with a task's head.
@@ -81,7 +81,10 @@ void write_encoder_config(const ModelConfig& config, const std::string& type,
   j[keys.ffn] = config.ffn;
   j[keys.hidden_dropout] = config.hidden_dropout;
   j[keys.attention_dropout] = config.attention_dropout;
-  j[keys.classifier_dropout] = config.classifier_dropout;
+  if (const auto dropout = config.head_dropout())
+    j[head_dropout_key(config)] = config.kind == "bert" && !config.classifier_dropout
+                                      ? ConfigJson(nullptr)
+                                      : ConfigJson(*dropout);
   j["initializer_range"] = config.init_std;
   j["max_position_embeddings"] = config.max_positions;
   j["vocab_size"] = config.vocabulary;
@@ -92,8 +95,6 @@ void write_encoder_config(const ModelConfig& config, const std::string& type,
     j["type_vocab_size"] = config.token_types;
   } else {
     keep("sinusoidal_pos_embds", false);
-    // The answers' head has no dropout here.
-    j["qa_dropout"] = 0.0;
   }
   if (config.task != Task::classification) return;
   if (classes.empty() && j.contains("id2label") &&
@@ -166,10 +167,8 @@ ModelConfig read_encoder_config(const ConfigReader& in, const std::string& type,
   config.init_std = in.get("initializer_range", 0.02);
   config.hidden_dropout = in.probability(keys.hidden_dropout);
   config.attention_dropout = in.probability(keys.attention_dropout);
-  config.classifier_dropout = in.has(keys.classifier_dropout)
-                                  ? in.probability(keys.classifier_dropout)
-                              : type == "bert" ? config.hidden_dropout
-                                               : 0.2;
+  if (const char* key = head_dropout_key(config); config.head_dropout() && in.has(key))
+    config.classifier_dropout = in.probability(key);
   if (config.task != Task::classification) return config;
   config.classes = classes_of(in, defaults.classes);
   const auto problem = in.get<std::string>("problem_type", "single_label_classification");

@@ -82,10 +82,17 @@ struct ModelConfig {
   // Encoders. GELU's tanh form instead of the erf form; rows of the table of token types (BERT).
   bool tanh_gelu = false;
   int64_t token_types = 2;
-  bool next_sentence = true;  // BERT's pre-training predicts it, too
-  int64_t classes = 2;        // of classification
-  double classifier_dropout = 0.1;
+  bool next_sentence = true;                 // BERT's pre-training predicts it, too
+  int64_t classes = 2;                       // of classification
+  std::optional<double> classifier_dropout;  // of the task's head; empty: head_dropout()'s default
   bool encoder() const { return kind == "bert" || kind == "distilbert"; }
+  // Before the classes, and before DistilBERT's answers; nothing where the task's head has none. The
+  // defaults are those of transformers' configurations.
+  std::optional<double> head_dropout() const {
+    const bool answers = task == Task::question_answering && kind == "distilbert";
+    if (!encoder() || (task != Task::classification && !answers)) return std::nullopt;
+    return classifier_dropout.value_or(answers ? 0.1 : kind == "bert" ? hidden_dropout : 0.2);
+  }
   bool predicts_next_sentence() const {
     return kind == "bert" && task == Task::pretraining && next_sentence;
   }

@@ -12,7 +12,8 @@ void declare_encoder_flags(CLI::App* app, Flags* f) {
            "BERT's pre-training does not predict the next sentence");
   g.number("--num-classes", &f->classes, 2, "Classes of --task classify (default: 2)");
   g.probability("--classifier-dropout", &f->classifier_dropout,
-                "Dropout before the classes (default: --hidden-dropout, 0.2 for DistilBERT)");
+                "Dropout before the classes (default: --hidden-dropout, 0.2 for DistilBERT) and "
+                "before DistilBERT's answers (default: 0.1)");
   g.toggle("--pad", &f->data.pad,
            "Pad every sample to --seq-length tokens instead of computing real tokens only");
   g.text("--mock-lengths", &f->data.mock_lengths, "LENGTHS",

@@ -121,7 +121,6 @@ void encoder_of_flags(const Flags& f, Config* c) {
   m.init_std = f.init_std;
   m.hidden_dropout = f.hidden_dropout.value_or(0.1);
   m.attention_dropout = f.attention_dropout.value_or(0.1);
-  m.classifier_dropout = m.kind == "bert" ? m.hidden_dropout : 0.2;
   m.vocabulary = encoder_vocabulary(f, &c->data.tokenizer);
 }
 
@@ -154,7 +153,7 @@ void resolve_encoder(const Flags& f, Config* c) {
   refuse_without_effect(f, m, c->data);
   if (f.no_binary_head) m.next_sentence = false;
   if (f.classes) m.classes = *f.classes;
-  m.classifier_dropout = f.classifier_dropout.value_or(m.classifier_dropout);
+  if (f.classifier_dropout) m.classifier_dropout = f.classifier_dropout;
   c->data.mock_samples = f.mock_samples.value_or(DataConfig().mock_samples);
   c->data.max_predictions =
       f.max_predictions.value_or(std::max<int64_t>(1, 20 * c->sequence / 128));

@@ -69,10 +69,11 @@ json model_json(const Record& r) {
 // What an encoder has besides.
 json encoder_json(const Config& c) {
   const char* tasks[] = {"", "pretrain", "classify", "squad"};
+  const std::optional<double> dropout = c.model.head_dropout();
   return {{"task", tasks[static_cast<int>(c.model.task)]},
           {"next_sentence", c.model.predicts_next_sentence()},
           {"num_classes", c.model.classes},
-          {"classifier_dropout", c.model.classifier_dropout},
+          {"classifier_dropout", dropout ? json(*dropout) : json(nullptr)},
           {"pad", c.data.pad},
           {"mock_lengths", text_or_null(c.data.mock_lengths)},
           {"mock_samples", c.data.mock ? json(c.data.mock_samples) : json(nullptr)},

@@ -66,10 +66,10 @@ void Encoder::bind_heads(const ParameterTable& table) {
     case Task::classification:
       sequence_ = SequenceHead(table, names_.sequence_dense,
                                config_.kind == "bert" ? Activation::tanh : Activation::relu,
-                               names_.classifier, config_.classifier_dropout);
+                               names_.classifier, *config_.head_dropout());
       return;
     case Task::question_answering:
-      span_ = SpanHead(table, names_.answers);
+      span_ = SpanHead(table, names_.answers, config_.head_dropout().value_or(0));
       return;
   }
 }
@@ -172,17 +172,16 @@ void Encoder::evaluate_head(const Activations& a) {
 void Encoder::backward_head(const Activations& a, const Dropout& dropout, const Tensor& dy) {
   const Tensor& y = a.final.y;
   StepState* state = a.pass.state;
+  const bool drops = dropout.seed.state || dropout.seed.value != 0;
+  const DropoutSeed seed = drops ? dropout.at(DropoutSite::head, config_.layers) : DropoutSeed();
   if (config_.task == Task::question_answering)
-    return span_.forward_backward(context_, y, spans(a), state, dy);
+    return span_.forward_backward(context_, y, spans(a), seed, state, dy);
   // The other heads add to the rows that they read.
   context_.compute.stream.fill_zero(dy.data, dy.bytes());
   if (config_.task == Task::pretraining)
     masked_lm_.forward_backward(context_, y, masked(a), state, dy);
   if (config_.task != Task::classification && !config_.predicts_next_sentence()) return;
-  const bool drops = dropout.seed.state || dropout.seed.value != 0;
-  sequence_.forward_backward(context_, y, sequences(a),
-                             drops ? dropout.at(DropoutSite::head, config_.layers) : DropoutSeed(),
-                             state, dy);
+  sequence_.forward_backward(context_, y, sequences(a), seed, state, dy);
 }
 
 Tensor Encoder::logits() const {

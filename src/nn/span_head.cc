@@ -6,6 +6,8 @@ namespace tally::train {
 
 void SpanHead::plan(Arena* arena, int64_t sequences, int64_t tokens, int64_t all) {
   const DType type = output_.weight.value.dtype;
+  if (dropout_ > 0)
+    dropped_ = arena->make(type, {all, output_.weight.value.dim(1)}, "states before answers");
   columns_ = arena->make(type, {all, 2}, "logits of answers");
   spans_ = arena->make(type, {2, sequences, tokens}, "logits of answers");
   losses_ = arena->make(output_.weight.gradient.dtype, {2, sequences}, "losses of answers");
@@ -38,11 +40,15 @@ void SpanHead::evaluate(const LayerContext& c, const Tensor& x, const SpanLabels
 }
 
 void SpanHead::forward_backward(const LayerContext& c, const Tensor& x, const SpanLabels& s,
-                                StepState* state, const Tensor& dx) const {
-  const Tensor spans = spans_of(c, x, s), columns = columns_.rows(0, x.dim(0));
+                                DropoutSeed seed, StepState* state, const Tensor& dx) const {
+  const bool drops = dropout_ > 0 && (seed.state || seed.value != 0);
+  const Tensor states = drops ? dropped_.rows(0, x.dim(0)) : x;
+  if (drops) apply_dropout(c.compute, x, dropout_, seed, states);
+  const Tensor spans = spans_of(c, states, s), columns = columns_.rows(0, x.dim(0));
   losses(c, s, spans, true, state);
   rows_to_columns(c.compute, spans, s.firsts, s.lengths, columns);
-  output_.backward_whole(c, columns, x, dx);
+  output_.backward_whole(c, columns, states, dx);
+  if (drops) apply_dropout(c.compute, dx, dropout_, seed, dx);
 }
 
 }  // namespace tally::train

@@ -1,5 +1,5 @@
 // Extractive question answering (arXiv:1810.04805, section 4.2): where the answer begins and ends.
-//   start, end = x w^T + b;  loss = (cross entropy(start) + cross entropy(end)) / 2
+//   start, end = dropout(x) w^T + b;  loss = (cross entropy(start) + cross entropy(end)) / 2
 // Each cross-entropy is over the tokens of the sequence, without padding.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include "src/device/arena.h"
 #include "src/nn/linear.h"
 #include "src/ops/loss/loss.h"
+#include "src/ops/norm/norm.h"
 
 namespace tally::train {
 
@@ -22,17 +23,19 @@ struct SpanLabels {
 class SpanHead {
  public:
   SpanHead() = default;
-  // Parameters `name`.weight[2,C] and `name`.bias[2].
-  SpanHead(const ParameterTable& table, const std::string& name) : output_(table, name) {}
+  // Parameters `name`.weight[2,C] and `name`.bias[2]. `dropout`: probability.
+  SpanHead(const ParameterTable& table, const std::string& name, double dropout)
+      : output_(table, name), dropout_(dropout) {}
 
   // Plans memory for up to `sequences` sequences, `tokens` in each and `all` together.
   void plan(Arena* arena, int64_t sequences, int64_t tokens, int64_t all);
 
   // state->loss_sums += factors * sums of the losses of x[M,C]. Leaves logits().
   void evaluate(const LayerContext& c, const Tensor& x, const SpanLabels& s, StepState* state);
-  // The same, and writes the gradient at x, with factor * state->loss_scale, to dx[M,C].
+  // The same under the dropout of `seed` (the value 0: none), and writes the gradient at x, with
+  // factor * state->loss_scale, to dx[M,C].
   void forward_backward(const LayerContext& c, const Tensor& x, const SpanLabels& s,
-                        StepState* state, const Tensor& dx) const;
+                        DropoutSeed seed, StepState* state, const Tensor& dx) const;
 
   const Tensor& logits() const { return evaluated_; }  // [2,S,T] of the last evaluate()
 
@@ -42,6 +45,8 @@ class SpanHead {
   Tensor spans_of(const LayerContext& c, const Tensor& x, const SpanLabels& s) const;
 
   Linear output_;
+  double dropout_ = 0;
+  Tensor dropped_;  // [all,C], where there is dropout
   Tensor columns_;  // [all,2]: the logits as the GEMM gives them, and their gradient
   Tensor spans_;    // [2,S,T]: the same by sequence
   Tensor losses_;   // [2,S]

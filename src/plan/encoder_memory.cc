@@ -53,8 +53,10 @@ double encoder_head_bytes(const Config& c) {
       static_cast<double>(size_of(c.compute_type() == DType::f64 ? DType::f64 : DType::f32));
   const auto sequences = static_cast<double>(c.micro_batch), h = static_cast<double>(m.hidden);
   const double tokens = sequences * static_cast<double>(c.sequence);
-  // [M,2] and [2,S,T] logits; losses.
-  if (m.task == Task::question_answering) return 4 * tokens * type + 2 * sequences * wide;
+  // [M,C] states under dropout; [M,2] and [2,S,T] logits; losses.
+  if (m.task == Task::question_answering)
+    return (m.head_dropout().value_or(0) > 0 ? tokens * h * type : 0) + 4 * tokens * type +
+           2 * sequences * wide;
   const double classes =
       m.task == Task::classification ? static_cast<double>(m.classes) : 2;  // or the next sentence
   const double first_tokens = sequences * ((3 * h + classes) * type + wide);

@@ -39,6 +39,8 @@ class ReferenceEncoder final : public AutogradStage {
     return at::gelu(x, config_.tanh_gelu ? "tanh" : "none");
   }
 
+  uint64_t head_site() const { return 3 * static_cast<uint64_t>(config_.layers) + 4; }
+
   at::Tensor embed(const Batch& batch) const {
     at::Tensor x = at::embedding(w(names_.words), indices(batch.ids)) +
                    at::embedding(w(names_.positions), positions_of(batch));
@@ -71,7 +73,7 @@ class ReferenceEncoder final : public AutogradStage {
     const at::Tensor x = states(batch);
     if (config_.task == Task::question_answering) return answers(x, batch);
     if (config_.task == Task::classification)
-      return {classes(x, batch, names_.classifier, config_.classifier_dropout, 0)};
+      return {classes(x, batch, names_.classifier, *config_.head_dropout(), 0)};
     at::Tensor masked = masked_lm(x, batch);
     if (!config_.predicts_next_sentence()) return {masked};
     return {masked, classes(x, batch, names_.next_sentence, 0, 1)};
@@ -91,15 +93,15 @@ class ReferenceEncoder final : public AutogradStage {
     const at::Tensor dense =
         linear(x.index_select(0, indices(batch.firsts)), names_.sequence_dense);
     const at::Tensor h = config_.kind == "bert" ? at::tanh(dense) : at::relu(dense);
-    const uint64_t site = 3 * static_cast<uint64_t>(config_.layers) + 4;
-    const at::Tensor logits = linear(dropout(h, p, site), output);
+    const at::Tensor logits = linear(dropout(h, p, head_site()), output);
     if (config_.task == Task::classification) logits_ = logits.detach();
     return cross_entropy(logits, batch.labels[label]);
   }
 
   // Each sequence by itself; half of the first and half of the last token.
   Losses answers(const at::Tensor& x, const Batch& batch) {
-    const at::Tensor columns = linear(x, names_.answers);
+    const at::Tensor columns =
+        linear(dropout(x, config_.head_dropout().value_or(0), head_site()), names_.answers);
     const at::Tensor firsts = indices(batch.firsts), lengths = indices(batch.lengths);
     std::vector<at::Tensor> sequences;
     for (int64_t b = 0; b < batch.firsts.dim(0); ++b) {

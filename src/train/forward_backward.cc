@@ -15,7 +15,7 @@ uint64_t mix(uint64_t x) {
 
 bool has_dropout(const Config& c) {
   return c.model.hidden_dropout > 0 || c.model.attention_dropout > 0 ||
-         (c.model.encoder() && c.model.classifier_dropout > 0);
+         c.model.head_dropout().value_or(0) > 0;
 }
 
 GradientReducer make_reducer(const Config& c, Stream& stream, const ParameterTable& table,

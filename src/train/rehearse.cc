@@ -213,6 +213,7 @@ std::string step_text(const Config& c, const RehearsedStep& s) {
 }  // namespace
 
 int rehearse(const Config& config) {
+  for (const std::string& note : config.notices) print_note(note);
   Record record;
   record.config = config;
   const auto stream = open_device(config, &record);

@@ -89,7 +89,8 @@ std::vector<std::string> differences(const std::string& saved, const Record& run
   for (const Setting& setting : kSettings) {
     if (setting.of_micro_batches && !means) continue;
     const Json *before = find(then, setting.path), *here = find(now, setting.path);
-    if (before && here && *before != *here)
+    // Null instead of a number: the task has no such setting.
+    if (before && here && before->is_number() == here->is_number() && *before != *here)
       notes.push_back(fmt::format("{} {} differs from the checkpoint's {}: {}", setting.flag,
                                   text_of(*here), text_of(*before), setting.effect));
   }

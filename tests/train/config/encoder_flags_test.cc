@@ -1,6 +1,8 @@
 // Flags of BERT and DistilBERT.
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "src/checkpoint/model_config_file.h"
 #include "tests/train/config/parse.h"
 #include "tests/train/data/temp_dir.h"
@@ -32,10 +34,10 @@ TEST_CASE("an encoder's task") {
   const Config c = parse(base + "--model distilbert --task classify --num-classes 5");
   CHECK(c.model.task == Task::classification);
   CHECK(c.model.classes == 5);
-  CHECK(c.model.classifier_dropout == 0.2);
+  CHECK(c.model.head_dropout() == 0.2);
   const Config s = parse(base + "--model bert-large --task squad --hidden-dropout 0.3");
   CHECK(s.sequence == 384);
-  CHECK(s.model.classifier_dropout == 0.3);
+  CHECK_FALSE(s.model.head_dropout().has_value());
   CHECK_FALSE(
       parse(base + "--model bert-base --bert-no-binary-head").model.predicts_next_sentence());
   CHECK(parse(base + "--model bert-base --seq-length 512").data.max_predictions == 80);
@@ -119,4 +121,65 @@ TEST_CASE("flags that would have no effect on an encoder are refused") {
 TEST_CASE("the note on --openai-gelu is true of every model") {
   const Config c = parse(base + "--model bert-base --openai-gelu");
   CHECK(c.notices.back().find("an encoder's is exact") != std::string::npos);
+}
+
+namespace {
+
+// A config.json of transformers' sizes, and what becomes of its entry of the head's dropout.
+struct HeadDropout {
+  const char *type, *architecture, *entries, *flags;
+  std::optional<double> used;
+  const char *key, *written;
+};
+
+}  // namespace
+
+// The defaults are those of transformers 5: BertConfig (classifier_dropout None is
+// hidden_dropout_prob), DistilBertConfig (seq_classif_dropout 0.2, qa_dropout 0.1).
+TEST_CASE(
+    "the dropout of a head is the file's, the flag's or the architecture's, and stays in the "
+    "file") {
+  const char *c = "ForSequenceClassification", *q = "ForQuestionAnswering", *p = "ForMaskedLM";
+  const char *bert = "bert", *distilbert = "distilbert", *of_bert = "classifier_dropout",
+             *classes = "seq_classif_dropout", *answers = "qa_dropout";
+  const std::vector<HeadDropout> cases = {
+      {bert, c, "", "", 0.1, of_bert, "null"},
+      {bert, c, "", "--hidden-dropout 0", 0, of_bert, "null"},
+      {bert, c, R"("classifier_dropout": null,)", "--hidden-dropout 0", 0, of_bert, "null"},
+      {bert, c, R"("hidden_dropout_prob": 0.25,)", "", 0.25, of_bert, "null"},
+      {bert, c, R"("hidden_dropout_prob": 0.25,)", "--hidden-dropout 0.5", 0.5, of_bert, "null"},
+      {bert, c, R"("classifier_dropout": 0.3,)", "--hidden-dropout 0", 0.3, of_bert, "0.3"},
+      {bert, c, R"("classifier_dropout": 0.0,)", "", 0, of_bert, "0.0"},
+      {bert, c, R"("classifier_dropout": 0.3,)", "--classifier-dropout 0.5", 0.5, of_bert, "0.5"},
+      {bert, q, R"("classifier_dropout": 0.3,)", "", {}, of_bert, "0.3"},
+      {bert, p, R"("classifier_dropout": 0.3,)", "", {}, of_bert, "0.3"},
+      {bert, p, R"("classifier_dropout": 0.3,)", "--task classify", 0.3, of_bert, "0.3"},
+      {distilbert, c, "", "--hidden-dropout 0", 0.2, classes, "0.2"},
+      {distilbert, c, R"("seq_classif_dropout": 0.4,)", "", 0.4, classes, "0.4"},
+      {distilbert, c, R"("qa_dropout": 0.5,)", "", 0.2, answers, "0.5"},
+      {distilbert, q, "", "--hidden-dropout 0", 0.1, answers, "0.1"},
+      {distilbert, q, R"("qa_dropout": 0.5,)", "", 0.5, answers, "0.5"},
+      {distilbert, q, R"("qa_dropout": 0.0,)", "", 0, answers, "0.0"},
+      {distilbert, q, R"("qa_dropout": 0.5,)", "--classifier-dropout 0.25", 0.25, answers, "0.25"},
+      {distilbert, q, R"("seq_classif_dropout": 0.4,)", "", 0.1, classes, "0.4"},
+      {distilbert, p, R"("qa_dropout": 0.5,)", "", {}, answers, "0.5"}};
+  for (const HeadDropout& k : cases) {
+    const std::string kind = k.type == std::string("bert") ? "Bert" : "DistilBert";
+    CAPTURE(kind + k.architecture + " " + k.entries + " " + k.flags);
+    const TempDir dir;
+    const std::string text =
+        "{" + std::string(k.entries) + R"("model_type": ")" + k.type + R"(", "architectures": [")" +
+        kind + k.architecture + R"("], "vocab_size": 60, "max_position_embeddings": 32, )" +
+        (kind == "Bert" ? R"("num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2,
+                             "intermediate_size": 32})"
+                        : R"("n_layers": 1, "dim": 16, "n_heads": 2, "hidden_dim": 32})");
+    dir.write("config.json", text);
+    const Config config =
+        parse("--mock-data --train-iters 1 --seq-length 16 --load-hf " + dir / "" + " " + k.flags);
+    CHECK(config.model.head_dropout() == k.used);
+    SideFiles side;
+    side.config = text;
+    const auto written = nlohmann::json::parse(model_config_json(config.model, DType::f32, side));
+    CHECK(written.at(k.key).dump() == k.written);
+  }
 }

@@ -239,6 +239,7 @@ void for_encoders(const Check& check) {
           c.model.next_sentence = pick({0, 1}) == 1;
           c.model.padded_vocabulary = pick({96, 1000, 30592});
           c.model.hidden_dropout = pick({0, 1}) == 1 ? 0.1 : 0;
+          if (pick({0, 1}) == 1) c.model.classifier_dropout.reset();
           c.micro_batch = pick({1, 3, 16});
           c.sequence = pick({1, 17});
           CAPTURE(text_of_encoder(c));

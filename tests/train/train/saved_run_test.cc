@@ -125,3 +125,28 @@ TEST_CASE("each setting that changes the updates of a resumed training has its n
             (ends && !per_token ? 2 : 0));
     }
 }
+
+TEST_CASE("the dropout of a head is compared where the task has one") {
+  Record record;
+  record.config = bytes_config();
+  record.config.model.kind = "bert";
+  record.config.model.task = Task::classification;
+  const std::string saved = configuration_json(record).dump();
+  const auto changed = [&](const auto& change) {
+    Record run = record;
+    change(&run.config.model);
+    std::string flags;
+    for (const std::string& note : differences(saved, run, true))
+      flags += note.substr(0, note.find(' ')) + " ";
+    return flags;
+  };
+  CHECK(changed([](ModelConfig*) {}).empty());
+  CHECK(changed([](ModelConfig* m) { m->classifier_dropout = 0.5; }) == "--classifier-dropout ");
+  CHECK(changed([](ModelConfig* m) { m->hidden_dropout = 0; }) ==
+        "--hidden-dropout --classifier-dropout ");
+  // A pre-training has no such head: what version 0.2.0 wrote of it is no difference.
+  record.config.model.task = Task::pretraining;
+  nlohmann::json earlier = configuration_json(record);
+  earlier["encoder"]["classifier_dropout"] = 0.3;
+  CHECK(differences(earlier.dump(), record, true).empty());
+}
