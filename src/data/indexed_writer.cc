@@ -33,6 +33,14 @@ std::string with_parent(const std::string& prefix) {
   return prefix;
 }
 
+// The file that a dataset's file becomes: a link stays.
+std::string target_of(const std::string& path) {
+  const Destination to = destination_of(path);
+  if (to.replaced) return to.path;
+  throw std::runtime_error(fmt::format(
+      "'{}' is not a file, and a dataset is written to files: choose another output", path));
+}
+
 uint8_t type_code(DType dtype) {
   if (dtype == DType::u16) return 8;
   if (dtype == DType::i32) return 4;
@@ -50,10 +58,11 @@ std::vector<std::string> IndexedDatasetWriter::suffixes() {
 }
 
 IndexedDatasetWriter::IndexedDatasetWriter(const std::string& prefix, DType dtype)
-    : prefix_(with_parent(prefix)),
+    : bin_target_(target_of(with_parent(prefix) + ".bin")),
+      idx_target_(target_of(prefix + ".idx")),
       dtype_(dtype),
-      bin_(prefix + ".bin.tmp", true),
-      idx_(prefix + ".idx.tmp", true),
+      bin_(bin_target_ + ".tmp", true),
+      idx_(idx_target_ + ".tmp", true),
       lengths_(prefix + ".lengths.tmp", true),
       document_ends_(prefix + ".documents.tmp", true) {
   type_code(dtype);
@@ -144,9 +153,9 @@ void IndexedDatasetWriter::finish() {
   idx_.sync_and_keep();
   // A reader needs both files. Without the index there is no dataset, so the old index is removed
   // first and the new one comes last.
-  unlink((prefix_ + ".idx").c_str());
-  rename_durably(bin_.path(), prefix_ + ".bin");
-  rename_durably(idx_.path(), prefix_ + ".idx");
+  unlink(idx_target_.c_str());
+  rename_durably(bin_.path(), bin_target_);
+  rename_durably(idx_.path(), idx_target_);
 }
 
 }  // namespace tally::train

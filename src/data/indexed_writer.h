@@ -42,7 +42,7 @@ class IndexedDatasetWriter {
   void end_sequence();
   void write_index();
 
-  std::string prefix_;
+  std::string bin_target_, idx_target_;
   DType dtype_;
   OutputFile bin_, idx_, lengths_, document_ends_;
   int64_t open_tokens_ = 0;     // of the open sequence

@@ -42,6 +42,17 @@ class OutputFile {
   std::vector<char> buffer_;
 };
 
+// Where the bytes of a file go that the user names.
+struct Destination {
+  std::string path;      // where a chain of links ends, whether there is a file or not
+  bool replaced = true;  // a regular file, or none yet; otherwise write_into() writes it
+};
+// A link stays, and its target is replaced. A device, a FIFO and what the process has open
+// (/dev/stdout) are written into, because they must stay what they are.
+Destination destination_of(const std::string& path);
+// Throws std::system_error that names the path; ENXIO: nobody reads the FIFO.
+void write_into(const std::string& path, const std::string& text);
+
 // rename(2), then the directory is synced so that the new name survives a crash.
 void rename_durably(const std::string& from, const std::string& to);
 

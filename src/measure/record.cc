@@ -16,6 +16,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "src/data/output_file.h"
 #include "src/measure/build_info.h"
 #include "src/measure/flops.h"
 #include "src/measure/peak_rates.h"
@@ -352,14 +353,6 @@ nlohmann::ordered_json capability_or_null(const Record& r) {
                   errno == ENXIO ? "nobody reads this pipe" : std::strerror(errno)));
 }
 
-// A pipe that nobody reads any more would never open.
-std::FILE* open_special(const std::string& path) {
-  const int fd = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) return nullptr;
-  fcntl(fd, F_SETFL, O_WRONLY);
-  return fdopen(fd, "wb");
-}
-
 }  // namespace
 
 nlohmann::ordered_json environment_json(const Record& r) {
@@ -538,7 +531,8 @@ nlohmann::ordered_json to_json(const Record& r) {
 void check_record_target(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
-  if (!fs::is_regular_file(path, error) || fs::file_size(path, error) == 0) return;
+  if (!destination_of(path).replaced || !fs::exists(path, error) || fs::file_size(path, error) == 0)
+    return;
   std::array<char, 256> text{};
   std::ifstream(path, std::ios::binary).read(text.data(), text.size());
   std::string beginning(text.data(), text.size());
@@ -560,27 +554,25 @@ void write_json(const nlohmann::ordered_json& value, const std::string& path) {
   const fs::path target(path);
   std::error_code error;
   if (target.has_parent_path()) fs::create_directories(target.parent_path(), error);
-  // A file is replaced as a whole. A device or a pipe is written to, because it must stay what it
-  // is.
-  const bool special = fs::exists(target, error) && !fs::is_regular_file(target, error);
-  if (special && fs::is_directory(target, error)) {
-    errno = EISDIR;
-    fail(path, "written");
-  }
-  const std::string temporary = special ? path : fmt::format("{}.{}.tmp", path, getpid());
+  const Destination to = destination_of(path);
   // Names and paths may hold bytes that are not UTF-8. They are replaced, so that no record is lost
   // for them.
   const std::string text = value.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
-      special ? open_special(path) : std::fopen(temporary.c_str(), "wb"), std::fclose);
+  if (!to.replaced) {
+    try {
+      return write_into(to.path, text);
+    } catch (const std::system_error& failure) {
+      errno = failure.code().value();
+      fail(path, "written");
+    }
+  }
+  const std::string temporary = fmt::format("{}.{}.tmp", to.path, getpid());
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(temporary.c_str(), "wb"),
+                                                       std::fclose);
   if (!file) fail(path, "written");
   const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
-                       std::fflush(file.get()) == 0 && (special || fsync(fileno(file.get())) == 0);
-  if (special) {
-    if (!written) fail(path, "written");
-    return;
-  }
-  if (!written || std::rename(temporary.c_str(), path.c_str()) != 0) {
+                       std::fflush(file.get()) == 0 && fsync(fileno(file.get())) == 0;
+  if (!written || std::rename(temporary.c_str(), to.path.c_str()) != 0) {
     const int saved = errno;
     std::remove(temporary.c_str());
     errno = saved;

@@ -303,9 +303,7 @@ void check_predictions_target(const std::string& path) {
   namespace fs = std::filesystem;
   if (fs::is_directory(path))
     throw std::runtime_error(fmt::format("'{}' is a directory: name a file", path));
-  if (!fs::exists(path)) return;
-  if (!fs::is_regular_file(path))
-    throw std::runtime_error(fmt::format("'{}' is a device or a pipe: name a file", path));
+  if (!destination_of(path).replaced || !fs::exists(path)) return;
   if (fs::file_size(path) > 0 && !holds_predictions(path))
     throw std::runtime_error(
         fmt::format("'{}' exists but does not hold predictions: it would be replaced; remove it or "
@@ -317,17 +315,22 @@ void check_predictions_target(const std::string& path) {
 // is found at once.
 class PredictionsFile {
  public:
-  explicit PredictionsFile(const std::string& path) : path_(path), file_(temporary(path), true) {}
-  static std::string temporary(const std::string& path) { return path + ".tmp"; }
+  explicit PredictionsFile(const std::string& path) : to_(destination_of(path)) {
+    check_predictions_target(path);
+    if (!to_.replaced) return;
+    check_predictions_target(to_.path + ".tmp");
+    file_.emplace(to_.path + ".tmp", true);
+  }
   void write(const std::string& text) {
-    file_.append(text.data(), text.size());
-    file_.sync_and_keep();
-    rename_durably(file_.path(), path_);
+    if (!file_) return write_into(to_.path, text);
+    file_->append(text.data(), text.size());
+    file_->sync_and_keep();
+    rename_durably(file_->path(), to_.path);
   }
 
  private:
-  const std::string path_;
-  OutputFile file_;
+  const Destination to_;
+  std::optional<OutputFile> file_;  // what is renamed when it is complete
 };
 
 // An evaluation whose flags have been checked.
@@ -394,8 +397,6 @@ class EvaluationRun {
       check_flag("--record", [&] { check_record_target(config_.record_path); });
     if (!config_.predictions_path.empty())
       check_flag("--predictions", [&] {
-        check_predictions_target(config_.predictions_path);
-        check_predictions_target(PredictionsFile::temporary(config_.predictions_path));
         predictions_ = std::make_unique<PredictionsFile>(config_.predictions_path);
       });
   }

@@ -17,7 +17,9 @@ namespace fs = std::filesystem;
 // Whether there is an earlier file of this kind.
 bool replaces(const fs::path& path, const std::string& beginning) {
   std::error_code error;
-  if (!fs::exists(path, error) || fs::file_size(path, error) == 0) return false;
+  if (!destination_of(path.string()).replaced || !fs::exists(path, error) ||
+      fs::file_size(path, error) == 0)
+    return false;
   std::string found(beginning.size(), ' ');
   std::ifstream file(path, std::ios::binary);
   file.read(found.data(), static_cast<std::streamsize>(found.size()));
@@ -29,8 +31,8 @@ bool replaces(const fs::path& path, const std::string& beginning) {
 }
 
 // The user may have a file NAME.tmp.
-std::string temporary(const std::string& folder, const std::string& name) {
-  return fmt::format("{}/{}.{}.tmp", folder, name, getpid());
+std::string temporary(const Destination& to) {
+  return fmt::format("{}.{}.tmp", to.path, getpid());
 }
 
 }  // namespace
@@ -46,17 +48,23 @@ void prepare_profile_folder(const std::string& folder, const std::vector<Profile
   for (const ProfileFile& file : files)
     earlier = replaces(fs::path(folder) / file.name, file.beginning) || earlier;
   // Throws where the folder cannot be written.
-  const OutputFile attempt(temporary(folder, files.front().name), true);
+  for (const ProfileFile& file : files) {
+    const Destination to = destination_of(folder + "/" + file.name);
+    if (!to.replaced) continue;
+    const OutputFile attempt(temporary(to), true);
+  }
   if (earlier)
     notice(fmt::format("--profile-dir: the earlier profile in '{}' will be replaced", folder));
 }
 
 void write_profile_file(const std::string& folder, const std::string& name,
                         const std::string& text) {
-  OutputFile file(temporary(folder, name), true);
+  const Destination to = destination_of(folder + "/" + name);
+  if (!to.replaced) return write_into(to.path, text);
+  OutputFile file(temporary(to), true);
   file.append(text.data(), text.size());
   file.sync_and_keep();
-  rename_durably(file.path(), folder + "/" + name);
+  rename_durably(file.path(), to.path);
 }
 
 }  // namespace tally::train

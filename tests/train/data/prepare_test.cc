@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -235,6 +236,32 @@ TEST_CASE("what is read is not written over") {
   CHECK(run_main({"--input", text, "--output-prefix", dir / "link", "--tokenizer-type", "bytes"}) ==
         2);
   CHECK(run_main({"--input", text, "--output", dir / "other", "--tokenizer-type", "bytes"}) == 0);
+}
+
+TEST_CASE(
+    "links to a dataset's files stay; what is no file is refused before anything is written") {
+  const TempDir dir, disk;
+  const std::string text = dir.write("text.txt", "abc");
+  for (const char* suffix : {".bin", ".idx"})
+    std::filesystem::create_symlink(disk / (std::string("data") + suffix),
+                                    dir / (std::string("out") + suffix));
+  for (int i = 0; i < 2; ++i) {  // made, then replaced
+    prepare_bytes(dir, inputs({text}));
+    CHECK(documents_of(dir / "out") == Documents{"abc"});
+    CHECK(std::filesystem::is_symlink(dir / "out.bin"));
+    CHECK(std::filesystem::is_symlink(dir / "out.idx"));
+    CHECK(disk.names() == "data.bin data.idx ");
+    CHECK(dir.names() == "out.bin out.idx text.txt ");
+  }
+  for (const char* suffix : {".bin", ".idx"}) {
+    const TempDir pipes;
+    const std::string pipe = pipes / (std::string("out") + suffix);
+    REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+    CHECK(error_of([&] { prepare_bytes(pipes, inputs({text})); }) ==
+          "'" + pipe + "' is not a file, and a dataset is written to files: choose another output");
+    CHECK(std::filesystem::is_fifo(pipe));
+    CHECK(pipes.names() == std::string("out") + suffix + " ");
+  }
 }
 
 TEST_CASE("killed in the middle: the old dataset is as it was, and the next one succeeds") {

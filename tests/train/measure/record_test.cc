@@ -3,12 +3,14 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "src/measure/build_info.h"
@@ -160,6 +162,94 @@ TEST_CASE("a pipe or a device is written to, never replaced by a file") {
                        std::runtime_error);
   fs::remove(pipe);
   CHECK_THROWS(write_record(sample(), fs::temp_directory_path().string()));
+}
+
+namespace {
+
+// A folder in which a test makes its own links and devices.
+struct Place {
+  Place() : path(fs::temp_directory_path() / ("record-place-" + std::to_string(getpid()))) {
+    fs::remove_all(path);
+    fs::create_directories(path / "other");
+  }
+  ~Place() { fs::remove_all(path); }
+  std::string text(const char* name) const {
+    std::ifstream in(path / name);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  fs::path path;
+};
+
+}  // namespace
+
+TEST_CASE("a link stays, and the file that it leads to is replaced, or made") {
+  const Place place;
+  const fs::path link = place.path / "link";
+  for (const fs::path& target : {fs::path("other/r.json"), place.path / "other/r.json"}) {
+    fs::create_symlink(target, link);
+    fs::create_symlink("link", place.path / "chain");
+    for (const char* name : {"link", "chain"}) {
+      write_record(sample(), (place.path / name).string());
+      CHECK(fs::is_symlink(link));
+      CHECK(fs::is_symlink(place.path / "chain"));
+      CHECK(json::parse(place.text("other/r.json")).contains("outcome"));
+      CHECK(std::distance(fs::directory_iterator(place.path / "other"), {}) == 1);
+      std::ofstream(place.path / "other/r.json") << "";
+    }
+    fs::remove(link);
+    fs::remove(place.path / "chain");
+    fs::remove(place.path / "other/r.json");
+  }
+  CHECK(std::distance(fs::directory_iterator(place.path), {}) == 1);
+}
+
+TEST_CASE("a file that the process has open is written where the process has got to") {
+  const Place place;
+  const std::string file = (place.path / "out").string();
+  const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  REQUIRE(fd >= 0);
+  const std::string descriptor = "/proc/self/fd/" + std::to_string(fd);
+  fs::create_symlink(descriptor, place.path / "stdout");
+  for (const std::string& name :
+       {descriptor, "/dev/fd/" + std::to_string(fd), (place.path / "stdout").string()}) {
+    CAPTURE(name);
+    REQUIRE(ftruncate(fd, 0) == 0);
+    REQUIRE(lseek(fd, 0, SEEK_SET) == 0);
+    REQUIRE(write(fd, "before\n", 7) == 7);
+    CHECK_NOTHROW(check_record_target(name));
+    write_record(sample(), name);
+    REQUIRE(write(fd, "after\n", 6) == 6);
+    const std::string text = place.text("out");
+    REQUIRE(text.size() > 13);
+    CHECK(text.substr(0, 7) == "before\n");
+    CHECK(text.substr(text.size() - 6) == "after\n");
+    CHECK(json::parse(text.substr(7, text.size() - 13)).contains("outcome"));
+    CHECK(fs::is_symlink(place.path / "stdout"));
+  }
+  close(fd);
+  CHECK(std::distance(fs::directory_iterator(place.path), {}) == 3);
+}
+
+TEST_CASE("a character device stays one, behind a link, too") {
+  const Place place;
+  const std::string device = (place.path / "null").string();
+  if (mknod(device.c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0) {
+    MESSAGE("not checked: devices cannot be made here");
+    return;
+  }
+  fs::create_symlink("null", place.path / "link");
+  const int fd = open(device.c_str(), O_WRONLY | O_CLOEXEC);
+  const bool usable = fd >= 0;  // not on a file system without devices
+  if (usable) close(fd);
+  for (const char* name : {"null", "link"}) {
+    if (usable) {
+      CHECK_NOTHROW(write_record(sample(), (place.path / name).string()));
+    } else {
+      CHECK_THROWS(write_record(sample(), (place.path / name).string()));
+    }
+    CHECK(fs::is_character_file(device));
+    CHECK(fs::is_symlink(place.path / "link"));
+  }
 }
 
 TEST_CASE("a record that cannot be written names the file") {

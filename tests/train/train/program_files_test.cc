@@ -1,4 +1,8 @@
 // The program's files: datasets, folders of checkpoints and of models, records.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <csignal>
 
 #include "tests/train/train/tiny_run.h"
@@ -60,6 +64,50 @@ TEST_CASE("a record replaces an older one, and no other file") {
   CHECK(read_json(folder / "r.json")["command_line"][1] == "evaluate");
   CHECK(tally_train("train " + run + " --record " + folder / "r.json").code == 0);
   CHECK(read_json(folder / "r.json")["command_line"][1] == "train");
+}
+
+TEST_CASE(
+    "records and predictions: a link stays, and a FIFO and the standard output are written to") {
+  const Folder folder("named_files");
+  fs::create_directories(folder / "other");
+  const std::string link = folder / "stdout", out = folder / "out.txt";
+  fs::create_symlink("/proc/self/fd/1", link);
+  REQUIRE(tally_train(mock + "--train-iters 1 --record " + link, "exec >" + out + ";").code == 0);
+  CHECK(fs::is_symlink(link));
+  std::string text = read_text(out);
+  CHECK(contains(text, "completed: 1 step"));
+  CHECK(contains(text, R"("schema": "tally-train-record/1")"));
+  CHECK(std::distance(fs::directory_iterator(folder.path), {}) == 3);
+
+  const std::string sizes =
+      "--num-layers 1 --hidden-size 16 --num-attention-heads 2 --vocab-size 60 --seq-length 16 "
+      "--micro-batch-size 2 --device cpu --mock-data --train-iters 1 --tokenizer-type "
+      "NullTokenizer ";
+  REQUIRE(tally_train("--model bert-base --task classify " + sizes + "--save-hf " + folder / "m")
+              .code == 0);
+  const std::string evaluate =
+      "evaluate --device cpu --mock-data --mock-samples 4 --seq-length 16 --micro-batch-size 2 "
+      "--tokenizer-type NullTokenizer --load-hf " +
+      folder / "m --predictions ";
+  const std::string predictions = folder / "p";
+  fs::create_symlink("other/p.jsonl", predictions);
+  for (int i = 0; i < 2; ++i) {
+    const Ended ended = tally_train(evaluate + predictions);
+    REQUIRE_MESSAGE(ended.code == 0, ended.err);
+    CHECK(fs::is_symlink(predictions));
+    CHECK(contains(read_text(folder / "other/p.jsonl"), R"({"sample":3)"));
+    CHECK(std::distance(fs::directory_iterator(folder / "other"), {}) == 1);
+  }
+  const std::string pipe = folder / "pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const int fd = open(pipe.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  REQUIRE(fd >= 0);
+  CHECK(tally_train(evaluate + pipe).code == 0);
+  CHECK(fs::is_fifo(pipe));
+  text.assign(1 << 16, ' ');
+  CHECK(read(fd, text.data(), text.size()) > 0);
+  CHECK(contains(text, R"({"sample":3)"));
+  close(fd);
 }
 
 TEST_CASE("a record that cannot be written is found before training") {

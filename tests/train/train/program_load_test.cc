@@ -237,6 +237,20 @@ TEST_CASE("untied embeddings: trained like the reference, saved, and taken from 
                 "weights: leave it out\n");
 }
 
+TEST_CASE("a rehearsal prints the notes of the configuration, once") {
+  const std::string llama =
+      "--swiglu --normalization RMSNorm --disable-bias-linear --position-embedding-type rope "
+      "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 16 --vocab-size 60 "
+      "--device cpu --mock-data --train-iters 1 ";
+  const Ended trained = tally_train(llama), rehearsed = tally_train(llama + "--rehearse 1x1x2");
+  CHECK(rehearsed.code == 0);
+  const size_t note = trained.err.find("tally-train: note: ");
+  REQUIRE(note != std::string::npos);
+  const std::string line = trained.err.substr(note, trained.err.find('\n', note) + 1 - note);
+  CHECK(contains(line, "dropout"));
+  CHECK(rehearsed.err == line);
+}
+
 TEST_CASE("a damaged checkpoint is exit code 2, whichever file it is and whoever finds it") {
   const Folder folder("damaged");
   for (const std::string processes : {"", "--nproc-per-node 2 --use-distributed-optimizer "}) {

@@ -195,6 +195,17 @@ TEST_CASE("--profile-counters: a run whose first steps lie in the window is refu
   CHECK(f.record.counters);
 }
 
+TEST_CASE("--profile-dir: links in it stay, and what they lead to is replaced") {
+  Fixture f(false);
+  const auto elsewhere = f.folder.string() + "-kernels.csv";
+  std::filesystem::create_directories(f.folder);
+  std::filesystem::create_symlink(elsewhere, f.folder / "kernels.csv");
+  f.run(*f.window(), 1, 6);
+  CHECK(std::filesystem::is_symlink(f.folder / "kernels.csv"));
+  CHECK(std::filesystem::file_size(elsewhere) > 0);
+  std::filesystem::remove(elsewhere);
+}
+
 TEST_CASE("--profile-dir: an earlier profile is replaced with a notice, anything else refused") {
   Fixture f(false);
   f.run(*f.window(), 1, 6);
