@@ -27,51 +27,52 @@ int64_t encoder_vocabulary(const Flags& f, std::string* tokenizer) {
        *f.tokenizer);
 }
 
-// The first of the flags of encoders that was given; null: none.
-const char* encoder_flag(const Flags& f) {
+// A flag of encoders. It is of use with this model, task and data; else `why` tells what it goes with.
+struct EncoderFlag {
+  const char* name;
+  bool given;
+  bool used = true;
+  std::string why = "";
+};
+
+std::vector<EncoderFlag> encoder_flags(const Flags& f, const ModelConfig& m,
+                                       const DataConfig& data) {
   const DataConfig none;
   const DataConfig& d = f.data;
-  for (const auto& [name, given] :
-       {std::pair{"--task", f.task.has_value()},
-        std::pair{"--bert-no-binary-head", f.no_binary_head},
-        std::pair{"--num-classes", f.classes.has_value()},
-        std::pair{"--classifier-dropout", f.classifier_dropout.has_value()},
-        std::pair{"--pad", d.pad}, std::pair{"--mock-lengths", !d.mock_lengths.empty()},
-        std::pair{"--mock-samples", f.mock_samples.has_value()},
-        std::pair{"--mask-prob", d.mask_probability != none.mask_probability},
-        std::pair{"--max-predictions-per-seq", f.max_predictions.has_value()},
-        std::pair{"--dynamic-masking", d.dynamic_masking},
-        std::pair{"--text-column", d.text_column != none.text_column},
-        std::pair{"--pair-column", !d.pair_column.empty()},
-        std::pair{"--label-column", d.label_column != none.label_column},
-        std::pair{"--doc-stride", d.document_stride != none.document_stride},
-        std::pair{"--max-query-length", d.question_tokens != none.question_tokens},
-        std::pair{"--version-2-with-negative", d.squad_2}})
-    if (given) return name;
-  return nullptr;
-}
-
-// Flags that would have no effect on an encoder with this task and data.
-void refuse_without_effect(const Flags& f, const ModelConfig& m, const DataConfig& data) {
-  if (f.classes && m.task != Task::classification)
-    fail("--num-classes", "goes with --task classify: leave it out");
-  if (f.no_binary_head && !(m.kind == "bert" && m.task == Task::pretraining))
-    fail("--bert-no-binary-head",
-         "is for the pretraining of BERT; {} has no such head{}: leave it out", m.kind,
-         m.kind == "bert" ? " in this task" : "");
-  if (f.max_predictions && m.task != Task::pretraining)
-    fail("--max-predictions-per-seq", "goes with --task pretrain: leave it out");
-  if (f.max_predictions && !data.mock && !data.dynamic_masking)
-    fail("--max-predictions-per-seq",
-         "goes with --dynamic-masking; else the HDF5 files say which tokens are masked: leave it "
-         "out");
-  if (f.mock_samples && !data.mock)
-    fail("--mock-samples",
-         "goes with --mock-data; files have the samples that they have: leave it out");
-  if (data.split != DataConfig().split)
-    fail("--split",
-         "divides the datasets of language models; an encoder's files are taken whole, and "
-         "--valid-data-path names those of validation: leave it out");
+  const bool pretrains = m.task == Task::pretraining;
+  const bool classifies = m.task == Task::classification;
+  const bool answers = m.task == Task::question_answering;
+  const bool draws = data.mock || d.dynamic_masking;
+  const std::string masks =
+      pretrains ? "goes with --dynamic-masking; else the HDF5 files say which tokens are masked"
+                : "goes with --task pretrain";
+  const std::string of_classes = "goes with --task classify";
+  const std::string columns =
+      classifies ? "is of a table's columns, and --mock-data has none" : of_classes;
+  const std::string questions =
+      answers ? "is for SQuAD's files, and --mock-data has none" : "goes with --task squad";
+  const std::string mock = "goes with --mock-data; files have the samples that they have";
+  const std::string pairs = fmt::format("is for the pretraining of BERT; {} has no such head{}",
+                                        m.kind, m.kind == "bert" ? " in this task" : "");
+  return {
+      {"--task", f.task.has_value()},
+      {"--bert-no-binary-head", f.no_binary_head, m.kind == "bert" && pretrains, pairs},
+      {"--num-classes", f.classes.has_value(), classifies, of_classes},
+      {"--classifier-dropout", f.classifier_dropout.has_value(), classifies, of_classes},
+      {"--pad", d.pad},
+      {"--mock-lengths", !d.mock_lengths.empty(), data.mock, mock},
+      {"--mock-samples", f.mock_samples.has_value(), data.mock, mock},
+      {"--mask-prob", d.mask_probability != none.mask_probability, pretrains && draws, masks},
+      {"--max-predictions-per-seq", f.max_predictions.has_value(), pretrains && draws, masks},
+      {"--dynamic-masking", d.dynamic_masking, pretrains && !data.mock,
+       pretrains ? "is for files, and --mock-data draws its masks anyway" : masks},
+      {"--text-column", d.text_column != none.text_column, classifies && !data.mock, columns},
+      {"--pair-column", !d.pair_column.empty(), classifies && !data.mock, columns},
+      {"--label-column", d.label_column != none.label_column, classifies && !data.mock, columns},
+      {"--doc-stride", d.document_stride != none.document_stride, answers && !data.mock, questions},
+      {"--max-query-length", d.question_tokens != none.question_tokens, answers && !data.mock,
+       questions},
+      {"--version-2-with-negative", d.squad_2, answers && !data.mock, questions}};
 }
 
 }  // namespace
@@ -146,11 +147,18 @@ void encoder_of_folder(const Flags& f, const StoredModels& stored, const std::st
 void resolve_encoder(const Flags& f, Config* c) {
   ModelConfig& m = c->model;
   if (!m.encoder()) {
-    if (const char* flag = encoder_flag(f))
-      fail(flag, "is for encoders, and this is {}: give --model bert-base, for example", m.kind);
+    for (const EncoderFlag& flag : encoder_flags(f, m, c->data))
+      if (flag.given)
+        fail(flag.name, "is for encoders, and this is {}: give --model bert-base, for example",
+             m.kind);
     return;
   }
-  refuse_without_effect(f, m, c->data);
+  for (const EncoderFlag& flag : encoder_flags(f, m, c->data))
+    if (flag.given && !flag.used) fail(flag.name, "{}: leave it out", flag.why);
+  if (c->data.split != DataConfig().split)
+    fail("--split",
+         "divides the datasets of language models; an encoder's files are taken whole, and "
+         "--valid-data-path names those of validation: leave it out");
   if (f.no_binary_head) m.next_sentence = false;
   if (f.classes) m.classes = *f.classes;
   if (f.classifier_dropout) m.classifier_dropout = f.classifier_dropout;

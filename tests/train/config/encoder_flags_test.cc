@@ -118,6 +118,49 @@ TEST_CASE("flags that would have no effect on an encoder are refused") {
   CHECK(error_of(bert + "--split 1,1").find("--split: divides the datasets of language") == 0);
 }
 
+TEST_CASE("every flag of encoders is refused where it would have no effect, and taken elsewhere") {
+  const std::string bert = "--train-iters 1 --model bert-base --vocab-file v ";
+  const std::string shards = bert + "--data-path d ", mock = bert + "--mock-data ";
+  const std::string classes = shards + "--task classify ", answers = shards + "--task squad ";
+  const std::string mock_classes = mock + "--task classify ", mock_answers = mock + "--task squad ";
+  struct Case {
+    const char* flag;
+    std::vector<std::string> with, without;  // effect
+  };
+  const std::vector<Case> cases{
+      {"--mask-prob 0.3",
+       {mock, shards + "--dynamic-masking "},
+       {shards, classes, answers, mock_classes}},
+      {"--max-predictions-per-seq 9",
+       {mock, shards + "--dynamic-masking "},
+       {shards, classes, answers, mock_classes}},
+      {"--dynamic-masking", {shards}, {mock, classes, answers, mock_classes}},
+      {"--classifier-dropout 0.3", {classes, mock_classes}, {shards, mock, answers}},
+      {"--num-classes 3", {classes, mock_classes}, {shards, mock, answers}},
+      {"--mock-lengths 9", {mock, mock_classes, mock_answers}, {shards, classes, answers}},
+      {"--mock-samples 9", {mock, mock_classes, mock_answers}, {shards, classes, answers}},
+      {"--text-column t", {classes}, {shards, mock, answers, mock_classes}},
+      {"--pair-column t", {classes}, {shards, mock, answers, mock_classes}},
+      {"--label-column t", {classes}, {shards, mock, answers, mock_classes}},
+      {"--doc-stride 9", {answers}, {shards, mock, classes, mock_answers}},
+      {"--max-query-length 9", {answers}, {shards, mock, classes, mock_answers}},
+      {"--version-2-with-negative", {answers}, {shards, mock, classes, mock_answers}}};
+  for (const Case& c : cases) {
+    const std::string flag = c.flag, name = flag.substr(0, flag.find(' '));
+    for (const std::string& run : c.with) {
+      CAPTURE(run + flag);
+      CHECK_NOTHROW(parse(run + flag));
+    }
+    for (const std::string& run : c.without) {
+      CAPTURE(run + flag);
+      const std::string error = error_of(run + flag);
+      CAPTURE(error);
+      CHECK(error.starts_with(name + ": "));
+      CHECK(error.ends_with(": leave it out"));
+    }
+  }
+}
+
 TEST_CASE("the note on --openai-gelu is true of every model") {
   const Config c = parse(base + "--model bert-base --openai-gelu");
   CHECK(c.notices.back().find("an encoder's is exact") != std::string::npos);

@@ -165,7 +165,11 @@ def flags(work, folder, task, data):
     return ["--device", "cpu", "--load-hf", folder, "--task", task, "--data-path", data, "--vocab-file", vocabulary,
             "--seq-length", SEQUENCE, "--micro-batch-size", SAMPLES, "--lr", RATE, "--lr-decay-style", "constant",
             "--weight-decay", 0.1, "--adam-eps", 1e-6, "--clip-grad", 1.0,
-            "--make-vocab-size-divisible-by", 8, "--max-query-length", 8]
+            "--make-vocab-size-divisible-by", 8, *question_length(task)]
+
+
+def question_length(task):
+    return ["--max-query-length", 8] if task == "squad" else []
 
 
 def losses_of(record):
@@ -205,8 +209,8 @@ def evaluates(work, folder, data, task, model, samples):
         expected = loss_of(model, task, samples).item()
     for extra in ([], ["--reference"]):
         run("evaluate", "--device", "cpu", "--load-hf", folder, "--data-path", data, "--vocab-file",
-            f"{work}/vocab.txt", "--seq-length", SEQUENCE, "--micro-batch-size", 3, "--max-query-length", 8, "--record",
-            f"{work}/e.json", *extra)
+            f"{work}/vocab.txt", "--seq-length", SEQUENCE, "--micro-batch-size", 3, *question_length(task),
+            "--record", f"{work}/e.json", *extra)
         with open(f"{work}/e.json", encoding="utf-8") as f:
             results = json.load(f)["results"]
         check(results["samples"] == SAMPLES and results["tokens"] == sum(len(s["ids"]) for s in samples), "samples")
