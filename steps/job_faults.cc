@@ -25,15 +25,13 @@ bool is_asked(const Text& own, const char* parameter, const Lookup& lookup) {
 class JobFaults {
  public:
   JobFaults(const Step& step, const Lookup& lookup)
-      : step_(step),
-        lookup_(lookup),
-        scheduler_(value_of("scheduler")),
-        requests_(job_requests(step, lookup)) {}
+      : step_(step), lookup_(lookup), scheduler_(value_of("scheduler")) {}
 
   std::vector<JobFault> find() {
     check_variable_names();
     if (step_.kind != StepKind::run || scheduler_.empty() || scheduler_ == "local")
       return std::move(faults_);
+    requests_ = job_requests(step_, lookup_);
     check_options();
     check_environment();
     check_texts();
@@ -166,7 +164,7 @@ class JobFaults {
   const Step& step_;
   const Lookup& lookup_;
   const std::string scheduler_;
-  const JobRequests requests_;
+  JobRequests requests_;
   std::vector<JobFault> faults_;
 };
 
@@ -180,7 +178,9 @@ JobRequests job_requests(const Step& step, const Lookup& lookup) {
 }
 
 std::vector<JobFault> job_faults(const Step& step, const Lookup& lookup) {
-  return JobFaults(step, lookup).find();
+  // Asked of each workpackage of a plan.
+  const bool none = step.kind != StepKind::run && step.env.empty() && step.env_unset.empty();
+  return none ? std::vector<JobFault>() : JobFaults(step, lookup).find();
 }
 
 }  // namespace tally

@@ -31,7 +31,7 @@ bool is_word(const std::string& text) {
 }
 
 // The names that an expression reads: words outside of quotes that are neither Python's own nor
-// attributes, and `'$name'`. None where an expression names values of its own.
+// attributes, and `'$name'` and `'${name}'`. None where an expression names values of its own.
 std::vector<std::string> names_read(const std::string& text) {
   std::vector<std::string> names;
   if (text.find(" for ") != std::string::npos || text.find("lambda") != std::string::npos)
@@ -43,7 +43,9 @@ std::vector<std::string> names_read(const std::string& text) {
       i += 2;
       continue;
     }
-    const bool begins = is_name_char(c) && (quote == '\0' || (i > 0 && text[i - 1] == '$'));
+    const bool put_in =
+        (i > 0 && text[i - 1] == '$') || (i > 1 && text.compare(i - 2, 2, "${") == 0);
+    const bool begins = is_name_char(c) && (quote == '\0' || put_in);
     if (!begins) {
       if (c == quote) {
         quote = '\0';
