@@ -60,6 +60,12 @@ Addresses look_up_until(const std::string& host, int port, Deadline deadline) {
     int error = 0;
     Addresses found = look_up_once(host, port, &error);
     if (found) return found;
+    // A host name has no colon.
+    if (error == EAI_ADDRFAMILY || host.find(':') != std::string::npos)
+      fail(
+          "'{}' of rank 0 has no IPv4 address ({}), and ranks meet over IPv4: give one, or a name "
+          "that has one, by MASTER_ADDR or --master-addr",
+          host, gai_strerror(error));
     if (error != EAI_AGAIN || Clock::now() >= deadline)
       fail(
           "the host name '{}' of rank 0 is unknown here ({}): correct MASTER_ADDR or "

@@ -17,6 +17,11 @@ int places(const Config& config) {
   return static_cast<int>(std::min<int64_t>(config.log_interval, 256));
 }
 
+// The sign of what is not a number tells nothing.
+std::string shown(double value) {
+  return std::isnan(value) ? "nan" : fmt::format("{}", value);
+}
+
 }  // namespace
 
 StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
@@ -205,8 +210,8 @@ void StepLoop::check(const Step& step) const {
   if (dynamic_scale && step.skipped && (loss_ok || step.loss_scale > c.min_loss_scale)) return;
   throw CheckFailed(fmt::format(
       "iteration {}: the {} is not finite (loss {}, gradient norm {}, learning rate {:.3E}): {}",
-      step.iteration, loss_ok ? "gradient" : "loss", step.loss, step.grad_norm, step.learning_rate,
-      advice_for_divergence(c, step.iteration > 1)));
+      step.iteration, loss_ok ? "gradient" : "loss", shown(step.loss), shown(step.grad_norm),
+      step.learning_rate, advice_for_divergence(c, step.iteration > 1)));
 }
 
 // Of the last one. The steps before it had finite losses, but their weights are not worth a
@@ -215,7 +220,7 @@ void StepLoop::check_evaluation() const {
   const Evaluation& e = record_->evaluations.back();
   if (std::isfinite(e.loss)) return;
   throw CheckFailed(fmt::format("iteration {}: the {} loss is not finite ({}): {}", e.iteration,
-                                e.split, e.loss,
+                                e.split, shown(e.loss),
                                 advice_for_divergence(parts_.config, e.iteration > 0)));
 }
 

@@ -145,6 +145,9 @@ TEST_CASE("every flag of encoders is refused where it would have no effect, and 
       {"--doc-stride 9", {answers}, {shards, mock, classes, mock_answers}},
       {"--max-query-length 9", {answers}, {shards, mock, classes, mock_answers}},
       {"--version-2-with-negative", {answers}, {shards, mock, classes, mock_answers}}};
+  CHECK_NOTHROW(
+      parse("--train-iters 1 --model distilbert --vocab-file v --data-path d --task squad "
+            "--classifier-dropout 0.3"));
   for (const Case& c : cases) {
     const std::string flag = c.flag, name = flag.substr(0, flag.find(' '));
     for (const std::string& run : c.with) {

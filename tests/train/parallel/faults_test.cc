@@ -205,4 +205,11 @@ TEST_CASE("rank 0 that cannot look up its own address says so at once") {
   CHECK(contains(ended.err, "the host name 'no..such.host' of rank 0 is unknown here ("));
   CHECK(contains(ended.err, "correct MASTER_ADDR or --master-addr"));
   CHECK(Clock::now() - start < std::chrono::seconds(45));
+  for (const std::string address : {"::1", "[::1]", "fd00::2"}) {
+    const Ended of_six = tally_train(
+        flags + "--train-iters 2",
+        "export WORLD_SIZE=2 RANK=0 LOCAL_RANK=0 MASTER_ADDR=" + address + " MASTER_PORT=29511;");
+    CHECK(count(of_six.err, "tally-train: error:") == 1);
+    CHECK(contains(of_six.err, "'" + address + "' of rank 0 has no IPv4 address ("));
+  }
 }

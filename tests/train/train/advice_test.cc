@@ -32,6 +32,18 @@ TEST_CASE("the advice for a loss that is not finite names nothing that the run d
     CHECK(advice(narrow) == "lower --lr, lengthen the warm-up, or train with --precision fp32");
   CHECK(advice(Precision::f16) ==
         "lower --lr, lengthen the warm-up, or train with --precision bf16 or fp32");
+  Config scaled;
+  scaled.precision = Precision::f16;
+  scaled.loss_scale = 1e30;
+  CHECK(advice_for_divergence(scaled, false)
+            .ends_with(": lower --loss-scale or train with "
+                       "--precision fp32"));
+  CHECK(advice_for_divergence(scaled, true) ==
+        "lower --loss-scale, lower --lr, lengthen the warm-up, or train with --precision bf16 or "
+        "fp32");
+  scaled.loss_scale = 0;
+  scaled.min_loss_scale = 1e30;
+  CHECK(advice_for_divergence(scaled, true).starts_with("lower --min-loss-scale, lower --lr"));
   Config first;
   first.precision = Precision::bf16;
   CHECK(

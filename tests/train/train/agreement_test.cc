@@ -43,6 +43,11 @@ const std::string base =
 const std::string steps = base + "--train-iters 10 ";
 const std::string samples = base + "--train-samples 80 ";
 
+const std::string classes =
+    "--model bert-base --task classify --data-path d --vocab-file v --train-iters 10 ";
+const std::string questions =
+    "--model bert-base --task squad --data-path d --vocab-file v --train-iters 10 ";
+
 const std::string llama =
     "--swiglu --normalization RMSNorm --disable-bias-linear --use-rotary-position-embeddings ";
 
@@ -154,17 +159,20 @@ const std::map<std::string, Pair> flags{
     {"--mock-samples", {"--model bert-base", "9"}},
     {"--mask-prob", {"--model bert-base", "0.3"}},
     {"--max-predictions-per-seq", {"--model bert-base", "7"}},
-    {"--dynamic-masking", {"--model bert-base", ""}},
-    {"--doc-stride", {"--model bert-base --task squad", "64"}},
-    {"--max-query-length", {"--model bert-base --task squad", "32"}},
-    {"--version-2-with-negative", {"--model bert-base --task squad", ""}},
+    {"--dynamic-masking",
+     {"--model bert-base --data-path d --vocab-file v", "", "--train-iters 10 "}},
+    {"--text-column", {"", "t", classes}},
+    {"--pair-column", {"", "t", classes}},
+    {"--label-column", {"", "t", classes}},
+    {"--doc-stride", {"", "64", questions}},
+    {"--max-query-length", {"", "32", questions}},
+    {"--version-2-with-negative", {"", "", questions}},
 };
 
 // The flags that may differ between ranks, and why.
 const std::set<std::string> may_differ{
     "--data-path", "--train-data-path", "--valid-data-path", "--test-data-path",
-    "--mock-data",                                       // the content is compared; tested below
-    "--text-column", "--pair-column", "--label-column",  // they make the content
+    "--mock-data",  // the content is compared; tested below
     // Need a dataset; in the record's configuration by their names, see below.
     "--eod-mask-loss", "--reset-position-ids", "--reset-attention-mask", "--log-format",
     "--log-throughput",                                    // rank 0 alone prints

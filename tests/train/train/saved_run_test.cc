@@ -93,6 +93,7 @@ TEST_CASE("settings that change a resumed training are named with both values") 
 TEST_CASE("each setting that changes the updates of a resumed training has its note") {
   Config first = bytes_config();
   first.model.kind = "bert";
+  first.model.task = Task::classification;
   using Change = std::function<void(Config*)>;
   for (const auto& [name, change] : std::vector<std::pair<std::string, Change>>{
            {"--optimizer lamb", [](Config* c) { c->optimizer.kind = OptimizerKind::lamb; }},
