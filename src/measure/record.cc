@@ -1,6 +1,5 @@
 #include "src/measure/record.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
