@@ -85,8 +85,8 @@ void AnalysedFilesRecorder::add_name(int id, const std::string& name, const Fold
   if ((glob || !own_dir.empty()) && !matching_files(work_dir, name, own_dir, &matching)) return;
   if (glob || matching.empty()) found.open_names.push_back(name);
   if (glob) {
-    const std::string pattern = absolute_path(pattern_in(work_dir, name));
-    if (!is_own(id, pattern)) found.globs.push_back(pattern);
+    if (!is_own(id, absolute_path(name, work_dir)))
+      found.globs.push_back(absolute_path(pattern_in(work_dir, name)));
   } else if (matching.empty()) {
     matching = {name};
   }

@@ -275,9 +275,7 @@ namespace {
 
 // The precisions in which a number beyond the range of `type` may have a place.
 const char* wider_than(DType type) {
-  return type == DType::f16    ? "bf16, fp32 or fp64"
-         : type == DType::bf16 ? "fp32 or fp64"
-                               : "fp64";
+  return type == DType::f16 ? "bf16, fp32 or fp64" : type == DType::bf16 ? "fp32 or fp64" : "fp64";
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <regex>
 #include <set>
 #include <stdexcept>
 #include <string_view>
@@ -48,8 +47,17 @@ bool holds_tensors(const PickleValue& dict) {
 // Whether trainers call an optimizer's state so: "optimizer", "optimizer_states", "optim_g". An
 // "optimus_model" is none.
 bool is_of_optimizer(std::string_view key) {
-  static const std::regex name("[Oo]ptim(i[sz]ers?)?(?![a-z])");
-  return std::regex_search(key.begin(), key.end(), name);
+  constexpr std::string_view kEnds[] = {"", "iser", "izer", "isers", "izers"};
+  for (size_t at = key.find("ptim"); at != std::string_view::npos; at = key.find("ptim", at + 1)) {
+    if (at == 0 || (key[at - 1] != 'o' && key[at - 1] != 'O')) continue;
+    const std::string_view rest = key.substr(at + 4);
+    for (const std::string_view end : kEnds) {
+      const bool ends = rest.substr(0, end.size()) == end;
+      if (ends && (rest.size() == end.size() || rest[end.size()] < 'a' || rest[end.size()] > 'z'))
+        return true;
+    }
+  }
+  return false;
 }
 
 // A dictionary that has tensors, and its keys from the root on.

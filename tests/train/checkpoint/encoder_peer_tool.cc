@@ -86,7 +86,8 @@ int run(const std::vector<std::string>& args) {
   Config c;
   c.model.task = task_of(args[1]);
   c.model = read_model_config(args[0], c.model, 8);
-  c.model.hidden_dropout = c.model.attention_dropout = c.model.classifier_dropout = 0;
+  c.model.hidden_dropout = c.model.attention_dropout = 0;
+  c.model.classifier_dropout = 0;
   c.micro_batch = static_cast<int64_t>(input["sequences"].size());
   for (const Json& s : input["sequences"])
     c.sequence = std::max<int64_t>(c.sequence == 1024 ? 0 : c.sequence,

@@ -88,7 +88,8 @@ Config config_of(const Layout& l, int rank) {
     m.query_groups = 4;
     m.kv_channels = 6;
   }
-  m.hidden_dropout = m.attention_dropout = m.classifier_dropout = l.dropout;
+  m.hidden_dropout = m.attention_dropout = l.dropout;
+  m.classifier_dropout = l.dropout;
   if (l.task != Task::language_model) {
     m.kind = "bert";
     m.task = l.task;
