@@ -149,12 +149,16 @@ TEST_CASE("a pipe or a device is written to, never replaced by a file") {
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   const int fd = open(pipe.c_str(), O_RDWR | O_NONBLOCK);
   REQUIRE(fd >= 0);
+  Record begun = sample();
+  begun.outcome = Outcome::running;
+  write_record(begun, pipe.string());  // a reader gets one record
   write_record(sample(), pipe.string());
   CHECK(fs::is_fifo(pipe));
   std::string text(1 << 16, '\0');
   const ssize_t got = read(fd, text.data(), text.size());
   CHECK(got > 0);
-  CHECK(text.compare(0, 1, "{") == 0);
+  REQUIRE(got > 0);
+  CHECK(json::parse(text.substr(0, static_cast<size_t>(got)))["outcome"] != "running");
   close(fd);
   // Whoever has read the first record may be gone before the last one is written.
   CHECK_THROWS_WITH_AS(write_record(sample(), pipe.string()),
