@@ -130,7 +130,8 @@ int report_no_run(const Invocation& invocation, const std::string& run_dir, cons
   if (!Journal::open_read_only(run_dir, &complete)) {
     for (const auto& [advice, instead] :
          {std::pair{std::string(": nothing that finished is lost"), ""},
-          std::pair{std::string("continue the run"), "start the run again"}}) {
+          std::pair{std::string("continue the run"), "start the run again"},
+          std::pair{std::string("try again"), "start the run again"}}) {
       if (const size_t at = message.find(advice); at != std::string::npos)
         message.replace(at, advice.size(), instead);
     }
