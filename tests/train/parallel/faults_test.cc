@@ -1,6 +1,9 @@
 // Several ranks of which one is given something else, hangs, or is lost.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -183,11 +186,17 @@ TEST_CASE("a suspended rank that is asked to stop does so, with a checkpoint") {
 
 TEST_CASE("ranks that do not end when they are asked to stop are named and killed") {
   const Folder folder("deaf");
-  // Rank 0 hangs in the record: nobody reads the pipe a second time.
+  // Rank 0 hangs in the record: the pipe is full, and who has it open does not read.
   const std::string pipe = folder / "pipe";
-  const Ended ended = run_and(
-      "--distributed-timeout-minutes 0.05 --record " + pipe, [](int pid) { kill(pid, SIGTERM); },
-      fmt::format("mkfifo {0}; cat {0} > /dev/null &", pipe));
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const int held = open(pipe.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  REQUIRE(held >= 0);
+  const std::string filling(4096, ' ');
+  while (write(held, filling.data(), filling.size()) > 0) {
+  }
+  const Ended ended = run_and("--distributed-timeout-minutes 0.05 --record " + pipe,
+                              [](int pid) { kill(pid, SIGTERM); });
+  close(held);
   INFO(ended.err);
   CHECK(ended.code == 1);
   CHECK(contains(ended.err,
