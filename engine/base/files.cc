@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -133,15 +134,28 @@ Status write_file(const std::string& path, const std::string& bytes, int mode) {
 
 namespace {
 
-// Whether the path names what a process has open, such as /dev/stdout.
-bool is_open_stream(const std::string& path) {
+// The folder of the path, without links.
+std::string real_folder(const std::string& path) {
   std::error_code none;
   const std::filesystem::path folder = std::filesystem::absolute(path, none).parent_path();
-  const std::string real = std::filesystem::canonical(folder, none).string();
-  return real.rfind("/proc/", 0) == 0;
+  return std::filesystem::canonical(folder, none).string();
 }
 
-// Where a chain of links ends, whether there is a file or not.
+// Whether the path names what a process has open, such as /dev/stdout.
+bool is_open_stream(const std::string& path) {
+  return real_folder(path).rfind("/proc/", 0) == 0;
+}
+
+// The descriptor of this process that the path names; -1: none.
+int descriptor_of(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  int fd = -1;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), fd);
+  const bool number = error == std::errc() && end == name.data() + name.size();
+  return number && real_folder(path) == real_folder("/proc/self/fd/0") ? fd : -1;
+}
+
+// The end of a chain of links, whether there is a file or not.
 std::string target_of(std::string path) {
   constexpr int kMost = 40;  // as the kernel
   for (int i = 0; i < kMost && !is_open_stream(path); ++i) {
@@ -154,6 +168,12 @@ std::string target_of(std::string path) {
 }
 
 Status write_into(const std::string& path, const std::string& bytes) {
+  // Through its own descriptor the process goes on where it has got to: what it prints before and
+  // afterwards is not written over.
+  if (const int own = descriptor_of(path); own >= 0) {
+    std::fflush(nullptr);
+    return write_all(own, bytes, path);
+  }
   const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (fd < 0) return file_error(path, "cannot write", errno);
   Status status = write_all(fd, bytes, path);

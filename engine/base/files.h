@@ -12,7 +12,7 @@ namespace tally {
 // "PATH: cannot write: No space left on device; free some space and try again". `reason` is
 // an errno value.
 Status file_error(const std::string& path, const char* what, int reason);
-// What to do about the reason, and then: "; free some space and try again". Empty: nothing general.
+// The advice for a reason, and then: "; free some space and try again". Empty: nothing general.
 std::string advice(int reason, const char* then);
 // Whether the reason (an errno value) is a state of the host that may pass: no space, no file
 // descriptors, no processes, an I/O error, a server that does not answer. What failed may then be

@@ -114,7 +114,7 @@ void Task::prepare_folder() {
   }
   // The outputs stay if they belong to a job, which may be running.
   if (!check_waiting_ && workpackage().job_name.empty()) cut_back_outputs();
-  // Those of a job are said when it is submitted.
+  // The faults of a job are said when it is submitted.
   for (const JobFault& fault : step_.kinds->job_faults(step_, values_->lookup())) {
     if (platform_.local() && !fault.constant) return fail(Reason::value, fault.message);
   }

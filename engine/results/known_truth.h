@@ -11,7 +11,7 @@ namespace tally {
 
 enum class Truth { no, yes, open };
 
-// What is known of a value.
+// A value as far as it is known.
 struct KnownValue {
   enum class Kind {
     open,    // nothing

@@ -1,4 +1,4 @@
-// What belongs to a workpackage of the files outside its own folder that results read.
+// The parts that belong to a workpackage of the files outside its own folder that results read.
 #pragma once
 
 #include <string>

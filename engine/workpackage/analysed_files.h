@@ -18,7 +18,7 @@ bool may_be_there(const std::string& path);
 bool is_no_file(const std::string& path);
 // Natural order: digits compare as numbers, so f2 comes before f10.
 bool natural_less(std::string_view a, std::string_view b);
-// What glob(3) takes for a glob of that folder.
+// The pattern that glob(3) takes for a glob of that folder.
 std::string pattern_in(const std::string& work_dir, const std::string& name);
 // The files of a name or glob in natural order. If `own_dir` is given and has any, only those.
 Status matching_files(const std::string& work_dir, const std::string& name,

@@ -24,7 +24,7 @@ bool lies_in(const std::string& file, const std::string& folder) {
   return !folder.empty() && fs::equivalent(fs::absolute(file).parent_path(), folder);
 }
 
-// Where the run has another vocabulary than the source's: transformers would take the source's.
+// The run has another vocabulary than the source's, which transformers would take.
 void remove_other_tokens(const DataConfig& data, const std::string& source, SideFiles* side) {
   if (lies_in(data.vocab_file, source)) return;
   for (const char* name : {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json",

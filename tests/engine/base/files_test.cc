@@ -86,6 +86,8 @@ TEST_CASE("a named file: what a process has open is written to, not replaced") {
   REQUIRE(write(file, "before ", 7) == 7);
   CHECK(write_named_file("/dev/fd/" + std::to_string(file), "after"));
   CHECK(write_named_file("/proc/self/fd/" + std::to_string(file), "!"));
+  // What is printed afterwards follows.
+  REQUIRE(write(file, " end", 4) == 4);
   close(file);
-  CHECK(bytes_of(folder / "out") == "before after!");
+  CHECK(bytes_of(folder / "out") == "before after! end");
 }
