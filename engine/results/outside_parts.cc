@@ -17,6 +17,9 @@ namespace tally {
 namespace {
 
 constexpr double kNano = 1e-9;
+// A file's time is that of the kernel's last tick, at most 10 ms (100 Hz) behind the clock by which
+// workpackages start.
+constexpr double kTick = 0.01;
 
 OutsidePart part_now(const OutsideFile& file) {
   OutsidePart part;
@@ -119,7 +122,8 @@ class OutsideParts {
     if (std::any_of(ancestors.begin(), ancestors.end(),
                     [&](int id) { return is_in_folder_of(run_, id, one.file.path); }))
       return true;
-    if (static_cast<double>(one.file.before.written_ns) * kNano < first_start_) return false;
+    if (static_cast<double>(one.file.before.written_ns) * kNano < first_start_ - kTick)
+      return false;
     if (const auto wrote = writers_.find(one.file.path); wrote != writers_.end()) {
       for (const size_t writer : wrote->second) {
         if (ancestors.count(known_[writer].id) == 0) return false;
