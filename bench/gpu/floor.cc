@@ -27,6 +27,7 @@
 #include "src/device/arena.h"
 #include "src/device/convert.h"
 #include "src/device/events.h"
+#include "src/nn/lm_head.h"
 #include "src/ops/attention/attention.h"
 #include "src/ops/linear/linear.h"
 
@@ -103,17 +104,16 @@ class Floor {
 
   nlohmann::ordered_json measure() {
     const int64_t c = n_.hidden, m = n_.rows(), t = n_.tensor;
-    // The model's pieces of the head: at most a GiB of logits, a quarter of the tokens.
-    int64_t piece = 1;
-    while (piece * 2 * n_.vocabulary / t <= (int64_t{1} << 29) && piece * 8 <= m) piece *= 2;
     const auto layers = static_cast<double>(n_.layers);
     products("qkv", m, 3 * c / t, c, layers);
     products("projection", m, c, c / t, layers);
     products("mlp up", m, 4 * c / t, c, layers);
     products("mlp down", m, c, 4 * c / t, layers);
-    if (n_.vocabulary > 0)
+    if (n_.vocabulary > 0) {
+      const int64_t piece = head_piece();
       products("head", piece, n_.vocabulary / t, c,
                static_cast<double>(m) / static_cast<double>(piece));
+    }
     attention();
     const double rate = copy_rate();
     const double update = optimizer_bytes(), bytes = passes_bytes() + update, rest = bytes / rate;
@@ -136,6 +136,16 @@ class Floor {
                      {"times", count},
                      {"us", 1e6 * seconds},
                      {"tflops", flops / seconds / 1e12}});
+  }
+
+  // The tokens whose logits the model holds at once.
+  int64_t head_piece() const {
+    ModelConfig model;
+    model.layers = n_.layers;
+    model.hidden = n_.hidden;
+    model.ffn = 4 * n_.hidden;
+    model.padded_vocabulary = n_.vocabulary;
+    return LmHead::rows_at_once(n_.rows(), model, n_.vocabulary / n_.tensor, n_.precision, true);
   }
 
   void products(const std::string& name, int64_t rows, int64_t out, int64_t in, double count) {

@@ -8,8 +8,8 @@
 
 namespace tally::train {
 
-// A memory-mapped .bin/.idx pair (docs/reference: "Indexed dataset"). Immutable; safe for many
-// threads.
+// A memory-mapped pair of files PREFIX.bin and PREFIX.idx in Megatron-LM's format, which
+// indexed_writer.h describes. Immutable; safe for many threads.
 class IndexedDataset {
  public:
   // Opens PREFIX.idx and PREFIX.bin. Throws std::runtime_error with one sentence that names the
@@ -44,8 +44,7 @@ struct DocumentEnds {
   bool any() const { return mask_loss || reset_positions || reset_attention; }
 };
 
-// Gives sample number n of a split: sequence + 1 tokens, overlapping the next by one; documents
-// concatenated and shuffled per epoch, samples shuffled (Megatron's order, generated lazily).
+// Gives sample number n of a split: sequence + 1 tokens, the last of which is a target alone.
 class SampleSource {
  public:
   virtual ~SampleSource() = default;
@@ -58,6 +57,8 @@ class SampleSource {
 };
 
 enum class Split { train, validation, test };
+// Samples in Megatron's order, which is generated lazily: documents are concatenated and shuffled per
+// epoch, each sample begins with the last token of the one before, and samples are shuffled.
 std::unique_ptr<SampleSource> make_gpt_samples(std::shared_ptr<const IndexedDataset> dataset,
                                                const std::string& split, Split which,
                                                int64_t sequence, uint64_t seed);

@@ -1,4 +1,5 @@
-# The CUDA versions of the operations: cuBLASLt, cuDNN through its front end, own kernels. No torch header here.
+# The CUDA versions of the operations: cuBLASLt, cuDNN through its front end, CUTLASS, kernels of our own. None of them
+# sees a header of LibTorch.
 find_path(TALLY_CUDNN_FRONTEND cudnn_frontend.h HINTS ${TALLY_SITE_PACKAGES}/include)
 find_path(TALLY_CUDNN_INCLUDE cudnn.h HINTS ${TALLY_SITE_PACKAGES}/nvidia/cudnn/include
   ${CUDAToolkit_INCLUDE_DIRS})
@@ -17,7 +18,7 @@ set(train_ops_cuda_sources
   rows/cuda.cu swiglu/cuda.cu)
 
 if(TALLY_CUDNN_FRONTEND AND TALLY_CUDNN_INCLUDE AND TALLY_CUDNN_LIBRARY)
-  message(STATUS "Attention: cuDNN (${TALLY_CUDNN_LIBRARY}) through ${TALLY_CUDNN_FRONTEND}, own kernels else")
+  message(STATUS "Attention: cuDNN (${TALLY_CUDNN_LIBRARY}) through ${TALLY_CUDNN_FRONTEND}, and kernels of our own")
   set(tally_cudnn ON)
   list(APPEND train_ops_cuda_sources attention/cudnn.cc)
   # Host code that runs once a shape: optimising it would only make the longest compile longer.
@@ -25,7 +26,7 @@ if(TALLY_CUDNN_FRONTEND AND TALLY_CUDNN_INCLUDE AND TALLY_CUDNN_LIBRARY)
     COMPILE_OPTIONS "-O0"
     COMPILE_DEFINITIONS "CUDNN_FRONTEND_SKIP_JSON_LIB")
 else()
-  message(STATUS "Attention: own kernels (cuDNN's front end was not found; pip install nvidia-cudnn-frontend)")
+  message(STATUS "Attention: kernels of our own alone (cuDNN's front end was not found; pip install nvidia-cudnn-frontend)")
   set(tally_cudnn OFF)
   list(APPEND train_ops_cuda_sources attention/cudnn_none.cc)
 endif()

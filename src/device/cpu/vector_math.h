@@ -1,6 +1,6 @@
-// What the loops of the CPU's operations are made of, written so that the compiler vectorizes them:
-// an exponential without a call, and sums in lanes of fixed number. A loop's result is the same on
-// every CPU, whichever instructions it has.
+// Parts of the loops of the CPU's operations, written so that the compiler vectorizes them: an
+// exponential without a call, and sums in lanes of fixed number. A loop's last bits depend on the
+// CPU: the compiler fuses multiplications with additions where the CPU has such instructions.
 #pragma once
 
 #include <bit>
