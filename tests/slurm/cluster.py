@@ -281,6 +281,7 @@ class Cluster:
             return ""
 
 
+# Job ids differ between the clusters of a host: tally-train makes its port from the job's id.
 SLURM_CONF = """ClusterName=tally
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser={me}
@@ -290,6 +291,7 @@ AuthInfo=socket={d}/run/munge
 CredType=cred/munge
 CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
 SlurmctldPort={port}
+FirstJobId={port}
 StateSaveLocation={d}/state
 SlurmdSpoolDir={d}/spool/%n
 TmpFS={d}/spool/%n

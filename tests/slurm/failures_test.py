@@ -2,6 +2,7 @@
 """What a real Slurm does to jobs, and what becomes of the run.   failures_test.py TALLY [TEST ...]"""
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -596,8 +597,8 @@ class Daemons(FailureTest):
             if file.startswith("job_state"):
                 os.unlink(f"{self.cluster.directory}/state/{file}")
         (path := self.place.root / "other.sh").write_text("#!/bin/bash\nexit 0\n")
-        with open(f"{self.cluster.directory}/slurm.conf", "a", encoding="utf-8") as conf:
-            conf.write(f"FirstJobId={ours}\n")
+        conf = pathlib.Path(self.cluster.directory, "slurm.conf")
+        conf.write_text(re.sub("(?<=FirstJobId=).*", str(ours), conf.read_text()))
         self.cluster.up("slurmctld")
         def submit_other():
             done = subprocess.run(["sbatch", "--parsable", "--job-name=other", str(path)], env=self.cluster.env,
