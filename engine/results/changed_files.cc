@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
@@ -27,20 +28,57 @@ bool is_same(const FileStamp& a, const FileStamp& b) {
   return a.size == b.size && a.written_ns == b.written_ns;
 }
 
-using Key = std::tuple<uint64_t, long long, long long>;
-Key key(const FileStamp& stamp) {
-  return {stamp.inode, stamp.size, stamp.written_ns};
+// The whole path of one that the journal may have kept relative to the run's folder.
+std::string path_in(const std::string& run, const std::string& path) {
+  return path.front() == '/' ? path : run + path;
 }
+
+// The files as workpackages of the run have left them. Several may write to one file, in a folder
+// that they share or through a link, and each notes it at its own end.
+class LeftFiles {
+ public:
+  void add(const std::string& path, const FileStamp& stamp) {
+    by_path_.emplace(in_real_folder(path), stamp.size, stamp.written_ns);
+    by_inode_.emplace(stamp.inode, stamp.size, stamp.written_ns);
+  }
+  // Whether a workpackage has left the file at `path`, which is `now`, as it is. A file of another
+  // workpackage that somebody has put there is none that was left there.
+  bool has(const std::string& path, const FileStamp& now) const {
+    return by_path_.count({in_real_folder(path), now.size, now.written_ns}) != 0;
+  }
+  // The same of a file that was `before`, whatever it is called.
+  bool has(const std::string& path, const FileStamp& before, const FileStamp& now) const {
+    if (now.inode == before.inode && by_inode_.count({now.inode, now.size, now.written_ns}) != 0)
+      return true;
+    return has(path, now);
+  }
+
+ private:
+  // Without the links that lead to its folder.
+  std::string in_real_folder(const std::string& path) const {
+    const size_t name = path.rfind('/') + 1;
+    const auto [found, is_new] = folders_.try_emplace(path.substr(0, name));
+    if (is_new) {
+      std::error_code error;
+      found->second = std::filesystem::canonical(found->first, error).string();
+      if (error) found->second = found->first;
+    }
+    return found->second + "/" + path.substr(name);
+  }
+
+  std::set<std::tuple<std::string, long long, long long>> by_path_;
+  std::set<std::tuple<uint64_t, long long, long long>> by_inode_;
+  mutable std::map<std::string, std::string> folders_;
+};
 
 // Looks closely at the files of the workpackages of which one seems to have changed.
 class Comparer {
  public:
-  // `left`: as workpackages of the run have left their files.
-  Comparer(const std::string& run, bool as_jube, std::set<Key> left,
+  Comparer(const std::string& run, bool as_jube, const LeftFiles& left,
            const std::vector<WorkpackageView>& views)
       : run_(run),
         as_jube_(as_jube),
-        left_(std::move(left)),
+        left_(left),
         goes_on_(std::any_of(views.begin(), views.end(), [](const WorkpackageView& view) {
           return view.state == State::running || view.state == State::waiting;
         })) {}
@@ -56,7 +94,7 @@ class Comparer {
       }
       const std::string path = path_of(file);
       const FileStamp now = file_stamp(path);
-      if (is_same(now, file.stamp) || left_.count(key(now)) != 0) continue;
+      if (is_same(now, file.stamp) || left_.has(path, file.stamp, now)) continue;
       std::string digest;
       const bool same_begin = now.there() && now.size >= file.stamp.size &&
                               digest_part(path, 0, file.stamp.size, &digest) &&
@@ -70,9 +108,7 @@ class Comparer {
   }
 
  private:
-  std::string path_of(const EndedFile& file) const {
-    return file.path.front() == '/' ? file.path : run_ + file.path;
-  }
+  std::string path_of(const EndedFile& file) const { return path_in(run_, file.path); }
 
   // Files of a name or glob that were not there when the workpackage ended.
   void add_new_files(const EndedFiles& ended, const std::string& name, const WorkpackageView& view,
@@ -85,7 +121,7 @@ class Comparer {
       const auto was_there = [&](const EndedFile& file) {
         return file.stamp.there() && path_of(file) == path;
       };
-      if (!now.there() || left_.count(key(now)) != 0 ||
+      if (!now.there() || left_.has(path, now) ||
           std::any_of(ended.files.begin(), ended.files.end(), was_there) ||
           (!as_jube_ && !is_in_folder_of(run_, view.id, path)) ||
           may_grow(ended, path, now, view.id))
@@ -110,7 +146,7 @@ class Comparer {
 
   const std::string& run_;
   const bool as_jube_;  // files outside the run count, too
-  const std::set<Key> left_;
+  const LeftFiles& left_;
   const bool goes_on_;
 };
 
@@ -156,16 +192,16 @@ Status ChangedFiles::mark(const Benchmark& benchmark, const std::vector<Workpack
                           std::vector<WorkpackageView>* marked) const {
   std::map<int, EndedFiles> ended;
   for (const int id : suspects) ended.try_emplace(id);
-  std::set<Key> left;
+  LeftFiles left;
   Status read = journal_.each_workpackage([&](Journal::Stored& stored) {
     const EndedFiles files = EndedFiles::unpacked(stored.ended_files);
     for (const EndedFile& file : files.files) {
-      if (file.stamp.there()) left.insert(key(file.stamp));
+      if (file.stamp.there()) left.add(path_in(run_, file.path), file.stamp);
     }
     if (const auto own = ended.find(stored.workpackage.id); own != ended.end()) own->second = files;
   });
   if (!read) return read;
-  const Comparer comparer(run_, benchmark.as_jube, std::move(left), views);
+  const Comparer comparer(run_, benchmark.as_jube, left, views);
   std::map<int, std::vector<WorkpackageView::Change>> changes;
   for (const WorkpackageView& view : views) {
     const auto files = ended.find(view.id);

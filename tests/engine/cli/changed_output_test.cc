@@ -82,6 +82,27 @@ TEST_CASE("changed output: whatever happens to it, the row is marked and a note 
   }
 }
 
+TEST_CASE("changed output: another workpackage's file in its place is a change") {
+  for (const std::string kind : {kOwn, ""}) {
+    for (const char* change :
+         {"ln -sf ../../000001_s/work/stdout stdout", "ln -f ../../000001_s/work/stdout stdout",
+          "cp -p ../../000001_s/work/stdout new; mv new stdout",
+          "ln -s ../../000001_s/work/stdout new; mv new stdout"}) {
+      CAPTURE(change);
+      const Shell shell;
+      File file;
+      file.step = kind;
+      file.work = "echo v=$i; test $i = 1 || echo longer";
+      shell.file("b.yaml", workflow(file));
+      CHECK(has(shell.tally("run b.yaml -r -j1").out, kUnchanged));
+      shell.sh("cd " + work_of(1) + " && " + change);
+      const Ran ran = shell.tally("result run");
+      if (!kind.empty()) CHECK_MESSAGE(has(ran.out, "1,2,1,CHANGED\n2,2,1,done\n"), ran.out);
+      CHECK_MESSAGE(has(ran.err, "/stdout' has other content"), ran.err);
+    }
+  }
+}
+
 TEST_CASE("changed output: in JUBE's language the values are JUBE's, and a note says what") {
   for (const char* program : {"\"$TALLY\"", "ln -sf \"$TALLY\" jube; ./jube"}) {
     const Shell shell;
