@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "engine/base/text.h"
 #include "engine/base/variables.h"
 #include "engine/expand/substitute.h"
@@ -32,6 +34,7 @@ class JobFaults {
     if (step_.kind != StepKind::run || scheduler_.empty() || scheduler_ == "local")
       return std::move(faults_);
     requests_ = job_requests(step_, lookup_);
+    check_cycles();
     check_options();
     check_environment();
     check_texts();
@@ -46,6 +49,17 @@ class JobFaults {
     if (fault.parameter.empty())
       fault.message = fmt::format("step '{}': {}", step_.name.value, fault.message);
     faults_.push_back(std::move(fault));
+  }
+
+  // A job is started once, after the commands of the last cycle.
+  void check_cycles() {
+    const std::string cycles(strip(substitute(step_.cycles.value, lookup_)));
+    if (step_.launch.value.empty() || strtol(cycles.c_str(), nullptr, 10) <= 1) return;
+    add({step_.cycles.mark, "",
+         fmt::format(
+             "its program would be launched once, as a job, and not in each of its {} cycles",
+             cycles),
+         "give it 'iterations' or 'repeat' instead of 'cycles'", !has_dollar(step_.cycles)});
   }
 
   void check_option(const std::string& name, std::string value, JobFault fault) {

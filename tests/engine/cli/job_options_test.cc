@@ -70,6 +70,25 @@ TEST_CASE("an option cannot pass the limits that the plan counts with") {
   refused(shell, "b.yaml:3", "sbatch reads 'SBATCH_ARRAY_INX'");
 }
 
+// On this machine the program is launched in each cycle.
+TEST_CASE("a job is launched once, so that cycles are refused") {
+  const Shell shell;
+  for (const char* cycles : {"3", "$x"}) {
+    CAPTURE(cycles);
+    shell.file("b.yaml", bench("", std::string("cycles: ") + cycles));
+    const bool one = cycles[0] == '$';
+    if (one) CHECK(shell.tally("validate b.yaml").code == 0);
+    if (!one)
+      refused(shell, "b.yaml:9:11", "launched once, as a job, and not in each of its 3 cycles");
+  }
+  std::string two = bench("", "cycles: $x");
+  two.replace(two.find("_: \"1\""), 6, "_: \"2\"");
+  shell.file("b.yaml", two);
+  refused(shell, "b.yaml:9:11", "not in each of its 2 cycles");
+  shell.file("b.yaml", bench("", "cycles: 3", "local"));
+  CHECK(shell.tally("validate b.yaml").code == 0);
+}
+
 TEST_CASE("a text with a line break adds no line to a job script") {
   for (const char* key :
        {"options: {qos: \"a\\nb\"}", "account: \"a\\nb\"", "partition: \"a\\n#SBATCH -N9\"",
