@@ -4,7 +4,7 @@
 #include <string>
 
 #include "engine/base/status.h"
-#include "engine/results/result_table.h"
+#include "engine/results/table/result_table.h"
 
 namespace tally {
 

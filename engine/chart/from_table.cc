@@ -11,8 +11,8 @@
 
 #include "engine/base/text.h"
 #include "engine/chart/published.h"
-#include "engine/results/columns.h"
-#include "engine/results/origin.h"
+#include "engine/results/table/columns.h"
+#include "engine/results/table/origin.h"
 #include "engine/statistics/intervals.h"
 #include "engine/workflow/chart_words.h"
 

@@ -5,7 +5,7 @@
 
 #include "engine/base/status.h"
 #include "engine/chart/figure.h"
-#include "engine/results/result_table.h"
+#include "engine/results/table/result_table.h"
 
 namespace tally {
 

@@ -20,7 +20,7 @@
 #include "engine/cli/input.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/version.h"
-#include "engine/results/mapped_faults.h"
+#include "engine/results/read/mapped_faults.h"
 
 namespace tally {
 namespace {

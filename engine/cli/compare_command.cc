@@ -18,10 +18,10 @@
 #include "engine/execute/machine_facts.h"
 #include "engine/report/comparison.h"
 #include "engine/report/comparison_json.h"
-#include "engine/results/compare.h"
-#include "engine/results/definition_changes.h"
-#include "engine/results/run_notes.h"
-#include "engine/results/views.h"
+#include "engine/results/judge/compare.h"
+#include "engine/results/judge/definition_changes.h"
+#include "engine/results/read/run_notes.h"
+#include "engine/results/read/views.h"
 
 namespace tally {
 namespace {

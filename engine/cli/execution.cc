@@ -16,8 +16,8 @@
 #include "engine/execute/jobs/job_use.h"
 #include "engine/execute/machine_facts.h"
 #include "engine/jube/jube_files.h"
-#include "engine/results/precision.h"
-#include "engine/results/views.h"
+#include "engine/results/judge/precision.h"
+#include "engine/results/read/views.h"
 #include "engine/workpackage/values.h"
 
 namespace tally {

@@ -14,7 +14,7 @@
 #include "engine/cli/results.h"
 #include "engine/cli/summary.h"
 #include "engine/report/grid.h"
-#include "engine/results/views.h"
+#include "engine/results/read/views.h"
 
 namespace tally {
 namespace {

@@ -11,7 +11,7 @@
 #include "engine/cli/prepare.h"
 #include "engine/cli/results.h"
 #include "engine/expand/evaluator.h"
-#include "engine/results/log_views.h"
+#include "engine/results/read/log_views.h"
 
 namespace tally {
 namespace {

@@ -10,9 +10,9 @@
 #include "engine/execute/files/run_directory.h"
 #include "engine/plan/source_check.h"
 #include "engine/read/files.h"
-#include "engine/results/analyse.h"
-#include "engine/results/expression_check.h"
-#include "engine/results/reference_check.h"
+#include "engine/results/rows/analyse.h"
+#include "engine/results/table/expression_check.h"
+#include "engine/results/table/reference_check.h"
 
 namespace tally {
 

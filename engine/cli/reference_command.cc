@@ -13,7 +13,7 @@
 #include "engine/cli/results.h"
 #include "engine/cli/version.h"
 #include "engine/read/files.h"
-#include "engine/results/condition.h"
+#include "engine/results/table/condition.h"
 
 namespace tally {
 namespace {

@@ -18,7 +18,7 @@
 #include "engine/cli/runs.h"
 #include "engine/cli/version.h"
 #include "engine/report/html_report.h"
-#include "engine/results/columns.h"
+#include "engine/results/table/columns.h"
 
 namespace tally {
 namespace {

@@ -26,8 +26,8 @@
 #include "engine/jube/jube_files.h"
 #include "engine/read/files.h"
 #include "engine/report/history.h"
-#include "engine/results/run_notes.h"
-#include "engine/results/views.h"
+#include "engine/results/read/run_notes.h"
+#include "engine/results/read/views.h"
 
 namespace tally {
 namespace {

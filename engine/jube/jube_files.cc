@@ -12,7 +12,7 @@
 #include "engine/base/text.h"
 #include "engine/execute/files/run_directory.h"
 #include "engine/execute/run_log.h"
-#include "engine/results/views.h"
+#include "engine/results/read/views.h"
 
 namespace tally {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "engine/base/status.h"
 #include "engine/journal/journal.h"
-#include "engine/results/analyse.h"
+#include "engine/results/rows/analyse.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {

@@ -7,7 +7,7 @@
 
 #include "engine/base/in_thread.h"
 #include "engine/python/value.h"
-#include "engine/results/origin.h"
+#include "engine/results/table/origin.h"
 
 namespace tally {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/report/grid.h"
-#include "engine/results/compare.h"
+#include "engine/results/judge/compare.h"
 
 namespace tally {
 

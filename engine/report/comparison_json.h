@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/report/json.h"
-#include "engine/results/compare.h"
+#include "engine/results/judge/compare.h"
 
 namespace tally {
 

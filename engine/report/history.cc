@@ -12,9 +12,9 @@
 #include <unordered_map>
 
 #include "engine/base/files.h"
-#include "engine/results/columns.h"
-#include "engine/results/origin.h"
-#include "engine/results/run_notes.h"
+#include "engine/results/read/run_notes.h"
+#include "engine/results/table/columns.h"
+#include "engine/results/table/origin.h"
 
 namespace tally {
 namespace {

@@ -11,7 +11,7 @@
 #include "engine/base/status.h"
 #include "engine/report/json.h"
 #include "engine/report/report.h"
-#include "engine/results/analyse.h"
+#include "engine/results/rows/analyse.h"
 #include "engine/statistics/descriptive.h"
 #include "engine/statistics/intervals.h"
 

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/report/history.h"
-#include "engine/results/origin.h"
+#include "engine/results/table/origin.h"
 
 namespace tally {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "engine/base/text.h"
-#include "engine/results/columns.h"
-#include "engine/results/definition_changes.h"
+#include "engine/results/judge/definition_changes.h"
+#include "engine/results/table/columns.h"
 
 namespace tally {
 namespace {

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "engine/results/columns.h"
-#include "engine/results/origin.h"
-#include "engine/results/repeats.h"
+#include "engine/results/table/columns.h"
+#include "engine/results/table/origin.h"
+#include "engine/results/table/repeats.h"
 
 namespace tally {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
-#include "engine/results/records.h"
+#include "engine/results/rows/records.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {

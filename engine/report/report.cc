@@ -12,8 +12,8 @@
 #include "engine/python/python_format.h"
 #include "engine/report/grid.h"
 #include "engine/report/outputs.h"
-#include "engine/results/columns.h"
-#include "engine/results/origin.h"
+#include "engine/results/table/columns.h"
+#include "engine/results/table/origin.h"
 
 namespace tally {
 namespace {

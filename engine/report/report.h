@@ -6,7 +6,7 @@
 
 #include "engine/base/diagnostics.h"
 #include "engine/report/grid.h"
-#include "engine/results/result_table.h"
+#include "engine/results/table/result_table.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {

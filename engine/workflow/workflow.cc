@@ -1,6 +1,7 @@
 #include "engine/workflow/workflow.h"
 
 #include <algorithm>
+#include <set>
 
 #include "engine/base/secrets.h"
 
@@ -31,6 +32,24 @@ const Step* Benchmark::find_step(const std::string& step) const {
     if (candidate.name.value == step) return &candidate;
   }
   return nullptr;
+}
+
+namespace {
+
+bool depends_on(const Benchmark& benchmark, const std::string& step, const std::string& ancestor,
+                std::set<std::string>& seen) {
+  const Step* found = benchmark.find_step(step);
+  if (found == nullptr || !seen.insert(step).second) return false;
+  return std::any_of(found->depend.begin(), found->depend.end(), [&](const Text& parent) {
+    return parent.value == ancestor || depends_on(benchmark, parent.value, ancestor, seen);
+  });
+}
+
+}  // namespace
+
+bool depends_on(const Benchmark& benchmark, const std::string& step, const std::string& ancestor) {
+  std::set<std::string> seen;
+  return depends_on(benchmark, step, ancestor, seen);
 }
 
 const Table* drawn_table(const Result& result, const Chart& chart) {

@@ -311,6 +311,8 @@ struct Benchmark {
 
   const Step* find_step(const std::string& step) const;
 };
+// Whether `step` depends on `ancestor`, directly or through other steps.
+bool depends_on(const Benchmark& benchmark, const std::string& step, const std::string& ancestor);
 // Whether one of its parameters is a secret.
 bool has_secrets(const Benchmark& benchmark);
 

@@ -11,7 +11,7 @@
 #include <limits>
 
 #include "engine/report/outputs.h"
-#include "engine/results/columns.h"
+#include "engine/results/table/columns.h"
 
 using namespace tally;
 

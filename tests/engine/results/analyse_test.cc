@@ -1,5 +1,5 @@
 // Result lines; expected values are those of runs of JUBE 2.5.1 unless a comment says otherwise.
-#include "engine/results/analyse.h"
+#include "engine/results/rows/analyse.h"
 #include "engine/workpackage/analysed_files.h"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // Which values are cut out of the middle of a number or a word. Units, lists, ranges and fractions
 // are usual output; the texts are those of common programs.
-#include "engine/results/cut_value.h"
+#include "engine/results/read/cut_value.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/python/python_regex.h"
-#include "engine/results/analyse.h"
+#include "engine/results/rows/analyse.h"
 
 using tally::around;
 using tally::is_cut;

@@ -1,4 +1,4 @@
-#include "engine/results/file_view.h"
+#include "engine/results/read/file_view.h"
 
 #include "engine/base/utf8.h"
 
@@ -13,7 +13,7 @@
 #include <fstream>
 #include <string>
 
-#include "engine/results/mapped_faults.h"
+#include "engine/results/read/mapped_faults.h"
 
 using tally::FileView;
 

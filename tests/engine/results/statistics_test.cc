@@ -1,5 +1,5 @@
 // Statistics of pattern values with Python's types.
-#include "engine/results/statistics.h"
+#include "engine/results/read/match_statistics.h"
 
 #include <doctest/doctest.h>
 

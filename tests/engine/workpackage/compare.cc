@@ -9,7 +9,7 @@
 #include "engine/cli/results.h"
 #include "engine/execute/files/run_directory.h"
 #include "engine/plan/generated_files.h"
-#include "engine/results/views.h"
+#include "engine/results/read/views.h"
 #include "engine/workpackage/values.h"
 
 namespace tally::testing {

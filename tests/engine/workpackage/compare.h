@@ -31,7 +31,7 @@
 #include "engine/cli/input.h"
 #include "engine/execute/execute.h"
 #include "engine/journal/journal.h"
-#include "engine/results/analyse.h"
+#include "engine/results/rows/analyse.h"
 #include "tests/engine/workpackage/fake_processes.h"
 #include "tests/engine/workpackage/planned.h"
 

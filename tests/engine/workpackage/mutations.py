@@ -38,11 +38,11 @@ MUTATIONS = {
         "if (benchmark_ == nullptr) break;\n"
         "    if (const std::string* hiding = find_in(added_, name)) value = *hiding;"),
     "views: the parents' names stand at the wrong ids": (
-        "engine/results/views.cc",
+        "engine/results/read/views.cc",
         "parameters.parents.push_back({step_names[parent], parent});",
         "parameters.parents.push_back({step_names[parent], workpackage.parents.front()});"),
     "views: what a child exports is forgotten": (
-        "engine/results/views.cc",
+        "engine/results/read/views.cc",
         "return found != known.end() && found->second->exported;",
         "return workpackage.parents.empty() && found != known.end() && found->second->exported;"),
     "plan, script and --logs: work_dir is ignored": (
@@ -92,7 +92,7 @@ MUTATIONS = {
         "  if (Status s = finish_planned(benchmark, expander, &workpackage); !s) return s;\n",
         ""),
     "result: a parent's values are its child's": (
-        "engine/results/analyse.cc",
+        "engine/results/rows/analyse.cc",
         "add_workpackage(*workpackage, false, put, records);",
         "add_workpackage(shown, false, put, records);"),
 }

@@ -1,0 +1,232 @@
+#include "engine/results/read/changed_files.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "engine/base/files.h"
+#include "engine/base/text.h"
+#include "engine/journal/journal.h"
+#include "engine/results/read/kept_values.h"
+#include "engine/results/read/outside_parts.h"
+#include "engine/results/read/scan.h"
+#include "engine/workpackage/analysed_files.h"
+#include "engine/workpackage/ended_file.h"
+
+namespace tally {
+namespace {
+
+// A copy of a run has other inodes.
+bool is_same(const FileStamp& a, const FileStamp& b) {
+  return a.size == b.size && a.written_ns == b.written_ns;
+}
+
+// The whole path of one that the journal may have kept relative to the run's folder.
+std::string path_in(const std::string& run, const std::string& path) {
+  return path.front() == '/' ? path : run + path;
+}
+
+// The files as workpackages of the run have left them. Several may write to one file, in a folder
+// that they share or through a link, and each notes it at its own end.
+class LeftFiles {
+ public:
+  void add(const std::string& path, const FileStamp& stamp) {
+    by_path_.emplace(in_real_folder(path), stamp.size, stamp.written_ns);
+    by_inode_.emplace(stamp.inode, stamp.size, stamp.written_ns);
+  }
+  // Whether a workpackage has left the file at `path`, which is `now`, as it is. A file of another
+  // workpackage that somebody has put there is none that was left there.
+  bool has(const std::string& path, const FileStamp& now) const {
+    return by_path_.count({in_real_folder(path), now.size, now.written_ns}) != 0;
+  }
+  // The same of a file that was `before`, whatever it is called.
+  bool has(const std::string& path, const FileStamp& before, const FileStamp& now) const {
+    if (now.inode == before.inode && by_inode_.count({now.inode, now.size, now.written_ns}) != 0)
+      return true;
+    return has(path, now);
+  }
+
+ private:
+  // Without the links that lead to its folder.
+  std::string in_real_folder(const std::string& path) const {
+    const size_t name = path.rfind('/') + 1;
+    const auto [found, is_new] = folders_.try_emplace(path.substr(0, name));
+    if (is_new) {
+      std::error_code error;
+      found->second = std::filesystem::canonical(found->first, error).string();
+      if (error) found->second = found->first;
+    }
+    return found->second + "/" + path.substr(name);
+  }
+
+  std::set<std::tuple<std::string, long long, long long>> by_path_;
+  std::set<std::tuple<uint64_t, long long, long long>> by_inode_;
+  mutable std::map<std::string, std::string> folders_;
+};
+
+// Looks closely at the files of the workpackages of which one seems to have changed.
+class Comparer {
+ public:
+  Comparer(const std::string& run, bool as_jube, const LeftFiles& left,
+           const std::vector<WorkpackageView>& views)
+      : run_(run),
+        as_jube_(as_jube),
+        left_(left),
+        goes_on_(std::any_of(views.begin(), views.end(), [](const WorkpackageView& view) {
+          return view.state == State::running || view.state == State::waiting;
+        })) {}
+
+  std::vector<WorkpackageView::Change> changes(const EndedFiles& ended,
+                                               const WorkpackageView& view) const {
+    std::vector<WorkpackageView::Change> changes;
+    if (::access(view.work_dir.c_str(), F_OK) != 0) return changes;
+    for (const EndedFile& file : ended.files) {
+      if (!file.stamp.there()) {
+        add_new_files(ended, file.path, view, changes);
+        continue;
+      }
+      const std::string path = path_of(file);
+      const FileStamp now = file_stamp(path);
+      if (is_same(now, file.stamp) || left_.has(path, file.stamp, now)) continue;
+      std::string digest;
+      const bool same_begin = now.there() && now.size >= file.stamp.size &&
+                              digest_part(path, 0, file.stamp.size, &digest) &&
+                              digest == file.digest;
+      if (same_begin && now.size == file.stamp.size) continue;
+      if (same_begin && may_grow(ended, path, now, view.id)) continue;
+      changes.push_back(
+          {path, what_happened(file.stamp, now, same_begin), file.stamp.size, same_begin});
+    }
+    return changes;
+  }
+
+ private:
+  std::string path_of(const EndedFile& file) const { return path_in(run_, file.path); }
+
+  // Files of a name or glob that were not there when the workpackage ended.
+  void add_new_files(const EndedFiles& ended, const std::string& name, const WorkpackageView& view,
+                     std::vector<WorkpackageView::Change>& changes) const {
+    std::vector<std::string> found;
+    if (!matching_files(view.work_dir, name, view.own_dir, &found)) return;  // scan() reports it
+    for (const std::string& each : found) {
+      const std::string path = absolute_path(each);
+      const FileStamp now = file_stamp(path);
+      const auto was_there = [&](const EndedFile& file) {
+        return file.stamp.there() && path_of(file) == path;
+      };
+      if (!now.there() || left_.has(path, now) ||
+          std::any_of(ended.files.begin(), ended.files.end(), was_there) ||
+          (!as_jube_ && !is_in_folder_of(run_, view.id, path)) ||
+          may_grow(ended, path, now, view.id))
+        continue;
+      changes.push_back({path, "was not there", 0, true});
+    }
+  }
+
+  bool may_grow(const EndedFiles& ended, const std::string& path, const FileStamp& now,
+                int id) const {
+    if (now.written_ns <= ended.own_until_ns()) return true;
+    // In a folder that workpackages share, one of them may be writing.
+    return goes_on_ && !is_in_folder_of(run_, id, path);
+  }
+
+  static std::string what_happened(const FileStamp& then, const FileStamp& now, bool same_begin) {
+    if (!now.there()) return "is gone";
+    if (same_begin) return fmt::format("is {} bytes longer", now.size - then.size);
+    if (now.size < then.size) return fmt::format("has {} bytes instead of {}", now.size, then.size);
+    return "has other content";
+  }
+
+  const std::string& run_;
+  const bool as_jube_;  // files outside the run count, too
+  const LeftFiles& left_;
+  const bool goes_on_;
+};
+
+// Whether the journal has kept what all patterns found that are sought in the workpackage's outputs.
+bool has_kept_all(const Benchmark& benchmark, const WorkpackageView& view) {
+  if (view.kept == nullptr) return false;
+  for (const Analyser& analyser : benchmark.analysers) {
+    for (const Analyse& analyse : analyser.analyse) {
+      if (analyse.step.value != view.step) continue;
+      for (const AnalyseFile& file : analyse.files) {
+        for (const Pattern* pattern : patterns_for(benchmark, analyser, file)) {
+          const std::string& name = pattern->name.value;
+          if (pattern->mode != PatternMode::pattern) continue;
+          const std::string definition = definition_of(benchmark, analyser, analyse, name);
+          if (view.kept->count({analyser.name.value, name, definition}) == 0) return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+// Shows the values of the bytes that were there when the workpackage ended, with a mark: output that
+// somebody has changed cannot be trusted.
+void mark_changed(WorkpackageView& view) {
+  view.state = State::changed;
+  std::vector<OutsidePart> parts;
+  if (view.outside != nullptr) parts = *view.outside;
+  for (const WorkpackageView::Change& change : view.changes) {
+    if (change.grown) parts.push_back({change.path, OutsidePart::Kind::own, 0, change.size, 0});
+  }
+  if (!parts.empty())
+    view.outside = std::make_shared<const std::vector<OutsidePart>>(std::move(parts));
+}
+
+}  // namespace
+
+ChangedFiles::ChangedFiles(const Journal& journal, const std::string& run_dir)
+    : journal_(journal), run_(absolute_path(run_dir) + "/") {}
+
+Status ChangedFiles::mark(const Benchmark& benchmark, const std::vector<WorkpackageView>& views,
+                          const std::vector<int>& suspects,
+                          std::vector<WorkpackageView>* marked) const {
+  std::map<int, EndedFiles> ended;
+  for (const int id : suspects) ended.try_emplace(id);
+  LeftFiles left;
+  Status read = journal_.each_workpackage([&](Journal::Stored& stored) {
+    const EndedFiles files = EndedFiles::unpacked(stored.ended_files);
+    for (const EndedFile& file : files.files) {
+      if (file.stamp.there()) left.add(path_in(run_, file.path), file.stamp);
+    }
+    if (const auto own = ended.find(stored.workpackage.id); own != ended.end()) own->second = files;
+  });
+  if (!read) return read;
+  const Comparer comparer(run_, benchmark.as_jube, left, views);
+  std::map<int, std::vector<WorkpackageView::Change>> changes;
+  for (const WorkpackageView& view : views) {
+    const auto files = ended.find(view.id);
+    if (files == ended.end()) continue;
+    if (auto found = comparer.changes(files->second, view); !found.empty())
+      changes.emplace(view.id, std::move(found));
+  }
+  if (changes.empty()) return Status::ok();
+  *marked = views;
+  std::set<int> changed;
+  for (WorkpackageView& view : *marked) {
+    if (ended.count(view.id) != 0) view.files_at_end = 0;  // has been compared
+    const auto found = changes.find(view.id);
+    if (found == changes.end()) continue;
+    view.changes = found->second;
+    changed.insert(view.id);
+  }
+  if (benchmark.as_jube) return Status::ok();
+  if (Status s = take_kept(journal_, changed, *marked); !s) return s;
+  for (WorkpackageView& view : *marked) {
+    if (view.changes.empty() || has_kept_all(benchmark, view)) continue;
+    view.kept = nullptr;
+    if (view.state == State::done) mark_changed(view);
+  }
+  return Status::ok();
+}
+
+}  // namespace tally

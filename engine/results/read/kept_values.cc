@@ -1,0 +1,25 @@
+#include "engine/results/read/kept_values.h"
+
+#include <map>
+#include <memory>
+
+#include "engine/journal/samples.h"
+
+namespace tally {
+
+Status take_kept(const Journal& journal, const std::set<int>& ids,
+                 std::vector<WorkpackageView>& views) {
+  std::map<int, std::shared_ptr<WorkpackageView::Kept>> kept;
+  Status read = samples_of(journal).each_sample([&](const Sample& sample) {
+    if (ids.count(sample.workpackage) == 0) return;
+    auto& one = kept[sample.workpackage];
+    if (!one) one = std::make_shared<WorkpackageView::Kept>();
+    (*one)[{sample.analyser, sample.pattern, sample.definition}] = sample.packed;
+  });
+  for (WorkpackageView& view : views) {
+    if (const auto found = kept.find(view.id); found != kept.end()) view.kept = found->second;
+  }
+  return read;
+}
+
+}  // namespace tally

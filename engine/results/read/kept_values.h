@@ -1,0 +1,17 @@
+// Values that the journal kept of outputs that are gone or have changed. Private to results/.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/journal/journal.h"
+#include "engine/results/read/workpackage_view.h"
+
+namespace tally {
+
+// Sets `kept` of the views of these workpackages, as far as there is something.
+Status take_kept(const Journal& journal, const std::set<int>& ids,
+                 std::vector<WorkpackageView>& views);
+
+}  // namespace tally

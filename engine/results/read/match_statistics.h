@@ -1,0 +1,83 @@
+// The statistics that JUBE computes of a pattern's matches: first, last, count, smallest, largest,
+// sums, mean, standard deviation.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/python/value.h"
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+enum class MatchStatistic { value, first, last, count, least, most, sum, sum2, mean, deviation };
+
+// A statistic and the name of its value: "rate_avg".
+struct StoredStatistic {
+  MatchStatistic which = MatchStatistic::value;
+  std::string name;
+};
+// All of them for a pattern, in the order in which a result shows them.
+std::vector<StoredStatistic> all_statistics(const std::string& name);
+
+// Takes values one at a time, in order. Memory use does not grow with their number. Numbers follow
+// Python: whole numbers are exact at any size, their sums stay whole, and floats are added from
+// left to right. The mean is a float. The standard deviation of one value is the whole number 0.
+class Statistics {
+ public:
+  explicit Statistics(ValueType type) : type_(type) {}
+
+  void add(const Value& value);
+  // Adds the values that `later` has taken, as if they were taken after the own ones. Sums of floats
+  // may differ in the last digit from those of the single values.
+  void add(const Statistics& later);
+  long long count() const { return count_; }
+  const Value& first() const { return first_; }
+
+  // Stores name, name_first, name_last, name_cnt, and for numbers name_min, _max, _sum, _sum2,
+  // _avg, _std:
+  //   std = sqrt(|sum2 - sum^2 / n| / (n - 1))
+  // Stores nothing when there was no value.
+  void store(const std::string& name, std::map<std::string, Value>& out) const;
+  // All that it holds, as bytes; and back. Nothing if the bytes are of another type or damaged.
+  std::string packed() const;
+  static std::optional<Statistics> unpacked(ValueType type, std::string_view bytes);
+  // Stores only some of them.
+  void store(const std::vector<StoredStatistic>& wanted, std::map<std::string, Value>& out) const;
+
+ private:
+  // What is known of all values together.
+  struct All {
+    Value last, least, most;
+    Int128 sum = 0, sum2 = 0;  // sums of the values that are too small to overflow
+    std::optional<BigInt> big_sum, big_sum2;
+    double float_sum = 0, float_sum2 = 0;
+
+    void add(const Value& value, ValueType type);
+    void add_integer(const Value& value);
+    Value total(ValueType type) const;
+    Value total_of_squares(ValueType type) const;
+  };
+
+  All of_first() const;
+  All& edit();
+  Value value_of(MatchStatistic which) const;
+  Value mean(const All& all) const;
+  Value spread(const Value& sum, const Value& sum2) const;
+
+  ValueType type_;
+  long long count_ = 0;
+  Value first_;
+  std::unique_ptr<All> all_;  // null: as of the first value alone, as in most of 100,000 files
+};
+
+// Stores the values of a pattern that matched nothing but has a default: the default everywhere,
+// and count 0.
+void store_default(const std::string& name, const Value& value, ValueType type,
+                   std::map<std::string, Value>& out);
+
+}  // namespace tally

@@ -1,0 +1,100 @@
+// The texts of patterns, as they are before a workpackage is known.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "engine/expand/substitute.h"
+#include "engine/python/python_regex.h"
+#include "engine/results/read/patterns.h"
+
+namespace tally {
+
+namespace {
+
+// Fortran's exponents are numbers, too: D and Q (0.5D+02, 1.d0), and none before one of three
+// digits (1.0-100). A letter behind them makes it a name.
+const std::string* own_building_block(std::string_view name) {
+  // The look ahead spares a number without an exponent the alternatives.
+  static const std::string exponent =
+      R"((?:(?=[-+DEQdeq])(?:[eE][-+]?\d+|[dDqQ][-+]?\d+(?!\w)|[-+]\d{3}(?!\w|\.\d))))";
+  static const std::string number = R"([+-]?(?:(?:\d+\.\d+|\d+\.(?=)" + exponent + R"()|\.\d+))" +
+                                    exponent + R"(?|\d+(?:[eE][-+]?\d+|[dDqQ][-+]?\d+(?!\w))?))";
+  static const std::string with_group = "(" + number + ")";
+  static const std::string without_group = "(?:" + number + ")";
+  if (name == "jube_pat_fp") return &with_group;
+  return name == "jube_pat_nfp" ? &without_group : nullptr;
+}
+
+}  // namespace
+
+const std::string* pattern_building_block(std::string_view name, bool as_jube) {
+  static const std::map<std::string, std::string, std::less<>> blocks = {
+      {"jube_pat_int", R"(([+-]?\d+))"},
+      {"jube_pat_nint", R"((?:[+-]?\d+))"},
+      {"jube_pat_fp", R"(([+-]?(?:\d*\.?\d+(?:[eE][-+]?\d+)?|\d+\.)))"},
+      {"jube_pat_nfp", R"((?:[+-]?(?:\d*\.?\d+(?:[eE][-+]?\d+)?|\d+\.)))"},
+      {"jube_pat_wrd", R"((\S+))"},
+      {"jube_pat_nwrd", R"((?:\S+))"},
+      {"jube_pat_bl", R"((?:\s+))"}};
+  if (const std::string* own = as_jube ? nullptr : own_building_block(name)) return own;
+  auto found = blocks.find(name);
+  return found == blocks.end() ? nullptr : &found->second;
+}
+
+std::vector<const Pattern*> patterns_of(const Benchmark& benchmark, const std::vector<Text>& use) {
+  std::vector<const Pattern*> patterns;
+  for (const Text& name : use) {
+    auto set = benchmark.pattern_sets.find(name.value);
+    if (set == benchmark.pattern_sets.end()) continue;
+    for (const Pattern& pattern : set->second.patterns) patterns.push_back(&pattern);
+  }
+  return patterns;
+}
+
+namespace {
+
+// The pattern sets that analysers use. Those that a parameter chooses are not known: then all are.
+bool is_used(const Benchmark& benchmark, const std::string& set) {
+  const auto names = [&](const std::vector<Text>& use) {
+    return std::any_of(use.begin(), use.end(), [&](const Text& name) {
+      return name.value == set || name.value.find('$') != std::string::npos;
+    });
+  };
+  for (const Analyser& analyser : benchmark.analysers) {
+    if (names(analyser.use)) return true;
+    for (const Analyse& analyse : analyser.analyse) {
+      for (const AnalyseFile& file : analyse.files) {
+        if (names(file.use)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics) {
+  for (const auto& [set_name, set] : benchmark.pattern_sets) {
+    for (const Pattern& pattern : set.patterns) {
+      if (pattern.mode != PatternMode::pattern) continue;
+      auto lookup = [&](std::string_view name) {
+        return pattern_building_block(name, benchmark.as_jube);
+      };
+      std::string text = substitute(pattern.value.value, lookup);
+      if (has_reference(text)) continue;
+      std::string error;
+      if (Regex::compile(text, pattern.dotall, &error)) continue;
+      const std::string message =
+          fmt::format("pattern '{}' is not a regular expression: {} in \"{}\"", pattern.name.value,
+                      error, text);
+      if (benchmark.as_jube && !is_used(benchmark, set_name)) {
+        diagnostics.warning(pattern.value.mark, message, "no analyser uses it");
+      } else {
+        diagnostics.error(pattern.value.mark, message);
+      }
+    }
+  }
+}
+
+}  // namespace tally

@@ -1,0 +1,40 @@
+// The patterns of a workflow, and their texts as they are before a workpackage is known.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/diagnostics.h"
+#include "engine/base/mark.h"
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+// The patterns of the sets named by `use`, in order.
+std::vector<const Pattern*> patterns_of(const Benchmark& benchmark, const std::vector<Text>& use);
+
+// The analyser's patterns, and those that the file alone has.
+std::vector<const Pattern*> patterns_for(const Benchmark& benchmark, const Analyser& analyser,
+                                         const AnalyseFile& file);
+
+// What decides which values a pattern finds in a step's outputs: its text, the names of the files, and
+// the texts of other patterns where it refers to names. A kept sample serves this definition alone.
+std::string definition_of(const Benchmark& benchmark, const Analyser& analyser,
+                          const Analyse& analyse, const std::string& pattern);
+
+// The text of jube_pat_int, _fp, _wrd, _nint, _nfp, _nwrd and _bl. Null for any other name. In Tally's
+// own files _fp and _nfp also match Fortran's exponents.
+const std::string* pattern_building_block(std::string_view name, bool as_jube);
+
+// A pattern that matched nothing in the files of some successful workpackages.
+struct Unmatched {
+  Mark mark;
+  std::string text;
+};
+
+// Reports patterns that Python's `re` cannot compile. Patterns that contain $parameters are left to
+// analyse().
+void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics);
+
+}  // namespace tally

@@ -1,0 +1,523 @@
+#include "engine/results/read/scan.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "engine/base/files.h"
+#include "engine/base/text.h"
+#include "engine/base/utf8.h"
+#include "engine/results/read/cut_value.h"
+#include "engine/results/read/file_view.h"
+#include "engine/workpackage/analysed_files.h"
+
+namespace tally {
+namespace {
+
+// The limit for patterns with parameters, which have one text for each workpackage.
+constexpr size_t kMostRegexes = 4096;
+
+void add_once(std::string_view name, std::vector<std::string>& list) {
+  if (std::find(list.begin(), list.end(), name) == list.end()) list.emplace_back(name);
+}
+
+void add_once(const AnalyseFile* file, FoundFiles& list) {
+  if (file->use.empty()) return;
+  if (std::find(list.begin(), list.end(), file) == list.end()) list.push_back(file);
+}
+
+// The folder two above. Most workpackages work in RUN/000012_step/work.
+std::string_view run_of(std::string_view work_dir) {
+  for (int i = 0; i < 2; ++i)
+    work_dir = work_dir.substr(0, std::max(work_dir.rfind('/') + 1, size_t{1}) - 1);
+  return work_dir;
+}
+
+// Where the values of a pattern go. It has no value, but was sought, until one is added.
+class Targets {
+ public:
+  Targets(const FoundIn& found, const Pattern& pattern)
+      : row_(of(*found.row, pattern)),
+        own_(found.own != nullptr ? &of(*found.own, pattern) : nullptr) {}
+  template <class ViewValues>
+  void add(const ViewValues& values) const {
+    row_.add(values);
+    if (own_ != nullptr) own_->add(values);
+  }
+
+ private:
+  static Statistics& of(Found& found, const Pattern& pattern) {
+    return found.try_emplace(pattern.name.value, pattern.type).first->second;
+  }
+
+  Statistics& row_;
+  Statistics* own_;
+};
+
+// The files of a name that may have several, or that may be in one of several folders.
+Status find_files(const WorkpackageView& workpackage, const std::string& name,
+                  const std::string& first_name, size_t which, std::vector<std::string>* paths) {
+  if (!workpackage.log.empty())
+    return files_beside_log(workpackage.log, name, first_name, which, paths);
+  return matching_files(workpackage.work_dir, name, workpackage.own_dir, paths);
+}
+
+}  // namespace
+
+const std::string* ViewValues::find(std::string_view name) const {
+  if (values_.empty()) {
+    values_.reserve(workpackage_.values.size());
+    for (const auto& [key, value] : workpackage_.values) values_.emplace(key, &value);
+  }
+  auto found = values_.find(name);
+  return found == values_.end() ? nullptr : found->second;
+}
+
+Scanner::Scanner(const Benchmark& benchmark, const Analyser& analyser)
+    : benchmark_(benchmark), analyser_(analyser) {}
+Scanner::~Scanner() = default;
+Scanner::Scanner(Scanner&&) noexcept = default;
+
+void Scanner::problem(const Mark& mark, const std::string& key, std::string text, bool error) {
+  Problem& p = problems_[key];
+  if (p.times++ == 0) {
+    p.mark = mark;
+    p.error = error;
+    p.text = std::move(text);
+  }
+}
+
+void Scanner::add(const Scanner& later) {
+  errors_.append(later.errors_);
+  for (const auto& [key, theirs] : later.problems_) {
+    const auto [own, is_new] = problems_.try_emplace(key, theirs);
+    if (!is_new) own->second.times += theirs.times;
+  }
+  suspects_.insert(suspects_.end(), later.suspects_.begin(), later.suspects_.end());
+  for (const Search& theirs : later.searches_) {
+    Search& own = search_of(theirs.pattern);
+    own.workpackages += theirs.workpackages;
+    own.without.insert(own.without.end(), theirs.without.begin(), theirs.without.end());
+    for (const std::string& file : theirs.files) add_once(file, own.files);
+  }
+}
+
+void Scanner::report(Diagnostics& diagnostics) const {
+  diagnostics.append(errors_);
+  for (const auto& [key, p] : problems_) {
+    std::string text = p.text;
+    if (p.times > 1) text += fmt::format(" (and {} more of this kind)", p.times - 1);
+    if (p.error) {
+      diagnostics.error(p.mark, std::move(text));
+    } else {
+      diagnostics.warning(p.mark, std::move(text));
+    }
+  }
+}
+
+std::vector<const Pattern*> patterns_for(const Benchmark& benchmark, const Analyser& analyser,
+                                         const AnalyseFile& file) {
+  std::vector<Text> use = analyser.use;
+  use.insert(use.end(), file.use.begin(), file.use.end());
+  std::vector<const Pattern*> patterns;
+  for (const Pattern* one : patterns_of(benchmark, use)) {
+    auto same = [&](const Pattern* other) { return other->name.value == one->name.value; };
+    if (std::none_of(patterns.begin(), patterns.end(), same)) patterns.push_back(one);
+  }
+  return patterns;
+}
+
+std::string Scanner::pattern_text(const Pattern& pattern,
+                                  const std::vector<const Pattern*>& patterns,
+                                  const ViewValues& values) const {
+  return substitute(pattern.value.value, [&](std::string_view name) -> const std::string* {
+    if (const std::string* block = pattern_building_block(name, benchmark_.as_jube)) return block;
+    if (const std::string* value = values.find(name)) return value;
+    for (const Pattern* other : patterns) {
+      if (other->name.value == name && other != &pattern) return &other->value.value;
+    }
+    return nullptr;
+  });
+}
+
+// Most patterns refer to building blocks alone, and are compiled once.
+Regex* Scanner::regex_of(const Pattern& pattern, const std::vector<const Pattern*>& patterns,
+                         const ViewValues& values) {
+  const auto [entry, is_new] = plain_.try_emplace(&pattern);
+  PlainRegex& plain = entry->second;
+  if (is_new) {
+    const std::string text =
+        substitute(pattern.value.value, [&](std::string_view name) -> const std::string* {
+          const std::string* block = pattern_building_block(name, benchmark_.as_jube);
+          if (block == nullptr) plain.same_everywhere = false;
+          return block;
+        });
+    if (plain.same_everywhere) plain.regex = compile(pattern, text);
+  }
+  if (plain.same_everywhere) return plain.regex.get();
+  return compiled(pattern, pattern_text(pattern, patterns, values));
+}
+
+Regex* Scanner::compiled(const Pattern& pattern, const std::string& text) {
+  std::string key = (pattern.dotall ? "s" : "-") + text;
+  auto found = regexes_.find(key);
+  if (found != regexes_.end()) return found->second.get();
+  if (regexes_.size() >= kMostRegexes) regexes_.clear();
+  return regexes_.emplace(std::move(key), compile(pattern, text)).first->second.get();
+}
+
+std::unique_ptr<Regex> Scanner::compile(const Pattern& pattern, const std::string& text) {
+  std::string error;
+  std::unique_ptr<Regex> regex = Regex::compile(text_of_bytes(text), pattern.dotall, &error);
+  if (!regex) {
+    errors_.error(pattern.value.mark,
+                  fmt::format("pattern '{}' is not a regular expression: {} in \"{}\"",
+                              pattern.name.value, error, text));
+  }
+  return regex;
+}
+
+const std::vector<Scanner::FileSearch>& Scanner::searches_of(const Analyse& analyse) {
+  const auto [entry, is_new] = files_.try_emplace(&analyse);
+  if (!is_new) return entry->second;
+  for (const AnalyseFile& file : analyse.files) {
+    FileSearch& search = entry->second.emplace_back();
+    search.file = &file;
+    search.patterns = patterns_for(benchmark_, analyser_, file);
+    const std::string& path = file.path.value;
+    if (path.find_first_of("$\\") == std::string::npos) search.names = file_names(path);
+  }
+  return entry->second;
+}
+
+std::vector<Scanner::FileName> Scanner::file_names(const std::string& list) {
+  std::vector<FileName> names;
+  for (std::string& name : names_of(list)) {
+    const bool glob = is_glob(name);
+    names.push_back({std::move(name), glob});
+  }
+  return names;
+}
+
+void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
+                   const FoundIn& found) {
+  if (workpackage.kept != nullptr && take_kept(analyse, workpackage, found)) return;
+  if (!folder_) folder_ = std::make_unique<OpenFolder>(run_of(workpackage.work_dir));
+  const ViewValues values(workpackage);
+  const auto lookup = [&](std::string_view name) { return values.find(name); };
+  std::vector<std::vector<FileName>> own_names;  // those that depend on the workpackage
+  const FileName* first_name = nullptr;
+  size_t which = 0;
+  SoughtHere here;
+  opened_ = {};
+  for (const FileSearch& search : searches_of(analyse)) {
+    const AnalyseFile& file = *search.file;
+    if (!search.names) own_names.push_back(file_names(substitute(file.path.value, lookup)));
+    for (const FileName& name : search.names ? *search.names : own_names.back()) {
+      if (which == 0) first_name = &name;
+      Status looked = Status::ok();
+      bool missing = false;
+      if (workpackage.log.empty() && workpackage.own_dir.empty() && !name.glob) {
+        // Opening the file tells whether it is there.
+        const bool absolute = name.text.front() == '/';
+        const std::string path = absolute ? name.text : workpackage.work_dir + "/" + name.text;
+        const Seen seen =
+            scan_file(workpackage, path, search.patterns, values, found, here, name.text);
+        if (seen == Seen::file) add_once(&file, *found.files);
+        missing = seen == Seen::nothing;
+      } else {
+        std::vector<std::string> paths;
+        looked = find_files(workpackage, name.text, first_name->text, which, &paths);
+        missing = paths.empty() && workpackage.log.empty();
+        for (const std::string& path : paths) {
+          if (scan_file(workpackage, path, search.patterns, values, found, here, name.text) ==
+              Seen::file)
+            add_once(&file, *found.files);
+        }
+      }
+      ++which;
+      if (!looked) {
+        problem({}, "open " + looked.message(), looked.message(), true);
+      } else if (missing) {
+        no_file(analyse, file, name.text, workpackage);
+      }
+    }
+  }
+  if (workpackage.files_at_end != 0 && opened_.value() != workpackage.files_at_end)
+    suspects_.push_back(workpackage.id);
+  count(workpackage, here);
+}
+
+std::string definition_of(const Benchmark& benchmark, const Analyser& analyser,
+                          const Analyse& analyse, const std::string& pattern) {
+  std::string definition;
+  for (const AnalyseFile& file : analyse.files) {
+    bool refers = false, found = false;
+    std::string own, all;
+    for (const Pattern* one : patterns_for(benchmark, analyser, file)) {
+      const std::string text =
+          (one->dotall ? "s " : "- ") + one->name.value + ": " + one->value.value + "\n";
+      all += text;
+      if (one->name.value != pattern) continue;
+      found = true;
+      own += text;
+      substitute(one->value.value, [&](std::string_view name) -> const std::string* {
+        const std::string* block = pattern_building_block(name, benchmark.as_jube);
+        refers = refers || block == nullptr;
+        return block;
+      });
+    }
+    if (found) definition += file.path.value + "\n" + (refers ? all : own);
+  }
+  return definition;
+}
+
+bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpackage,
+                        const FoundIn& found) {
+  SoughtHere here;
+  bool any = false;
+  for (const FileSearch& search : searches_of(analyse)) {
+    for (const Pattern* pattern : search.patterns) {
+      const std::string& name = pattern->name.value;
+      if (pattern->mode != PatternMode::pattern || here.count(pattern) != 0) continue;
+      Sought& sought = here[pattern];
+      sought.files = {"the journal"};
+      const Targets targets(found, *pattern);
+      const auto kept = workpackage.kept->find(
+          {analyser_.name.value, name, definition_of(benchmark_, analyser_, analyse, name)});
+      if (kept == workpackage.kept->end()) continue;
+      const std::optional<Statistics> values = Statistics::unpacked(pattern->type, kept->second);
+      if (!values) continue;
+      any = sought.matched = true;
+      targets.add(*values);
+    }
+  }
+  if (!any) return false;
+  const bool changed = workpackage.outside_changed || !workpackage.changes.empty();
+  for (const FileSearch& search : searches_of(analyse)) add_once(search.file, *found.files);
+  problem({}, "kept " + workpackage.step,
+          fmt::format("{} of workpackage {} ({}) {}; its values are those that the journal kept",
+                      changed ? "an output file" : "the folder", workpackage.id, workpackage.step,
+                      changed ? "has changed since it ended" : "is gone"));
+  count(workpackage, here);
+  return true;
+}
+
+void Scanner::no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
+                      const WorkpackageView& workpackage) {
+  const bool there = ::access(workpackage.work_dir.c_str(), F_OK) == 0;
+  if (there) {
+    problem(file.path.mark, fmt::format("{} {}", analyse.step.value, file.path.value),
+            fmt::format("no file '{}' in the work directory of workpackage {} ({}): {}", name,
+                        workpackage.id, workpackage.step, workpackage.work_dir));
+  } else if (finished_well(workpackage.state)) {
+    // Others are not reported: a workpackage that has not started has no folder either.
+    problem({}, "folder of " + workpackage.step,
+            fmt::format("workpackage {} ({}) is done, but its work directory is gone: {}",
+                        workpackage.id, workpackage.step, workpackage.work_dir),
+            !benchmark_.as_jube);
+  }
+}
+
+// Only successful workpackages must have printed the searched values. An expected outcome (out of
+// memory) need not.
+void Scanner::count(const WorkpackageView& workpackage, const SoughtHere& here) {
+  if (workpackage.state != State::done) return;
+  for (const auto& entry : here) {
+    const Pattern* pattern = entry.first;
+    const Sought& sought = entry.second;
+    Search& search = search_of(pattern);
+    ++search.workpackages;
+    if (!sought.matched) search.without.push_back(workpackage.id);
+    for (const std::string_view file : sought.files) add_once(file, search.files);
+  }
+}
+
+Scanner::Search& Scanner::search_of(const Pattern* pattern) {
+  const auto known = std::find_if(searches_.begin(), searches_.end(),
+                                  [&](const Search& search) { return search.pattern == pattern; });
+  if (known != searches_.end()) return *known;
+  searches_.emplace_back().pattern = pattern;
+  return searches_.back();
+}
+
+namespace {
+
+// Whether all columns of a pattern define what to show without a value. If so, the pattern may lack
+// values.
+bool may_lack_values(const Benchmark& benchmark, const std::string& name) {
+  bool any = false;
+  for (const Result& result : benchmark.results) {
+    for (const auto& output : result.outputs) {
+      const auto* table = std::get_if<Table>(&output);
+      if (table == nullptr) continue;
+      for (const Column& column : table->columns) {
+        if (column.name.value != name) continue;
+        if (!column.null_value_set) return false;
+        any = true;
+      }
+    }
+  }
+  return any;
+}
+
+}  // namespace
+
+std::vector<Unmatched> Scanner::unmatched() const {
+  constexpr size_t kMost = 5;
+  std::vector<Unmatched> list;
+  for (const Search& search : searches_) {
+    const std::vector<int>& without = search.without;
+    const bool nowhere = without.size() == search.workpackages;
+    const bool optional = search.pattern->default_value || (benchmark_.as_jube && !nowhere) ||
+                          may_lack_values(benchmark_, search.pattern->name.value);
+    if (without.empty() || optional) continue;
+    std::string which;
+    for (size_t i = 0; i < without.size() && i < kMost; ++i)
+      which += (i == 0 ? "" : ", ") + std::to_string(without[i]);
+    if (without.size() > kMost) which += ", ...";
+    list.push_back(
+        {search.pattern->value.mark,
+         fmt::format("pattern '{}' matched nothing in {} of {} workpackage{} ({}); searched: {}",
+                     search.pattern->name.value, without.size(), search.workpackages,
+                     search.workpackages == 1 ? "" : "s", which, join(search.files, ", "))});
+  }
+  return list;
+}
+
+bool Scanner::own_part(const WorkpackageView& workpackage, const std::string& path,
+                       const std::string& name, FilePart* part) {
+  if (workpackage.outside == nullptr) return true;  // as nearly always
+  const OutsidePart* known = part_of(workpackage, absolute_path(path));
+  if (known == nullptr) return true;
+  const std::string who = fmt::format("workpackage {} ({})", workpackage.id, workpackage.step);
+  // A file that the workflow names in full may be meant as it is.
+  if (known->kind == OutsidePart::Kind::untouched && name.front() != '/') {
+    problem({}, "old " + name,
+            fmt::format("'{}' was there before {} began, which wrote nothing to it: its values are "
+                        "not of this run",
+                        path, who));
+    return false;
+  }
+  if (known->kind == OutsidePart::Kind::untouched) return true;
+  if (known->kind == OutsidePart::Kind::absent) {
+    const FileStamp now = file_stamp(path);
+    if (!now.there() || now.written_ns <= known->until_ns) return true;
+    problem(
+        {}, "new " + name,
+        fmt::format("'{}' was not there when {} ended: what is in it does not count", path, who));
+    return false;
+  }
+  if (known->kind != OutsidePart::Kind::own) {
+    const bool shared = known->kind == OutsidePart::Kind::shared;
+    problem(
+        {}, (shared ? "shared " : "changed ") + name,
+        fmt::format("'{}' {}, so that its values may be another's; let each workpackage of each "
+                    "run write to a file of its own",
+                    path,
+                    shared ? "was written by others while " + who + " ran"
+                           : "has changed since " + who + " ended"),
+        true);
+    return false;
+  }
+  if (known->grown > 0) {
+    problem({}, "grown " + name,
+            fmt::format("'{}' is {} bytes longer than when {} ended; these do not count", path,
+                        known->grown, who));
+  }
+  *part = {known->from, known->to};
+  return true;
+}
+
+Scanner::Seen Scanner::scan_file(const WorkpackageView& workpackage, const std::string& path,
+                                 const std::vector<const Pattern*>& patterns,
+                                 const ViewValues& values, const FoundIn& found, SoughtHere& here,
+                                 const std::string& file_name) {
+  FilePart part;
+  const bool any = own_part(workpackage, path, file_name, &part);
+  FileView view;
+  if (Status opened = any ? FileView::open(path, &view, part, folder_.get()) : Status::ok();
+      !opened) {
+    if (opened.reason() != 0 && !may_be_there(path)) return Seen::nothing;
+    // JUBE ends with a Python error when it cannot read a file. It passes over what is not a file.
+    const bool file = !is_no_file(path);
+    problem({}, "open " + opened.message(), opened.message(), file || !benchmark_.as_jube);
+    return file ? Seen::file : Seen::no_file;
+  }
+  if (any &&
+      (workpackage.outside == nullptr || part_of(workpackage, absolute_path(path)) == nullptr))
+    opened_.add(view.stamp());
+  for (const Pattern* pattern : patterns) {
+    if (pattern->mode != PatternMode::pattern) continue;
+    Regex* regex = regex_of(*pattern, patterns, values);
+    if (regex == nullptr) continue;
+    Sought& sought = here[pattern];
+    sought.files.push_back(file_name);
+    search(path, view, *pattern, *regex, found, sought);
+  }
+  if (Status same = any ? view.unchanged(path) : Status::ok(); !same) {
+    problem({}, "open " + same.message(), same.message(), true);
+  }
+  return Seen::file;
+}
+
+void Scanner::report_cut(const std::string& path, std::string_view text, std::string_view match,
+                         const Pattern& pattern) {
+  const std::string& name = pattern.name.value;
+  const std::string key = "cut " + name;
+  if (const auto known = problems_.find(key); known != problems_.end()) {
+    ++known->second.times;
+    return;
+  }
+  problem(pattern.value.mark, key,
+          fmt::format("pattern '{}': \"{}\" is only a part of \"{}\", in {}; match all of it, or "
+                      "let the pattern name what stands beside the value",
+                      name, bytes_of_text(match), bytes_of_text(around(text, match)), path));
+}
+
+void Scanner::search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
+                     const FoundIn& found, Sought& sought) {
+  const std::string& name = pattern.name.value;
+  const Targets targets(found, pattern);
+  const std::string_view text = view.text();
+  std::string bytes;
+  auto sink = [&](std::string_view match, int group) {
+    sought.matched = true;
+    view.passed(match.data());
+    if (match.size() > longest_text) {
+      problem(pattern.value.mark, "long " + name,
+              fmt::format("pattern '{}' matched {} bytes in {}; a value may have {} MiB: let the "
+                          "pattern match less",
+                          name, match.size(), path, longest_text >> 20),
+              true);
+      return;
+    }
+    if (may_be_cut(text, match) && is_cut(text, match, regex.edges()[static_cast<size_t>(group)]))
+      report_cut(path, text, match, pattern);
+    if (view.holds_bytes()) match = bytes = bytes_of_text(match);
+    std::optional<Value> value = make_value(match, pattern.type, !benchmark_.as_jube);
+    if (!value && !benchmark_.as_jube) {
+      if (const auto plain = without_fortran(match)) value = make_value(*plain, pattern.type, true);
+    }
+    if (value) {
+      targets.add(*value);
+      return;
+    }
+    const char* type = pattern.type == ValueType::integer ? "int" : "float";
+    problem(pattern.value.mark, "type " + name,
+            fmt::format("pattern '{}': \"{}\" cannot be represented as a \"{}\", in {}", name,
+                        match, type, path));
+  };
+  std::string error;
+  const FileView::Search memory(view);
+  if (!regex.find_all(text, view.ascii(), sink, &error)) {
+    problem(pattern.value.mark, "match " + name,
+            fmt::format("pattern '{}' gave up on {}: {}; simplify the pattern, as nested repeats "
+                        "do this",
+                        name, path, error),
+            !benchmark_.as_jube);
+  }
+}
+
+}  // namespace tally

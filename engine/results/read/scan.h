@@ -1,0 +1,147 @@
+// Matches one workpackage's files against the patterns that apply to them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/base/flat_map.h"
+#include "engine/expand/substitute.h"
+#include "engine/python/python_regex.h"
+#include "engine/results/read/file_view.h"
+#include "engine/results/read/match_statistics.h"
+#include "engine/results/read/open_folder.h"
+#include "engine/results/read/patterns.h"
+#include "engine/results/read/workpackage_view.h"
+#include "engine/workpackage/ended_file.h"
+
+namespace tally {
+
+// ViewValues by name, for substitution into patterns and file names. They are views into the
+// WorkpackageView. The index is made on first use, because most patterns and names need none.
+class ViewValues {
+ public:
+  explicit ViewValues(const WorkpackageView& workpackage) : workpackage_(workpackage) {}
+  const std::string* find(std::string_view name) const;
+
+ private:
+  const WorkpackageView& workpackage_;
+  mutable std::unordered_map<std::string_view, const std::string*> values_;
+};
+
+// The matches of one result line so far, by pattern name.
+using Found = FlatMap<std::string, Statistics>;
+
+// The entries of an `analyse` with patterns of their own of which a file was there, each once.
+using FoundFiles = std::vector<const AnalyseFile*>;
+
+// Where the matches of a workpackage go.
+struct FoundIn {
+  Found* row = nullptr;         // of its row
+  Found* own = nullptr;         // its own, if statistics of repeats are wanted; else null
+  FoundFiles* files = nullptr;  // of its row
+};
+
+// Holds the compiled patterns and the problems found. The workpackages of an analyser share it, or
+// consecutive ranges of them have one each: several threads may read at once.
+class Scanner {
+ public:
+  Scanner(const Benchmark& benchmark, const Analyser& analyser);
+  ~Scanner();
+  Scanner(Scanner&&) noexcept;
+
+  // Reads the files of `analyse` in the workpackage and adds the values to `found`.
+  void scan(const Analyse& analyse, const WorkpackageView& workpackage, const FoundIn& found);
+  // Workpackages of which another file, or one of another size or time, was opened than at their end.
+  const std::vector<int>& suspects() const { return suspects_; }
+  // Adds what another scanner has found out about workpackages that come after this one's.
+  void add(const Scanner& later);
+  // Reports the problems, each once. Call it once, at the end.
+  void report(Diagnostics& diagnostics) const;
+  // The patterns that matched nothing, in the order of the file. In JUBE mode only those that
+  // matched nowhere, because JUBE's files often have patterns for output of only some workpackages.
+  std::vector<Unmatched> unmatched() const;
+
+ private:
+  struct Problem {
+    Mark mark;
+    std::string text;
+    long long times = 0;
+    bool error = false;
+  };
+  // The matches of a pattern in successful workpackages.
+  struct Search {
+    const Pattern* pattern = nullptr;
+    size_t workpackages = 0;
+    std::vector<int> without;        // ids of workpackages in whose files it matched nothing
+    std::vector<std::string> files;  // as the analyser names them
+  };
+  // The patterns that were searched for in one workpackage's files.
+  struct Sought {
+    bool matched = false;
+    std::vector<std::string_view> files;
+  };
+  using SoughtHere = FlatMap<const Pattern*, Sought>;
+  // A name that an `analyse` has for files. It may be a glob.
+  struct FileName {
+    std::string text;
+    bool glob = false;
+  };
+  // One entry of an `analyse`: what is the same for all workpackages.
+  struct FileSearch {
+    const AnalyseFile* file = nullptr;
+    std::vector<const Pattern*> patterns;
+    std::optional<std::vector<FileName>> names;  // unless they depend on the workpackage
+  };
+
+  struct PlainRegex {
+    bool same_everywhere = true;  // else it depends on the workpackage, and is in regexes_
+    std::unique_ptr<Regex> regex;
+  };
+
+  static std::vector<FileName> file_names(const std::string& list);
+  // What has a file's name: a file, also one that cannot be read; a folder or the like; nothing.
+  enum class Seen { file, no_file, nothing };
+  Seen scan_file(const WorkpackageView& workpackage, const std::string& path,
+                 const std::vector<const Pattern*>& patterns, const ViewValues& values,
+                 const FoundIn& found, SoughtHere& here, const std::string& name);
+  // What of the file is the workpackage's own. False: nothing, and why was reported.
+  bool own_part(const WorkpackageView& workpackage, const std::string& path,
+                const std::string& name, FilePart* part);
+  void report_cut(const std::string& path, std::string_view text, std::string_view match,
+                  const Pattern& pattern);
+  void search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
+              const FoundIn& found, Sought& sought);
+  const std::vector<FileSearch>& searches_of(const Analyse& analyse);
+  Search& search_of(const Pattern* pattern);
+  // Takes the values of a workpackage whose outputs are gone from the journal. False: it has none.
+  bool take_kept(const Analyse& analyse, const WorkpackageView& workpackage, const FoundIn& found);
+  void no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
+               const WorkpackageView& workpackage);
+  void count(const WorkpackageView& workpackage, const SoughtHere& here);
+  Regex* regex_of(const Pattern& pattern, const std::vector<const Pattern*>& patterns,
+                  const ViewValues& values);
+  Regex* compiled(const Pattern& pattern, const std::string& text);
+  std::unique_ptr<Regex> compile(const Pattern& pattern, const std::string& text);
+  void problem(const Mark& mark, const std::string& key, std::string text, bool error = false);
+  std::string pattern_text(const Pattern& pattern, const std::vector<const Pattern*>& patterns,
+                           const ViewValues& values) const;
+
+  const Benchmark& benchmark_;
+  const Analyser& analyser_;
+  Diagnostics errors_;  // of patterns
+  std::map<const Analyse*, std::vector<FileSearch>> files_;
+  std::unique_ptr<const OpenFolder> folder_;  // the run's, from the first workpackage on
+  std::unordered_map<const Pattern*, PlainRegex> plain_;
+  std::unordered_map<std::string, std::unique_ptr<Regex>> regexes_;  // those with parameters
+  std::map<std::string, Problem> problems_;
+  std::vector<Search> searches_;
+  FilesPrint opened_;  // of the workpackage that is being read, its own files
+  std::vector<int> suspects_;
+};
+
+}  // namespace tally

@@ -1,0 +1,419 @@
+#include "engine/results/read/views.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+
+#include "engine/base/text.h"
+#include "engine/execute/files/run_directory.h"
+#include "engine/journal/samples.h"
+#include "engine/results/read/changed_files.h"
+#include "engine/results/read/kept_values.h"
+#include "engine/results/read/outside_parts.h"
+#include "engine/results/read/used_names.h"
+#include "engine/workflow/job_values.h"
+#include "engine/workpackage/ended_file.h"
+#include "engine/workpackage/values.h"
+
+namespace tally {
+namespace {
+
+void add_sets(const Benchmark& benchmark, const Step& step, std::vector<const Step*>& seen,
+              DefinitionsByName& out) {
+  if (std::find(seen.begin(), seen.end(), &step) != seen.end()) return;
+  seen.push_back(&step);
+  for (const Text& use : step.use) {
+    auto set = benchmark.parameter_sets.find(use.value);
+    if (set == benchmark.parameter_sets.end()) continue;
+    for (const Parameter& parameter : set->second.parameters) {
+      out.try_emplace(parameter.name.value, &parameter);
+    }
+  }
+  for (const Text& parent : step.depend) {
+    if (const Step* found = benchmark.find_step(parent.value)) {
+      add_sets(benchmark, *found, seen, out);
+    }
+  }
+}
+
+const char* status_of(State state) {
+  if (finished_well(state)) return "DONE";
+  return state == State::failed || state == State::lost ? "ERROR" : "RUNNING";
+}
+
+// Every word of the texts that results are made from.
+std::set<std::string, std::less<>> words_of_results(const Benchmark& benchmark) {
+  std::set<std::string> words;
+  for (const auto& [set_name, set] : benchmark.pattern_sets) {
+    for (const Pattern& pattern : set.patterns) {
+      words.insert(pattern.name.value);
+      add_words(pattern.value.value, words);
+      if (pattern.default_value) add_words(*pattern.default_value, words);
+    }
+  }
+  for (const Analyser& analyser : benchmark.analysers) {
+    for (const Text& use : analyser.use) add_words(use.value, words);
+    for (const Analyse& analyse : analyser.analyse) {
+      for (const AnalyseFile& file : analyse.files) {
+        add_words(file.path.value, words);
+        for (const Text& use : file.use) add_words(use.value, words);
+      }
+    }
+  }
+  for (const Result& result : benchmark.results) {
+    for (const auto& output : result.outputs)
+      words.merge(std::visit([](const auto& one) { return names_in(one); }, output));
+  }
+  return {words.begin(), words.end()};
+}
+
+// Whether a text names a value, alone or with a step (jube_wp_id_run), or one that begins so. The
+// values that are not parameters are asked for: JUBE's variables, and those of the step's kind.
+class Named {
+ public:
+  explicit Named(const std::set<std::string, std::less<>>& words)
+      : words_(words.begin(), words.end()) {}
+  bool operator()(std::string_view name) const {
+    const auto word = std::lower_bound(words_.begin(), words_.end(), name);
+    return word != words_.end() && starts_with(*word, name);
+  }
+
+ private:
+  std::vector<std::string> words_;  // sorted
+};
+
+// What values are: names with their types and units, but for plain texts.
+struct Kinds {
+  WorkpackageView::Types types;
+  WorkpackageView::Units units;
+  void add(const std::string& name, ValueType type, const std::string& unit) {
+    if (type != ValueType::string) types.emplace_back(name, type);
+    if (!unit.empty()) units.emplace_back(name, unit);
+  }
+  void add_all(const DefinitionsByName& definitions, const WorkpackageView& view) {
+    for (const auto& [name, value] : view.values) {
+      const auto found = definitions.find(name);
+      if (found != definitions.end()) add(name, found->second->type, found->second->unit);
+    }
+  }
+};
+
+void take_parameters(const WorkpackageValues& values, size_t count, WorkpackageView& view) {
+  view.parameters = count;
+  for (const auto& [name, value] : values.added()) {
+    if (const std::string* own = values.parameter(name)) view.hidden.emplace_back(name, *own);
+  }
+}
+
+// Finds the definition by name, for a workflow that lacks the set.
+const Parameter* named_in_step(const Benchmark& benchmark, const std::string& step,
+                               const std::string& name) {
+  DefinitionsByName parameters;
+  std::vector<const Step*> seen;
+  if (const Step* found = benchmark.find_step(step)) add_sets(benchmark, *found, seen, parameters);
+  const auto found = parameters.find(name);
+  return found == parameters.end() ? nullptr : found->second;
+}
+
+// A cache, because most workpackages of a step are made from the same definitions.
+class KnownDefinitions {
+ public:
+  explicit KnownDefinitions(const Benchmark& benchmark) : benchmark_(benchmark) {}
+  const DefinitionsByName& of(const Journal::Stored& stored) {
+    auto& [keys, known] = of_step_[stored.step];
+    if (keys != stored.definitions) {
+      known = definitions_of(benchmark_, stored);
+      keys = stored.definitions;
+    }
+    return known;
+  }
+
+ private:
+  const Benchmark& benchmark_;
+  std::unordered_map<std::string, std::pair<std::vector<std::string>, DefinitionsByName>> of_step_;
+};
+
+// Makes the views of a run's workpackages, in the order of their ids.
+class ViewMaker {
+ public:
+  ViewMaker(const Benchmark& benchmark, const RunRecord& run, const std::string& run_dir,
+            std::map<int, Disturbance> disturbances, std::map<int, JobUse> job_uses,
+            bool all_builtins, std::vector<WorkpackageView>& views)
+      : benchmark_(benchmark),
+        run_dir_(run_dir),
+        absolute_run_(absolute_path(run_dir)),
+        info_(run_info(benchmark, run.id, run_dir, run.start)),
+        disturbances_(std::move(disturbances)),
+        job_uses_(std::move(job_uses)),
+        definitions_(benchmark),
+        views_(views) {
+    if (!all_builtins) keep_ = Named(words_of_results(benchmark));
+    for (const JobValue& one : job_values()) {
+      if ((!keep_ || keep_(one.name)) && job_value(benchmark, one.name) != nullptr)
+        job_values_.push_back(&one);
+    }
+  }
+
+  void add(Journal::Stored& from) {
+    WorkpackageView view;
+    const Workpackage& workpackage = from.workpackage;
+    view.id = workpackage.id;
+    view.run = info_.id;
+    view.step = from.step;
+    view.iteration = workpackage.iteration;
+    view.cycle = workpackage.cycle;
+    view.parents = workpackage.parents;
+    const Step* step = benchmark_.find_step(from.step);
+    view.work_dir = from.work_dir.empty() ? absolute_run_ + "/" + from.directory + "/work"
+                                          : absolute_path(from.work_dir);
+    if (!from.work_dir.empty() && step != nullptr && step->kind == StepKind::run) {
+      view.own_dir = absolute_path(run_dir_ + "/" + from.directory + "/work");
+    }
+    set_state(workpackage.outcome, step, view);
+    set_values(from, step, view);
+    views_.push_back(std::move(view));
+  }
+
+ private:
+  void set_state(const Outcome& outcome, const Step* step, WorkpackageView& view) const {
+    // A workpackage that waits for its done_file has written output. In JUBE mode, workpackages
+    // that have not ended or not even started are shown too, with the values that exist.
+    const bool plain = step == nullptr || step->kind == StepKind::plain;
+    const State state = outcome.state;
+    view.finished = finished_well(state) || state == State::failed || state == State::waiting ||
+                    (plain ? state != State::lost || !benchmark_.as_jube : state == State::lost);
+    view.state = state;
+    view.reused = state == State::done && outcome.reason == Reason::reused;
+    // Work that another workpackage of this run did was disturbed while that one ran.
+    if (view.reused) view.worker = outcome.workpackage;
+    if (const auto found = disturbances_.find(view.done_by()); found != disturbances_.end())
+      view.disturbance = found->second;
+    if (state == State::failed || state == State::expected ||
+        (state == State::lost && !benchmark_.as_jube)) {
+      const std::string why = message(outcome);
+      view.notes.push_back(fmt::format("workpackage {} ({}) {}: {}", view.id, view.step,
+                                       state_name(state), why.substr(0, why.find('\n'))));
+    }
+  }
+
+  void set_values(Journal::Stored& from, const Step* step, WorkpackageView& view) {
+    const DefinitionsByName& known = definitions_.of(from);
+    StepValues& of_all = of_step(from.step, step);
+    StoredParameters parameters;
+    const size_t count = from.parameters.size();
+    parameters.values = std::move(from.parameters);
+    parameters.definition = [&](const std::string& name) -> const Parameter* {
+      const auto found = known.find(name);
+      return found != known.end() ? found->second : nullptr;
+    };
+    for (const int parent : view.parents) parameters.parents.push_back({step_of(parent), parent});
+    parameters.work_dir = view.work_dir;
+    parameters.common = &of_all.all;
+    parameters.kept = &of_all.kept;
+    parameters.without_added = !of_all.shows_added && !hides_any(step, parameters.values);
+    const WorkpackageValues values(step, from.workpackage, std::move(parameters),
+                                   status_of(view.state));
+    view.values = values.all(keep_);
+    take_parameters(values, count, view);
+    view.values.shrink_to_fit();
+    kinds_.types.clear();
+    kinds_.units.clear();
+    kinds_.add_all(known, view);
+    if (!job_values_.empty()) add_job_values(from, view);
+    view.types.take(kinds_.types, of_all.types);
+    view.units.take(kinds_.units, of_all.units);
+  }
+
+  // Whether the kind of step may hide one of the parameters.
+  static bool hides_any(const Step* step, const NamedValues& parameters) {
+    if (step == nullptr) return false;
+    const std::vector<std::string_view>& names = step->kinds->value_names();
+    return std::any_of(parameters.begin(), parameters.end(), [&](const auto& entry) {
+      return std::binary_search(names.begin(), names.end(), entry.first);
+    });
+  }
+
+  // What workpackages of a step share: JUBE's variables, and mostly what their values are.
+  struct StepValues {
+    NamedValues all, kept;
+    bool shows_added = false;              // whether a value of the step's kind is wanted
+    Common<WorkpackageView::Types> types;  // of the last workpackage
+    Common<WorkpackageView::Units> units;
+  };
+  StepValues& of_step(const std::string& name, const Step* step) {
+    const auto [found, is_new] = of_step_.try_emplace(name);
+    StepValues& values = found->second;
+    if (!is_new) return values;
+    values.all = run_builtins(info_, step);
+    for (const auto& entry : values.all) {
+      if (!keep_ || keep_(entry.first)) values.kept.push_back(entry);
+    }
+    if (step == nullptr) return values;
+    const std::vector<std::string_view>& added = step->kinds->value_names();
+    values.shows_added = !keep_ || std::any_of(added.begin(), added.end(), keep_);
+    return values;
+  }
+
+  // What the scheduler has recorded of its job.
+  void add_job_values(const Journal::Stored& stored, WorkpackageView& view) {
+    view.no_job_use = "it did not run in a job";
+    if (stored.job_id.empty()) return;
+    const auto found = job_uses_.find(view.id);
+    const JobUse use = found == job_uses_.end() ? JobUse{} : found->second;
+    view.no_job_use = use.why;
+    const auto whole = [](const std::optional<double>& value) {
+      return value ? fmt::format("{:.0f}", *value) : std::string();
+    };
+    const std::map<std::string_view, std::string> values = {
+        {"job_id", stored.job_id},
+        {"job_nodes", use.nodes},
+        {"job_elapsed", whole(use.seconds)},
+        {"job_energy", whole(use.joules)},
+        {"job_max_rss", use.max_rss ? fmt::format("{:.6g}", *use.max_rss) : ""}};
+    for (const JobValue* value : job_values_) {
+      const std::string& text = values.at(value->name);
+      if (text.empty()) continue;
+      view.values.emplace_back(value->name, text);
+      kinds_.add(value->name, value->type, value->unit);
+    }
+  }
+
+  // Parents have lower ids, so that their views are made already.
+  std::string step_of(int id) const {
+    const auto found =
+        std::lower_bound(views_.begin(), views_.end(), id,
+                         [](const WorkpackageView& view, int wanted) { return view.id < wanted; });
+    return found != views_.end() && found->id == id ? found->step : std::string();
+  }
+
+  const Benchmark& benchmark_;
+  const std::string& run_dir_;
+  const std::string absolute_run_;
+  const RunInfo info_;
+  const std::map<int, Disturbance> disturbances_;
+  const std::map<int, JobUse> job_uses_;
+  std::vector<const JobValue*> job_values_;  // those that are wanted
+  KnownDefinitions definitions_;
+  std::unordered_map<std::string, StepValues> of_step_;
+  Kinds kinds_;                   // of the workpackage that is being made
+  WorkpackageValues::Keep keep_;  // empty: everything
+  std::vector<WorkpackageView>& views_;
+};
+
+}  // namespace
+
+namespace {
+
+// The ids of the workpackages that have a folder in the run's, in order. A folder's name begins with
+// its workpackage's id, as "000012_step". The names are not kept, because there may be many.
+std::vector<int> ids_of_folders(const std::string& run_dir) {
+  std::vector<int> ids;
+  DIR* folder = opendir(run_dir.c_str());
+  if (folder == nullptr) return ids;
+  while (const dirent* entry = readdir(folder)) {
+    char* rest = nullptr;
+    const long id = std::strtol(entry->d_name, &rest, 10);
+    if (rest != entry->d_name && *rest == '_') ids.push_back(static_cast<int>(id));
+  }
+  closedir(folder);
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+}  // namespace
+
+DefinitionsByName definitions_of(const Benchmark& benchmark, const Journal::Stored& stored) {
+  DefinitionsByName definitions;
+  for (size_t i = 0; i < stored.parameters.size(); ++i) {
+    const std::string& name = stored.parameters[i].first;
+    const Parameter* parameter = find_definition(benchmark, stored.definitions[i]);
+    if (parameter == nullptr) parameter = named_in_step(benchmark, stored.step, name);
+    if (parameter != nullptr) definitions.emplace(name, parameter);
+  }
+  return definitions;
+}
+
+bool shows_job_use(const Benchmark& benchmark) {
+  const Named named(words_of_results(benchmark));  // job_energy_median, too
+  return std::any_of(job_values().begin(), job_values().end(), [&](const JobValue& value) {
+    return value.type != ValueType::string && named(value.name) &&
+           job_value(benchmark, value.name) != nullptr;
+  });
+}
+
+Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
+                         const std::string& run_dir, std::vector<WorkpackageView>* views,
+                         bool all_builtins) {
+  std::map<int, JobUse> job_uses;
+  if (Status s = journal.job_uses(&job_uses); !s) return s;
+  std::map<int, Disturbance> disturbances;
+  if (Status s = journal.disturbances(&disturbances); !s) return s;
+  size_t count = 0;
+  if (Status s = journal.count(&count); !s) return s;
+  views->clear();
+  views->reserve(count);
+  std::set<int> gone;
+  std::optional<std::vector<int>> folders;
+  if (bool has = false; !benchmark.as_jube) {
+    if (Status s = samples_of(journal).has_samples(&has); !s) return s;
+    if (has) folders = ids_of_folders(run_dir);
+  }
+  ViewMaker maker(benchmark, journal.run(), run_dir, std::move(disturbances), std::move(job_uses),
+                  all_builtins, *views);
+  const auto changed_files = std::make_shared<const ChangedFiles>(journal, run_dir);
+  Status read = journal.each_workpackage([&](Journal::Stored& stored) {
+    const int id = stored.workpackage.id;
+    const bool has_folder = !folders || std::binary_search(folders->begin(), folders->end(), id);
+    if (!has_folder && finished_well(stored.workpackage.outcome.state)) gone.insert(id);
+    maker.add(stored);
+    if (files_print(stored.ended_files) == 0 || !finished_well(stored.workpackage.outcome.state))
+      return;
+    views->back().files_at_end = files_print(stored.ended_files);
+    views->back().changed_files = changed_files;
+  });
+  if (!read || benchmark.as_jube) return read;
+  if (Status s = take_outside_files(journal, run_dir, views); !s) return s;
+  for (const WorkpackageView& view : *views) {
+    if (view.outside_changed && finished_well(view.state)) gone.insert(view.id);
+  }
+  return gone.empty() ? Status::ok() : take_kept(journal, gone, *views);
+}
+
+WorkpackageView planned_view(const Benchmark& benchmark, const Expander& expander,
+                             const Workpackage& workpackage, const std::string& log) {
+  const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
+  WorkpackageView view;
+  view.id = workpackage.id;
+  view.step = step.name.value;
+  view.iteration = workpackage.iteration;
+  view.finished = true;
+  view.log = absolute_path(log);
+  view.work_dir = view.log.substr(0, view.log.rfind('/'));
+  Workpackage there = workpackage;  // its work directory is the folder of the log
+  there.work_dir = view.work_dir;
+  const WorkpackageValues values(benchmark, expander, there, "DONE");
+  view.values = values.all();
+  view.run = std::atoi(values.find("jube_benchmark_id")->c_str());
+  take_parameters(values, workpackage.point.bindings.size(), view);
+  DefinitionsByName definitions;
+  for (const Binding& binding : workpackage.point.bindings) {
+    definitions.emplace(expander.pool()[binding.name], &expander.definition(binding));
+  }
+  Kinds kinds;
+  kinds.add_all(definitions, view);
+  view.types = std::move(kinds.types);
+  view.units = std::move(kinds.units);
+  return view;
+}
+
+}  // namespace tally

@@ -1,0 +1,83 @@
+// A run's workpackage as the code in results/ sees it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/common.h"
+#include "engine/base/rare.h"
+#include "engine/python/value.h"
+#include "engine/results/read/outside_parts.h"
+#include "engine/workpackage/disturbance.h"
+#include "engine/workpackage/workpackage.h"
+
+namespace tally {
+
+class ChangedFiles;
+
+struct WorkpackageView {
+  int id = 0;
+  int run = 0;  // the run's id
+  std::string step;
+  int iteration = 0, cycle = 0;
+  std::vector<int> parents;  // ids
+  std::string work_dir;      // absolute
+  // The absolute path of its own folder, set only when it has a separate work_dir. A run step's
+  // output and its job's files are there, so that folder is searched first.
+  std::string own_dir;
+  bool finished = false;  // only finished workpackages are analysed
+  State state = State::done;
+  bool reused = false;  // a setup whose finished work was reused
+  int worker = -1;      // reused: the workpackage of this run that did it; -1: another run's
+  int done_by() const { return worker >= 0 ? worker : id; }
+  Disturbance disturbance;  // while it ran on this machine
+  // Files outside its own folder that results read. Null: there are none.
+  std::shared_ptr<const std::vector<OutsidePart>> outside;
+  bool outside_changed = false;  // since it ended
+  // Its analysed files when it ended (files_print()). 0: unknown. What is opened now is compared with it.
+  uint64_t files_at_end = 0;
+  // Looks closely where that differs. Null: nothing is known of files.
+  std::shared_ptr<const ChangedFiles> changed_files;
+  // Its own outputs that have changed since it ended, as analyse() finds out. In Tally's files its state
+  // is then `changed`, unless the journal has kept its values.
+  struct Change {
+    std::string path, text;  // "is 6 bytes longer"
+    long long size = 0;      // when it ended
+    bool grown = false;      // and what was there then is still there
+  };
+  std::vector<Change> changes;
+  // What the journal kept of its outputs, which are gone or have changed: by analyser, pattern and its
+  // definition_of(). Null: they are there, or nothing was kept.
+  using Kept = std::map<std::array<std::string, 3>, std::string>;
+  std::shared_ptr<const Kept> kept;
+  // Why values of its job are missing (JobUse::why); in a row also for one that ran in no job.
+  RareText no_job_use;
+  // Everything a result may show: first the parameters, then the jube_* built-ins and others.
+  std::vector<std::pair<std::string, std::string>> values;
+  size_t parameters = 0;  // how many of the values are parameters
+  // The own values of parameters that a key of the step hides (launch).
+  std::vector<std::pair<std::string, std::string>> hidden;
+  // By the names of values. Mostly those of the other workpackages of the step.
+  using Types = std::vector<std::pair<std::string, ValueType>>;
+  using Units = std::vector<std::pair<std::string, std::string>>;
+  Common<Types> types;
+  Common<Units> units;
+  std::vector<std::string> notes;
+  // A log given by hand (`tally result --logs`). It replaces the first file that the step's
+  // `analyse` names. If the log has that file's name, the other files are looked for beside it.
+  // Otherwise they are missing without a message.
+  std::string log;
+};
+
+// Workpackages in the order of their ids, each once.
+using WorkpackagesById = std::vector<const WorkpackageView*>;
+WorkpackagesById by_id(const std::vector<WorkpackageView>& workpackages);
+// Null: there is none of that id.
+const WorkpackageView* find_id(const WorkpackagesById& workpackages, int id);
+
+}  // namespace tally

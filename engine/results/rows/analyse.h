@@ -1,0 +1,45 @@
+// Reads the output of finished workpackages with the benchmark's patterns.
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/diagnostics.h"
+#include "engine/expand/evaluator.h"
+#include "engine/results/read/workpackage_view.h"
+#include "engine/results/rows/records.h"
+#include "engine/workflow/workflow.h"
+#include "engine/workpackage/sample.h"
+
+namespace tally {
+
+// The values found in the files of one workpackage, as in JUBE's analyse.xml. With `reduce`, the
+// values of all workpackages that differ only in their iteration, under the lowest id.
+struct WorkpackageResult {
+  int id = 0;
+  std::string step;
+  std::vector<std::pair<std::string, Value>> values;  // patterns and their statistics, in order
+};
+
+// Returns the records of one analyser, in the order of workpackage ids. There is one record for
+// each workpackage of an analysed step that no other analysed workpackage depends on. The values of
+// its parents' files are merged in; its own values take precedence. With `reduce`, workpackages
+// that differ only in their iteration make one record, shown under the lowest id. Files that match
+// a glob are read in natural order (f2 before f10).
+//
+// A workpackage whose files are not what they were at its end is marked, and read once more: a note in
+// `diagnostics`, and in the records.
+//
+// Problems go to `diagnostics`, each once with a count: "cannot be represented as a int", a missing
+// file, an unreadable pattern. `each`, if given, gets the values of every workpackage's own files.
+// `more_values`: names that records hold besides those that the results show. `samples`, if given and
+// if an output asks for statistics of repeats, gets what each workpackage printed.
+Records analyse(const Benchmark& benchmark, const Analyser& analyser,
+                const std::vector<WorkpackageView>& workpackages, Evaluator& evaluator,
+                Diagnostics& diagnostics, std::vector<WorkpackageResult>* each = nullptr,
+                const std::set<std::string>& more_values = {},
+                std::vector<Sample>* samples = nullptr);
+
+}  // namespace tally

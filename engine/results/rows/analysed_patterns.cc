@@ -1,0 +1,134 @@
+#include "engine/results/rows/analysed_patterns.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "engine/expand/substitute.h"
+#include "engine/workflow/sample_names.h"
+
+namespace tally {
+
+std::vector<const Pattern*> patterns_of_analyser(const Benchmark& benchmark,
+                                                 const Analyser& analyser, const Analyse* of) {
+  std::vector<Text> use = analyser.use;
+  for (const Analyse& analyse : analyser.analyse) {
+    if (of != nullptr && of != &analyse) continue;
+    for (const AnalyseFile& file : analyse.files) {
+      use.insert(use.end(), file.use.begin(), file.use.end());
+    }
+  }
+  std::vector<const Pattern*> patterns;
+  std::set<std::string> seen;
+  for (const Pattern* pattern : patterns_of(benchmark, use)) {
+    if (seen.insert(pattern->name.value).second) patterns.push_back(pattern);
+  }
+  return patterns;
+}
+
+AnalysedPatterns::AnalysedPatterns(const Benchmark& benchmark, const Analyser& analyser,
+                                   const Wanted& wanted)
+    : benchmark_(benchmark), wanted_(wanted), all_(patterns_of_analyser(benchmark, analyser)) {
+  for (const Pattern* pattern : all_) {
+    by_name_[pattern->name.value] = pattern;
+    if (pattern->mode != PatternMode::pattern) derived_.push_back(pattern);
+  }
+  for (const Pattern* pattern : derived_) find_bases(*pattern);
+  for (const Pattern* pattern : all_) choose_statistics(*pattern);
+  for (const Pattern* pattern : patterns_of(benchmark, analyser.use))
+    everywhere_.insert(pattern->name.value);
+  for (const Analyse& analyse : analyser.analyse) {
+    of_step_.emplace(&analyse, patterns_of_analyser(benchmark, analyser, &analyse));
+    for (const AnalyseFile& file : analyse.files) {
+      std::set<std::string>& names = of_file_[&file];
+      for (const Pattern* pattern : patterns_of(benchmark, file.use))
+        names.insert(pattern->name.value);
+    }
+  }
+}
+
+bool AnalysedPatterns::applies(const Pattern& pattern, const FoundFiles& files) const {
+  const std::string& name = pattern.name.value;
+  return everywhere_.count(name) != 0 ||
+         std::any_of(files.begin(), files.end(),
+                     [&](const AnalyseFile* file) { return of_file_.at(file).count(name) != 0; });
+}
+
+// A computed pattern may use any statistic, and also a text that was found may name one. Without such
+// patterns, only those that the results show are kept.
+void AnalysedPatterns::choose_statistics(const Pattern& pattern) {
+  const std::string& name = pattern.name.value;
+  std::vector<StoredStatistic> all = all_statistics(name);
+  if (derived_.empty()) {
+    all.erase(std::remove_if(all.begin(), all.end(),
+                             [&](const StoredStatistic& one) {
+                               return one.name != name && !has(one.name) && !wanted_.has(one.name);
+                             }),
+              all.end());
+  }
+  statistics_.emplace(name, std::move(all));
+}
+
+void AnalysedPatterns::find_bases(const Pattern& derived) {
+  std::set<std::string>& bases = bases_[derived.name.value];
+  std::vector<const Pattern*> open = {&derived};
+  std::set<const Pattern*> seen;
+  while (!open.empty()) {
+    const Pattern* one = open.back();
+    open.pop_back();
+    if (!seen.insert(one).second) continue;
+    for (const std::string& name : referenced_names(one->value.value)) {
+      const auto known = by_name_.find(name);
+      if (known != by_name_.end() && known->second->mode != PatternMode::pattern) {
+        open.push_back(known->second);
+      } else {
+        bases.insert(name);
+      }
+    }
+  }
+}
+
+void AnalysedPatterns::add_with_computed(const std::string& pattern,
+                                         std::set<std::string>* names) const {
+  names->insert(pattern);
+  for (const Pattern* one : derived_) {
+    if (is_base(pattern, *one)) names->insert(one->name.value);
+  }
+}
+
+bool AnalysedPatterns::is_base(const std::string& pattern, const Pattern& derived) const {
+  const std::set<std::string>& names = bases(derived);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& base) {
+    return pattern_of(benchmark_, base) == pattern;
+  });
+}
+
+void AnalysedPatterns::describe(Records& records) const {
+  for (const Pattern* pattern : all_) {
+    const std::string& name = pattern->name.value;
+    const bool described = records.types.count(name) != 0;  // a pattern of the same name
+    records.types[name] = pattern->type;
+    if (pattern->unit.empty()) continue;
+    for (const char* suffix : {"", "_first", "_last", "_min", "_max", "_avg", "_sum", "_std"}) {
+      std::string& unit = records.units[name + suffix];
+      if (described && !unit.empty() && unit != pattern->unit)
+        records.other_units.try_emplace(name + suffix, unit);
+      unit = pattern->unit;
+    }
+    if (benchmark_.as_jube) continue;
+    for (const char* suffix : {"_median", "_mad", "_p05", "_p95", "_ci_low", "_ci_high"})
+      records.units.try_emplace(name + suffix, pattern->unit);
+  }
+}
+
+void add_default(const Pattern& pattern, std::map<std::string, Value>& values) {
+  const std::string& name = pattern.name.value;
+  if (pattern.mode != PatternMode::pattern || !pattern.default_value || values.count(name) != 0)
+    return;
+  if (std::optional<Value> value = make_value(*pattern.default_value, pattern.type)) {
+    store_default(name, *value, pattern.type, values);
+  } else {
+    store_default(name, {*pattern.default_value}, ValueType::string, values);
+  }
+}
+
+}  // namespace tally

@@ -1,0 +1,157 @@
+#include "engine/results/rows/derived.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <unordered_map>
+
+#include "engine/expand/substitute.h"
+
+namespace tally {
+namespace {
+
+Mode mode_of(PatternMode mode) {
+  if (mode == PatternMode::python) return Mode::python;
+  if (mode == PatternMode::perl) return Mode::perl;
+  return mode == PatternMode::shell ? Mode::shell : Mode::text;
+}
+
+Value missing(const Pattern& pattern) {
+  if (pattern.default_value) {
+    if (std::optional<Value> value = make_value(*pattern.default_value, pattern.type))
+      return *value;
+  }
+  if (pattern.type == ValueType::string) return {std::string()};
+  return {std::numeric_limits<double>::quiet_NaN()};
+}
+
+// The values of one line as texts, made on demand.
+class LineLookup {
+ public:
+  explicit LineLookup(const Line& line) : line_(line) {}
+  const std::string* operator()(std::string_view name) {
+    std::string key(name);
+    if (line_.not_computed.count(key) != 0) return nullptr;
+    auto made = texts_.find(key);
+    if (made != texts_.end()) return &made->second;
+    auto found = line_.values.find(key);
+    if (found != line_.values.end()) {
+      return &texts_.emplace(std::move(key), found->second.str()).first->second;
+    }
+    for (const auto& [parameter, value] : *line_.parameters) {
+      if (parameter == name) return &value;
+    }
+    return nullptr;
+  }
+
+ private:
+  const Line& line_;
+  std::unordered_map<std::string, std::string> texts_;
+};
+
+// The value that a pattern's computation lacks on this line, for example because nothing matched in
+// the files, or because that value could not be computed. Empty when no value is missing.
+std::string missing_input(const Pattern& pattern, const Line& line) {
+  LineLookup lookup(line);
+  for (const std::string& name : referenced_names(pattern.value.value)) {
+    const std::string* text = lookup(name);
+    if (text == nullptr || *text == "nan") return name;
+  }
+  return {};
+}
+
+// Stores what stands for a value that could not be computed. A default stands for what was not found,
+// and not for what was not computed.
+void store_missing(const Pattern& pattern, Line& line) {
+  const std::string& name = pattern.name.value;
+  line.values[name] = missing(pattern);
+  if (pattern.type != ValueType::string) return;
+  LineLookup lookup(line);
+  const std::vector<std::string> inputs = referenced_names(pattern.value.value);
+  const bool lacks = std::any_of(inputs.begin(), inputs.end(), [&](const std::string& input) {
+    return input != name && lookup(input) == nullptr &&
+           (!pattern.default_value || line.not_computed.count(input) != 0);
+  });
+  if (lacks) line.not_computed.insert(name);
+}
+
+// `failed_before`: patterns whose failure has been reported. Failures that only follow from these
+// are not reported.
+void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& evaluator, bool exact,
+                std::set<std::string>& failed_before, Diagnostics& diagnostics) {
+  std::vector<std::string> expressions;
+  std::vector<Line*> computed;
+  expressions.reserve(lines.size());
+  computed.reserve(lines.size());
+  for (Line& line : lines) {
+    const auto& left_out = line.left_out;
+    if (std::find(left_out.begin(), left_out.end(), &pattern) != left_out.end()) continue;
+    LineLookup lookup(line);
+    expressions.push_back(substitute(pattern.value.value, std::ref(lookup)));
+    computed.push_back(&line);
+  }
+  std::vector<Evaluation> results;
+  if (pattern.mode == PatternMode::text) {
+    for (std::string& text : expressions) results.push_back({true, std::move(text), {}});
+  } else if (!expressions.empty()) {
+    results = evaluator.evaluate(mode_of(pattern.mode), expressions);
+  }
+  size_t failed = 0;
+  bool failed_here = false;
+  std::string why;
+  for (size_t i = 0; i < computed.size(); ++i) {
+    Line& line = *computed[i];
+    std::optional<Value> value;
+    if (results[i].ok) value = make_value(results[i].value, pattern.type, exact);
+    if (!value && results[i].ok && python_float(results[i].value)) {
+      value =
+          make_value(results[i].value, ValueType::floating);  // nan, inf or a fraction as an int
+    }
+    const std::string lacks = value ? std::string() : missing_input(pattern, line);
+    if (!value && !line.failed && failed_before.count(lacks) == 0 && failed++ == 0) {
+      why = !lacks.empty()  ? fmt::format("there is no value of '{}'", lacks)
+            : results[i].ok ? fmt::format("\"{}\" is not a number", results[i].value)
+                            : fmt::format("\"{}\": {}", expressions[i], results[i].error);
+    }
+    if (value) {
+      line.values[pattern.name.value] = *value;
+    } else {
+      failed_here = true;
+      store_missing(pattern, line);
+    }
+  }
+  if (failed_here) failed_before.insert(pattern.name.value);
+  if (failed != 0) {
+    diagnostics.warning(
+        pattern.value.mark,
+        fmt::format("pattern '{}' could not be computed in {} of {} result lines: {}",
+                    pattern.name.value, failed, computed.size(), why));
+  }
+}
+
+}  // namespace
+
+void derive(const std::vector<const Pattern*>& patterns, std::vector<Line>& lines,
+            Evaluator& evaluator, bool exact, Diagnostics& diagnostics) {
+  std::vector<const Pattern*> left = patterns;
+  std::set<std::string> failed_before;
+  auto waits = [&](const Pattern* pattern) {
+    std::vector<std::string> names = referenced_names(pattern->value.value);
+    return std::any_of(left.begin(), left.end(), [&](const Pattern* other) {
+      return other != pattern &&
+             std::find(names.begin(), names.end(), other->name.value) != names.end();
+    });
+  };
+  while (!left.empty()) {
+    auto next = std::find_if_not(left.begin(), left.end(), waits);
+    // There is a cycle. A reference to a later pattern then finds no value.
+    if (next == left.end()) next = left.begin();
+    const Pattern* pattern = *next;
+    left.erase(next);
+    derive_one(*pattern, lines, evaluator, exact, failed_before, diagnostics);
+  }
+}
+
+}  // namespace tally

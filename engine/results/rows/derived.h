@@ -1,0 +1,34 @@
+// Patterns that are computed from other patterns (mode text, python, perl, shell), once per result
+// line.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/base/diagnostics.h"
+#include "engine/expand/evaluator.h"
+#include "engine/results/rows/records.h"
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+// One result line under construction. `values` holds the values its patterns found; `parameters`
+// holds the texts of its workpackage.
+struct Line {
+  std::map<std::string, Value> values;
+  const std::vector<std::pair<std::string, std::string>>* parameters = nullptr;
+  std::vector<const Pattern*> left_out;  // patterns that are not computed here
+  // Computed patterns that lacked an input: later ones keep the name, as of a pattern that found nothing.
+  std::set<std::string> not_computed;
+  bool failed = false;  // all its workpackages failed, so missing values are not reported
+};
+
+// Computes `patterns` for every line, in the order of their dependencies. A value that cannot be
+// computed, or cannot be converted to its type, becomes the pattern's default, or else nan (int,
+// float) or "". `exact`: an int with a fraction keeps it. Otherwise the fraction is cut off, as in
+// JUBE.
+void derive(const std::vector<const Pattern*>& patterns, std::vector<Line>& lines,
+            Evaluator& evaluator, bool exact, Diagnostics& diagnostics);
+
+}  // namespace tally

@@ -1,0 +1,215 @@
+#include "engine/results/rows/groups.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "engine/results/rows/families.h"
+#include "engine/results/rows/missing_rows.h"
+
+namespace tally {
+namespace {
+
+bool has_ended(State state) {
+  return finished_well(state) || state == State::failed || state == State::lost;
+}
+
+// How many repeats of the step each of its points has, without warm-ups.
+int repeats_of(const Benchmark& benchmark, const std::string& name) {
+  const Step* step = benchmark.find_step(name);
+  if (step == nullptr) return 1;
+  return std::max(1, std::atoi(step->repeat.value.c_str()) - step->until.warmup);
+}
+
+}  // namespace
+
+bool is_warmup(const Benchmark& benchmark, const WorkpackageView& workpackage) {
+  const Step* step = benchmark.find_step(workpackage.step);
+  if (step == nullptr || step->until.warmup == 0) return false;
+  const int copies = std::atoi(step->repeat.value.c_str());  // check/ has made it a plain number
+  return copies > 0 && workpackage.iteration % copies < step->until.warmup;
+}
+
+Groups::Groups(const Benchmark& benchmark, const Analyser& analyser,
+               const std::vector<WorkpackageView>& workpackages)
+    : benchmark_(benchmark),
+      analyser_(analyser),
+      by_id_(tally::by_id(workpackages)),
+      own_(parameters_of_workpackages(benchmark)) {}
+
+bool Groups::counts(const WorkpackageView& workpackage) const {
+  return benchmark_.as_jube || workpackage.state == State::done;
+}
+
+bool Groups::any_counts(const Group& group) const {
+  return std::any_of(group.members.begin(), group.members.end(),
+                     [&](const WorkpackageView* member) { return counts(*member); });
+}
+
+// In JUBE mode, everything that was started counts as successful.
+bool Groups::any_ended_well(const Group& group) const {
+  return benchmark_.as_jube ||
+         std::any_of(group.members.begin(), group.members.end(),
+                     [](const WorkpackageView* member) { return member->state == State::done; });
+}
+
+const Analyse* Groups::find(const std::string& step) const {
+  for (const Analyse& analyse : analyser_.analyse) {
+    if (analyse.step.value == step) return &analyse;
+  }
+  return nullptr;
+}
+
+void Groups::find_warmups() {
+  for (const WorkpackageView* workpackage : by_id_) {  // parents have lower ids
+    const auto& parents = workpackage->parents;
+    if (is_warmup(benchmark_, *workpackage) ||
+        std::any_of(parents.begin(), parents.end(),
+                    [&](int parent) { return warmups_.count(parent) != 0; }))
+      warmups_.insert(workpackage->id);
+  }
+}
+
+// In Tally's own files, iterations of a parent are reduced whatever follows from their number.
+std::string Groups::own_values(const WorkpackageView& workpackage) const {
+  std::string text;
+  if (!benchmark_.as_jube) return text;
+  for (const auto& [name, value] : workpackage.values) {
+    if (own_.count(name) != 0) text += name + '=' + value + '\0';
+  }
+  return text;
+}
+
+// The family of each workpackage. Empty: each is a family of its own, because without several
+// iterations, equal points are repeated values of a parameter.
+std::unordered_map<int, size_t> Groups::find_families() const {
+  const bool iterated =
+      std::any_of(by_id_.begin(), by_id_.end(), [&](const WorkpackageView* workpackage) {
+        return workpackage->iteration != by_id_.front()->iteration;
+      });
+  if (!analyser_.reduce || !iterated) return {};
+  return tally::find_families(
+      by_id_, [&](const WorkpackageView& p) { return point_key(p, own_); },
+      [&](const WorkpackageView& p) { return own_values(p); });
+}
+
+void Groups::find_members() {
+  for (const WorkpackageView* workpackage : by_id_) {
+    const auto family = families_.find(workpackage->id);
+    if (family == families_.end() || warmups_.count(workpackage->id) != 0) continue;
+    if (family->second >= members_.size()) members_.resize(family->second + 1);
+    members_[family->second].push_back(workpackage);
+    for (const int parent : workpackage->parents) has_children_.insert({parent, workpackage->step});
+  }
+}
+
+// Adds the repeats that were not created, because those of the step before failed or go on.
+void Groups::add_missing(const WorkpackageView& one, PlannedRepeats* repeats) const {
+  if (one.parents.size() != 1) return;
+  const WorkpackageView* parent = find_id(by_id_, one.parents.front());
+  if (parent == nullptr) return;
+  const WorkpackagesById& parents = members_[families_.at(parent->id)];
+  const PlannedRepeats above = planned_repeats(*parent);
+  int without = above.count - static_cast<int>(parents.size());
+  for (const WorkpackageView* each : parents) {
+    if (has_children_.count({each->id, one.step}) == 0) ++without;
+  }
+  repeats->count += without * repeats_of(benchmark_, one.step);
+  if (without > 0 && above.open != State::done && repeats->open == State::done)
+    repeats->open = State::pending;
+}
+
+PlannedRepeats Groups::planned_repeats(const WorkpackageView& workpackage) const {
+  PlannedRepeats repeats;
+  const auto family = families_.find(workpackage.id);
+  if (benchmark_.as_jube || family == families_.end() || family->second >= members_.size()) {
+    return repeats;
+  }
+  const WorkpackagesById& members = members_[family->second];
+  repeats.count = static_cast<int>(members.size());
+  for (const WorkpackageView* member : members) {
+    if (has_ended(member->state)) continue;
+    if (repeats.open == State::done || member->state == State::running)
+      repeats.open = member->state;
+  }
+  add_missing(workpackage, &repeats);
+  return repeats;
+}
+
+bool Groups::has_row(const WorkpackageView& workpackage) const {
+  const Group* group = group_of(workpackage.id);
+  return warmups_.count(workpackage.id) != 0 || (group != nullptr && group->leaf);
+}
+
+void Groups::make() {
+  find_warmups();
+  families_ = find_families();
+  if (!benchmark_.as_jube) find_members();
+  std::unordered_map<size_t, size_t> of_family;
+  for (const WorkpackageView* workpackage : by_id_) {
+    const int id = workpackage->id;
+    if (!workpackage->finished || find(workpackage->step) == nullptr) continue;
+    if (warmups_.count(id) != 0) continue;
+    size_t place = groups_.size();
+    if (!families_.empty()) place = of_family.try_emplace(families_.at(id), place).first->second;
+    if (place == groups_.size()) groups_.emplace_back();
+    groups_[place].members.push_back(workpackage);
+    group_of_.emplace_back(id, place);
+  }
+  for (const Group& group : groups_) {
+    for (const Group* ancestor : ancestors(group))
+      groups_[static_cast<size_t>(ancestor - groups_.data())].leaf = false;
+  }
+}
+
+const Group* Groups::group_of(int id) const {
+  const auto found =
+      std::lower_bound(group_of_.begin(), group_of_.end(), id,
+                       [](const auto& entry, int wanted) { return entry.first < wanted; });
+  return found != group_of_.end() && found->first == id ? &groups_[found->second] : nullptr;
+}
+
+std::vector<const Group*> Groups::ancestors(const Group& group) const {
+  std::vector<const Group*> result;
+  for (const WorkpackageView* workpackage : ancestors(group.members)) {
+    const Group* above = group_of(workpackage->id);
+    if (above == nullptr) continue;
+    if (std::find(result.begin(), result.end(), above) == result.end()) result.push_back(above);
+  }
+  return result;
+}
+
+std::vector<const WorkpackageView*> Groups::ancestors(
+    const std::vector<const WorkpackageView*>& members) const {
+  if (std::all_of(members.begin(), members.end(),
+                  [](const WorkpackageView* member) { return member->parents.empty(); }))
+    return {};
+  std::vector<const WorkpackageView*> queue = members;
+  std::set<int> seen;
+  for (size_t i = 0; i < queue.size(); ++i) {
+    for (const int parent : queue[i]->parents) {
+      const WorkpackageView* found = find_id(by_id_, parent);
+      if (found != nullptr && seen.insert(parent).second) queue.push_back(found);
+    }
+  }
+  queue.erase(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(members.size()));
+  return queue;
+}
+
+std::vector<const WorkpackageView*> Groups::ancestors(const WorkpackageView& workpackage) const {
+  if (workpackage.parents.empty()) return {};
+  return ancestors(std::vector<const WorkpackageView*>{&workpackage});
+}
+
+std::vector<Groups::FoundAbove> Groups::found_above(const WorkpackageView& workpackage) const {
+  std::vector<FoundAbove> above;
+  for (const WorkpackageView* parent : ancestors(workpackage)) {
+    const Group* group = group_of(parent->id);
+    if (group == nullptr) continue;
+    const auto member = std::find(group->members.begin(), group->members.end(), parent);
+    above.push_back(
+        {parent, &group->found_of(static_cast<size_t>(member - group->members.begin()))});
+  }
+  return above;
+}
+
+}  // namespace tally

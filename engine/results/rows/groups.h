@@ -1,0 +1,100 @@
+// Groups an analyser's workpackages into result lines. Private to results/.
+#pragma once
+
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/results/read/scan.h"
+#include "engine/results/rows/analyse.h"
+
+namespace tally {
+
+// Workpackages that share a result line: one, or with `reduce` all that differ only in their
+// iteration.
+struct Group {
+  std::vector<const WorkpackageView*> members;  // by id
+  Found found;
+  FoundFiles files;
+  bool leaf = true;        // no other group depends on it
+  std::vector<Found> own;  // of each member, if there are several and somebody asks
+
+  const Found& found_of(size_t member) const { return own.empty() ? found : own[member]; }
+};
+
+// The repeats that a row was planned to have: those that failed, go on or could not be created
+// included.
+struct PlannedRepeats {
+  int count = 1;
+  State open = State::done;  // the state of one that has not ended; done: all have
+};
+
+// Whether the workpackage is a warm-up of its step. No table shows its values.
+bool is_warmup(const Benchmark& benchmark, const WorkpackageView& workpackage);
+
+class Groups {
+ public:
+  // The arguments must outlive the object.
+  Groups(const Benchmark& benchmark, const Analyser& analyser,
+         const std::vector<WorkpackageView>& workpackages);
+
+  // Finds the groups. Warm-ups, and what depends on them, are in none.
+  void make();
+
+  std::vector<Group>& all() { return groups_; }
+  const std::vector<Group>& all() const { return groups_; }
+  const WorkpackagesById& by_id() const { return by_id_; }
+  // Null: the analyser does not read the step.
+  const Analyse* find(const std::string& step) const;
+
+  // Whether it is a measurement. One that failed, goes on or ended in an expected outcome is none,
+  // whatever it printed. JUBE counts it as one.
+  bool counts(const WorkpackageView& workpackage) const;
+  bool any_counts(const Group& group) const;
+  bool any_ended_well(const Group& group) const;
+  // Of the row with this workpackage. One without reduce or without iterations has one repeat.
+  PlannedRepeats planned_repeats(const WorkpackageView& workpackage) const;
+  // Whether what became of the workpackage needs no note of its own: it is in a row, or a warm-up.
+  bool has_row(const WorkpackageView& workpackage) const;
+  // Whether the parameter may differ between the repeats of a point.
+  bool varies(const std::string& parameter) const { return own_.count(parameter) != 0; }
+
+  // The groups of the analysed workpackages that this group's members depend on, nearest first.
+  std::vector<const Group*> ancestors(const Group& group) const;
+  // All workpackages that these depend on, nearest first.
+  std::vector<const WorkpackageView*> ancestors(
+      const std::vector<const WorkpackageView*>& members) const;
+  std::vector<const WorkpackageView*> ancestors(const WorkpackageView& workpackage) const;
+  // What the files of the workpackages that `workpackage` depends on hold, nearest first.
+  struct FoundAbove {
+    const WorkpackageView* workpackage;
+    const Found* found;
+  };
+  std::vector<FoundAbove> found_above(const WorkpackageView& workpackage) const;
+
+ private:
+  void find_warmups();
+  std::string own_values(const WorkpackageView& workpackage) const;
+  std::unordered_map<int, size_t> find_families() const;
+  void find_members();
+  void add_missing(const WorkpackageView& one, PlannedRepeats* repeats) const;
+  // The group of a workpackage. Null: it is in none.
+  const Group* group_of(int id) const;
+
+  const Benchmark& benchmark_;
+  const Analyser& analyser_;
+  WorkpackagesById by_id_;
+  std::set<std::string> own_;  // parameters that may differ between iterations
+  std::set<int> warmups_;      // ids
+  // Where points have several iterations: the family of each workpackage, the members of each
+  // family without warm-ups, and the steps of which a workpackage has children.
+  std::unordered_map<int, size_t> families_;
+  std::vector<WorkpackagesById> members_;
+  std::set<std::pair<int, std::string>> has_children_;
+  std::vector<Group> groups_;
+  std::vector<std::pair<int, size_t>> group_of_;  // id, place; by id
+};
+
+}  // namespace tally

@@ -1,0 +1,76 @@
+#include "engine/results/rows/records.h"
+
+#include <algorithm>
+
+namespace tally {
+namespace {
+
+// "a; b", each text once.
+void add_text(const RareText& more, RareText& all) {
+  if (more.empty() || all.str().find(more.str()) != std::string::npos) return;
+  all = all.empty() ? more : RareText(all.str() + "; " + more.str());
+}
+
+}  // namespace
+
+std::string Record::machine_mark() const {
+  std::string mark = busy > 0 ? kBusy : "";
+  if (throttled > 0) mark += std::string(mark.empty() ? "" : " ") + kThrottled;
+  return mark;
+}
+
+const char* Record::why_not_measured() const {
+  if (state == State::lost) return "was lost";
+  if (failed()) return "failed";
+  if (state == State::changed) return "has output that changed after its end";
+  return unfinished() ? "has not ended" : "ended in an outcome that its step expects";
+}
+
+void Record::add_disturbance(const Disturbance& one) {
+  if (!one.any()) return;
+  if (one.busy()) ++busy;
+  if (one.throttled()) ++throttled;
+  disturbance.cores = std::max(disturbance.cores, one.cores);
+  add_text(one.gpu_users, disturbance.gpu_users);
+  add_text(one.throttling, disturbance.throttling);
+}
+
+void Record::take_marks_of_earlier(const std::set<std::string>& shown) {
+  for (const MarksOfEarlier& one : *earlier) {
+    if (std::none_of(one.names.begin(), one.names.end(),
+                     [&](const std::string& name) { return shown.count(name) != 0; }))
+      continue;
+    if (one.changed && measured()) state = State::changed;
+    reused = reused || one.reused;
+    for (const Disturbance& each : one.disturbances) add_disturbance(each);
+  }
+  busy = std::min(busy, all_repeats);
+  throttled = std::min(throttled, all_repeats);
+  earlier = {};
+}
+
+void Records::add_unit(const std::string& name, const std::string& unit) {
+  const auto [known, is_new] = units.try_emplace(name, unit);
+  if (!is_new && known->second != unit) other_units.try_emplace(name, unit);
+}
+
+void append(Records& records, Records more) {
+  if (records.rows.empty()) {
+    records.rows = std::move(more.rows);
+  } else {
+    for (Record& row : more.rows) records.rows.push_back(std::move(row));
+  }
+  for (auto notes : {&Records::notes, &Records::missing_rows, &Records::of_run}) {
+    std::vector<std::string>& own = records.*notes;
+    for (std::string& note : more.*notes) {
+      if (std::find(own.begin(), own.end(), note) == own.end()) own.push_back(std::move(note));
+    }
+  }
+  records.changed = records.changed || more.changed;
+  records.unmatched.insert(records.unmatched.end(), more.unmatched.begin(), more.unmatched.end());
+  for (const auto& [name, unit] : more.units) records.add_unit(name, unit);
+  records.other_units.merge(more.other_units);
+  records.types.merge(more.types);
+}
+
+}  // namespace tally

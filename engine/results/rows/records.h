@@ -1,0 +1,125 @@
+// The values from the files of a run: one record for each result line. Tables are made from
+// records.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/base/mark.h"
+#include "engine/base/rare.h"
+#include "engine/python/value.h"
+#include "engine/results/read/patterns.h"
+#include "engine/statistics/intervals.h"
+#include "engine/workflow/workflow.h"
+#include "engine/workpackage/disturbance.h"
+#include "engine/workpackage/workpackage.h"
+
+namespace tally {
+
+// What the repeats of a point say about one value. A sample is one repeat. Repeats that failed, and
+// those without the value, are not in it.
+struct Summary {
+  statistics::Sample sample;  // in the order of the repeats
+  int repeats = 0;            // all repeats of the row, failed ones included
+  double value = 0;           // the column's statistic of the sample
+  // The bounds that `uncertainty` asks for: the confidence interval; value -+ MAD; the range.
+  std::optional<statistics::Interval> interval;
+  // `uncertainty: ci` of fewer than six repeats: the range, which is not an interval of 95 %.
+  bool too_few = false;
+  statistics::Outliers outliers;
+};
+
+// The marks of rows whose measurement was disturbed.
+inline constexpr const char* kBusy = "BUSY";
+inline constexpr const char* kThrottled = "THROTTLED";
+// The mark of rows with a value that was measured for less than kSteadySeconds (`measured_over`).
+inline constexpr const char* kShort = "SHORT";
+inline constexpr double kSteadySeconds = 1;
+
+// The values of one repeat of a row.
+struct Repeat {
+  std::map<std::string, Value> values;
+  // Of values that it has from workpackages it depends on alone: their ids. Several repeats may share
+  // one such workpackage, whose value was measured once.
+  Rare<std::map<std::string, std::set<int>>> from;
+};
+
+// Marks of workpackages of an earlier step, for the outputs that show a value of theirs.
+struct MarksOfEarlier {
+  std::set<std::string> names;  // patterns that have such a value, and those computed from them
+  bool reused = false;
+  bool changed = false;  // their outputs, after they had ended
+  std::vector<Disturbance> disturbances;
+};
+
+// One line of a result: parameters of the workpackage and its parents, built-ins, and patterns with
+// statistics. Ordered by the workpackage's id.
+struct Record {
+  std::map<std::string, Value> values;
+  std::vector<std::string> notes;  // "out of memory", "no baseline row": shown below the table
+  // The state of its workpackage. With several iterations, it is failed only if all of them failed.
+  State state = State::done;
+  bool reused = false;  // it, or a workpackage that gives it a value
+  // Not yet said of the row: outputs differ in the values that they show.
+  Rare<std::vector<MarksOfEarlier>> earlier;
+  // Says it of the row. `shown`: the patterns that an output shows.
+  void take_marks_of_earlier(const std::set<std::string>& shown);
+  // Patterns whose values come from reused work alone (origin_of()).
+  Rare<std::set<std::string>> reused_values;
+  // Patterns whose values were measured for less than kSteadySeconds: the fewest seconds of a repeat.
+  Rare<std::map<std::string, double>> short_values;
+  int id = 0;                          // the workpackage's
+  std::string analyser, step;          // of the workpackage
+  int iteration = 0;                   // of the workpackage, where each iteration has a row; else 0
+  std::vector<std::string> unmatched;  // patterns that matched nothing in its files
+  int run = 0;                         // the run's id
+  // The values of each repeat (workpackages that `reduce` made one row of), in the order of
+  // iterations, without those that failed. Filled only if an output asks for statistics of them.
+  std::vector<Repeat> repeats;
+  int all_repeats = 1;  // those that failed included
+  Rare<std::map<int, int>>
+      repeats_above;  // of each workpackage in Repeat::from: the repeats of its point
+  // Workpackages of the row during which other programs used the machine, and those during which it
+  // was throttled; the most cores that others used, and all that was noticed.
+  int busy = 0, throttled = 0;
+  Disturbance disturbance;
+  // Of the columns with `statistic` or `better`, by column_key(). Only in a ResultTable.
+  std::map<std::string, Summary> summaries;
+  // A failed or lost workpackage may have printed a number before it ended. References, baselines
+  // and databases ignore such numbers.
+  bool failed() const { return state == State::failed || state == State::lost; }
+  RareText no_job_use;  // why values of its first workpackage's job are missing, a clause
+  // "BUSY", "THROTTLED", "BUSY THROTTLED". Empty: nothing was noticed.
+  std::string machine_mark() const;
+  void add_disturbance(const Disturbance& one);
+  // Not run yet, or under way.
+  bool unfinished() const { return !failed() && !finished_well(state); }
+  // Whether its numbers are a measurement. Those of a failed, unfinished or expected (`expect: oom`)
+  // workpackage, and of one whose output has changed, are shown and marked, and are compared with
+  // nothing.
+  bool measured() const { return state == State::done; }
+  // "failed", "has not ended": why a row that is not measured() has no number that counts.
+  const char* why_not_measured() const;
+};
+struct Records {
+  std::vector<Record> rows;
+  std::vector<std::string> notes;         // about workpackages that have no row
+  std::vector<std::string> missing_rows;  // of these, why rows or repeats are missing
+  std::vector<std::string> of_run;        // about the run (run_notes.h), which commands print once
+  bool changed = false;  // the output of a workpackage that counts in nothing for it
+  std::vector<Unmatched> unmatched;
+  std::map<std::string, std::string> units;  // by column name
+  // Names whose values have a second unit: another pattern or parameter of the same name has it.
+  std::map<std::string, std::string> other_units;
+  std::map<std::string, ValueType> types;
+  // Sets the unit of a name that has none, or keeps the second unit in other_units.
+  void add_unit(const std::string& name, const std::string& unit);
+};
+
+// Appends the rows, units and types of `more` to `records`. The first unit of a name stays.
+void append(Records& records, Records more);
+
+}  // namespace tally

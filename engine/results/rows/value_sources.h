@@ -1,0 +1,69 @@
+// Which workpackages gave the values of a row, and what is to be said of the row for that: that work
+// was reused, that the machine was disturbed. Private to results/.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/results/rows/analysed_patterns.h"
+#include "engine/results/rows/groups.h"
+#include "engine/results/rows/linked_values.h"
+#include "engine/results/rows/records.h"
+
+namespace tally {
+
+// Whether another member of the group did the member's work: both show one measurement.
+bool shares_work(const Group& group, const WorkpackageView& member);
+// Whether the group shows work of others.
+bool is_reused(const Group& group);
+// Whether its values are those of outputs that changed after the end of their workpackages.
+bool is_changed(const Group& group);
+
+class ValueSources {
+ public:
+  // The arguments must outlive the object. The groups' files must have been read.
+  ValueSources(const Benchmark& benchmark, const Analyser& analyser,
+               const AnalysedPatterns& patterns, const Groups& groups);
+
+  // Whether the step prints the pattern in some workpackage. Where such a value is missing, that of
+  // the step before is another number and does not stand in for it. Never in JUBE's files.
+  bool prints(const std::string& step, const std::string& pattern) const {
+    return printed_.count({step, pattern}) != 0;
+  }
+
+  // The workpackages that a repeat has values from, by the name of each value that is not its own.
+  // `above`: of those that the repeat depends on, nearest first. Adds their repeats to those of the
+  // row.
+  std::map<std::string, std::set<int>> sources_of(const WorkpackageView& member, const Found& own,
+                                                  const std::vector<Groups::FoundAbove>& above,
+                                                  Record& row) const;
+
+  // A value of an earlier step brings along what is to be said of the workpackages that printed it:
+  // Record::earlier.
+  void take_marks_of_ancestors(const Group& group, Record& record) const;
+
+ private:
+  // Patterns that have a value, and whether it is reused.
+  using Origins = std::map<std::string, bool>;
+
+  void add_linked_sources(const WorkpackageView& member, std::set<std::string>& known,
+                          std::map<std::string, std::set<int>>& from, Record& row) const;
+  bool is_own(const Pattern& pattern, const std::set<std::string>& known,
+              const std::map<std::string, std::set<int>>& from, std::set<int>* sources) const;
+  void take_marks_of_linked(const Group& group, Origins& origins, Record& record) const;
+  void add_marks(const std::vector<const WorkpackageView*>& members, bool reused,
+                 std::set<std::string> names, Record& record) const;
+  void add_change(const Group& above, Record& record) const;
+  void note_reused(const Origins& origins, bool own, Record& record) const;
+
+  const Benchmark& benchmark_;
+  const AnalysedPatterns& patterns_;
+  const Groups& groups_;
+  LinkedFiles linked_;
+  std::set<std::pair<std::string, std::string>> printed_;  // step, pattern
+};
+
+}  // namespace tally

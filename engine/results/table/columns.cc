@@ -1,0 +1,396 @@
+#include "engine/results/table/columns.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "engine/base/text.h"
+#include "engine/expand/substitute.h"
+#include "engine/python/literal.h"
+#include "engine/results/rows/families.h"
+#include "engine/results/table/expressions.h"
+#include "engine/results/table/repeats.h"
+
+namespace tally {
+namespace {
+
+std::string describe(const std::vector<std::pair<Text, Text>>& conditions) {
+  std::string text;
+  for (const auto& [name, value] : conditions) {
+    text += (text.empty() ? "" : ", ") + name.value + "=" + value.value;
+  }
+  return text;
+}
+
+bool same(const Values& values, const std::string& name, const std::string& wanted) {
+  auto found = values.find(name);
+  if (found == values.end()) return false;
+  if (found->second.str() == wanted) return true;
+  std::optional<double> number = python_float(wanted);
+  std::optional<double> own = python_float(found->second.str());
+  return number && own && *number == *own;
+}
+
+std::string text_of(const Record& row, const std::set<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    const auto found = row.values.find(name);
+    if (found != row.values.end()) text += name + '=' + found->second.str() + '\0';
+  }
+  return text;
+}
+
+// The run, analyser and step of a row. Rows of another one were measured in another way.
+std::string origin_of(const Record& row) {
+  return fmt::format("{}\1{}\1{}", row.run, row.analyser, row.step);
+}
+
+// The parameters that tell rows apart: the free ones, and derived ones that have several values for
+// the same free ones, as "$base,100" has.
+std::set<std::string> distinguishing_parameters(const Benchmark& benchmark,
+                                                const std::vector<Record>& rows) {
+  std::set<std::string> names = free_parameters(benchmark);
+  const std::set<std::string> varying = parameters_of_workpackages(benchmark);
+  for (const auto& [set_name, set] : benchmark.parameter_sets) {
+    for (const Parameter& parameter : set.parameters) {
+      const std::string& name = parameter.name.value;
+      if (names.count(name) != 0 || varying.count(name) != 0) continue;
+      std::map<std::string, std::string> first;
+      const bool spans = std::any_of(rows.begin(), rows.end(), [&](const Record& row) {
+        const std::string own = text_of(row, {name});
+        return first.try_emplace(origin_of(row) + '\1' + text_of(row, names), own).first->second !=
+               own;
+      });
+      if (spans) names.insert(name);
+    }
+  }
+  return names;
+}
+
+// Finds the baseline row of each row of a column. It has the column's `relative_to` values, and
+// otherwise the row's parameters, run, analyser, step and iteration. Only where no row of the run,
+// analyser and step has the `relative_to` values, it may come from another one.
+class Baselines {
+ public:
+  Baselines(const Benchmark& benchmark, const Column& column, std::vector<Record>& rows,
+            const std::function<bool(size_t)>& usable)
+      : column_(column), rows_(rows), names_(distinguishing_parameters(benchmark, rows)) {
+    for (const auto& [name, value] : column.relative_to) names_.erase(name.value);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const bool here = std::all_of(
+          column.relative_to.begin(), column.relative_to.end(),
+          [&](const auto& c) { return same(rows[i].values, c.first.value, c.second.value); });
+      if (!here) continue;
+      origins_.insert(origin_of(rows[i]));
+      const std::string key = key_of(rows[i]);
+      if (!rows[i].measured()) broken_[key] = ResultTables::mark(rows[i]);
+      if (!rows[i].measured() || !usable(i)) continue;
+      of_key_[key].push_back(i);
+      for (const std::string& name : names_) of_baselines_[name].insert(text_of(rows[i], {name}));
+    }
+  }
+
+  // The index of the row's baseline row. -1: there is none, and the row gets a note.
+  long find(Record& row) const {
+    const std::string key = key_of(row);
+    std::vector<size_t> found;
+    const auto all = of_key_.find(key);
+    const bool own = origins_.count(origin_of(row)) != 0;
+    for (size_t i = 0; all != of_key_.end() && i < all->second.size(); ++i) {
+      const Record& other = rows_[all->second[i]];
+      if (!own || origin_of(other) == origin_of(row)) found.push_back(all->second[i]);
+    }
+    if (found.size() == 1) return static_cast<long>(found.front());
+    if (row.measured()) note(found, key, row);  // else its own mark says it
+    return -1;
+  }
+
+ private:
+  std::string key_of(const Record& row) const {
+    return fmt::format("{}\1{}", row.iteration, text_of(row, names_));
+  }
+
+  void note(const std::vector<size_t>& found, const std::string& key, Record& row) const {
+    const std::string values = describe(column_.relative_to);
+    const auto how = broken_.find(key);
+    std::string why = fmt::format("there is no baseline row with {}", values);
+    if (found.size() > 1) {
+      why = fmt::format(
+          "{} baseline rows have {} (workpackages {} and {}); name what tells them apart in "
+          "relative_to",
+          found.size(), values, rows_[found[0]].id, rows_[found[1]].id);
+    } else if (how != broken_.end()) {
+      why = fmt::format("its baseline row, with {}, {}", values, how->second);
+    } else if (const std::string others = different_in_all(row); !others.empty()) {
+      std::string changed;
+      for (const auto& [name, value] : column_.relative_to)
+        changed += (changed.empty() ? "" : ", ") + name.value;
+      const bool one = others.find(',') == std::string::npos;
+      why = fmt::format(
+          "no row with {} has the same {}; if {} together with {}, name {} in relative_to, too",
+          values, others, one ? "it changes" : "they change", changed, one ? "it" : "them");
+    }
+    row.notes.push_back(fmt::format("'{}' is empty: {}", column_.column_title(), why));
+  }
+
+  // The parameters of which no baseline row has the row's value. Zipped ones are such.
+  std::string different_in_all(const Record& row) const {
+    std::string names;
+    for (const auto& [name, values] : of_baselines_) {
+      if (values.count(text_of(row, {name})) == 0) names += (names.empty() ? "" : ", ") + name;
+    }
+    return names;
+  }
+
+  const Column& column_;
+  const std::vector<Record>& rows_;
+  std::set<std::string> names_;
+  std::set<std::string> origins_;              // that have rows with the `relative_to` values
+  std::map<std::string, std::string> broken_;  // how those ended that are no measurement
+  std::map<std::string, std::vector<size_t>> of_key_;
+  std::map<std::string, std::set<std::string>> of_baselines_;  // values of each of names_
+};
+
+std::vector<long> baseline_rows(const Benchmark& benchmark, const Column& column,
+                                std::vector<Record>& rows,
+                                const std::function<bool(size_t)>& usable) {
+  const Baselines baselines(benchmark, column, rows, usable);
+  std::vector<long> out;
+  for (Record& row : rows) out.push_back(baselines.find(row));
+  return out;
+}
+
+// Divides the column's values by those of their baseline rows.
+void relate(const Benchmark& benchmark, const Column& column, std::vector<Record>& rows,
+            const std::vector<Value>& plain) {
+  const std::vector<long> baseline =
+      baseline_rows(benchmark, column, rows, [&](size_t i) { return plain[i].number(); });
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const double base = baseline[i] < 0 ? 0 : plain[static_cast<size_t>(baseline[i])].as_double();
+    const bool known = base != 0 && plain[i].number();
+    rows[i].values.insert_or_assign(column_key(column),
+                                    known ? Value{plain[i].as_double() / base} : Value{});
+  }
+}
+
+// The name for baseline.NAME among a row's values while the expression is evaluated.
+std::string baseline_name(const std::string& name) {
+  return "baseline__" + name;
+}
+
+// Replaces each `baseline.NAME` (or `$baseline.NAME`) outside strings by baseline_name(NAME) and
+// collects the names.
+std::string with_baseline_names(const std::string& expression, std::set<std::string>& names) {
+  static const std::string word = "baseline.";
+  std::string out;
+  char quote = '\0';
+  for (size_t i = 0; i < expression.size();) {
+    const char c = expression[i];
+    const size_t from = i + word.size();
+    size_t end = from;
+    while (end < expression.size() && is_name_char(expression[end])) ++end;
+    const bool alone = i == 0 || !(is_name_char(expression[i - 1]) || expression[i - 1] == '.');
+    if (quote == '\0' && alone && end > from && expression.compare(i, word.size(), word) == 0) {
+      if (!out.empty() && out.back() == '$') out.pop_back();
+      const std::string name = expression.substr(from, end - from);
+      names.insert(name);
+      out += baseline_name(name);
+      i = end;
+      continue;
+    }
+    if (quote != '\0') {
+      if (c == quote) quote = '\0';
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+    }
+    out += c;
+    ++i;
+  }
+  return out;
+}
+
+// Adds the values that the expression uses from its baseline row to the row's own values. Returns
+// false if it uses none. The caller removes the added values again.
+bool add_baseline_values(const Benchmark& benchmark, const Column& column,
+                         std::vector<Record>& rows, const std::set<std::string>& names) {
+  if (names.empty()) return false;
+  const std::vector<long> baseline =
+      baseline_rows(benchmark, column, rows, [](size_t) { return true; });
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (baseline[i] < 0) continue;
+    const Values& base = rows[static_cast<size_t>(baseline[i])].values;
+    for (const std::string& name : names) {
+      auto found = base.find(name);
+      if (found != base.end()) rows[i].values[baseline_name(name)] = Value(found->second);
+    }
+  }
+  return true;
+}
+
+// Reports the names used from the baseline row that no row has.
+void check_baseline_names(const Column& column, const std::set<std::string>& names,
+                          const std::set<std::string>& known, Diagnostics& diagnostics) {
+  for (const std::string& name : names) {
+    if (known.count(name) != 0) continue;
+    diagnostics.warning(column.expression.mark,
+                        fmt::format("column '{}': baseline.{}: no row has a value of that name",
+                                    column.name.value, name),
+                        did_you_mean(name, {known.begin(), known.end()}));
+  }
+}
+
+// The values of a column that is an expression. *compared: the expression uses values of the
+// baseline row itself, so no division is needed.
+std::vector<Value> expression_values(const Benchmark& benchmark, const Column& column,
+                                     const Records& records, std::vector<Record>& rows,
+                                     Evaluator& evaluator, Diagnostics& diagnostics,
+                                     bool* compared) {
+  std::set<std::string> known = known_names(rows, &records);
+  known.erase(column.name.value);
+  std::string expression = column.expression.value;
+  std::set<std::string> asked;
+  if (!column.relative_to.empty()) {
+    expression = with_baseline_names(expression, asked);
+    check_baseline_names(column, asked, known, diagnostics);
+    *compared = add_baseline_values(benchmark, column, rows, asked);
+    for (const std::string& name : asked) known.insert(baseline_name(name));
+  }
+  std::vector<Evaluated> results = evaluate(expression, rows, known, evaluator);
+  for (Record& row : rows) {
+    for (const std::string& name : asked) row.values.erase(baseline_name(name));
+  }
+  std::vector<Value> values(rows.size());
+  size_t failed = 0;
+  std::string why;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (results[i].present && results[i].result.ok) values[i] = results[i].value();
+    if (results[i].present && !results[i].result.ok && failed++ == 0) why = results[i].result.error;
+  }
+  if (failed != 0) {
+    std::string hint;
+    if (why.find("'baseline'") != std::string::npos) {
+      hint = "baseline.NAME is a value of the baseline row, which 'relative_to' says";
+    }
+    diagnostics.warning(column.expression.mark,
+                        fmt::format("column '{}' could not be computed in {} of {} rows: {}",
+                                    column.name.value, failed, rows.size(), why),
+                        hint);
+  }
+  return values;
+}
+
+std::vector<Value> values_of(const std::vector<Record>& rows, const std::string& name) {
+  std::vector<Value> values(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    auto found = rows[i].values.find(name);
+    if (found != rows[i].values.end()) values[i] = found->second;
+  }
+  return values;
+}
+
+}  // namespace
+
+std::set<std::string> free_parameters(const Benchmark& benchmark) {
+  std::set<std::string> names;
+  for (const auto& [set_name, set] : benchmark.parameter_sets) {
+    for (const Parameter& parameter : set.parameters) {
+      if (!has_reference(parameter.value.value)) names.insert(parameter.name.value);
+    }
+  }
+  // A platform's default for what a step asks for is not a parameter where the step computes it.
+  for (const Step& step : benchmark.steps) {
+    const Resources& r = step.resources;
+    for (const auto& [name, value] : {std::pair{"nodes", &r.nodes},
+                                      {"taskspernode", &r.tasks_per_node},
+                                      {"threadspertask", &r.cpus_per_task},
+                                      {"gpuspernode", &r.gpus_per_node},
+                                      {"timelimit", &r.time},
+                                      {"queue", &r.partition},
+                                      {"account", &r.account},
+                                      {"memory", &r.memory},
+                                      {"site_hint", &r.hint}})
+      if (has_reference(value->value)) names.erase(name);
+  }
+  return names;
+}
+
+std::string column_key(const Column& column) {
+  const std::string& name = column.name.value;
+  if (column.relative_to.empty() && column.statistic != Statistic::none)
+    return statistic_key(column);
+  if (column.relative_to.empty() || !column.expression.value.empty()) return name;
+  return column.title.empty() || column.title == name ? name + "_relative" : column.title;
+}
+
+void add_derived_columns(const Benchmark& benchmark, const std::vector<Column>& columns,
+                         const Records& records, std::vector<Record>& rows, Evaluator& evaluator,
+                         Diagnostics& diagnostics) {
+  for (const Column& column : columns) {
+    const bool relative = !column.relative_to.empty();
+    const bool computed = !column.expression.value.empty();
+    if (!computed && !relative) continue;
+    if (!relative && column.statistic != Statistic::none) continue;  // computed in the repeats
+    const std::string plain =
+        column.statistic == Statistic::none ? column.name.value : statistic_key(column);
+    bool compared = false;
+    std::vector<Value> values = computed ? expression_values(benchmark, column, records, rows,
+                                                             evaluator, diagnostics, &compared)
+                                         : values_of(rows, plain);
+    if (relative && !compared) {
+      relate(benchmark, column, rows, values);
+      continue;
+    }
+    for (size_t i = 0; i < rows.size(); ++i) rows[i].values[column.name.value] = values[i];
+  }
+}
+
+Matching matching_rows(const Text& filter, const std::vector<Record>& rows, Evaluator& evaluator,
+                       Diagnostics& diagnostics, WithoutValue without) {
+  Matching matching;
+  if (strip(filter.value).empty()) {
+    for (size_t i = 0; i < rows.size(); ++i) matching.rows.push_back(i);
+    return matching;
+  }
+  std::vector<Evaluated> results =
+      evaluate(filter.value, rows, known_names(rows, nullptr), evaluator, {without, true});
+  size_t failed = 0;
+  std::string why, hint;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Evaluated& e = results[i];
+    const bool fails = e.present && !e.result.ok;
+    if (fails && failed++ == 0) why = e.result.error;
+    if (fails && !e.lacks.empty())
+      hint = fmt::format("a row without a value of '{0}' has the text ${0} there", e.lacks);
+    if (e.present && e.result.ok && truth(e.result.value)) {
+      matching.rows.push_back(i);
+    } else if (!fails && !e.lacks.empty() && (without != WithoutValue::text || !e.present)) {
+      matching.lacking.push_back(i);
+    }
+  }
+  if (failed != 0) {
+    diagnostics.error(filter.mark,
+                      fmt::format("the filter \"{}\" could not be evaluated for {} of {} "
+                                  "rows: {}",
+                                  filter.value, failed, rows.size(), why),
+                      hint);
+  }
+  return matching;
+}
+
+Matching matching_rows_or_failed(const Text& filter, const std::vector<Record>& rows,
+                                 Evaluator& evaluator, Diagnostics& diagnostics,
+                                 WithoutValue without) {
+  Matching matching = matching_rows(filter, rows, evaluator, diagnostics, without);
+  std::vector<size_t> lacking;
+  for (const size_t i : matching.lacking)
+    (rows[i].measured() ? lacking : matching.rows).push_back(i);
+  matching.lacking = std::move(lacking);
+  std::sort(matching.rows.begin(), matching.rows.end());
+  return matching;
+}
+
+}  // namespace tally

@@ -1,0 +1,207 @@
+#include "engine/results/table/expression_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/base/text.h"
+#include "engine/expand/substitute.h"
+#include "engine/python/python_format.h"
+#include "engine/results/read/used_names.h"
+#include "engine/results/table/columns.h"
+#include "engine/results/table/condition.h"
+#include "engine/results/table/result_table.h"
+#include "engine/workpackage/outcome.h"
+
+namespace tally {
+namespace {
+
+struct Expression {
+  std::string what;  // "pattern 'x'"
+  Text text;
+  bool lines = false;  // may span several lines, because it is evaluated within parentheses
+  bool gate = false;   // of a reference, which nothing meets if it cannot be read
+};
+
+void add_sets(const Benchmark& benchmark, bool parameters, std::vector<Expression>& found) {
+  for (const auto& [name, set] : benchmark.pattern_sets) {
+    for (const Pattern& pattern : set.patterns) {
+      if (pattern.mode != PatternMode::python) continue;
+      found.push_back({fmt::format("pattern '{}'", pattern.name.value), pattern.value});
+    }
+  }
+  if (!parameters) return;
+  for (const auto& [name, set] : benchmark.parameter_sets) {
+    for (const Parameter& parameter : set.parameters) {
+      if (parameter.mode != Mode::python) continue;
+      found.push_back({fmt::format("parameter '{}'", parameter.name.value), parameter.value});
+    }
+    for (const Text& rule : set.where) {
+      found.push_back({fmt::format("a rule of parameter set '{}'", name), rule, true});
+    }
+  }
+}
+
+void add_steps(const Benchmark& benchmark, std::vector<Expression>& found) {
+  for (const Step& step : benchmark.steps) {
+    found.push_back({fmt::format("'active' of step '{}'", step.name.value), step.active, true});
+    for (const Operation& operation : step.operations) {
+      found.push_back({fmt::format("'active' of a command of step '{}'", step.name.value),
+                       operation.active, true});
+    }
+  }
+}
+
+void add_columns(const std::vector<Column>& columns, std::vector<Expression>& found) {
+  for (const Column& column : columns) {
+    found.push_back({fmt::format("column '{}'", column.name.value), column.expression, true});
+  }
+}
+
+void add_results(const Benchmark& benchmark, std::vector<Expression>& found) {
+  for (const Result& result : benchmark.results) {
+    for (const auto& output : result.outputs) {
+      std::visit([&](const auto& o) { found.push_back({"the filter", o.filter, true}); }, output);
+      if (const auto* table = std::get_if<Table>(&output)) {
+        add_columns(table->columns, found);
+        for (const Reference& reference : table->references) {
+          found.push_back({"'where' of a reference", reference.where, true, true});
+          found.push_back(
+              {"a reference",
+               {condition_expression(reference.condition.value), reference.condition.mark},
+               true,
+               true});
+        }
+      }
+    }
+  }
+}
+
+std::string as_parsed(const std::string& text, bool lines) {
+  return lines ? "(\n" + text + "\n)" : text;
+}
+
+// Variants of the text with placeholders for its names: the same placeholder for all, or an
+// operator for one name and values for the others.
+std::vector<std::string> guesses(const std::string& text) {
+  std::vector<std::string> made;
+  const auto with = [&](const std::string& every, const std::string& one,
+                        const std::string& its_value) {
+    made.push_back(substitute(text, [&](std::string_view name) {
+      return name == one && !one.empty() ? &its_value : &every;
+    }));
+  };
+  for (const char* value : {"a", "'a'", "+", "==", ""}) with(value, "", "");
+  for (const std::string& name : referenced_names(text)) {
+    for (const char* value : {"+", "==", "not", "if 1 else", "(", ")", "'", ","}) {
+      with("1", name, value);
+    }
+  }
+  return made;
+}
+
+bool readable_somehow(const Expression& expression, Evaluator& evaluator) {
+  std::vector<std::string> readings;
+  for (const std::string& guess : guesses(expression.text.value))
+    readings.push_back(as_parsed(guess, expression.lines));
+  const std::vector<Evaluation> results = evaluator.parse(readings);
+  return std::any_of(results.begin(), results.end(), [](const Evaluation& e) { return e.ok; });
+}
+
+void check_all(const std::vector<Expression>& expressions, Evaluator& evaluator,
+               Diagnostics& diagnostics) {
+  if (expressions.empty()) return;
+  const std::string number = "1";
+  std::vector<std::string> readings;
+  for (const Expression& expression : expressions) {
+    readings.push_back(
+        as_parsed(substitute(expression.text.value, [&](std::string_view) { return &number; }),
+                  expression.lines));
+  }
+  const std::vector<Evaluation> results = evaluator.parse(readings);
+  for (size_t i = 0; i < expressions.size(); ++i) {
+    const Expression& expression = expressions[i];
+    const std::string& text = expression.text.value;
+    if (results[i].ok || (has_reference(text) && readable_somehow(expression, evaluator))) continue;
+    const std::string why = results[i].error.substr(0, results[i].error.find(" (<string>"));
+    std::string message =
+        fmt::format("{}: Python cannot read \"{}\": {}", expression.what, strip(text), why);
+    if (expression.gate) {
+      diagnostics.error(expression.text.mark, std::move(message));
+    } else {
+      diagnostics.warning(expression.text.mark, std::move(message));
+    }
+  }
+}
+
+// Whether a value of some type fits the format.
+void check_formats(const std::vector<Column>& columns, Diagnostics& diagnostics) {
+  for (const Column& column : columns) {
+    if (column.format.empty()) continue;
+    std::string text, error;
+    bool fine = false;
+    for (const ValueType type : {ValueType::integer, ValueType::floating, ValueType::string}) {
+      const std::optional<Value> one = make_value("1", type);
+      fine = fine || (one && format_cell(*one, column.format, false, &text, &error));
+    }
+    if (fine) continue;
+    diagnostics.warning(column.name.mark,
+                        fmt::format("column '{}': no value can be formatted as \"{}\": {}",
+                                    column.name.value, column.format, error),
+                        "values are shown as they are");
+  }
+}
+
+// A filter that compares `status` with a mark of the tables ("FAILED"). The values are in small letters,
+// so that such a filter drops every row, or none.
+void check_status_words(const Text& filter, Diagnostics& diagnostics) {
+  std::set<std::string> words;
+  add_words(filter.value, words);
+  if (words.count(kStatusColumn) == 0) return;
+  for (const std::string& word : words) {
+    const auto stands = [&](char quote) {
+      return filter.value.find(quote + word + quote) != std::string::npos;
+    };
+    const std::string value = to_lower(word);
+    const bool status = value == "reused" || state_named(value);
+    if (value == word || !status || (!stands('\'') && !stands('"'))) continue;
+    diagnostics.warning(
+        filter.mark, fmt::format("the filter: no row has the status '{}'", word),
+        fmt::format("write '{}': only the marks that tables add are in capitals", value));
+  }
+}
+
+}  // namespace
+
+void check_expressions(const Benchmark& benchmark, bool parameters, Evaluator& evaluator,
+                       Diagnostics& diagnostics) {
+  std::vector<Expression> found;
+  add_sets(benchmark, parameters, found);
+  if (parameters) add_steps(benchmark, found);
+  add_results(benchmark, found);
+  found.erase(std::remove_if(found.begin(), found.end(),
+                             [](const Expression& e) {
+                               const std::string& text = e.text.value;
+                               return strip(text).empty() || text == "true" || text == "false";
+                             }),
+              found.end());
+  check_all(found, evaluator, diagnostics);
+  for (const Result& result : benchmark.results) {
+    for (const auto& output : result.outputs) {
+      if (status_is_ours(benchmark))
+        std::visit([&](const auto& o) { check_status_words(o.filter, diagnostics); }, output);
+      if (const auto* table = std::get_if<Table>(&output)) {
+        check_formats(table->columns, diagnostics);
+      } else if (const auto* syslog = std::get_if<Syslog>(&output)) {
+        check_formats(syslog->keys, diagnostics);
+      }
+    }
+  }
+}
+
+}  // namespace tally

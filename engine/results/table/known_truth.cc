@@ -1,0 +1,291 @@
+#include "engine/results/table/known_truth.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "engine/base/text.h"
+#include "engine/python/number.h"
+#include "engine/results/table/expressions.h"
+
+namespace tally {
+namespace {
+
+using Kind = KnownValue::Kind;
+
+bool is_one_of(std::string_view list, char c) {
+  return list.find(c) != std::string_view::npos;
+}
+
+Truth truth(bool value) {
+  return value ? Truth::yes : Truth::no;
+}
+Truth negated(Truth value) {
+  return value == Truth::open ? value : truth(value == Truth::no);
+}
+Truth both(Truth a, Truth b) {
+  if (a == Truth::no || b == Truth::no) return Truth::no;
+  return a == Truth::yes && b == Truth::yes ? Truth::yes : Truth::open;
+}
+
+KnownValue number_of(double number) {
+  KnownValue value;
+  value.kind = Kind::number;
+  value.known = true;
+  value.number = number;
+  return value;
+}
+KnownValue text_of(std::string text) {
+  KnownValue value;
+  value.kind = Kind::text;
+  value.known = true;
+  value.text = std::move(text);
+  return value;
+}
+
+Truth truth_of(const KnownValue& value) {
+  if (value.kind == Kind::list) return truth(!value.items.empty());
+  if (!value.known) return Truth::open;
+  return truth(value.kind == Kind::number ? value.number != 0 : !value.text.empty());
+}
+
+// Tokens of the expression: words, numbers, texts in quotes, and signs.
+std::vector<std::string> tokens_of(std::string_view text) {
+  std::vector<std::string> tokens;
+  for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    size_t end = i + 1;
+    if (c == '\'' || c == '"') {
+      while (end < text.size() && text[end] != c) end += text[end] == '\\' ? 2 : 1;
+      end = std::min(end + 1, text.size());
+    } else if (is_name_char(c) || c == '.') {
+      while (end < text.size() &&
+             (is_name_char(text[end]) || text[end] == '.' ||
+              (is_one_of("+-", text[end]) && is_one_of("eE", text[end - 1]) && c <= '9')))
+        ++end;
+    } else if (c == '$') {
+      const bool braces = end < text.size() && text[end] == '{';
+      if (braces) ++end;
+      while (end < text.size() && is_name_char(text[end])) ++end;
+      if (braces && end < text.size()) ++end;
+    } else if (is_one_of("=!<>*/", c) && end < text.size() &&
+               (text[end] == '=' || (is_one_of("*/", c) && text[end] == c))) {
+      ++end;
+    }
+    if (!is_one_of(" \t\r\n", c)) tokens.emplace_back(text.substr(i, end - i));
+    i = end;
+  }
+  return tokens;
+}
+
+class Reader {
+ public:
+  Reader(std::string_view text, const KnownValues& values, std::string* mixed)
+      : tokens_(tokens_of(text)), values_(values), mixed_(mixed) {}
+
+  Truth read() {
+    const KnownValue value = either();
+    return at_ == tokens_.size() ? truth_of(value) : Truth::open;
+  }
+
+ private:
+  bool is(std::string_view token) const { return at_ < tokens_.size() && tokens_[at_] == token; }
+  bool take(std::string_view token) {
+    const bool found = is(token);
+    if (found) ++at_;
+    return found;
+  }
+  static KnownValue value_of(Truth truth) {
+    return truth == Truth::open ? KnownValue() : number_of(truth == Truth::yes ? 1 : 0);
+  }
+
+  KnownValue either() {
+    KnownValue first = all();
+    if (!is("or")) return first;
+    Truth no = negated(truth_of(first));
+    while (take("or")) no = both(no, negated(truth_of(all())));
+    return value_of(negated(no));
+  }
+  KnownValue all() {
+    KnownValue first = negation();
+    if (!is("and")) return first;
+    Truth yes = truth_of(first);
+    while (take("and")) yes = both(yes, truth_of(negation()));
+    return value_of(yes);
+  }
+  KnownValue negation() {
+    return take("not") ? value_of(negated(truth_of(negation()))) : comparison();
+  }
+
+  std::string take_sign() {
+    for (const char* sign : {"==", "!=", "<=", ">=", "<", ">", "in"}) {
+      if (take(sign)) return sign;
+    }
+    if (is("not") && at_ + 1 < tokens_.size() && tokens_[at_ + 1] == "in") {
+      at_ += 2;
+      return "not in";
+    }
+    return {};
+  }
+  KnownValue comparison() {
+    KnownValue left = operand();
+    std::string sign = take_sign();
+    if (sign.empty()) return left;
+    Truth all = Truth::yes;
+    for (; !sign.empty(); sign = take_sign()) {
+      KnownValue right = operand();
+      all = both(all, compared(left, sign, right));
+      left = std::move(right);
+    }
+    return value_of(all);
+  }
+
+  // A value of one token or in parentheses. What stands there otherwise may be anything.
+  KnownValue operand() {
+    KnownValue value = primary();
+    bool more = false;
+    for (int depth = 0; at_ < tokens_.size(); ++at_) {
+      const std::string& token = tokens_[at_];
+      if (depth == 0 && ends_operand(token)) break;
+      if (token == "(" || token == "[" || token == "{") ++depth;
+      if (token == ")" || token == "]" || token == "}") --depth;
+      more = true;
+    }
+    return more ? KnownValue() : value;
+  }
+  static bool ends_operand(const std::string& token) {
+    for (const char* end :
+         {"or", "and", "not", "in", "==", "!=", "<=", ">=", "<", ">", ",", ")", "]", "}"}) {
+      if (token == end) return true;
+    }
+    return false;
+  }
+
+  KnownValue primary() {
+    if (at_ >= tokens_.size() || ends_operand(tokens_[at_])) return {};
+    if (is("(") || is("[")) return in_brackets();
+    const bool negative = take("-");
+    if (at_ >= tokens_.size() || ends_operand(tokens_[at_])) return {};
+    KnownValue value = single(tokens_[at_++]);
+    if (!negative) return value;
+    return value.kind == Kind::number && value.known ? number_of(-value.number) : KnownValue();
+  }
+  KnownValue in_brackets() {
+    const std::string end = tokens_[at_++] == "(" ? ")" : "]";
+    KnownValue list;
+    list.kind = Kind::list;
+    bool comma = end == "]";
+    while (at_ < tokens_.size() && !is(end)) {
+      list.items.push_back(either());
+      if (take(",")) {
+        comma = true;
+      } else if (!is(end)) {
+        at_ = tokens_.size();  // not read: read() says that anything is possible
+        tokens_.emplace_back();
+        return {};
+      }
+    }
+    take(end);
+    return comma || list.items.empty() ? list : list.items.front();
+  }
+
+  // `$n` is the value's text as a part of the expression, `'$n'` as a text, and `n` the value.
+  KnownValue single(const std::string& token) const {
+    const char c = token.front();
+    if (c == '\'' || c == '"') {
+      std::string text = token.substr(1, token.size() - 2);
+      if (text.find('\\') != std::string::npos) return {};
+      if (text.find('$') == std::string::npos) return text_of(std::move(text));
+      const std::string name = name_in(text);
+      const KnownValue value = name.empty() ? KnownValue() : values_(name);
+      return value.known ? text_of(value.text) : KnownValue();
+    }
+    if (c == '$') {
+      const KnownValue value = values_(name_in(token));
+      const std::optional<double> number = python_float(value.text);
+      return value.known && number ? number_of(*number) : KnownValue();
+    }
+    if (token == "True" || token == "False") return number_of(token == "True" ? 1 : 0);
+    const bool digits = is_one_of("0123456789.", c);
+    const std::optional<double> number = digits ? python_float(token) : std::nullopt;
+    if (number) return number_of(*number);
+    const bool name = !digits && std::all_of(token.begin(), token.end(), is_name_char);
+    return name ? values_(token) : KnownValue();
+  }
+  static std::string name_in(const std::string& text) {
+    std::string name = text.substr(1);
+    if (text.front() != '$') return {};
+    if (name.size() > 2 && name.front() == '{' && name.back() == '}')
+      name = name.substr(1, name.size() - 2);
+    return std::all_of(name.begin(), name.end(), is_name_char) ? name : "";
+  }
+
+  Truth compared(const KnownValue& a, const std::string& sign, const KnownValue& b) {
+    if (sign == "in") return contains(b, a);
+    if (sign == "not in") return negated(contains(b, a));
+    if (sign == "==") return equal(a, b);
+    if (sign == "!=") return negated(equal(a, b));
+    return ordered(a, sign, b);
+  }
+  static bool is_plain(const KnownValue& value) {
+    return value.kind == Kind::number || value.kind == Kind::text;
+  }
+  Truth equal(const KnownValue& a, const KnownValue& b) {
+    if (!is_plain(a) || !is_plain(b)) return Truth::open;
+    if (a.kind != b.kind) {
+      note_mixed(a, b);
+      return Truth::no;
+    }
+    if (!a.known || !b.known) return Truth::open;
+    return truth(a.kind == Kind::number ? a.number == b.number : a.text == b.text);
+  }
+  Truth contains(const KnownValue& list, const KnownValue& value) {
+    if (list.kind != Kind::list) return Truth::open;
+    Truth none = Truth::yes;
+    for (const KnownValue& item : list.items) none = both(none, negated(equal(value, item)));
+    return negated(none);
+  }
+  Truth ordered(const KnownValue& a, const std::string& sign, const KnownValue& b) {
+    if (!is_plain(a) || !is_plain(b)) return Truth::open;
+    if (a.kind != b.kind) {
+      note_mixed(a, b);  // an error of Python
+      return Truth::no;
+    }
+    if (!a.known || !b.known) return Truth::open;
+    const auto compare = [&](const auto& x, const auto& y) {
+      if (sign == "<=") return x <= y;
+      if (sign == ">=") return x >= y;
+      return sign == "<" ? x < y : x > y;
+    };
+    return truth(a.kind == Kind::number ? compare(a.number, b.number) : compare(a.text, b.text));
+  }
+  void note_mixed(const KnownValue& a, const KnownValue& b) {
+    const KnownValue& number = a.kind == Kind::number ? a : b;
+    const KnownValue& text = a.kind == Kind::number ? b : a;
+    if (!mixed_->empty()) return;
+    if (!number.name.empty() && !text.name.empty()) {
+      *mixed_ =
+          fmt::format("'{}' is a number, and the type of '{}' is string", number.name, text.name);
+    } else if (!number.name.empty()) {
+      *mixed_ = fmt::format("'{}' is a number, and is compared with a text", number.name);
+    } else if (!text.name.empty()) {
+      *mixed_ = fmt::format("the type of '{}' is string, and a text is compared with a number",
+                            text.name);
+    }
+  }
+
+  std::vector<std::string> tokens_;
+  size_t at_ = 0;
+  const KnownValues& values_;
+  std::string* mixed_;
+};
+
+}  // namespace
+
+Truth known_truth(std::string_view expression, const KnownValues& values, std::string* mixed) {
+  return Reader(expression, values, mixed).read();
+}
+
+}  // namespace tally

@@ -1,0 +1,327 @@
+#include "engine/results/table/reference_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/base/text.h"
+#include "engine/python/number.h"
+#include "engine/results/read/used_names.h"
+#include "engine/results/table/condition.h"
+#include "engine/results/table/expressions.h"
+#include "engine/results/table/known_truth.h"
+#include "engine/workflow/job_values.h"
+#include "engine/workflow/sample_names.h"
+
+namespace tally {
+namespace {
+
+// A text of letters, digits and underscores that does not begin with a digit.
+bool is_word(const std::string& text) {
+  return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0 &&
+         std::all_of(text.begin(), text.end(), is_name_char);
+}
+
+// The names that an expression reads: words outside of quotes that are neither Python's own nor
+// attributes, and `'$name'` and `'${name}'`. None where an expression names values of its own.
+std::vector<std::string> names_read(const std::string& text) {
+  std::vector<std::string> names;
+  if (text.find(" for ") != std::string::npos || text.find("lambda") != std::string::npos)
+    return names;
+  char quote = '\0';
+  for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (quote != '\0' && c == '\\') {
+      i += 2;
+      continue;
+    }
+    const bool put_in =
+        (i > 0 && text[i - 1] == '$') || (i > 1 && text.compare(i - 2, 2, "${") == 0);
+    const bool begins = is_name_char(c) && (quote == '\0' || put_in);
+    if (!begins) {
+      if (c == quote) {
+        quote = '\0';
+      } else if (quote == '\0' && (c == '\'' || c == '"')) {
+        quote = c;
+      }
+      ++i;
+      continue;
+    }
+    size_t end = i;
+    while (end < text.size() && is_name_char(text[end])) ++end;
+    const std::string word = text.substr(i, end - i);
+    const bool attribute = i > 0 && text[i - 1] == '.';
+    const bool prefix =
+        quote == '\0' && end < text.size() && (text[end] == '\'' || text[end] == '"');
+    if (is_word(word) && !attribute && !prefix && !is_python_word(word)) names.push_back(word);
+    i = end;
+  }
+  return names;
+}
+
+class ConditionCheck {
+ public:
+  ConditionCheck(const Benchmark& benchmark, const Table& table)
+      : benchmark_(benchmark), table_(table) {
+    for (const auto& [name, set] : benchmark.parameter_sets) {
+      for (const Parameter& p : set.parameters) names_.insert(p.name.value);
+    }
+    for (const auto& [name, set] : benchmark.pattern_sets) {
+      for (const Pattern& p : set.patterns) names_.insert(p.name.value);
+    }
+    for (const Column& column : table.columns) {
+      names_.insert(column.name.value);
+      names_.insert(column.column_title());
+    }
+    names_.insert({"x", "id", kStatusColumn});
+  }
+
+  // Why no value meets the condition, a clause; empty if some may.
+  std::string fault(const Reference& reference) const {
+    const std::string text(strip(reference.condition.value));
+    const std::string expression = condition_expression(text);
+    std::set<std::string> words;
+    add_words(expression, words);
+    if (std::none_of(words.begin(), words.end(),
+                     [this](const std::string& word) { return is_name(word); }))
+      return "it uses no value of the row";
+    for (const std::string& bound : condition_bounds(text)) {
+      if (std::string why = bound_fault(bound); !why.empty()) return why;
+    }
+    if (const std::optional<NumericCondition> bounds = numeric_condition(text)) {
+      if (bounds->low > bounds->high) {
+        return bounds->form == NumericCondition::Form::tolerance
+                   ? "its tolerance is below 0"
+                   : "its range ends before it begins";
+      }
+    }
+    if (std::string why = unknown_name(expression); !why.empty()) return why;
+    if (expression == text && !may_be_truth(text)) return "it is neither true nor false";
+    return type_fault(reference, text);
+  }
+
+  // The first name in the expression that is not that of a value, a clause; empty if there is none.
+  std::string unknown_name(const std::string& expression) const {
+    for (const std::string& name : names_read(expression)) {
+      if (!is_name(name)) return fmt::format("'{}' is not the name of a value", name);
+    }
+    return {};
+  }
+
+  // Whether a row may have a value of this name.
+  bool is_name(const std::string& word) const {
+    return names_.count(word) != 0 || starts_with(word, "jube_") || starts_with(word, "job_") ||
+           is_match_value(benchmark_, word) || sample_name(benchmark_, word).has_value();
+  }
+
+  // Whether the value of this name is a number or a text.
+  KnownValue known_type(const std::string& name) const {
+    KnownValue value;
+    value.name = name;
+    const std::optional<ValueType> type = type_of(name);
+    if (!type || is_computed(name)) return value;
+    value.kind = *type == ValueType::string ? KnownValue::Kind::text : KnownValue::Kind::number;
+    return value;
+  }
+
+ private:
+  std::string bound_fault(const std::string& bound) const {
+    if (bound.empty()) return "a number is missing";
+    if (bound.find_first_not_of("0123456789,._+- ") == std::string::npos &&
+        bound.find(',') != std::string::npos)
+      return fmt::format("'{}' is not a number: it has a comma", bound);
+    const std::optional<double> number = python_float(bound);
+    if (number && !std::isfinite(*number))
+      return fmt::format("no value is compared with {}", bound);
+    static const std::set<std::string> constants = {"True", "False", "None"};
+    if (!number && is_word(bound) && !is_name(bound) && constants.count(bound) == 0)
+      return fmt::format("'{}' is neither a number nor the name of a value", bound);
+    return {};
+  }
+
+  // Whether an expression may be true or false, and is not only a number.
+  static bool may_be_truth(const std::string& text) {
+    if (text.find_first_of("<>=!(") != std::string::npos) return true;
+    std::set<std::string> words;
+    add_words(text, words);
+    return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+      static const std::set<std::string> truths = {"and", "or",   "not",   "in",
+                                                   "is",  "True", "False", "if"};
+      return truths.count(word) != 0;
+    });
+  }
+
+  // The type of the value of this name, where the workflow says it once.
+  std::optional<ValueType> type_of(const std::string& name) const {
+    std::set<ValueType> types;
+    for (const auto& [set_name, set] : benchmark_.pattern_sets) {
+      for (const Pattern& p : set.patterns) {
+        if (p.name.value == name) types.insert(p.type);
+      }
+    }
+    for (const auto& [set_name, set] : benchmark_.parameter_sets) {
+      for (const Parameter& p : set.parameters) {
+        if (p.name.value == name) types.insert(p.type);
+      }
+    }
+    if (types.size() != 1) return std::nullopt;
+    return *types.begin();
+  }
+
+  // Why no value meets the condition, whatever the numbers and texts of a row are.
+  std::string type_fault(const Reference& reference, const std::string& text) const {
+    const KnownValues values = [&](const std::string& name) {
+      if (name != "x") return known_type(name);
+      return reference.of.empty() ? known_type(reference.column.value) : KnownValue();
+    };
+    std::string mixed;
+    const Truth truth = known_truth(condition_expression(text), values, &mixed);
+    return truth == Truth::no ? mixed : std::string();
+  }
+
+  bool is_computed(const std::string& name) const {
+    return std::any_of(table_.columns.begin(), table_.columns.end(), [&](const Column& column) {
+      const bool computed = !column.expression.value.empty() || !column.relative_to.empty() ||
+                            column.statistic != Statistic::none;
+      return computed && (column.name.value == name || column.column_title() == name);
+    });
+  }
+
+  const Benchmark& benchmark_;
+  const Table& table_;
+  std::set<std::string> names_;
+};
+
+// The parameter of this name if its values are plain texts. Null if they are not known yet, or if
+// something else may have the name.
+const Parameter* constant_parameter(const Benchmark& benchmark, const std::string& name) {
+  const Parameter* found = nullptr;
+  for (const auto& [set_name, set] : benchmark.parameter_sets) {
+    for (const Parameter& p : set.parameters) {
+      if (p.name.value != name) continue;
+      if (found != nullptr) return nullptr;
+      found = &p;
+    }
+  }
+  if (found == nullptr || found->mode != Mode::text || found->update != UpdateMode::never ||
+      found->value.value.find('$') != std::string::npos || is_match_value(benchmark, name))
+    return nullptr;
+  // A key of the step may replace it.
+  for (const Step& step : benchmark.steps) {
+    const auto& own = step.kinds->value_names();
+    if (std::binary_search(own.begin(), own.end(), std::string_view(name))) return nullptr;
+  }
+  return found;
+}
+
+// A name in `where` with the values that it may have.
+struct Choice {
+  std::string name;
+  ValueType type;
+  std::vector<std::string> values;
+};
+
+std::vector<Choice> choices_in(const Benchmark& benchmark, const std::string& text) {
+  std::vector<Choice> choices;
+  const std::vector<std::string> names = names_read(text);
+  for (const std::string& name : std::set<std::string>(names.begin(), names.end())) {
+    const Parameter* parameter = constant_parameter(benchmark, name);
+    // A value of --set has no place in the file: the file is right, and this run shows a part of it.
+    if (parameter == nullptr || !parameter->value.mark.known()) continue;
+    choices.push_back(
+        {name, parameter->type, split_strip(parameter->value.value, parameter->separator)});
+  }
+  return choices;
+}
+
+KnownValue value_of(const Choice& choice, size_t index) {
+  KnownValue value;
+  value.name = choice.name;
+  value.text = choice.values[index];
+  if (choice.type == ValueType::string) {
+    value.kind = KnownValue::Kind::text;
+    value.known = true;
+  } else if (const std::optional<double> number = python_float(value.text)) {
+    value.kind = KnownValue::Kind::number;
+    value.known = true;
+    value.number = *number;
+  }
+  return value;
+}
+
+// Why the expression is false for all values of its parameters, a clause; empty if it is not.
+std::string choice_fault(const std::vector<Choice>& choices, const ConditionCheck& conditions,
+                         const std::string& text) {
+  constexpr size_t most = 10000;
+  size_t count = 1;
+  for (const Choice& choice : choices) count = std::min(count * choice.values.size(), most + 1);
+  if (count > most) return {};
+  std::string mixed;
+  for (size_t i = 0; i < count; ++i) {
+    std::map<std::string, KnownValue> row;
+    size_t rest = i;
+    for (const Choice& choice : choices) {
+      row[choice.name] = value_of(choice, rest % choice.values.size());
+      rest /= choice.values.size();
+    }
+    const KnownValues values = [&](const std::string& name) {
+      const auto found = row.find(name);
+      return found != row.end() ? found->second : conditions.known_type(name);
+    };
+    if (known_truth(text, values, &mixed) != Truth::no) return {};
+  }
+  if (!mixed.empty()) return mixed;
+  std::vector<std::string> said;
+  for (const Choice& choice : choices)
+    said.push_back(fmt::format("'{}' is {}", choice.name, join(choice.values, ", ")));
+  return said.empty() ? "it is false for each row" : join(said, ", ");
+}
+
+// Why `where` chooses no row, a clause; empty if it may choose one.
+std::string where_fault(const Benchmark& benchmark, const ConditionCheck& conditions,
+                        const std::string& where) {
+  const std::string text(strip(where));
+  if (text.empty()) return {};
+  if (to_lower(text) == "false" || text == "0" || text == "None") return "it is false for each row";
+  if (const std::string why = conditions.unknown_name(text);
+      !why.empty() && to_lower(text) != "true")
+    return why;
+  return choice_fault(choices_in(benchmark, text), conditions, text);
+}
+
+}  // namespace
+
+void check_reference_conditions(const Benchmark& benchmark, Diagnostics& diagnostics) {
+  for (const Result& result : benchmark.results) {
+    for (const auto& output : result.outputs) {
+      const auto* table = std::get_if<Table>(&output);
+      if (table == nullptr) continue;
+      const ConditionCheck conditions(benchmark, *table);
+      for (const Reference& reference : table->references) {
+        if (const std::string why = conditions.fault(reference); !why.empty()) {
+          diagnostics.error(reference.condition.mark,
+                            fmt::format("no value can meet the reference '{}' of '{}': {}",
+                                        reference.condition.value, reference.column.value, why),
+                            "write, for example, `<= 560`, `10 .. 20` or `34000 +- 5%`");
+        }
+        if (const std::string why = where_fault(benchmark, conditions, reference.where.value);
+            !why.empty()) {
+          diagnostics.error(reference.where.mark,
+                            fmt::format("the reference of '{}' chooses no row by '{}': {}",
+                                        reference.column.value, reference.where.value, why),
+                            "correct `where`, or give the reference a `tag`");
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tally

@@ -1,0 +1,282 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "engine/base/text.h"
+#include "engine/python/literal.h"
+#include "engine/python/python_format.h"
+#include "engine/results/table/columns.h"
+#include "engine/results/table/condition.h"
+#include "engine/results/table/expressions.h"
+
+namespace tally {
+namespace {
+
+// The name of the reference's values in a row.
+std::string value_key(const Table& table, const Reference& reference) {
+  if (!reference.of.empty()) return reference.column.value + "_" + reference.of;
+  if (reference.column_index < 0) return reference.column.value;
+  return column_key(table.columns[static_cast<size_t>(reference.column_index)]);
+}
+
+std::string shown_value(const Table& table, const std::string& key, const Value& value) {
+  std::string text, error;
+  for (const Column& column : table.columns) {
+    if (column_key(column) != key || column.format.empty()) continue;
+    if (format_cell(value, column.format, true, &text, &error)) return text;
+  }
+  return value.str();
+}
+
+// A number that could not be computed is no value, whatever the condition says of it.
+bool is_nan(const Value* value) {
+  const auto* number = value == nullptr ? nullptr : std::get_if<double>(&value->data);
+  return number != nullptr && std::isnan(*number);
+}
+
+// Whether the expression uses one of the names, bare or as $name, which may stand in quotes.
+bool uses_name(const std::string& expression, const std::set<std::string>& names) {
+  char quote = '\0';
+  for (size_t i = 0; i < expression.size();) {
+    size_t end = i;
+    while (end < expression.size() && is_name_char(expression[end])) ++end;
+    if (end == i) {
+      const char c = expression[i++];
+      if (quote == c) {
+        quote = '\0';
+      } else if (quote == '\0' && (c == '\'' || c == '"')) {
+        quote = c;
+      }
+      continue;
+    }
+    const bool dollar = i > 0 && (expression[i - 1] == '$' || expression[i - 1] == '{');
+    if ((quote == '\0' || dollar) && names.count(expression.substr(i, end - i)) != 0) return true;
+    i = end;
+  }
+  return false;
+}
+
+const Value* find_value(const Record& row, const std::string& key) {
+  const auto found = row.values.find(key);
+  return found == row.values.end() || found->second.none() ? nullptr : &found->second;
+}
+
+// Names a row for people: its number in the table and the parameters in which rows differ.
+class RowNames {
+ public:
+  RowNames(const Benchmark& benchmark, const Table& table, const std::vector<Record>& rows)
+      : rows_(rows) {
+    for (const Column& column : table.columns) {
+      const std::string& name = column.name.value;
+      const bool varies = std::any_of(rows.begin(), rows.end(), [&](const Record& row) {
+        const Value* first = find_value(rows.front(), name);
+        const Value* own = find_value(row, name);
+        return first != nullptr && own != nullptr && !(*first == *own);
+      });
+      if (varies && is_parameter(benchmark, name)) parameters_.push_back(name);
+    }
+  }
+  // With rows of several runs, the name includes the run's id.
+  void add_run_id() { parameters_.insert(parameters_.begin(), "id"); }
+
+  std::string name(size_t row) const {
+    std::string text;
+    for (const std::string& parameter : parameters_) {
+      const Value* value = find_value(rows_[row], parameter);
+      if (value == nullptr) continue;
+      text += (text.empty() ? "" : ", ") + parameter + "=" + value->str();
+    }
+    return fmt::format("row {}{}", row + 1, text.empty() ? "" : " (" + text + ")");
+  }
+
+ private:
+  static bool is_parameter(const Benchmark& benchmark, const std::string& name) {
+    return std::any_of(
+        benchmark.parameter_sets.begin(), benchmark.parameter_sets.end(), [&](const auto& entry) {
+          const auto& list = entry.second.parameters;
+          return std::any_of(list.begin(), list.end(),
+                             [&](const Parameter& p) { return p.name.value == name; });
+        });
+  }
+
+  const std::vector<Record>& rows_;
+  std::vector<std::string> parameters_;
+};
+
+class ReferenceCheck {
+ public:
+  ReferenceCheck(const Benchmark& benchmark, const Table& table, Evaluator& evaluator,
+                 Diagnostics& diagnostics, ResultTable& out)
+      : table_(table),
+        rows_(out.rows),
+        names_(benchmark, table, out.rows),
+        evaluator_(evaluator),
+        diagnostics_(diagnostics),
+        out_(out) {
+    for (const Step& step : benchmark.steps) {
+      if (!step.platform.empty()) platforms_.insert(step.platform);
+    }
+    if (!out.columns.empty() && out.columns.front().name.value == "id") names_.add_run_id();
+  }
+
+  void check(const Reference& reference) {
+    const std::string key = value_key(table_, reference);
+    std::vector<double>& values = out_.reference_values.emplace_back();
+    if (!applies(reference)) return;
+    const std::vector<size_t> places =
+        matching_rows_or_failed(reference.where, rows_, evaluator_, diagnostics_).rows;
+    if (places.empty()) {
+      const std::string& where = reference.where.value;
+      miss(reference, fmt::format("no row{} has a value of '{}' to compare",
+                                  where.empty() ? "" : " with " + where, key));
+      return;
+    }
+    std::vector<Record> chosen;
+    for (const size_t place : places) chosen.push_back(rows_[place]);
+    std::set<std::string> known = known_names(chosen, nullptr);
+    known.insert("x");
+    for (Record& row : chosen) {
+      // The compared column may be called x, too.
+      const Value* found = find_value(row, key);
+      const std::optional<Value> value =
+          found == nullptr ? std::nullopt : std::optional<Value>(*found);
+      row.values.erase("x");
+      if (value) row.values["x"] = *value;
+    }
+    const std::string expression = condition_expression(reference.condition.value);
+    if (!uses_name(expression, known)) {
+      no_condition(reference, "it uses no value of the row");
+      return;
+    }
+    const std::vector<Evaluated> results = evaluate(expression, chosen, known, evaluator_);
+    for (const Evaluated& one : results) {
+      if (!one.present || !one.result.ok || one.type.rfind("bool", 0) == 0) continue;
+      no_condition(reference, fmt::format("its value is {} ({}), not True or False",
+                                          one.result.value, one.type));
+      return;
+    }
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      const Value* value = find_value(chosen[i], key);
+      if (value != nullptr && value->number() && !is_nan(value) && chosen[i].measured())
+        values.push_back(value->as_double());
+      compare(reference, key, places[i], chosen[i], results[i]);
+    }
+  }
+
+ private:
+  void no_condition(const Reference& reference, const std::string& why) {
+    diagnostics_.error(reference.condition.mark,
+                       fmt::format("reference '{}' of '{}' is not a condition: {}",
+                                   reference.condition.value, reference.column.value, why),
+                       "compare the value, for example `< 20`, `10 .. 20` or `10 < x < 20`");
+  }
+
+  // A reference for another platform is no gate here, and the reader is told.
+  bool applies(const Reference& reference) {
+    const std::string& wanted = reference.platform.value;
+    if (wanted.empty() || platforms_.count(wanted) != 0) return true;
+    out_.notes.push_back(
+        {"",
+         fmt::format("reference {} {}{}: not checked: it is for platform '{}', and this is {}",
+                     reference.column.value, reference.condition.value, source(reference), wanted,
+                     platforms_.empty()
+                         ? std::string("a workflow without platform")
+                         : "'" + join({platforms_.begin(), platforms_.end()}, "', '") + "'")});
+    return false;
+  }
+
+  void compare(const Reference& reference, const std::string& key, size_t place, const Record& row,
+               const Evaluated& result) {
+    const Value* value = find_value(row, key);
+    const std::string name = names_.name(place);
+    if (row.state == State::expected) return;
+    if (!row.measured()) {
+      const std::string what =
+          row.unfinished() && row.all_repeats > 1
+              ? "its repeats have not all ended"
+              : fmt::format("workpackage {} {}", row.id, row.why_not_measured());
+      miss(reference, fmt::format("{}: no value of '{}' counts: {}", name, key, what), &row);
+    } else if (is_nan(value)) {
+      miss(reference, fmt::format("{}: {} is nan, which is no value", name, key), &row);
+    } else if (value == nullptr || !result.present) {
+      const std::string what = value == nullptr ? key : reference.condition.value;
+      miss(reference, fmt::format("{}: there is no value of '{}' to compare", name, what), &row);
+    } else if (!result.result.ok) {
+      miss(reference,
+           fmt::format("{}: {} {} cannot be evaluated: {}", name, key, reference.condition.value,
+                       result.result.error),
+           &row);
+    } else if (!truth(result.result.value)) {
+      const std::string amount =
+          value->number() ? missed_by(reference.condition.value, value->as_double()) : "";
+      miss(reference, fmt::format("{}: {} is {}", name, key, shown_value(table_, key, *value)),
+           &row, amount);
+    } else if (reference.action == ReferenceAction::expect_fail) {
+      out_.missed.push_back(
+          {reference.condition.mark,
+           fmt::format("{}: {} is {}, which meets {}{}; it was expected to miss it: leave out "
+                       "`action: expect_fail`",
+                       name, key, shown_value(table_, key, *value), reference.condition.value,
+                       source(reference)),
+           row.id, reference.on_fail.value});
+    } else {
+      ++out_.references_passed;
+      out_.notes.push_back(
+          {"", fmt::format("reference {} {}{}: pass, {} has {}", key, reference.condition.value,
+                           source(reference), name, shown_value(table_, key, *value))});
+    }
+  }
+
+  static std::string source(const Reference& reference) {
+    return reference.note.value.empty() ? "" : " (" + reference.note.value + ")";
+  }
+
+  // `row`: null if there is no row to compare. `amount`: see missed_by().
+  void miss(const Reference& reference, const std::string& what, const Record* row = nullptr,
+            const std::string& amount = {}) {
+    const std::string text =
+        fmt::format("{}; expected {}{}{}{}", what, reference.condition.value, source(reference),
+                    amount.empty() ? "" : ", missed by ", amount);
+    if (reference.action == ReferenceAction::expect_fail) {
+      out_.notes.push_back({"", "reference missed as expected: " + text});
+      return;
+    }
+    std::vector<MissedReference>& list =
+        reference.action == ReferenceAction::warn ? out_.warned : out_.missed;
+    list.push_back(
+        {reference.condition.mark, text, row == nullptr ? -1 : row->id, reference.on_fail.value});
+  }
+
+  const Table& table_;
+  const std::vector<Record>& rows_;
+  RowNames names_;
+  Evaluator& evaluator_;
+  Diagnostics& diagnostics_;
+  ResultTable& out_;
+  std::set<std::string> platforms_;  // of the benchmark's steps
+};
+
+}  // namespace
+
+std::set<size_t> rows_that_miss(const Table& table, const std::vector<Record>& rows,
+                                Evaluator& evaluator, Diagnostics& diagnostics) {
+  std::set<size_t> missing;
+  for (const Reference& reference : table.references) {
+    const std::string key = value_key(table, reference);
+    for (const size_t i : matching_rows(reference.where, rows, evaluator, diagnostics).rows) {
+      if (find_value(rows[i], key) == nullptr) missing.insert(i);
+    }
+  }
+  return missing;
+}
+
+void check_references(const Benchmark& benchmark, const Table& table, Evaluator& evaluator,
+                      Diagnostics& diagnostics, ResultTable& out) {
+  ReferenceCheck check(benchmark, table, evaluator, diagnostics, out);
+  for (const Reference& reference : table.references) check.check(reference);
+}
+
+}  // namespace tally

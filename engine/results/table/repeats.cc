@@ -1,0 +1,413 @@
+#include "engine/results/table/repeats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "engine/base/text.h"
+#include "engine/results/read/used_names.h"
+#include "engine/results/table/columns.h"
+#include "engine/statistics/descriptive.h"
+#include "engine/workflow/sample_names.h"
+
+namespace tally {
+namespace {
+
+constexpr const char* kRepeats = "tally repeats";  // a key that no value can have
+
+double value_of(Statistic statistic, const statistics::Sample& sample) {
+  switch (statistic) {
+    case Statistic::median:
+      return statistics::median(sample);
+    case Statistic::mean:
+      return statistics::mean(sample);
+    case Statistic::min:
+      return *std::min_element(sample.begin(), sample.end());
+    case Statistic::max:
+      return *std::max_element(sample.begin(), sample.end());
+    case Statistic::harmonic:
+      return statistics::harmonic_mean(sample);
+    case Statistic::none:
+      break;
+  }
+  return sample.front();
+}
+
+// What the repeats of a row say about one name.
+struct Numbers {
+  statistics::Sample sample;  // the finite ones
+  bool whole = true;          // all are integers
+  int of = 0;                 // how many repeats were planned
+};
+
+// How many workpackages were planned that a value of these comes from.
+int planned(const Record& row, const std::set<int>& sources) {
+  int count = 1;
+  for (const int id : sources) {
+    const auto found = row.repeats_above->find(id);
+    if (found != row.repeats_above->end()) count = std::max(count, found->second);
+  }
+  return count;
+}
+
+// A value that several repeats have from one workpackage, on which they depend, counts once.
+Numbers numbers_of(const Record& row, const std::string& name) {
+  Numbers out;
+  out.of = row.all_repeats;
+  std::set<std::set<int>> seen;
+  bool own = false;
+  for (const Repeat& repeat : row.repeats) {
+    const auto found = repeat.values.find(name);
+    if (found == repeat.values.end() || !found->second.number()) continue;
+    const auto from = repeat.from->find(name);
+    own = own || from == repeat.from->end();
+    if (from != repeat.from->end()) {
+      if (!seen.insert(from->second).second) continue;
+      out.of = planned(row, from->second);
+    }
+    const double number = found->second.as_double();
+    if (!std::isfinite(number)) continue;
+    if (!std::holds_alternative<long long>(found->second.data)) out.whole = false;
+    out.sample.push_back(number);
+  }
+  if (own) out.of = row.all_repeats;
+  return out;
+}
+
+// A number as a table shows it: None if there is none, and the median of integers an integer where
+// it is one.
+Value shown(double number, bool whole) {
+  if (!std::isfinite(number)) return {};
+  constexpr double kExact = 9007199254740992;  // 2^53
+  if (whole && std::floor(number) == number && std::fabs(number) < kExact)
+    return {static_cast<long long>(number)};
+  return {number};
+}
+
+void add_interval(const Column& column, int run, Summary& summary) {
+  const statistics::Sample& sample = summary.sample;
+  if (column.uncertainty == Uncertainty::range) {
+    const auto [low, high] = std::minmax_element(sample.begin(), sample.end());
+    summary.interval = {*low, *high};
+  } else if (column.uncertainty == Uncertainty::mad) {
+    const double mad = statistics::median_absolute_deviation(sample);
+    summary.interval = {summary.value - mad, summary.value + mad};
+  } else if (column.uncertainty == Uncertainty::ci && column.statistic == Statistic::mean &&
+             sample.size() >= statistics::kFewestForMedian) {
+    summary.interval = statistics::mean_interval(sample, static_cast<uint64_t>(run));
+  } else if (column.uncertainty == Uncertainty::ci) {
+    summary.too_few = sample.size() < statistics::kFewestForMedian;
+    summary.interval = statistics::median_interval(sample).interval;
+  }
+}
+
+Summary summarise(const Column& column, const Record& row, bool* whole) {
+  Summary summary;
+  Numbers numbers = numbers_of(row, column.name.value);
+  summary.sample = std::move(numbers.sample);
+  summary.repeats = numbers.of;
+  *whole = numbers.whole;
+  if (summary.sample.empty()) return summary;
+  summary.value = value_of(column.statistic, summary.sample);
+  summary.outliers = statistics::outliers(summary.sample);
+  add_interval(column, row.run, summary);
+  return summary;
+}
+
+Value sample_value(SampleStatistic statistic, const statistics::Sample& sample, bool whole) {
+  if (statistic == SampleStatistic::n) return {static_cast<long long>(sample.size())};
+  if (sample.empty()) return {};
+  switch (statistic) {
+    case SampleStatistic::median:
+      return shown(statistics::median(sample), whole);
+    case SampleStatistic::mad:
+      return shown(statistics::median_absolute_deviation(sample), whole);
+    case SampleStatistic::cv:
+      return shown(statistics::coefficient_of_variation(sample), false);
+    case SampleStatistic::p05:
+      return shown(statistics::percentile(sample, 5), whole);
+    case SampleStatistic::p95:
+      return shown(statistics::percentile(sample, 95), whole);
+    case SampleStatistic::ci_low:
+      return shown(statistics::median_interval(sample).interval.low, whole);
+    case SampleStatistic::ci_high:
+      return shown(statistics::median_interval(sample).interval.high, whole);
+    case SampleStatistic::outliers:
+      return {static_cast<long long>(statistics::outliers(sample).indexes.size())};
+    case SampleStatistic::n:
+      break;
+  }
+  return {};
+}
+
+bool is_computed(const Column& column) {
+  return !column.expression.value.empty() && column.relative_to.empty();
+}
+
+// An expression over values of workpackages above alone is their value, too.
+void note_sources(const Benchmark& benchmark, const std::vector<Column>& columns, Repeat& repeat) {
+  for (const Column& column : columns) {
+    if (!is_computed(column) || repeat.from->empty()) continue;
+    std::set<std::string> words;
+    add_words(column.expression.value, words);
+    std::set<int> sources;
+    bool own = false;
+    for (const std::string& word : words) {
+      const auto from = repeat.from->find(word);
+      if (from != repeat.from->end()) {
+        sources.insert(from->second.begin(), from->second.end());
+      } else if (repeat.values.count(word) != 0) {
+        own = own || is_match_value(benchmark, word) || starts_with(word, "jube_wp_");
+      }
+    }
+    if (!own && !sources.empty()) repeat.from.edit()[column.name.value] = std::move(sources);
+  }
+}
+
+// Computes the table's expressions in every repeat, for the columns that show a statistic of one.
+void compute_in_repeats(const Benchmark& benchmark, const std::vector<Column>& columns,
+                        const Records& records, std::vector<Record>& rows, Evaluator& evaluator,
+                        Diagnostics& diagnostics) {
+  const bool any = std::any_of(columns.begin(), columns.end(), [](const Column& column) {
+    return is_computed(column) && shows_repeats(column);
+  });
+  if (!any) return;
+  std::vector<Record> repeats;
+  for (Record& row : rows) {
+    for (Repeat& repeat : row.repeats) {
+      note_sources(benchmark, columns, repeat);
+      repeats.emplace_back().values = std::move(repeat.values);
+    }
+  }
+  for (const Column& column : columns) {
+    if (!is_computed(column)) continue;
+    Column plain = column;
+    plain.statistic = Statistic::none;
+    Diagnostics said_of_the_rows;
+    add_derived_columns(benchmark, {plain}, records, repeats, evaluator,
+                        column.statistic == Statistic::none ? said_of_the_rows : diagnostics);
+  }
+  size_t at = 0;
+  for (Record& row : rows) {
+    for (Repeat& repeat : row.repeats) repeat.values = std::move(repeats[at++].values);
+  }
+}
+
+// Whether no column shows the value of the first repeat under this name.
+bool owns_name(const std::vector<Column>& columns, const Column& column) {
+  for (const Column& other : columns) {
+    if (other.name.value != column.name.value || !other.relative_to.empty()) continue;
+    if (other.statistic == Statistic::none) return false;
+  }
+  return true;
+}
+
+std::string row_list(const std::vector<size_t>& rows) {
+  constexpr size_t kMost = 8;
+  std::vector<std::string> words;
+  for (size_t i = 0; i < rows.size() && i < kMost; ++i)
+    words.push_back(std::to_string(rows[i] + 1));
+  if (rows.size() > kMost) words.emplace_back("...");
+  return (rows.size() == 1 ? "row " : "rows ") + join(words, ", ");
+}
+
+void note_intervals(const Column& column, ResultTable& out) {
+  std::vector<size_t> too_few;
+  for (size_t i = 0; i < out.rows.size(); ++i) {
+    const auto found = out.rows[i].summaries.find(column_key(column));
+    if (found != out.rows[i].summaries.end() && found->second.too_few) too_few.push_back(i);
+  }
+  if (too_few.empty()) return;
+  out.notes.push_back(
+      {"", fmt::format("'{}': fewer than {} repeats in {}: ci_low and ci_high are the smallest and "
+                       "the largest value, not a 95 % interval",
+                       column.column_title(), statistics::kFewestForMedian, row_list(too_few))});
+}
+
+void note_outliers(const Column& column, ResultTable& out) {
+  for (size_t i = 0; i < out.rows.size(); ++i) {
+    const auto found = out.rows[i].summaries.find(column_key(column));
+    if (found == out.rows[i].summaries.end()) continue;
+    const Summary& summary = found->second;
+    const std::vector<size_t>& places = summary.outliers.indexes;
+    if (places.empty()) continue;
+    const std::string row = fmt::format("row {}", i + 1);
+    const double median = statistics::median(summary.sample);
+    if (places.size() == 1 && summary.outliers.first()) {
+      out.notes.push_back({row, fmt::format("'{}': the first repeat ({}) is far from the median "
+                                            "({}): the machine may need a warm-up",
+                                            column.column_title(), python_repr(summary.sample[0]),
+                                            python_repr(median))});
+      continue;
+    }
+    std::vector<std::string> values;
+    for (const size_t place : places) values.push_back(python_repr(summary.sample[place]));
+    out.notes.push_back(
+        {row, fmt::format("'{}' has {} outlier{} in {} repeats ({}; the median is {}); they count "
+                          "in the row",
+                          column.column_title(), places.size(), places.size() == 1 ? "" : "s",
+                          summary.sample.size(), join(values, ", "), python_repr(median))});
+  }
+}
+
+// Adds a column after `column` that shows `value` of its summary.
+template <typename Get>
+void add_beside(const Column& column, const std::string& suffix, const Get& value,
+                std::vector<Column>& columns, std::vector<Record>& rows) {
+  Column beside;
+  beside.name = column.name;
+  beside.name.value = column_key(column) + " " + suffix;
+  beside.title =
+      column.title.empty() ? column.name.value + "_" + suffix : column.title + " " + suffix;
+  beside.format = column.format;
+  for (Record& row : rows) {
+    const auto found = row.summaries.find(column_key(column));
+    if (found == row.summaries.end() || !found->second.interval) continue;
+    row.values.insert_or_assign(beside.name.value, Value{value(found->second)});
+  }
+  columns.push_back(std::move(beside));
+}
+
+// "5 of 6". "1 of 1, 6 of 6": the columns come from steps with different repeats.
+std::string repeats_text(const Record& row, const std::vector<Column>& columns) {
+  std::vector<std::pair<int, size_t>> counts;  // planned, counted
+  for (const Column& column : columns) {
+    const auto found = row.summaries.find(column_key(column));
+    if (column.statistic == Statistic::none || found == row.summaries.end()) continue;
+    const Summary& summary = found->second;
+    const auto known = std::find_if(counts.begin(), counts.end(), [&](const auto& count) {
+      return count.first == summary.repeats;
+    });
+    if (known == counts.end()) {
+      counts.emplace_back(summary.repeats, summary.sample.size());
+    } else {
+      known->second = std::min(known->second, summary.sample.size());
+    }
+  }
+  std::vector<std::string> texts;
+  for (const auto& [all, counted] : counts) texts.push_back(fmt::format("{} of {}", counted, all));
+  return join(texts, ", ");
+}
+
+void add_repeats_column(ResultTable& out) {
+  Column column;
+  column.name.value = kRepeats;
+  column.title = "repeats";
+  for (Record& row : out.rows)
+    row.values.insert_or_assign(kRepeats, Value{repeats_text(row, out.columns)});
+  out.columns.push_back(std::move(column));
+}
+
+}  // namespace
+
+const char* statistic_word(Statistic statistic) {
+  switch (statistic) {
+    case Statistic::median:
+      return "median";
+    case Statistic::mean:
+      return "mean";
+    case Statistic::min:
+      return "min";
+    case Statistic::max:
+      return "max";
+    case Statistic::harmonic:
+      return "harmonic";
+    case Statistic::none:
+      break;
+  }
+  return "";
+}
+
+std::string statistic_key(const Column& column) {
+  return column.name.value + " " + statistic_word(column.statistic);
+}
+
+void add_statistics(const Benchmark& benchmark, const std::vector<Column>& columns,
+                    const std::set<std::string>& names, const Records& records,
+                    std::vector<Record>& rows, Evaluator& evaluator, Diagnostics& diagnostics) {
+  compute_in_repeats(benchmark, columns, records, rows, evaluator, diagnostics);
+  const std::vector<SampleNameUse> used = sample_names(benchmark, names);
+  for (Record& row : rows) {
+    bool whole = false;
+    for (const SampleNameUse& use : used) {
+      const Numbers numbers = numbers_of(row, use.parts.base);
+      row.values.insert_or_assign(use.name,
+                                  sample_value(use.parts.statistic, numbers.sample, numbers.whole));
+    }
+    // In reverse, so that the first column of a name decides the value under that name.
+    for (auto column = columns.rbegin(); column != columns.rend(); ++column) {
+      if (!shows_repeats(*column)) continue;
+      Summary summary = summarise(*column, row, &whole);
+      if (column->statistic != Statistic::none) {
+        const bool mean =
+            column->statistic == Statistic::mean || column->statistic == Statistic::harmonic;
+        const Value value = summary.sample.empty() ? Value{} : shown(summary.value, whole && !mean);
+        row.values.insert_or_assign(statistic_key(*column), value);
+        if (owns_name(columns, *column)) row.values.insert_or_assign(column->name.value, value);
+      }
+      if (column->relative_to.empty())
+        row.summaries.insert_or_assign(column_key(*column), std::move(summary));
+    }
+  }
+}
+
+void show_statistics(ResultTable& out) {
+  const bool any = std::any_of(out.columns.begin(), out.columns.end(), [](const Column& column) {
+    return column.statistic != Statistic::none;
+  });
+  if (!any) return;
+  std::vector<Column> columns;
+  for (const Column& column : out.columns) {
+    columns.push_back(column);
+    if (column.statistic == Statistic::none) continue;
+    note_intervals(column, out);
+    note_outliers(column, out);
+    const auto low = [](const Summary& summary) { return summary.interval->low; };
+    const auto high = [](const Summary& summary) { return summary.interval->high; };
+    const auto mad = [](const Summary& summary) {
+      return statistics::median_absolute_deviation(summary.sample);
+    };
+    if (column.uncertainty == Uncertainty::mad) add_beside(column, "mad", mad, columns, out.rows);
+    const bool range = column.uncertainty == Uncertainty::range;
+    if (!range && column.uncertainty != Uncertainty::ci) continue;
+    add_beside(column, range ? "min" : "ci_low", low, columns, out.rows);
+    add_beside(column, range ? "max" : "ci_high", high, columns, out.rows);
+  }
+  out.columns = std::move(columns);
+  add_repeats_column(out);
+}
+
+double relative_half_width(const statistics::Sample& sample) {
+  if (sample.size() < statistics::kFewestForMedian) return -1;
+  const double middle = std::fabs(statistics::median(sample));
+  const statistics::Interval interval = statistics::median_interval(sample).interval;
+  return middle == 0 ? -1 : (interval.high - interval.low) / 2 / middle;
+}
+
+void note_precision(const Benchmark& benchmark, ResultTable& out) {
+  for (const Step& step : benchmark.steps) {
+    if (step.until.metric.value.empty()) continue;
+    for (const Column& column : out.columns) {
+      if (column.name.value != step.until.metric.value) continue;
+      for (size_t i = 0; i < out.rows.size(); ++i) {
+        const auto found = out.rows[i].summaries.find(column_key(column));
+        if (found == out.rows[i].summaries.end()) continue;
+        const statistics::Sample& sample = found->second.sample;
+        const double half_width = relative_half_width(sample);
+        if (half_width <= step.until.half_width) continue;
+        out.notes.push_back(
+            {fmt::format("row {}", i + 1),
+             fmt::format("'{}': after {} repeats the interval of the median is +-{:.2g} %; `until` "
+                         "asks for {:.2g} %",
+                         column.column_title(), sample.size(), 100 * half_width,
+                         100 * step.until.half_width)});
+      }
+    }
+  }
+}
+
+}  // namespace tally

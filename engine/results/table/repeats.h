@@ -1,0 +1,43 @@
+// Statistics over the repeats of a point: the columns that ask for them, and names as `rate_median`.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/base/diagnostics.h"
+#include "engine/expand/evaluator.h"
+#include "engine/results/rows/records.h"
+#include "engine/results/table/result_table.h"
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+// The name of a column's statistic in a row, "rate median". No other value can have it.
+std::string statistic_key(const Column& column);
+
+// Computes the summaries of the columns that ask for repeats, and stores the value of each
+// statistic under statistic_key(). It is stored under the plain name as well if no column shows the
+// plain value, so that filters, sorting, expressions and references use the value that is shown. An
+// expression is computed for each repeat. Also stores the values of `names` such as rate_median.
+//
+// The bootstrap's seed is the run's id, so that the same run always has the same interval.
+void add_statistics(const Benchmark& benchmark, const std::vector<Column>& columns,
+                    const std::set<std::string>& names, const Records& records,
+                    std::vector<Record>& rows, Evaluator& evaluator, Diagnostics& diagnostics);
+
+// Adds the columns that `uncertainty` asks for, and a last one with the number of repeats ("5 of
+// 6"), to the columns and rows. Notes intervals that are no intervals, and outliers.
+void show_statistics(ResultTable& out);
+
+// As a workflow names it; "" for none.
+const char* statistic_word(Statistic statistic);
+
+// Half of the width of the median's 95 % interval, divided by the median. Negative if it is not
+// known: fewer than six values, or a median of 0.
+double relative_half_width(const statistics::Sample& sample);
+
+// Notes rows whose interval is wider than their step asks.
+void note_precision(const Benchmark& benchmark, ResultTable& out);
+
+}  // namespace tally

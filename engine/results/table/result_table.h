@@ -1,0 +1,140 @@
+// The content of a table, a database or a syslog before it is rendered: rows and columns with typed
+// values, and notes about them.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/base/diagnostics.h"
+#include "engine/expand/evaluator.h"
+#include "engine/results/rows/records.h"
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+// A reference that is not met, or whose value is missing.
+struct MissedReference {
+  Mark mark;             // of the condition
+  std::string text;      // "row 2 (n=4): time is 587.1; expected <= 560, missed by 4.84 %"
+  int workpackage = -1;  // of the row; -1: there is no row
+  std::string on_fail;   // the command that collects the cause; empty: none
+  // The place as text, where runs with several inputs are shown together. Empty: that of `mark`.
+  std::string place = {};
+};
+std::string place(const Sources& sources, const MissedReference& missed);
+
+// A note shown below a table.
+struct Note {
+  std::string row;   // "row 2", "row 2 FAILED"; empty: about the whole table
+  std::string text;  // "'eff' is empty: ...", "workpackage 1 (s) failed: ..."
+  // Whether the note is about the row's workpackage: why it failed, or that its machine was busy.
+  // Such a note is the same in every table with a row of that workpackage.
+  bool of_workpackage = false;
+  // Whether the note is about the run. Commands print it once, when they read the run; tables have
+  // it for documents.
+  bool of_run = false;
+
+  std::string str() const { return row.empty() ? text : row + ": " + text; }
+};
+
+// Whether Tally added the column: the one that marks failed rows, or that of the repeats. The row
+// itself has the same content.
+bool is_own_column(const Column& column);
+
+struct ResultTable {
+  std::vector<Column> columns;  // for tables: the chosen ones, and the one that marks failed rows
+  std::vector<Record> rows;     // filtered and in order; a column's value is under column_key()
+  std::vector<Note> notes;
+  std::vector<std::string> missing_rows;     // which are among the notes
+  bool changed = false;                      // Records::changed
+  std::map<std::string, std::string> units;  // for tables: by column name
+  int references_passed = 0;
+  std::vector<MissedReference> missed;
+  std::vector<MissedReference> warned;  // those with `action: warn`
+  // For each reference of the table, the numbers of its rows that count.
+  std::vector<std::vector<double>> reference_values;
+};
+
+struct ColumnChoice {
+  std::vector<std::string> select, exclude;  // names or titles; empty: all, none
+  bool with_id = false;                      // rows of several runs; "id" is the first column
+};
+
+// Whether `status` is how each row's workpackage ended, and not a value of the input.
+bool status_is_ours(const Benchmark& benchmark);
+
+// Makes the rows that the outputs of one benchmark show.
+//
+// The row of a failed or lost workpackage is marked, except in JUBE mode. If the table has no
+// column `status` (done, reused, failed, expected, lost), a column is added that says FAILED or
+// LOST. A parameter or pattern named `status` takes precedence over the built-in one. A database
+// without a `status` key does not get the row.
+//
+// A row that was measured while other programs used the machine says BUSY in a column `machine`, and
+// THROTTLED if the machine was slower than it should be, and SHORT if one of the columns shows a value
+// that was measured for less than a second. The column is added if there is such a row.
+// Each mark has a note.
+//
+// Derived columns: `expression` is Python over the row's values, by bare name or as $name.
+// `relative_to` divides a column by its value in the baseline row. The baseline row has the given
+// values, and otherwise the same parameters, analyser, step and iteration. No
+// division takes place if the expression itself uses values of the baseline row, as baseline.NAME.
+//
+// A column with `statistic` or `better` has a Summary in each row: Record::summaries, by
+// column_key(). It holds the sample, the number of repeats, the interval that `uncertainty` asks
+// for and the outliers. The columns that `uncertainty` adds beside it, and the column of repeats at
+// the end, have keys with a blank, which no value of the input has.
+//
+// References: `condition` is "<= 560" (also < >= > == !=), "34000 +- 5%", "34000 +- 20", "10 ..
+// 20", or Python over the row, where x is the value. See condition.h.
+class ResultTables {
+ public:
+  // The arguments must outlive the object.
+  ResultTables(const Benchmark& benchmark, const Records& records, Evaluator& evaluator,
+               Diagnostics& diagnostics)
+      : benchmark_(benchmark),
+        records_(records),
+        evaluator_(evaluator),
+        diagnostics_(diagnostics) {}
+
+  ResultTable table(const Table& table, const ColumnChoice& choice) const {
+    return this->table(table, choice, records_.rows);
+  }
+  // `rows`: the records' own. The last table may take them, which saves a copy.
+  ResultTable table(const Table& table, const ColumnChoice& choice, std::vector<Record> rows) const;
+  ResultTable database(const Database& database) const;
+  ResultTable syslog(const Syslog& syslog) const;
+
+  // Whether one of the columns shows how each row's workpackage ended.
+  bool shows_status(const std::vector<Column>& columns) const;
+  // "FAILED" or "LOST" for a row that failed; "PENDING", "RUNNING" or "WAITING" for an unfinished
+  // one; "EXPECTED" for an outcome that its step expects.
+  static std::string mark(const Record& row);
+
+ private:
+  std::vector<Record> with_marks(std::vector<Record> rows,
+                                 const std::set<std::string>& shown) const;
+  std::vector<Record> with_status(std::vector<Record> rows,
+                                  const std::set<std::string>& names) const;
+  void check_units(const Table& table, ResultTable& out) const;
+  // `table`: null for other outputs.
+  void filter(const Text& filter, const Table* table, ResultTable& out) const;
+  void drop_empty(ResultTable& out, bool with_id) const;
+  void leave_out_failed(ResultTable& out) const;
+  void leave_out_reused(ResultTable& out) const;
+  void note_marks(ResultTable& out) const;
+  void mark_states(ResultTable& out) const;
+  void mark_disturbed(ResultTable& out) const;
+  void note_missing_job_value(const Column& column, ResultTable& out) const;
+  void note_missing(ResultTable& out) const;
+  void add_notes(ResultTable& out) const;
+
+  const Benchmark& benchmark_;
+  const Records& records_;
+  Evaluator& evaluator_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace tally
