@@ -28,7 +28,7 @@ def mix64(x):
 
 
 def shuffled(size, epoch):
-    """The order of an epoch's blocks: src/data/permutation.h's Feistel network."""
+    """The order of an epoch's blocks: src/data/tokens/permutation.h's Feistel network."""
     seed = mix64(mix64(mix64(SEED) ^ mix64(epoch)))
     half = 1
     while half < 31 and 1 << (2 * half) < size:

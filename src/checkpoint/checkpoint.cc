@@ -16,7 +16,7 @@
 #include "src/checkpoint/optimizer_files.h"
 #include "src/checkpoint/save_folder.h"
 #include "src/checkpoint/state_file.h"
-#include "src/data/output_file.h"
+#include "src/data/text/output_file.h"
 
 namespace tally::train {
 namespace {

@@ -12,7 +12,7 @@
 #include "src/checkpoint/model_config_file.h"
 #include "src/checkpoint/save_folder.h"
 #include "src/checkpoint/state_file.h"
-#include "src/data/output_file.h"
+#include "src/data/text/output_file.h"
 
 namespace tally::train {
 namespace {

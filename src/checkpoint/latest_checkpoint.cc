@@ -11,7 +11,7 @@
 #include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/state_file.h"
 #include "src/checkpoint/stored_files.h"
-#include "src/data/mapped_file.h"
+#include "src/data/text/mapped_file.h"
 
 namespace tally::train {
 

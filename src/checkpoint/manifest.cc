@@ -9,8 +9,8 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "src/data/json_fault.h"
-#include "src/data/mapped_file.h"
+#include "src/data/text/json_fault.h"
+#include "src/data/text/mapped_file.h"
 
 namespace tally::train {
 namespace {

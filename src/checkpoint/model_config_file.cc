@@ -10,8 +10,8 @@
 #include "src/checkpoint/config_reader.h"
 #include "src/checkpoint/encoder_config.h"
 #include "src/checkpoint/llama_config_file.h"
-#include "src/data/json_fault.h"
-#include "src/data/mapped_file.h"
+#include "src/data/text/json_fault.h"
+#include "src/data/text/mapped_file.h"
 
 namespace tally::train {
 namespace {

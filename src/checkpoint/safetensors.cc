@@ -10,7 +10,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "src/data/json_fault.h"
+#include "src/data/text/json_fault.h"
 
 namespace tally::train {
 namespace {

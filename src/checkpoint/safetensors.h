@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "src/checkpoint/checksum.h"
-#include "src/data/mapped_file.h"
+#include "src/data/text/mapped_file.h"
 #include "src/device/tensor.h"
 
 namespace tally::train {

@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "src/checkpoint/safetensors.h"
-#include "src/data/output_file.h"
+#include "src/data/text/output_file.h"
 
 namespace tally::train {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/parallel/mesh.h"
+#include "src/parallel/collectives/mesh.h"
 
 namespace tally::train {
 

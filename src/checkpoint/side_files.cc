@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "src/data/json_fault.h"
-#include "src/data/mapped_file.h"
-#include "src/data/tokenizer.h"
+#include "src/data/text/json_fault.h"
+#include "src/data/text/mapped_file.h"
+#include "src/data/tokenizers/tokenizer.h"
 
 namespace tally::train {
 namespace {

@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "src/checkpoint/state_file.h"
-#include "src/data/json_fault.h"
-#include "src/data/mapped_file.h"
+#include "src/data/text/json_fault.h"
+#include "src/data/text/mapped_file.h"
 
 namespace tally::train {
 namespace {

@@ -10,7 +10,7 @@
 #include "src/config/flags.h"
 #include "src/config/megatron_flags.h"
 #include "src/config/resolve_parts.h"
-#include "src/data/help_formatter.h"
+#include "src/data/commands/help_formatter.h"
 
 namespace tally::train {
 namespace {

@@ -1,5 +1,7 @@
 #include "src/config/config.h"
 
+#include <algorithm>
+
 namespace tally::train {
 
 // The tables besides the words, and the head.
@@ -32,6 +34,11 @@ int64_t Config::global_batch_at(int64_t consumed_samples) const {
   const double samples_each = static_cast<double>(rampup.samples) / static_cast<double>(increments);
   const auto done = static_cast<int64_t>(static_cast<double>(consumed_samples) / samples_each);
   return rampup.start + done * rampup.increment;
+}
+
+int Config::micro_batches_ahead() const {
+  constexpr int64_t usual = 8;
+  return static_cast<int>(divides_by_labels() ? std::max(usual, micro_batches()) : usual);
 }
 
 DType Config::compute_type() const {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/device/tensor.h"
-#include "src/parallel/launch.h"
+#include "src/parallel/control/launch.h"
 
 namespace tally::train {
 
@@ -158,7 +158,7 @@ struct DataConfig : Blend {  // --data-path, or --train-data-path
   std::string text_column = "text", pair_column, label_column = "label";
   int64_t document_stride = 128, question_tokens = 64;  // of SQuAD
   bool squad_2 = false;                                 // questions may have no answer
-  // The effects of the end-of-document token (src/data/documents.h).
+  // The effects of the end-of-document token (src/data/tokens/documents.h).
   bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false;
 };
 
@@ -266,6 +266,8 @@ struct Config {
     return model.encoder() || (per_token_loss && data.eod_mask_loss);
   }
   int64_t micro_batches() const { return global_batch / (micro_batch * data_parallel); }
+  // Micro batches that a loader makes in advance: all of a step where their labels are counted first.
+  int micro_batches_ahead() const;
   // The global batch of the step that starts after this many consumed samples.
   int64_t global_batch_at(int64_t consumed_samples) const;
   int64_t micro_batches_at(int64_t consumed_samples) const {

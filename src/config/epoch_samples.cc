@@ -4,9 +4,9 @@
 
 #include "src/config/reader_options.h"
 #include "src/config/resolve_parts.h"
-#include "src/data/bert_shards.h"
-#include "src/data/dataset.h"
-#include "src/data/wordpiece.h"
+#include "src/data/encoders/bert_shards.h"
+#include "src/data/tokenizers/wordpiece.h"
+#include "src/data/tokens/dataset.h"
 
 namespace tally::train {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "src/config/config.h"
-#include "src/data/classification.h"
-#include "src/data/squad.h"
+#include "src/data/encoders/classification.h"
+#include "src/data/encoders/squad.h"
 
 namespace tally::train {
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "src/config/resolve_parts.h"
-#include "src/data/tokenizer.h"
+#include "src/data/tokenizers/tokenizer.h"
 
 namespace tally::train {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "src/config/resolve_parts.h"
-#include "src/data/tokenizer.h"
+#include "src/data/tokenizers/tokenizer.h"
 
 namespace tally::train {
 namespace {

@@ -17,9 +17,9 @@
 #include "src/convert/source_weights.h"
 #include "src/convert/tensor_bundle.h"
 #include "src/convert/torch_file.h"
-#include "src/data/json_fault.h"
-#include "src/data/output_file.h"
-#include "src/data/text_input.h"
+#include "src/data/text/json_fault.h"
+#include "src/data/text/output_file.h"
+#include "src/data/text/text_input.h"
 
 namespace tally::train {
 namespace {

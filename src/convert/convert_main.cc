@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "src/convert/convert.h"
-#include "src/data/data_command.h"
+#include "src/data/commands/data_command.h"
 
 namespace tally::train {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/data/mapped_file.h"
+#include "src/data/text/mapped_file.h"
 #include "src/device/tensor.h"
 
 namespace tally::train {

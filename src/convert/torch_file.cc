@@ -15,7 +15,7 @@
 #include "src/convert/byte_reader.h"
 #include "src/convert/pickle.h"
 #include "src/convert/zip_archive.h"
-#include "src/data/json_fault.h"
+#include "src/data/text/json_fault.h"
 
 namespace tally::train {
 namespace {

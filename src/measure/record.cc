@@ -15,7 +15,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "src/data/output_file.h"
+#include "src/data/text/output_file.h"
 #include "src/measure/build_info.h"
 #include "src/measure/flops.h"
 #include "src/measure/peak_rates.h"

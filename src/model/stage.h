@@ -14,7 +14,7 @@
 #include "src/device/tensor.h"
 #include "src/nn/deferred_update.h"
 #include "src/nn/parameters.h"
-#include "src/parallel/communicator.h"
+#include "src/parallel/collectives/communicator.h"
 
 namespace tally::train {
 

@@ -11,7 +11,7 @@
 
 #include "src/device/stream.h"
 #include "src/device/tensor.h"
-#include "src/parallel/communicator.h"
+#include "src/parallel/collectives/communicator.h"
 
 namespace tally::train {
 

@@ -7,8 +7,10 @@ find_library(TALLY_CUDNN_LIBRARY NAMES libcudnn.so.9 cudnn HINTS ${TALLY_SITE_PA
   ${CUDAToolkit_LIBRARY_DIR})
 
 set(train_ops_cuda_sources
-  attention/cuda.cc attention/cudnn_tables.cu attention/flash.cu attention/flash_float64.cu attention/flash_ieee.cu
-  attention/flash_tf32.cu attention/flash_tf32x3.cu attention/hopper.cc attention/hopper_map.cc attention/hopper_short.cc attention/rotary.cu attention/unfused.cu
+  attention/cuda.cc attention/rotary.cu
+  attention/flash/flash.cu attention/flash/float64.cu attention/flash/ieee.cu attention/flash/tf32.cu attention/flash/tf32x3.cu
+  attention/hopper/hopper.cc attention/hopper/map.cc attention/hopper/short.cc
+  attention/library/cudnn_tables.cu attention/library/unfused.cu
   embedding/cuda.cu
   gemm/candidates.cc gemm/float64.cu gemm/fused.cc gemm/gemm.cc gemm/plan.cc gemm/plans.cc gemm/split.cu gemm/timing.cc
   linear/cuda.cc linear/cuda_gelu.cc linear/cuda_parts.cc linear/passes.cu
@@ -20,15 +22,15 @@ set(train_ops_cuda_sources
 if(TALLY_CUDNN_FRONTEND AND TALLY_CUDNN_INCLUDE AND TALLY_CUDNN_LIBRARY)
   message(STATUS "Attention: cuDNN (${TALLY_CUDNN_LIBRARY}) through ${TALLY_CUDNN_FRONTEND}, and kernels of our own")
   set(tally_cudnn ON)
-  list(APPEND train_ops_cuda_sources attention/cudnn.cc)
+  list(APPEND train_ops_cuda_sources attention/library/cudnn.cc)
   # Host code that runs once a shape: optimising it would only make the longest compile longer.
-  set_source_files_properties(attention/cudnn.cc PROPERTIES
+  set_source_files_properties(attention/library/cudnn.cc PROPERTIES
     COMPILE_OPTIONS "-O0"
     COMPILE_DEFINITIONS "CUDNN_FRONTEND_SKIP_JSON_LIB")
 else()
   message(STATUS "Attention: kernels of our own alone (cuDNN's front end was not found; pip install nvidia-cudnn-frontend)")
   set(tally_cudnn OFF)
-  list(APPEND train_ops_cuda_sources attention/cudnn_none.cc)
+  list(APPEND train_ops_cuda_sources attention/library/cudnn_none.cc)
 endif()
 
 # tally_fused_gemm(NAME TEMPLATE TEXT): one kernel from CUTLASS's parts in a source file of its own, because each takes
@@ -65,15 +67,15 @@ else()
 endif()
 
 if("90" IN_LIST TALLY_CUDA_ARCHITECTURES)
-  add_library(train_ops_hopper OBJECT attention/hopper_backward.cu attention/hopper_forward.cu
-    attention/hopper_short_backward.cu attention/hopper_short_forward.cu)
+  add_library(train_ops_hopper OBJECT attention/hopper/backward.cu attention/hopper/forward.cu
+    attention/hopper/short_backward.cu attention/hopper/short_forward.cu)
   set_target_properties(train_ops_hopper PROPERTIES CUDA_ARCHITECTURES 90a-real POSITION_INDEPENDENT_CODE ON)
   target_include_directories(train_ops_hopper PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(train_ops_hopper PRIVATE --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra)
   list(APPEND train_ops_cuda_sources $<TARGET_OBJECTS:train_ops_hopper>)
   set_source_files_properties(gemm/float64.cu PROPERTIES COMPILE_DEFINITIONS TALLY_FLOAT64_GEMMS)
 else()
-  list(APPEND train_ops_cuda_sources attention/hopper_none.cc)
+  list(APPEND train_ops_cuda_sources attention/hopper/none.cc)
 endif()
 
 tally_library(train_ops_cuda SOURCES ${train_ops_cuda_sources} LINK train_device fmt::fmt)

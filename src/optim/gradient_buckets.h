@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "src/nn/parameters.h"
-#include "src/parallel/communicator.h"
+#include "src/parallel/collectives/communicator.h"
 
 namespace tally::train {
 

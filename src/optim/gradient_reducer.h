@@ -9,7 +9,7 @@
 #include "src/nn/parameters.h"
 #include "src/optim/gradient_buckets.h"
 #include "src/optim/sharding.h"
-#include "src/parallel/communicator.h"
+#include "src/parallel/collectives/communicator.h"
 
 namespace tally::train {
 

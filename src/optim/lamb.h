@@ -7,7 +7,7 @@
 #include "src/ops/optimizer/optimizer.h"
 #include "src/optim/optimizer_state.h"
 #include "src/optim/sharding.h"
-#include "src/parallel/mesh.h"
+#include "src/parallel/collectives/mesh.h"
 
 namespace tally::train {
 

@@ -20,7 +20,7 @@
 #include "src/optim/schedule.h"
 #include "src/optim/sharding.h"
 #include "src/optim/weight_gather.h"
-#include "src/parallel/mesh.h"
+#include "src/parallel/collectives/mesh.h"
 
 namespace tally::train {
 

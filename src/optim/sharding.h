@@ -11,7 +11,7 @@
 #include "src/device/arena.h"
 #include "src/nn/parameters.h"
 #include "src/optim/gradient_buckets.h"
-#include "src/parallel/communicator.h"
+#include "src/parallel/collectives/communicator.h"
 
 namespace tally::train {
 

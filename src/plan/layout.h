@@ -26,7 +26,7 @@ int64_t layers_of_chunk(const Config& config);
 
 // Sets of activations that stage i of p holds at most for one of its chunks. A set is what a micro
 // batch leaves in a chunk from its forward pass to its backward pass. The schedules are those of
-// src/train/pipeline_schedule.h; a test compares.
+// src/train/step/pipeline_schedule.h; a test compares.
 //   1F1B         min(m, p - i) of m micro batches (Narayanan et al. 2021, arXiv:2104.04473, 2.2.1)
 //   interleaved  the warm-up has 2 (p - i - 1) + (v - 1) p passes; together the sets of stage 0 hold
 //                about 1 + (p - 1) / (p v) times the activations of all layers (Korthikanti et al.

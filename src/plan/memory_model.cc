@@ -150,7 +150,7 @@ double gemm_workspace(const MemoryTarget& target) {
 
 // What Stream::bytes_peak() does not count: CUDA's context with the code of our kernels and the
 // libraries', NCCL's buffers of each group of ranks that a process is in, and in them the 64 MiB in
-// which copy engines stage gradients (src/parallel/copy_engine.cc). Estimates, on the safe
+// which copy engines stage gradients (src/parallel/nvlink/copy_engine.cc). Estimates, on the safe
 // side; they depend on the driver, on NCCL's version and on the node.
 double context_bytes(const PlanLayout& l, const MemoryTarget& target) {
   if (!target.gpu) return 0;

@@ -1,6 +1,6 @@
 // The memory that each process of a run holds on its device, from the configuration alone. Nothing
 // is allocated. On a CPU with one process it is what the program allocates, to the byte (a test
-// compares). src/train/memory_estimate.h and the plan both ask here.
+// compares). src/train/run/memory_estimate.h and the plan both ask here.
 //
 // The tensors are our own: the table in src/nn/block.h and Transformer::plan_scratch(). Encoders have
 // heads and parameters of their own (encoder_memory.h), and are planned for micro batches of real tokens

@@ -59,6 +59,20 @@ class Includes(unittest.TestCase):
         self.assertIn("src/checkpoint comes after src/config", said)
         self.assertIn("src/nn comes after src/ops", said)
 
+    def test_rooms_of_a_folder_have_an_order(self):
+        self.add("src/data/text/utf8.cc", "src/data/tokens/dataset.h")
+        self.add("src/train/feed/loader.cc", "src/train/step/step_loop.h")
+        code, said = check(self.root, "--order")
+        self.assertEqual(code, 1)
+        self.assertIn("src/data/tokens comes after src/data/text", said)
+        self.assertIn("src/train/step comes after src/train/feed", said)
+
+    def test_a_file_beside_the_rooms(self):
+        (self.root / "src/train/attic.cc").write_text('#include "src/train/run/output.h"\n')
+        code, said = check(self.root, "--order")
+        self.assertEqual(code, 1)
+        self.assertIn("the folder src/train has no place", said)
+
     def test_only_the_program_registers_the_kinds_of_step(self):
         self.add("engine/cli/main.cc", "steps/pack.h")
         self.assertEqual(check(self.root, "--order")[0], 0)

@@ -22,7 +22,7 @@
 #include "src/convert/sorted_table.h"
 #include "src/convert/tensor_bundle.h"
 #include "src/convert/torch_file.h"
-#include "src/data/hdf5_file.h"
+#include "src/data/encoders/hdf5_file.h"
 
 namespace {
 

@@ -13,19 +13,19 @@
 //   aten      every type and head size on the CPU (cpu.cc): blocks of 128 queries and the keys that
 //             one of them sees, GEMMs by ATen
 //   hopper    flash attention of our own for bf16 and f16 on compute capability 9.0: heads of 64,
-//             whole blocks of 128 tokens (hopper.h, hopper*). The last bits of dQ
-//             differ from run to run.
+//             whole blocks of 128 tokens (hopper/hopper.h). The last bits of dQ differ
+//             from run to run.
 //   hopper-short
 //             the same instructions for sequences or known documents of up to 128 tokens, without a
-//             causal mask, with dropout (hopper_short.h). For documents its dropout masks are its own.
+//             causal mask, with or without dropout (hopper/short.h). For documents its dropout masks are its own.
 //   cudnn     flash attention by cuDNN's graph API for bf16 and f16 on compute capability 8.0 and
-//             newer, where cuDNN has a kernel for the shape (cudnn.cc). Its dropout masks are its
+//             newer, where cuDNN has a kernel for the shape (library/cudnn.cc). Its dropout masks are its
 //             own.
 //   flash     flash attention of our own for f32 on every GPU: heads of up to 128, where a block's
-//             shared memory holds its tiles (flash.h, flash*). Its GEMMs are float32 multiply-adds,
+//             shared memory holds its tiles (flash/flash.h). Its GEMMs are float32 multiply-adds,
 //             float64 tensor cores (compute capability 9.0; "flash-float64"), TF32, or three TF32
 //             GEMMs.
-//   unfused   everything else on a GPU: GEMMs with a softmax kernel between them (unfused.cu)
+//   unfused   everything else on a GPU: GEMMs with a softmax kernel between them (library/unfused.cu)
 // Documents (cu_seqlens): aten, hopper-short and cudnn where their number and length are known, and
 // unfused.
 // Operands that are not packed in one tensor: aten and unfused only.

@@ -3,11 +3,11 @@
 #include <cstring>
 
 #include "src/ops/attention/backends.h"
-#include "src/ops/attention/cudnn.h"
-#include "src/ops/attention/flash.h"
-#include "src/ops/attention/hopper.h"
-#include "src/ops/attention/hopper_short.h"
-#include "src/ops/attention/unfused.h"
+#include "src/ops/attention/flash/flash.h"
+#include "src/ops/attention/hopper/hopper.h"
+#include "src/ops/attention/hopper/short.h"
+#include "src/ops/attention/library/cudnn.h"
+#include "src/ops/attention/library/unfused.h"
 #include "src/ops/gemm/gemm.h"
 #include "src/ops/linear/passes.h"
 

@@ -27,7 +27,7 @@
 //
 // DeviceError on a GPU: the sorted lists and partial sums do not fit the stream's workspace, or the
 // type is not a floating-point type (on the CPU: std::invalid_argument). Ids and positions are not
-// checked here: src/train/data_sources.h checks token ids against the vocabulary.
+// checked here: src/train/feed/data_sources.h checks token ids against the vocabulary.
 #pragma once
 
 #include "src/device/step_state.h"

@@ -8,7 +8,7 @@
 
 #include "src/device/cuda/cuda_stream.h"
 #include "src/ops/attention/attention.h"
-#include "src/ops/attention/hopper_kernels.h"
+#include "src/ops/attention/hopper/kernels.h"
 #include "tests/train/cuda/both.h"
 
 namespace tally::train {

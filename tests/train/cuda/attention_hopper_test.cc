@@ -1,4 +1,4 @@
-// Attention on Hopper's matrix instructions (src/ops/attention/hopper.h).
+// Attention on Hopper's matrix instructions (src/ops/attention/hopper/hopper.h).
 #include <algorithm>
 #include <random>
 #include <string>

@@ -1,4 +1,4 @@
-// Attention within short sequences on Hopper's matrix instructions (src/ops/attention/hopper_short.h).
+// Attention within short sequences on Hopper's matrix instructions (src/ops/attention/hopper/short.h).
 #include <limits>
 #include <numeric>
 #include <string>

@@ -5,10 +5,10 @@
 #include <set>
 #include <thread>
 
-#include "src/data/bert_shards.h"
-#include "src/data/encoder_loader.h"
-#include "src/data/hdf5_chunk.h"
-#include "src/data/sentence_pairs.h"
+#include "src/data/encoders/bert_shards.h"
+#include "src/data/encoders/encoder_loader.h"
+#include "src/data/encoders/hdf5_chunk.h"
+#include "src/data/encoders/sentence_pairs.h"
 #include "tests/train/data/temp_dir.h"
 
 using namespace tally::train;

@@ -5,9 +5,9 @@
 #include <iterator>
 #include <vector>
 
-#include "src/data/prepare.h"
-#include "src/data/tokenize.h"
-#include "src/data/tokenizer.h"
+#include "src/data/commands/prepare.h"
+#include "src/data/commands/tokenize.h"
+#include "src/data/tokenizers/tokenizer.h"
 
 // data_tool prepare FLAG...
 // data_tool tokenize FLAG...

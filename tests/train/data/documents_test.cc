@@ -1,13 +1,13 @@
 // Positions, masks and document starts. The expected values are those of Megatron-Core 0.16.1's
 // _get_ltor_masks_and_position_ids(data, 9, True, True, True, True): its position ids, its loss
 // mask, and of its attention mask the first column that each row attends to.
-#include "src/data/documents.h"
+#include "src/data/tokens/documents.h"
 
 #include <doctest/doctest.h>
 
 #include <random>
 
-#include "src/data/batches.h"
+#include "src/data/tokens/batches.h"
 
 using namespace tally::train;
 

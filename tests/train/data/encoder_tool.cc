@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "src/data/bert_shards.h"
-#include "src/data/classification.h"
-#include "src/data/prepare.h"
-#include "src/data/squad_predictions.h"
-#include "src/data/wordpiece.h"
+#include "src/data/commands/prepare.h"
+#include "src/data/encoders/bert_shards.h"
+#include "src/data/encoders/classification.h"
+#include "src/data/encoders/squad_predictions.h"
+#include "src/data/tokenizers/wordpiece.h"
 
 using namespace tally::train;
 using Json = nlohmann::json;

@@ -3,8 +3,8 @@
 
 #include <numeric>
 
-#include "src/data/dataset.h"
-#include "src/data/indexed_writer.h"
+#include "src/data/tokens/dataset.h"
+#include "src/data/tokens/indexed_writer.h"
 #include "tests/train/data/temp_dir.h"
 
 using namespace tally::train;

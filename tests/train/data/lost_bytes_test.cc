@@ -8,10 +8,10 @@
 #include <csignal>
 #include <fstream>
 
-#include "src/data/bus_errors.h"
-#include "src/data/dataset.h"
-#include "src/data/indexed_writer.h"
-#include "src/data/mapped_file.h"
+#include "src/data/text/bus_errors.h"
+#include "src/data/text/mapped_file.h"
+#include "src/data/tokens/dataset.h"
+#include "src/data/tokens/indexed_writer.h"
 #include "tests/train/data/temp_dir.h"
 
 using namespace tally::train;

@@ -1,4 +1,4 @@
-"""src/data/philox_draws.h in Python, with the methods of random.Random that the original BERT's scripts call: the
+"""src/data/tokens/philox_draws.h in Python, with the methods of random.Random that the original BERT's scripts call: the
 original's own code, drawing our numbers, must make our data."""
 MASK32, MASK64 = 2**32 - 1, 2**64 - 1
 PAIRS, MASKS, SHARDS, ROWS, SYNTHETIC = 1, 2, 3, 4, 5

@@ -1,5 +1,5 @@
 // From text to a dataset: documents, chunks, inputs of all kinds, faults, being killed.
-#include "src/data/prepare.h"
+#include "src/data/commands/prepare.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -10,8 +10,8 @@
 
 #include <random>
 
-#include "src/data/dataset.h"
-#include "src/data/progress.h"
+#include "src/data/commands/progress.h"
+#include "src/data/tokens/dataset.h"
 #include "tests/train/data/small_vocabulary.h"
 #include "tests/train/data/temp_dir.h"
 

@@ -5,11 +5,11 @@
 #include <set>
 #include <thread>
 
-#include "src/data/batches.h"
-#include "src/data/dataset.h"
-#include "src/data/indexed_writer.h"
-#include "src/data/permutation.h"
-#include "src/data/split.h"
+#include "src/data/tokens/batches.h"
+#include "src/data/tokens/dataset.h"
+#include "src/data/tokens/indexed_writer.h"
+#include "src/data/tokens/permutation.h"
+#include "src/data/tokens/split.h"
 #include "tests/train/data/temp_dir.h"
 
 using namespace tally::train;

@@ -1,5 +1,5 @@
 // Samples without data: lengths, balance, masks, answers.
-#include "src/data/synthetic_samples.h"
+#include "src/data/encoders/synthetic_samples.h"
 
 #include <doctest/doctest.h>
 

@@ -1,13 +1,13 @@
 // Tokenizers: small cases worked out by hand, faults in files, the promise of safe_cut(). The real
 // vocabulary is compared with Hugging Face's tokenizers in peer_tokenizer_test.py.
-#include "src/data/tokenizer.h"
+#include "src/data/tokenizers/tokenizer.h"
 
 #include <doctest/doctest.h>
 
 #include <random>
 
-#include "src/data/merges.h"
-#include "src/data/utf8.h"
+#include "src/data/text/utf8.h"
+#include "src/data/tokenizers/merges.h"
 #include "tests/train/data/small_vocabulary.h"
 #include "tests/train/data/temp_dir.h"
 

@@ -1,5 +1,5 @@
 // BERT's tokenizer: by hand; peer_wordpiece_test.py compares it with Hugging Face's.
-#include "src/data/wordpiece.h"
+#include "src/data/tokenizers/wordpiece.h"
 
 #include <doctest/doctest.h>
 

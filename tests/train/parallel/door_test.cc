@@ -1,6 +1,6 @@
 // Who comes in at the ports of a run: those who know its token, and nobody else. Strangers talk to
 // real connections of this process.
-#include "src/parallel/door.h"
+#include "src/parallel/control/door.h"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
@@ -18,9 +18,9 @@
 #include <map>
 #include <thread>
 
-#include "src/parallel/communicator.h"
-#include "src/parallel/rendezvous.h"
-#include "src/parallel/secret.h"
+#include "src/parallel/collectives/communicator.h"
+#include "src/parallel/control/rendezvous.h"
+#include "src/parallel/control/secret.h"
 
 using namespace tally::train;
 

@@ -1,6 +1,6 @@
 // Slurm's host lists: by the grammar of its documentation, and against scontrol where it is
 // installed.
-#include "src/parallel/host_list.h"
+#include "src/parallel/control/host_list.h"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <memory>
 
-#include "src/parallel/errors.h"
+#include "src/parallel/control/errors.h"
 
 using namespace tally::train;
 using Hosts = std::vector<std::string>;

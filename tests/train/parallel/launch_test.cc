@@ -1,6 +1,6 @@
 // Who a process is, from the variables that launchers set (captured from srun 22.05, Open MPI 4.1
 // and torchrun 2.11).
-#include "src/parallel/launch.h"
+#include "src/parallel/control/launch.h"
 
 #include <doctest/doctest.h>
 

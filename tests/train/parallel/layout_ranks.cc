@@ -13,13 +13,13 @@
 #include <cstring>
 #include <memory>
 
-#include "src/data/documents.h"
+#include "src/data/tokens/documents.h"
 #include "src/device/convert.h"
-#include "src/parallel/launch.h"
-#include "src/parallel/rendezvous.h"
-#include "src/parallel/supervisor.h"
-#include "src/train/forward_backward.h"
-#include "src/train/session.h"
+#include "src/parallel/control/launch.h"
+#include "src/parallel/control/rendezvous.h"
+#include "src/parallel/control/supervisor.h"
+#include "src/train/step/forward_backward.h"
+#include "src/train/step/session.h"
 #include "tests/train/parallel/gathered.h"
 #include "tests/train/parallel/meet.h"
 

@@ -6,8 +6,8 @@
 
 #include <memory>
 
-#include "src/parallel/launch.h"
-#include "src/parallel/rendezvous.h"
+#include "src/parallel/control/launch.h"
+#include "src/parallel/control/rendezvous.h"
 
 inline std::unique_ptr<tally::train::Rendezvous> meet(const tally::train::Launch& launch,
                                                       const char* program) {

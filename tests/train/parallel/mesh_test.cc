@@ -1,5 +1,5 @@
 // The groups of a mesh, against those that Megatron-LM's documentation lists.
-#include "src/parallel/mesh.h"
+#include "src/parallel/collectives/mesh.h"
 
 #include <doctest/doctest.h>
 

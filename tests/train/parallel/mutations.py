@@ -94,7 +94,7 @@ LAYOUTS = ("layout_ranks", "sockets 4 first")
 LAYOUTS_8 = ("layout_ranks", "sockets 8 first")
 MUTATIONS = {
     "sequence parallelism: gradients of norms and biases are not added up": (
-        *LAYOUTS, "src/train/forward_backward.cc",
+        *LAYOUTS, "src/train/step/forward_backward.cc",
         "if (config_.sequence_parallel && first < end)", "if (false && first < end)"),
     "sequence parallelism: K's and V's bias gradients come from one process's tokens": (
         *LAYOUTS, "src/model/transformer.cc", "if (context_.tensor.sequence || sizes_.llama)", "if (sizes_.llama)"),
@@ -105,10 +105,10 @@ MUTATIONS = {
         *LAYOUTS, "src/nn/embedding.cc",
         "c.tensor.shard() == 0 ? position_.value : Tensor()", "position_.value"),
     "the tied embedding's two gradients are not added up": (
-        *LAYOUTS, "src/train/forward_backward.cc",
+        *LAYOUTS, "src/train/step/forward_backward.cc",
         "config_.model.tied_embeddings && mesh_.embedding()", "false && mesh_.embedding()"),
     "the tied embedding's gradients are added up before those of the replicas": (
-        *LAYOUTS_8, "src/train/forward_backward.cc",
+        *LAYOUTS_8, "src/train/step/forward_backward.cc",
         "  reducer_.finish();\n  // The embedding", "  // The embedding",
         'table_.get("wte.weight").gradient);', 'table_.get("wte.weight").gradient);\n  reducer_.finish();'),
     "undivided parameters count in the norm on every process": (
@@ -119,19 +119,19 @@ MUTATIONS = {
         *LAYOUTS, "src/optim/optimizer.cc",
         "parts_->all_reduce(stream_, Tensor(&state_->gradient_squares, DType::f64, {1}));", ""),
     "the loss is divided by the micro batches twice": (
-        *LAYOUTS, "src/train/forward_backward.cc",
+        *LAYOUTS, "src/train/step/forward_backward.cc",
         ": 1.0 / (static_cast<double>(config_.micro_batches_at(consumed))",
         ": 1.0 / static_cast<double>(config_.micro_batches_at(consumed)) / "
         "(static_cast<double>(config_.micro_batches_at(consumed))"),
     "losses over the labels of the global batch are divided by the micro batches, too": (
-        *LAYOUTS, "src/train/forward_backward.cc", "divides ? 1", "false ? 1"),
+        *LAYOUTS, "src/train/step/forward_backward.cc", "divides ? 1", "false ? 1"),
     "a replica divides by the labels that it has counted itself": (
-        *LAYOUTS, "src/train/forward_backward.cc",
+        *LAYOUTS, "src/train/step/forward_backward.cc",
         "  mesh_.data().all_reduce(stream_, Tensor(state_->counted, DType::f64, {2}));\n", ""),
     "the labels of a step are those of its first micro batch": (
-        *LAYOUTS, "src/train/forward_backward.cc", "loader->counted(micro_batches)", "loader->counted(1)"),
+        *LAYOUTS, "src/train/step/forward_backward.cc", "loader->counted(micro_batches)", "loader->counted(1)"),
     "labels are counted on the first stage": (
-        *LAYOUTS, "src/train/forward_backward.cc", "&& pipeline_.has_head())", "&& mesh_.place().stage == 0)"),
+        *LAYOUTS, "src/train/step/forward_backward.cc", "&& pipeline_.has_head())", "&& mesh_.place().stage == 0)"),
     "the second head is divided by the labels of the first": (
         *LAYOUTS, "src/model/transformer.cc", "a.pass.counted + head}", "a.pass.counted}"),
     "padding takes part in the softmax of a shard": (
@@ -145,7 +145,7 @@ MUTATIONS = {
     "the input's gradient of a column-parallel layer is not added up": (
         *LAYOUTS, "src/nn/linear.cc", "  c.tensor.start_reduce(c.compute, dx);\n", ""),
     "a pipeline holds a micro batch too few": (
-        *LAYOUTS, "src/train/pipeline.cc",
+        *LAYOUTS, "src/train/step/pipeline.cc",
         "k < micro_batches_in_flight(schedule, chunk)",
         "k < std::max<int64_t>(1, micro_batches_in_flight(schedule, chunk) - 1)"),
     "a gradient between stages is not under the branch's dropout": (

@@ -1,5 +1,5 @@
 // What rank 0 finds out from what all ranks do.
-#include "src/parallel/operations.h"
+#include "src/parallel/control/operations.h"
 
 #include <doctest/doctest.h>
 

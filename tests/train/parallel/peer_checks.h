@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "src/parallel/communicator.h"
+#include "src/parallel/collectives/communicator.h"
 
 // `check(good, what)` takes the outcome of each. Collective.
 void check_peers(tally::train::Communicator& c, tally::train::Stream& s,

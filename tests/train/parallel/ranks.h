@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-#include "src/parallel/tcp.h"
+#include "src/parallel/control/tcp.h"
 #include "tests/train/train/tiny_run.h"
 
 // Dropout is on: ranks must draw what one process would have drawn.

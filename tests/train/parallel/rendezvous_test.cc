@@ -1,5 +1,5 @@
 // Ranks that are threads of this process, over real connections.
-#include "src/parallel/rendezvous.h"
+#include "src/parallel/control/rendezvous.h"
 
 #include <doctest/doctest.h>
 
@@ -13,10 +13,10 @@
 #include <mutex>
 #include <thread>
 
-#include "src/parallel/door.h"
-#include "src/parallel/heartbeat.h"
-#include "src/parallel/rendezvous_wire.h"
-#include "src/parallel/tcp.h"
+#include "src/parallel/control/door.h"
+#include "src/parallel/control/heartbeat.h"
+#include "src/parallel/control/rendezvous_wire.h"
+#include "src/parallel/control/tcp.h"
 
 using namespace tally::train;
 

@@ -1,4 +1,4 @@
-#include "src/parallel/shares.h"
+#include "src/parallel/nvlink/shares.h"
 
 #include <doctest/doctest.h>
 

@@ -9,7 +9,7 @@
 #include <future>
 #include <set>
 
-#include "src/parallel/rendezvous_wire.h"
+#include "src/parallel/control/rendezvous_wire.h"
 #include "tests/train/parallel/ranks.h"
 
 using namespace tally::train;

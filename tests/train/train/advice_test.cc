@@ -1,8 +1,8 @@
-#include "src/train/advice.h"
+#include "src/train/step/advice.h"
 
 #include <doctest/doctest.h>
 
-#include "src/train/device.h"
+#include "src/train/run/device.h"
 
 using namespace tally::train;
 

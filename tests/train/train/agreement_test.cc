@@ -1,5 +1,5 @@
 // Agreement of ranks: every flag that changes the run is compared.
-#include "src/train/agreement.h"
+#include "src/train/run/agreement.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -11,8 +11,8 @@
 
 #include "src/checkpoint/stored_models.h"
 #include "src/config/args.h"
-#include "src/parallel/tcp.h"
-#include "src/train/failures.h"
+#include "src/parallel/control/tcp.h"
+#include "src/train/run/failures.h"
 
 using namespace tally::train;
 

@@ -1,4 +1,4 @@
-#include "src/train/batch_search.h"
+#include "src/train/commands/batch_search.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Checkpoints that are written while training continues.
-#include "src/train/checkpoint_writer.h"
+#include "src/train/run/checkpoint_writer.h"
 
 #include <doctest/doctest.h>
 

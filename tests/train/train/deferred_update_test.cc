@@ -2,7 +2,7 @@
 // are read.
 #include <doctest/doctest.h>
 
-#include "src/train/step_loop.h"
+#include "src/train/step/step_loop.h"
 #include "tests/train/model/tiny_gpt.h"
 
 using namespace tally::train;

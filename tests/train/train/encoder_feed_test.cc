@@ -1,11 +1,11 @@
 // How an encoder's micro batch is laid out, with padding and without.
-#include "src/train/encoder_feed.h"
+#include "src/train/feed/encoder_feed.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "src/train/device.h"
+#include "src/train/run/device.h"
 
 using namespace tally::train;
 using Numbers = std::vector<int32_t>;

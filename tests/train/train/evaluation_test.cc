@@ -1,12 +1,12 @@
 // The tokens that are scored, and the checks of a dataset before.
-#include "src/train/evaluation.h"
+#include "src/train/score/evaluation.h"
 
 #include <doctest/doctest.h>
 
 #include <memory>
 
-#include "src/data/documents.h"
-#include "src/train/data_sources.h"
+#include "src/data/tokens/documents.h"
+#include "src/train/feed/data_sources.h"
 #include "tests/train/train/numbers_source.h"
 
 using namespace tally::train;

@@ -1,8 +1,8 @@
-#include "src/train/evaluator.h"
+#include "src/train/score/evaluator.h"
 
 #include <doctest/doctest.h>
 
-#include "src/train/loader.h"
+#include "src/train/feed/loader.h"
 #include "tests/train/train/numbers_source.h"
 
 using namespace tally::train;

@@ -1,4 +1,4 @@
-#include "src/train/failures.h"
+#include "src/train/run/failures.h"
 
 #include <doctest/doctest.h>
 

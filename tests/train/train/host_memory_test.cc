@@ -1,5 +1,5 @@
 // How much of the host's memory a process may take.
-#include "src/train/host_memory.h"
+#include "src/train/run/host_memory.h"
 
 #include <doctest/doctest.h>
 

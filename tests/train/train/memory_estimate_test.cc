@@ -1,5 +1,5 @@
 // The estimate of a run's memory against what the models really plan and allocate.
-#include "src/train/memory_estimate.h"
+#include "src/train/run/memory_estimate.h"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 #include "src/nn/lm_head.h"
 #include "src/optim/optimizer.h"
 #include "src/plan/memory_model.h"
-#include "src/train/pipeline_schedule.h"
+#include "src/train/step/pipeline_schedule.h"
 #include "tests/train/model/tiny_encoder.h"
 
 using namespace tally::train;

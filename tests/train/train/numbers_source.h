@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "src/data/dataset.h"
+#include "src/data/tokens/dataset.h"
 
 // Sample n is n, n, n, ...
 class Numbers final : public tally::train::SampleSource {

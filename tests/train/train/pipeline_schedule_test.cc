@@ -1,5 +1,5 @@
 // The orders of a pipeline's passes: every process's schedule is played together with the others'.
-#include "src/train/pipeline_schedule.h"
+#include "src/train/step/pipeline_schedule.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // How many processes a host lets a run start.
-#include "src/train/process_limits.h"
+#include "src/train/run/process_limits.h"
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>

@@ -1,10 +1,10 @@
 // A rehearsal's messages and the step that follows from it.
-#include "src/train/rehearse.h"
+#include "src/train/commands/rehearse.h"
 
 #include <doctest/doctest.h>
 
-#include "src/parallel/mesh.h"
-#include "src/parallel/rehearsal.h"
+#include "src/parallel/collectives/mesh.h"
+#include "src/parallel/collectives/rehearsal.h"
 
 using namespace tally::train;
 using doctest::Approx;

@@ -1,4 +1,4 @@
-#include "src/train/saved_run.h"
+#include "src/train/run/saved_run.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // The step loop with a model that computes nothing: what it calls, in which order, and how it uses
 // the results.
-#include "src/train/step_loop.h"
+#include "src/train/step/step_loop.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 #include <limits>
 #include <set>
 
-#include "src/data/documents.h"
+#include "src/data/tokens/documents.h"
 #include "tests/train/train/numbers_source.h"
 
 using namespace tally::train;

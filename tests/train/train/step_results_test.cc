@@ -1,4 +1,4 @@
-#include "src/train/step_results.h"
+#include "src/train/step/step_results.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // --profile-start, --profile-stop and --profile-counters with profilers that make up what they saw.
-#include "src/train/step_window.h"
+#include "src/train/step/step_window.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -10,10 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "src/train/counter_window.h"
-#include "src/train/failures.h"
-#include "src/train/profile_window.h"
-#include "src/train/summary.h"
+#include "src/train/run/failures.h"
+#include "src/train/run/summary.h"
+#include "src/train/step/counter_window.h"
+#include "src/train/step/profile_window.h"
 
 using namespace tally::train;
 

@@ -1,4 +1,4 @@
-#include "src/train/stop.h"
+#include "src/train/run/stop.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "src/train/stop_vote.h"
+#include "src/train/step/stop_vote.h"
 
 #include <doctest/doctest.h>
 

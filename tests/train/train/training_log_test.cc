@@ -1,4 +1,4 @@
-#include "src/train/training_log.h"
+#include "src/train/step/training_log.h"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,179 @@
+#include "src/data/tokenizers/tokenizer_json.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace tally::train {
+namespace {
+
+using Json = nlohmann::json;
+
+// The two tokens of "left right", empty where there are not two.
+std::pair<std::string, std::string> halves(const std::string& line) {
+  const size_t space = line.find(' ');
+  if (space == std::string::npos || space == 0 || space + 1 == line.size() ||
+      line.find(' ', space + 1) != std::string::npos)
+    return {};
+  return {line.substr(0, space), line.substr(space + 1)};
+}
+
+bool absent(const Json& json, const char* key) {
+  if (!json.contains(key)) return true;
+  const Json& value = json[key];
+  if (value.is_string()) return value.get_ref<const std::string&>().empty();
+  if (value.is_number()) return value == 0;
+  return value.empty() || value == false;
+}
+
+// Why a tokenizer.json splits or joins text differently from GPT-2's; empty: it does not.
+std::string difference(const Json& json) {
+  const Json& model = json["model"];
+  if (model.contains("type") && model["type"] != "BPE")
+    return fmt::format("its model is {}, not BPE", model["type"].dump());
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix", "byte_fallback",
+                          "ignore_merges", "dropout"}) {
+    if (!absent(model, key)) return fmt::format("its model has \"{}\": {}", key, model[key].dump());
+  }
+  if (!absent(json, "normalizer")) return "it has a normalizer";
+  const Json words = json.value("pre_tokenizer", Json());
+  if (!words.is_object() || words.value("type", "") != "ByteLevel")
+    return "its pre_tokenizer is not ByteLevel";
+  if (!absent(words, "add_prefix_space")) return "its pre_tokenizer puts a space before the text";
+  if (words.contains("use_regex") && words["use_regex"] == false)
+    return "its pre_tokenizer does not split words by GPT-2's pattern";
+  return "";
+}
+
+MergeLines merges_of(const Json& list, const std::string& path) {
+  MergeLines merges;
+  for (const Json& entry : list) {
+    const std::string place = fmt::format("'{}', merge {}", path, merges.size() + 1);
+    std::pair<std::string, std::string> pair;
+    if (entry.is_string()) pair = halves(entry.get<std::string>());
+    if (entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_string())
+      pair = {entry[0].get<std::string>(), entry[1].get<std::string>()};
+    if (pair.first.empty() || pair.second.empty())
+      throw std::runtime_error(
+          fmt::format("{}: expected two tokens, found {}", place, entry.dump()));
+    merges.push_back({pair.first, pair.second, place});
+  }
+  return merges;
+}
+
+}  // namespace
+
+std::string read_tokenizer_file(const std::string& path, const char* flag) {
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf())) {
+    throw std::runtime_error(fmt::format("{} '{}' cannot be read: {}", flag, path,
+                                         errno != 0 ? std::strerror(errno) : "it is empty"));
+  }
+  return text.str();
+}
+
+TokenizerJson split_tokenizer_json(Json json, const std::string& path) {
+  if (!json.is_object() || !json.contains("model") || !json["model"].is_object())
+    return {std::move(json), std::nullopt};
+  const auto refuse = [&](const std::string& why) {
+    return std::runtime_error(
+        fmt::format("'{}' is not a tokenizer of GPT-2's kind: {}", path, why));
+  };
+  if (const std::string why = difference(json); !why.empty()) throw refuse(why);
+  const Json& model = json["model"];
+  if (!model.contains("vocab") || !model["vocab"].is_object()) throw refuse("it has no vocabulary");
+  if (!model.contains("merges") || !model["merges"].is_array() || model["merges"].empty())
+    throw refuse("it has no merges");
+  TokenizerJson parts{model["vocab"], merges_of(model["merges"], path)};
+  for (const Json& added : json.value("added_tokens", Json::array())) {
+    if (!added.is_object() || !added.contains("content") || !added["content"].is_string() ||
+        !added.contains("id"))
+      throw refuse("an added token has no content or number");
+    parts.vocabulary[added["content"].get<std::string>()] = added["id"];
+  }
+  return parts;
+}
+
+namespace {
+
+constexpr const char* kAddedTokens = "added_tokens.json";
+
+// The tokens in a value of a tokenizer's file: a text, an object with its "content", or a list or an
+// object of such values.
+void collect_tokens(const Json& value, std::vector<std::string>* tokens) {
+  if (value.is_string()) {
+    tokens->push_back(value.get<std::string>());
+  } else if (value.is_object() && value.contains("content")) {
+    collect_tokens(value["content"], tokens);
+  } else if (value.is_structured()) {
+    for (const Json& one : value) collect_tokens(one, tokens);
+  }
+}
+
+// As transformers reads them: added_tokens.json has a number for each token; the others have a key
+// for each role ("pad_token"), lists ("added_tokens", "extra_special_tokens"), and tokens by number.
+std::vector<std::string> tokens_in(const Json& json, const std::string& name) {
+  std::vector<std::string> tokens;
+  for (const auto& [key, value] : json.items()) {
+    if (name == kAddedTokens) {
+      tokens.push_back(key);
+    } else if (key.ends_with("_token") || key.ends_with("_tokens") ||
+               key == "added_tokens_decoder") {
+      collect_tokens(value, &tokens);
+    }
+  }
+  return tokens;
+}
+
+}  // namespace
+
+void refuse_added_tokens(const std::string& vocab_file, const std::set<std::string>& special) {
+  const std::filesystem::path folder = std::filesystem::path(vocab_file).parent_path();
+  for (const char* name :
+       {"tokenizer.json", kAddedTokens, "tokenizer_config.json", "special_tokens_map.json"}) {
+    const std::string path = (folder / name).string();
+    std::ifstream in(path, std::ios::binary);
+    if (!in) continue;
+    const Json json = Json::parse(in, nullptr, false);
+    if (!json.is_object())
+      throw std::runtime_error(fmt::format(
+          "'{}' is not a JSON object, so that it is not known which tokens were added to the "
+          "vocabulary: get the whole file, or remove it where none were",
+          path));
+    for (const std::string& token : tokens_in(json, name))
+      if (special.count(token) == 0)
+        throw std::runtime_error(fmt::format(
+            "'{}' adds the token \"{}\" to the vocabulary, and texts are tokenized without added "
+            "tokens: tokenize the text elsewhere, or remove the token from this file where no text "
+            "has it",
+            path, token));
+  }
+}
+
+MergeLines read_merge_lines(const std::string& path) {
+  std::istringstream lines(read_tokenizer_file(path, "--merge-file"));
+  MergeLines merges;
+  std::string line;
+  for (int64_t number = 1; std::getline(lines, line); ++number) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line.empty() || (number == 1 && line.rfind("#version", 0) == 0)) continue;
+    const std::string place = fmt::format("--merge-file {}:{}", path, number);
+    auto [left, right] = halves(line);
+    if (left.empty())
+      throw std::runtime_error(fmt::format(
+          "{}: expected two tokens with a space between them, found \"{}\"", place, line));
+    merges.push_back({std::move(left), std::move(right), place});
+  }
+  if (merges.empty())
+    throw std::runtime_error(fmt::format("--merge-file '{}' holds no merges", path));
+  return merges;
+}
+
+}  // namespace tally::train

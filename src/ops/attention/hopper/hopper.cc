@@ -1,0 +1,107 @@
+#include "src/ops/attention/hopper/hopper.h"
+
+#include <algorithm>
+
+#include "src/device/cuda/check.h"
+#include "src/device/cuda/tensor_map.h"
+#include "src/ops/attention/hopper/kernels.h"
+#include "src/ops/attention/hopper/map.h"
+#include "src/ops/linear/passes.h"
+
+namespace tally::train::cuda {
+namespace {
+
+constexpr size_t counter_bytes = 256;         // next_item
+constexpr int64_t bytes_together = 16 << 20;  // of K and V of heads that run together, for L2
+
+size_t row_values(const AttentionShape& a) {
+  return static_cast<size_t>(a.batch * a.heads * a.tokens);
+}
+
+// The fields that both passes have.
+template <typename Pass>
+Pass pass_of(const AttentionArgs& a) {
+  const AttentionShape& shape = a.shape;
+  Pass p{};
+  p.batch = static_cast<int>(shape.batch);
+  p.heads = static_cast<int>(shape.heads);
+  p.kv_heads = static_cast<int>(shape.kv_heads());
+  p.tokens = static_cast<int>(shape.tokens);
+  p.blocks = p.tokens / hopper::block_rows;
+  p.causal = shape.causal();
+  p.scale = static_cast<float>(shape.scale);
+  if (shape.dropout > 0) {
+    p.dropout = {a.seed, dropout_threshold(shape.dropout),
+                 static_cast<float>(dropout_scale(shape.dropout))};
+  }
+  return p;
+}
+
+// As many heads as fit, in groups of nearly equal size.
+int heads_together(const AttentionShape& shape) {
+  const int64_t bytes = shape.tokens * hopper::head_dim * 2 * 2, all = shape.batch * shape.heads;
+  const int64_t fit =
+      std::max<int64_t>(1, bytes_together / bytes) * (shape.heads / shape.kv_heads());
+  const int64_t groups = (all + fit - 1) / fit;
+  return static_cast<int>((all + groups - 1) / groups);
+}
+
+}  // namespace
+
+bool hopper_attention_serves(const CudaCompute& c, const AttentionShape& shape, DType dtype) {
+  constexpr int64_t most = INT32_MAX;  // elements of qkv, whose rows and blocks are numbered by int
+  const int64_t rows = shape.batch * shape.tokens;
+  const bool bits_16 = dtype == DType::bf16 || dtype == DType::f16;
+  return c.options.hopper_attention && !c.options.deterministic && hopper::built() &&
+         c.stream.capability() == 90 && bits_16 && shape.head_dim == hopper::head_dim &&
+         shape.dropout < 1 && static_cast<float>(shape.scale) > 0 && rows > 0 && shape.heads > 0 &&
+         shape.tokens % hopper::block_rows == 0 && rows * shape.row() <= most &&
+         tensor_map_encode();
+}
+
+size_t hopper_attention_workspace(const AttentionShape& shape) {
+  return row_values(shape) * (hopper::head_dim + 2) * sizeof(float) + counter_bytes;
+}
+
+void hopper_attention_forward(CudaStream& s, const AttentionArgs& a) {
+  auto p = pass_of<hopper::Forward>(a);
+  const int64_t columns = a.shape.heads * hopper::head_dim;
+  p.qkv = head_map("attention_forward", a.q.data, a, a.shape.row(), hopper::block_rows);
+  p.out = head_map("attention_forward", a.out.data, a, columns, hopper::store_rows);
+  p.stats = a.stats.as<float>();
+  p.next_item = static_cast<unsigned*>(a.workspace.data);
+  p.group = heads_together(a.shape);
+  CUDA_CHECK(hopper::forward(p, a.dtype, s.sms(), s.stream()));
+}
+
+void hopper_attention_backward(CudaStream& s, const AttentionArgs& a,
+                               const AttentionGradients& gradients) {
+  const AttentionShape& shape = a.shape;
+  auto p = pass_of<hopper::Backward>(a);
+  const int64_t columns = shape.heads * hopper::head_dim;
+  p.qkv = head_map("attention_backward", a.q.data, a, a.shape.row(), hopper::block_rows);
+  p.dout = head_map("attention_backward", gradients.dout.data, a, columns, hopper::block_rows);
+  p.out = a.out.data;
+  p.dout_data = gradients.dout.data;
+  p.stats = a.stats.as<float>();
+  p.dq_sums = static_cast<float*>(a.workspace.data);
+  p.base2_stats = p.dq_sums + row_values(shape) * hopper::head_dim;
+  p.delta = p.base2_stats + row_values(shape);
+  p.next_item = reinterpret_cast<unsigned*>(p.delta + row_values(shape));
+  p.dqkv = gradients.dq.data;
+  const Tensor& q_sums = gradients.q_sums;
+  const int64_t parts = shape.batch * shape.tokens / (hopper::block_rows / 2);
+  const bool room = static_cast<size_t>(parts * columns) * sizeof(float) <= s.workspace_bytes();
+  if (q_sums.defined() && room) p.q_parts = static_cast<float*>(s.workspace());
+  CUDA_CHECK(hopper::prepare(p, a.dtype, s.stream()));
+  CUDA_CHECK(hopper::multiply(p, a.dtype, s.sms(), s.stream()));
+  CUDA_CHECK(hopper::finish(p, a.dtype, s.stream()));
+  if (!q_sums.defined()) return;
+  if (room) {
+    add_parts(s, p.q_parts, parts, columns, q_sums);
+  } else {
+    column_sums(s, Tensor(p.dqkv, a.dtype, {shape.batch * shape.tokens, shape.row()}), 0, q_sums);
+  }
+}
+
+}  // namespace tally::train::cuda

@@ -1,0 +1,42 @@
+// The kernels of short.h.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "src/ops/attention/hopper/kernels.h"
+
+namespace tally::train::cuda::hopper {
+
+// What both passes know of the sequences.
+struct ShortSequences {
+  const int32_t* cu_seqlens;  // null: every sequence has `tokens`
+  int count;                  // of sequences; of documents, the last ones may be empty
+  int batch, tokens, heads;   // `tokens` as in the shape: documents lie in rows of so many
+  float scale;
+  int mask_groups;  // L / 8 of short.h
+  AttentionDropout dropout;
+};
+
+struct ShortForward {
+  CUtensorMap qkv;  // boxes of block_rows rows
+  void* out;        // [batch, tokens, heads, 64]
+  float* stats;     // [batch, heads, tokens]
+  ShortSequences sequences;
+};
+
+struct ShortBackward {
+  CUtensorMap qkv, out, dout;  // boxes of block_rows rows
+  const float* stats;          // [batch, heads, tokens]
+  void* dqkv;                  // [batch, tokens, 3, heads, 64]
+  ShortSequences sequences;
+};
+
+// At most one block of threads an SM. cudaErrorNotSupported in builds without code for compute
+// capability 9.0.
+cudaError_t short_forward(const ShortForward& p, DType dtype, int sms, cudaStream_t stream);
+cudaError_t short_backward(const ShortBackward& p, DType dtype, int sms, cudaStream_t stream);
+
+}  // namespace tally::train::cuda::hopper

@@ -1,0 +1,250 @@
+#include "src/train/commands/find_batch.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "src/measure/system_info.h"
+#include "src/plan/memory_model.h"
+#include "src/train/commands/batch_search.h"
+#include "src/train/feed/data_sources.h"
+#include "src/train/run/device.h"
+#include "src/train/run/failures.h"
+#include "src/train/run/host_memory.h"
+#include "src/train/run/memory_estimate.h"
+#include "src/train/run/output.h"
+#include "src/train/step/session.h"
+#include "src/train/step/step_loop.h"
+
+namespace tally::train {
+namespace {
+
+constexpr double gib = 1 << 30;
+
+// A micro batch that was asked for: by the model, or by a try of its own.
+struct Try {
+  int64_t micro_batch = 0;
+  double predicted = 0;        // bytes
+  std::optional<double> peak;  // bytes that the steps held; empty: not tried, or out of memory
+  bool tried = false, fits = false;
+};
+
+Config with_micro_batch(Config c, int64_t micro_batch) {
+  c.micro_batch = c.global_batch = micro_batch;
+  return c;
+}
+
+// Token ids are counted in 32 bits.
+int64_t most_samples(const Config& c) {
+  return std::max<int64_t>(1, std::numeric_limits<int32_t>::max() / c.sequence);
+}
+
+// Address space that this process has already, bytes.
+double address_space() {
+  double pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+// Bytes that this process may take: what the host has, and what its limit of address space leaves.
+double host_limit() {
+  const size_t available = available_memory();
+  double limit = available == unknown_memory ? std::numeric_limits<double>::infinity()
+                                             : static_cast<double>(available);
+  rlimit of_process{};
+  if (getrlimit(RLIMIT_AS, &of_process) == 0 && of_process.rlim_cur != RLIM_INFINITY)
+    limit = std::min(limit, static_cast<double>(of_process.rlim_cur) - address_space());
+  return std::max(0.0, limit - process_bytes);
+}
+
+nlohmann::ordered_json text_or_null(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+}
+
+class BatchFinder {
+ public:
+  explicit BatchFinder(const Config& config) : config_(config) {
+    record_.config = config;
+    record_.started = utc_now();
+    if (!config.record_path.empty())
+      check_flag("--record", [&] { check_record_target(config.record_path); });
+    data_ = open_data(config, config.load_hf_dir);
+    record_.data = data_.description;
+    record_.parameters = config.model.parameters();
+    open_device(config, &record_);
+    limit_ = on_gpu() ? static_cast<double>(record_.device_info.total_bytes) : host_limit();
+    // A record that cannot be written is found now, and a search that is killed leaves a record that
+    // says "running".
+    check_flag("--record", [&] { write_record({}); });
+  }
+
+  void record_failure(const Ending& ending) {
+    record_.outcome = ending.outcome;
+    record_.message = ending.message;
+    record_.ended = utc_now();
+    try {
+      write_record({});
+    } catch (const std::runtime_error& e) {
+      print_error(e.what());
+    }
+  }
+
+  // Returns the exit code.
+  int run() {
+    print_text(fmt::format("{}: {:.2f} GiB, {} of {} tokens a sample\n{:>12} {:>15} {:>15}  {}\n",
+                           on_gpu() ? record_.device_info.name : "this host", limit_ / gib,
+                           config_.model.kind, config_.sequence, "micro batch", "predicted GiB",
+                           "peak GiB", "result"));
+    const int64_t most = most_samples(config_);
+    int64_t found = largest_that_fits(std::min<int64_t>(64, most), most,
+                                      [&](int64_t n) { return predicted(n) <= limit_; });
+    if (on_gpu()) {
+      found = largest_that_fits(std::max<int64_t>(1, found), most,
+                                [&](int64_t n) { return try_steps(n); });
+    } else {
+      report(found, found > 0);
+      if (found < most) report(found + 1, false);
+    }
+    return finish(found);
+  }
+
+ private:
+  bool on_gpu() const { return record_.device.is_cuda(); }
+
+  double predicted(int64_t micro_batch) const {
+    const Config c = with_micro_batch(config_, micro_batch);
+    if (!on_gpu()) return estimate_memory(c).total();
+    const MemoryTarget target{true, limit_, record_.device_info.capability};
+    return stage_memory(c, 0, target).total();
+  }
+
+  // A row of the model's answer.
+  void report(int64_t micro_batch, bool fits) {
+    if (micro_batch == 0) return;
+    add({micro_batch, predicted(micro_batch), {}, false, fits});
+  }
+
+  // Whether the first steps of a run with this micro batch succeed: those that launch kernels one by
+  // one and the one that is recorded.
+  bool try_steps(int64_t micro_batch) {
+    Config c = with_micro_batch(config_, micro_batch);
+    c.train_iterations = StepGraph::eager_calls + 1;
+    c.log_interval = c.train_iterations + 1;
+    c.eval_interval = c.save_interval = 0;
+    Try t{micro_batch, predicted(micro_batch), {}, true, false};
+    try {
+      t.peak = static_cast<double>(peak_of_steps(c));
+      t.fits = true;
+    } catch (const CheckFailed&) {
+      t.fits = true;  // a loss that is not finite takes as much memory
+    } catch (...) {
+      const Ending ending = describe_failure(std::current_exception(), c);
+      if (ending.outcome != Outcome::out_of_memory) throw;
+    }
+    add(t);
+    return t.fits;
+  }
+  size_t peak_of_steps(const Config& c) const {
+    Record unused;
+    unused.config = c;
+    const std::unique_ptr<Stream> stream = open_device(c, &unused);
+    const auto alone = make_single_communicator();
+    const Mesh mesh(*alone, {});
+    Session session(c, *stream, mesh);
+    session.start({}, [](const std::string&) {});
+    const LoopParts parts{
+        c,           *stream, session.table, session.stage_list(), *session.optimizer,
+        data_.train, nullptr, mesh};
+    StepLoop loop(parts, {}, &unused);
+    loop.run({});
+    return stream->bytes_peak();
+  }
+
+  void add(const Try& t) {
+    tries_.push_back(t);
+    print_text(fmt::format("{:>12} {:>15.2f} {:>15}  {}\n", t.micro_batch, t.predicted / gib,
+                           t.peak ? fmt::format("{:.2f}", *t.peak / gib) : "-",
+                           t.fits    ? "fits"
+                           : t.tried ? "out of memory"
+                                     : "does not fit"));
+  }
+
+  int finish(int64_t found) {
+    record_.outcome = found > 0 ? Outcome::completed : Outcome::out_of_memory;
+    record_.ended = utc_now();
+    // First the answer: the record may be impossible to write.
+    if (found > 0) {
+      print_line(fmt::format("largest micro batch: {} ({})", found,
+                             on_gpu() ? "tried" : "by the memory model, not tried on a CPU"));
+    } else {
+      print_error(fmt::format("not even a micro batch of 1 fits: {}",
+                              memory_advice(with_micro_batch(config_, 1))));
+    }
+    write_record(found);
+    if (found == 0) return exit_code(record_.outcome);
+    if (const std::string lost = output_failure(); !lost.empty()) throw std::runtime_error(lost);
+    return 0;
+  }
+
+  // `found`: empty before the end.
+  void write_record(std::optional<int64_t> found) const {
+    if (!config_.record_path.empty()) write_json(to_json(found), config_.record_path);
+  }
+
+  nlohmann::ordered_json to_json(std::optional<int64_t> found) const {
+    auto tries = nlohmann::ordered_json::array();
+    for (const Try& t : tries_)
+      tries.push_back({{"micro_batch_size", t.micro_batch},
+                       {"predicted_bytes", t.predicted},
+                       {"tried", t.tried},
+                       {"peak_bytes", t.peak ? nlohmann::ordered_json(*t.peak) : nullptr},
+                       {"fits", t.fits}});
+    return {{"schema", "tally-train-find-batch/1"},
+            {"outcome", outcome_name(record_.outcome)},
+            {"started", record_.started},
+            {"message", text_or_null(record_.message)},
+            {"ended", text_or_null(record_.ended)},
+            {"command_line", config_.command_line},
+            {"configuration", configuration_json(record_)},
+            {"environment", environment_json(record_)},
+            {"results",
+             {{"micro_batch_size", found ? nlohmann::ordered_json(*found) : nullptr},
+              {"limit_bytes", limit_},
+              {"tries", tries}}}};
+  }
+
+  const Config& config_;
+  Record record_;
+  DataSources data_;
+  double limit_ = 0;  // bytes
+  std::vector<Try> tries_;
+};
+
+}  // namespace
+
+int find_batch(const Config& config, World& world) {
+  std::optional<BatchFinder> finder;  // once the input has been checked
+  try {
+    for (const std::string& notice : config.notices) print_note(notice);
+    finder.emplace(config);
+    const int code = finder->run();
+    world.done();
+    return code;
+  } catch (const InputError& e) {
+    return world.fail(2, e.what());
+  } catch (...) {
+    const Ending ending = describe_failure(std::current_exception(), config);
+    if (finder) finder->record_failure(ending);
+    const bool input = !finder && ending.outcome == Outcome::error;
+    return world.fail(input ? 2 : exit_code(ending.outcome), ending.message);
+  }
+}
+
+}  // namespace tally::train

@@ -1,0 +1,14 @@
+// tally-train-help: the commands of tally-train that need no LibTorch (early_help.cc starts it).
+#include <cstdio>
+#include <exception>
+
+#include "src/train/commands/text_commands.h"
+
+int main(int argc, char** argv) {
+  try {
+    return tally::train::run_text_command(argc, argv, {}).value_or(2);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "tally-train: error: %s\n", e.what());
+    return 1;
+  }
+}

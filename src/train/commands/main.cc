@@ -1,0 +1,139 @@
+// tally-train: the training benchmark.
+//   tally-train [train] FLAGS   trains (docs/flags.md)
+//   tally-train evaluate FLAGS  gives a stored model's loss and perplexity on a text
+//   tally-train --plan FLAGS    prints what a run would need (docs/planner.md)
+//   tally-train prepare FLAGS   makes a dataset from text (docs/data.md)
+//   tally-train convert FLAGS   makes a folder for --load-hf (docs/real-weights.md)
+//   tally-train tokenize FLAGS  prints a text's tokens
+//   tally-train reference       prints docs/flags.md
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <vector>
+
+#include "src/checkpoint/model_weights.h"
+#include "src/checkpoint/stored_models.h"
+#include "src/config/args.h"
+#include "src/model/stage.h"
+#include "src/parallel/control/errors.h"
+#include "src/parallel/control/supervisor.h"
+#include "src/train/commands/evaluate.h"
+#include "src/train/commands/find_batch.h"
+#include "src/train/commands/rehearse.h"
+#include "src/train/commands/run.h"
+#include "src/train/commands/text_commands.h"
+#include "src/train/run/failures.h"
+#include "src/train/run/output.h"
+#include "src/train/run/start_ranks.h"
+
+namespace {
+
+using namespace tally::train;
+
+// For commands that only print. Returns the exit code.
+int print_and_end(const std::string& text) {
+  print_text(text);
+  const std::string failure = output_failure();
+  if (failure.empty()) return 0;
+  print_error(failure);
+  return 1;
+}
+
+int rehearse_alone(const Config& config, World& world) {
+  try {
+    const int code = rehearse(config);
+    if (const std::string lost = output_failure(); !lost.empty()) throw std::runtime_error(lost);
+    return code;
+  } catch (const InputError& e) {
+    return world.fail(2, e.what());
+  } catch (...) {
+    const Ending ending = describe_failure(std::current_exception(), config);
+    return world.fail(exit_code(ending.outcome), ending.message);
+  }
+}
+
+int work_in_world(const std::vector<char*>& argv, TimeLimit::Clock::time_point start,
+                  Command command, World& world) {
+  Config config;
+  try {
+    config = parse_args(static_cast<int>(argv.size()), argv.data(), stored_models(), world.size(),
+                        command);
+  } catch (const HelpRequest& help) {
+    const int code = world.is_primary() ? print_and_end(help.text) : 0;
+    world.done();
+    return code;
+  } catch (const UsageError& e) {
+    return world.fail(2, e.what());
+  }
+  if (config.rehearsal.asked) return rehearse_alone(config, world);
+  if (config.find_batch) return find_batch(config, world);
+  config.rank = world.rank();
+  config.local_rank = world.launch().local_rank;
+  config.local_size = world.launch().local_size;
+  return command == Command::evaluate ? evaluate(config, world) : run(config, start, world);
+}
+
+int train_or_evaluate_here(const std::vector<char*>& argv, TimeLimit::Clock::time_point start,
+                           Command command) {
+  const LaunchOptions options = parse_launch_options(static_cast<int>(argv.size()), argv.data());
+  const Launch launch =
+      discover_launch(options, [](const char* name) { return std::getenv(name); });
+  if (!launch.supervised && (options.processes > 1 || options.prefix))
+    return start_ranks(options, launch, argv, command);
+  World world(launch, options);
+  return work_in_world(argv, start, command, world);
+}
+
+int train_or_evaluate(const std::vector<char*>& argv, TimeLimit::Clock::time_point start,
+                      Command command) {
+  try {
+    return train_or_evaluate_here(argv, start, command);
+  } catch (const HelpRequest& help) {
+    return print_and_end(help.text);
+  } catch (const UsageError& e) {
+    print_error(e.what());
+    return 2;
+  } catch (const LaunchError& e) {
+    print_error(e.what());
+    return 2;
+  }
+}
+
+ModelFacts model_facts() {
+  const auto parameters = [](const ModelConfig& config) {
+    ParameterTable names;
+    register_model(config, &names);
+    return names.all();
+  };
+  return {[=](const ModelConfig& config) { return tensor_names(config, parameters(config)); },
+          [=](const std::string& path, const ModelConfig& config) {
+            return check_model_weights(path, config, parameters(config));
+          }};
+}
+
+int dispatch(int argc, char** argv) {
+  const auto start = TimeLimit::Clock::now();
+  if (const auto code = run_text_command(argc, argv, model_facts())) return *code;
+  const bool evaluates = std::strcmp(argv[1], "evaluate") == 0;
+  prepare_output();
+  // Before anything has begun that a restart would lose. Ranks inherit what it sets.
+  restart_with_brief_spinning(argv);
+  return train_or_evaluate({argv, argv + argc}, start,
+                           evaluates ? Command::evaluate : Command::train);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return dispatch(argc, argv);
+  } catch (const ReportedByZero&) {
+    return 1;
+  } catch (const std::exception& e) {
+    print_error(e.what());
+    return 1;
+  }
+}

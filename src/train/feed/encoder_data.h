@@ -1,0 +1,34 @@
+// The samples of an encoder's run: BERT's pre-training shards, labelled texts, SQuAD, or random
+// tokens.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/data/encoders/encoder_samples.h"
+#include "src/data/encoders/squad.h"
+#include "src/data/tokenizers/wordpiece.h"
+#include "src/train/feed/data_sources.h"
+
+namespace tally::train {
+
+// As open_data(). The training samples are shuffled anew in every epoch, the others keep their
+// order.
+DataSources open_encoder_data(const Config& config, const std::string& model);
+
+// What `evaluate` reads: all samples of --data-path in their order.
+struct EncoderExam {
+  std::shared_ptr<const EncoderSource> source;
+  std::string name;  // of the file
+  // Of SQuAD: what leads from logits back to answers.
+  std::vector<SquadExample> examples;
+  std::shared_ptr<const std::vector<SquadFeature>> features;  // sample n is feature n
+  std::shared_ptr<const WordPieceTokenizer> tokenizer;
+  std::vector<std::string> classes;  // as DataSources::classes
+  std::vector<std::string> notes;    // as DataSources::notes
+};
+// Throws std::runtime_error with one sentence.
+EncoderExam open_encoder_exam(const Config& config);
+
+}  // namespace tally::train

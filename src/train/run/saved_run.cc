@@ -1,0 +1,100 @@
+#include "src/train/run/saved_run.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace tally::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A setting of the record's configuration.
+struct Setting {
+  const char* flag;
+  const char* path;  // JSON pointer
+  const char* effect;
+  // It matters only where each micro batch's loss is a mean of its own (--eod-mask-loss).
+  bool of_micro_batches = false;
+};
+
+constexpr const char* kRate = "the learning rate does not follow the checkpoint's schedule";
+constexpr const char* kBatch =
+    "samples count for the schedule, so that the learning rate and the number of steps change";
+constexpr const char* kUpdate = "the updates are others";
+constexpr const char* kScale = "the loss scale takes another course";
+constexpr const char* kMeans =
+    "with --eod-mask-loss each micro batch's mean counts alike, so that the updates are others";
+
+constexpr Setting kSettings[] = {
+    {"--global-batch-size", "/training/global_batch_size", kBatch},
+    {"--rampup-batch-size", "/training/rampup_batch_size", kBatch},
+    {"--micro-batch-size", "/training/micro_batch_size", kMeans, true},
+    {"the number of replicas:", "/parallel/data", kMeans, true},
+    {"--lr", "/training/lr", kRate},
+    {"--min-lr", "/training/min_lr", kRate},
+    {"--lr-decay-style", "/training/lr_decay_style", kRate},
+    {"samples of the learning rate's decay:", "/training/lr_decay_samples", kRate},
+    {"samples of the learning rate's warm-up:", "/training/lr_warmup_samples", kRate},
+    {"--lr-warmup-init", "/training/lr_warmup_init", kRate},
+    {"--optimizer", "/training/optimizer", kUpdate},
+    {"the weight decay at the start:", "/training/weight_decay", kUpdate},
+    {"the weight decay at the end:", "/training/end_weight_decay", kUpdate},
+    {"--weight-decay-incr-style", "/training/weight_decay_incr_style", kUpdate},
+    {"--adam-beta1", "/training/adam_beta1", kUpdate},
+    {"--adam-beta2", "/training/adam_beta2", kUpdate},
+    {"--adam-eps", "/training/adam_eps", kUpdate},
+    {"--sgd-momentum", "/training/sgd_momentum", kUpdate},
+    {"--clip-grad", "/training/clip_grad", kUpdate},
+    {"--loss-scale", "/training/loss_scale", kScale},
+    {"--min-loss-scale", "/training/min_loss_scale", kScale},
+    {"--loss-scale-window", "/training/loss_scale_window", kScale},
+    {"--hysteresis", "/training/hysteresis", kScale},
+    {"--hidden-dropout", "/model/hidden_dropout", kUpdate},
+    {"--attention-dropout", "/model/attention_dropout", kUpdate},
+    {"--classifier-dropout", "/encoder/classifier_dropout", kUpdate},
+    {"--seed", "/training/seed", "the data's order changes"},
+    // Whatever flags name it: paths, shares, splits, columns, masks.
+    {"the training data:", "/data/content", "the samples are others, or in another order"},
+    {"--eod-mask-loss", "/data/eod_mask_loss", kUpdate},
+    {"--calculate-per-token-loss", "/training/calculate_per_token_loss", kUpdate},
+    {"--reset-position-ids", "/data/reset_position_ids", kUpdate},
+    {"--reset-attention-mask", "/data/reset_attention_mask", kUpdate}};
+
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// The value at `path`; null where there is none.
+const Json* find(const Json& json, const char* path) {
+  const Json::json_pointer pointer(path);
+  return json.contains(pointer) ? &json.at(pointer) : nullptr;
+}
+
+}  // namespace
+
+std::vector<std::string> differences(const std::string& saved, const Record& run, bool resumes) {
+  std::vector<std::string> notes;
+  const Json then = Json::parse(saved, nullptr, false);
+  if (!then.is_object()) return notes;
+  const Json now = configuration_json(run);
+  const bool means = run.config.data.eod_mask_loss && !run.config.divides_by_labels();
+  const Json* precision = find(then, "/precision");
+  if (precision && precision->is_string() && *precision != now["precision"])
+    notes.push_back(fmt::format(
+        "--precision: the checkpoint was trained in {}, and this run trains in {}: give "
+        "--precision {} to train as before",
+        text_of(*precision), text_of(now["precision"]), text_of(*precision)));
+  if (!resumes) return notes;
+  for (const Setting& setting : kSettings) {
+    if (setting.of_micro_batches && !means) continue;
+    const Json *before = find(then, setting.path), *here = find(now, setting.path);
+    // Null instead of a number: the task has no such setting.
+    if (before && here && before->is_number() == here->is_number() && *before != *here)
+      notes.push_back(fmt::format("{} {} differs from the checkpoint's {}: {}", setting.flag,
+                                  text_of(*here), text_of(*before), setting.effect));
+  }
+  return notes;
+}
+
+}  // namespace tally::train

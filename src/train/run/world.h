@@ -1,0 +1,72 @@
+// The processes of a run and how they end together.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "src/checkpoint/save_group.h"
+#include "src/config/config.h"
+#include "src/measure/record.h"
+#include "src/parallel/collectives/communicator.h"
+#include "src/parallel/collectives/mesh.h"
+#include "src/parallel/control/launch.h"
+#include "src/parallel/control/rendezvous.h"
+
+namespace tally::train {
+
+// The processes of a run. One process ends a run by itself. Of several, the first failure ends all
+// within seconds and with one message, from rank 0. Lives in main() until the process ends.
+class World {
+ public:
+  // Connects to the other processes. Throws CommunicationError.
+  World(const Launch& launch, const LaunchOptions& options);
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  const Launch& launch() const { return launch_; }
+  int rank() const { return launch_.rank; }
+  int size() const { return launch_.size; }
+  bool is_primary() const { return launch_.rank == 0; }  // it prints and writes files
+  Rendezvous& meeting() { return *meeting_; }
+
+  // Rank 0 calls it at the first failure, before the process ends, to write the record.
+  void set_on_failure(std::function<void(const Failure&)> on_failure);
+  // Runs `write` while no failure ends this process, which would write the same file. If one does, it
+  // does not return.
+  void write_unless_ending(const std::function<void()>& write);
+  // This process has failed. One process: prints the message and returns `code`. Several: notifies
+  // the others and ends this process. `consequence`: the error may be the consequence of another
+  // process's failure.
+  int fail(int code, const std::string& message, bool consequence = false);
+  // A good end of the run.
+  void done() { meeting_->done(); }
+
+ private:
+  [[noreturn]] void end(const Failure& first, bool report);
+  std::string named(const Failure& f) const;
+
+  const Launch launch_;
+  std::recursive_mutex mutex_;  // of on_failure_ and of the files that it writes
+  std::function<void(const Failure&)> on_failure_;
+  std::unique_ptr<Rendezvous> meeting_;
+};
+
+// How the processes of a run are arranged.
+MeshShape mesh_shape(const Config& config);
+// How they write checkpoints and models. `world` outlives it.
+SaveGroup save_group(const Config& config, World& world, ExchangeKind exchange);
+
+// Makes the communicator that `config`, the device and the launcher ask for, and writes it to
+// `record`. Collective. Throws InputError when the processes do not match.
+std::unique_ptr<Communicator> open_communicator(const Config& config, World& world, Record* record);
+
+// Checks that all replicas hold the same bits in `flat` (device memory), the weights of the same part
+// of the model. Collective. Throws CheckFailed that names the ranks that differ from the first
+// replica.
+void check_same_weights(World& world, const MeshShape& shape, Stream& stream, const Tensor& flat,
+                        const char* when);
+
+}  // namespace tally::train

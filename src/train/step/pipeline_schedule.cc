@@ -1,0 +1,84 @@
+#include "src/train/step/pipeline_schedule.h"
+
+#include <algorithm>
+#include <map>
+
+namespace tally::train {
+namespace {
+
+// The k-th pass of a process with several chunks: groups of `stages` micro batches go through all
+// chunks.
+PipelineStep pass(bool forward, int64_t k, int stages, int chunks) {
+  const int64_t round = int64_t{stages} * chunks;
+  const auto chunk = static_cast<int>(k % round / stages);
+  return {forward, forward ? chunk : chunks - 1 - chunk, k / round * stages + k % stages};
+}
+
+// The largest number of keys at once that are begun by their first and done by their last of
+// `passes` passes.
+int64_t most_in_flight(const std::vector<PipelineStep>& schedule, int64_t passes) {
+  std::map<int64_t, int64_t> done;  // passes of each micro batch that was begun
+  int64_t in_flight = 0, most = 0;
+  for (const PipelineStep& step : schedule) {
+    int64_t& count = done[step.micro_batch];
+    if (count == 0) most = std::max(most, ++in_flight);
+    if (++count == passes) --in_flight;
+  }
+  return most;
+}
+
+}  // namespace
+
+std::vector<PipelineStep> pipeline_schedule(int stage, int stages, int chunks,
+                                            int64_t micro_batches) {
+  const int64_t total = micro_batches * chunks;
+  int64_t ahead = stages - stage - 1;
+  if (chunks > 1) {
+    ahead = 2 * ahead + int64_t{chunks - 1} * stages;
+    if (micro_batches == stages) ahead = total;
+  }
+  ahead = std::min(ahead, total);
+  std::vector<PipelineStep> schedule;
+  schedule.reserve(static_cast<size_t>(2 * total));
+  for (int64_t k = 0; k < ahead; ++k) schedule.push_back(pass(true, k, stages, chunks));
+  for (int64_t k = 0; k < total; ++k) {
+    if (k + ahead < total) schedule.push_back(pass(true, k + ahead, stages, chunks));
+    schedule.push_back(pass(false, k, stages, chunks));
+  }
+  return schedule;
+}
+
+int64_t micro_batches_in_flight(const std::vector<PipelineStep>& schedule, int chunk) {
+  std::vector<PipelineStep> of_chunk;
+  std::copy_if(schedule.begin(), schedule.end(), std::back_inserter(of_chunk),
+               [&](const PipelineStep& step) { return step.chunk == chunk; });
+  return most_in_flight(of_chunk, 2);
+}
+
+int64_t micro_batches_in_flight(const std::vector<PipelineStep>& schedule) {
+  int chunks = 0;
+  for (const PipelineStep& step : schedule) chunks = std::max(chunks, step.chunk + 1);
+  return most_in_flight(schedule, 2 * chunks);
+}
+
+std::vector<ModelPart> parts_of(const Config& config, const MeshPlace& place) {
+  const int stages = config.pipeline_parallel;
+  const int64_t layers = config.model.layers;
+  const int64_t of_part =
+      config.virtual_pipeline_layers > 0 ? config.virtual_pipeline_layers : layers / stages;
+  const int64_t chunks = layers / stages / of_part;
+  std::vector<ModelPart> parts;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    ModelPart part;
+    part.first_layer = (chunk * stages + place.stage) * of_part;
+    part.layers = of_part;
+    part.first = part.first_layer == 0;
+    part.last = part.first_layer + of_part == layers;
+    part.shard = place.shard;
+    part.shards = config.tensor_parallel;
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+}  // namespace tally::train

@@ -1,0 +1,112 @@
+// The steps of a training run. On a GPU the host only enqueues. It waits when a log line, an
+// evaluation or a checkpoint needs the results of the steps.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "src/config/config.h"
+#include "src/data/tokens/dataset.h"
+#include "src/device/graph.h"
+#include "src/measure/energy.h"
+#include "src/measure/record.h"
+#include "src/model/stage.h"
+#include "src/optim/optimizer.h"
+#include "src/parallel/control/operations.h"
+#include "src/train/run/failures.h"
+#include "src/train/score/evaluator.h"
+#include "src/train/step/forward_backward.h"
+#include "src/train/step/progress.h"
+#include "src/train/step/step_results.h"
+#include "src/train/step/step_window.h"
+#include "src/train/step/stop_vote.h"
+#include "src/train/step/training_log.h"
+
+namespace tally::train {
+
+// The objects that the loop works on; all of them outlive the loop.
+struct LoopParts {
+  const Config& config;
+  Stream& stream;
+  ParameterTable& table;
+  std::vector<Stage*> stages;  // of this process, in the order of their layers
+  Optimizer& optimizer;
+  Samples train;
+  Samples validation;  // empty: no evaluation
+  // The processes of the run. Each runs a loop of its own, and all decide alike.
+  const Mesh& mesh;
+  // Evaluated once, after the last step; empty: no test data.
+  Samples test = nullptr;
+  // Observes the steps of config.profile_window; null: none.
+  StepWindow* window = nullptr;
+  // Hears which steps are done; null: no energy is measured.
+  EnergySampler* energy = nullptr;
+};
+
+// The callbacks of the loop.
+struct LoopHooks {
+  // Called after every finished step; an outcome other than completed ends the run.
+  std::function<Ending()> stop = [] { return Ending{}; };
+  // Writes a checkpoint of the state after the `done` steps; the device is idle.
+  std::function<void(const Progress& done)> save;
+  // Checks that all processes have the same weights; the device is idle.
+  std::function<void()> check_weights = [] {};
+  // Called before the first step and after each of those in which algorithms are tuned.
+  std::function<void()> agree_on_algorithms = [] {};
+  // A line for standard output.
+  std::function<void(const std::string&)> print = [](const std::string&) {};
+};
+
+class StepLoop {
+ public:
+  // `record` gets steps, intervals and evaluations as they become known.
+  StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record);
+  ~StepLoop();
+  StepLoop(const StepLoop&) = delete;
+  StepLoop& operator=(const StepLoop&) = delete;
+
+  // Trains from the finished steps of `done` to the last, or until it is asked to stop; saves at the end when there is a save hook. Throws CheckFailed when a loss or
+  // a gradient is not finite (fp16 overflows that lower the loss scale are no failure), and what
+  // operations throw.
+  Ending run(const Progress& done);
+
+ private:
+  // The work that is due after the step that was enqueued last.
+  struct Due {
+    bool log, evaluation, check, save, epoch_end;
+  };
+
+  void step();
+  void update();
+  void learn_outcomes(int first);
+  Due due() const;
+  void do_what_is_due(const Due& due);
+  void take_results();
+  void check(const Step& step) const;
+  void check_evaluation() const;
+  void evaluate(const std::string& where);
+  void end_epoch();
+  void save();
+  void finish(bool finished);
+  Ending told_to_stop();
+
+  LoopParts parts_;
+  LoopHooks hooks_;
+  Record* record_;
+  StepResults results_;
+  ForwardBackward forward_backward_;
+  std::unique_ptr<PhaseTimer> timer_;           // null without --time-phases
+  std::unique_ptr<StepGraph> recorded_update_;  // null: not recorded
+  OperationWatch* watch_;                       // null: one process
+  StopVote stop_;
+  TrainingLog log_;
+  Evaluator evaluator_;
+  std::unique_ptr<MicroBatches> loader_;
+
+  // Of the enqueued steps; of the scheduled samples, those of steps whose outcome is known.
+  Progress enqueued_;
+  int64_t saved_ = -1, evaluated_ = -1;
+};
+
+}  // namespace tally::train
