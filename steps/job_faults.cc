@@ -35,6 +35,7 @@ class JobFaults {
       return std::move(faults_);
     requests_ = job_requests(step_, lookup_);
     check_cycles();
+    check_timeout();
     check_options();
     check_environment();
     check_texts();
@@ -60,6 +61,15 @@ class JobFaults {
              "its program would be launched once, as a job, and not in each of its {} cycles",
              cycles),
          "give it 'iterations' or 'repeat' instead of 'cycles'", !has_dollar(step_.cycles)});
+  }
+
+  // It ends commands of this machine. A job's program is ended by the job's limit.
+  void check_timeout() {
+    if (step_.launch.value.empty() || strip(substitute(step_.timeout.value, lookup_)).empty())
+      return;
+    add({step_.timeout.mark, "", "'timeout' has no effect on a program that a job launches",
+         "give 'resources' a 'time' instead; 'expect: timeout' holds for it, too",
+         !has_dollar(step_.timeout)});
   }
 
   void check_option(const std::string& name, std::string value, JobFault fault) {

@@ -258,6 +258,15 @@ Variables Task::variables() const {
   };
 }
 
+// A file that lies in a work_dir of the user's choice may be of an earlier run or of another
+// workpackage, with other content. Of two entries for one name the first counts, as in JUBE.
+Status Task::place(const PlannedFile& file) {
+  const std::string target = absolute_path(file.target, work_dir_);
+  const bool again = !placed_.insert(target).second;
+  const bool keep = context_.benchmark.as_jube || again || starts_with(target, folder_ + "/");
+  return place_file(file, work_dir_, keep ? Existing::keep : Existing::must_be_same);
+}
+
 bool Task::advance_files() {
   for (; set_ < sets_.size(); ++set_, entry_ = 0) {
     const auto found = context_.benchmark.file_sets.find(sets_[set_]);
@@ -279,7 +288,7 @@ bool Task::advance_files() {
         }
         for (const PlannedFile& file : files) {
           if (phase_ == Phase::finished) break;
-          if (Status s = place_file(file, work_dir_); !s) fail(Reason::files, s);
+          if (Status s = place(file); !s) fail(Reason::files, s);
         }
       }
       if (phase_ == Phase::finished) return false;

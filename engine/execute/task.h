@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -109,6 +110,7 @@ class Task {
   EnvironmentChanges declared(const EnvironmentChanges& inherited) const;
   // Each returns whether it reached a point at which the task must wait.
   bool advance_files();
+  Status place(const PlannedFile& file);
   bool advance_operations(Next* next, Status* status);
   bool next_cycle(Status* status);
   bool run_prepare(const Prepare& prepare);
@@ -142,6 +144,7 @@ class Task {
   Phase phase_ = Phase::files;
   size_t set_ = 0, entry_ = 0;
   size_t operation_ = 0;
+  std::set<std::string> placed_;  // what its file sets have put somewhere in this attempt
   bool anything_prepared_ = false;
   bool check_waiting_ = false;  // its command has run before; only its done_file is checked
   bool shared_now_ = false;

@@ -226,7 +226,7 @@ const std::vector<KeyRule>& key_rules() {
       {"step", "kind", R::choice, "setup|build|run|result", T, false, "",
        "One of the four kinds of step; without it, a step as JUBE knows it."},
       {"step", "timeout", R::duration, "", T, false, "",
-       "Ends the step's commands after that long."},
+       "Ends the step's commands after that long. Jobs have `time` of `resources`."},
       {"step", "retry", R::number, "", T, false, "0", "Further attempts after a failure."},
       {"step", "repeat", R::number, "", T, false, "1",
        "Measurements of each point, interleaved over the points."},

@@ -122,7 +122,7 @@ class Jobs(FailureTest):
                     work = run / f"00000{number}_train/work"
                     self.assertEqual((work / "job.status").read_text(), status)
                     self.assertIn(f"v={number + 1}0\n{folder}\n", (work / "stdout").read_text())
-                self.assertEqual(sorted(os.listdir(folder)), ["in.1", "in.2", "in.3", "submit.job.in"])
+                self.assertEqual(sorted(os.listdir(folder)), ["in.1", "in.2", "in.3"])
                 self.assertTrue((run / "job_functions.sh").exists())
 
     def test_the_first_task_that_fails_ends_the_other_and_is_what_counts(self):

@@ -104,6 +104,19 @@ class Platform(SlurmTest):
         self.assertEqual(self.cluster.run("squeue", "--states=all", "--noheader", f"--jobs={job}",
                                           "--Format=Comment").strip(), "of-the-site")
 
+    def test_a_job_script_is_its_runs_own(self):
+        """Whatever earlier runs left in a work_dir that they share."""
+        self.write("echo", nodes="1")
+        text = (self.place.root / "small.yaml").read_text().replace("max_async: 0", "work_dir: $jube_benchmark_home/shared")
+        (self.place.root / "shared").mkdir()
+        for name in ("submit.job.in", "submit.job", "job_functions.sh"):
+            (self.place.root / "shared" / name).write_text("#!/bin/sh\necho old >> old\n")
+        (self.place.root / "shared.yaml").write_text(text)
+        code, out, err = self.place.tally("run", "shared.yaml")
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("#SBATCH --nodes=1\n", (self.place.root / "run/000000/000000_train/work/submit.job").read_text())
+        self.assertEqual(sorted(os.listdir(self.place.root / "shared")), ["job_functions.sh", "submit.job", "submit.job.in"])
+
     def test_names_and_options_reach_slurm_as_they_are_written(self):
         """Blanks, quotes and # in names and options; true and false; a folder whose name Slurm takes for a pattern."""
         self.write("echo", nodes="1")

@@ -278,10 +278,11 @@ Status plan_substituted_files(const Benchmark& benchmark, const std::vector<std:
     }
   }
   const FileReader reader = [&](const std::string& path, std::optional<FileBytes>* file) {
-    if (!path.empty() && path.front() == '/') return read_absolute(path, path, file);
-    const auto source = planned_source(planned, path);
     file->reset();
-    return source ? read_absolute(*source, path, file) : Status::ok();
+    if (const auto source = planned_source(planned, path))
+      return read_absolute(*source, path, file);
+    const bool absolute = !path.empty() && path.front() == '/';
+    return absolute ? read_absolute(path, path, file) : Status::ok();
   };
   Status status = substitute_files(benchmark, sets, lookup, evaluator, reader, files);
   if (status) return status;

@@ -65,6 +65,63 @@ Status copy_entry(const std::string& from, const std::string& to, bool follow) {
   return Status::ok();
 }
 
+bool same_bytes(const std::string& a, const std::string& b, Status* status) {
+  std::string text_a, text_b;
+  *status = read_file(a, &text_a);
+  if (*status) *status = read_file(b, &text_b);
+  return text_a == text_b;
+}
+
+// Whether copy_entry() would change nothing at `to`. `differs` becomes the path that it would change.
+Status compare_entry(const std::string& from, const std::string& to, bool follow,
+                     std::string* differs) {
+  struct stat a {
+  }, b{};
+  if ((follow ? stat(from.c_str(), &a) : lstat(from.c_str(), &a)) != 0)
+    return failed(from, "cannot read", errno);
+  if ((follow ? stat(to.c_str(), &b) : lstat(to.c_str(), &b)) != 0 && errno != ENOENT)
+    return failed(to, "cannot read", errno);
+  if ((a.st_mode & S_IFMT) != (b.st_mode & S_IFMT)) {
+    *differs = to;
+  } else if (S_ISLNK(a.st_mode)) {
+    std::error_code error;
+    if (fs::read_symlink(from, error) != fs::read_symlink(to, error) || error) *differs = to;
+  } else if (S_ISDIR(a.st_mode)) {
+    std::error_code error;
+    fs::directory_iterator entry(from, error);
+    for (; !error && entry != fs::directory_iterator() && differs->empty();
+         entry.increment(error)) {
+      const std::string name = "/" + entry->path().filename().string();
+      if (Status s = compare_entry(from + name, to + name, false, differs); !s) return s;
+    }
+    if (error) return failed(from, "cannot read", error.value());
+  } else if (a.st_size != b.st_size) {
+    *differs = to;
+  } else if (a.st_mtim.tv_sec != b.st_mtim.tv_sec || a.st_mtim.tv_nsec != b.st_mtim.tv_nsec) {
+    Status status;
+    if (!same_bytes(from, to, &status)) *differs = to;
+    return status;
+  }
+  return Status::ok();
+}
+
+// Of a file that is there already.
+Status check_same(const PlannedFile& file, const std::string& target) {
+  std::string differs;
+  if (file.link) {
+    struct stat a {
+    }, b{};
+    const bool both = stat(file.source.c_str(), &a) == 0 && stat(target.c_str(), &b) == 0;
+    if (!both || a.st_dev != b.st_dev || a.st_ino != b.st_ino) differs = target;
+  } else if (Status s = compare_entry(file.source, target, true, &differs); !s) {
+    return s;
+  }
+  if (differs.empty()) return Status::ok();
+  return Status::error("'" + differs +
+                       "' was there before this workpackage, and differs from what '" +
+                       file.source + "' has: remove it, or give the step another work_dir");
+}
+
 bool lies_in(const std::string& path, const std::vector<std::string>& folders) {
   std::error_code error;
   const std::string real = fs::canonical(path, error).string();
@@ -88,10 +145,11 @@ Status make_link(const std::string& target, const std::string& path) {
   return failed(path, "cannot make the link", errno);
 }
 
-Status place_file(const PlannedFile& file, const std::string& work_dir) {
+Status place_file(const PlannedFile& file, const std::string& work_dir, Existing existing) {
   const std::string target = absolute_path(file.target, work_dir);
   struct stat info {};
-  if (lstat(target.c_str(), &info) == 0) return Status::ok();
+  if (lstat(target.c_str(), &info) == 0)
+    return existing == Existing::keep ? Status::ok() : check_same(file, target);
   if (Status s = make_directories(parent_of(target)); !s) return s;
   if (file.link && file.absolute) {
     if (symlink(file.source.c_str(), target.c_str()) == 0 || errno == EEXIST) return Status::ok();

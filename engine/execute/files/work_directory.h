@@ -12,9 +12,14 @@ namespace tally {
 
 // Makes a relative link at `path` to `target`. Succeeds without change when `path` already exists.
 Status make_link(const std::string& target, const std::string& path);
-// Copies or links one planned file into `work_dir`. An existing target is left unchanged.
-// Permissions and times are kept. A folder is copied with its contents.
-Status place_file(const PlannedFile& file, const std::string& work_dir);
+// What place_file() does where there is something already. In neither case is it changed.
+enum class Existing {
+  keep,          // it is taken, as in JUBE
+  must_be_same,  // an error unless it is what would be put there: it is of somebody else
+};
+// Copies or links one planned file into `work_dir`. Permissions and times are kept. A folder is
+// copied with its contents.
+Status place_file(const PlannedFile& file, const std::string& work_dir, Existing existing);
 // Writes the files that substitute_files() returned.
 Status write_substituted(const std::vector<FileBytes>& files, const std::string& work_dir);
 // The last `count` lines of a file, unchanged. Empty when the file cannot be read.

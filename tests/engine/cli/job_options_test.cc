@@ -89,6 +89,14 @@ TEST_CASE("a job is launched once, so that cycles are refused") {
   CHECK(shell.tally("validate b.yaml").code == 0);
 }
 
+TEST_CASE("a step's timeout is refused where a job launches the program") {
+  const Shell shell;
+  shell.file("b.yaml", bench("", "timeout: 3s"));
+  refused(shell, "b.yaml:9:12", "'timeout' has no effect on a program that a job launches");
+  shell.file("b.yaml", bench("", "timeout: 3s", "local"));
+  CHECK(shell.tally("validate b.yaml").code == 0);
+}
+
 TEST_CASE("a text with a line break adds no line to a job script") {
   for (const char* key :
        {"options: {qos: \"a\\nb\"}", "account: \"a\\nb\"", "partition: \"a\\n#SBATCH -N9\"",

@@ -235,6 +235,58 @@ TEST_CASE("outside files: what the journal kept serves where another run wrote a
   CHECK_MESSAGE((kept || refused), all);
 }
 
+// Its step would compute with it.
+TEST_CASE(
+    "outside files: what an earlier run or another workpackage left is not taken for a copy") {
+  const struct {
+    const char *set, *make, *change, *named;
+  } cases[] = {
+      {"copy: in", "echo v=1 > in", "echo v=2 > in", "/wd/in' was there before"},
+      {"copy: in", "echo v=1 > in", "touch in", nullptr},
+      {"copy: {name: x, _: in}", "echo v=1 > in", "echo v=22 > in", "/wd/x' was there before"},
+      {"copy: d", "mkdir d; echo v=1 > d/in", "echo v=2 > d/in", "/wd/d/in' was there before"},
+      {"copy: d", "mkdir d; echo v=1 > d/in", "echo v=2 > d/more", "/wd/d/more' was there before"},
+      {"copy: d", "mkdir d; echo v=1 > d/in", "echo v=2 > wd/d/more", nullptr},
+      {"copy: in", "echo v=1 > in", "rm -rf wd/in; mkdir wd/in", "/wd/in' was there before"},
+      {"link: in", "echo v=1 > in", "rm wd/in; echo v=2 > wd/in", "/wd/in' was there before"},
+      {"link: in", "echo v=1 > in", "echo v=2 > in", nullptr},
+      // Of two entries for one name the first counts.
+      {"copy: [in, {name: in, _: other}]", "echo v=1 > in; echo v=3 > other", "echo v=4 > other",
+       nullptr},
+  };
+  for (const auto& [set, make, change, named] : cases) {
+    CAPTURE(std::string(set) + " | " + change);
+    const Shell shell;
+    const auto bench = [&](const std::string& work_dir) {
+      return "name: b\noutpath: run\nfileset: {name: f, " + std::string(set) +
+             "}\nstep: {name: s, kind: run, use: f, " + work_dir + "do: 'true'}\n";
+    };
+    shell.file("b.yaml", bench("work_dir: $jube_benchmark_home/wd, "));
+    shell.sh(make);
+    CHECK(shell.tally("run b.yaml").code == 0);
+    CHECK(shell.tally("run b.yaml").code == 0);
+    shell.sh(change);
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE(ran.code == (named == nullptr ? 0 : 1), (ran.out + ran.err));
+    if (named != nullptr) CHECK_MESSAGE(has(ran.out, named), (ran.out + ran.err));
+    // The workpackage's own folder has whatever its sets put there.
+    shell.file("b.yaml", bench(""));
+    CHECK(shell.tally("run b.yaml").code == 0);
+  }
+  // A file that the step before it changed in their folder, with both steps copying it.
+  const Shell shell;
+  shell.sh("echo v=#N# > in");
+  shell.file("b.yaml",
+             "name: b\noutpath: run\nparameterset: {name: p, parameter: {name: n, _: \"1,2\"}}\n"
+             "fileset: {name: f, copy: in}\n"
+             "substituteset: {name: u, iofile: {in: in, out: in}, sub: {source: '#N#', dest: $n}}\n"
+             "step: {name: s, kind: run, use: [p, f, u], work_dir: $jube_benchmark_rundir/wd, do: "
+             "cat in}\n");
+  const Ran ran = shell.tally("run b.yaml -j1");
+  CHECK_MESSAGE((ran.code == 1 && has(ran.out, "/wd/in' was there before this workpackage")),
+                (ran.out + ran.err));
+}
+
 TEST_CASE("outside files: a done_file of an earlier run does not end the work") {
   const Shell shell;
   shell.file("b.yaml",
