@@ -206,6 +206,16 @@ void add_job_files(const Step& step, Named& values, const Lookup& lookup) {
   }
 }
 
+// A word of the shell that may have variables, and blanks.
+std::string word_with_variables(const std::string& text) {
+  std::string word = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\' || c == '`') word += '\\';
+    word += c;
+  }
+  return word + "\"";
+}
+
 // Adds lines of a job script that name files or depend on other lines.
 void add_job_lines(Named& values, const Lookup& lookup) {
   if (lookup("job_functions") == nullptr) return;
@@ -215,6 +225,9 @@ void add_job_lines(Named& values, const Lookup& lookup) {
     line += " " + shell_quote(added_or(values, lookup, name));
   }
   values.emplace_back("job_begin", line + " || exit");
+  for (const auto& [name, folder] :
+       {std::pair{"tmp_word", "site_tmp"}, {"cache_word", "site_cache"}})
+    values.emplace_back(name, word_with_variables(added_or(values, lookup, folder)));
   const bool modules =
       !added_or(values, lookup, "modules").empty() || !value_of(lookup, "site_modules").empty();
   values.emplace_back("modules_begin", modules ? "trap job_module_failed ERR" : "");
@@ -293,7 +306,7 @@ const std::vector<std::string_view>& step_value_names() {
         // of the job's files and lines
         "job_functions", "submit_script", "stdoutlogfile", "stderrlogfile", "status_file",
         "done_file", "error_file", "reason_file", "job_begin", "modules_begin", "modules_end",
-        "launch_line",
+        "launch_line", "tmp_word", "cache_word",
         // of the directives of its job script
         "job_name_word", "queue_word", "account_word", "memory_word", "gpus_word", "hint_word",
         "signal_word", "stdout_word", "stderr_word", "stdout_path", "stderr_path"};
@@ -321,7 +334,12 @@ LocalLaunch local_launch(const Step& step, const Lookup& lookup) {
   // what these set.
   std::string command;
   bool sets_env = false;
-  for (const char* name : {"site_modules", "modules", "site_interconnect", "site_env"}) {
+  // Without one of its modules the program would measure something else.
+  for (const char* name : {"site_modules", "modules"}) {
+    const std::string lines = value_of(lookup, name);
+    if (!lines.empty()) command += "set -e\n" + lines + "\nset +e\n";
+  }
+  for (const char* name : {"site_interconnect", "site_env"}) {
     const std::string lines = value_of(lookup, name);
     if (!lines.empty()) command += lines + "\n";
   }

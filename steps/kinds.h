@@ -32,7 +32,7 @@ namespace tally {
 //   words      job_name_word, queue_word, account_word, memory_word, gpus_word, hint_word,
 //              signal_word, stdout_word, stderr_word: values as the scheduler's directives state
 //              them, with quotes where it needs them
-//   job lines  job_begin, modules_begin, modules_end, launch_line (for job scripts that source
+//   job lines  job_begin, modules_begin, modules_end, launch_line, tmp_word, cache_word (for job scripts that source
 //              job_functions)
 // `written`, if given, finds a parameter's text as the workflow has it (StepKinds::values).
 std::vector<std::pair<std::string, std::string>> kind_values(const Step& step, const Lookup& lookup,

@@ -191,6 +191,8 @@ std::string steps_script(const PackRule& rule, const std::string& options,
       "of them ends is "
       "no\n# matter of the others.\n" +
       share_lines(rule) + signal_lines(members.front()) +
+      "# What a member says of itself that has not ended when the job's time is over.\n"
+      "export job_pack_end='the time of its pack was over'\n" +
       "member() { # member DIRECTORY STATUS_FILE REASON_FILE COMMAND\n";
   script += fmt::format(
       "  while [ -z \"$stop\" ] && [ \"$(jobs -rp | wc -l)\" -ge {} ]; do wait -n; done\n",

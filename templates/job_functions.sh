@@ -8,7 +8,8 @@
 #   job_run launch   # sets $status
 #   job_end
 #
-# and may set before the first line: job_tmp (where TMPDIR is made), TALLY_CACHE_DIR; job_limit (time limit in seconds) and
+# and may set before the first line: job_pack_end (of a member of a pack: what it says of itself when the time of the pack
+# is over, which is no time limit of its own), job_tmp (where TMPDIR is made), TALLY_CACHE_DIR; job_limit (time limit in seconds) and
 # job_warning (minutes before it at which a signal comes) where the scheduler cannot be asked; nodes.
 # Without arguments the functions are defined and nothing is done: the script of a pack uses them.
 # STATUS_FILE has the exit status, whole or not at all, and further lines: "restart N" of a job that was started again,
@@ -103,6 +104,8 @@ job_begin() {
   local file size again=0 id=none
   read -r id _ 2> /dev/null < "$job_begun_file"
   if [ "$job_restarts" -gt 0 ] && [ "$id" = "$job_id" ]; then again=1; fi
+  # Somebody has submitted the script once more by hand. The jobs of a run have an owner.
+  if [ "$id" != none ] && [ ! -e "$job_owner_file" ]; then again=1; fi
   for file in "$job_status_file" "$job_done_file" "$job_error_file" "$job_reason_file"; do
     [ -z "$file" ] || rm -f "$file"
   done
@@ -232,7 +235,7 @@ job_told() {
   case $job_cause in
     limit)
       time_is_up=1
-      job_reason 'time limit'
+      job_reason "${job_pack_end:-time limit}"
       ;;
     preempted) job_preempted=1 ;;
     *) job_reason "the job got signal $1$job_words" ;;
@@ -252,7 +255,7 @@ job_told() {
 # done what it was to do. One that is preempted has not.
 job_take_signal() {
   case $job_told_by in
-    limit) [ "$status" -eq 0 ] || status=4 ;;
+    limit) [ "$status" -eq 0 ] || status=$([ -n "${job_pack_end-}" ] && echo 143 || echo 4) ;;
     preempted) status=143 ;;
     *) [ "$status" -eq 0 ] || status=143 ;;
   esac

@@ -45,7 +45,9 @@ PlannedJob planned_job(const Plan& plan, const Expander& expander, const Workpac
   job.time_limit = value("timelimit");
   const std::optional<double> nodes = number_of(job.nodes);
   const std::optional<double> seconds = parse_duration(job.time_limit);
-  if (nodes && seconds) job.node_hours = *nodes * *seconds / 3600;
+  job.retries = std::max(0L, strtol(values.apply(step.retry).c_str(), nullptr, 10));
+  if (nodes && seconds)
+    job.node_hours = *nodes * *seconds / 3600 * static_cast<double>(1 + job.retries);
   job.max_node_hours = number_of(value("max_node_hours"));
   job.max_time = value("max_time");
   job.max_seconds = parse_duration(job.max_time);
@@ -125,9 +127,9 @@ Estimate estimate_jobs(const Plan& plan, const Expander& expander) {
     if (!job.submitted) continue;
     add_limits(job, step, &estimate);
     const bool packed = job.pack.kind != PackRule::Kind::none;
-    const std::string key =
-        packed ? job.asks
-               : job.nodes + "\n" + job.time_limit + "\n" + job.in_flight + "\n" + job.pending;
+    const std::string key = packed ? job.asks + "\n" + std::to_string(job.retries)
+                                   : std::to_string(job.retries) + "\n" + job.nodes + "\n" +
+                                         job.time_limit + "\n" + job.in_flight + "\n" + job.pending;
     const auto [entry, fresh] = known.try_emplace({workpackage.step, key}, alike.size());
     if (fresh) {
       Estimate::Group group;
@@ -137,6 +139,7 @@ Estimate estimate_jobs(const Plan& plan, const Expander& expander) {
       group.in_flight = job.in_flight;
       group.pending = job.pending;
       group.pack = job.pack;
+      group.retries = job.retries;
       estimate.groups.push_back(group);
       alike.push_back({job, {}});
     }
@@ -172,9 +175,11 @@ void print_estimate(const Estimate& estimate, std::ostream& out) {
     } else if (group.pack.kind == PackRule::Kind::steps) {
       what = fmt::format("{} in {}, {} at once", group.workpackages, what, group.pack.at_once);
     }
-    out << fmt::format("  {}: {} x {} node{} x {} = ", group.step, what,
+    out << fmt::format("  {}: {} x {} node{} x {} ", group.step, what,
                        group.nodes.empty() ? "?" : group.nodes, group.nodes == "1" ? "" : "s",
                        round);
+    if (group.retries > 0) out << fmt::format("x {} attempts ", 1 + group.retries);
+    out << "= ";
     if (group.node_hours) {
       out << fmt::format("{:.1f} node-hours at most", *group.node_hours);
     } else {

@@ -17,7 +17,9 @@ struct PlannedJob {
   bool submitted = false;  // it is submitted to a scheduler
   std::string script;      // the job script's name in the work directory
   std::string nodes, time_limit;
-  std::optional<double> node_hours;  // upper bound: nodes times the time limit; none: unknown
+  long retries = 0;  // jobs that may follow one that failed
+  // Upper bound: nodes times the time limit, of all attempts. None: unknown.
+  std::optional<double> node_hours;
   // Limits of its platform, where the platform sets them: the most node-hours of a run, and the
   // longest time limit in seconds.
   std::optional<double> max_node_hours, max_seconds;
@@ -35,6 +37,7 @@ struct Estimate {
     std::string step, nodes, time_limit, in_flight, pending;
     size_t jobs = 0, workpackages = 0;
     PackRule pack;
+    long retries = 0;                  // of each workpackage
     std::optional<double> node_hours;  // of all jobs of the group
   };
   std::vector<Group> groups;  // in the order of their first jobs

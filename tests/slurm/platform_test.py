@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What the job script of a platform does on a real Slurm.   platform_test.py TALLY [TEST ...]"""
+import json
 import os
 import pathlib
 import signal
@@ -54,6 +55,7 @@ substituteset: {{name: executesub, init_with: "slurm/platform.yaml:executesub"}}
 
 
 SHOW = """\
+import json
 import os
 for name in ("FROM_STEP", "point", "FROM_DO", "SITE_SAYS", "OMP_NUM_THREADS", "NCCL_SOCKET_IFNAME"):
     print(f"{name}={os.environ.get(name)}")
@@ -116,6 +118,32 @@ class Platform(SlurmTest):
         self.assertEqual(code, 0, out + err)
         self.assertIn("#SBATCH --nodes=1\n", (self.place.root / "run/000000/000000_train/work/submit.job").read_text())
         self.assertEqual(sorted(os.listdir(self.place.root / "shared")), ["job_functions.sh", "submit.job", "submit.job.in"])
+
+    def test_folders_of_a_site_may_have_blanks_and_variables(self):
+        for folder in ("a b", 'a"b', "$SLURM_NNODES/c d", "e'f", "g`h", "i\\\\j", "k  l;m"):
+            with self.subTest(folder=folder):
+                real = folder.replace("$SLURM_NNODES", "1")
+                for each in ("tmp", "cache"):
+                    (self.place.root / real / each).mkdir(parents=True)
+                text = json.dumps({"name": "site", "scheduler": "slurm", "tmp": f"{self.place.root}/{folder}/tmp",
+                                   "cache": f"{self.place.root}/{folder}/cache"})
+                self.write(self.place.program("show", 'echo "$TMPDIR"; echo "$TALLY_CACHE_DIR"\n'))
+                (self.place.root / "site.yaml").write_text(f"platform: {text}\n")
+                code, out, err = self.place.tally("run", "small.yaml")
+                self.assertEqual(code, 0, out + err)
+                run = sorted((self.place.root / "run").iterdir())[-1].name
+                tmp, cache = (self.place.work(0, run=run) / "stdout").read_text().splitlines()
+                self.assertTrue(tmp.startswith(f"{self.place.root}/{real}/tmp/tally-"), tmp)
+                self.assertEqual(cache, f"{self.place.root}/{real}/cache")
+
+    def test_a_script_that_is_submitted_twice_by_hand_has_the_output_of_the_last(self):
+        self.write(self.place.program("count", f'echo x >> {self.place.root}/calls; wc -l < {self.place.root}/calls\n'))
+        code, out, err = self.place.tally("script", "small.yaml", "--out", "jobs")
+        self.assertEqual(code, 0, out + err)
+        work = self.place.root / "jobs/000000_train/work"
+        for count in ("1\n", "2\n"):
+            self.cluster.run("sbatch", "--wait", f"--chdir={work}", str(work / "submit.job"))
+            self.assertEqual((work / "stdout").read_text(), count)
 
     def test_names_and_options_reach_slurm_as_they_are_written(self):
         """Blanks, quotes and # in names and options; true and false; a folder whose name Slurm takes for a pattern."""

@@ -158,10 +158,8 @@ bool has_kept_all(const Benchmark& benchmark, const WorkpackageView& view) {
       if (analyse.step.value != view.step) continue;
       for (const AnalyseFile& file : analyse.files) {
         for (const Pattern* pattern : patterns_for(benchmark, analyser, file)) {
-          const std::string& name = pattern->name.value;
           if (pattern->mode != PatternMode::pattern) continue;
-          const std::string definition = definition_of(benchmark, analyser, analyse, name);
-          if (view.kept->count({analyser.name.value, name, definition}) == 0) return false;
+          if (!kept_statistics(*view.kept, benchmark, analyser, analyse, *pattern)) return false;
         }
       }
     }

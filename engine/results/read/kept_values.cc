@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "engine/journal/samples.h"
+#include "engine/results/read/patterns.h"
 
 namespace tally {
 
@@ -20,6 +21,16 @@ Status take_kept(const Journal& journal, const std::set<int>& ids,
     if (const auto found = kept.find(view.id); found != kept.end()) view.kept = found->second;
   }
   return read;
+}
+
+std::optional<Statistics> kept_statistics(const WorkpackageView::Kept& kept,
+                                          const Benchmark& benchmark, const Analyser& analyser,
+                                          const Analyse& analyse, const Pattern& pattern) {
+  const std::string& name = pattern.name.value;
+  const auto found =
+      kept.find({analyser.name.value, name, definition_of(benchmark, analyser, analyse, name)});
+  if (found == kept.end()) return std::nullopt;
+  return Statistics::unpacked(pattern.type, found->second);
 }
 
 }  // namespace tally

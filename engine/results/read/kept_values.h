@@ -1,11 +1,13 @@
 // Values that the journal kept of outputs that are gone or have changed. Private to results/.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "engine/base/status.h"
 #include "engine/journal/journal.h"
+#include "engine/results/read/match_statistics.h"
 #include "engine/results/read/workpackage_view.h"
 
 namespace tally {
@@ -13,5 +15,11 @@ namespace tally {
 // Sets `kept` of the views of these workpackages, as far as there is something.
 Status take_kept(const Journal& journal, const std::set<int>& ids,
                  std::vector<WorkpackageView>& views);
+
+// What it kept of the pattern's matches under this analyse. Nothing: it kept nothing, or matches under
+// another definition or type.
+std::optional<Statistics> kept_statistics(const WorkpackageView::Kept& kept,
+                                          const Benchmark& benchmark, const Analyser& analyser,
+                                          const Analyse& analyse, const Pattern& pattern);
 
 }  // namespace tally

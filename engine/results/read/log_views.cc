@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "engine/base/file_stamp.h"
 #include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
@@ -122,8 +123,8 @@ bool log_file(const std::string& given, const Analyse& analyse, const Lookup& lo
   return false;
 }
 
-// A job script writes how its program ended into a file beside its log. If several logs are in one
-// folder, that file cannot be assigned to one of them.
+// A job script notes that it begins, and how its program ended, in files beside its log. If several logs are in one
+// folder, those files cannot be assigned to one of them.
 void take_end(const std::vector<std::string>& logs, WorkpackageView* view) {
   const auto folder = [](const std::string& path) {
     const size_t slash = path.rfind('/');
@@ -135,6 +136,14 @@ void take_end(const std::vector<std::string>& logs, WorkpackageView* view) {
   if (std::count_if(logs.begin(), logs.end(), in_folder) != 1) return;
   std::ifstream file(view->work_dir + "/job.status");
   int code = 0;
+  if (!file && file_stamp(view->work_dir + "/job.status.begun").there()) {
+    view->state = State::running;
+    view->notes.push_back(
+        fmt::format("workpackage {} ({}) has not ended, or was killed: beside its log is "
+                    "job.status.begun, and no job.status",
+                    view->id, view->step));
+    return;
+  }
   if (!(file >> code) || code == 0) return;
   view->state = State::failed;
   view->notes.push_back(fmt::format("workpackage {} ({}) failed: its job.status says {}", view->id,

@@ -10,6 +10,7 @@
 #include "engine/base/utf8.h"
 #include "engine/results/read/cut_value.h"
 #include "engine/results/read/file_view.h"
+#include "engine/results/read/kept_values.h"
 #include "engine/workpackage/analysed_files.h"
 
 namespace tally {
@@ -279,15 +280,12 @@ bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpacka
   bool any = false;
   for (const FileSearch& search : searches_of(analyse)) {
     for (const Pattern* pattern : search.patterns) {
-      const std::string& name = pattern->name.value;
       if (pattern->mode != PatternMode::pattern || here.count(pattern) != 0) continue;
       Sought& sought = here[pattern];
       sought.files = {"the journal"};
       const Targets targets(found, *pattern);
-      const auto kept = workpackage.kept->find(
-          {analyser_.name.value, name, definition_of(benchmark_, analyser_, analyse, name)});
-      if (kept == workpackage.kept->end()) continue;
-      const std::optional<Statistics> values = Statistics::unpacked(pattern->type, kept->second);
+      const auto values =
+          kept_statistics(*workpackage.kept, benchmark_, analyser_, analyse, *pattern);
       if (!values) continue;
       any = sought.matched = true;
       targets.add(*values);

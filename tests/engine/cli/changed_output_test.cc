@@ -316,6 +316,30 @@ TEST_CASE("changed output: it never becomes a sample") {
   for (int i = 0; i < 2; ++i) CHECK(has(during.tally("result run").out, "\n1,1000,1,CHANGED\n"));
 }
 
+// The journal has its samples under the type that the pattern had.
+TEST_CASE("changed output: another type of a pattern makes no measurement of it") {
+  for (const char* type : {", type: float", ""}) {
+    CAPTURE(type);
+    const Shell shell;
+    File file;
+    file.column = "{_: v, better: higher}";
+    shell.file("b.yaml", workflow(file));
+    CHECK(shell.tally("run b.yaml").code == 0);
+    shell.sh("echo v=9999 > " + work_of(1) + "/stdout");
+    std::string other = workflow(file);
+    other.replace(other.find(", type: int, _: v="), 11, type);
+    shell.file("u.yaml", other);
+    for (const char* command : {"result run -u u.yaml", "result run"}) {
+      const Ran ran = shell.tally(command);
+      CHECK_MESSAGE(has(ran.out, "CHANGED\n2,2"), (ran.out + ran.err));
+      CHECK_MESSAGE(has(ran.err, "has other content"), ran.err);
+    }
+    CHECK(!has(shell.tally("history run").out, "9999"));
+    shell.file("u.yaml", workflow(file));
+    CHECK_MESSAGE(has(shell.tally("result run -u u.yaml").out, "i,v,v_cnt\n1,"), type);
+  }
+}
+
 TEST_CASE("changed output: of repeats, the others remain") {
   const Shell shell;
   File file;

@@ -364,3 +364,40 @@ TEST_CASE("env: the value of a secret that env names stays private") {
                 "journal.sqlite -perm 644")
             .out == "run/000001/journal.sqlite\n");
 }
+
+// Without one of its modules the program would measure something else.
+TEST_CASE("a module that cannot be loaded fails the step on this machine, too") {
+  const struct {
+    const char *step, *site, *row;
+  } cases[] = {
+      {"modules: [good, fine]", "", "good fine"},
+      {"modules: [good, bad]", "", nullptr},
+      {"modules: [bad, good]", "", nullptr},
+      {"", "modules: [good]", "good"},
+      {"", "modules: [bad]", nullptr},
+      {"modules: good", "modules: [bad]", nullptr},
+  };
+  for (const char* shell_program : {"/bin/sh", "/bin/bash"}) {
+    for (const auto& [step, site, row] : cases) {
+      CAPTURE(std::string(step) + " | " + site);
+      const Shell shell;
+      shell.sh(
+          "printf '#!/bin/sh\\nshift; for m; do [ $m != bad ] || exit 1; done; echo \"v=$*\"\\n' "
+          "> module; chmod +x module");
+      shell.file("site.yaml", std::string("platform: {name: site, scheduler: local") +
+                                  (*site != 0 ? ", " : "") + site + "}\n");
+      shell.file("b.yaml",
+                 std::string("name: b\noutpath: run\nstep: {name: s, kind: run, platform: "
+                             "site.yaml, quiet_check: false") +
+                     (*step != 0 ? ", " : "") + step +
+                     ", launch: 'echo end'}\n"
+                     "patternset: {name: o, pattern: {name: v, _: 'v=(.*)'}}\n"
+                     "analyser: {name: a, use: o, analyse: {step: s, file: stdout}}\n"
+                     "result: {use: a, table: {name: t, style: csv, column: [v]}}\n");
+      const Ran ran = shell.sh("PATH=.:$PWD:$PATH JUBE_EXEC_SHELL=" + std::string(shell_program) +
+                               " \"$TALLY\" run b.yaml");
+      CHECK_MESSAGE(ran.code == (row == nullptr ? 1 : 0), (ran.out + ran.err));
+      if (row != nullptr) CHECK_MESSAGE(has(ran.out, "v\n" + std::string(row) + "\n"), ran.out);
+    }
+  }
+}

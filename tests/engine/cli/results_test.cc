@@ -299,6 +299,13 @@ TEST_CASE("--logs: references and marks as in a run") {
                 ran.err);
   CHECK_MESSAGE(has(ran.err, "reference missed: t: row 2 (n=2): no value of 'rate' counts"),
                 ran.err);
+  // A job that runs, or that was killed.
+  shell.sh("rm 2/job.status; echo '17 0' >2/job.status.begun");
+  ran = shell.tally("result b.yaml --logs 1 2 4");
+  CHECK(ran.code == 5);
+  CHECK_MESSAGE(has(ran.out, "n,rate,status\n1,1.5,done\n2,2.5,RUNNING\n4,4.5,done\n"), ran.out);
+  CHECK_MESSAGE(has(ran.err, "workpackage 1 (s) has not ended, or was killed: beside its log"),
+                ran.err);
   shell.sh("echo 0 >2/job.status");
   ran = shell.tally("result b.yaml --logs 1 2 4");
   CHECK(ran.code == 0);

@@ -246,10 +246,11 @@ step: [{name: train, kind: run, use: p, nodes: $nodes, time: $limit}])yaml");
 }
 
 TEST_CASE("limits of the queue, where they are set, stand behind the jobs") {
-  const auto shown = [](const std::string& parameters) {
+  const auto shown = [](const std::string& parameters, const char* retry = "0") {
     Planned p("name: llm\nparameterset: {name: p, parameter: [{name: scheduler, _: slurm}, " +
               parameters + "]}\nstep: [{name: train, kind: run, use: p, time: 30m, nodes: 1}]");
     Benchmark benchmark = p.benchmark;
+    benchmark.steps[0].retry.value = retry;
     benchmark.steps[0].launch.value = "tally-train";
     TextPool pool;
     const auto evaluator = make_evaluator("");
@@ -266,6 +267,8 @@ TEST_CASE("limits of the queue, where they are set, stand behind the jobs") {
   CHECK(shown("{name: pending_limit, _: '0:30:00'}") == jobs + "; waits for 0:30:00 at most\n");
   CHECK(shown("{name: jobs_in_flight, _: '1'}") == jobs + "; 1 job at once\n");
   CHECK(shown("{name: jobs_in_flight, _: '0'}, {name: pending_limit, _: '0'}") == jobs + "\n");
+  CHECK(shown("{name: r, _: '2'}", "$r") ==
+        "  train: 1 job x 1 node x 00:30:00 x 3 attempts = 1.5 node-hours at most\n");
 }
 
 // Nodes, time limit and platform's limits of one step with two points; what refusal() says.
