@@ -390,8 +390,9 @@ bool Scanner::own_part(const WorkpackageView& workpackage, const std::string& pa
   const OutsidePart* known = part_of(workpackage, absolute_path(path));
   if (known == nullptr) return true;
   const std::string who = fmt::format("workpackage {} ({})", workpackage.id, workpackage.step);
-  // A file that the workflow names in full may be meant as it is.
-  if (known->kind == OutsidePart::Kind::untouched && name.front() != '/') {
+  // A file that the workflow names in full may be meant as it is. A glob names none.
+  const bool named = name.front() == '/' && !is_glob(name);
+  if (known->kind == OutsidePart::Kind::untouched && !named) {
     problem({}, "old " + name,
             fmt::format("'{}' was there before {} began, which wrote nothing to it: its values are "
                         "not of this run",

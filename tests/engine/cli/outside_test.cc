@@ -85,6 +85,17 @@ TEST_CASE("outside files: a file that the workflow names in full may be an input
   shell.file("b.yaml", workflow("kind: run, do: 'true'", "$jube_benchmark_home/facts", "1"));
   const Ran ran = shell.tally("run b.yaml");
   CHECK_MESSAGE((ran.code == 0 && has(ran.out, "\n1,7.0,1\n")), (ran.out + ran.err));
+  // What a glob matches may be of an earlier run and of other workpackages.
+  shell.sh("mkdir res");
+  shell.file("b.yaml", workflow("kind: run, do: 'echo rate=$n.$jube_benchmark_id > "
+                                "$jube_benchmark_home/res/out.$n.$jube_benchmark_id'",
+                                "$jube_benchmark_home/res/out.*"));
+  for (const char* id : {"1", "2"}) {
+    const Ran again = shell.tally("run b.yaml -j1");
+    const std::string rows = std::string("\n1,1.") + id + ",1\n2,2." + id + ",1\n";
+    CHECK_MESSAGE((again.code == 0 && has(again.out, rows)), (again.out + again.err));
+    CHECK_MESSAGE(has(again.err, "was there before workpackage"), again.err);
+  }
 }
 
 TEST_CASE("outside files: a step takes what the step before it made in their work_dir") {
