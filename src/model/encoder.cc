@@ -126,13 +126,13 @@ void Encoder::clear_gradients() {
   if (config_.task != Task::pretraining) clear(embedding_.token().gradient);
 }
 
-void Encoder::embed(const Activations& a, const Dropout&, const Tensor& r) {
+void Encoder::embed(const Activations& a, const Tensor& r) {
   embedding_.forward(context_, a.batch.ids, a.batch.positions, Dropout(), r);
   if (token_types_.value.defined())
     add_embedding(context_.compute, a.batch.token_types, token_types_.value, r);
 }
 
-void Encoder::backward_embedding(const Activations& a, const Dropout&, const Tensor& dr) {
+void Encoder::backward_embedding(const Activations& a, const Tensor& dr) {
   embedding_.backward(context_, a.batch.ids, a.batch.positions, Dropout(), dr);
   if (token_types_.value.defined())
     embedding_backward(context_.compute, a.batch.token_types, Tensor(), dr, 0, {},
@@ -169,9 +169,10 @@ void Encoder::evaluate_head(const Activations& a) {
     sequence_.evaluate(context_, y, sequences(a), state);
 }
 
-void Encoder::backward_head(const Activations& a, const Dropout& dropout, const Tensor& dy) {
+void Encoder::backward_head(const Activations& a, const Tensor& dy) {
   const Tensor& y = a.final.y;
   StepState* state = a.pass.state;
+  const Dropout& dropout = context_.dropout;
   const bool drops = dropout.seed.state || dropout.seed.value != 0;
   const DropoutSeed seed = drops ? dropout.at(DropoutSite::head, config_.layers) : DropoutSeed();
   if (config_.task == Task::question_answering)

@@ -31,10 +31,10 @@ class Encoder final : public Transformer {
   void check(const Batch& batch) const override;
   void check_labels(const Batch& batch) const;
   void clear_gradients() override;
-  void embed(const Activations& a, const Dropout& dropout, const Tensor& r) override;
-  void backward_embedding(const Activations& a, const Dropout& dropout, const Tensor& dr) override;
+  void embed(const Activations& a, const Tensor& r) override;
+  void backward_embedding(const Activations& a, const Tensor& dr) override;
   void evaluate_head(const Activations& a) override;
-  void backward_head(const Activations& a, const Dropout& dropout, const Tensor& dy) override;
+  void backward_head(const Activations& a, const Tensor& dy) override;
   MaskedTokens masked(const Activations& a) const;
   SequenceLabels sequences(const Activations& a) const;
   SpanLabels spans(const Activations& a) const;

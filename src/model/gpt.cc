@@ -94,12 +94,12 @@ void Gpt::clear_gradients() {
   if (!config_.tied_embeddings || !part_.last) clear(embedding_.token().gradient);
 }
 
-void Gpt::embed(const Activations& a, const Dropout& dropout, const Tensor& r) {
-  embedding_.forward(context_, a.batch.ids, a.batch.positions, dropout, r);
+void Gpt::embed(const Activations& a, const Tensor& r) {
+  embedding_.forward(context_, a.batch.ids, a.batch.positions, context_.dropout, r);
 }
 
-void Gpt::backward_embedding(const Activations& a, const Dropout& dropout, const Tensor& dr) {
-  embedding_.backward(context_, a.batch.ids, a.batch.positions, dropout, dr);
+void Gpt::backward_embedding(const Activations& a, const Tensor& dr) {
+  embedding_.backward(context_, a.batch.ids, a.batch.positions, context_.dropout, dr);
 }
 
 LossFactor Gpt::factor(const Activations& a) const {
@@ -115,7 +115,7 @@ void Gpt::evaluate_head(const Activations& a) {
                  a.pass.correct);
 }
 
-void Gpt::backward_head(const Activations& a, const Dropout&, const Tensor& dy) {
+void Gpt::backward_head(const Activations& a, const Tensor& dy) {
   head_.forward_backward(context_, a.final.y, labels(a), factor(a), head_scratch_, a.pass.state,
                          dy);
 }

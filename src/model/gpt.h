@@ -22,10 +22,10 @@ class Gpt final : public Transformer {
   void bind(const ParameterTable& table);
   void check(const Batch& batch) const override;
   void clear_gradients() override;
-  void embed(const Activations& a, const Dropout& dropout, const Tensor& r) override;
-  void backward_embedding(const Activations& a, const Dropout& dropout, const Tensor& dr) override;
+  void embed(const Activations& a, const Tensor& r) override;
+  void backward_embedding(const Activations& a, const Tensor& dr) override;
   void evaluate_head(const Activations& a) override;
-  void backward_head(const Activations& a, const Dropout& dropout, const Tensor& dy) override;
+  void backward_head(const Activations& a, const Tensor& dy) override;
   LossFactor factor(const Activations& a) const;
   Tensor labels(const Activations& a) const;
 

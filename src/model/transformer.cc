@@ -64,7 +64,7 @@ Transformer::Transformer(const Config& config, const ModelPart& part, const Para
       documents_(documents),
       type_(table.weights().dtype),
       sizes_(sizes),
-      context_{compute, nullptr, false, config.fusions, Tensor(), true, {}},
+      context_{.compute = compute, .fusions = config.fusions},
       arena_(compute.stream),
       update_sms_(sms_for_updates(config, type_, compute.stream)),
       // A CPU updates with all its cores, at the same places.
@@ -98,6 +98,7 @@ Tensor Transformer::plan_scratch(int64_t head_elements, size_t workspace) {
   const bool sequence = context_.tensor.sequence;
   flow_.normed =
       make(type_, {part * (sequence ? c : widest)}, "gradient of a branch").view({part, c});
+  context_.delta = flow_.normed;
   if (config_.hidden_dropout > 0) flow_.branch = make(type_, {part, c}, "gradient under dropout");
   if (sequence) {
     context_.tensor.gathered = make(type_, {m, c}, "all tokens of a part");
@@ -105,7 +106,7 @@ Tensor Transformer::plan_scratch(int64_t head_elements, size_t workspace) {
     context_.tensor.partial = make(type_, {m * widest}, "partial sums").view({m, c});
   }
   const Tensor both = make(type_, {std::max(head_elements, m * g.qkv_width())}, "logits");
-  qkv_grad_ = both.view({g.batch, g.tokens, g.qkv_heads(), g.head_dim});
+  flow_.qkv = both.view({g.batch, g.tokens, g.qkv_heads(), g.head_dim});
   projection_sums_ = make(wide_type(type_), {part_.layers, c}, "sums of gradients");
   Dropout dropout;
   dropout.attention = config_.attention_dropout;
@@ -132,16 +133,15 @@ void Transformer::bind_blocks(const ParameterTable& table,
                               const std::function<BlockNames(int64_t layer)>& names,
                               const std::string& final_norm, GeluKind kind,
                               const std::function<bool(const std::string& name)>& mine) {
-  const MlpGelu gelu{kind, saves_derivative_ ? faster_saved_gelu(context_.compute, type_,
-                                                                 sizes_.ffn, config_.hidden, kind)
-                                             : SavedGelu::input};
+  const GeluForm gelu{kind, saves_derivative_ ? faster_saved_gelu(context_.compute, type_,
+                                                                  sizes_.ffn, config_.hidden, kind)
+                                              : SavedGelu::input};
   for (int64_t l = 0; l < part_.layers; ++l) {
     const int64_t layer = part_.first_layer + l;
     blocks_.emplace_back(table, names(layer), sizes_, config_.layernorm_epsilon, gelu, layer,
                          projection_sums_.rows(l, 1).view({config_.hidden}));
   }
-  if (part_.last)
-    final_norm_ = ResidualNorm(table, final_norm, config_.layernorm_epsilon, sizes_.llama);
+  if (part_.last) final_norm_ = Norm(table, final_norm, config_.layernorm_epsilon, sizes_.llama);
   bind_vectors(table, mine);
   if (updates_) bind_update(table, names);
 }
@@ -239,15 +239,26 @@ void Transformer::take(const Batch& batch, const Pass& pass, Activations* a) con
 BackwardFlow Transformer::flow_of(const Activations& a) const {
   BackwardFlow flow = flow_;
   if (a.gradient.defined()) flow.residual = a.gradient;
+  flow.qkv.shape[0] = a.layout.batch;
+  flow.qkv.shape[1] = a.layout.tokens;
   if (a.layout.count() == sizes_.tokens()) return flow;
   for (Tensor* t : {&flow.residual, &flow.normed, &flow.branch}) *t = t->rows(0, a.layout.count());
   return flow;
 }
 
+void Transformer::enter(const Activations& a, const Dropout& dropout,
+                        const DeferredUpdate* update) {
+  context_.layout = a.layout;
+  context_.dropout = dropout;
+  context_.update = update;
+}
+
 void Transformer::forward(const Batch& batch, const Pass& pass, ActivationSet& set) {
   auto& a = static_cast<Activations&>(set);
   take(batch, pass, &a);
-  run_blocks(a, dropout_of(pass), batch.first && update_ && update_->active());
+  const bool updates = batch.first && update_ && update_->active();
+  enter(a, dropout_of(pass), updates ? update_.get() : nullptr);
+  run_blocks(a);
 }
 
 void Transformer::evaluate(const Batch& batch, const Pass& pass, ActivationSet& set) {
@@ -255,49 +266,36 @@ void Transformer::evaluate(const Batch& batch, const Pass& pass, ActivationSet& 
   take(batch, pass, &a);
   a.batch.counted = {1, 1};  // losses are added up
   a.pass.counted = nullptr;
-  run_blocks(a, Dropout(), false);
+  enter(a, Dropout(), nullptr);
+  run_blocks(a);
   if (part_.last) evaluate_head(a);
 }
 
-void Transformer::run_blocks(Activations& a, const Dropout& dropout, bool updates) {
-  const DeferredUpdate* update = updates ? update_.get() : nullptr;
-  const Tensor scratch = flow_of(a).normed;
-  if (part_.first) embed_through(a, dropout, scratch, a.blocks.front().in.r);
-  blocks_.front().in_norm().norm(context_, dropout, a.blocks.front().in);
+void Transformer::run_blocks(Activations& a) {
+  if (part_.first) embed_through(a, a.blocks.front().in.r);
+  blocks_.front().in_norm().forward(context_, a.blocks.front().in);
   for (size_t l = 0; l < blocks_.size(); ++l) {
-    const Block& block = blocks_[l];
-    if (a.batch.first) weights_are_needed(block);
-    block.forward(&context_, a.layout, dropout, update, scratch, a.blocks[l]);
-    if (l + 1 == blocks_.size()) break;
-    blocks_[l + 1].in_norm().forward(context_, block.branch(a.blocks[l]),
-                                     block.residual(a.blocks[l]), dropout, scratch,
-                                     a.blocks[l + 1].in);
+    if (a.batch.first) weights_are_needed(blocks_[l]);
+    blocks_[l].forward(&context_, a.blocks[l], out_of(l, a));
   }
-  end_blocks(a, dropout);
-  if (update) update->finish(&context_);
+  if (context_.update) context_.update->finish(&context_);
   latest_ = &a;
 }
 
 // Processes add up what each has in the scratch that they map from each other (exchanged()), which is
 // faster by more than a copy takes.
-void Transformer::embed_through(const Activations& a, const Dropout& dropout, const Tensor& scratch,
-                                const Tensor& r) {
+void Transformer::embed_through(const Activations& a, const Tensor& r) {
   const TensorParallel& t = context_.tensor;
-  if (!t.divides() || t.sequence) return embed(a, dropout, r);
-  embed(a, dropout, scratch);
-  context_.compute.stream.copy(r.data, scratch.data, r.bytes());
+  if (!t.divides() || t.sequence) return embed(a, r);
+  embed(a, context_.delta);
+  context_.compute.stream.copy(r.data, context_.delta.data, r.bytes());
 }
 
-// The last addition.
-void Transformer::end_blocks(Activations& a, const Dropout& dropout) {
-  const BlockActivations& top = a.blocks.back();
-  const Branch branch = blocks_.back().branch(top);
-  const Tensor &residual = blocks_.back().residual(top), scratch = flow_of(a).normed;
-  if (part_.last) {
-    final_norm_.forward(context_, branch, residual, dropout, scratch, a.final);
-  } else {
-    ResidualNorm::add(context_, branch, residual, dropout, scratch, a.output);
-  }
+// The sum after a block.
+NormedSum Transformer::out_of(size_t block, const Activations& a) const {
+  if (block + 1 < blocks_.size()) return blocks_[block + 1].in(a.blocks[block + 1]);
+  if (part_.last) return {&final_norm_, a.final, false};
+  return {nullptr, {a.output, {}, {}, {}}, true};
 }
 
 void Transformer::weights_are_needed(const Block& block) const {
@@ -319,44 +317,37 @@ void Transformer::start_gradients(bool first) {
 
 void Transformer::backward(ActivationSet& set) {
   auto& a = static_cast<Activations&>(set);
-  const Dropout dropout = dropout_of(a.pass);
+  enter(a, dropout_of(a.pass), nullptr);
   start_gradients(a.batch.first);
   const BackwardFlow flow = flow_of(a);
   if (part_.last) {
-    backward_final(a, dropout, flow);
-  } else {
-    ResidualNorm::backward_add(context_, blocks_.back().branch(a.blocks.back()), dropout, flow);
+    if (!is_latest(a)) final_norm_.forward(context_, a.final);
+    backward_head(a, flow.normed);
   }
-  backward_blocks(a, dropout, flow);
-  if (part_.first) backward_embedding(a, dropout, flow.residual);
+  backward_blocks(a, flow);
+  if (part_.first) backward_embedding(a, flow.residual);
   side_->wait();
   latest_ = nullptr;
 }
 
-void Transformer::backward_final(Activations& a, const Dropout& dropout, const BackwardFlow& flow) {
-  if (!is_latest(a)) final_norm_.norm(context_, dropout, a.final);
-  backward_head(a, dropout, flow.normed);
-  const Branch top = blocks_.back().branch(a.blocks.back());
-  final_norm_.backward(context_, a.final, &top, dropout, true, flow);
-}
-
-void Transformer::backward_blocks(Activations& a, const Dropout& dropout,
-                                  const BackwardFlow& flow) {
-  const Tensor& planned = qkv_grad_;
-  const Tensor qkv_grad(planned.data, planned.dtype,
-                        {a.layout.batch, a.layout.tokens, planned.dim(2), planned.dim(3)});
+void Transformer::backward_blocks(Activations& a, const BackwardFlow& flow) {
   for (size_t l = blocks_.size(); l-- > 0;) {
     const Block& block = blocks_[l];
+    block.backward_out(context_, out_of(l, a), flow);
+    if (l + 1 < blocks_.size()) gradients_are_final(blocks_[l + 1]);
     const bool still_there = is_latest(a) && l + 1 == blocks_.size();
     if (sizes_.recompute != Recompute::none) side_->wait();  // blocks share what the GEMMs read
-    if (!still_there) block.recompute(&context_, a.layout, dropout, flow.normed, a.blocks[l]);
-    const Branch below = l > 0 ? blocks_[l - 1].branch(a.blocks[l - 1]) : Branch();
-    block.backward(context_, a.layout, dropout, a.blocks[l], l > 0 ? &below : nullptr, qkv_grad,
-                   flow);
-    if (!reports_gradients()) continue;
-    side_->wait();
-    for (const Linear* w : matrices_of(block)) gradient_is_final(w->weight);
+    if (!still_there) block.recompute(&context_, a.blocks[l]);
+    block.backward(context_, a.blocks[l], flow);
   }
+  blocks_.front().in_norm().backward(context_, a.blocks.front().in, !sizes_.post_norm, flow);
+  gradients_are_final(blocks_.front());
+}
+
+void Transformer::gradients_are_final(const Block& block) const {
+  if (!reports_gradients()) return;
+  side_->wait();
+  for (const Linear* w : matrices_of(block)) gradient_is_final(w->weight);
 }
 
 std::vector<int> Transformer::reported_parameters() const {

@@ -70,14 +70,13 @@ class Transformer : public Stage {
   virtual TokenLayout layout_of(const Batch& batch) const;
   // Clears the gradients outside of the blocks that are added to, but for biases and norms.
   virtual void clear_gradients() = 0;
-  // Writes r[M,C], the first block's input before its norm.
-  virtual void embed(const Activations& a, const Dropout& dropout, const Tensor& r) = 0;
-  virtual void backward_embedding(const Activations& a, const Dropout& dropout,
-                                  const Tensor& dr) = 0;
+  // Writes r[M,C], the first block's input before its norm. Dropout is context_'s, here and below.
+  virtual void embed(const Activations& a, const Tensor& r) = 0;
+  virtual void backward_embedding(const Activations& a, const Tensor& dr) = 0;
   // Adds the loss of y = a.final.y. y is scratch afterwards.
   virtual void evaluate_head(const Activations& a) = 0;
   // The same, and writes the gradient at y to dy[M,C].
-  virtual void backward_head(const Activations& a, const Dropout& dropout, const Tensor& dy) = 0;
+  virtual void backward_head(const Activations& a, const Tensor& dy) = 0;
 
   // The factor of a head's losses, of which the micro batch has `labels`.
   static LossFactor loss_factor(const Activations& a, size_t head, int64_t labels);
@@ -99,20 +98,20 @@ class Transformer : public Stage {
   Dropout dropout_of(const Pass& pass) const;
   BackwardFlow flow_of(const Activations& a) const;
   void take(const Batch& batch, const Pass& pass, Activations* a) const;
+  void enter(const Activations& a, const Dropout& dropout, const DeferredUpdate* update);
   void start_gradients(bool first);
-  void run_blocks(Activations& a, const Dropout& dropout, bool updates);
-  void embed_through(const Activations& a, const Dropout& dropout, const Tensor& scratch,
-                     const Tensor& r);
-  void end_blocks(Activations& a, const Dropout& dropout);
-  void backward_final(Activations& a, const Dropout& dropout, const BackwardFlow& flow);
+  void run_blocks(Activations& a);
+  void embed_through(const Activations& a, const Tensor& r);
+  NormedSum out_of(size_t block, const Activations& a) const;
   void weights_are_needed(const Block& block) const;
-  void backward_blocks(Activations& a, const Dropout& dropout, const BackwardFlow& flow);
+  void gradients_are_final(const Block& block) const;
+  void backward_blocks(Activations& a, const BackwardFlow& flow);
 
   const int update_sms_;
   const bool updates_, saves_derivative_;
   std::unique_ptr<SideStream> side_;
   std::unique_ptr<DeferredUpdate> update_;
-  ResidualNorm final_norm_;
+  Norm final_norm_;
   std::vector<Tensor> vector_gradients_;  // those of biases and norms, flat
 
   // Scratch that the sets share. Some of it has two uses that do not overlap.
@@ -123,9 +122,10 @@ class Transformer : public Stage {
   const Activations* latest_ = nullptr;
   int sets_ = 0;
   bool is_latest(const Activations& a) const { return sets_ == 1 && latest_ == &a; }
-  BackwardFlow flow_;  // forward: `residual` is the last norm's output, `normed` a branch's output
-  Tensor qkv_grad_;    // [B,T,H+2G,D]; the same memory as plan_scratch() returns
-  Tensor projection_sums_;  // [layers,C], see SelfAttention
+  // Forward: `residual` is the last norm's output, `normed` LayerContext::delta. `qkv` is the memory
+  // that plan_scratch() returns.
+  BackwardFlow flow_;
+  Tensor projection_sums_;  // [layers,C], see Projection
 };
 
 }  // namespace tally::train

@@ -1,16 +1,13 @@
-// Self-attention between the projection of its input to Q, K and V and the projection of its
-// output, which the residual norm after it computes (Branch). Under tensor parallelism the heads are
+// Self-attention from a norm's output to the residual stream. Under tensor parallelism the heads are
 // divided: the first projection is column parallel, the second row parallel.
 // Llama's projections have no biases; K and V may have fewer heads than Q (attention.h).
-//   qkv = x w_qkv^T + b;  out = softmax(scale Q K^T + mask) V;  branch = out w_proj^T + b
+//   qkv = x w_qkv^T + b;  out = softmax(scale Q K^T + mask) V;  r = residual + dropout(out w_proj^T + b)
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "src/nn/deferred_update.h"
-#include "src/nn/linear.h"
-#include "src/nn/residual_norm.h"
+#include "src/nn/projection.h"
 #include "src/ops/attention/attention.h"
 
 namespace tally::train {
@@ -41,37 +38,32 @@ struct AttentionGeometry {
 
 class SelfAttention {
  public:
-  // Parameters `qkv` and `projection`, with biases or without. `sums`[C]: memory of its own for the column sums of
-  // the gradient at the projection's output (gradient type), zero before each backward pass.
+  // Parameters `qkv` and `projection`, with biases or without. `sums`[C] as Projection's.
   SelfAttention(const ParameterTable& table, const std::string& qkv, const std::string& projection,
                 const AttentionGeometry& geometry, bool biases, int64_t layer, const Tensor& sums);
 
-  // a.out from x[M,C]. `update`, where not null: the deferred update to finish before attention and
-  // to start after it.
-  void forward(LayerContext* c, const Tensor& x, const TokenLayout& layout, const Dropout& dropout,
-               const DeferredUpdate* update, const AttentionActivations& a) const;
-  Branch branch(const LayerContext& c, const AttentionActivations& a) const;
-  // From the branch's gradient in `flow` to the gradient at x, in flow.normed.
-  // `qkv_grad`[B,T,H+2G,D] is scratch. The residual norm above has filled the branch's
-  // bias_gradient.
-  void backward(const LayerContext& c, const Tensor& x, const TokenLayout& layout,
-                const AttentionActivations& a, const Dropout& dropout, const Tensor& qkv_grad,
+  // From x[M,C] to `sum`. The deferred update, where there is one, finishes before attention and
+  // starts its next piece after it.
+  void forward(LayerContext* c, const Tensor& x, const AttentionActivations& a,
+               const Tensor& residual, const NormedSum& sum) const;
+  // From the gradient at the projection's output in `flow` (Projection::backward_sum) to the
+  // gradient at x, in flow.normed.
+  void backward(const LayerContext& c, const Tensor& x, const AttentionActivations& a,
                 const BackwardFlow& flow) const;
 
   const Linear& qkv() const { return qkv_; }
-  const Linear& projection() const { return projection_; }
+  const Projection& projection() const { return projection_; }
 
  private:
-  AttentionArgs arguments(const LayerContext& c, const TokenLayout& layout,
-                          const AttentionActivations& a, const Dropout& dropout) const;
-  void backward_qkv_bias(const LayerContext& c, const Dropout& dropout, const Tensor& dqkv) const;
+  AttentionArgs arguments(const LayerContext& c, const AttentionActivations& a) const;
+  void backward_qkv_bias(const LayerContext& c, const Tensor& dqkv) const;
   bool has_biases() const { return qkv_.bias.value.defined(); }
   bool rotary_positions() const { return geometry_.positions == Positions::rotary; }
 
-  Linear qkv_, projection_;
+  Linear qkv_;
+  Projection projection_;
   AttentionGeometry geometry_;
   int64_t layer_ = 0;
-  Tensor sums_;
 };
 
 }  // namespace tally::train

@@ -77,7 +77,7 @@ BlockActivations first_tokens(const BlockActivations& planned, const TokenLayout
 }
 
 Block::Block(const ParameterTable& table, const BlockNames& names, const BlockSizes& sizes,
-             double epsilon, const MlpGelu& gelu, int64_t layer, const Tensor& sums)
+             double epsilon, const GeluForm& gelu, int64_t layer, const Tensor& sums)
     : in_norm_(table, names.in_norm, epsilon, sizes.llama),
       mid_norm_(table, names.mid_norm, epsilon, sizes.llama),
       attention_(table, names.qkv, names.projection, sizes.attention, !sizes.llama, layer, sums),
@@ -85,32 +85,27 @@ Block::Block(const ParameterTable& table, const BlockNames& names, const BlockSi
       recompute_(sizes.recompute),
       post_norm_(sizes.post_norm) {}
 
-void Block::forward(LayerContext* c, const TokenLayout& layout, const Dropout& dropout,
-                    const DeferredUpdate* update, const Tensor& scratch,
-                    const BlockActivations& a) const {
-  attention_.forward(c, a.in.y, layout, dropout, update, a.attention);
-  mid_norm_.forward(*c, attention_.branch(*c, a.attention), post_norm_ ? a.in.y : a.in.r, dropout,
-                    scratch, a.mid);
-  mlp_.forward(*c, a.mid.y, a.mlp);
+void Block::forward(LayerContext* c, const BlockActivations& a, const NormedSum& out) const {
+  attention_.forward(c, a.in.y, a.attention, residual(a.in), mid(a));
+  mlp_.forward(*c, a.mid.y, a.mlp, residual(a.mid), out);
 }
 
-void Block::recompute(LayerContext* c, const TokenLayout& layout, const Dropout& dropout,
-                      const Tensor& scratch, const BlockActivations& a) const {
+void Block::recompute(LayerContext* c, const BlockActivations& a) const {
   if (recompute_ == Recompute::none) return;
-  in_norm_.norm(*c, dropout, a.in);
-  if (recompute_ == Recompute::full) return forward(c, layout, dropout, nullptr, scratch, a);
-  mid_norm_.norm(*c, dropout, a.mid);
+  in_norm_.forward(*c, a.in);
+  if (recompute_ == Recompute::full) {
+    attention_.forward(c, a.in.y, a.attention, residual(a.in), mid(a));
+    return mlp_.activate(*c, a.mid.y, a.mlp);
+  }
+  mid_norm_.forward(*c, a.mid);
   mlp_.recompute_act(*c, a.mlp);
 }
 
-void Block::backward(const LayerContext& c, const TokenLayout& layout, const Dropout& dropout,
-                     const BlockActivations& a, const Branch* below, const Tensor& qkv_grad,
+void Block::backward(const LayerContext& c, const BlockActivations& a,
                      const BackwardFlow& flow) const {
-  mlp_.backward(c, a.mid.y, a.mlp, dropout, flow);
-  const Branch attention = attention_.branch(c, a.attention);
-  mid_norm_.backward(c, a.mid, &attention, dropout, false, flow);
-  attention_.backward(c, a.in.y, layout, a.attention, dropout, qkv_grad, flow);
-  in_norm_.backward(c, a.in, below, dropout, false, flow);
+  mlp_.backward(c, a.mid.y, a.mlp, flow);
+  attention_.projection().backward_sum(c, mid(a), flow);
+  attention_.backward(c, a.in.y, a.attention, flow);
 }
 
 }  // namespace tally::train

@@ -1,13 +1,12 @@
 // A transformer block with the norm before each branch (GPT; pre-norm):
-//   r_mid = r_in + projection(attention(ln_1(r_in))),  r_out = r_mid + mlp(ln_2(r_mid))
+//   r_mid = r_in + attention(ln_1(r_in)),  r_out = r_mid + mlp(ln_2(r_mid))
 // or after each addition (BERT; post-norm):
-//   y_mid = ln(y_in + projection(attention(y_in))),  y_out = ln(y_mid + mlp(y_mid))
-// In both, a norm follows each addition, and a branch reads a norm's output y. They differ in the
-// addition's other operand: the sum r before the norm, or its output y. So a block has the norm
-// before its attention, which in a post-norm model is the last one of the block before it or that
-// of the embeddings, and the norm before its MLP. The last addition belongs to the norm that
-// follows it: the next block's first norm or the model's last norm. So forward() ends at the MLP's
-// branch, and the last sum is the next NormActivations::r.
+//   y_mid = ln(y_in + attention(y_in)),  y_out = ln(y_mid + mlp(y_mid))
+// In both, a norm follows each addition (NormedSum), and a branch reads a norm's output y. They
+// differ in the addition's other operand: the sum r before the norm, or its output y. So a block has
+// the norm before its attention, which in a post-norm model is the last one of the block before it
+// or that of the embeddings, and the norm before its MLP. It writes to the sum and norm that follow
+// it: the next block's first norm, the model's last norm, or the end of a pipeline's stage.
 #pragma once
 
 #include <string>
@@ -15,7 +14,7 @@
 #include "src/device/arena.h"
 #include "src/nn/attention.h"
 #include "src/nn/mlp.h"
-#include "src/nn/residual_norm.h"
+#include "src/nn/norm.h"
 
 namespace tally::train {
 
@@ -78,33 +77,33 @@ class Block {
  public:
   // `sums` as SelfAttention's.
   Block(const ParameterTable& table, const BlockNames& names, const BlockSizes& sizes,
-        double epsilon, const MlpGelu& gelu, int64_t layer, const Tensor& sums);
+        double epsilon, const GeluForm& gelu, int64_t layer, const Tensor& sums);
 
-  const ResidualNorm& in_norm() const { return in_norm_; }
-  ResidualNorm& in_norm() { return in_norm_; }
-  // From a.in to the MLP's branch. `scratch`[M,C] as ResidualNorm's; `layout` and
-  // `update` as SelfAttention's.
-  void forward(LayerContext* c, const TokenLayout& layout, const Dropout& dropout,
-               const DeferredUpdate* update, const Tensor& scratch,
-               const BlockActivations& a) const;
-  Branch branch(const BlockActivations& a) const { return mlp_.branch(a.mlp); }
-  // The operand that the branch is added to.
-  const Tensor& residual(const BlockActivations& a) const { return post_norm_ ? a.mid.y : a.mid.r; }
+  const Norm& in_norm() const { return in_norm_; }
+  Norm& in_norm() { return in_norm_; }
+  // The sum and norm that the block reads, which what is below it writes.
+  NormedSum in(const BlockActivations& a) const { return {&in_norm_, a.in, !post_norm_}; }
+  // From a.in to `out`.
+  void forward(LayerContext* c, const BlockActivations& a, const NormedSum& out) const;
   // Recomputes what the block shares with the others, from what it kept.
-  void recompute(LayerContext* c, const TokenLayout& layout, const Dropout& dropout,
-                 const Tensor& scratch, const BlockActivations& a) const;
-  // From the gradient at the sum r after the block to that at the sum before it, both in
-  // flow.residual. `below`: the branch that was
-  // added to give r_in; null where there is none.
-  void backward(const LayerContext& c, const TokenLayout& layout, const Dropout& dropout,
-                const BlockActivations& a, const Branch* below, const Tensor& qkv_grad,
-                const BackwardFlow& flow) const;
+  void recompute(LayerContext* c, const BlockActivations& a) const;
+  // From the gradients at `out` to those at its sum and at the MLP's output. After it nothing reads
+  // what `out` shares with the block's activations.
+  void backward_out(const LayerContext& c, const NormedSum& out, const BackwardFlow& flow) const {
+    mlp_.projection().backward_sum(c, out, flow);
+  }
+  // From there to the gradients at a.in's y (flow.normed) and r (flow.residual).
+  void backward(const LayerContext& c, const BlockActivations& a, const BackwardFlow& flow) const;
 
   const SelfAttention& attention() const { return attention_; }
   const Mlp& mlp() const { return mlp_; }
 
  private:
-  ResidualNorm in_norm_, mid_norm_;
+  NormedSum mid(const BlockActivations& a) const { return {&mid_norm_, a.mid, !post_norm_}; }
+  // The operand of the addition after a branch that reads a.y.
+  const Tensor& residual(const NormActivations& a) const { return post_norm_ ? a.y : a.r; }
+
+  Norm in_norm_, mid_norm_;
   SelfAttention attention_;
   Mlp mlp_;
   Recompute recompute_;

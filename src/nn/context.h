@@ -59,6 +59,7 @@ struct BackwardFlow {
   Tensor residual;  // [M,C] gradient at the residual stream
   Tensor normed;    // [M,C] gradient at a norm's output: what a layer gives to the norm below it
   Tensor branch;    // [M,C] `residual` under the mask of a branch's dropout; undefined without
+  Tensor qkv;       // [B,T,H+2G,D] scratch: gradient at Q, K and V
   // The blocks have their norms after the additions (block.h): what a branch reads is also the
   // residual operand of the addition that follows.
   bool post_norm = false;
@@ -71,14 +72,22 @@ struct BackwardFlow {
   Tensor at_branch_input() const { return post_norm ? residual : Tensor(); }
 };
 
+class DeferredUpdate;
+
 struct LayerContext {
   Compute compute;  // on the main stream
+  // Of the micro batch.
+  TokenLayout layout;
+  Dropout dropout;
+  // The deferred update that overlaps with this forward pass; null: none.
+  const DeferredUpdate* update = nullptr;
   SideStream* side = nullptr;
   // Weight-gradient GEMMs run on the side stream. The layers wait for each before they overwrite
   // its operands.
   bool overlap_weight_gradients = false;
   Fusions fusions;
   Tensor workspace;        // scratch of the operations that ask for some
+  Tensor delta;            // [M,C] scratch: a branch's output before it is added
   bool accumulate = true;  // gradients of matrices are added to; false: overwritten
   TensorParallel tensor;
 };

@@ -1,7 +1,5 @@
 #include "src/nn/linear.h"
 
-#include "src/ops/linear/linear.h"
-
 namespace tally::train {
 
 void Linear::forward(const LayerContext& c, const Tensor& x, const Tensor& y,
@@ -9,8 +7,16 @@ void Linear::forward(const LayerContext& c, const Tensor& x, const Tensor& y,
   linear_forward(c.compute, x, weight.value, bias.value, y, residual);
 }
 
-void Linear::forward_part(const LayerContext& c, const Tensor& x, const Tensor& y) const {
-  linear_forward(c.compute, x, weight.value, c.tensor.shard() == 0 ? bias.value : Tensor(), y);
+void Linear::forward_gelu(const LayerContext& c, const Tensor& x, const SavedActivation& form,
+                          const Tensor& act) const {
+  linear_gelu_forward(c.compute, x, weight.value, bias.value, form.saved, act, form.gelu.saved,
+                      form.gelu.kind);
+}
+
+void Linear::forward_row_parallel(const LayerContext& c, const Tensor& x, const Tensor& y) const {
+  linear_forward(c.compute, x, weight.value, c.tensor.shard() == 0 ? bias.value : Tensor(),
+                 c.tensor.partial_of(y));
+  c.tensor.reduce(c.compute, y);
 }
 
 void Linear::backward_input(const LayerContext& c, const Tensor& dy, const Tensor& dx,
@@ -18,8 +24,34 @@ void Linear::backward_input(const LayerContext& c, const Tensor& dy, const Tenso
   linear_backward_input(c.compute, dy, weight.value, dx, addend);
 }
 
-void Linear::backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x) const {
-  train::backward_weight(c, dy, x, weight, c.accumulate);
+void Linear::backward_input_gelu(const LayerContext& c, const Tensor& dy, const Linear& before,
+                                 const SavedActivation& form, const Tensor& dpre) const {
+  linear_backward_input_gelu(c.compute, dy, weight.value, form.saved, dpre, before.bias.gradient,
+                             form.gelu.saved, form.gelu.kind);
+}
+
+void Linear::backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x,
+                             bool adds) const {
+  const bool accumulate = (c.accumulate || adds) && !weight.overwrite;
+  const auto gemm = [&](Stream& stream) {
+    linear_backward_weight({stream, c.compute.options}, dy, x, weight.gradient, Tensor(),
+                           accumulate);
+  };
+  if (c.overlap_weight_gradients) {
+    c.side->launch(gemm);
+  } else {
+    gemm(c.compute.stream);
+  }
+}
+
+void Linear::backward_bias(const LayerContext& c, const Tensor& dy, int64_t first,
+                           const Tensor& sums) {
+  linear_backward_bias(c.compute, dy, first, sums);
+}
+
+void Linear::backward_bias_from_sums(const LayerContext& c, const Tensor& sums,
+                                     const Tensor& dbx) const {
+  linear_backward_bias_input(c.compute, sums, weight.value, bias.gradient, dbx);
 }
 
 void Linear::backward(const LayerContext& c, const Tensor& dy, const Tensor& x, const Tensor& dx,
@@ -36,23 +68,9 @@ void Linear::backward(const LayerContext& c, const Tensor& dy, const Tensor& x, 
 }
 
 void Linear::backward_whole(const LayerContext& c, const Tensor& dy, const Tensor& x,
-                            const Tensor& dx) const {
-  linear_backward_weight(c.compute, dy, x, weight.gradient, bias.gradient, c.accumulate);
+                            const Tensor& dx, bool adds) const {
+  linear_backward_weight(c.compute, dy, x, weight.gradient, bias.gradient, c.accumulate || adds);
   backward_input(c, dy, dx);
-}
-
-void backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x,
-                     const ParamGrad& weight, bool accumulate) {
-  if (weight.overwrite) accumulate = false;
-  const auto gemm = [&](Stream& stream) {
-    linear_backward_weight({stream, c.compute.options}, dy, x, weight.gradient, Tensor(),
-                           accumulate);
-  };
-  if (c.overlap_weight_gradients) {
-    c.side->launch(gemm);
-  } else {
-    gemm(c.compute.stream);
-  }
 }
 
 }  // namespace tally::train

@@ -1,12 +1,26 @@
 // y = x w^T + b, with x[M,in], w[out,in], b[out], y[M,out]. A layer may have no b.
+// Layers call the operations of ops/linear on weights and biases through this alone.
 #pragma once
 
 #include <string>
 
 #include "src/nn/context.h"
 #include "src/nn/parameters.h"
+#include "src/ops/linear/linear.h"
 
 namespace tally::train {
+
+// Which GELU it is, and what is saved of it.
+struct GeluForm {
+  GeluKind kind = GeluKind::tanh;
+  SavedGelu saved = SavedGelu::input;
+};
+
+// A GELU's saved activation, [M,F].
+struct SavedActivation {
+  GeluForm gelu;
+  Tensor saved;
+};
 
 struct Linear {
   ParamGrad weight, bias;
@@ -16,34 +30,47 @@ struct Linear {
   Linear(const ParameterTable& table, const std::string& name, bool has_bias = true)
       : weight(table.get(name + ".weight")),
         bias(has_bias ? table.get(name + ".bias") : ParamGrad()) {}
+  // With parameters that another layer may have, too.
+  explicit Linear(const ParamGrad& w, const ParamGrad& b = ParamGrad()) : weight(w), bias(b) {}
 
   // Adds `residual`[M,out] where it is defined.
   void forward(const LayerContext& c, const Tensor& x, const Tensor& y,
                const Tensor& residual = Tensor()) const;
-  // A row-parallel layer: this process's part of y, of which the sum over the processes is y. The
-  // first process's part includes the bias.
-  void forward_part(const LayerContext& c, const Tensor& x, const Tensor& y) const;
+  // act = gelu(x w^T + b), and what `form` says in form.saved.
+  void forward_gelu(const LayerContext& c, const Tensor& x, const SavedActivation& form,
+                    const Tensor& act) const;
+  // A row-parallel layer: y is the sum over the processes, the first of which adds the bias. With
+  // sequence parallelism y is this process's part of the tokens, else it may be the group's memory.
+  void forward_row_parallel(const LayerContext& c, const Tensor& x, const Tensor& y) const;
+
   // Adds `addend`[M,in] where it is defined.
   void backward_input(const LayerContext& c, const Tensor& dy, const Tensor& dx,
                       const Tensor& addend = Tensor()) const;
-  // The weight's gradient only. The bias's gradient, the column sums of dy, is computed by other
-  // kernels (Branch, SelfAttention). This GEMM may overlap with what follows: dy and x stay
-  // untouched until LayerContext::side has been waited for.
-  void backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x) const;
+  // Where x is the output of `before`.forward_gelu(): the gradient at GELU's input in dpre, which may
+  // be form.saved, and the gradient of before's bias.
+  void backward_input_gelu(const LayerContext& c, const Tensor& dy, const Linear& before,
+                           const SavedActivation& form, const Tensor& dpre) const;
+  // The weight's gradient only. The bias's gradient is computed by other kernels (Norm,
+  // SelfAttention). This GEMM may overlap with what follows: dy and x stay untouched until
+  // LayerContext::side has been waited for. `adds`: to what is there, even where c.accumulate is
+  // false.
+  void backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x,
+                       bool adds = false) const;
+  // `sums` += the column sums of dy from column `first` on: the gradient of a part of the bias.
+  static void backward_bias(const LayerContext& c, const Tensor& dy, int64_t first,
+                            const Tensor& sums);
+  // The same without dy: the bias's gradient from the column sums of dy and, where dbx[in] is
+  // defined, the column sums of dx, which are added to it.
+  void backward_bias_from_sums(const LayerContext& c, const Tensor& sums, const Tensor& dbx) const;
   // Both gradients of a column-parallel layer. x has all tokens, and may still be on its way
   // (TensorParallel::start_gather); dx is this process's part of them. With
   // sequence parallelism the sum of dx over the processes overlaps with the weight's gradient.
   // `addend`[M,in], where defined, is added to dx, in one process alone.
   void backward(const LayerContext& c, const Tensor& dy, const Tensor& x, const Tensor& dx,
                 const Tensor& addend = Tensor()) const;
-  // All three gradients of a layer that one process has, as heads need them.
-  void backward_whole(const LayerContext& c, const Tensor& dy, const Tensor& x,
-                      const Tensor& dx) const;
+  // All three gradients of a layer that one process has, as heads need them. `adds` as above.
+  void backward_whole(const LayerContext& c, const Tensor& dy, const Tensor& x, const Tensor& dx,
+                      bool adds = false) const;
 };
-
-// The weight's gradient of a Linear without bias; `accumulate` as LayerContext's, unless the
-// gradient is one that every pass overwrites.
-void backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x,
-                     const ParamGrad& weight, bool accumulate);
 
 }  // namespace tally::train

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "src/nn/linear.h"
-#include "src/ops/linear/linear.h"
 #include "src/ops/loss/loss.h"
 
 namespace tally::train {
@@ -65,7 +63,7 @@ void LmHead::evaluate(const LayerContext& c, const Tensor& part, const Tensor& l
   const Tensor x = c.tensor.gather(c.compute, part);
   for_pieces(labels.numel(), scratch, [&](int64_t first, int64_t rows) {
     const Tensor logits = scratch.logits.rows(0, rows);
-    linear_forward(c.compute, x.rows(first, rows), weight_.value, Tensor(), logits);
+    decoder_.forward(c, x.rows(first, rows), logits);
     const Tensor right = labels.rows(first, rows), losses = scratch.losses.rows(first, rows);
     if (c.tensor.divides()) {
       divided_loss(c, logits, right, false, factor, scratch, nullptr, losses);
@@ -86,21 +84,21 @@ void LmHead::forward_backward(const LayerContext& c, const Tensor& x_part, const
     const Tensor right = labels.rows(first, rows), losses = scratch.losses.rows(first, rows);
     const Tensor scales = scratch.scales.rows(0, rows), out = dx.rows(first, rows);
     const bool fused = c.fusions.head && !c.tensor.divides() &&
-                       linear_cross_entropy_pays(c.compute, part, weight_.value, right,
+                       linear_cross_entropy_pays(c.compute, part, decoder_.weight.value, right,
                                                  columns_.count, losses, scales, logits);
     if (fused) {
-      linear_cross_entropy(c.compute, part, weight_.value, right, columns_.count, factor, state,
-                           losses, scales, logits);
+      linear_cross_entropy(c.compute, part, decoder_.weight.value, right, columns_.count, factor,
+                           state, losses, scales, logits);
     } else {
-      linear_forward(c.compute, part, weight_.value, Tensor(), logits);
+      decoder_.forward(c, part, logits);
       if (c.tensor.divides()) {
         divided_loss(c, logits, right, true, factor, scratch, state, losses);
       } else {
         cross_entropy(c.compute, logits, right, columns_.count, true, factor, state, losses);
       }
     }
-    backward_weight(c, logits, part, weight_, c.accumulate || first > 0);
-    linear_backward_input(c.compute, logits, weight_.value, out);
+    decoder_.backward_weight(c, logits, part, first > 0);
+    decoder_.backward_input(c, logits, out);
     if (fused) scale_rows(c.compute, scales, out);
     c.side->wait();  // the next piece overwrites the logits
   });

@@ -5,8 +5,7 @@
 
 #include <cstdint>
 
-#include "src/nn/context.h"
-#include "src/nn/parameters.h"
+#include "src/nn/linear.h"
 #include "src/ops/loss/loss.h"
 
 namespace tally::train {
@@ -25,7 +24,8 @@ class LmHead {
   LmHead() = default;
   // `weight`[Vp,C]: the token embedding's where they are tied; this process's rows of it where the
   // vocabulary is divided, of which `columns` tells which they are.
-  LmHead(const ParamGrad& weight, VocabularyColumns columns) : weight_(weight), columns_(columns) {}
+  LmHead(const ParamGrad& weight, VocabularyColumns columns)
+      : decoder_(weight), columns_(columns) {}
 
   // Tokens whose logits are held at once, for M `tokens` and `columns` logits each.
   static int64_t rows_at_once(int64_t tokens, const ModelConfig& model, int64_t columns, DType type,
@@ -43,8 +43,6 @@ class LmHead {
                         LossFactor factor, const HeadScratch& scratch, StepState* state,
                         const Tensor& dx) const;
 
-  const ParamGrad& weight() const { return weight_; }
-
  private:
   void divided_loss(const LayerContext& c, const Tensor& logits, const Tensor& labels,
                     bool backward, LossFactor factor, const HeadScratch& scratch, StepState* state,
@@ -52,7 +50,7 @@ class LmHead {
   void add(const LayerContext& c, LossFactor factor, const HeadScratch& scratch,
            StepState* state) const;
 
-  ParamGrad weight_;
+  Linear decoder_;
   VocabularyColumns columns_;
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "src/ops/loss/loss.h"
-#include "src/ops/norm/norm.h"
 #include "src/ops/rows/rows.h"
 
 namespace tally::train {
@@ -22,15 +21,13 @@ void for_pieces(int64_t tokens, const Tensor& logits, const Work& work) {
 MaskedLmHead::MaskedLmHead(const ParameterTable& table, const MaskedLmNames& names,
                            const ParamGrad& decoder, const MaskedLmOptions& options)
     : dense_(table, names.dense),
-      norm_weight_(table.get(names.norm + ".weight")),
-      norm_bias_(table.get(names.norm + ".bias")),
-      decoder_(decoder),
-      decoder_bias_(table.get(names.decoder_bias)),
+      decoder_(decoder, table.get(names.decoder_bias)),
+      norm_(table, names.norm, options.epsilon),
       options_(options) {}
 
 void MaskedLmHead::plan(Arena* arena, int64_t tokens, const Tensor& logits) {
-  const DType type = decoder_.value.dtype, wide = decoder_.gradient.dtype;
-  const int64_t c = decoder_.value.dim(1);
+  const DType type = decoder_.weight.value.dtype, wide = decoder_.weight.gradient.dtype;
+  const int64_t c = decoder_.weight.value.dim(1);
   logits_ = logits;
   for (Tensor* t : {&planned_.x, &planned_.pre, &planned_.act, &planned_.z, &planned_.dz})
     *t = arena->make(type, {tokens, c}, "masked tokens");
@@ -46,14 +43,8 @@ MaskedLmHead::Scratch MaskedLmHead::Scratch::first(int64_t tokens) const {
 void MaskedLmHead::transform(const LayerContext& c, const Tensor& x, const Tensor& rows,
                              const Scratch& s) const {
   gather_rows(c.compute, x, rows, s.x);
-  linear_gelu_forward(c.compute, s.x, dense_.weight.value, dense_.bias.value, s.pre, s.act,
-                      SavedGelu::input, options_.gelu);
-  layernorm_forward(c.compute, s.act, norm_weight_.value, norm_bias_.value, options_.epsilon, s.z,
-                    s.mean, s.rstd);
-}
-
-void MaskedLmHead::logits_of(const LayerContext& c, const Tensor& z, const Tensor& logits) const {
-  linear_forward(c.compute, z, decoder_.value, decoder_bias_.value, logits);
+  dense_.forward_gelu(c, s.x, {{options_.gelu, SavedGelu::input}, s.pre}, s.act);
+  norm_.forward(c, s.norm());
 }
 
 void MaskedLmHead::evaluate(const LayerContext& c, const Tensor& x, const MaskedTokens& tokens,
@@ -64,7 +55,7 @@ void MaskedLmHead::evaluate(const LayerContext& c, const Tensor& x, const Masked
   transform(c, x, tokens.rows, s);
   for_pieces(count, logits_, [&](int64_t first, int64_t rows) {
     const Tensor logits = logits_.rows(0, rows);
-    logits_of(c, s.z.rows(first, rows), logits);
+    decoder_.forward(c, s.z.rows(first, rows), logits);
     cross_entropy(c.compute, logits, tokens.labels.rows(first, rows), options_.vocabulary, false,
                   tokens.factor, nullptr, s.losses.rows(first, rows));
   });
@@ -80,12 +71,10 @@ void MaskedLmHead::forward_backward(const LayerContext& c, const Tensor& x,
   transform(c, x, tokens.rows, s);
   for_pieces(count, logits_, [&](int64_t first, int64_t rows) {
     const Tensor logits = logits_.rows(0, rows), z = s.z.rows(first, rows);
-    logits_of(c, z, logits);
+    decoder_.forward(c, z, logits);
     cross_entropy(c.compute, logits, tokens.labels.rows(first, rows), options_.vocabulary, true,
                   tokens.factor, state, s.losses.rows(first, rows));
-    linear_backward_weight(c.compute, logits, z, decoder_.gradient, decoder_bias_.gradient,
-                           c.accumulate || first > 0);
-    linear_backward_input(c.compute, logits, decoder_.value, s.dz.rows(first, rows));
+    decoder_.backward_whole(c, logits, z, s.dz.rows(first, rows), first > 0);
   });
   backward_transform(c, tokens.rows, s, dx);
   add_losses(c.compute, s.losses, tokens.factor, state->loss_sums);
@@ -94,8 +83,10 @@ void MaskedLmHead::forward_backward(const LayerContext& c, const Tensor& x,
 // From the gradient at z, in s.dz.
 void MaskedLmHead::backward_transform(const LayerContext& c, const Tensor& rows, const Scratch& s,
                                       const Tensor& dx) const {
-  layernorm_backward(c.compute, s.dz, s.act, norm_weight_.value, s.mean, s.rstd, Tensor(), s.z,
-                     norm_weight_.gradient, norm_bias_.gradient, 0, {}, Tensor(), c.workspace);
+  BackwardFlow flow;
+  flow.normed = s.dz;
+  flow.residual = s.z;  // z has been read for the last time
+  norm_.backward(c, s.norm(), false, flow);
   gelu_backward(c.compute, s.z, s.pre, s.pre, options_.gelu);
   dense_.backward_whole(c, s.pre, s.x, s.act);
   add_to_rows(c.compute, s.act, rows, dx);
@@ -104,7 +95,7 @@ void MaskedLmHead::backward_transform(const LayerContext& c, const Tensor& rows,
 // Without masked tokens no GEMM overwrites what the last step left.
 void MaskedLmHead::clear_gradients(const LayerContext& c) const {
   if (c.accumulate) return;
-  for (const Tensor& t : {decoder_.gradient, dense_.weight.gradient})
+  for (const Tensor& t : {decoder_.weight.gradient, dense_.weight.gradient})
     c.compute.stream.fill_zero(t.data, t.bytes());
 }
 

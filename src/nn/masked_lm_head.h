@@ -8,7 +8,7 @@
 
 #include "src/device/arena.h"
 #include "src/nn/linear.h"
-#include "src/ops/linear/linear.h"
+#include "src/nn/norm.h"
 
 namespace tally::train {
 
@@ -53,17 +53,17 @@ class MaskedLmHead {
   struct Scratch {
     Tensor x, pre, act, z, dz, mean, rstd, losses;
     Scratch first(int64_t tokens) const;
+    NormActivations norm() const { return {act, z, mean, rstd}; }
   };
 
   void transform(const LayerContext& c, const Tensor& x, const Tensor& rows,
                  const Scratch& s) const;
-  void logits_of(const LayerContext& c, const Tensor& z, const Tensor& logits) const;
   void backward_transform(const LayerContext& c, const Tensor& rows, const Scratch& s,
                           const Tensor& dx) const;
   void clear_gradients(const LayerContext& c) const;
 
-  Linear dense_;
-  ParamGrad norm_weight_, norm_bias_, decoder_, decoder_bias_;
+  Linear dense_, decoder_;
+  Norm norm_;
   MaskedLmOptions options_;
   Tensor logits_;
   Scratch planned_;

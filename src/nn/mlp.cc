@@ -4,14 +4,19 @@
 
 namespace tally::train {
 
-void Mlp::forward(const LayerContext& c, const Tensor& x, const MlpActivations& a) const {
+void Mlp::forward(const LayerContext& c, const Tensor& x, const MlpActivations& a,
+                  const Tensor& residual, const NormedSum& sum) const {
+  activate(c, x, a);
+  projection_.add_to(c, a.act, residual, sum);
+}
+
+void Mlp::activate(const LayerContext& c, const Tensor& x, const MlpActivations& a) const {
   const Tensor all = c.tensor.gather(c.compute, x);
   if (gated_) {
     fc_.forward(c, all, a.saved);
     return recompute_act(c, a);
   }
-  linear_gelu_forward(c.compute, all, fc_.weight.value, fc_.bias.value, a.saved, a.act, gelu_.saved,
-                      gelu_.kind);
+  fc_.forward_gelu(c, all, {gelu_, a.saved}, a.act);
 }
 
 void Mlp::recompute_act(const LayerContext& c, const MlpActivations& a) const {
@@ -29,14 +34,13 @@ Tensor Mlp::backward_activation(const LayerContext& c, const Tensor& dy,
   }
   // GELU's output has been read for the last time, unless its reader runs on the side stream.
   const Tensor& dpre = c.overlap_weight_gradients ? a.saved : a.act;
-  linear_backward_input_gelu(c.compute, dy, projection_.weight.value, a.saved, dpre,
-                             fc_.bias.gradient, gelu_.saved, gelu_.kind);
+  projection_.backward_input_gelu(c, dy, fc_, {gelu_, a.saved}, dpre);
   return dpre;
 }
 
 void Mlp::backward(const LayerContext& c, const Tensor& x, const MlpActivations& a,
-                   const Dropout& dropout, const BackwardFlow& flow) const {
-  const Tensor dy = c.tensor.gather(c.compute, flow.at_branch(dropout));
+                   const BackwardFlow& flow) const {
+  const Tensor dy = c.tensor.gather(c.compute, flow.at_branch(c.dropout));
   const Tensor all = c.tensor.start_gather(c.compute, x);
   projection_.backward_weight(c, dy, a.act);
   const Tensor dpre = backward_activation(c, dy, a);

@@ -28,7 +28,7 @@
 // aligned to 16 bytes. The width alone decides (with_row_shape() in rows.cuh, choose() in
 // forward.cu and backward.cu). Nothing is timed, and no option changes the kernel.
 //
-// What the layer around it chooses (nn/residual_norm.cc):
+// What the layer around it chooses (nn/projection.h):
 //   without dropout           the GEMM adds the residual, then layernorm_forward
 //   dropout, or               residual_layernorm_forward
 //   --no-fusion residual

@@ -149,9 +149,8 @@ MUTATIONS = {
         "k < micro_batches_in_flight(schedule, chunk)",
         "k < std::max<int64_t>(1, micro_batches_in_flight(schedule, chunk) - 1)"),
     "a gradient between stages is not under the branch's dropout": (
-        *LAYOUTS, "src/nn/residual_norm.cc",
-        "    apply_dropout(c.compute, flow.residual, dropout.hidden,",
-        "    apply_dropout(c.compute, flow.residual, 0 * dropout.hidden,"),
+        *LAYOUTS, "src/nn/projection.cc",
+        "apply_dropout(c.compute, flow.residual, dropout,", "apply_dropout(c.compute, flow.residual, 0 * dropout,"),
     "ZeRO: the norm is that of this process's shares": (
         "layout_ranks", "sockets 3 first", "src/optim/optimizer.cc",
         "parts_->all_reduce(stream_, Tensor(&state_->gradient_squares, DType::f64, {1}));", ""),
@@ -175,7 +174,7 @@ MUTATIONS = {
         "layout_ranks", "sockets 3 first", "src/optim/optimizer.cc", "  if (gathers_later_) gather_->all();\n", ""),
     "ZeRO: a block is computed before its weights have come": (
         "layout_ranks", "sockets 3 first", "src/model/transformer.cc",
-        "    if (a.batch.first) weights_are_needed(block);\n", ""),
+        "    if (a.batch.first) weights_are_needed(blocks_[l]);\n", ""),
     "ZeRO: what is in no bucket is not gathered": (
         "layout_ranks", "sockets 3 first", "src/optim/weight_gather.cc",
         "    if (r.parameters.empty()) replicas.all_gather(stream_, part(r), whole(r));\n", ""),
@@ -189,7 +188,7 @@ MUTATIONS = {
     "ZeRO 2: the last step's gradients count": (
         "layout_ranks", "sockets 3 first", "src/optim/gradient_reducer.cc", "if (!first_)", "if (true)"),
     "ZeRO 2: a block's gradients are added to another's": (
-        "layout_ranks", "sockets 3 first", "src/nn/linear.cc", "if (weight.overwrite) accumulate = false;", ""),
+        "layout_ranks", "sockets 3 first", "src/nn/linear.cc", " && !weight.overwrite;", ";"),
     "ZeRO 2: only the last backward pass is reduced": (
         "layout_ranks", "sockets 3 first", "src/optim/gradient_reducer.cc", "(last || every_pass_)", "last"),
     "ZeRO: the tied embedding has no range of its own": (
