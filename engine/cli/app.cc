@@ -26,8 +26,8 @@ namespace tally {
 namespace {
 
 // Scripts that ask for JUBE's version get the version whose language Tally reads.
-void print_version(const Invocation& invocation) {
-  if (invocation.as_jube) {
+void print_version(const Settings& settings) {
+  if (settings.as_jube) {
     fmt::print("JUBE, version {} (tally {})\n", kJubeVersion, kVersion);
   } else {
     fmt::print("tally {}\n", kVersion);
@@ -36,7 +36,7 @@ void print_version(const Invocation& invocation) {
 
 // Whether all output was written. A table on a full disk is incomplete, which is an error. A reader
 // that has gone away (`| head`) is not.
-bool output_written(const Invocation& invocation) {
+bool output_written(const Settings& settings) {
   std::cout.flush();
   errno = 0;
   const bool flushed = std::fflush(stdout) == 0;
@@ -44,15 +44,15 @@ bool output_written(const Invocation& invocation) {
   if (flushed && std::ferror(stdout) == 0) return true;
   pollfd reader{STDOUT_FILENO, POLLOUT, 0};
   if (why == EPIPE || (::poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0)) return true;
-  print_error(invocation, fmt::format("cannot write to standard output{}",
-                                      why == 0 ? "" : fmt::format(": {}", std::strerror(why))));
+  print_error(settings, fmt::format("cannot write to standard output{}",
+                                    why == 0 ? "" : fmt::format(": {}", std::strerror(why))));
   return false;
 }
 
 }  // namespace
 
-Application::Application(Invocation invocation, const std::string& name)
-    : invocation_(std::move(invocation)),
+Application::Application(Settings settings, const std::string& name)
+    : settings_(std::move(settings)),
       app_(
           "Runs benchmark workflows: reads a declarative file, expands its parameter space, runs "
           "or "
@@ -64,15 +64,15 @@ Application::Application(Invocation invocation, const std::string& name)
       "-v,--verbose", verbose_,
       "say more: a line for each workpackage that ends, every workpackage of a plan; -vv: what "
       "commands print, too");
-  app_.add_flag("-q,--quiet", invocation_.quiet, "say less: tables, warnings and failures only");
+  app_.add_flag("-q,--quiet", settings_.quiet, "say less: tables, warnings and failures only");
   app_.add_option("--color", color_, "auto (on a terminal, unless NO_COLOR is set), always, never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->option_text("WHEN");
   app_.footer("Exit codes: " + exit_codes_in_short() + "; see `" + name + " help exit-codes`.");
-  app_.add_flag("--no-exec", invocation_.no_exec,
+  app_.add_flag("--no-exec", settings_.no_exec,
                 "execute nothing that the input names: values by python, perl and the shell are "
                 "errors");
-  app_.add_flag("--strict", invocation_.strict, "unknown keys and other warnings are errors");
+  app_.add_flag("--strict", settings_.strict, "unknown keys and other warnings are errors");
   // JUBE's dry run. `run` is the only changing command that has one.
   app_.add_flag("--debug", debug_, "as `run -n`; accepted for JUBE's command lines")->group("");
   for (const char* ignored : {"--force", "--devel"}) {
@@ -86,7 +86,7 @@ Application::Application(Invocation invocation, const std::string& name)
   add_results();
   add_plot();
   add_report();
-  if (!invocation_.as_jube) {
+  if (!settings_.as_jube) {
     add_compare();
     add_history();
     add_meter();
@@ -119,17 +119,18 @@ int Application::run(int argc, char** argv) {
     app_.parse(words);
   } catch (const CLI::CallForHelp&) {
     const CLI::App* shown = chosen();
-    fmt::print("{}", shown != nullptr ? shown->help(invocation_.program) : app_.help());
+    fmt::print("{}", shown != nullptr ? shown->help(settings_.program) : app_.help());
     return kFine;
   } catch (const CLI::ParseError& error) {
-    complain(invocation_, app_, argc, argv, error);
+    complain(settings_, app_, argc, argv, error);
     return kBadInput;
   }
-  if (verbose_ > 0) invocation_.verbose = verbose_;  // otherwise $JUBE_VERBOSE applies
-  if (color_ == "always") invocation_.color = Invocation::Color::always;
-  if (color_ == "never") invocation_.color = Invocation::Color::never;
+  if (verbose_ > 0) settings_.verbose = verbose_;  // otherwise $JUBE_VERBOSE applies
+  if (color_ == "always") settings_.color = Settings::Color::always;
+  if (color_ == "never") settings_.color = Settings::Color::never;
+  settings_.hide_animation = settings_.hide_animation || settings_.quiet;
   if (version_) {
-    print_version(invocation_);
+    print_version(settings_);
     return kFine;
   }
   if (!action_) {
@@ -139,7 +140,7 @@ int Application::run(int argc, char** argv) {
   if (debug_ && !debug_allowed()) return kBadInput;
   const int code = action_();
   // JUBE's exit code 2 comes from argparse and only means an error in the command line itself.
-  return invocation_.as_jube && code == kBadInput && !usage_error_ ? kFailed : code;
+  return settings_.as_jube && code == kBadInput && !usage_error_ ? kFailed : code;
 }
 
 bool Application::debug_allowed() {
@@ -147,7 +148,7 @@ bool Application::debug_allowed() {
   run_.dry_run = true;
   for (const char* changing : {"continue", "watch", "remove", "comment", "script"}) {
     if (name != changing) continue;
-    print_error(invocation_, fmt::format("--debug: '{}' has no dry run; nothing was done", name),
+    print_error(settings_, fmt::format("--debug: '{}' has no dry run; nothing was done", name),
                 "leave --debug out");
     return false;
   }
@@ -206,7 +207,7 @@ bool Application::settle_runs(const std::vector<Words*>& lists) {
   }
   if (directories_.size() > 1) {
     usage_error_ = true;
-    print_error(invocation_, "one directory is expected, not " + join(directories_, " "));
+    print_error(settings_, "one directory is expected, not " + join(directories_, " "));
     return false;
   }
   if (!directories_.empty()) runs_.directory = directories_.front();
@@ -221,25 +222,27 @@ bool Application::settle_files(const std::string& name, Words& files, InputArgs&
   if (files.empty()) give_back(lists, takes, &files);
   if (!files.empty()) return true;
   usage_error_ = true;
-  print_error(invocation_, fmt::format("{} needs an input file", name),
-              fmt::format("{} {} bench.yaml", invocation_.program, name));
+  print_error(settings_, fmt::format("{} needs an input file", name),
+              fmt::format("{} {} bench.yaml", settings_.program, name));
   return false;
 }
 
 int run_application(int argc, char** argv, const StepKinds& kinds) {
   prepare_standard_streams();
-  Invocation invocation;
-  invocation.kinds = &kinds;
+  Settings settings;
+  settings.kinds = &kinds;
   std::string path = argc > 0 ? argv[0] : "tally";
-  invocation.program = path.substr(path.rfind('/') + 1);
-  invocation.as_jube = invocation.program == "jube";
-  invocation.programs = program_directory();
-  if (const char* verbose = std::getenv("JUBE_VERBOSE")) invocation.verbose = std::atoi(verbose);
+  settings.program = path.substr(path.rfind('/') + 1);
+  settings.as_jube = settings.program == "jube";
+  settings.programs = program_directory();
+  const char* shell = std::getenv("JUBE_EXEC_SHELL");
+  if (shell != nullptr && *shell != '\0') settings.shell = shell;
+  if (const char* verbose = std::getenv("JUBE_VERBOSE")) settings.verbose = std::atoi(verbose);
   if (argc == 2 && (std::strcmp(argv[1], "--version") == 0 || std::strcmp(argv[1], "-V") == 0)) {
-    print_version(invocation);
+    print_version(settings);
     return kFine;
   }
-  Application application(invocation, invocation.program);
+  Application application(settings, settings.program);
   Words names = application.command_names();
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
@@ -248,9 +251,9 @@ int run_application(int argc, char** argv, const StepKinds& kinds) {
     if (std::find(names.begin(), names.end(), word) == names.end()) {
       std::string hint = did_you_mean(word, names);
       if (hint.empty() && is_file(word)) {
-        hint = fmt::format("did you mean `{} run {}`?", invocation.program, shell_quote(word));
+        hint = fmt::format("did you mean `{} run {}`?", settings.program, shell_quote(word));
       }
-      print_error(invocation, fmt::format("there is no command '{}'", word),
+      print_error(settings, fmt::format("there is no command '{}'", word),
                   hint.empty() ? "the commands are " + join(names, ", ") : hint);
       return kBadInput;
     }
@@ -258,7 +261,7 @@ int run_application(int argc, char** argv, const StepKinds& kinds) {
   }
   std::vector<char*> words(argv, argv + argc);
   std::string last;
-  if (invocation.as_jube && keep_last_tags(&words, is_file, &last)) {
+  if (settings.as_jube && keep_last_tags(&words, is_file, &last)) {
     fmt::print(stderr, "note: -t is given more than once: as in JUBE only the last counts ({})\n",
                last);
   }
@@ -267,11 +270,11 @@ int run_application(int argc, char** argv, const StepKinds& kinds) {
   try {
     code = application.run(static_cast<int>(words.size()), words.data());
   } catch (const std::system_error& error) {  // printing, --no-exec, the current directory
-    if (std::ferror(stdout) == 0) print_error(invocation, error.what());
+    if (std::ferror(stdout) == 0) print_error(settings, error.what());
   } catch (const std::bad_alloc&) {
-    print_error(invocation, "there is not enough memory for this");
+    print_error(settings, "there is not enough memory for this");
   }
-  if (!output_written(invocation)) code = std::max(code, kFailed);
+  if (!output_written(settings)) code = std::max(code, kFailed);
   finish_standard_streams();
   return code;
 }

@@ -11,8 +11,8 @@
 namespace tally {
 
 bool Application::may_execute(const char* command) const {
-  if (!invocation_.no_exec) return true;
-  print_error(invocation_,
+  if (!settings_.no_exec) return true;
+  print_error(settings_,
               fmt::format("`{}` executes commands, which --no-exec does not allow", command),
               "run -n, script, validate and result work with it");
   return false;
@@ -25,12 +25,12 @@ void Application::add_run() {
       return kBadInput;
     }
     if (a.script >= 0 && !a.dry_run) {
-      print_error(invocation_, "--script shows what a dry run makes: add -n",
-                  fmt::format("'{} script' writes all of them", invocation_.program));
+      print_error(settings_, "--script shows what a dry run makes: add -n",
+                  fmt::format("'{} script' writes all of them", settings_.program));
       return kBadInput;
     }
     if (!a.dry_run && !may_execute("run")) return kBadInput;
-    return run_command(invocation_, a);
+    return run_command(settings_, a);
   });
   sub->add_option("files", run_.files, "input files, YAML or XML")->option_text("FILE ...");
   input_options(sub, run_.input);
@@ -38,7 +38,7 @@ void Application::add_run() {
   list(sub, "--not-bench", run_.input.exclude, "all but these benchmarks", "NAME");
   list(sub, "-i,--id", run_.ids, "use these ids for the runs", "ID");
   sub->add_option("-o,--outpath", run_.outpath, "folder of the runs, in place of the file's");
-  sub->add_option("-j,--jobs", run_.jobs, "workpackages at once")->check(at_least(1));
+  sub->add_option("-j,--jobs", settings_.jobs, "workpackages at once")->check(at_least(1));
   const CLI::Option* comment =
       sub->add_option("-m,--comment", run_.comment, "comment kept with the run");
   sub->add_flag("-n,--dry-run", run_.dry_run, "print what would run; write nothing");
@@ -51,47 +51,44 @@ void Application::add_run() {
       ->check(CLI::NonNegativeNumber)
       ->option_text("N");
   sub->add_flag("--all,--list-all", run_.all, "with -n: list every workpackage");
-  sub->add_flag("--fresh", run_.fresh, "setup and build steps take nothing over from earlier runs");
-  sub->add_flag("-e,--error", run_.exit_on_error, "stop at the first error");
-  sub->add_flag("-a,--analyse", run_.analyse, "analyse after the run");
-  sub->add_flag("-r,--result", run_.result, "show the results after the run");
+  sub->add_flag("--fresh", settings_.fresh,
+                "setup and build steps take nothing over from earlier runs");
+  sub->add_flag("-e,--error", settings_.exit_on_error, "stop at the first error");
+  sub->add_flag("-a,--analyse", settings_.analyse, "analyse after the run");
+  sub->add_flag("-r,--result", settings_.result, "show the results after the run");
   sub->add_option("--junit", run_.junit,
                   "write a report in JUnit's XML: a test for each workpackage and each reference")
       ->option_text("FILE");
-  sub->add_flag("--wait,!--no-wait", waits_, "stay until submitted jobs have ended (default)");
-  sub->add_flag("--hide-animation", run_.hide_animation, "no status line");
-  sub->parse_complete_callback([this, comment] {
-    run_.no_wait = !waits_;
-    run_.with_comment = comment->count() > 0;
-  });
+  sub->add_flag("--wait,!--no-wait", settings_.wait_for_jobs,
+                "stay until submitted jobs have ended (default)");
+  sub->add_flag("--hide-animation", settings_.hide_animation, "no status line");
+  sub->parse_complete_callback([this, comment] { run_.with_comment = comment->count() > 0; });
 }
 
 void Application::add_continue() {
   CLI::App* sub = command("continue", "go on with a run that is not finished", [this] {
     if (!settle_runs({}) || !may_execute("continue")) return kBadInput;
-    continue_.runs = runs_;
-    continue_.no_wait = !waits_;
-    return continue_command(invocation_, continue_);
+    return continue_command(settings_, runs_);
   });
   runs_options(sub);
-  sub->add_option("-j,--jobs", continue_.jobs, "workpackages at once")->check(at_least(1));
-  sub->add_flag("-e,--error", continue_.exit_on_error, "stop at the first error");
-  sub->add_flag("-a,--analyse", continue_.analyse, "analyse after the run");
-  sub->add_flag("-r,--result", continue_.result, "show the results after the run");
-  sub->add_flag("--wait,!--no-wait", waits_, "stay until submitted jobs have ended (default)");
-  sub->add_flag("--hide-animation", continue_.hide_animation, "no status line");
+  sub->add_option("-j,--jobs", settings_.jobs, "workpackages at once")->check(at_least(1));
+  sub->add_flag("-e,--error", settings_.exit_on_error, "stop at the first error");
+  sub->add_flag("-a,--analyse", settings_.analyse, "analyse after the run");
+  sub->add_flag("-r,--result", settings_.result, "show the results after the run");
+  sub->add_flag("--wait,!--no-wait", settings_.wait_for_jobs,
+                "stay until submitted jobs have ended (default)");
+  sub->add_flag("--hide-animation", settings_.hide_animation, "no status line");
 }
 
 void Application::add_watch() {
   CLI::App* sub =
       command("watch", "show the jobs of a run until they have ended, then its tables", [this] {
         if (!settle_runs({}) || !may_execute("watch")) return kBadInput;
-        continue_.runs = runs_;
-        return watch_command(invocation_, continue_);
+        return watch_command(settings_, runs_);
       });
   runs_options(sub);
-  sub->add_option("-j,--jobs", continue_.jobs, "workpackages at once")->check(at_least(1));
-  sub->add_flag("-r,--result", continue_.result, "show the results at the end");
+  sub->add_option("-j,--jobs", settings_.jobs, "workpackages at once")->check(at_least(1));
+  sub->add_flag("-r,--result", settings_.result, "show the results at the end");
 }
 
 int Application::result_of_logs() {
@@ -106,22 +103,22 @@ int Application::result_of_logs() {
               input, &files);
   }
   if (files.size() != 1 || !is_file(files.front())) {
-    print_error(invocation_,
+    print_error(settings_,
                 files.size() == 1
                     ? fmt::format("--logs belong to an input file, and '{}' is none", files.front())
                     : fmt::format("--logs belong to one input file, not to {}", files.size()),
-                fmt::format("{} result bench.yaml --logs job.out", invocation_.program));
+                fmt::format("{} result bench.yaml --logs job.out", settings_.program));
     return kBadInput;
   }
   result_.runs.directory = files.front();
-  return result_command(invocation_, result_);
+  return result_command(settings_, result_);
 }
 
 void Application::add_results() {
   CLI::App* analyse = command("analyse", "read the output of a run again", [this] {
     if (!settle_runs({&result_.input.tags, &result_.input.include_path})) return kBadInput;
     result_.runs = runs_;
-    return analyse_command(invocation_, result_);
+    return analyse_command(settings_, result_);
   });
   CLI::App* result = command("result", "show the tables of runs", [this] {
     if (!result_.logs.empty()) return result_of_logs();
@@ -130,7 +127,7 @@ void Application::add_results() {
       return kBadInput;
     }
     result_.runs = runs_;
-    return result_command(invocation_, result_);
+    return result_command(settings_, result_);
   });
   for (CLI::App* sub : {analyse, result}) {
     runs_options(sub);
@@ -147,7 +144,7 @@ void Application::add_results() {
   list(result, "--select", result_.select, "only these columns", "COLUMN");
   list(result, "--exclude", result_.exclude, "all but these columns", "COLUMN");
   std::vector<std::string> styles = {"pretty", "csv", "aligned"};
-  if (!invocation_.as_jube) styles.insert(styles.end(), {"markdown", "json", "jsonl"});
+  if (!settings_.as_jube) styles.insert(styles.end(), {"markdown", "json", "jsonl"});
   result
       ->add_option("-s,--style", result_.style,
                    join(styles, ", ") + ", in place of the file's style")
@@ -159,7 +156,7 @@ void Application::add_results() {
 
 void Application::add_compare() {
   CLI::App* sub = command("compare", "say whether a run is better or worse than another",
-                          [this] { return compare_command(invocation_, compare_); });
+                          [this] { return compare_command(settings_, compare_); });
   sub->add_option("runs", compare_.runs,
                   "the first run and the second: a run's folder, or the folder of runs or input "
                   "file, for its newest run")
@@ -187,7 +184,7 @@ void Application::add_reference() {
   CLI::App* sub = command("reference", "every key of the input language", [this] {
     if (reference_.update && !settle_runs({})) return kBadInput;
     reference_.runs = runs_;
-    return reference_command(invocation_, reference_);
+    return reference_command(settings_, reference_);
   });
   sub->add_flag("--json-schema", reference_.json_schema, "as the JSON schema of workflows in YAML");
   sub->add_flag("--update", reference_.update,
@@ -211,7 +208,7 @@ void Application::add_info() {
     info_.with_steps = steps_given_->count() > 0;
     info_.csv = separator_->count() > 0;
     if (info_.separator.empty()) info_.separator = ",";
-    return info_command(invocation_, info_);
+    return info_command(settings_, info_);
   });
   runs_options(info);
   steps_given_ = info->add_option("-s,--step", info_.steps, "details of these steps, or of all")
@@ -224,13 +221,13 @@ void Application::add_info() {
   list(info, "-w,--workpackage", info_.workpackages, "only these workpackages", "ID");
 
   runs_options(command("status", "RUNNING, ERROR or FINISHED, and how the jobs are", [this] {
-    return settle_runs({}) ? status_command(invocation_, runs_) : kBadInput;
+    return settle_runs({}) ? status_command(settings_, runs_) : kBadInput;
   }));
 
   CLI::App* log = command("log", "show a run's logs", [this] {
     if (!settle_runs({&log_.commands})) return kBadInput;
     log_.runs = runs_;
-    return log_command(invocation_, log_);
+    return log_command(settings_, log_);
   });
   runs_options(log);
   list(log, "-c,--command", log_.commands, "only the log of this command", "COMMAND");
@@ -238,7 +235,7 @@ void Application::add_info() {
   CLI::App* output = command("output", "show where workpackages wrote, and what", [this] {
     if (!settle_runs({&output_.steps, &output_.workpackages})) return kBadInput;
     output_.runs = runs_;
-    return output_command(invocation_, output_);
+    return output_command(settings_, output_);
   });
   runs_options(output);
   list(output, "-s,--step", output_.steps, "only these steps", "STEP");
@@ -252,7 +249,7 @@ void Application::add_manage() {
   CLI::App* comment = command("comment", "give a run a comment", [this] {
     if (!settle_runs({})) return kBadInput;
     comment_.runs = runs_;
-    return comment_command(invocation_, comment_);
+    return comment_command(settings_, comment_);
   });
   comment->add_option("comment", comment_.comment, "the text")->required();
   runs_options(comment);
@@ -261,7 +258,7 @@ void Application::add_manage() {
   CLI::App* remove = command("remove", "remove runs, or workpackages to be run again", [this] {
     if (!settle_runs({&remove_.workpackages})) return kBadInput;
     remove_.runs = runs_;
-    return remove_command(invocation_, remove_);
+    return remove_command(settings_, remove_);
   });
   runs_options(remove);
   list(remove, "-w,--workpackage", remove_.workpackages,
@@ -272,13 +269,13 @@ void Application::add_manage() {
 void Application::add_files() {
   CLI::App* validate = command("validate", "check input files; unknown keys are errors", [this] {
     if (!settle_files("validate", files_.files, files_.input, {})) return kBadInput;
-    return validate_command(invocation_, files_);
+    return validate_command(settings_, files_);
   });
   CLI::App* tag = command("tag", "list the tags that an input file, or a run's, knows", [this] {
     const auto takes = [](const std::string& word) { return exists(word) && !is_id(word); };
     if (files_.files.empty()) give_back({&files_.ids}, takes, &files_.files);
     if (!settle_files("tag", files_.files, files_.input, {})) return kBadInput;
-    return tag_command(invocation_, files_);
+    return tag_command(settings_, files_);
   });
   validate
       ->add_option("--format", files_.format,
@@ -293,7 +290,7 @@ void Application::add_files() {
   CLI::App* script =
       command("script", "write the job scripts of a benchmark; submit nothing", [this] {
         if (!settle_files("script", script_.files, script_.input, {})) return kBadInput;
-        return script_command(invocation_, script_);
+        return script_command(settings_, script_);
       });
   script->add_option("files", script_.files, "input files")->option_text("FILE ...");
   input_options(script, script_.input);

@@ -15,7 +15,7 @@ namespace tally {
 
 class Application {
  public:
-  Application(Invocation invocation, const std::string& name);
+  Application(Settings settings, const std::string& name);
   Application(const Application&) = delete;
   Application& operator=(const Application&) = delete;
 
@@ -62,7 +62,7 @@ class Application {
   // tally result FILE --logs PATH...
   int result_of_logs();
 
-  Invocation invocation_;
+  Settings settings_;
   CLI::App app_;
   std::function<int()> action_;
   bool version_ = false;
@@ -71,11 +71,9 @@ class Application {
   bool ignored_ = false;
   bool debug_ = false;
   bool usage_error_ = false;  // the command line cannot be parsed
-  bool waits_ = true;
   Words directories_;
   RunsArgs runs_;
   RunArgs run_;
-  ContinueArgs continue_;
   ResultArgs result_;
   PlotArgs plot_;
   ReportArgs report_;

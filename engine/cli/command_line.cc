@@ -78,7 +78,7 @@ std::string unabbreviated(const CLI::App& app, int argc, char** argv, const std:
   return unabbreviated(word, known);
 }
 
-void complain(const Invocation& invocation, const CLI::App& app, int argc, char** argv,
+void complain(const Settings& settings, const CLI::App& app, int argc, char** argv,
               const CLI::ParseError& error) {
   const CLI::App* sub = nullptr;
   for (int i = 1; i < argc && sub == nullptr; ++i) {
@@ -99,7 +99,7 @@ void complain(const Invocation& invocation, const CLI::App& app, int argc, char*
     word = word.substr(0, word.find('='));
     if (word[1] != '-') word = word.substr(0, 2);
     if (std::find(known.begin(), known.end(), word) != known.end()) continue;
-    print_error(invocation,
+    print_error(settings,
                 fmt::format("unknown option '{}'{}", word,
                             sub != nullptr ? " of " + sub->get_name() : std::string()),
                 did_you_mean(word, known));
@@ -108,9 +108,9 @@ void complain(const Invocation& invocation, const CLI::App& app, int argc, char*
   std::string what = error.what();
   what.erase(std::remove(what.begin(), what.end(), kMark), what.end());
   const size_t missing = what.find(": 1 required");
-  print_error(invocation,
+  print_error(settings,
               missing == std::string::npos ? what : what.substr(0, missing) + " needs a value",
-              fmt::format("see {} help{}", invocation.program,
+              fmt::format("see {} help{}", settings.program,
                           sub != nullptr ? " " + sub->get_name() : std::string()));
 }
 

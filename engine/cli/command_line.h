@@ -34,7 +34,7 @@ std::string unabbreviated(const CLI::App& app, int argc, char** argv, const std:
 
 // Prints an error about the command line. An unknown option is named together with the nearest
 // existing one.
-void complain(const Invocation& invocation, const CLI::App& app, int argc, char** argv,
+void complain(const Settings& settings, const CLI::App& app, int argc, char** argv,
               const CLI::ParseError& error);
 
 }  // namespace tally

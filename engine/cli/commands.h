@@ -7,33 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/problems.h"
 #include "engine/cli/exit_codes.h"
-#include "engine/workflow/step_kinds.h"
+#include "engine/run/settings.h"
 
 namespace tally {
 
 struct RunDirectory;
-
-// Settings that apply to every command.
-struct Invocation {
-  std::string program = "tally";  // the name it was called by, for hints
-  bool as_jube = false;           // called as jube: JUBE's exit codes, tables only with -r
-  // 1: prints a line for each workpackage that ended, and every workpackage of a plan. 2: also
-  // prints the output of commands.
-  int verbose = 0;
-  bool quiet = false;  // only tables and failures
-  bool strict = false;
-  bool no_exec = false;  // nothing that an input or a run names may be executed
-  // automatic: in colour if the output is a terminal and NO_COLOR is not set.
-  enum class Color { automatic, always, never } color = Color::automatic;
-  // The folder of the program, which also holds tally-train. Empty: unknown.
-  std::string programs;
-  // Where problems go in place of standard error. Not owned; null: they are printed.
-  std::vector<Problem>* problems = nullptr;
-  // The kinds of steps that workflows may have.
-  const StepKinds* kinds = &plain_kinds();
-};
 
 // Options for reading an input file.
 struct InputArgs {
@@ -57,33 +36,18 @@ struct RunArgs {
   std::vector<std::string> ids;
   std::string outpath, comment;
   bool with_comment = false;  // an empty one takes the place of the file's, too
-  int jobs = 1;
   bool dry_run = false;
-  int script = -1;     // with dry_run: print the generated files of this workpackage
-  bool all = false;    // with dry_run: list every workpackage
-  bool fresh = false;  // setup and build steps reuse nothing from earlier runs
-  bool exit_on_error = false, hide_animation = false;
-  bool analyse = false, result = false;
-  bool no_wait = false;
+  int script = -1;             // with dry_run: print the generated files of this workpackage
+  bool all = false;            // with dry_run: list every workpackage
   std::string junit;           // a file for a report in JUnit's XML
   double max_node_hours = -1;  // a run that may need more is refused; negative: no limit
 };
-int run_command(const Invocation& invocation, const RunArgs& args);
+int run_command(const Settings& settings, const RunArgs& args);
 
-struct ContinueArgs {
-  RunsArgs runs;
-  int jobs = 1;
-  bool exit_on_error = false, hide_animation = false;
-  bool analyse = false, result = false;
-  bool no_wait = false;
-  // Waits until the engine that holds a run has ended. False: none holds it. Without it, a run that
-  // is in use is an error.
-  std::function<bool(const RunDirectory&)> wait_for_holder;
-};
-int continue_command(const Invocation& invocation, const ContinueArgs& args);
+int continue_command(const Settings& settings, const RunsArgs& args);
 // Shows a run that another engine executes until that engine has ended. Then acts as
 // continue_command().
-int watch_command(const Invocation& invocation, const ContinueArgs& args);
+int watch_command(const Settings& settings, const RunsArgs& args);
 
 struct ResultArgs {
   RunsArgs runs;
@@ -98,8 +62,8 @@ struct ResultArgs {
   // `runs.directory` is then the input file, and no run is looked for.
   std::vector<std::string> logs;
 };
-int analyse_command(const Invocation& invocation, const ResultArgs& args);
-int result_command(const Invocation& invocation, const ResultArgs& args);
+int analyse_command(const Settings& settings, const ResultArgs& args);
+int result_command(const Settings& settings, const ResultArgs& args);
 
 struct PlotArgs {
   std::vector<std::string> sources;  // CSV files; or folders of runs, runs' folders, input files
@@ -116,8 +80,8 @@ struct ReportArgs {
   std::string out, title;  // empty `out`: standard output
   std::string format;      // html, md, json, junit, csv; empty: what the ending of `out` says
 };
-int report_command(const Invocation& invocation, const ReportArgs& args);
-int plot_command(const Invocation& invocation, const PlotArgs& args);
+int report_command(const Settings& settings, const ReportArgs& args);
+int plot_command(const Settings& settings, const PlotArgs& args);
 struct CompareArgs {
   std::vector<std::string> runs;  // folders; one, with `by` or for the null comparison, or two
   std::string by, metric, better, style;
@@ -125,20 +89,20 @@ struct CompareArgs {
   bool null_comparison = false;
 };
 // Exit code 5 where a row regressed, or where a null comparison found a difference.
-int compare_command(const Invocation& invocation, const CompareArgs& args);
+int compare_command(const Settings& settings, const CompareArgs& args);
 
 struct HistoryArgs {
   std::string directory = ".";  // folder of runs, a run's folder, or an input file
   std::string metric, style;
 };
-int history_command(const Invocation& invocation, const HistoryArgs& args);
+int history_command(const Settings& settings, const HistoryArgs& args);
 
 struct MeterArgs {
   std::vector<std::string> command;
   std::string json;  // a file for the numbers; empty: none
 };
 // Returns the command's exit code.
-int meter_command(const Invocation& invocation, const MeterArgs& args);
+int meter_command(const Settings& settings, const MeterArgs& args);
 
 struct ReferenceArgs {
   bool json_schema = false;
@@ -147,7 +111,7 @@ struct ReferenceArgs {
   std::string file;     // empty: the run's own input file
   std::string tolerance = "5%";
 };
-int reference_command(const Invocation& invocation, const ReferenceArgs& args);
+int reference_command(const Settings& settings, const ReferenceArgs& args);
 
 struct InfoArgs {
   RunsArgs runs;
@@ -158,14 +122,14 @@ struct InfoArgs {
   bool csv = false;              // -c
   std::string separator = ",";
 };
-int info_command(const Invocation& invocation, const InfoArgs& args);
-int status_command(const Invocation& invocation, const RunsArgs& args);
+int info_command(const Settings& settings, const InfoArgs& args);
+int status_command(const Settings& settings, const RunsArgs& args);
 
 struct LogArgs {
   RunsArgs runs;
   std::vector<std::string> commands;
 };
-int log_command(const Invocation& invocation, const LogArgs& args);
+int log_command(const Settings& settings, const LogArgs& args);
 
 struct OutputArgs {
   RunsArgs runs;
@@ -173,21 +137,21 @@ struct OutputArgs {
   bool display = false;
   std::string only;  // stdout, stderr
 };
-int output_command(const Invocation& invocation, const OutputArgs& args);
+int output_command(const Settings& settings, const OutputArgs& args);
 
 struct CommentArgs {
   RunsArgs runs;
   std::string comment;
   bool append = false;
 };
-int comment_command(const Invocation& invocation, const CommentArgs& args);
+int comment_command(const Settings& settings, const CommentArgs& args);
 
 struct RemoveArgs {
   RunsArgs runs;
   std::vector<std::string> workpackages;
   bool force = false;
 };
-int remove_command(const Invocation& invocation, const RemoveArgs& args);
+int remove_command(const Settings& settings, const RemoveArgs& args);
 
 struct ValidateArgs {
   std::vector<std::string> files;
@@ -195,14 +159,14 @@ struct ValidateArgs {
   InputArgs input;
   std::string format = "text";  // of `validate`
 };
-int validate_command(const Invocation& invocation, const ValidateArgs& args);
-int tag_command(const Invocation& invocation, const ValidateArgs& args);
+int validate_command(const Settings& settings, const ValidateArgs& args);
+int tag_command(const Settings& settings, const ValidateArgs& args);
 
 struct ScriptArgs {
   std::vector<std::string> files;
   InputArgs input;
   std::string out;
 };
-int script_command(const Invocation& invocation, const ScriptArgs& args);
+int script_command(const Settings& settings, const ScriptArgs& args);
 
 }  // namespace tally

@@ -30,14 +30,13 @@ using statistics::Verdict;
 
 class Command {
  public:
-  Command(const Invocation& invocation, const CompareArgs& args)
-      : invocation_(invocation), args_(args) {}
+  Command(const Settings& settings, const CompareArgs& args) : settings_(settings), args_(args) {}
 
   int run() {
     if (!read_options() || !open_runs() || !choose_metrics() || !can_be_compared())
       return kBadInput;
     if (Status s = read_machines(); !s) {
-      print_error(invocation_, s.message());
+      print_error(settings_, s.message());
       return kFailed;
     }
     work_from_ = differences_.size();
@@ -49,9 +48,9 @@ class Command {
     const Status status = runs_.size() == 1
                               ? compare_by(benchmark_, tables, options_, seed(), &comparison)
                               : compare_runs(benchmark_, tables, options_, seed(), &comparison);
-    print_diagnostics(invocation_, diagnostics_, runs_.back().input->sources);
+    print_diagnostics(settings_, diagnostics_, runs_.back().input->sources);
     if (!status) {
-      print_error(invocation_, status.message());
+      print_error(settings_, status.message());
       return kBadInput;
     }
     release(tables);
@@ -80,10 +79,10 @@ class Command {
 
   bool open_runs() {
     for (const std::string& word : args_.runs) {
-      const std::vector<RunDirectory> found = find_runs(invocation_, {word, {}});
+      const std::vector<RunDirectory> found = find_runs(settings_, {word, {}});
       if (found.empty()) return false;
       OpenRun& run = runs_.emplace_back();
-      if (!open_run(invocation_, found.front(), "", {}, &run)) return false;
+      if (!open_run(settings_, found.front(), "", {}, &run)) return false;
     }
     const std::string first = absolute_path(runs_.front().directory.path);
     if (runs_.size() == 2 && first == absolute_path(runs_.back().directory.path) &&
@@ -132,11 +131,11 @@ class Command {
   const Benchmark* benchmark_of_run(const OpenRun& run, std::unique_ptr<Input>* stored) const {
     Journal::Update update;
     if (Status s = run.journal->update(&update); !s) {
-      print_error(invocation_, s.message());
+      print_error(settings_, s.message());
       return nullptr;
     }
     if (update.file.empty()) return run.benchmark;
-    *stored = load_stored(invocation_, *run.journal, run.directory.path);
+    *stored = load_stored(settings_, *run.journal, run.directory.path);
     return (*stored)->workflow ? (*stored)->find(run.journal->run().benchmark) : nullptr;
   }
 
@@ -222,7 +221,7 @@ class Command {
   }
 
   bool bad(const std::string& what, const std::string& hint) const {
-    print_error(invocation_, what, hint);
+    print_error(settings_, what, hint);
     return false;
   }
 
@@ -236,8 +235,8 @@ class Command {
 
   RunTables tables_of(const OpenRun& run) const {
     RunTables out;
-    out.diagnostics = result_diagnostics(invocation_);
-    const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation_);
+    out.diagnostics = result_diagnostics(settings_);
+    const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(settings_);
     std::vector<WorkpackageView> views;
     out.status = workpackage_views(benchmark_, *run.journal, run.directory.path, &views);
     if (!out.status) return out;
@@ -278,7 +277,7 @@ class Command {
       diagnostics_.append(one->diagnostics);
       print_unfinished(one == &first ? base : other, one->unfinished);
       if (one->status) continue;
-      print_error(invocation_, one->status.message());
+      print_error(settings_, one->status.message());
       return false;
     }
     size_t at = 0;
@@ -325,7 +324,7 @@ class Command {
                    comparison.rows.size());
       if (wrong != 0) code = kReferenceMissed;
     }
-    print_diagnostics(invocation_, diagnostics_, runs_.back().input->sources);
+    print_diagnostics(settings_, diagnostics_, runs_.back().input->sources);
     return diagnostics_.has_errors() ? std::max(kFailed, code) : code;
   }
 
@@ -397,7 +396,7 @@ class Command {
 
   int code_of(const RunComparison& comparison) const {
     if (count(comparison, Verdict::regressed) != 0) return kReferenceMissed;
-    if (invocation_.strict && count(comparison, Verdict::unclear) != 0) return kReferenceMissed;
+    if (settings_.strict && count(comparison, Verdict::unclear) != 0) return kReferenceMissed;
     // A row that the first run has and that failed, or has not ended, in the second is not merely
     // unclear.
     const bool failed =
@@ -407,7 +406,7 @@ class Command {
     return failed || comparison.lost_rows ? kFailed : kFine;
   }
 
-  const Invocation& invocation_;
+  const Settings& settings_;
   const CompareArgs& args_;
   CompareOptions options_;
   std::vector<OpenRun> runs_;
@@ -420,8 +419,8 @@ class Command {
 
 }  // namespace
 
-int compare_command(const Invocation& invocation, const CompareArgs& args) {
-  return Command(invocation, args).run();
+int compare_command(const Settings& settings, const CompareArgs& args) {
+  return Command(settings, args).run();
 }
 
 }  // namespace tally

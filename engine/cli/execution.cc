@@ -24,8 +24,8 @@ namespace tally {
 namespace {
 
 // Tally always shows the table and checks its references. JUBE's command does so only with -r.
-bool wants_result(const Invocation& invocation, bool asked) {
-  return asked || !invocation.as_jube;
+bool wants_result(const Settings& settings, bool asked) {
+  return asked || !settings.as_jube;
 }
 
 // Files, databases and syslog messages are written without -r only for files in Tally's own
@@ -40,7 +40,7 @@ bool has_results(const Benchmark& benchmark) {
 }
 
 // As in JUBE, such a run ends with waiting workpackages. JUBE prints no warning.
-void warn_of_blocked(const Invocation& invocation, const Benchmark& benchmark,
+void warn_of_blocked(const Settings& settings, const Benchmark& benchmark,
                      const RunSummary& summary, const Sources& sources) {
   Diagnostics diagnostics;
   for (const RunSummary::Blocked& blocked : summary.blocked) {
@@ -58,7 +58,7 @@ void warn_of_blocked(const Invocation& invocation, const Benchmark& benchmark,
              : fmt::format("leave {} out, or give what is to be done once a step of its own",
                            blocked.by));
   }
-  print_diagnostics(invocation, diagnostics, sources);
+  print_diagnostics(settings, diagnostics, sources);
 }
 
 // Whether a workpackage failed before its commands: in a value, a file set or a substitution. JUBE
@@ -73,9 +73,9 @@ bool has_failed_without_command(const Journal& journal) {
 }
 
 // A row that others disturbed would then bear no mark.
-void note_unwatched_gpus(const Invocation& invocation, const Facts& facts) {
+void note_unwatched_gpus(const Settings& settings, const Facts& facts) {
   for (const auto& [name, value] : facts) {
-    if (name == kUnwatchedGpus && !invocation.quiet)
+    if (name == kUnwatchedGpus && !settings.quiet)
       fmt::print(
           stderr,
           "note: the GPUs of this machine are not watched for other programs and throttling: "
@@ -84,37 +84,23 @@ void note_unwatched_gpus(const Invocation& invocation, const Facts& facts) {
   }
 }
 
-RunOptions run_options(const Invocation& invocation, const Execution& execution) {
-  RunOptions options;
-  options.jobs = std::max(1, execution.jobs);
-  options.exit_on_error = execution.exit_on_error;
-  options.hide_animation = execution.hide_animation || invocation.quiet;
-  options.verbose = invocation.verbose > 0;
-  options.show_output = invocation.verbose > 1;
-  options.wait_for_jobs = !execution.no_wait;
-  options.fresh = execution.fresh;
-  options.on_interrupt = interrupt_question();
-  options.shell = shell_of_commands();
-  options.programs = invocation.programs;
-  return options;
-}
-
 // Executes what is left of the run. What JUBE's files do not have, a record of the machine and of the
 // jobs' use of it, is kept in the journal.
-Status execute_left(const Invocation& invocation, const Benchmark& benchmark, Expander& expander,
-                    TextPool& pool, Journal& journal, const std::string& folder, RunOptions options,
+Status execute_left(const Settings& settings, const Benchmark& benchmark, Expander& expander,
+                    TextPool& pool, Journal& journal, const std::string& folder, Parts parts,
                     RunSummary* summary) {
   Status status;
   std::unique_ptr<GpuDevices> gpus;
   if (!benchmark.as_jube) {
     const Status no_gpus = GpuDevices::open(&gpus);
-    options.gpu_devices = gpus.get();
+    parts.gpu_devices = gpus.get();
     const Facts facts =
         machine_facts(journal.run().home, gpus.get(), no_gpus ? std::string() : no_gpus.message());
-    note_unwatched_gpus(invocation, facts);
+    note_unwatched_gpus(settings, facts);
     status = journal.add_session(facts);
   }
-  if (status) status = execute(benchmark, expander, pool, journal, folder, options, summary);
+  if (status)
+    status = execute(benchmark, expander, pool, journal, folder, settings, parts, summary);
   if (!benchmark.as_jube && status && !summary->interrupted)
     status = collect_job_use(journal, *make_slurm_scheduler(),
                              std::chrono::seconds(shows_job_use(benchmark) ? 20 : 0));
@@ -124,19 +110,19 @@ Status execute_left(const Invocation& invocation, const Benchmark& benchmark, Ex
 }
 
 // Says how the execution ended, and keeps it in JUBE's file.
-int report_execution(const Invocation& invocation, const Input& input, const Benchmark& benchmark,
+int report_execution(const Settings& settings, const Input& input, const Benchmark& benchmark,
                      Journal& journal, const RunDirectory& directory, const RunSummary& summary,
                      Status* status) {
-  Status shown_summary = print_summary(invocation, benchmark, journal, directory, summary);
+  Status shown_summary = print_summary(settings, benchmark, journal, directory, summary);
   if (*status) *status = shown_summary;
-  warn_of_blocked(invocation, benchmark, summary, input.sources);
+  warn_of_blocked(settings, benchmark, summary, input.sources);
   std::vector<Journal::Tally> states;
   if (*status) *status = journal.states(&states);
   const int nothing = *status && states.empty() ? report_nothing(benchmark, false) : kFine;
-  if (!*status) print_error(invocation, status->message());
+  if (!*status) print_error(settings, status->message());
   if (Status s = write_workpackages_xml(benchmark, journal, directory.path); !s && *status) {
     *status = s;
-    print_error(invocation, status->message());
+    print_error(settings, status->message());
   }
   return std::max(*status ? summary.exit_code() : kFailed, nothing);
 }
@@ -149,33 +135,33 @@ bool any_changed(const std::vector<RenderedResult>& tables) {
 }
 
 // Analyses the run and shows its results, as far as the command or the workflow asks for it.
-int report_results(const Invocation& invocation, const Benchmark& benchmark,
-                   const RunDirectory& directory, const Execution& execution) {
-  const bool show = wants_result(invocation, execution.result) && has_results(benchmark);
+int report_results(const Settings& settings, const Benchmark& benchmark,
+                   const RunDirectory& directory, std::vector<JunitSuite>* junit) {
+  const bool show = wants_result(settings, settings.result) && has_results(benchmark);
   // With -r JUBE analyses even if there is no result to show.
-  const bool analyse = execution.analyse || (invocation.as_jube && execution.result);
-  if (!show && !analyse && execution.junit == nullptr) return kFine;
+  const bool analyse = settings.analyse || (settings.as_jube && settings.result);
+  if (!show && !analyse && junit == nullptr) return kFine;
   std::vector<OpenRun> runs(1);
   runs[0].directory = directory;
-  if (!open_run(invocation, directory, "", {}, runs.data())) return kFailed;
+  if (!open_run(settings, directory, "", {}, runs.data())) return kFailed;
   int code = kFine;
   std::vector<RenderedResult> tables;
   std::vector<Sample> samples;
   if (show) {
     ShowOptions options;
-    options.write = writes_result(benchmark, execution.result);
+    options.write = writes_result(benchmark, settings.result);
     options.shown = &tables;
     if (!benchmark.as_jube && options.write) options.samples = &samples;
-    code = show_results(invocation, runs, options);
+    code = show_results(settings, runs, options);
     if (any_changed(tables)) code = std::max(code, kFailed);
-    if (!invocation.as_jube) run_on_fail(runs[0], tables);
-  } else if (size_t rows = 0; analyse && !analyse_run(invocation, runs[0], &rows)) {
+    if (!settings.as_jube) run_on_fail(settings, runs[0], tables);
+  } else if (size_t rows = 0; analyse && !analyse_run(settings, runs[0], &rows)) {
     code = kFailed;
   }
-  if (execution.junit != nullptr) {
+  if (junit != nullptr) {
     const Status made =
-        junit_suite(*runs[0].benchmark, *runs[0].journal, tables, &execution.junit->emplace_back());
-    if (!made) print_error(invocation, made.message());
+        junit_suite(*runs[0].benchmark, *runs[0].journal, tables, &junit->emplace_back());
+    if (!made) print_error(settings, made.message());
     if (!made) code = std::max(code, kFailed);
   }
   runs.clear();  // its journal, before the samples go there
@@ -185,13 +171,14 @@ int report_results(const Invocation& invocation, const Benchmark& benchmark,
 
 }  // namespace
 
-int execute_run(const Invocation& invocation, Input& input, const Benchmark& benchmark,
+int execute_run(const Settings& settings, Input& input, const Benchmark& benchmark,
                 const RunDirectory& directory, std::unique_ptr<Journal> journal,
-                const Execution& execution, Evaluator& evaluator) {
+                Evaluator& evaluator, std::vector<JunitSuite>* junit) {
   const RunRecord& record = journal->run();
-  RunOptions options = run_options(invocation, execution);
-  options.evaluator = &evaluator;
-  options.not_needed = [&](const Journal& so_far, std::vector<int>* ids) {
+  Parts parts;
+  parts.on_interrupt = interrupt_question();
+  parts.evaluator = &evaluator;
+  parts.not_needed = [&](const Journal& so_far, std::vector<int>* ids) {
     return repeats_not_needed(benchmark, so_far, directory.path, evaluator, ids);
   };
   TextPool pool;
@@ -199,17 +186,16 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   Expander expander(benchmark, info, evaluator, pool, input.tags());
   RunSummary summary;
   journal->name_places(&input.sources);
-  Status status = execute_left(invocation, benchmark, expander, pool, *journal, directory.path,
-                               options, &summary);
+  Status status =
+      execute_left(settings, benchmark, expander, pool, *journal, directory.path, parts, &summary);
   const int executed =
-      report_execution(invocation, input, benchmark, *journal, directory, summary, &status);
-  const bool gives_up = invocation.as_jube && has_failed_without_command(*journal);
+      report_execution(settings, input, benchmark, *journal, directory, summary, &status);
+  const bool gives_up = settings.as_jube && has_failed_without_command(*journal);
   journal.reset();
-  if (invocation.as_jube && summary.stopped)
-    return executed;  // JUBE ends at -e, without an analysis
-  const int shown = report_results(invocation, benchmark, directory, execution);
+  if (settings.as_jube && summary.stopped) return executed;  // JUBE ends at -e, without an analysis
+  const int shown = report_results(settings, benchmark, directory, junit);
   // JUBE's exit code ignores failed commands. It only reports JUBE's own failures.
-  if (invocation.as_jube && status && !summary.interrupted)
+  if (settings.as_jube && status && !summary.interrupted)
     return gives_up || shown != kFine ? kFailed : kFine;
   return std::max(executed, shown);
 }

@@ -1,6 +1,7 @@
 // Executes a run, new or continued, and reports how it ended and what it measured.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -13,20 +14,19 @@
 
 namespace tally {
 
-// What `run` and `continue` ask for.
-struct Execution {
-  int jobs = 1;
-  bool exit_on_error = false, hide_animation = false, no_wait = false;
-  bool analyse = false, result = false;
-  bool fresh = false;
-  std::vector<JunitSuite>* junit = nullptr;  // gets the run's, if given
-};
-
 // Executes what is left of the run in `directory`, prints its summary, and shows its results if they
-// are asked for. Prints errors, and returns the exit code.
-int execute_run(const Invocation& invocation, Input& input, const Benchmark& benchmark,
+// are asked for. Prints errors, and returns the exit code. `junit` gets the run's suite, if it is not
+// null.
+int execute_run(const Settings& settings, Input& input, const Benchmark& benchmark,
                 const RunDirectory& directory, std::unique_ptr<Journal> journal,
-                const Execution& execution, Evaluator& evaluator);
+                Evaluator& evaluator, std::vector<JunitSuite>* junit);
+
+// Waits until the engine that holds a run has ended. False: none holds it.
+using WaitForHolder = std::function<bool(const RunDirectory& directory)>;
+// Goes on with the runs. `wait_for_holder` is called for a run that is in use. Null: such a run is an
+// error.
+int continue_runs(const Settings& settings, const RunsArgs& args,
+                  const WaitForHolder& wait_for_holder);
 
 // A benchmark without any workpackage is a mistake: its table is empty, and no reference can fail.
 // JUBE's files end as JUBE does, with code 0. Returns the exit code. `dry`: of a dry run.

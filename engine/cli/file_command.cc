@@ -30,7 +30,7 @@ void collect_tags(const Element& element, std::map<std::string, size_t>& tags) {
   for (const Element& child : element.children) collect_tags(child, tags);
 }
 
-int write_scripts(const Invocation& invocation, const ScriptArgs& args, PreparedBenchmark& prepared,
+int write_scripts(const Settings& settings, const ScriptArgs& args, PreparedBenchmark& prepared,
                   size_t* written) {
   const Benchmark& benchmark = prepared.benchmark;
   const Plan& plan = prepared.plan;
@@ -59,7 +59,7 @@ int write_scripts(const Invocation& invocation, const ScriptArgs& args, Prepared
       ++*written;
     }
     if (!made) {
-      print_error(invocation, made.message());
+      print_error(settings, made.message());
       return kFailed;
     }
   }
@@ -71,7 +71,7 @@ int write_scripts(const Invocation& invocation, const ScriptArgs& args, Prepared
     if (made) made = make_directories(args.out + "/" + folder);
     if (made) made = write_file(path, pack.bytes, pack.mode);
     if (!made) {
-      print_error(invocation, made.message());
+      print_error(settings, made.message());
       return kFailed;
     }
     fmt::print("{}\n", path);
@@ -115,17 +115,17 @@ void print_problems(const std::string& format, const std::vector<Problem>& probl
 
 }  // namespace
 
-int validate_command(const Invocation& given, const ValidateArgs& args) {
+int validate_command(const Settings& given, const ValidateArgs& args) {
   int code = kFine;
-  Invocation invocation = given;
+  Settings settings = given;
   std::vector<Problem> problems;
-  if (args.format != "text") invocation.problems = &problems;
+  if (args.format != "text") settings.problems = &problems;
   PrepareOptions options;
   options.input = args.input;
-  options.strict = invocation.strict;
+  options.strict = settings.strict;
   options.validate = true;
   for (const std::string& path : args.files) {
-    const std::unique_ptr<PreparedFile> file = prepare_file(invocation, path, options);
+    const std::unique_ptr<PreparedFile> file = prepare_file(settings, path, options);
     bool fine = file != nullptr;
     std::vector<std::string> parts;
     std::set<std::string> not_computed;
@@ -133,8 +133,8 @@ int validate_command(const Invocation& given, const ValidateArgs& args) {
       const Benchmark& benchmark = file->input->workflow->benchmarks[i];
       const RunInfo info =
           run_info(benchmark, 0, outpath_of(benchmark, "") + "/" + padded_id(0), "");
-      const auto prepared = prepare_benchmark(invocation, *file, benchmark, info, options);
-      fine = prepared && !refuse(invocation, *prepared, std::nullopt, "a run would submit nothing");
+      const auto prepared = prepare_benchmark(settings, *file, benchmark, info, options);
+      fine = prepared && !refuse(settings, *prepared, std::nullopt, "a run would submit nothing");
       if (!fine) break;
       not_computed.insert(prepared->plan.not_computed.begin(), prepared->plan.not_computed.end());
       parts.push_back(file->platform.empty() ? summary_of(benchmark)
@@ -150,7 +150,7 @@ int validate_command(const Invocation& given, const ValidateArgs& args) {
                join(parts, ", "));
     if (!not_computed.empty()) {
       fmt::print("  not computed, nor checked what depends on it: {}; `{} run -n {}` does\n",
-                 first_of(not_computed), invocation.program, shell_quote(path));
+                 first_of(not_computed), settings.program, shell_quote(path));
     }
   }
   print_problems(args.format, problems);
@@ -180,16 +180,16 @@ void list_tags(const std::string& title, const Document& document,
 }
 
 // Prints the tags that each run of a folder was started with.
-int tags_of_runs(const Invocation& invocation, const RunsArgs& args) {
-  const std::vector<RunDirectory> runs = find_runs(invocation, args);
+int tags_of_runs(const Settings& settings, const RunsArgs& args) {
+  const std::vector<RunDirectory> runs = find_runs(settings, args);
   if (runs.empty()) return kBadInput;
   for (const RunDirectory& directory : runs) {
     std::unique_ptr<Journal> journal;
     if (Status s = Journal::open_read_only(directory.path, &journal); !s) {
-      print_error(invocation, s.message());
+      print_error(settings, s.message());
       return kBadInput;
     }
-    const std::unique_ptr<Input> input = load_stored(invocation, *journal, directory.path);
+    const std::unique_ptr<Input> input = load_stored(settings, *journal, directory.path);
     if (!input->workflow) return kBadInput;
     list_tags(fmt::format("{} ({})", directory.path, journal->run().input_file), input->document,
               journal->run().tags);
@@ -199,10 +199,10 @@ int tags_of_runs(const Invocation& invocation, const RunsArgs& args) {
 
 }  // namespace
 
-int tag_command(const Invocation& invocation, const ValidateArgs& args) {
+int tag_command(const Settings& settings, const ValidateArgs& args) {
   for (const std::string& file : args.files) {
     if (!is_file(file)) {
-      if (const int code = tags_of_runs(invocation, {file, args.ids}); code != kFine) return code;
+      if (const int code = tags_of_runs(settings, {file, args.ids}); code != kFine) return code;
       continue;
     }
     Sources sources;
@@ -211,37 +211,37 @@ int tag_command(const Invocation& invocation, const ValidateArgs& args) {
     options.include_path = args.input.include_path;
     options.builtin_path = template_directories();
     const Document document = read_document(file, options, sources, diagnostics);
-    print_diagnostics(invocation, diagnostics, sources);
+    print_diagnostics(settings, diagnostics, sources);
     if (diagnostics.has_errors()) return kBadInput;
     list_tags(file, document, {});
   }
   return kFine;
 }
 
-int script_command(const Invocation& invocation, const ScriptArgs& args) {
+int script_command(const Settings& settings, const ScriptArgs& args) {
   size_t written = 0;
   PrepareOptions options;
   options.input = args.input;
-  options.strict = invocation.strict;
+  options.strict = settings.strict;
   options.needs_plan = true;
   std::vector<std::unique_ptr<PreparedFile>> files;
   for (const std::string& path : args.files) {
-    files.push_back(prepare_file(invocation, path, options));
+    files.push_back(prepare_file(settings, path, options));
     if (!files.back()) return kBadInput;
   }
   for (const auto& file : files) {
     for (const Benchmark& benchmark : file->input->workflow->benchmarks) {
       const RunInfo info = run_info(benchmark, 0, absolute_path(args.out), "");
-      const auto prepared = prepare_benchmark(invocation, *file, benchmark, info, options);
-      if (!prepared || refuse(invocation, *prepared, std::nullopt, "nothing was written")) {
+      const auto prepared = prepare_benchmark(settings, *file, benchmark, info, options);
+      if (!prepared || refuse(settings, *prepared, std::nullopt, "nothing was written")) {
         return kBadInput;
       }
-      const int code = write_scripts(invocation, args, *prepared, &written);
+      const int code = write_scripts(settings, args, *prepared, &written);
       if (code != kFine) return code;
     }
   }
   if (written == 0) {
-    print_error(invocation, "no step makes a file from a template with these tags",
+    print_error(settings, "no step makes a file from a template with these tags",
                 "job scripts come from a substituteset, or from a platform: try --tag slurm");
     return kFailed;
   }

@@ -49,7 +49,7 @@ std::string Application::completion(const std::string& name) const {
 void Application::add_help() {
   CLI::App* help = command("help", "help on a command", [this] {
     if (topic_.empty()) {  // app_.help() would print the help of `help`
-      fmt::print("{}", app_.get_formatter()->make_help(&app_, invocation_.program,
+      fmt::print("{}", app_.get_formatter()->make_help(&app_, settings_.program,
                                                        CLI::AppFormatMode::Normal));
       return kFine;
     }
@@ -59,17 +59,17 @@ void Application::add_help() {
     }
     const CLI::App* sub = find_command(app_, topic_);
     if (sub == nullptr) {
-      print_error(invocation_, fmt::format("there is no command '{}'", topic_),
+      print_error(settings_, fmt::format("there is no command '{}'", topic_),
                   did_you_mean(topic_, command_names()));
       return kBadInput;
     }
-    fmt::print("{}", sub->help(invocation_.program));
+    fmt::print("{}", sub->help(settings_.program));
     return kFine;
   });
   help->add_option("command", topic_, "the command, or exit-codes");
   CLI::App* complete =
       command("complete", "completion for a shell: eval \"$(tally complete bash)\"", [this] {
-        fmt::print("{}", completion(completed_.empty() ? invocation_.program : completed_));
+        fmt::print("{}", completion(completed_.empty() ? settings_.program : completed_));
         return kFine;
       });
   complete->add_option("shell", shell_, "bash, zsh or fish; default: bash")
@@ -83,7 +83,7 @@ void Application::add_help() {
   command("update", "say where newer versions are", [this] {
     fmt::print("This is tally {}. It looks for nothing on the network; pull and build again.\n",
                kVersion);
-    return invocation_.as_jube ? kFailed : kFine;  // as JUBE does when it cannot ask
+    return settings_.as_jube ? kFailed : kFine;  // as JUBE does when it cannot ask
   })->group("");
 }
 

@@ -28,16 +28,15 @@ std::string number(double value) {
 
 class Command {
  public:
-  Command(const Invocation& invocation, const HistoryArgs& args)
-      : invocation_(invocation), args_(args) {}
+  Command(const Settings& settings, const HistoryArgs& args) : settings_(settings), args_(args) {}
 
   int run() {
     std::string outpath;
     int id = -1;
-    if (!find_outpath(invocation_, args_.directory, &outpath, &id)) return kBadInput;
+    if (!find_outpath(settings_, args_.directory, &outpath, &id)) return kBadInput;
     std::vector<HistoryEntry> entries;
     if (Status s = read_history(outpath, &entries); !s) {
-      print_error(invocation_, s.message());
+      print_error(settings_, s.message());
       return kFailed;
     }
     if (entries.empty())
@@ -52,7 +51,7 @@ class Command {
 
  private:
   int bad(const std::string& what, const std::string& hint) const {
-    print_error(invocation_, what, hint);
+    print_error(settings_, what, hint);
     return kBadInput;
   }
 
@@ -194,7 +193,7 @@ class Command {
                  changes_ == 1 ? "" : "s");
   }
 
-  const Invocation& invocation_;
+  const Settings& settings_;
   const HistoryArgs& args_;
   std::string metric_;
   std::map<std::string, std::vector<HistoryEntry>> points_;
@@ -207,13 +206,13 @@ class Command {
 
 }  // namespace
 
-int history_command(const Invocation& invocation, const HistoryArgs& args) {
-  return Command(invocation, args).run();
+int history_command(const Settings& settings, const HistoryArgs& args) {
+  return Command(settings, args).run();
 }
 
 void Application::add_history() {
   CLI::App* sub = command("history", "a metric over the runs of a folder, and where it changed",
-                          [this] { return history_command(invocation_, history_); });
+                          [this] { return history_command(settings_, history_); });
   sub->add_option("directory", history_.directory,
                   "folder of the runs, or input file; default: here")
       ->option_text("DIR");

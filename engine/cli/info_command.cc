@@ -35,22 +35,22 @@ std::string shown_time(double seconds) {
   return text;
 }
 
-bool read_workpackages(const Invocation& invocation, const Journal& journal,
+bool read_workpackages(const Settings& settings, const Journal& journal,
                        std::vector<Journal::Stored>* workpackages) {
   Status read = journal.workpackages(workpackages);
-  if (!read) print_error(invocation, read.message());
+  if (!read) print_error(settings, read.message());
   return static_cast<bool>(read);
 }
 
 // The exit code for something that is not there. JUBE only says so.
-int not_found(const Invocation& invocation) {
-  return invocation.as_jube ? kFine : kBadInput;
+int not_found(const Settings& settings) {
+  return settings.as_jube ? kFine : kBadInput;
 }
 
-int list_all_runs(const Invocation& invocation, const InfoArgs& args) {
+int list_all_runs(const Settings& settings, const InfoArgs& args) {
   std::string outpath;
   int own = -1;
-  if (!find_outpath(invocation, args.runs.directory, &outpath, &own)) return kBadInput;
+  if (!find_outpath(settings, args.runs.directory, &outpath, &own)) return kBadInput;
   std::vector<std::vector<std::string>> rows = {
       {"id", "name", "started", "last change", "comment", "tags"}};
   for (const RunDirectory& directory : list_runs(outpath)) {
@@ -59,7 +59,7 @@ int list_all_runs(const Invocation& invocation, const InfoArgs& args) {
     Status read = Journal::open_read_only(directory.path, &journal);
     if (read) read = journal->workpackages(&workpackages);
     if (!read) {
-      print_error(invocation, read.message());
+      print_error(settings, read.message());
       continue;
     }
     const RunRecord& run = journal->run();
@@ -67,8 +67,8 @@ int list_all_runs(const Invocation& invocation, const InfoArgs& args) {
                     shown_time(last_change(run, workpackages)), run.comment, join(run.tags, ",")});
   }
   if (rows.size() == 1) {
-    print_error(invocation, fmt::format("there are no runs in '{}'", outpath));
-    return not_found(invocation);
+    print_error(settings, fmt::format("there are no runs in '{}'", outpath));
+    return not_found(settings);
   }
   fmt::print("{}{}\n", boxed({fmt::format("Benchmarks found in \"{}\":", outpath)}),
              bordered(rows, " "));
@@ -225,7 +225,7 @@ void show_step(const OpenRun& run, const std::vector<Journal::Stored>& workpacka
 
 // Whether all requested workpackages belong to the run. Prints an error that names the first that
 // does not.
-bool has_workpackages(const Invocation& invocation, const RunDirectory& directory,
+bool has_workpackages(const Settings& settings, const RunDirectory& directory,
                       const std::vector<Journal::Stored>& workpackages,
                       const std::vector<std::string>& asked) {
   for (const std::string& word : asked) {
@@ -234,7 +234,7 @@ bool has_workpackages(const Invocation& invocation, const RunDirectory& director
           return std::to_string(stored.workpackage.id) == word;
         });
     if (known) continue;
-    print_error(invocation, fmt::format("run {} has no workpackage '{}'", directory.id, word),
+    print_error(settings, fmt::format("run {} has no workpackage '{}'", directory.id, word),
                 workpackages.empty()
                     ? "it has none yet"
                     : fmt::format("it has 0 to {}", workpackages.back().workpackage.id));
@@ -259,41 +259,41 @@ std::vector<std::string> steps_with(const std::vector<Journal::Stored>& workpack
   return steps;
 }
 
-bool has_step(const Invocation& invocation, const RunDirectory& directory,
-              const Benchmark& benchmark, const std::string& name) {
+bool has_step(const Settings& settings, const RunDirectory& directory, const Benchmark& benchmark,
+              const std::string& name) {
   if (benchmark.find_step(name) != nullptr) return true;
   std::vector<std::string> known;
   for (const Step& step : benchmark.steps) known.push_back(step.name.value);
   std::string hint = did_you_mean(name, known);
   if (hint.empty()) hint = "it has: " + join(known, ", ");
-  print_error(invocation, fmt::format("run {} has no step '{}'", directory.id, name), hint);
+  print_error(settings, fmt::format("run {} has no step '{}'", directory.id, name), hint);
   return false;
 }
 
 }  // namespace
 
-int info_command(const Invocation& invocation, const InfoArgs& args) {
+int info_command(const Settings& settings, const InfoArgs& args) {
   const bool details = args.with_steps || !args.steps.empty() || !args.workpackages.empty();
   if (!details && (args.parametrization || args.csv)) {
-    print_error(invocation, "-p and -c choose among the details of a step: add -s or -w",
-                fmt::format("{} info DIR -s STEP -p", invocation.program));
+    print_error(settings, "-p and -c choose among the details of a step: add -s or -w",
+                fmt::format("{} info DIR -s STEP -p", settings.program));
     return kBadInput;
   }
   bool one_run = !args.runs.ids.empty() || details;
   if (!one_run) {
     int own = -1;
     std::string outpath;
-    if (!find_outpath(invocation, args.runs.directory, &outpath, &own)) return kBadInput;
-    if (own < 0) return list_all_runs(invocation, args);
+    if (!find_outpath(settings, args.runs.directory, &outpath, &own)) return kBadInput;
+    if (own < 0) return list_all_runs(settings, args);
   }
-  std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
+  std::vector<RunDirectory> runs = find_runs(settings, args.runs);
   if (runs.empty()) return kBadInput;
   for (const RunDirectory& directory : runs) {
     OpenRun run;
-    if (!open_run(invocation, directory, "", {}, &run)) return kBadInput;
+    if (!open_run(settings, directory, "", {}, &run)) return kBadInput;
     std::vector<Journal::Stored> workpackages;
-    if (!read_workpackages(invocation, *run.journal, &workpackages)) return kBadInput;
-    if (!has_workpackages(invocation, directory, workpackages, args.workpackages)) return kBadInput;
+    if (!read_workpackages(settings, *run.journal, &workpackages)) return kBadInput;
+    if (!has_workpackages(settings, directory, workpackages, args.workpackages)) return kBadInput;
     if (!details) {
       show_run(run, workpackages);
       continue;
@@ -302,7 +302,7 @@ int info_command(const Invocation& invocation, const InfoArgs& args) {
     if (Status s =
             workpackage_views(*run.benchmark, *run.journal, run.directory.path, &views, true);
         !s) {
-      print_error(invocation, s.message());
+      print_error(settings, s.message());
       return kBadInput;
     }
     std::vector<std::string> steps = args.steps;
@@ -310,8 +310,8 @@ int info_command(const Invocation& invocation, const InfoArgs& args) {
     for (const Step& step : run.benchmark->steps) known.push_back(step.name.value);
     if (steps.empty()) steps = args.workpackages.empty() ? known : steps_with(workpackages, args);
     for (const std::string& step : steps) {
-      if (!has_step(invocation, directory, *run.benchmark, step)) {
-        if (!invocation.as_jube) return kBadInput;
+      if (!has_step(settings, directory, *run.benchmark, step)) {
+        if (!settings.as_jube) return kBadInput;
         continue;
       }
       show_step(run, workpackages, views, step, args);
@@ -320,8 +320,8 @@ int info_command(const Invocation& invocation, const InfoArgs& args) {
   return kFine;
 }
 
-int log_command(const Invocation& invocation, const LogArgs& args) {
-  std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
+int log_command(const Settings& settings, const LogArgs& args) {
+  std::vector<RunDirectory> runs = find_runs(settings, args.runs);
   if (runs.empty()) return kBadInput;
   int code = kFine;
   for (const RunDirectory& directory : runs) {
@@ -329,7 +329,7 @@ int log_command(const Invocation& invocation, const LogArgs& args) {
     if (args.commands.empty()) {
       const std::string logs = escaped_for_matching(directory.path) + "/*.log";
       if (Status s = matching_paths(logs, 0, &paths); !s) {
-        print_error(invocation, s.message());
+        print_error(settings, s.message());
         code = kFailed;
       }
     }
@@ -340,14 +340,14 @@ int log_command(const Invocation& invocation, const LogArgs& args) {
       if (access(path.c_str(), R_OK) != 0) {
         const std::string name = path.substr(path.rfind('/') + 1);
         print_error(
-            invocation, fmt::format("run {} has no log '{}'", directory.id, name),
-            fmt::format("'{} log' without -c shows those that are there", invocation.program));
-        code = std::max(code, not_found(invocation));
+            settings, fmt::format("run {} has no log '{}'", directory.id, name),
+            fmt::format("'{} log' without -c shows those that are there", settings.program));
+        code = std::max(code, not_found(settings));
         continue;
       }
       fmt::print("BenchmarkID: {} | Log: {}\n", directory.id, path);
       if (const Status s = print_file(path); !s) {
-        print_error(invocation, s.message());
+        print_error(settings, s.message());
         code = kFailed;
       }
     }
@@ -355,18 +355,18 @@ int log_command(const Invocation& invocation, const LogArgs& args) {
   return code;
 }
 
-int output_command(const Invocation& invocation, const OutputArgs& args) {
-  std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
+int output_command(const Settings& settings, const OutputArgs& args) {
+  std::vector<RunDirectory> runs = find_runs(settings, args.runs);
   if (runs.empty()) return kBadInput;
   int code = kFine;
   for (const RunDirectory& directory : runs) {
     OpenRun run;
-    if (!open_run(invocation, directory, "", {}, &run)) return kBadInput;
+    if (!open_run(settings, directory, "", {}, &run)) return kBadInput;
     std::vector<Journal::Stored> workpackages;
-    if (!read_workpackages(invocation, *run.journal, &workpackages)) return kBadInput;
-    if (!has_workpackages(invocation, directory, workpackages, args.workpackages)) return kBadInput;
+    if (!read_workpackages(settings, *run.journal, &workpackages)) return kBadInput;
+    if (!has_workpackages(settings, directory, workpackages, args.workpackages)) return kBadInput;
     for (const std::string& step : args.steps) {
-      if (!has_step(invocation, directory, *run.benchmark, step)) return kBadInput;
+      if (!has_step(settings, directory, *run.benchmark, step)) return kBadInput;
     }
     for (const Journal::Stored& stored : workpackages) {
       auto in = [](const std::vector<std::string>& list, const std::string& word) {
@@ -387,7 +387,7 @@ int output_command(const Invocation& invocation, const OutputArgs& args) {
         fmt::print("{}\n", absolute_path(path));
         if (!args.display) continue;
         if (const Status s = print_file(path); !s) {
-          print_error(invocation, s.message());
+          print_error(settings, s.message());
           code = kFailed;
         }
         fmt::print("\n");

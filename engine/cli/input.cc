@@ -27,12 +27,12 @@
 namespace tally {
 namespace {
 
-bool split_settings(const Invocation& invocation, const std::vector<std::string>& settings,
+bool split_settings(const Settings& settings, const std::vector<std::string>& given,
                     std::vector<std::pair<std::string, std::string>>* out) {
-  for (const std::string& setting : settings) {
+  for (const std::string& setting : given) {
     size_t equals = setting.find('=');
     if (equals == std::string::npos || equals == 0) {
-      print_error(invocation, fmt::format("--set {}: not of the form name=value", setting));
+      print_error(settings, fmt::format("--set {}: not of the form name=value", setting));
       return false;
     }
     out->emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
@@ -112,36 +112,35 @@ std::vector<std::string> template_directories() {
   return directories;
 }
 
-bool in_color(const Invocation& invocation, int fd) {
-  if (invocation.color != Invocation::Color::automatic)
-    return invocation.color == Invocation::Color::always;
+bool in_color(const Settings& settings, int fd) {
+  if (settings.color != Settings::Color::automatic)
+    return settings.color == Settings::Color::always;
   const char* off = std::getenv("NO_COLOR");
   const char* kind = std::getenv("TERM");
   return (off == nullptr || *off == '\0') && kind != nullptr && std::string_view(kind) != "dumb" &&
          ::isatty(fd) != 0;
 }
 
-void print_error(const Invocation& invocation, const std::string& message,
-                 const std::string& hint) {
-  if (invocation.problems != nullptr) {
-    invocation.problems->push_back({{}, 0, 0, Severity::error, message, hint});
+void print_error(const Settings& settings, const std::string& message, const std::string& hint) {
+  if (settings.problems != nullptr) {
+    settings.problems->push_back({{}, 0, 0, Severity::error, message, hint});
     return;
   }
-  const bool color = in_color(invocation, STDERR_FILENO);
+  const bool color = in_color(settings, STDERR_FILENO);
   print_styled(stderr,
-               fmt::format("{}: {}error:{} {}\n", literal(invocation.program),
+               fmt::format("{}: {}error:{} {}\n", literal(settings.program),
                            color ? "\033[1;31m" : "", color ? "\033[0m" : "", literal(message)));
   if (!hint.empty()) fmt::print(stderr, "hint: {}\n", hint);
 }
 
-size_t print_diagnostics(const Invocation& invocation, const Diagnostics& diagnostics,
+size_t print_diagnostics(const Settings& settings, const Diagnostics& diagnostics,
                          const Sources& sources) {
   if (diagnostics.all().empty()) return 0;
-  if (invocation.problems != nullptr) {
-    add_problems(diagnostics, sources, invocation.problems);
+  if (settings.problems != nullptr) {
+    add_problems(diagnostics, sources, settings.problems);
     return diagnostics.all().size();
   }
-  if (in_color(invocation, STDERR_FILENO)) {
+  if (in_color(settings, STDERR_FILENO)) {
     print_styled(stderr, diagnostics.format(sources, true));
   } else {
     const std::string text = diagnostics.format(sources);
@@ -162,18 +161,18 @@ std::vector<std::string> split_tags(const std::vector<std::string>& given) {
 
 namespace {
 
-bool is_there(const Invocation& invocation, const std::string& path) {
+bool is_there(const Settings& settings, const std::string& path) {
   if (::access(path.c_str(), F_OK) == 0) return true;
-  print_error(invocation, fmt::format("Benchmark configuration file not found: \"{}\"", path),
+  print_error(settings, fmt::format("Benchmark configuration file not found: \"{}\"", path),
               meant_file(path));
   return false;
 }
 
-std::unique_ptr<Input> load(const Invocation& invocation, const std::string& path,
+std::unique_ptr<Input> load(const Settings& settings, const std::string& path,
                             const std::string* text, const InputArgs& args, bool strict,
                             bool (*unchecked)(const Element& root)) {
   auto input = std::make_unique<Input>();
-  if (!split_settings(invocation, args.set, &input->set)) return input;
+  if (!split_settings(settings, args.set, &input->set)) return input;
   CheckOptions options;
   options.tags = split_tags(args.tags);
   options.read.tags = options.tags;  // an <include> that tags exclude is not read at all
@@ -181,8 +180,8 @@ std::unique_ptr<Input> load(const Invocation& invocation, const std::string& pat
   options.exclude = args.exclude;
   options.set = input->set;
   options.strict = strict;
-  options.as_jube = invocation.as_jube;
-  options.kinds = invocation.kinds;
+  options.as_jube = settings.as_jube;
+  options.kinds = settings.kinds;
   if (strict) input->diagnostics.make_warnings_errors();
   options.read.include_path = args.include_path;
   options.read.builtin_path = template_directories();
@@ -193,24 +192,24 @@ std::unique_ptr<Input> load(const Invocation& invocation, const std::string& pat
   if (whole) {
     input->workflow = check_document(input->document, options, input->sources, input->diagnostics);
   }
-  print_diagnostics(invocation, input->diagnostics, input->sources);
+  print_diagnostics(settings, input->diagnostics, input->sources);
   if (input->diagnostics.has_errors()) input->workflow.reset();
   return input;
 }
 
 }  // namespace
 
-std::unique_ptr<Input> load_input(const Invocation& invocation, const std::string& path,
+std::unique_ptr<Input> load_input(const Settings& settings, const std::string& path,
                                   const InputArgs& args, bool strict,
                                   bool (*unchecked)(const Element& root)) {
-  if (!is_there(invocation, path)) return std::make_unique<Input>();
-  return load(invocation, path, nullptr, args, strict, unchecked);
+  if (!is_there(settings, path)) return std::make_unique<Input>();
+  return load(settings, path, nullptr, args, strict, unchecked);
 }
 
-std::unique_ptr<Input> load_input_text(const Invocation& invocation, const std::string& name,
+std::unique_ptr<Input> load_input_text(const Settings& settings, const std::string& name,
                                        const std::string& text, const InputArgs& args,
                                        bool strict) {
-  return load(invocation, name, &text, args, strict, nullptr);
+  return load(settings, name, &text, args, strict, nullptr);
 }
 
 namespace {
@@ -243,13 +242,13 @@ namespace {
 
 // The options for a run's input, from files or from texts that the run keeps. Relative paths of such
 // texts keep the meaning they had when the run was started.
-CheckOptions run_options(const Invocation& invocation, const RunRecord& run,
+CheckOptions run_options(const Settings& settings, const RunRecord& run,
                          const std::vector<std::string>& tags) {
   CheckOptions options;
   options.only = {run.benchmark};
   options.of_run = true;
-  options.as_jube = invocation.as_jube;
-  options.kinds = invocation.kinds;
+  options.as_jube = settings.as_jube;
+  options.kinds = settings.kinds;
   options.tags = tags;
   options.stored = true;
   options.plain_text = run.plain_as_written ? PlainText::as_written : PlainText::as_core_value;
@@ -277,10 +276,10 @@ void load_run_file(const std::string& file, const CheckOptions& options, Input* 
 }
 
 // Adds the update to the run's own input. `quiet`: its warnings were printed when it was given.
-std::unique_ptr<Input> load_update(const Invocation& invocation, const Journal& journal,
+std::unique_ptr<Input> load_update(const Settings& settings, const Journal& journal,
                                    const std::string& file, CheckOptions options,
                                    const std::string& run_dir, bool quiet) {
-  std::unique_ptr<Input> input = load_stored(invocation, journal, run_dir);
+  std::unique_ptr<Input> input = load_stored(settings, journal, run_dir);
   options.run = input->find(journal.run().benchmark);
   if (options.run == nullptr) return input;  // this was reported
   input->diagnostics = {};
@@ -288,44 +287,44 @@ std::unique_ptr<Input> load_update(const Invocation& invocation, const Journal& 
   input->update_tags = options.tags;
   load_run_file(file, options, input.get());
   if (!quiet || input->diagnostics.has_errors())
-    print_diagnostics(invocation, input->diagnostics, input->sources);
+    print_diagnostics(settings, input->diagnostics, input->sources);
   return input;
 }
 
 }  // namespace
 
-std::unique_ptr<Input> load_stored(const Invocation& invocation, const Journal& journal,
+std::unique_ptr<Input> load_stored(const Settings& settings, const Journal& journal,
                                    const std::string& run_dir) {
   const RunRecord& run = journal.run();
   auto input = std::make_unique<Input>();
   Journal::Texts texts;
   if (Status s = journal.sources(&texts); !s) {
-    print_error(invocation, s.message());
+    print_error(settings, s.message());
     return input;
   }
-  CheckOptions options = run_options(invocation, run, run.tags);
+  CheckOptions options = run_options(settings, run, run.tags);
   options.set = run.set;
   use_texts(journal, texts, run_dir, &options);
   input->set = run.set;
   load_run_file(run.input_file, options, input.get());
   if (input->diagnostics.has_errors())  // warnings were printed when the run was started
-    print_diagnostics(invocation, input->diagnostics, input->sources);
+    print_diagnostics(settings, input->diagnostics, input->sources);
   if (input->workflow && input->find(run.benchmark) == nullptr) {
-    print_error(invocation, fmt::format("the input stored in '{}' has no benchmark '{}'", run_dir,
-                                        run.benchmark));
+    print_error(settings, fmt::format("the input stored in '{}' has no benchmark '{}'", run_dir,
+                                      run.benchmark));
     input->workflow.reset();
   }
   return input;
 }
 
-std::unique_ptr<Input> load_update(const Invocation& invocation, const Journal& journal,
+std::unique_ptr<Input> load_update(const Settings& settings, const Journal& journal,
                                    const std::string& file, const InputArgs& args,
                                    const std::string& run_dir) {
-  if (!is_there(invocation, file)) return std::make_unique<Input>();
+  if (!is_there(settings, file)) return std::make_unique<Input>();
   const RunRecord& run = journal.run();
   Journal::Update before;
   if (Status s = journal.update(&before); !s) {
-    print_error(invocation, s.message());
+    print_error(settings, s.message());
     return std::make_unique<Input>();
   }
   // As in JUBE, tags are added to those of the run and of earlier updates.
@@ -333,23 +332,23 @@ std::unique_ptr<Input> load_update(const Invocation& invocation, const Journal& 
   for (std::string& tag : split_tags(args.tags)) {
     if (std::find(tags.begin(), tags.end(), tag) == tags.end()) tags.push_back(std::move(tag));
   }
-  CheckOptions options = run_options(invocation, run, tags);
+  CheckOptions options = run_options(settings, run, tags);
   options.stored = args.tags.empty();
   options.read.include_path = args.include_path;
-  return load_update(invocation, journal, file, std::move(options), run_dir, false);
+  return load_update(settings, journal, file, std::move(options), run_dir, false);
 }
 
-std::unique_ptr<Input> load_kept(const Invocation& invocation, const Journal& journal,
+std::unique_ptr<Input> load_kept(const Settings& settings, const Journal& journal,
                                  const std::string& run_dir) {
   Journal::Update update;
   if (Status s = journal.update(&update); !s) {
-    print_error(invocation, s.message());
+    print_error(settings, s.message());
     return std::make_unique<Input>();
   }
-  if (update.file.empty()) return load_stored(invocation, journal, run_dir);
-  CheckOptions options = run_options(invocation, journal.run(), update.tags);
+  if (update.file.empty()) return load_stored(settings, journal, run_dir);
+  CheckOptions options = run_options(settings, journal.run(), update.tags);
   use_texts(journal, update.texts, run_dir, &options);
-  return load_update(invocation, journal, update.file, std::move(options), run_dir, true);
+  return load_update(settings, journal, update.file, std::move(options), run_dir, true);
 }
 
 namespace {

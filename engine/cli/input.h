@@ -41,23 +41,23 @@ std::vector<std::string> template_directories();
 
 // Reads and checks `path`. Problems have been printed when this returns; see Input::workflow.
 // `unchecked`: documents of which only the tree is needed. Null: there are none.
-std::unique_ptr<Input> load_input(const Invocation& invocation, const std::string& path,
+std::unique_ptr<Input> load_input(const Settings& settings, const std::string& path,
                                   const InputArgs& args, bool strict,
                                   bool (*unchecked)(const Element& root) = nullptr);
 // Does the same for a text that stands for the file `name`.
-std::unique_ptr<Input> load_input_text(const Invocation& invocation, const std::string& name,
+std::unique_ptr<Input> load_input_text(const Settings& settings, const std::string& name,
                                        const std::string& text, const InputArgs& args, bool strict);
 // Does the same for the input that a run has stored.
-std::unique_ptr<Input> load_stored(const Invocation& invocation, const Journal& journal,
+std::unique_ptr<Input> load_stored(const Settings& settings, const Journal& journal,
                                    const std::string& run_dir);
 // Does the same for the file of -u: the patterns, analysers and results are those of that file, and
 // all else is what the run has stored. It is read with the run's tags, those of earlier updates, and
 // those of `args`.
-std::unique_ptr<Input> load_update(const Invocation& invocation, const Journal& journal,
+std::unique_ptr<Input> load_update(const Settings& settings, const Journal& journal,
                                    const std::string& file, const InputArgs& args,
                                    const std::string& run_dir);
 // Does the same for the update that the run has kept, or for the run's own input if there is none.
-std::unique_ptr<Input> load_kept(const Invocation& invocation, const Journal& journal,
+std::unique_ptr<Input> load_kept(const Settings& settings, const Journal& journal,
                                  const std::string& run_dir);
 // The tags of -t. "a,b" is the old form of two tags.
 std::vector<std::string> split_tags(const std::vector<std::string>& given);
@@ -68,14 +68,14 @@ void note_directory(const std::string& run_dir, RunRecord* run);
 void note_include_path(const std::vector<std::string>& given, RunRecord* run);
 
 // Whether output to this file descriptor is coloured.
-bool in_color(const Invocation& invocation, int fd);
-// Prints diagnostics to standard error, or adds them to the invocation's problems, and returns their
+bool in_color(const Settings& settings, int fd);
+// Prints diagnostics to standard error, or adds them to the settings's problems, and returns their
 // number.
-size_t print_diagnostics(const Invocation& invocation, const Diagnostics& diagnostics,
+size_t print_diagnostics(const Settings& settings, const Diagnostics& diagnostics,
                          const Sources& sources);
 // Prints "tally: error: ..." to standard error, in colour on a terminal; or adds it to the
-// invocation's problems.
-void print_error(const Invocation& invocation, const std::string& message,
+// settings's problems.
+void print_error(const Settings& settings, const std::string& message,
                  const std::string& hint = {});
 
 // Returns OUTPATH of a benchmark: `given` (-o, relative to the current directory), or else the

@@ -7,8 +7,8 @@
 
 namespace tally {
 
-// The function for RunOptions::on_interrupt. It is empty without a terminal; the jobs are then left
+// The function for Parts::on_interrupt. It is empty without a terminal; the jobs are then left
 // in the queue.
-std::function<RunOptions::OnInterrupt(size_t, const std::function<bool()>&)> interrupt_question();
+std::function<Parts::OnInterrupt(size_t, const std::function<bool()>&)> interrupt_question();
 
 }  // namespace tally

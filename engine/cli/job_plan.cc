@@ -6,12 +6,11 @@
 
 namespace tally {
 
-bool announce_jobs(const Invocation& invocation, const PreparedBenchmark& prepared,
+bool announce_jobs(const Settings& settings, const PreparedBenchmark& prepared,
                    std::optional<double> max_node_hours) {
   const Estimate& estimate = prepared.estimate;
   if (estimate.jobs == 0) return true;
-  if (invocation.quiet)
-    return !refuse(invocation, prepared, max_node_hours, "nothing was submitted");
+  if (settings.quiet) return !refuse(settings, prepared, max_node_hours, "nothing was submitted");
   std::cout << fmt::format("{}: {} job{} for {}", prepared.benchmark.name.value, estimate.jobs,
                            estimate.jobs == 1 ? "" : "s",
                            estimate.unknown == estimate.jobs
@@ -20,7 +19,7 @@ bool announce_jobs(const Invocation& invocation, const PreparedBenchmark& prepar
             << '\n';
   print_estimate(estimate, std::cout);
   std::cout.flush();
-  return !refuse(invocation, prepared, max_node_hours, "nothing was submitted");
+  return !refuse(settings, prepared, max_node_hours, "nothing was submitted");
 }
 
 }  // namespace tally

@@ -16,7 +16,7 @@
 namespace tally {
 namespace {
 
-const Benchmark* only_benchmark(const Invocation& invocation, const Input& input,
+const Benchmark* only_benchmark(const Settings& settings, const Input& input,
                                 const std::string& file) {
   std::vector<const Benchmark*> with_result;
   std::vector<std::string> names;
@@ -27,9 +27,9 @@ const Benchmark* only_benchmark(const Invocation& invocation, const Input& input
   }
   if (with_result.size() == 1) return with_result.front();
   if (with_result.empty()) {
-    print_error(invocation, fmt::format("'{}' defines no result", file));
+    print_error(settings, fmt::format("'{}' defines no result", file));
   } else {
-    print_error(invocation,
+    print_error(settings,
                 fmt::format("'{}' has {} benchmarks with results ({}); logs can be those of one",
                             file, names.size(), join(names, ", ")),
                 "leave the others out with `selection:` in the file or with tags");
@@ -39,17 +39,17 @@ const Benchmark* only_benchmark(const Invocation& invocation, const Input& input
 
 class LogResults {
  public:
-  LogResults(const Invocation& invocation, const ResultArgs& args)
-      : invocation_(invocation),
+  LogResults(const Settings& settings, const ResultArgs& args)
+      : settings_(settings),
         args_(args),
-        evaluator_(make_result_evaluator(invocation)),
-        diagnostics_(result_diagnostics(invocation)) {}
+        evaluator_(make_result_evaluator(settings)),
+        diagnostics_(result_diagnostics(settings)) {}
 
   int show() {
     const std::string& file = args_.runs.directory;
-    input_ = load_input(invocation_, file, args_.input, invocation_.strict);
+    input_ = load_input(settings_, file, args_.input, settings_.strict);
     if (!input_->workflow) return kBadInput;
-    benchmark_ = only_benchmark(invocation_, *input_, file);
+    benchmark_ = only_benchmark(settings_, *input_, file);
     if (benchmark_ == nullptr) return kBadInput;
     std::vector<WorkpackageView> views;
     LogProblem problem;
@@ -64,10 +64,10 @@ class LogResults {
  private:
   void say(const LogProblem& problem) const {
     if (diagnostics_.has_errors()) {
-      print_diagnostics(invocation_, diagnostics_, input_->sources);
+      print_diagnostics(settings_, diagnostics_, input_->sources);
       return;
     }
-    print_error(invocation_, problem.message, problem.hint);
+    print_error(settings_, problem.message, problem.hint);
     for (const std::string& line : problem.lines) fmt::print(stderr, "{}\n", line);
   }
 
@@ -88,19 +88,19 @@ class LogResults {
       std::vector<RenderedResult> rendered =
           render(*benchmark_, result, shown, options, ".", diagnostics_);
       tables += rendered.size();
-      code = std::max(code, print_results(invocation_, rendered, input_->sources));
+      code = std::max(code, print_results(settings_, rendered, input_->sources));
       std::move(rendered.begin(), rendered.end(), std::back_inserter(reported));
     }
     print_json(options.style, {{0, "", benchmark_->name.value}}, reported, input_->sources);
-    print_diagnostics(invocation_, diagnostics_, input_->sources);
+    print_diagnostics(settings_, diagnostics_, input_->sources);
     if (tables == 0) {
-      print_error(invocation_, "the input has no result of that name");
+      print_error(settings_, "the input has no result of that name");
       return kBadInput;
     }
     return diagnostics_.has_errors() ? std::max(code, kFailed) : code;
   }
 
-  const Invocation& invocation_;
+  const Settings& settings_;
   const ResultArgs& args_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<Input> input_;
@@ -110,8 +110,8 @@ class LogResults {
 
 }  // namespace
 
-int show_log_results(const Invocation& invocation, const ResultArgs& args) {
-  return LogResults(invocation, args).show();
+int show_log_results(const Settings& settings, const ResultArgs& args) {
+  return LogResults(settings, args).show();
 }
 
 }  // namespace tally

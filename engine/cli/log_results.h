@@ -7,6 +7,6 @@ namespace tally {
 
 // Expands the input file as a run would, assigns the logs to the analysed step's workpackages, in
 // order, and shows the tables. Writes nothing, because there is no run. Returns an exit code.
-int show_log_results(const Invocation& invocation, const ResultArgs& args);
+int show_log_results(const Settings& settings, const ResultArgs& args);
 
 }  // namespace tally

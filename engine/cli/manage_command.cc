@@ -143,9 +143,8 @@ Status remove_workpackage(Journal& journal, const std::string& run_dir, int id) 
 }
 
 // Writes the comment into configuration.xml, where people's scripts read it, as JUBE does.
-Status write_comment(const Invocation& invocation, const Journal& journal,
-                     const std::string& run_dir) {
-  const std::unique_ptr<Input> input = load_stored(invocation, journal, run_dir);
+Status write_comment(const Settings& settings, const Journal& journal, const std::string& run_dir) {
+  const std::unique_ptr<Input> input = load_stored(settings, journal, run_dir);
   if (!input->workflow) return Status::ok();  // this was reported
   set_comment(journal.run().benchmark, journal.run().comment, &input->document);
   return write_file(run_dir + "/configuration.xml", document_to_xml(input->document));
@@ -153,8 +152,8 @@ Status write_comment(const Invocation& invocation, const Journal& journal,
 
 }  // namespace
 
-int comment_command(const Invocation& invocation, const CommentArgs& args) {
-  std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
+int comment_command(const Settings& settings, const CommentArgs& args) {
+  std::vector<RunDirectory> runs = find_runs(settings, args.runs);
   if (runs.empty()) return kBadInput;
   for (const RunDirectory& directory : runs) {
     std::unique_ptr<Journal> journal;
@@ -164,17 +163,17 @@ int comment_command(const Invocation& invocation, const CommentArgs& args) {
       run.comment = one_line(args.append ? run.comment + args.comment : args.comment);
       status = journal->set_run(run);
     }
-    if (status) status = write_comment(invocation, *journal, directory.path);
+    if (status) status = write_comment(settings, *journal, directory.path);
     if (!status) {
-      print_error(invocation, status.message());
+      print_error(settings, status.message());
       return kFailed;
     }
   }
   return kFine;
 }
 
-int remove_command(const Invocation& invocation, const RemoveArgs& args) {
-  std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
+int remove_command(const Settings& settings, const RemoveArgs& args) {
+  std::vector<RunDirectory> runs = find_runs(settings, args.runs);
   if (runs.empty()) return kBadInput;
   for (const RunDirectory& directory : runs) {
     std::unique_ptr<Journal> journal;
@@ -183,19 +182,19 @@ int remove_command(const Invocation& invocation, const RemoveArgs& args) {
     const Status usable =
         whole ? Journal::open(directory.path, &journal) : check_remains(directory.path);
     if (!usable) {
-      print_error(invocation, usable.message());
+      print_error(settings, usable.message());
       return kFailed;
     }
     if (args.workpackages.empty()) {
       if (Status s = check_not_needed(directory.path, directory.path, runs); !s) {
-        print_error(invocation, s.message());
+        print_error(settings, s.message());
         return kFailed;
       }
       const CommandResult answer = args.force ? CommandResult::yes : ask(directory.path);
       if (answer == CommandResult::none) return kFailed;
       if (answer == CommandResult::no) continue;
       if (Status s = remove_run(directory.path, std::move(journal)); !s) {
-        print_error(invocation, s.message());
+        print_error(settings, s.message());
         return kFailed;
       }
       continue;
@@ -203,7 +202,7 @@ int remove_command(const Invocation& invocation, const RemoveArgs& args) {
     for (const std::string& word : args.workpackages) {
       int id = 0;
       if (!parse_id(word, &id)) {
-        print_error(invocation,
+        print_error(settings,
                     fmt::format("'{}' is not a valid workpackage id: use a number", word));
         return kBadInput;
       }
@@ -213,7 +212,7 @@ int remove_command(const Invocation& invocation, const RemoveArgs& args) {
       if (answer == CommandResult::none) return kFailed;
       if (answer == CommandResult::no) continue;
       if (Status s = remove_workpackage(*journal, directory.path, id); !s) {
-        print_error(invocation, s.message());
+        print_error(settings, s.message());
         return kFailed;
       }
     }

@@ -10,15 +10,15 @@
 
 namespace tally {
 
-int meter_command(const Invocation& invocation, const MeterArgs& args) {
+int meter_command(const Settings& settings, const MeterArgs& args) {
   if (args.command.empty()) {
-    print_error(invocation, "meter needs a command", "tally meter -- ./program --its-option");
+    print_error(settings, "meter needs a command", "tally meter -- ./program --its-option");
     return kBadInput;
   }
   EnergyUse use;
   int code = 0;
   if (Status s = measure_command(args.command, {}, &use, &code); !s) {
-    print_error(invocation, s.message());
+    print_error(settings, s.message());
     return kBadInput;
   }
   // The numbers follow what the program printed, so that a pattern finds both in one file.
@@ -26,7 +26,7 @@ int meter_command(const Invocation& invocation, const MeterArgs& args) {
   std::fflush(stdout);
   if (args.json.empty()) return code;
   if (Status s = write_named_file(args.json, energy_json(use, args.command, code)); !s) {
-    print_error(invocation, s.message());
+    print_error(settings, s.message());
     return code == 0 ? kFailed : code;
   }
   return code;
@@ -34,7 +34,7 @@ int meter_command(const Invocation& invocation, const MeterArgs& args) {
 
 void Application::add_meter() {
   CLI::App* sub = command("meter", "run a program and print the energy that the machine used",
-                          [this] { return meter_command(invocation_, meter_); });
+                          [this] { return meter_command(settings_, meter_); });
   sub->add_option("command", meter_.command, "the program and its arguments, after --")
       ->option_text("-- COMMAND ...");
   sub->add_option("--json", meter_.json, "also write the numbers to this file")

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <map>
 
-#include "engine/cli/prepare.h"
 #include "engine/execute/process.h"
 
 namespace tally {
@@ -30,8 +29,10 @@ std::map<int, std::string> work_folders(const OpenRun& run) {
 
 class Collector {
  public:
-  explicit Collector(const OpenRun& run)
-      : run_(run), log_(absolute_path(run.directory.path) + "/result/on_fail.log") {}
+  Collector(const Settings& settings, const OpenRun& run)
+      : settings_(settings),
+        run_(run),
+        log_(absolute_path(run.directory.path) + "/result/on_fail.log") {}
 
   void add(const std::string& table, const MissedReference& missed) {
     if (missed.on_fail.empty() || ++count_ > kMost) return;
@@ -65,7 +66,7 @@ class Collector {
   void start(const std::string& table, const MissedReference& missed) {
     const auto folder = folders_.find(missed.workpackage);
     ProcessSpec spec;
-    spec.argv = {shell_of_commands(), "-c", missed.on_fail};
+    spec.argv = {settings_.shell, "-c", missed.on_fail};
     spec.directory = folder == folders_.end() ? run_.directory.path : folder->second;
     for (char** entry = environ; *entry != nullptr; ++entry) spec.environment.emplace_back(*entry);
     spec.environment.push_back("TALLY_REFERENCE=" + missed.text);
@@ -90,6 +91,7 @@ class Collector {
     }
   }
 
+  const Settings& settings_;
   const OpenRun& run_;
   const std::string log_;
   std::map<int, std::string> folders_;
@@ -99,8 +101,9 @@ class Collector {
 
 }  // namespace
 
-void run_on_fail(const OpenRun& run, const std::vector<RenderedResult>& tables) {
-  Collector collector(run);
+void run_on_fail(const Settings& settings, const OpenRun& run,
+                 const std::vector<RenderedResult>& tables) {
+  Collector collector(settings, run);
   for (const RenderedResult& one : tables) {
     for (const MissedReference& missed : one.table.missed) collector.add(one.name, missed);
     for (const MissedReference& missed : one.table.warned) collector.add(one.name, missed);

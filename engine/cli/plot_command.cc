@@ -74,7 +74,7 @@ Status add_units(const PlotArgs& args, const std::string& path, const ResultTabl
 }
 
 // Several files become one table with the column "file".
-bool read_tables(const Invocation& invocation, const PlotArgs& args, ResultTable* table) {
+bool read_tables(const Settings& settings, const PlotArgs& args, ResultTable* table) {
   const std::vector<std::string>& paths = args.sources;
   std::map<std::string, std::string> first_file;  // with the unit of a column
   for (const std::string& path : paths) {
@@ -86,7 +86,7 @@ bool read_tables(const Invocation& invocation, const PlotArgs& args, ResultTable
       if (!read) read = Status::error(path + ": " + read.message());
     }
     if (!read) {
-      print_error(invocation, read.message(), "a table has its columns' names in the first line");
+      print_error(settings, read.message(), "a table has its columns' names in the first line");
       return false;
     }
     if (paths.size() > 1) {
@@ -103,7 +103,7 @@ bool read_tables(const Invocation& invocation, const PlotArgs& args, ResultTable
     for (const Column& column : own.columns)
       if (!known(column)) table->columns.push_back(column);
     if (Status same = add_units(args, path, own, &first_file, table); !same) {
-      print_error(invocation, same.message(),
+      print_error(settings, same.message(),
                   "convert the values of one file, or draw the files in charts of their own");
       return false;
     }
@@ -128,7 +128,7 @@ bool has_columns(const ResultTable& table, const PlotArgs& args) {
 }
 
 // A chart has the rows of one benchmark.
-bool of_one_benchmark(const Invocation& invocation, const std::vector<OpenRun>& runs) {
+bool of_one_benchmark(const Settings& settings, const std::vector<OpenRun>& runs) {
   std::vector<std::pair<std::string, std::vector<std::string>>> benchmarks;  // and their runs
   for (const OpenRun& run : runs) {
     const std::string& name = run.benchmark->name.value;
@@ -137,22 +137,22 @@ bool of_one_benchmark(const Invocation& invocation, const std::vector<OpenRun>& 
     if (found == benchmarks.end()) found = benchmarks.insert(found, {name, {}});
     found->second.push_back(std::to_string(run.directory.id));
   }
-  if (benchmarks.size() < 2 || joined_as_jube(invocation, runs)) return true;
+  if (benchmarks.size() < 2 || joined_as_jube(settings, runs)) return true;
   std::vector<std::string> names;
   for (const auto& [name, ids] : benchmarks)
     names.push_back(
         fmt::format("'{}' (run{} {})", name, ids.size() == 1 ? "" : "s", join(ids, ", ")));
-  print_error(invocation, "the runs are of different benchmarks: " + join(names, " and "),
+  print_error(settings, "the runs are of different benchmarks: " + join(names, " and "),
               "choose runs of one with -i, or plot the tables' files, RUN/result/NAME.dat");
   return false;
 }
 
 // The table that was asked for, or the first one with the columns.
-bool read_runs(const Invocation& invocation, const PlotArgs& args, ResultTable* table) {
+bool read_runs(const Settings& settings, const PlotArgs& args, ResultTable* table) {
   std::vector<OpenRun> runs;
   std::vector<RunTable> tables;
-  if (!open_runs(invocation, args.sources, args.ids, &runs) ||
-      !of_one_benchmark(invocation, runs) || !tables_of_runs(invocation, runs, &tables)) {
+  if (!open_runs(settings, args.sources, args.ids, &runs) || !of_one_benchmark(settings, runs) ||
+      !tables_of_runs(settings, runs, &tables)) {
     return false;
   }
   std::vector<std::string> names;
@@ -163,7 +163,7 @@ bool read_runs(const Invocation& invocation, const PlotArgs& args, ResultTable* 
   });
   if (found == tables.end() && args.table.empty() && !tables.empty()) found = tables.begin();
   if (found == tables.end()) {
-    print_error(invocation,
+    print_error(settings,
                 tables.empty() ? "the input of the run defines no table"
                                : fmt::format("there is no table '{}'", args.table),
                 tables.empty() ? "" : "there are: " + join(names, ", "));
@@ -184,9 +184,9 @@ std::string first_column(const ResultTable& table, const std::string& y) {
 }
 
 // Keeps the rows for which `where` is true.
-bool keep_rows(const Invocation& invocation, const std::string& where, ResultTable* table) {
+bool keep_rows(const Settings& settings, const std::string& where, ResultTable* table) {
   if (where.empty()) return true;
-  const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation);
+  const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(settings);
   Diagnostics diagnostics;
   std::vector<Record> kept;
   for (const size_t i : matching_rows({where, {}}, table->rows, *evaluator, diagnostics).rows)
@@ -195,7 +195,7 @@ bool keep_rows(const Invocation& invocation, const std::string& where, ResultTab
   if (!diagnostics.has_errors() && !table->rows.empty()) return true;
   std::vector<std::string> names;
   for (const Column& column : table->columns) names.push_back(column.name.value);
-  print_error(invocation,
+  print_error(settings,
               diagnostics.has_errors() ? diagnostics.all().front().message
                                        : fmt::format("no row meets --where \"{}\"", where),
               "it is Python over the columns: " + join(names, ", "));
@@ -213,34 +213,34 @@ Status write_chart(const Figure& figure, const std::string& path) {
 
 }  // namespace
 
-int plot_command(const Invocation& invocation, const PlotArgs& given) {
+int plot_command(const Settings& settings, const PlotArgs& given) {
   PlotArgs args = given;
   const std::string ending = to_lower(args.out);
   if (!ends_with(ending, ".svg") && !ends_with(ending, ".png")) {
-    print_error(invocation, fmt::format("-o {}: a chart is written as .svg or .png", args.out));
+    print_error(settings, fmt::format("-o {}: a chart is written as .svg or .png", args.out));
     return kBadInput;
   }
   const auto files = std::count_if(args.sources.begin(), args.sources.end(), is_table_file);
   if (files > 0 && static_cast<size_t>(files) < args.sources.size()) {
-    print_error(invocation, "tables in files and runs do not make one chart",
+    print_error(settings, "tables in files and runs do not make one chart",
                 "plot either files or runs");
     return kBadInput;
   }
   ResultTable table;
   const bool read =
-      files > 0 ? read_tables(invocation, args, &table) : read_runs(invocation, args, &table);
-  if (!read || !keep_rows(invocation, args.where, &table)) return kBadInput;
+      files > 0 ? read_tables(settings, args, &table) : read_runs(settings, args, &table);
+  if (!read || !keep_rows(settings, args.where, &table)) return kBadInput;
   if (args.x.empty()) args.x = first_column(table, args.y);
   Figure figure;
   if (Status made = figure_of(chart_of(args), table, &figure); !made) {
-    print_error(invocation, made.message());
+    print_error(settings, made.message());
     return kBadInput;
   }
   if (Status written = write_chart(figure, args.out); !written) {
-    print_error(invocation, written.message());
+    print_error(settings, written.message());
     return kFailed;
   }
-  if (!invocation.quiet) fmt::print("{}\n", args.out);
+  if (!settings.quiet) fmt::print("{}\n", args.out);
   return kFine;
 }
 
@@ -251,7 +251,7 @@ void Application::add_plot() {
       give_back({&plot_.ids}, takes, &plot_.sources);
     }
     if (plot_.sources.empty()) plot_.sources.push_back(".");
-    return plot_command(invocation_, plot_);
+    return plot_command(settings_, plot_);
   });
   const auto choice = [sub](const char* name, std::string& into, const char* what,
                             const char* key) {

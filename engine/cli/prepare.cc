@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "engine/base/text.h"
 #include "engine/check/platform_file.h"
@@ -16,62 +15,56 @@
 
 namespace tally {
 
-std::string shell_of_commands() {
-  const char* shell = std::getenv("JUBE_EXEC_SHELL");
-  return shell != nullptr && *shell != '\0' ? shell : "/bin/sh";
+std::unique_ptr<Evaluator> make_result_evaluator(const Settings& settings) {
+  return settings.no_exec ? make_refusing_evaluator() : make_evaluator(".");
 }
 
-std::unique_ptr<Evaluator> make_result_evaluator(const Invocation& invocation) {
-  return invocation.no_exec ? make_refusing_evaluator() : make_evaluator(".");
-}
-
-Diagnostics result_diagnostics(const Invocation& invocation) {
+Diagnostics result_diagnostics(const Settings& settings) {
   Diagnostics diagnostics;
-  if (invocation.strict && !invocation.as_jube) diagnostics.make_warnings_errors();
+  if (settings.strict && !settings.as_jube) diagnostics.make_warnings_errors();
   return diagnostics;
 }
 
-std::unique_ptr<Evaluator> make_run_evaluator(const Invocation& invocation,
-                                              const Workflow& workflow) {
-  if (invocation.no_exec) return make_refusing_evaluator();
+std::unique_ptr<Evaluator> make_run_evaluator(const Settings& settings, const Workflow& workflow) {
+  if (settings.no_exec) return make_refusing_evaluator();
   const bool own = std::any_of(
       workflow.benchmarks.begin(), workflow.benchmarks.end(), [](const Benchmark& benchmark) {
         return std::any_of(benchmark.steps.begin(), benchmark.steps.end(),
                            [](const Step& step) { return step.kind != StepKind::plain; });
       });
-  return make_evaluator(".", shell_of_commands(), own ? invocation.programs : "");
+  return make_evaluator(".", settings.shell, own ? settings.programs : "");
 }
 
-bool refuse(const Invocation& invocation, const PreparedBenchmark& prepared,
+bool refuse(const Settings& settings, const PreparedBenchmark& prepared,
             std::optional<double> max_node_hours, const char* consequence) {
   const std::string why = refusal(prepared.estimate, max_node_hours);
-  if (!why.empty()) print_error(invocation, why, consequence);
+  if (!why.empty()) print_error(settings, why, consequence);
   return !why.empty();
 }
 
-std::unique_ptr<PreparedFile> prepare_file(const Invocation& invocation, const std::string& path,
+std::unique_ptr<PreparedFile> prepare_file(const Settings& settings, const std::string& path,
                                            const PrepareOptions& options) {
   auto file = std::make_unique<PreparedFile>();
   file->path = path;
-  file->input = load_input(invocation, path, options.input, options.strict, describes_platform);
+  file->input = load_input(settings, path, options.input, options.strict, describes_platform);
   if (!file->input->workflow && !file->input->diagnostics.has_errors() &&
       describes_platform(file->input->document.root)) {
     if (!options.validate) {
-      print_error(invocation, fmt::format("'{}' describes a platform and has no step to run", path),
+      print_error(settings, fmt::format("'{}' describes a platform and has no step to run", path),
                   fmt::format("a run step names it under platform; `{} validate {}` checks it",
-                              invocation.program, shell_quote(path)));
+                              settings.program, shell_quote(path)));
       return nullptr;
     }
     file->platform = platforms_of(file->input->document.root);
     const std::string job = join_path(directory_of(path), "(a job on it)");
-    file->input = load_input_text(invocation, job, job_on(absolute_path(path)), options.input,
-                                  options.strict);
+    file->input =
+        load_input_text(settings, job, job_on(absolute_path(path)), options.input, options.strict);
   }
   Input& input = *file->input;
   if (!input.workflow) return nullptr;
   // `validate` is for files of strangers, too.
   file->evaluator =
-      options.validate ? make_reading_evaluator() : make_run_evaluator(invocation, *input.workflow);
+      options.validate ? make_reading_evaluator() : make_run_evaluator(settings, *input.workflow);
   Diagnostics diagnostics, expressions;
   if (options.strict) diagnostics.make_warnings_errors();
   if (options.strict || options.validate) expressions.make_warnings_errors();
@@ -82,16 +75,16 @@ std::unique_ptr<PreparedFile> prepare_file(const Invocation& invocation, const s
     check_expressions(benchmark, options.validate, *file->evaluator, expressions);
   }
   diagnostics.append(expressions);
-  print_diagnostics(invocation, diagnostics, input.sources);
+  print_diagnostics(settings, diagnostics, input.sources);
   if (diagnostics.has_errors()) return nullptr;
   file->warnings = input.diagnostics.warning_count();
   if (!input.workflow->benchmarks.empty()) return file;
-  print_error(invocation, fmt::format("'{}' has no benchmark to run", path),
+  print_error(settings, fmt::format("'{}' has no benchmark to run", path),
               "check its selection, its tags, --only-bench and --not-bench");
   return nullptr;
 }
 
-std::unique_ptr<PreparedBenchmark> prepare_benchmark(const Invocation& invocation,
+std::unique_ptr<PreparedBenchmark> prepare_benchmark(const Settings& settings,
                                                      const PreparedFile& file,
                                                      const Benchmark& benchmark,
                                                      const RunInfo& info,
@@ -100,7 +93,7 @@ std::unique_ptr<PreparedBenchmark> prepare_benchmark(const Invocation& invocatio
       std::make_unique<PreparedBenchmark>(benchmark, info, *file.evaluator, file.input->tags());
   Diagnostics diagnostics;
   make_prepared_plan(*prepared, options.needs_plan, diagnostics);
-  print_diagnostics(invocation, diagnostics, file.input->sources);
+  print_diagnostics(settings, diagnostics, file.input->sources);
   if (diagnostics.has_errors()) return nullptr;
   return prepared;
 }

@@ -42,13 +42,13 @@ struct PreparedFile {
 };
 
 // Reads and checks `path` and prints all problems. Null when nothing can be run.
-std::unique_ptr<PreparedFile> prepare_file(const Invocation& invocation, const std::string& path,
+std::unique_ptr<PreparedFile> prepare_file(const Settings& settings, const std::string& path,
                                            const PrepareOptions& options);
 
 // Expands a benchmark of a prepared file, estimates its jobs, and checks what depends on values.
 // Prints all problems. Null when a run would be refused. `info`: the run that it is for, or a
 // possible run.
-std::unique_ptr<PreparedBenchmark> prepare_benchmark(const Invocation& invocation,
+std::unique_ptr<PreparedBenchmark> prepare_benchmark(const Settings& settings,
                                                      const PreparedFile& file,
                                                      const Benchmark& benchmark,
                                                      const RunInfo& info,
@@ -56,20 +56,17 @@ std::unique_ptr<PreparedBenchmark> prepare_benchmark(const Invocation& invocatio
 
 // Returns true when a run must not start, because it may need more than its platform or the command
 // line allows. Prints the reason.
-bool refuse(const Invocation& invocation, const PreparedBenchmark& prepared,
+bool refuse(const Settings& settings, const PreparedBenchmark& prepared,
             std::optional<double> max_node_hours, const char* consequence);
 
-// Returns $JUBE_EXEC_SHELL, or else /bin/sh.
-std::string shell_of_commands();
 // Makes the evaluator for the values of a run. If the workflow has steps of Tally's own kinds, its
 // commands find the programs beside tally.
-std::unique_ptr<Evaluator> make_run_evaluator(const Invocation& invocation,
-                                              const Workflow& workflow);
+std::unique_ptr<Evaluator> make_run_evaluator(const Settings& settings, const Workflow& workflow);
 
 // For problems of results. With --strict, which JUBE knows in another meaning, warnings are errors.
-Diagnostics result_diagnostics(const Invocation& invocation);
+Diagnostics result_diagnostics(const Settings& settings);
 
 // Makes the evaluator for derived values of results.
-std::unique_ptr<Evaluator> make_result_evaluator(const Invocation& invocation);
+std::unique_ptr<Evaluator> make_result_evaluator(const Settings& settings);
 
 }  // namespace tally

@@ -35,16 +35,15 @@ std::string note_of(const std::string& old, const RunRecord& run) {
 
 class Updater {
  public:
-  Updater(const Invocation& invocation, const ReferenceArgs& args)
-      : invocation_(invocation), args_(args) {}
+  Updater(const Settings& settings, const ReferenceArgs& args) : settings_(settings), args_(args) {}
 
   int run() {
     if (!parse_percent(args_.tolerance, &tolerance_) || tolerance_ == 0) {
       return bad(fmt::format("--tolerance: '{}' is not a percentage above 0", args_.tolerance),
                  "write it as 5% or 0.5%");
     }
-    const std::vector<RunDirectory> found = find_runs(invocation_, args_.runs);
-    if (found.empty() || !open_run(invocation_, found.back(), "", {}, &run_)) return kBadInput;
+    const std::vector<RunDirectory> found = find_runs(settings_, args_.runs);
+    if (found.empty() || !open_run(settings_, found.back(), "", {}, &run_)) return kBadInput;
     if (const int code = load_file(); code != kFine) return code;
     if (const int code = collect(); code != kFine) return code;
     return write();
@@ -52,7 +51,7 @@ class Updater {
 
  private:
   int bad(const std::string& what, const std::string& hint = {}) const {
-    print_error(invocation_, what, hint);
+    print_error(settings_, what, hint);
     return kBadInput;
   }
 
@@ -64,7 +63,7 @@ class Updater {
       return bad(fmt::format("only YAML files can be updated, not '{}'", path_));
     input_args_.tags = record.tags;
     for (const auto& [name, value] : record.set) input_args_.set.push_back(name + "=" + value);
-    input_ = load_input(invocation_, path_, input_args_, false);
+    input_ = load_input(settings_, path_, input_args_, false);
     if (!input_->workflow) return kBadInput;
     benchmark_ = input_->find(record.benchmark);
     if (benchmark_ != nullptr) return kFine;
@@ -74,11 +73,11 @@ class Updater {
 
   // The file's tables with the run's values.
   int collect() {
-    std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation_);
-    Diagnostics diagnostics = result_diagnostics(invocation_);
+    std::unique_ptr<Evaluator> evaluator = make_result_evaluator(settings_);
+    Diagnostics diagnostics = result_diagnostics(settings_);
     std::vector<WorkpackageView> views;
     run_.benchmark = benchmark_;  // the file's definitions, with the run's values
-    if (!read_views(invocation_, run_, &views)) return kBadInput;
+    if (!read_views(settings_, run_, &views)) return kBadInput;
     size_t references = 0;
     for (const Result& result : benchmark_->results) {
       const Records records = result_records(*benchmark_, result, views, *evaluator, diagnostics);
@@ -92,7 +91,7 @@ class Updater {
           take(*table, table->references[i], shown.reference_values[i]);
       }
     }
-    print_diagnostics(invocation_, diagnostics, input_->sources);
+    print_diagnostics(settings_, diagnostics, input_->sources);
     if (diagnostics.has_errors()) return kFailed;
     return references == 0 ? bad(fmt::format("'{}' has no references", path_)) : kFine;
   }
@@ -142,21 +141,21 @@ class Updater {
     }
     const std::string changed = edited(text, edits);
     // A file that cannot be read any more must not replace one that can.
-    const auto again = load_input_text(invocation_, path_, changed, input_args_, false);
+    const auto again = load_input_text(settings_, path_, changed, input_args_, false);
     if (!again->workflow) {
-      print_error(invocation_, "the changed file could not be read; nothing was written");
+      print_error(settings_, "the changed file could not be read; nothing was written");
       return kFailed;
     }
     if (changed != text) {
       if (Status s = write_named_file(path_, changed); !s) {
-        print_error(invocation_, s.message());
+        print_error(settings_, s.message());
         return kFailed;
       }
     }
     return kept_ ? kFailed : kFine;
   }
 
-  const Invocation& invocation_;
+  const Settings& settings_;
   const ReferenceArgs& args_;
   double tolerance_ = 0;
   OpenRun run_;
@@ -170,8 +169,8 @@ class Updater {
 
 }  // namespace
 
-int reference_command(const Invocation& invocation, const ReferenceArgs& args) {
-  if (args.update) return Updater(invocation, args).run();
+int reference_command(const Settings& settings, const ReferenceArgs& args) {
+  if (args.update) return Updater(settings, args).run();
   fmt::print("{}", args.json_schema ? workflow_json_schema() : reference_markdown());
   return kFine;
 }

@@ -39,8 +39,7 @@ std::string last_lines(const std::string& path, size_t most) {
 
 class ReportMaker {
  public:
-  ReportMaker(const Invocation& invocation, const ReportArgs& args)
-      : invocation_(invocation), args_(args) {
+  ReportMaker(const Settings& settings, const ReportArgs& args) : settings_(settings), args_(args) {
     const std::string out = absolute_path(args.out.empty() ? "report" : args.out);
     folder_ = out.substr(0, std::max<size_t>(1, out.rfind('/')));
   }
@@ -48,27 +47,27 @@ class ReportMaker {
   int make() {
     const std::string format = report_format(args_.format, args_.out);
     if (format == "html" && args_.out.empty()) {
-      print_error(invocation_, "an HTML report needs a file",
+      print_error(settings_, "an HTML report needs a file",
                   "name it with -o report.html; --format md, json, junit and csv print to standard "
                   "output without -o");
       return kBadInput;
     }
-    if (!open_runs(invocation_, args_.runs, args_.ids, &runs_)) return kBadInput;
+    if (!open_runs(settings_, args_.runs, args_.ids, &runs_)) return kBadInput;
     std::vector<RunTable> tables;
-    if (!tables_of_runs(invocation_, runs_, &tables)) return kFailed;
+    if (!tables_of_runs(settings_, runs_, &tables)) return kFailed;
     report_.title =
         args_.title.empty() ? "Report of " + runs_.back().benchmark->name.value : args_.title;
     report_.made = fmt::format("made at {} by tally {}", time_stamp(), kVersion);
     for (const OpenRun& run : runs_) {
       if (Status read = add_run(run); !read) {
-        print_error(invocation_, read.message());
+        print_error(settings_, read.message());
         return kFailed;
       }
     }
     if (format != "html" && format != "md") {
       std::string text;
       if (Status made = report_text(format, runs_, tables, &text); !made) {
-        print_error(invocation_, made.message());
+        print_error(settings_, made.message());
         return kBadInput;
       }
       if (format == "csv") print_notes(tables);  // it has no place for them
@@ -91,10 +90,10 @@ class ReportMaker {
       return code_;
     }
     if (Status written = write_named_file(args_.out, text); !written) {
-      print_error(invocation_, written.message());
+      print_error(settings_, written.message());
       return kFailed;
     }
-    if (!invocation_.quiet) fmt::print("{}\n", args_.out);
+    if (!settings_.quiet) fmt::print("{}\n", args_.out);
     return code_;
   }
 
@@ -225,7 +224,7 @@ class ReportMaker {
       Figure figure;
       if (Status made = figure_of(chart, table.rendered.table, &figure); !made) {
         out.problem = made.message();
-        print_error(invocation_, fmt::format("chart '{}': {}", out.name, out.problem));
+        print_error(settings_, fmt::format("chart '{}': {}", out.name, out.problem));
         code_ = kFailed;
       } else {
         SvgOptions options;
@@ -237,7 +236,7 @@ class ReportMaker {
     }
   }
 
-  const Invocation& invocation_;
+  const Settings& settings_;
   const ReportArgs& args_;
   std::string folder_;  // of the report
   std::vector<OpenRun> runs_;
@@ -247,8 +246,8 @@ class ReportMaker {
 
 }  // namespace
 
-int report_command(const Invocation& invocation, const ReportArgs& args) {
-  return ReportMaker(invocation, args).make();
+int report_command(const Settings& settings, const ReportArgs& args) {
+  return ReportMaker(settings, args).make();
 }
 
 void Application::add_report() {
@@ -259,7 +258,7 @@ void Application::add_report() {
           give_back({&report_.ids}, takes, &report_.runs);
         }
         if (report_.runs.empty()) report_.runs.push_back(".");
-        return report_command(invocation_, report_);
+        return report_command(settings_, report_);
       });
   sub->add_option("runs", report_.runs,
                   "folders of runs, runs' folders, input files; default: here")

@@ -14,13 +14,13 @@
 namespace tally {
 namespace {
 
-bool open_all(const Invocation& invocation, const ResultArgs& args, std::vector<OpenRun>* runs) {
+bool open_all(const Settings& settings, const ResultArgs& args, std::vector<OpenRun>* runs) {
   if (!args.input.set.empty()) {
-    print_error(invocation, "--set changes nothing here: a run keeps the values that it had",
+    print_error(settings, "--set changes nothing here: a run keeps the values that it had",
                 "`tally run` makes a run with other values; --set also goes with --logs");
     return false;
   }
-  std::vector<RunDirectory> found = find_runs(invocation, args.runs);
+  std::vector<RunDirectory> found = find_runs(settings, args.runs);
   if (found.empty()) return false;
   if (args.last > 0 && static_cast<size_t>(args.last) < found.size()) {
     found.erase(found.begin(), found.end() - args.last);
@@ -28,7 +28,7 @@ bool open_all(const Invocation& invocation, const ResultArgs& args, std::vector<
   if (args.reverse) std::reverse(found.begin(), found.end());
   for (const RunDirectory& directory : found) {
     OpenRun run;
-    if (!open_run(invocation, directory, args.update, args.input, &run)) return false;
+    if (!open_run(settings, directory, args.update, args.input, &run)) return false;
     runs->push_back(std::move(run));
   }
   return true;
@@ -50,7 +50,7 @@ void choose_by_tags(const ResultArgs& args, std::vector<OpenRun>* runs) {
 
 // A requested or excluded column that no table has is a mistake. Without this check, an empty table
 // would hide it.
-bool knows_columns(const Invocation& invocation, const std::vector<OpenRun>& runs,
+bool knows_columns(const Settings& settings, const std::vector<OpenRun>& runs,
                    const std::vector<std::string>& asked, const char* option) {
   std::vector<std::string> known = {"id"};
   auto collect = [&](const std::vector<Column>& columns) {
@@ -70,7 +70,7 @@ bool knows_columns(const Invocation& invocation, const std::vector<OpenRun>& run
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::string hint = did_you_mean(name, known);
     if (hint.empty()) hint = "there are: " + join({known.begin() + 1, known.end()}, ", ");
-    print_error(invocation, fmt::format("{}: no table has a column '{}'", option, name), hint);
+    print_error(settings, fmt::format("{}: no table has a column '{}'", option, name), hint);
     return false;
   }
   return true;
@@ -78,29 +78,29 @@ bool knows_columns(const Invocation& invocation, const std::vector<OpenRun>& run
 
 }  // namespace
 
-int analyse_command(const Invocation& invocation, const ResultArgs& args) {
+int analyse_command(const Settings& settings, const ResultArgs& args) {
   std::vector<OpenRun> runs;
-  if (!open_all(invocation, args, &runs)) return kBadInput;
+  if (!open_all(settings, args, &runs)) return kBadInput;
   int code = kFine;
   for (const OpenRun& run : runs) {
     const std::string file = run.directory.path + "/analyse.xml";
     size_t rows = 0;
-    if (invocation.as_jube) {
+    if (settings.as_jube) {
       fmt::print("{}>>> Start analyse\n",
                  boxed({fmt::format("Analyse benchmark \"{}\" id: {}", run.benchmark->name.value,
                                     run.directory.id)}));
     }
-    if (!analyse_run(invocation, run, &rows)) {
+    if (!analyse_run(settings, run, &rows)) {
       code = kFailed;
-      if (!invocation.as_jube) continue;
+      if (!settings.as_jube) continue;
     }
-    if (invocation.as_jube) {
+    if (settings.as_jube) {
       fmt::print(">>> Analyse finished\n>>> Analyse data storage: {}\n{}\n", file,
                  std::string(70, '#'));
       continue;
     }
     fmt::print("{}: {} result line{} in {}; `{} result {} --id {}` shows the tables\n",
-               run.directory.path, rows, rows == 1 ? "" : "s", file, invocation.program,
+               run.directory.path, rows, rows == 1 ? "" : "s", file, settings.program,
                shell_quote(args.runs.directory), run.directory.id);
   }
   return code;
@@ -117,22 +117,22 @@ bool lacks_samples(const Journal& journal, const ResultArgs& args) {
 
 }  // namespace
 
-int result_command(const Invocation& invocation, const ResultArgs& args) {
-  if (!args.logs.empty()) return show_log_results(invocation, args);
+int result_command(const Settings& settings, const ResultArgs& args) {
+  if (!args.logs.empty()) return show_log_results(settings, args);
   std::vector<OpenRun> runs;
-  if (!open_all(invocation, args, &runs)) return kBadInput;
+  if (!open_all(settings, args, &runs)) return kBadInput;
   choose_by_tags(args, &runs);
   if (runs.empty()) {
-    if (invocation.as_jube) return kFine;
+    if (settings.as_jube) return kFine;
     print_error(
-        invocation,
+        settings,
         fmt::format("none of the runs has the tag {}", join(split_tags(args.input.tags), " or ")),
         "-t chooses runs by their tags; with -u FILE it adds tags");
     return kBadInput;
   }
   const Benchmark& newest = *runs.back().benchmark;
-  if (!invocation.as_jube && (!knows_columns(invocation, runs, args.select, "--select") ||
-                              !knows_columns(invocation, runs, args.exclude, "--exclude"))) {
+  if (!settings.as_jube && (!knows_columns(settings, runs, args.select, "--select") ||
+                            !knows_columns(settings, runs, args.exclude, "--exclude"))) {
     return kBadInput;
   }
   ShowOptions options;
@@ -143,7 +143,7 @@ int result_command(const Invocation& invocation, const ResultArgs& args) {
   std::vector<Sample> samples;
   if (runs.size() == 1 && !newest.as_jube && lacks_samples(*runs.front().journal, args))
     options.samples = &samples;
-  const int code = show_results(invocation, runs, options);
+  const int code = show_results(settings, runs, options);
   const std::string directory = runs.front().directory.path;
   runs.clear();
   keep_samples(directory, samples);

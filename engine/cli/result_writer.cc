@@ -25,14 +25,14 @@ namespace {
 // In a folder of results outside of the run: the path of the run.
 constexpr const char* kOwner = "/.tally-run";
 
-int write_files(const Invocation& invocation, const std::string& root, const std::string& folder,
+int write_files(const Settings& settings, const std::string& root, const std::string& folder,
                 const std::vector<RenderedResult>& rendered) {
   int code = kFine;
   for (const RenderedResult& one : rendered) {
     if (!one.has_file) continue;
     std::string path = folder + "/" + one.name + ".dat";
     if (Status s = write_own_file(root, path, one.file_text); !s) {
-      print_error(invocation, s.message());
+      print_error(settings, s.message());
       code = kFailed;
     }
   }
@@ -46,7 +46,7 @@ Status make_result_directory(const std::string& root, const std::string& folder)
 }
 
 // Draws the charts of a result into result/NAME.svg, with all columns of their tables.
-int write_charts(const Invocation& invocation, const Result& result, const ResultTables& tables,
+int write_charts(const Settings& settings, const Result& result, const ResultTables& tables,
                  const RenderOptions& options, const std::vector<RenderedResult>& rendered,
                  const std::string& root, const std::string& folder, Diagnostics& diagnostics) {
   int code = kFine;
@@ -73,9 +73,9 @@ int write_charts(const Invocation& invocation, const Result& result, const Resul
     }
     const std::string path = folder + "/" + chart.name.value + ".svg";
     if (Status s = write_own_file(root, path, svg(figure)); !s) {
-      print_error(invocation, s.message());
+      print_error(settings, s.message());
       code = kFailed;
-    } else if (!invocation.quiet) {
+    } else if (!settings.quiet) {
       fmt::print(stderr, "note: chart '{}' is drawn in {}\n", chart.name.value, path);
     }
   }
@@ -103,16 +103,16 @@ std::vector<RenderedResult> ResultWriter::render_and_write(const OpenRun& run,
                                        padded_id(run.directory.id), run.journal->run().start, use);
   const std::string& root = run.directory.path;
   const std::string folder = result_directory(run, result);
-  const bool as_jube = invocation_.as_jube || definitions.as_jube;
+  const bool as_jube = settings_.as_jube || definitions.as_jube;
   render_options.write = options_.write && (as_jube || may_write(run, folder)) &&
                          make_folder(root, folder) && (as_jube || claim(run, folder));
   std::vector<RenderedResult> rendered =
       render(definitions, result, tables, render_options, folder, diagnostics);
   if (!render_options.write) return rendered;
-  code_ = std::max(code_, write_files(invocation_, root, folder, rendered));
-  if (!invocation_.as_jube && !definitions.as_jube) {
-    code_ = std::max(code_, write_charts(invocation_, result, tables, options_.render, rendered,
-                                         root, folder, diagnostics));
+  code_ = std::max(code_, write_files(settings_, root, folder, rendered));
+  if (!settings_.as_jube && !definitions.as_jube) {
+    code_ = std::max(code_, write_charts(settings_, result, tables, options_.render, rendered, root,
+                                         folder, diagnostics));
   }
   note_command(
       run.directory.path, "result",
@@ -136,7 +136,7 @@ bool ResultWriter::may_write(const OpenRun& run, const std::string& folder) {
   code_ = std::max(code_, kFailed);
   if (unwritable_.insert(folder).second)
     print_error(
-        invocation_,
+        settings_,
         fmt::format("'{}' has the results of run '{}'; they are not overwritten", folder, owner),
         "results are shown, but not kept: give each outpath a result_dir of its own");
   return false;
@@ -147,7 +147,7 @@ bool ResultWriter::claim(const OpenRun& run, const std::string& folder) {
   const std::string own = absolute_path(run.directory.path);
   if (starts_with(absolute_path(folder), own + "/")) return true;
   const Status written = write_file(folder + kOwner, own + "\n");
-  if (!written) print_error(invocation_, written.message(), "results are shown, but not kept");
+  if (!written) print_error(settings_, written.message(), "results are shown, but not kept");
   if (!written) code_ = std::max(code_, kFailed);
   return static_cast<bool>(written);
 }
@@ -158,7 +158,7 @@ bool ResultWriter::make_folder(const std::string& root, const std::string& folde
   if (made) return true;
   code_ = std::max(code_, kFailed);
   if (unwritable_.insert(folder).second)
-    print_error(invocation_, made.message(), "results are shown, but not kept");
+    print_error(settings_, made.message(), "results are shown, but not kept");
   return false;
 }
 

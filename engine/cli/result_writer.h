@@ -15,8 +15,8 @@ std::string other_owner(const OpenRun& run, const std::string& folder);
 class ResultWriter {
  public:
   // The arguments must outlive the object.
-  ResultWriter(const Invocation& invocation, const ShowOptions& options)
-      : invocation_(invocation), options_(options) {}
+  ResultWriter(const Settings& settings, const ShowOptions& options)
+      : settings_(settings), options_(options) {}
 
   // Renders one result with the definitions that made `tables`. Writes its files and charts if the
   // options ask for that. Prints why a file cannot be written.
@@ -31,7 +31,7 @@ class ResultWriter {
   bool claim(const OpenRun& run, const std::string& folder);
   bool make_folder(const std::string& root, const std::string& folder);
 
-  const Invocation& invocation_;
+  const Settings& settings_;
   const ShowOptions& options_;
   std::set<std::string> unwritable_;  // folders of which that was said
   int code_ = kFine;

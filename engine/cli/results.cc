@@ -37,10 +37,10 @@ void print_text(const std::string& text) {
 }
 
 // Keeps the samples of a run beside the runs, for `tally history`. Nothing in JUBE's files.
-int write_history(const Invocation& invocation, const OpenRun& run, const ReportedRun& reported,
+int write_history(const Settings& settings, const OpenRun& run, const ReportedRun& reported,
                   const std::vector<RenderedResult>& tables,
                   const std::vector<WorkpackageView>& views) {
-  if (invocation.as_jube || run.benchmark->as_jube) return kFine;
+  if (settings.as_jube || run.benchmark->as_jube) return kFine;
   const std::string text =
       history_file(*run.benchmark, reported, run.journal->run().start, tables, views, kVersion);
   if (text.empty()) return kFine;
@@ -48,7 +48,7 @@ int write_history(const Invocation& invocation, const OpenRun& run, const Report
   const std::string path = history_path(folder, run.directory.id);
   Status written = make_directories(folder + "/history.d");
   if (written) written = write_file(path, text);
-  if (!written) print_error(invocation, written.message(), "results are shown, but not kept");
+  if (!written) print_error(settings, written.message(), "results are shown, but not kept");
   return written ? kFine : kFailed;
 }
 
@@ -80,7 +80,7 @@ void print_missed(const std::string& table, const std::vector<MissedReference>& 
 
 }  // namespace
 
-int print_results(const Invocation& invocation, const std::vector<RenderedResult>& rendered,
+int print_results(const Settings& settings, const std::vector<RenderedResult>& rendered,
                   const Sources& sources) {
   int code = kFine;
   std::set<std::string> told;  // notes of workpackages below the tables above
@@ -93,7 +93,7 @@ int print_results(const Invocation& invocation, const std::vector<RenderedResult
     print_notes(one, &told);
     print_missed(one.name, one.table.warned, "warning: ", sources);
     print_missed(one.name, one.table.missed, "", sources);
-    if (!one.table.missed.empty() && !invocation.as_jube) code = kReferenceMissed;
+    if (!one.table.missed.empty() && !settings.as_jube) code = kReferenceMissed;
   }
   return code;
 }
@@ -131,30 +131,30 @@ void keep_update(const std::string& file, const std::vector<std::string>& includ
 
 }  // namespace
 
-bool open_run(const Invocation& invocation, const RunDirectory& directory,
-              const std::string& update, const InputArgs& update_input, OpenRun* run) {
+bool open_run(const Settings& settings, const RunDirectory& directory, const std::string& update,
+              const InputArgs& update_input, OpenRun* run) {
   run->directory = directory;
   if (Status s = Journal::open_read_only(directory.path, &run->journal); !s) {
-    print_error(invocation, s.message());
+    print_error(settings, s.message());
     return false;
   }
   const RunRecord record = run->journal->run();
   if (update.empty()) {
-    run->input = load_kept(invocation, *run->journal, directory.path);
+    run->input = load_kept(settings, *run->journal, directory.path);
   } else {
-    run->input = load_update(invocation, *run->journal, update, update_input, directory.path);
+    run->input = load_update(settings, *run->journal, update, update_input, directory.path);
   }
   if (!run->input->workflow) return false;
   run->benchmark = run->input->find(record.benchmark);
   if (run->benchmark == nullptr) {
-    print_error(invocation, fmt::format("'{}' has no benchmark '{}', which run {} is of", update,
-                                        record.benchmark, record.id));
+    print_error(settings, fmt::format("'{}' has no benchmark '{}', which run {} is of", update,
+                                      record.benchmark, record.id));
     return false;
   }
   if (update.empty()) return true;
   keep_update(update, update_input.include_path, run);
   if (Status s = Journal::open_read_only(directory.path, &run->journal); !s) {
-    print_error(invocation, s.message());
+    print_error(settings, s.message());
     return false;
   }
   return true;
@@ -165,11 +165,10 @@ void print_unfinished(const OpenRun& run, const std::string& note) {
   fmt::print(stderr, "note: {}: {}\n", run.directory.path, note);
 }
 
-bool read_views(const Invocation& invocation, const OpenRun& run,
-                std::vector<WorkpackageView>* views) {
+bool read_views(const Settings& settings, const OpenRun& run, std::vector<WorkpackageView>* views) {
   const Status read = workpackage_views(*run.benchmark, *run.journal, run.directory.path, views);
   if (!read) {
-    print_error(invocation, read.message());
+    print_error(settings, read.message());
     return false;
   }
   print_unfinished(run, unfinished_note(*run.benchmark, *views));
@@ -199,14 +198,14 @@ size_t analyse_all(const OpenRun& run, const std::vector<WorkpackageView>& views
 
 }  // namespace
 
-bool analyse_run(const Invocation& invocation, const OpenRun& run, size_t* rows) {
-  Diagnostics diagnostics = result_diagnostics(invocation);
-  std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation);
+bool analyse_run(const Settings& settings, const OpenRun& run, size_t* rows) {
+  Diagnostics diagnostics = result_diagnostics(settings);
+  std::unique_ptr<Evaluator> evaluator = make_result_evaluator(settings);
   note_command(run.directory.path, "analyse", "analysed");
   std::vector<WorkpackageView> views;
-  if (!read_views(invocation, run, &views)) return false;
-  *rows = analyse_all(run, views, *evaluator, diagnostics, !invocation.as_jube);
-  print_diagnostics(invocation, diagnostics, run.input->sources);
+  if (!read_views(settings, run, &views)) return false;
+  *rows = analyse_all(run, views, *evaluator, diagnostics, !settings.as_jube);
+  print_diagnostics(settings, diagnostics, run.input->sources);
   return !diagnostics.has_errors();
 }
 
@@ -223,14 +222,14 @@ namespace {
 // Analyses runs and shows and writes their results.
 class Shown {
  public:
-  Shown(const Invocation& invocation, const std::vector<OpenRun>& runs, const ShowOptions& options)
-      : invocation_(invocation),
+  Shown(const Settings& settings, const std::vector<OpenRun>& runs, const ShowOptions& options)
+      : settings_(settings),
         runs_(runs),
         options_(options),
         newest_(*runs.back().benchmark),
-        evaluator_(make_result_evaluator(invocation)),
-        writer_(invocation, options),
-        diagnostics_(result_diagnostics(invocation)) {}
+        evaluator_(make_result_evaluator(settings)),
+        writer_(settings, options),
+        diagnostics_(result_diagnostics(settings)) {}
 
   int show() {
     if (!read_all()) return kFailed;
@@ -245,25 +244,25 @@ class Shown {
  private:
   bool read_all() {
     for (const OpenRun& run : runs_) {
-      if (!read_views(invocation_, run, &views_.emplace_back())) return false;
+      if (!read_views(settings_, run, &views_.emplace_back())) return false;
       // As in JUBE, `result` also writes the analysis. Its problems are the same as those reported
       // below.
       Diagnostics said_below;
-      if (invocation_.as_jube && options_.write)
+      if (settings_.as_jube && options_.write)
         analyse_all(run, views_.back(), *evaluator_, said_below, false);
     }
     return true;
   }
 
   void print(const std::vector<RenderedResult>& rendered, const Sources& sources) {
-    if (options_.print) code_ = std::max(code_, print_results(invocation_, rendered, sources));
+    if (options_.print) code_ = std::max(code_, print_results(settings_, rendered, sources));
   }
 
   void show_one(const Result& result) {
     const OpenRun& run = runs_.front();
     Records own = result_records(*run.benchmark, result, views_.front(), *evaluator_, diagnostics_,
                                  {}, options_.samples);
-    if (!invocation_.as_jube) warn_of_unmatched(own, diagnostics_);
+    if (!settings_.as_jube) warn_of_unmatched(own, diagnostics_);
     const ResultTables tables(newest_, own, *evaluator_, diagnostics_);
     std::vector<RenderedResult> rendered =
         writer_.render_and_write(run, newest_, result, tables, diagnostics_);
@@ -278,16 +277,16 @@ class Shown {
     std::set<std::string> said;
     for (size_t i = 0; i < runs_.size(); ++i) {
       const OpenRun& run = runs_[i];
-      Diagnostics diagnostics = result_diagnostics(invocation_);
+      Diagnostics diagnostics = result_diagnostics(settings_);
       std::vector<RunTable>& tables = of_runs.emplace_back();
       for (const Result& result : run.benchmark->results)
         show_own(run, views_[i], result, diagnostics, tables);
       failed_ = failed_ || diagnostics.has_errors();
-      print_once(invocation_, diagnostics, run.input->sources, &said);
+      print_once(settings_, diagnostics, run.input->sources, &said);
     }
     if (!options_.print) return;
     std::vector<RunTable> joined;
-    if (!join_tables(invocation_, runs_, std::move(of_runs), options_.render, &joined))
+    if (!join_tables(settings_, runs_, std::move(of_runs), options_.render, &joined))
       failed_ = true;
     for (RunTable& one : joined) reported_.push_back(std::move(one.rendered));
     print(reported_, runs_.back().input->sources);
@@ -296,7 +295,7 @@ class Shown {
   void show_own(const OpenRun& run, const std::vector<WorkpackageView>& views, const Result& result,
                 Diagnostics& diagnostics, std::vector<RunTable>& tables) {
     const Records records = result_records(*run.benchmark, result, views, *evaluator_, diagnostics);
-    if (!invocation_.as_jube) warn_of_unmatched(records, diagnostics);
+    if (!settings_.as_jube) warn_of_unmatched(records, diagnostics);
     const ResultTables maker(*run.benchmark, records, *evaluator_, diagnostics);
     std::vector<RenderedResult> rendered =
         writer_.render_and_write(run, *run.benchmark, result, maker, diagnostics);
@@ -326,23 +325,23 @@ class Shown {
     if (options_.print && (outputs_ != 0 || only.empty()))
       print_json(options_.render.style, reported_runs, reported_, sources);
     if (options_.write && runs_.size() == 1 && only.empty())
-      code_ = std::max(code_, write_history(invocation_, runs_.front(), reported_runs.front(),
+      code_ = std::max(code_, write_history(settings_, runs_.front(), reported_runs.front(),
                                             reported_, views_.front()));
     if (options_.shown != nullptr) *options_.shown = std::move(reported_);
-    print_diagnostics(invocation_, diagnostics_, sources);
+    print_diagnostics(settings_, diagnostics_, sources);
     if (outputs_ == 0 && options_.print) {
       if (!only.empty()) {
-        print_error(invocation_, "the input has no result of that name");
+        print_error(settings_, "the input has no result of that name");
         return kBadInput;
       }
       if (newest_.results.empty())
-        fmt::print(stderr, "{}: the input defines no result\n", invocation_.program);
+        fmt::print(stderr, "{}: the input defines no result\n", settings_.program);
     }
     code_ = std::max(code_, writer_.code());
     return failed_ || diagnostics_.has_errors() ? std::max(code_, kFailed) : code_;
   }
 
-  const Invocation& invocation_;
+  const Settings& settings_;
   const std::vector<OpenRun>& runs_;
   const ShowOptions& options_;
   const Benchmark& newest_;
@@ -358,9 +357,9 @@ class Shown {
 
 }  // namespace
 
-int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
+int show_results(const Settings& settings, const std::vector<OpenRun>& runs,
                  const ShowOptions& options) {
-  return runs.empty() ? kBadInput : Shown(invocation, runs, options).show();
+  return runs.empty() ? kBadInput : Shown(settings, runs, options).show();
 }
 
 }  // namespace tally

@@ -23,15 +23,14 @@ struct OpenRun {
 
 // Opens a run for reading. Returns false, after printing why, if it cannot be opened. `update`: an
 // input file whose patterns, analysers and results replace the stored ones. Empty: none.
-bool open_run(const Invocation& invocation, const RunDirectory& directory,
-              const std::string& update, const InputArgs& update_input, OpenRun* run);
+bool open_run(const Settings& settings, const RunDirectory& directory, const std::string& update,
+              const InputArgs& update_input, OpenRun* run);
 
 // Reads the workpackages of a run whose results a command shows, and prints to standard error what
 // makes them incomplete: workpackages that have not ended. (What has changed since the end is found out
 // while files are read, and is among the diagnostics.) Every command that shows results calls
 // it, in JUBE's language, too. Returns false, after printing why, if they cannot be read.
-bool read_views(const Invocation& invocation, const OpenRun& run,
-                std::vector<WorkpackageView>* views);
+bool read_views(const Settings& settings, const OpenRun& run, std::vector<WorkpackageView>* views);
 // What read_views() prints, for a command that reads several runs at once.
 void print_unfinished(const OpenRun& run, const std::string& note);
 
@@ -51,20 +50,20 @@ struct ShowOptions {
 
 // Analyses the runs and renders their results, each with its own definitions. The tables of several
 // runs are joined and get an "id" column. Returns an exit code.
-int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
+int show_results(const Settings& settings, const std::vector<OpenRun>& runs,
                  const ShowOptions& options);
 // Keeps the samples in the run's journal. The run must not be open. If it is in use or belongs to
 // another person, they are not kept.
 void keep_samples(const std::string& run_dir, const std::vector<Sample>& samples);
 // Prints tables to standard output, and notes and missed references to standard error. Returns the
 // exit code that follows from the references.
-int print_results(const Invocation& invocation, const std::vector<RenderedResult>& rendered,
+int print_results(const Settings& settings, const std::vector<RenderedResult>& rendered,
                   const Sources& sources);
 // Prints the tables as one JSON document (style json) or a line a row (jsonl). Nothing for other
 // styles.
 void print_json(const std::string& style, const std::vector<ReportedRun>& runs,
                 const std::vector<RenderedResult>& tables, const Sources& sources);
 // Only analyses, and writes analyse.xml. Returns true on success. `rows` counts result lines.
-bool analyse_run(const Invocation& invocation, const OpenRun& run, size_t* rows);
+bool analyse_run(const Settings& settings, const OpenRun& run, size_t* rows);
 
 }  // namespace tally

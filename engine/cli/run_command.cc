@@ -70,11 +70,11 @@ std::optional<double> node_hours_limit(const RunArgs& args) {
   return args.max_node_hours < 0 ? std::nullopt : std::optional<double>(args.max_node_hours);
 }
 
-int dry_run(const Invocation& invocation, const RunArgs& args, PreparedBenchmark& prepared) {
+int dry_run(const Settings& settings, const RunArgs& args, PreparedBenchmark& prepared) {
   const Plan& plan = prepared.plan;
   const int nothing = plan.workpackages.empty() ? report_nothing(prepared.benchmark, true) : kFine;
   if (args.script >= 0 && static_cast<size_t>(args.script) >= plan.workpackages.size()) {
-    print_error(invocation, fmt::format("--script: there is no workpackage {}", args.script),
+    print_error(settings, fmt::format("--script: there is no workpackage {}", args.script),
                 plan.workpackages.empty()
                     ? "the plan has none"
                     : fmt::format("the plan has 0 to {}", plan.workpackages.size() - 1));
@@ -88,32 +88,32 @@ int dry_run(const Invocation& invocation, const RunArgs& args, PreparedBenchmark
     std::vector<std::pair<std::string, std::string>> texts;
     Status made =
         generated_files(prepared.benchmark, workpackage, prepared.expander, &folder, &files);
-    if (!made) print_error(invocation, made.message());
+    if (!made) print_error(settings, made.message());
     for (FileBytes& one : files) texts.emplace_back(one.path, std::move(one.bytes));
     for (const std::vector<int>& members : prepared.estimate.packs) {
       if (std::find(members.begin(), members.end(), workpackage.id) == members.end()) continue;
       FileBytes pack;
       made = generated_pack(prepared.benchmark, plan.workpackages, members, prepared.expander,
                             &folder, &pack);
-      if (!made) print_error(invocation, made.message());
+      if (!made) print_error(settings, made.message());
       texts.emplace_back("../../" + folder + "/" + pack.path, std::move(pack.bytes));
     }
     return texts;
   };
-  if (args.all || invocation.verbose > 0) print.most = static_cast<size_t>(-1);
+  if (args.all || settings.verbose > 0) print.most = static_cast<size_t>(-1);
   if (args.script < 0) {
     print.remarks = predict_reuse(prepared.benchmark, prepared.expander, plan.workpackages,
-                                  absolute_path(prepared.expander.run().rundir + "/.."), args.fresh,
-                                  {shell_of_commands(), invocation.programs});
+                                  absolute_path(prepared.expander.run().rundir + "/.."),
+                                  settings.fresh, {settings.shell, settings.programs});
   }
   print_plan(plan, prepared.expander, prepared.pool, print, std::cout);
-  if (args.script < 0 && !invocation.no_exec) {
+  if (args.script < 0 && !settings.no_exec) {
     const std::string own = program_directory();
     print_training_plans(plan, prepared.expander, {own, own + "/../lib/tally"}, print.most,
                          std::cout);
   }
   std::cout.flush();
-  if (refuse(invocation, prepared, node_hours_limit(args), "a run would submit nothing")) {
+  if (refuse(settings, prepared, node_hours_limit(args), "a run would submit nothing")) {
     return kBadInput;
   }
   const bool fails = std::any_of(
@@ -124,7 +124,7 @@ int dry_run(const Invocation& invocation, const RunArgs& args, PreparedBenchmark
 
 // Says why the run's files could not be made. Nothing has begun, so a run without a complete journal
 // is removed, and is to be started again: messages about a journal advise to continue it.
-int report_no_run(const Invocation& invocation, const std::string& run_dir, const Status& why) {
+int report_no_run(const Settings& settings, const std::string& run_dir, const Status& why) {
   std::string message = why.message();
   std::unique_ptr<Journal> complete;
   if (!Journal::open_read_only(run_dir, &complete)) {
@@ -138,7 +138,7 @@ int report_no_run(const Invocation& invocation, const std::string& run_dir, cons
     std::error_code ignored;
     std::filesystem::remove_all(run_dir, ignored);
   }
-  print_error(invocation, message);
+  print_error(settings, message);
   return kFailed;
 }
 
@@ -151,7 +151,7 @@ RunInfo expected_run(const RunArgs& args, const Benchmark& benchmark) {
   return run_info(benchmark, id, outpath + "/" + padded_id(id), start_time());
 }
 
-int run_benchmark(const Invocation& invocation, const RunArgs& args, const PreparedFile& prepared,
+int run_benchmark(const Settings& settings, const RunArgs& args, const PreparedFile& prepared,
                   const Benchmark& benchmark, size_t which, std::vector<JunitSuite>* junit) {
   Input& input = *prepared.input;
   const std::string& file = prepared.path;
@@ -165,7 +165,7 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const Prepa
   if (made && outpath_is_new) made = group.give(outpath, false);
   if (made) made = group.give(directory.path, true);
   if (!made) {
-    print_error(invocation, made.message());
+    print_error(settings, made.message());
     return kBadInput;
   }
   RunRecord record;
@@ -191,21 +191,18 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const Prepa
   for (const char* part : {"/journal.sqlite", "/journal.sqlite-wal"}) {
     group.open_to(directory.path + part);
   }
-  if (!ready) return report_no_run(invocation, directory.path, ready);
+  if (!ready) return report_no_run(settings, directory.path, ready);
   note_command(directory.path, "parse",
                fmt::format("{} read by tally {}{}{}", file, kVersion,
                            record.tags.empty() ? "" : ", tags: ", join(record.tags, " ")));
-  if (!invocation.quiet) print_banner(benchmark, record, directory);
-  Execution execution{args.jobs,    args.exit_on_error, args.hide_animation, args.no_wait,
-                      args.analyse, args.result,        args.fresh,          junit};
-  return execute_run(invocation, input, benchmark, directory, std::move(journal), execution,
-                     evaluator);
+  if (!settings.quiet) print_banner(benchmark, record, directory);
+  return execute_run(settings, input, benchmark, directory, std::move(journal), evaluator, junit);
 }
 
-bool has_outpath(const Invocation& invocation, const RunArgs& args, const Input& input,
+bool has_outpath(const Settings& settings, const RunArgs& args, const Input& input,
                  const Benchmark& benchmark) {
-  if (invocation.as_jube && outpath_of(benchmark, args.outpath, false, "").empty()) {
-    print_error(invocation, "Missing attribute 'outpath' in <benchmark>",
+  if (settings.as_jube && outpath_of(benchmark, args.outpath, false, "").empty()) {
+    print_error(settings, "Missing attribute 'outpath' in <benchmark>",
                 "give it one, or say where runs are to lie with -o");
     return false;
   }
@@ -215,39 +212,27 @@ bool has_outpath(const Invocation& invocation, const RunArgs& args, const Input&
   diagnostics.error(benchmark.outpath.mark,
                     fmt::format("outpath: the environment has no variable '{}'", unknown),
                     "parameters and $jube_... are not known here; -o names another folder");
-  print_diagnostics(invocation, diagnostics, input.sources);
+  print_diagnostics(settings, diagnostics, input.sources);
   return false;
-}
-
-// An engine that ends gives its run back and takes it once more, to keep its samples. Therefore the
-// one that waits may find the run in use again.
-Status open_to_continue(const ContinueArgs& args, const RunDirectory& directory,
-                        std::unique_ptr<Journal>* journal) {
-  Status opened = Journal::open(directory.path, journal);
-  for (bool held = true; !opened && held && args.wait_for_holder;) {
-    held = args.wait_for_holder(directory);
-    opened = Journal::open(directory.path, journal);
-  }
-  return opened;
 }
 
 }  // namespace
 
-int run_command(const Invocation& invocation, const RunArgs& args) {
+int run_command(const Settings& settings, const RunArgs& args) {
   PrepareOptions options;
   options.input = args.input;
-  options.strict = invocation.strict;
+  options.strict = settings.strict;
   options.needs_plan = args.dry_run;
   // All files are checked before the first benchmark starts.
   std::vector<std::unique_ptr<PreparedFile>> files;
   size_t benchmarks = 0;
   for (const std::string& path : args.files) {
-    files.push_back(prepare_file(invocation, path, options));
+    files.push_back(prepare_file(settings, path, options));
     if (!files.back()) return kBadInput;
     benchmarks += files.back()->input->workflow->benchmarks.size();
   }
   if (args.ids.size() > benchmarks) {
-    print_error(invocation,
+    print_error(settings,
                 fmt::format("--id: {} ids for {} run{}", args.ids.size(), benchmarks,
                             benchmarks == 1 ? "" : "s"),
                 "one id a benchmark, in the order of the files");
@@ -256,62 +241,81 @@ int run_command(const Invocation& invocation, const RunArgs& args) {
   int code = kFine;
   for (const auto& file : files) {
     for (const Benchmark& benchmark : file->input->workflow->benchmarks) {
-      if (!has_outpath(invocation, args, *file->input, benchmark)) return kBadInput;
+      if (!has_outpath(settings, args, *file->input, benchmark)) return kBadInput;
       const auto prepared =
-          prepare_benchmark(invocation, *file, benchmark, expected_run(args, benchmark), options);
+          prepare_benchmark(settings, *file, benchmark, expected_run(args, benchmark), options);
       if (!prepared) return kBadInput;
       if (args.dry_run) {
-        code = std::max(code, dry_run(invocation, args, *prepared));
-      } else if (!announce_jobs(invocation, *prepared, node_hours_limit(args))) {
+        code = std::max(code, dry_run(settings, args, *prepared));
+      } else if (!announce_jobs(settings, *prepared, node_hours_limit(args))) {
         return kBadInput;
       }
     }
   }
   if (args.dry_run) return code;
   if (const Status can = can_write_report(args.junit); !args.junit.empty() && !can) {
-    print_error(invocation, can.message(), "nothing was started; give --junit another path");
+    print_error(settings, can.message(), "nothing was started; give --junit another path");
     return kBadInput;
   }
   std::vector<JunitSuite> suites;
   size_t which = 0;
   for (const auto& file : files) {
     for (const Benchmark& benchmark : file->input->workflow->benchmarks) {
-      code = std::max(code, run_benchmark(invocation, args, *file, benchmark, which++,
+      code = std::max(code, run_benchmark(settings, args, *file, benchmark, which++,
                                           args.junit.empty() ? nullptr : &suites));
     }
   }
   if (args.junit.empty()) return code;
   const Status written = write_named_file(args.junit, junit_document(suites));
-  if (!written) print_error(invocation, written.message());
+  if (!written) print_error(settings, written.message());
   return written ? code : std::max(code, kFailed);
 }
 
-int continue_command(const Invocation& invocation, const ContinueArgs& args) {
-  std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
+namespace {
+
+// An engine that ends gives its run back and takes it once more, to keep its samples. Therefore the
+// one that waits may find the run in use again.
+Status open_to_continue(const RunDirectory& directory, const WaitForHolder& wait_for_holder,
+                        std::unique_ptr<Journal>* journal) {
+  Status opened = Journal::open(directory.path, journal);
+  for (bool held = true; !opened && held && wait_for_holder;) {
+    held = wait_for_holder(directory);
+    opened = Journal::open(directory.path, journal);
+  }
+  return opened;
+}
+
+}  // namespace
+
+int continue_command(const Settings& settings, const RunsArgs& args) {
+  return continue_runs(settings, args, nullptr);
+}
+
+int continue_runs(const Settings& settings, const RunsArgs& args,
+                  const WaitForHolder& wait_for_holder) {
+  const std::vector<RunDirectory> runs = find_runs(settings, args);
   if (runs.empty()) return kBadInput;
   int code = kFine;
   RunGroup group;  // its folders belong to the group already
   if (Status s = RunGroup::from_environment(&group); !s) {
-    print_error(invocation, s.message());
+    print_error(settings, s.message());
     return kBadInput;
   }
   for (const RunDirectory& directory : runs) {
     std::unique_ptr<Journal> journal;
-    if (Status s = open_to_continue(args, directory, &journal); !s) {
-      print_error(invocation, s.message());
+    if (Status s = open_to_continue(directory, wait_for_holder, &journal); !s) {
+      print_error(settings, s.message());
       code = std::max(code, kFailed);
       continue;
     }
-    std::unique_ptr<Input> input = load_stored(invocation, *journal, directory.path);
+    std::unique_ptr<Input> input = load_stored(settings, *journal, directory.path);
     if (!input->workflow) return kBadInput;
     const Benchmark& benchmark = *input->find(journal->run().benchmark);
     note_command(directory.path, "continue", "continued; see run.log");
-    if (!invocation.quiet) print_banner(benchmark, journal->run(), directory);
-    Execution execution{args.jobs,    args.exit_on_error, args.hide_animation,
-                        args.no_wait, args.analyse,       args.result};
-    std::unique_ptr<Evaluator> evaluator = make_run_evaluator(invocation, *input->workflow);
-    code = std::max(code, execute_run(invocation, *input, benchmark, directory, std::move(journal),
-                                      execution, *evaluator));
+    if (!settings.quiet) print_banner(benchmark, journal->run(), directory);
+    std::unique_ptr<Evaluator> evaluator = make_run_evaluator(settings, *input->workflow);
+    code = std::max(code, execute_run(settings, *input, benchmark, directory, std::move(journal),
+                                      *evaluator, nullptr));
   }
   return code;
 }

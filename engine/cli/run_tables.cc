@@ -32,22 +32,22 @@ std::vector<Value> names_of_runs(const std::vector<OpenRun>& runs) {
 
 }  // namespace
 
-bool open_runs(const Invocation& invocation, const std::vector<std::string>& folders,
+bool open_runs(const Settings& settings, const std::vector<std::string>& folders,
                const std::vector<std::string>& ids, std::vector<OpenRun>* runs) {
   for (const std::string& folder : folders) {
-    const std::vector<RunDirectory> found = find_runs(invocation, {folder, ids});
+    const std::vector<RunDirectory> found = find_runs(settings, {folder, ids});
     if (found.empty()) return false;
     for (const RunDirectory& directory : found) {
       OpenRun run;
-      if (!open_run(invocation, directory, "", {}, &run)) return false;
+      if (!open_run(settings, directory, "", {}, &run)) return false;
       runs->push_back(std::move(run));
     }
   }
   return true;
 }
 
-bool joined_as_jube(const Invocation& invocation, const std::vector<OpenRun>& runs) {
-  return invocation.as_jube || runs.back().benchmark->as_jube;
+bool joined_as_jube(const Settings& settings, const std::vector<OpenRun>& runs) {
+  return settings.as_jube || runs.back().benchmark->as_jube;
 }
 
 const Table* table_of(const Result& result, const RenderedResult& rendered) {
@@ -111,11 +111,11 @@ void note_benchmark(const Group& group, const std::vector<Value>& names, Rendere
 }
 
 // The tables of one run, computed by its own definitions.
-bool tables_of_run(const Invocation& invocation, const OpenRun& run, Evaluator& evaluator,
+bool tables_of_run(const Settings& settings, const OpenRun& run, Evaluator& evaluator,
                    std::set<std::string>* said, std::vector<RunTable>* tables) {
   std::vector<WorkpackageView> views;
-  if (!read_views(invocation, run, &views)) return false;
-  Diagnostics diagnostics = result_diagnostics(invocation);
+  if (!read_views(settings, run, &views)) return false;
+  Diagnostics diagnostics = result_diagnostics(settings);
   RenderOptions options;
   options.write = false;
   for (const Result& result : run.benchmark->results) {
@@ -126,17 +126,17 @@ bool tables_of_run(const Invocation& invocation, const OpenRun& run, Evaluator& 
       if (table != nullptr) tables->push_back({&result, table, std::move(one)});
     }
   }
-  print_once(invocation, diagnostics, run.input->sources, said);
+  print_once(settings, diagnostics, run.input->sources, said);
   return !diagnostics.has_errors();
 }
 
 }  // namespace
 
-bool join_tables(const Invocation& invocation, const std::vector<OpenRun>& runs,
+bool join_tables(const Settings& settings, const std::vector<OpenRun>& runs,
                  std::vector<std::vector<RunTable>> of_runs, const RenderOptions& options,
                  std::vector<RunTable>* joined) {
   const std::vector<Value> names = names_of_runs(runs);
-  const bool as_jube = joined_as_jube(invocation, runs);
+  const bool as_jube = joined_as_jube(settings, runs);
   const bool several = !as_jube && std::any_of(runs.begin(), runs.end(), [&](const OpenRun& run) {
     return run.benchmark->name.value != runs.back().benchmark->name.value;
   });
@@ -150,9 +150,9 @@ bool join_tables(const Invocation& invocation, const std::vector<OpenRun>& runs,
       parts.push_back({names[member->first], run.benchmark, member->second->table,
                        &run.input->sources, std::move(member->second->rendered), member->first});
     }
-    const JoinOptions how{as_jube, !invocation.as_jube};
+    const JoinOptions how{as_jube, !settings.as_jube};
     if (Status made = join_parts(std::move(parts), options, how, &out.rendered); !made) {
-      print_error(invocation, made.message());
+      print_error(settings, made.message());
       fine = false;
       continue;
     }
@@ -162,24 +162,24 @@ bool join_tables(const Invocation& invocation, const std::vector<OpenRun>& runs,
   return fine;
 }
 
-bool tables_of_runs(const Invocation& invocation, const std::vector<OpenRun>& runs,
+bool tables_of_runs(const Settings& settings, const std::vector<OpenRun>& runs,
                     std::vector<RunTable>* tables) {
-  const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation);
+  const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(settings);
   std::vector<std::vector<RunTable>> of_runs;
   std::set<std::string> said;
   bool fine = true;
   for (const OpenRun& run : runs)
-    fine = tables_of_run(invocation, run, *evaluator, &said, &of_runs.emplace_back()) && fine;
+    fine = tables_of_run(settings, run, *evaluator, &said, &of_runs.emplace_back()) && fine;
   if (!fine) return false;
-  if (runs.size() > 1) return join_tables(invocation, runs, std::move(of_runs), {}, tables);
+  if (runs.size() > 1) return join_tables(settings, runs, std::move(of_runs), {}, tables);
   *tables = std::move(of_runs.front());
   return true;
 }
 
-void print_once(const Invocation& invocation, const Diagnostics& diagnostics,
-                const Sources& sources, std::set<std::string>* said) {
+void print_once(const Settings& settings, const Diagnostics& diagnostics, const Sources& sources,
+                std::set<std::string>* said) {
   if (said->insert(diagnostics.format(sources)).second)
-    print_diagnostics(invocation, diagnostics, sources);
+    print_diagnostics(settings, diagnostics, sources);
 }
 
 }  // namespace tally

@@ -68,7 +68,7 @@ bool parse_id(const std::string& text, int* id) {
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
-bool find_outpath(const Invocation& invocation, const std::string& directory, std::string* outpath,
+bool find_outpath(const Settings& settings, const std::string& directory, std::string* outpath,
                   int* id) {
   *outpath = past_links(without_slashes(directory));
   if (is_directory(*outpath)) {
@@ -82,27 +82,27 @@ bool find_outpath(const Invocation& invocation, const std::string& directory, st
   }
   struct stat info {};
   if (::stat(outpath->c_str(), &info) == 0) {  // an input file stands for its outpath
-    std::unique_ptr<Input> input = load_input(invocation, *outpath, {}, false);
+    std::unique_ptr<Input> input = load_input(settings, *outpath, {}, false);
     if (!input->workflow || input->workflow->benchmarks.empty()) return false;
     *outpath = outpath_of(input->workflow->benchmarks.front(), "", true);
     if (is_directory(*outpath)) return true;
-    print_error(invocation, fmt::format("'{}' was not run yet: there is no directory '{}'",
-                                        directory, *outpath));
+    print_error(settings, fmt::format("'{}' was not run yet: there is no directory '{}'", directory,
+                                      *outpath));
     return false;
   }
-  print_error(invocation, fmt::format("Not a directory: \"{}\"", directory));
+  print_error(settings, fmt::format("Not a directory: \"{}\"", directory));
   return false;
 }
 
-std::vector<RunDirectory> find_runs(const Invocation& invocation, const RunsArgs& args) {
+std::vector<RunDirectory> find_runs(const Settings& settings, const RunsArgs& args) {
   std::string outpath;
   int own = -1;
-  if (!find_outpath(invocation, args.directory, &outpath, &own)) return {};
+  if (!find_outpath(settings, args.directory, &outpath, &own)) return {};
   std::vector<RunDirectory> all = list_runs(outpath);
   std::vector<std::string> ids = args.ids;
   if (ids.empty() && own >= 0) ids = {std::to_string(own)};
   if (all.empty()) {
-    print_error(invocation, fmt::format("there are no runs in '{}'", outpath),
+    print_error(settings, fmt::format("there are no runs in '{}'", outpath),
                 "name the directory that `run` printed, or the input file");
     return {};
   }
@@ -116,7 +116,7 @@ std::vector<RunDirectory> find_runs(const Invocation& invocation, const RunsArgs
       continue;
     }
     if (!parse_id(word, &id)) {
-      print_error(invocation,
+      print_error(settings,
                   fmt::format("'{}' is not a valid run id: use a number, last or all", word));
       return {};
     }
@@ -127,7 +127,7 @@ std::vector<RunDirectory> find_runs(const Invocation& invocation, const RunsArgs
     auto found =
         std::find_if(all.begin(), all.end(), [&](const RunDirectory& run) { return run.id == id; });
     if (found == all.end()) {
-      print_error(invocation,
+      print_error(settings,
                   fmt::format("Benchmark directory not found: \"{}/{}\"", outpath, padded_id(id)),
                   "there are runs " + id_list(all));
       return {};

@@ -12,10 +12,10 @@ namespace tally {
 
 // Returns the selected runs, ascending by id unless given in another order. Prints errors, and
 // returns nothing if no run is found.
-std::vector<RunDirectory> find_runs(const Invocation& invocation, const RunsArgs& args);
+std::vector<RunDirectory> find_runs(const Settings& settings, const RunsArgs& args);
 // Finds the folder of runs for `directory`. For one run's own folder, this is its parent, and *id
 // is set.
-bool find_outpath(const Invocation& invocation, const std::string& directory, std::string* outpath,
+bool find_outpath(const Settings& settings, const std::string& directory, std::string* outpath,
                   int* id);
 // What is known of the machines of a run, over all sessions, and the nodes of its jobs.
 Status run_facts(const Journal& journal, Journal::Facts* facts);

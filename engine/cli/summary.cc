@@ -94,9 +94,9 @@ std::string id_list(const std::vector<int>& ids) {
   return text;
 }
 
-void print_failures(const Invocation& invocation, const std::vector<Journal::Stored>& workpackages,
+void print_failures(const Settings& settings, const std::vector<Journal::Stored>& workpackages,
                     const RunDirectory& directory) {
-  const bool color = in_color(invocation, STDOUT_FILENO);
+  const bool color = in_color(settings, STDOUT_FILENO);
   const std::vector<Failure> failures = failures_of(workpackages);
   for (size_t i = 0; i < failures.size() && i < kMostFailures; ++i) {
     const Failure& failure = failures[i];
@@ -177,22 +177,21 @@ void print_banner(const Benchmark& benchmark, const RunRecord& run, const RunDir
   std::fflush(stdout);
 }
 
-Status print_summary(const Invocation& invocation, const Benchmark& benchmark,
-                     const Journal& journal, const RunDirectory& directory,
-                     const RunSummary& summary) {
+Status print_summary(const Settings& settings, const Benchmark& benchmark, const Journal& journal,
+                     const RunDirectory& directory, const RunSummary& summary) {
   std::vector<Journal::Tally> states;
   std::vector<Journal::Stored> workpackages;
   if (Status s = journal.states(&states); !s) return s;
   if (Status s = journal.workpackages(&workpackages); !s) return s;
-  if (!invocation.quiet) print_steps(benchmark, states);
-  print_failures(invocation, workpackages, directory);
-  if (invocation.quiet) {
+  if (!settings.quiet) print_steps(benchmark, states);
+  print_failures(settings, workpackages, directory);
+  if (settings.quiet) {
     std::fflush(stdout);
     return Status::ok();
   }
   print_notes(workpackages, directory);
   std::string handle = directory.path.substr(0, directory.path.rfind('/'));
-  const std::string& program = invocation.program;
+  const std::string& program = settings.program;
   auto command = [&](const char* name) {
     return fmt::format("{} {} {} --id {}", program, name, shell_quote(handle), directory.id);
   };

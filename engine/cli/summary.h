@@ -21,8 +21,7 @@ std::string bordered(const std::vector<std::vector<std::string>>& rows, const st
 void print_banner(const Benchmark& benchmark, const RunRecord& run, const RunDirectory& directory);
 // Prints the steps with their counts, the reasons and places of failures, and what to do next. An
 // error status means that the journal cannot be read.
-Status print_summary(const Invocation& invocation, const Benchmark& benchmark,
-                     const Journal& journal, const RunDirectory& directory,
-                     const RunSummary& summary);
+Status print_summary(const Settings& settings, const Benchmark& benchmark, const Journal& journal,
+                     const RunDirectory& directory, const RunSummary& summary);
 
 }  // namespace tally

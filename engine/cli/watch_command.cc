@@ -12,6 +12,7 @@
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
+#include "engine/cli/execution.h"
 #include "engine/cli/input.h"
 #include "engine/cli/runs.h"
 #include "engine/execute/jobs/job_table.h"
@@ -26,7 +27,7 @@ constexpr std::chrono::seconds between_looks{2};
 // Returns RUNNING, ERROR or FINISHED as JUBE does. RUNNING means that something has not ended.
 // INTERRUPTED means that something has not ended, but no engine is running and nothing proceeds
 // without one. `recorded`: the run has workpackages, or ended without any.
-const char* word_of(const Invocation& invocation, const std::vector<Journal::Tally>& states,
+const char* word_of(const Settings& settings, const std::vector<Journal::Tally>& states,
                     bool recorded, bool at_work, const JobCounts& jobs, bool jobs_known) {
   bool open = false, waiting = false, failed = false;
   for (const Journal::Tally& tally : states) {
@@ -43,12 +44,12 @@ const char* word_of(const Invocation& invocation, const std::vector<Journal::Tal
   if (!open && failed) return "ERROR";
   if (!open) return recorded ? "FINISHED" : "INTERRUPTED";
   const bool in_queue = jobs.queued + jobs.running > 0 || (!jobs_known && jobs.to_submit == 0);
-  return invocation.as_jube || waiting || in_queue ? "RUNNING" : "INTERRUPTED";
+  return settings.as_jube || waiting || in_queue ? "RUNNING" : "INTERRUPTED";
 }
 
 // Reports finished workpackages whose folders, and thus their output, are gone. The journal alone
 // would say FINISHED.
-Status find_folders(const Invocation& invocation, const Journal& journal,
+Status find_folders(const Settings& settings, const Journal& journal,
                     const std::vector<Journal::Tally>& states, const RunDirectory& directory,
                     bool* all_there) {
   *all_there = true;
@@ -84,10 +85,10 @@ Status find_folders(const Invocation& invocation, const Journal& journal,
     gone.emplace_back("...");
   }
   print_error(
-      invocation,
+      settings,
       fmt::format("{} finished workpackage{} no folder any more in '{}': {}", count,
                   count == 1 ? " has" : "s have", directory.path, join(gone, ", ")),
-      fmt::format("`{} remove {} --id {} -w ID` and `continue` run one again", invocation.program,
+      fmt::format("`{} remove {} --id {} -w ID` and `continue` run one again", settings.program,
                   shell_quote(directory.path.substr(0, directory.path.rfind('/'))), directory.id));
   return Status::ok();
 }
@@ -129,8 +130,8 @@ void watch_other(const RunDirectory& directory, Scheduler& scheduler, const std:
 
 }  // namespace
 
-int status_command(const Invocation& invocation, const RunsArgs& args) {
-  std::vector<RunDirectory> runs = find_runs(invocation, args);
+int status_command(const Settings& settings, const RunsArgs& args) {
+  std::vector<RunDirectory> runs = find_runs(settings, args);
   if (runs.empty()) return kBadInput;
   int code = kFine;
   std::unique_ptr<Scheduler> scheduler = make_slurm_scheduler();
@@ -140,52 +141,51 @@ int status_command(const Invocation& invocation, const RunsArgs& args) {
     Status status = Journal::open_read_only(directory.path, &journal);
     if (status) status = journal->states(&states);
     if (!status) {
-      print_error(invocation, status.message());
+      print_error(settings, status.message());
       return kBadInput;
     }
     const bool at_work = run_holder(directory.path).has_value();
     std::vector<JobView> views;
     JobCounts counts;
     const Status asked =
-        invocation.as_jube ? Status::ok() : jobs_of_run(*journal, *scheduler, &views, &counts);
+        settings.as_jube ? Status::ok() : jobs_of_run(*journal, *scheduler, &views, &counts);
     // The engine writes workpackages.xml when the run ends.
-    const bool recorded = invocation.as_jube || !states.empty() ||
+    const bool recorded = settings.as_jube || !states.empty() ||
                           ::access((directory.path + "/workpackages.xml").c_str(), F_OK) == 0;
     const std::string word =
-        word_of(invocation, states, recorded, at_work, counts, static_cast<bool>(asked));
+        word_of(settings, states, recorded, at_work, counts, static_cast<bool>(asked));
     fmt::print("{}\n", word);
-    if (invocation.as_jube) continue;
+    if (settings.as_jube) continue;
     bool all_there = true;
-    if (Status s = find_folders(invocation, *journal, states, directory, &all_there); !s) {
-      print_error(invocation, s.message());
+    if (Status s = find_folders(settings, *journal, states, directory, &all_there); !s) {
+      print_error(settings, s.message());
       return kBadInput;
     }
     if (!all_there) code = kFailed;
     if (word == "INTERRUPTED") {
-      fmt::print(stderr, "hint: `{} continue {} --id {}` resumes it\n", invocation.program,
+      fmt::print(stderr, "hint: `{} continue {} --id {}` resumes it\n", settings.program,
                  shell_quote(directory.path.substr(0, directory.path.rfind('/'))), directory.id);
     }
     if (views.empty() && counts.ended == 0) continue;
     fmt::print("jobs: {}\n", counts.text());
-    const size_t most = invocation.verbose > 0 ? 0 : 50;
+    const size_t most = settings.verbose > 0 ? 0 : 50;
     for (const std::string& line : job_lines(views, most, 0, std::time(nullptr))) {
       fmt::print("{}\n", line);
     }
-    if (!asked) print_error(invocation, asked.message(), "this is what the journal knows");
+    if (!asked) print_error(settings, asked.message(), "this is what the journal knows");
   }
   return code;
 }
 
-int watch_command(const Invocation& invocation, const ContinueArgs& given) {
+int watch_command(const Settings& settings, const RunsArgs& args) {
   const std::unique_ptr<Scheduler> scheduler = make_slurm_scheduler();
-  ContinueArgs args = given;
-  args.wait_for_holder = [&](const RunDirectory& directory) {
+  const auto wait_for_holder = [&](const RunDirectory& directory) {
     const auto holder = run_holder(directory.path);
     if (holder) watch_other(directory, *scheduler, *holder);
     return holder.has_value();
   };
   // Once no engine holds the run, this one follows it to its end and shows the tables.
-  return continue_command(invocation, args);
+  return continue_runs(settings, args, wait_for_holder);
 }
 
 }  // namespace tally

@@ -13,38 +13,29 @@
 #include "engine/expand/evaluator.h"
 #include "engine/expand/expand.h"
 #include "engine/journal/journal.h"
+#include "engine/run/settings.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
 
 class GpuDevices;
 
-struct RunOptions {
-  int jobs = 1;                // -j: workpackages at once
-  bool exit_on_error = false;  // -e
-  bool hide_animation = false;
-  bool fresh = false;        // setup and build steps reuse nothing from earlier runs
-  bool verbose = false;      // print one line to standard error for each workpackage that ended
-  bool show_output = false;  // print the output of a workpackage's commands when it has ended
-  bool wait_for_jobs = true;
+// What a run meets outside the engine. All are optional. Nothing is owned.
+struct Parts {
   // Called when the engine is asked to stop while jobs are in the queue. Gets the number of these
   // jobs, and a function that says whether the request was repeated meanwhile. Null: the jobs are
   // left in the queue.
   enum class OnInterrupt { leave, cancel, keep_running };
   std::function<OnInterrupt(size_t jobs, const std::function<bool()>& repeated)> on_interrupt;
-  std::string shell = "/bin/sh";
-  // This folder is appended to PATH for steps of Tally's own kinds. It holds tally-train. Empty:
-  // none.
-  std::string programs;
   // GPUs of this machine that gpu_slots may assign, named as in CUDA_VISIBLE_DEVICES. Empty: the
   // engine detects them.
   std::vector<std::string> gpus;
-  // What watches the GPUs of this machine. Not owned. Null: nothing does.
+  // What watches the GPUs of this machine. Null: nothing does.
   const GpuDevices* gpu_devices = nullptr;
   // Called when a round of repeats begins in a step with `until`. Gives the workpackages that need
   // not run, because enough is known without them. Null: all run.
   std::function<Status(const Journal& journal, std::vector<int>* ids)> not_needed;
-  // Replaceable parts for tests. Not owned. Null: the real ones.
+  // Null: the real ones.
   Evaluator* evaluator = nullptr;
   ProcessRunner* processes = nullptr;
   Scheduler* scheduler = nullptr;
@@ -78,6 +69,7 @@ struct RunSummary {
 // error status means that the run itself could not proceed, for example because the journal could
 // not be written. A failed workpackage is only counted in `summary`.
 Status execute(const Benchmark& benchmark, Expander& expander, TextPool& pool, Journal& journal,
-               const std::string& run_dir, const RunOptions& options, RunSummary* summary);
+               const std::string& run_dir, const Settings& settings, const Parts& parts,
+               RunSummary* summary);
 
 }  // namespace tally

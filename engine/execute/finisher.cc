@@ -59,7 +59,7 @@ void Finisher::take_created(const std::vector<int>& created) {
 void Finisher::count_failure() {
   ++counts_.failed;
   failed_now_ = true;
-  if (context_.options.exit_on_error) queue_.close();
+  if (context_.settings.exit_on_error) queue_.close();
 }
 
 Status Finisher::end(Task& task, bool resubmit) {
@@ -238,9 +238,9 @@ void Finisher::report(const Task& task) {
   if (task.state() == State::lost) word = "lost";
   std::string line = workpackage.directory + ": " + word;
   if (const std::string why = message(task.outcome()); !why.empty()) line += ": " + why;
-  if (task.state() != State::done || context_.options.verbose) context_.log.write(line);
+  if (task.state() != State::done || context_.settings.verbose > 0) context_.log.write(line);
   status_line_.print(line, false);
-  if (context_.options.show_output) print_output(task);
+  if (context_.settings.verbose > 1) print_output(task);
 }
 
 // Prints the commands' standard output to standard output.

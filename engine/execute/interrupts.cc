@@ -13,15 +13,15 @@ Status RunLoop::stop_jobs(bool* stop) {
   if (count == 0) return Status::ok();
   const int asked = processes_.interrupted();
   status_line_.finish();
-  auto answer = RunOptions::OnInterrupt::leave;
-  if (options_.on_interrupt && processes_.by_person()) {
-    answer = options_.on_interrupt(count, [&] { return processes_.interrupted() > asked; });
+  auto answer = Parts::OnInterrupt::leave;
+  if (context_.parts.on_interrupt && processes_.by_person()) {
+    answer = context_.parts.on_interrupt(count, [&] { return processes_.interrupted() > asked; });
   }
-  if (answer == RunOptions::OnInterrupt::keep_running) {
+  if (answer == Parts::OnInterrupt::keep_running) {
     *stop = false;
     return Status::ok();
   }
-  if (answer == RunOptions::OnInterrupt::leave) {
+  if (answer == Parts::OnInterrupt::leave) {
     log_.write("stopped; " + std::to_string(count) + " jobs are left in the queue");
     return Status::ok();
   }

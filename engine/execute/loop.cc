@@ -11,9 +11,9 @@
 namespace tally {
 
 RunLoop::RunLoop(const Benchmark& benchmark, Expander& expander, TextPool& pool, Journal& journal,
-                 const std::string& run_dir, const RunOptions& options, Evaluator& evaluator,
-                 ProcessRunner& processes, Scheduler& scheduler)
-    : options_(options),
+                 const std::string& run_dir, const Settings& settings, const Parts& parts,
+                 Evaluator& evaluator, ProcessRunner& processes, Scheduler& scheduler)
+    : settings_(settings),
       processes_(processes),
       run_dir_(run_dir),
       log_(run_dir + "/run.log", has_secrets(benchmark)),
@@ -25,16 +25,17 @@ RunLoop::RunLoop(const Benchmark& benchmark, Expander& expander, TextPool& pool,
                journal,
                evaluator,
                processes,
-               options,
+               settings,
+               parts,
                current_environment(),
-               with_programs(current_environment(), options.programs),
+               with_programs(current_environment(), settings.programs),
                absolute_path(run_dir),
                log_,
                run_mark(run_dir, journal.run().start),
                boot_mark(),
                has_secrets(benchmark)},
-      status_line_(nullptr, options.hide_animation, options.verbose),
-      queue_(benchmark, options),
+      status_line_(nullptr, settings.hide_animation, settings.verbose > 0),
+      queue_(benchmark, settings.jobs, parts.gpus),
       shared_(graph_, tasks_, queue_, benchmark.steps.size()),
       setups_(context_),
       jobs_(context_, scheduler),
@@ -82,7 +83,7 @@ Status RunLoop::turns() {
       if (s && interrupted_) s = stop_children();
       if (!s || interrupted_) return s;
     }
-    const bool leave = !options_.wait_for_jobs && jobs_.settled();
+    const bool leave = !settings_.wait_for_jobs && jobs_.settled();
     if (by_pid_.empty() && (jobs_.count() == 0 || leave)) {
       Task* task = queue_.is_open() ? shared_.next_complete() : nullptr;
       if (task == nullptr) return Status::ok();
@@ -352,7 +353,7 @@ Status RunLoop::put_back(const std::vector<int>& workpackages, Reason reason) {
 void RunLoop::sum_up(RunSummary* summary) const {
   *summary = RunSummary();
   summary->interrupted = interrupted_;
-  summary->stopped = options_.exit_on_error && finisher_.failed_now();
+  summary->stopped = settings_.exit_on_error && finisher_.failed_now();
   for (size_t i = 0; i < context_.benchmark.steps.size(); ++i) {
     for (const int id : graph_.of_step(static_cast<int>(i))) {
       switch (graph_[id].wp.outcome.state) {

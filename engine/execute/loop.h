@@ -33,8 +33,8 @@ namespace tally {
 class RunLoop {
  public:
   RunLoop(const Benchmark& benchmark, Expander& expander, TextPool& pool, Journal& journal,
-          const std::string& run_dir, const RunOptions& options, Evaluator& evaluator,
-          ProcessRunner& processes, Scheduler& scheduler);
+          const std::string& run_dir, const Settings& settings, const Parts& parts,
+          Evaluator& evaluator, ProcessRunner& processes, Scheduler& scheduler);
 
   Status run(RunSummary* summary);
 
@@ -60,7 +60,7 @@ class RunLoop {
   std::vector<JobView> running_views() const;
   void sum_up(RunSummary* summary) const;
 
-  const RunOptions& options_;
+  const Settings& settings_;
   ProcessRunner& processes_;
   std::string run_dir_;
   RunLog log_;

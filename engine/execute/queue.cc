@@ -9,8 +9,8 @@
 
 namespace tally {
 
-Queue::Queue(const Benchmark& benchmark, const RunOptions& options)
-    : jobs_(std::max(1, options.jobs)), caps_(benchmark.steps.size()) {
+Queue::Queue(const Benchmark& benchmark, int jobs, const std::vector<std::string>& gpus)
+    : jobs_(std::max(1, jobs)), caps_(benchmark.steps.size()) {
   for (size_t i = 0; i < caps_.size(); ++i) {
     const Step& step = benchmark.steps[i];
     caps_[i].max_async = static_cast<int>(strtol(step.max_async.value.c_str(), nullptr, 10));
@@ -18,11 +18,11 @@ Queue::Queue(const Benchmark& benchmark, const RunOptions& options)
     if (!step.until.metric.value.empty())
       caps_[i].first_decided = step.until.warmup + step.until.min;
   }
-  find_gpus(options);
+  find_gpus(gpus);
 }
 
-void Queue::find_gpus(const RunOptions& options) {
-  free_gpus_ = options.gpus;
+void Queue::find_gpus(const std::vector<std::string>& given) {
+  free_gpus_ = given;
   if (const char* visible = getenv("CUDA_VISIBLE_DEVICES");
       free_gpus_.empty() && visible != nullptr) {
     for (std::string& gpu : split_strip(visible, ",")) {

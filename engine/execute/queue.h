@@ -8,14 +8,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/execute/execute.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
 
 class Queue {
  public:
-  Queue(const Benchmark& benchmark, const RunOptions& options);
+  // `jobs`: workpackages at once. `gpus`: those that gpu_slots may assign; empty: the machine's.
+  Queue(const Benchmark& benchmark, int jobs, const std::vector<std::string>& gpus);
 
   // Adds a workpackage, first in, first out. A later repetition (a step's `repeat`) waits until no
   // earlier repetition is left in the queue, and in a step with `until` until the earlier ones have
@@ -55,7 +55,7 @@ class Queue {
   static bool at_most_waiting(const Caps& caps);  // the number that max_async allows
   bool held_back(int id, const Caps& caps) const;
   bool waits_for_results() const;
-  void find_gpus(const RunOptions& options);
+  void find_gpus(const std::vector<std::string>& given);
 
   int jobs_;
   bool open_ = true;

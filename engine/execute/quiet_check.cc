@@ -32,8 +32,8 @@ bool is_watched(const Benchmark& benchmark, const Step& step) {
 }
 
 QuietCheck::QuietCheck(RunContext& context) : context_(context), on_(wanted(context.benchmark)) {
-  if (!on_ || context.options.gpu_devices == nullptr) return;
-  gpus_ = std::make_unique<GpuWatch>(*context.options.gpu_devices,
+  if (!on_ || context.parts.gpu_devices == nullptr) return;
+  gpus_ = std::make_unique<GpuWatch>(*context.parts.gpu_devices,
                                      [this](int pid) { return owner_of(pid, context_.mark); });
 }
 

@@ -6,7 +6,7 @@ Status RepeatStop::decide(int id, bool* dropped) {
   *dropped = false;
   const WorkpackageNode& workpackage = context_.graph[id];
   const RepeatUntil& until = context_.graph.step_of(workpackage).until;
-  const auto& ask = context_.options.not_needed;
+  const auto& ask = context_.parts.not_needed;
   if (until.metric.value.empty() || !ask) return Status::ok();
   const int round = workpackage.wp.repetition;
   if (round < until.warmup + until.min) return Status::ok();

@@ -19,7 +19,8 @@ struct RunContext {
   Journal& journal;
   Evaluator& evaluator;
   ProcessRunner& processes;
-  const RunOptions& options;
+  const Settings& settings;
+  const Parts& parts;
   Environment base;            // the engine's own environment
   const Environment own_base;  // for steps of Tally's own kinds
   std::string run_dir;         // absolute

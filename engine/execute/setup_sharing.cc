@@ -34,7 +34,7 @@ SetupSharing::Next SetupSharing::decide(Task& task) {
   const WorkpackageNode& workpackage = context_.graph[task.id()];
   const Environment environment = with_changes(context_.base, task.environment());
   const SetupContext inputs{context_.benchmark, task.step(),     task.values(),
-                            context_.evaluator, task.work_dir(), context_.options.shell,
+                            context_.evaluator, task.work_dir(), context_.settings.shell,
                             task.environment(), environment};
   ReuseDecision decision;
   if (Status s = reuse_.decide(workpackage.wp, inputs, &decision); !s) {

@@ -17,7 +17,7 @@ class SetupSharing {
  public:
   explicit SetupSharing(RunContext& context)
       : context_(context),
-        reuse_(context.benchmark, absolute_path(context.run_dir + "/.."), context.options.fresh) {}
+        reuse_(context.benchmark, absolute_path(context.run_dir + "/.."), context.settings.fresh) {}
 
   // Restores the workpackages that earlier engines of this run completed.
   Status restore();

@@ -113,10 +113,10 @@ bool Task::run(const std::string& command, const std::string& directory, const s
   running_.stderr_path = spec.stderr_path;
   running_.capture = capture && !shared_now_ ? folder_ + "/.environment" : std::string();
   if (!running_.capture.empty() && !make_capture_file()) return false;
-  spec.argv = {context_.options.shell, "-c",
+  spec.argv = {context_.settings.shell, "-c",
                running_.capture.empty()
                    ? command
-                   : with_capture(command, context_.options.shell, running_.capture)};
+                   : with_capture(command, context_.settings.shell, running_.capture)};
   spec.environment = process_environment(directory);
   for (const std::string* path : {&spec.stdout_path, &spec.stderr_path}) {
     if (std::find(outputs_.begin(), outputs_.end(), *path) == outputs_.end()) {
@@ -169,7 +169,7 @@ void Task::write_do_log(const std::string& command, const std::string& directory
   if (!path_exists(path)) {
     const Environment environment = with_changes(base(), environment_);
     if (has_secret(secrets())) mode = private_mode;
-    text = "#!" + context_.options.shell + "\n\n";
+    text = "#!" + context_.settings.shell + "\n\n";
     for (const auto& [variable, value] : environment) {
       text += "export " + variable + "=" + shell_quote(value) + "\n";
     }
@@ -229,7 +229,7 @@ Status Task::take_environment(int exit_status) {
     return Status::error(file + ": the shell could not write the environment that the command left",
                          ENOSPC);
   }
-  if (!posix_shell(context_.options.shell)) {
+  if (!posix_shell(context_.settings.shell)) {
     environment_ = difference(base(), parse_env0(text));
   } else if (const auto after = parse_exports(text, with_changes(base(), environment_))) {
     environment_ = difference(base(), *after);

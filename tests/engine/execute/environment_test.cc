@@ -15,7 +15,7 @@ namespace {
 std::string last_line(const std::vector<std::string>& commands,
                       const std::string& shell = "/bin/sh") {
   RunFixture run;
-  run.options.shell = shell;
+  run.settings.shell = shell;
   run.add(step_of("s", commands));
   const RunSummary summary = run.run();
   if (summary.done != 1) return std::string("failed: ").append(run.file("000000_s/error"));
@@ -106,7 +106,7 @@ TEST_CASE("a command's own trap for EXIT acts as without us") {
     if (access(shell, X_OK) != 0) continue;
     for (const auto& [command, code, output] : cases) {
       RunFixture run;
-      run.options.shell = shell;
+      run.settings.shell = shell;
       run.add(step_of("s", {command, "true"}));
       CAPTURE(shell);
       CAPTURE(command);

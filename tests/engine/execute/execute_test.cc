@@ -102,12 +102,12 @@ TEST_CASE("-e stops at the first failure; continue takes up the rest") {
   RunFixture run;
   run.add(set_of("ps", {parameter("p", "1,2,3")}));
   run.add(step_of("s", {"test $p != 2"}, {"ps"}));
-  run.options.exit_on_error = true;
+  run.settings.exit_on_error = true;
   RunSummary summary = run.run();
   CHECK(summary.done == 1);
   CHECK(summary.failed == 1);
   CHECK(summary.open == 1);
-  run.options.exit_on_error = false;
+  run.settings.exit_on_error = false;
   summary = run.continue_run();
   CHECK(summary.done == 2);
   CHECK(summary.failed == 1);
@@ -207,7 +207,7 @@ TEST_CASE("a shared operation that waits for what may not begin before it is tol
   }
   SUBCASE("GPUs") {
     step.gpu_slots.value = "1";
-    run.options.gpus = {"0"};
+    run.parts.gpus = {"0"};
     by = "gpu_slots";
   }
   SUBCASE("nothing") {}
@@ -313,7 +313,7 @@ TEST_CASE("-j runs workpackages at once, across steps") {
                         "sleep 0.01; done"}));
   run.add(step_of("b", {"touch $jube_benchmark_home/b; while [ ! -e $jube_benchmark_home/a ]; do "
                         "sleep 0.01; done"}));
-  run.options.jobs = 2;
+  run.settings.jobs = 2;
   CHECK(run.run().done == 2);
 }
 

@@ -46,7 +46,7 @@ TEST_CASE("a setup step's work is done once for equal commands, parameters and f
   setup.kind = StepKind::setup;
   run.add(setup);
   run.add(step_of("train", {"cat corpus/made"}, {}, {"corpus"}));
-  run.options.jobs = 3;
+  run.settings.jobs = 3;
   const RunSummary summary = run.run();
   CHECK(summary.done == 8);
   std::string times;
@@ -96,7 +96,7 @@ TEST_CASE("a run step on a scheduler: submitted once, its exit status decides") 
   RunFixture run;
   run.add(slurm_platform());
   FakeScheduler scheduler;
-  run.options.scheduler = &scheduler;
+  run.parts.scheduler = &scheduler;
   Step step = run_step("prog $n");
   SUBCASE("well") {
     run.add(step);
@@ -138,14 +138,14 @@ TEST_CASE("jobs: not waited for, adopted by continue, found by name") {
   run.add(slurm_platform());
   run.add(run_step("prog"));
   FakeScheduler scheduler;
-  run.options.scheduler = &scheduler;
-  run.options.wait_for_jobs = false;
+  run.parts.scheduler = &scheduler;
+  run.settings.wait_for_jobs = false;
   RunSummary summary = run.run();
   CHECK(summary.running == 1);
   CHECK(summary.exit_code() == 1);
   const std::string work = run.directory.path + "/000000_train/work";
   REQUIRE(write_file(work + "/job.status", "0\n"));
-  run.options.wait_for_jobs = true;
+  run.settings.wait_for_jobs = true;
   summary = run.continue_run();
   CHECK(summary.done == 1);
   CHECK(scheduler.requests.size() == 1);
@@ -156,8 +156,8 @@ TEST_CASE("jobs: a kill between submission and record is healed by the job's nam
   run.add(slurm_platform());
   run.add(run_step("prog"));
   FakeScheduler scheduler;
-  run.options.scheduler = &scheduler;
-  run.options.wait_for_jobs = false;
+  run.parts.scheduler = &scheduler;
+  run.settings.wait_for_jobs = false;
   CHECK(run.run().running == 1);
   const std::string name = scheduler.requests[0].name;
   {

@@ -187,9 +187,9 @@ TEST_CASE("a state of the host that passes puts a workpackage off; continue does
   run.add(step_of("s", {"export Q=5", "echo [$Q]"}));
   SUBCASE("no process can be started: too many open files") {
     FailsOnce processes;
-    run.options.processes = &processes;
+    run.parts.processes = &processes;
     CHECK(run.run().open == 1);
-    run.options.processes = nullptr;
+    run.parts.processes = nullptr;
     const Outcome outcome = run.stored()[0].workpackage.outcome;
     CHECK(outcome.state == State::pending);
     CHECK(message(outcome) == "/bin/sh: cannot start: Too many open files");
@@ -242,9 +242,9 @@ TEST_CASE("the run's own folder is away: put off; the same about the user's file
       FailsWith processes([&](const ProcessSpec& spec) {
         return file_error(own ? spec.stdout_path : "/home/me/input.txt", "cannot write", reason);
       });
-      run.options.processes = &processes;
+      run.parts.processes = &processes;
       const RunSummary summary = run.run();
-      run.options.processes = nullptr;
+      run.parts.processes = nullptr;
       const Outcome outcome = run.stored()[0].workpackage.outcome;
       CHECK(outcome.state == (own || anywhere ? State::pending : State::failed));
       CHECK(message(outcome).find(strerror(reason)) != std::string::npos);
@@ -265,7 +265,7 @@ TEST_CASE("the environment of a command that another one follows cannot be writt
           "ulimit -n 3", "trap 'echo bye' EXIT; ulimit -n 3"}) {
       CAPTURE(std::string(away));
       RunFixture run;
-      run.options.shell = shell;
+      run.settings.shell = shell;
       run.add(step_of("s", {std::string("H=$jube_benchmark_home; test -e $H/second || { touch "
                                         "$H/second; ") +
                                 away + "; }; export Q=5",
@@ -282,13 +282,13 @@ TEST_CASE("the environment of a command that another one follows cannot be writt
     for (const char* own : {"exit 125", "trap 'exit 125' EXIT", "exec sh -c 'exit 125'"}) {
       CAPTURE(std::string(own));
       RunFixture run;
-      run.options.shell = shell;
+      run.settings.shell = shell;
       run.add(step_of("s", {own, "true"}));
       CHECK(run.run().failed == 1);
       CHECK(run.stored()[0].workpackage.outcome.exit_code == 125);
     }
     RunFixture run;
-    run.options.shell = shell;
+    run.settings.shell = shell;
     run.add(step_of("s", {"set -C; export Q=5", "echo $Q"}));
     CHECK(run.run().done == 1);
     CHECK(run.file("000000_s/work/stdout") == "5\n");

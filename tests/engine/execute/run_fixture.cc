@@ -68,7 +68,7 @@ std::string TemporaryFolder::write(const std::string& name, const std::string& t
 RunFixture::RunFixture() {
   benchmark.name = {"test", {}};
   benchmark.file_path = folder.path();
-  options.hide_animation = true;
+  settings.hide_animation = true;
 }
 
 Status RunFixture::start(RunSummary* summary) {
@@ -99,9 +99,10 @@ Status RunFixture::carry_out(Journal& journal, RunSummary* summary) {
   const RunRecord& record = journal.run();
   const RunInfo info{record.id, record.benchmark, record.home, directory.path, record.start};
   Expander expander(benchmark, info, *evaluator, pool, {});
-  RunOptions with_evaluator = options;
+  Parts with_evaluator = parts;
   if (with_evaluator.evaluator == nullptr) with_evaluator.evaluator = evaluator.get();
-  return execute(benchmark, expander, pool, journal, directory.path, with_evaluator, summary);
+  return execute(benchmark, expander, pool, journal, directory.path, settings, with_evaluator,
+                 summary);
 }
 
 RunSummary RunFixture::run() {

@@ -54,7 +54,8 @@ class RunFixture {
 
   TemporaryFolder folder;
   Benchmark benchmark;
-  RunOptions options;
+  Settings settings;
+  Parts parts;
   RunDirectory directory;
   std::function<void(int, bool)> commit_hook;
 

@@ -500,7 +500,7 @@ TEST_CASE("timeout ends the whole tree; as an expected outcome it is a result") 
   run.add(expected);
   run.add(bad);
   run.add(step_of("after", {"echo after"}, {}, {"expected"}));
-  run.options.jobs = 4;
+  run.settings.jobs = 4;
   const RunSummary summary = run.run();
   CHECK(summary.failed == 2);
   CHECK(summary.done == 2);
@@ -551,8 +551,8 @@ TEST_CASE("GPU slots: never one GPU twice, and too many are refused") {
   many.gpu_slots.value = "3";
   run.add(step);
   run.add(many);
-  run.options.jobs = 4;
-  run.options.gpus = {"0", "1"};
+  run.settings.jobs = 4;
+  run.parts.gpus = {"0", "1"};
   const RunSummary summary = run.run();
   CHECK(summary.done == 4);
   CHECK(summary.failed == 1);

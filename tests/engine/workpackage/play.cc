@@ -20,8 +20,8 @@ namespace tally::testing {
 namespace {
 
 // As the program's own.
-Invocation invocation() {
-  Invocation of_program;
+Settings settings_of_program() {
+  Settings of_program;
   of_program.kinds = &step_kinds();
   return of_program;
 }
@@ -130,7 +130,7 @@ class Play {
       differs(s.message());
       return false;
     }
-    std::unique_ptr<Input> input = load_stored(invocation(), *journal, run_directory);
+    std::unique_ptr<Input> input = load_stored(settings_of_program(), *journal, run_directory);
     if (!input->workflow) {
       differs("the stored input cannot be read");
       return false;
@@ -141,18 +141,19 @@ class Play {
     FakeProcesses processes(random_.next(), fail_percent_);
     const bool dies = deaths_-- > 0;
     if (dies) draw_death(processes, *journal);
-    RunOptions options;
-    options.jobs = jobs_;
-    options.hide_animation = true;
-    options.evaluator = &evaluator_;
-    options.processes = &processes;
-    options.gpus = {"0"};
+    Settings settings;
+    settings.jobs = jobs_;
+    settings.hide_animation = true;
+    Parts parts;
+    parts.evaluator = &evaluator_;
+    parts.processes = &processes;
+    parts.gpus = {"0"};
     TextPool pool;
     Expander expander(benchmark, info, evaluator_, pool, input->tags());
     bool again = false;
     try {
-      session.status =
-          execute(benchmark, expander, pool, *journal, run_directory, options, &session.summary);
+      session.status = execute(benchmark, expander, pool, *journal, run_directory, settings, parts,
+                               &session.summary);
       session.ended = !session.summary.interrupted;
       again = session.summary.interrupted;
     } catch (const Killed&) {
@@ -186,7 +187,7 @@ class Play {
     if (Status s = Journal::open_read_only(run_directory, &journal); !s) {
       return differs(s.message());
     }
-    std::unique_ptr<Input> input = load_stored(invocation(), *journal, run_directory);
+    std::unique_ptr<Input> input = load_stored(settings_of_program(), *journal, run_directory);
     if (!input->workflow) return differs("the stored input cannot be read");
     Compare compare(*input, *journal, run_directory, evaluator_, seen_);
     const std::string what =
