@@ -15,7 +15,7 @@ function(tally_embed_files out folder)
     math(EXPR number "${number} + 1")
   endforeach()
   file(CONFIGURE OUTPUT ${out} CONTENT "// Made by cmake/EmbedFiles.cmake from ${folder}.
-#include \"engine/cli/embedded_templates.h\"
+#include \"engine/run/embedded_templates.h\"
 
 namespace tally {
 namespace {

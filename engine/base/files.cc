@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -320,6 +321,14 @@ std::string past_links(const std::string& path) {
 std::string relative_path(const std::string& to, const std::string& from) {
   const std::string path = std::filesystem::path(to).lexically_relative(from).string();
   return path.empty() ? to : path;
+}
+
+std::string program_directory() {
+  std::array<char, PATH_MAX> path{};
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
+  if (length <= 0) return {};
+  const std::string program(path.data(), static_cast<size_t>(length));
+  return program.substr(0, program.rfind('/'));
 }
 
 }  // namespace tally

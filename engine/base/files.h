@@ -52,6 +52,8 @@ std::string normal_path(const std::string& path);
 std::string past_links(const std::string& path);
 // The relative path from folder `from` to `to`, such as "../../000000_x/work". Both are absolute.
 std::string relative_path(const std::string& to, const std::string& from);
+// The folder of the running program, which also holds tally-train. Empty: unknown.
+std::string program_directory();
 // The current time, such as "2026-11-21 01:18:53".
 std::string time_stamp();
 

@@ -20,15 +20,21 @@ class [[nodiscard]] Status {
     s.path_ = std::move(path);
     return s;
   }
+  // Adds what to do, for a message that shows it on a line of its own.
+  Status with_hint(std::string hint) && {
+    hint_ = std::move(hint);
+    return std::move(*this);
+  }
   explicit operator bool() const { return !failed_; }
   const std::string& message() const { return message_; }
+  const std::string& hint() const { return hint_; }
   int reason() const { return reason_; }
   const std::string& path() const { return path_; }
 
  private:
   bool failed_ = false;
   int reason_ = 0;
-  std::string message_;
+  std::string message_, hint_;
   std::string path_;
 };
 

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "engine/base/files.h"
 #include "engine/base/terminal.h"
 #include "engine/base/text.h"
 #include "engine/cli/application.h"

@@ -8,19 +8,12 @@
 #include <vector>
 
 #include "engine/cli/exit_codes.h"
+#include "engine/run/input.h"
 #include "engine/run/settings.h"
 
 namespace tally {
 
 struct RunDirectory;
-
-// Options for reading an input file.
-struct InputArgs {
-  std::vector<std::string> tags;
-  std::vector<std::string> only, exclude;
-  std::vector<std::string> include_path;
-  std::vector<std::string> set;  // name=value
-};
 
 // Selects runs by a directory and ids. The directory is the folder of runs, one run's folder, or an
 // input file, which stands for its outpath. Ids are "3", "-1" (the last), "last" or "all". Without

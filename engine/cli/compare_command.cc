@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 
+#include "engine/base/files.h"
 #include "engine/base/in_thread.h"
 #include "engine/base/text.h"
 #include "engine/cli/command_line.h"
@@ -41,14 +42,14 @@ class Command {
     }
     work_from_ = differences_.size();
     if (args_.null_comparison) return compare_each_with_itself();
-    if (!add_work_changes()) return kFailed;
+    add_work_changes();
     std::vector<TablePair> tables;
     if (!make_tables(runs_.front(), runs_.back(), &tables)) return kFailed;
     RunComparison comparison;
     const Status status = runs_.size() == 1
                               ? compare_by(benchmark_, tables, options_, seed(), &comparison)
                               : compare_runs(benchmark_, tables, options_, seed(), &comparison);
-    print_diagnostics(settings_, diagnostics_, runs_.back().input->sources);
+    print_diagnostics(settings_, diagnostics_, runs_.back().sources());
     if (!status) {
       print_error(settings_, status.message());
       return kBadInput;
@@ -81,28 +82,29 @@ class Command {
     for (const std::string& word : args_.runs) {
       const std::vector<RunDirectory> found = find_runs(settings_, {word, {}});
       if (found.empty()) return false;
-      OpenRun& run = runs_.emplace_back();
-      if (!open_run(settings_, found.front(), "", {}, &run)) return false;
+      const auto run = open_results(settings_, found.front());
+      if (!run) return false;
+      runs_.push_back(std::move(*run));
     }
-    const std::string first = absolute_path(runs_.front().directory.path);
-    if (runs_.size() == 2 && first == absolute_path(runs_.back().directory.path) &&
+    const std::string first = absolute_path(runs_.front().directory().path);
+    if (runs_.size() == 2 && first == absolute_path(runs_.back().directory().path) &&
         !args_.null_comparison) {
       return bad(fmt::format("both names are run {}", first),
                  "name the runs' own folders, such as OUTPATH/000003 and OUTPATH/000007");
     }
     // Both runs are read with the definitions of the second, as `analyse -u` would: an earlier
     // workflow may not say which direction is better.
-    benchmark_ = *runs_.back().benchmark;
+    benchmark_ = runs_.back().definitions();
     return true;
   }
 
   // What is known of the machines of the two runs.
   Status read_machines() {
-    for (const OpenRun& run : runs_) {
+    for (const Run& run : runs_) {
       Journal::Facts facts;
-      if (Status s = run_facts(*run.journal, &facts); !s) return s;
-      reported_.push_back({run.directory.id, absolute_path(run.directory.path),
-                           run.benchmark->name.value, std::move(facts)});
+      if (Status s = run_facts(run.journal(), &facts); !s) return s;
+      reported_.push_back({run.directory().id, absolute_path(run.directory().path),
+                           run.definitions().name.value, std::move(facts)});
     }
     const Facts& base = reported_.front().machine;
     const Facts& other = reported_.back().machine;
@@ -114,29 +116,11 @@ class Command {
 
   // Rows are joined on the parameters that are not derived. Whatever else was changed in the
   // workflow may be the cause of a difference.
-  bool add_work_changes() {
-    if (runs_.size() != 2) return true;
-    std::unique_ptr<Input> inputs[2];
-    const Benchmark* benchmarks[2] = {};
-    for (size_t i = 0; i < 2; ++i) {
-      benchmarks[i] = benchmark_of_run(runs_[i], &inputs[i]);
-      if (benchmarks[i] == nullptr) return false;
-    }
-    for (WorkChange& one : work_changes(*benchmarks[0], *benchmarks[1]))
+  void add_work_changes() {
+    if (runs_.size() != 2) return;
+    // What was run: the input that the run was started with, also after `result -u`.
+    for (WorkChange& one : work_changes(runs_.front().benchmark(), runs_.back().benchmark()))
       differences_.push_back({std::move(one.name), std::move(one.before), std::move(one.after)});
-    return true;
-  }
-
-  // What was run: the input that the run was started with, also after `result -u`.
-  const Benchmark* benchmark_of_run(const OpenRun& run, std::unique_ptr<Input>* stored) const {
-    Journal::Update update;
-    if (Status s = run.journal->update(&update); !s) {
-      print_error(settings_, s.message());
-      return nullptr;
-    }
-    if (update.file.empty()) return run.benchmark;
-    *stored = load_stored(settings_, *run.journal, run.directory.path);
-    return (*stored)->workflow ? (*stored)->find(run.journal->run().benchmark) : nullptr;
   }
 
   // Applies --metric and --better to the tables' columns.
@@ -184,7 +168,7 @@ class Command {
   // A change of another benchmark's number, or of a number in another unit, means nothing.
   bool can_be_compared() const {
     if (args_.null_comparison) return true;
-    const Benchmark& base = *runs_.front().benchmark;
+    const Benchmark& base = runs_.front().definitions();
     if (base.name.value != benchmark_.name.value)
       return bad(fmt::format("the first run is of benchmark '{}', and the second of '{}'",
                              base.name.value, benchmark_.name.value),
@@ -233,12 +217,12 @@ class Command {
     Status status;
   };
 
-  RunTables tables_of(const OpenRun& run) const {
+  RunTables tables_of(const Run& run) const {
     RunTables out;
     out.diagnostics = result_diagnostics(settings_);
     const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(settings_);
     std::vector<WorkpackageView> views;
-    out.status = workpackage_views(benchmark_, *run.journal, run.directory.path, &views);
+    out.status = workpackage_views(benchmark_, run.journal(), run.directory().path, &views);
     if (!out.status) return out;
     out.unfinished = unfinished_note(benchmark_, views);
     const std::set<std::string> needed = values_to_compare(benchmark_, options_);
@@ -267,7 +251,7 @@ class Command {
   }
 
   // Reads both runs at once: they have nothing in common but the workflow.
-  bool make_tables(const OpenRun& base, const OpenRun& other, std::vector<TablePair>* tables) {
+  bool make_tables(const Run& base, const Run& other, std::vector<TablePair>* tables) {
     const bool same = &base == &other;
     std::future<RunTables> second;
     if (!same) second = in_thread([this, &other] { return tables_of(other); });
@@ -305,17 +289,17 @@ class Command {
 
   uint64_t seed() const {
     constexpr uint64_t kFar = 1000003;
-    return static_cast<uint64_t>(runs_.front().directory.id) * kFar +
-           static_cast<uint64_t>(runs_.back().directory.id);
+    return static_cast<uint64_t>(runs_.front().directory().id) * kFar +
+           static_cast<uint64_t>(runs_.back().directory().id);
   }
 
   int compare_each_with_itself() {
     int code = kFine;
-    for (const OpenRun& run : runs_) {
+    for (const Run& run : runs_) {
       std::vector<TablePair> tables;
       if (!make_tables(run, run, &tables)) return kFailed;
       const RunComparison comparison = compare_halves(benchmark_, tables, options_, seed());
-      if (runs_.size() > 1 && args_.style != "json") fmt::print("{}:\n", run.directory.path);
+      if (runs_.size() > 1 && args_.style != "json") fmt::print("{}:\n", run.directory().path);
       show(comparison);
       const size_t wrong =
           count(comparison, Verdict::improved) + count(comparison, Verdict::regressed);
@@ -324,7 +308,7 @@ class Command {
                    comparison.rows.size());
       if (wrong != 0) code = kReferenceMissed;
     }
-    print_diagnostics(settings_, diagnostics_, runs_.back().input->sources);
+    print_diagnostics(settings_, diagnostics_, runs_.back().sources());
     return diagnostics_.has_errors() ? std::max(kFailed, code) : code;
   }
 
@@ -409,7 +393,7 @@ class Command {
   const Settings& settings_;
   const CompareArgs& args_;
   CompareOptions options_;
-  std::vector<OpenRun> runs_;
+  std::vector<Run> runs_;
   Benchmark benchmark_;
   Diagnostics diagnostics_;
   std::vector<ReportedRun> reported_;

@@ -11,6 +11,7 @@
 #include "engine/cli/prepare.h"
 #include "engine/cli/results.h"
 #include "engine/cli/summary.h"
+#include "engine/cli/terminal_output.h"
 #include "engine/energy/gpu_devices.h"
 #include "engine/execute/execute.h"
 #include "engine/execute/jobs/job_use.h"
@@ -84,11 +85,26 @@ void note_unwatched_gpus(const Settings& settings, const Facts& facts) {
   }
 }
 
+// Ends repeats by the precision of what the run has measured so far.
+class PreciseEnough final : public RepeatJudge {
+ public:
+  Status not_needed(const Run& run, std::vector<int>* workpackages) override {
+    return repeats_not_needed(run.benchmark(), run.journal(), run.directory().path, run.evaluator(),
+                              workpackages);
+  }
+};
+
 // Executes what is left of the run. What JUBE's files do not have, a record of the machine and of the
 // jobs' use of it, is kept in the journal.
-Status execute_left(const Settings& settings, const Benchmark& benchmark, Expander& expander,
-                    TextPool& pool, Journal& journal, const std::string& folder, Parts parts,
-                    RunSummary* summary) {
+Status execute_left(const Settings& settings, Run& run, RunSummary* summary) {
+  const Benchmark& benchmark = run.benchmark();
+  Journal& journal = run.journal();
+  Parts parts;
+  parts.on_interrupt = interrupt_question();
+  PreciseEnough repeats;
+  parts.repeats = &repeats;
+  TerminalOutput output;
+  parts.output = &output;
   Status status;
   std::unique_ptr<GpuDevices> gpus;
   if (!benchmark.as_jube) {
@@ -99,8 +115,7 @@ Status execute_left(const Settings& settings, const Benchmark& benchmark, Expand
     note_unwatched_gpus(settings, facts);
     status = journal.add_session(facts);
   }
-  if (status)
-    status = execute(benchmark, expander, pool, journal, folder, settings, parts, summary);
+  if (status) status = execute(run, settings, parts, summary);
   if (!benchmark.as_jube && status && !summary->interrupted)
     status = collect_job_use(journal, *make_slurm_scheduler(),
                              std::chrono::seconds(shows_job_use(benchmark) ? 20 : 0));
@@ -110,19 +125,20 @@ Status execute_left(const Settings& settings, const Benchmark& benchmark, Expand
 }
 
 // Says how the execution ended, and keeps it in JUBE's file.
-int report_execution(const Settings& settings, const Input& input, const Benchmark& benchmark,
-                     Journal& journal, const RunDirectory& directory, const RunSummary& summary,
+int report_execution(const Settings& settings, const Run& run, const RunSummary& summary,
                      Status* status) {
-  Status shown_summary = print_summary(settings, benchmark, journal, directory, summary);
-  if (*status) *status = shown_summary;
-  warn_of_blocked(settings, benchmark, summary, input.sources);
+  const Benchmark& benchmark = run.benchmark();
+  const Status shown = print_summary(settings, run, summary);
+  if (*status) *status = shown;
+  warn_of_blocked(settings, benchmark, summary, run.input().sources);
   std::vector<Journal::Tally> states;
-  if (*status) *status = journal.states(&states);
+  if (*status) *status = run.journal().states(&states);
   const int nothing = *status && states.empty() ? report_nothing(benchmark, false) : kFine;
-  if (!*status) print_error(settings, status->message());
-  if (Status s = write_workpackages_xml(benchmark, journal, directory.path); !s && *status) {
+  if (!*status) print_error(settings, *status);
+  if (Status s = write_workpackages_xml(benchmark, run.journal(), run.directory().path);
+      !s && *status) {
     *status = s;
-    print_error(settings, status->message());
+    print_error(settings, s);
   }
   return std::max(*status ? summary.exit_code() : kFailed, nothing);
 }
@@ -134,66 +150,48 @@ bool any_changed(const std::vector<RenderedResult>& tables) {
                      [](const RenderedResult& one) { return one.table.changed; });
 }
 
+int report_tables(const Settings& settings, Run& run, std::vector<RenderedResult>* tables) {
+  ShowOptions options;
+  std::vector<Sample> samples;
+  options.write = writes_result(run.benchmark(), settings.result);
+  options.shown = tables;
+  if (!run.benchmark().as_jube && options.write) options.samples = &samples;
+  int code = show_results(settings, {&run, 1}, options);
+  if (any_changed(*tables)) code = std::max(code, kFailed);
+  if (!settings.as_jube) run_on_fail(settings, run, *tables);
+  keep_samples(run, samples);
+  return code;
+}
+
 // Analyses the run and shows its results, as far as the command or the workflow asks for it.
-int report_results(const Settings& settings, const Benchmark& benchmark,
-                   const RunDirectory& directory, std::vector<JunitSuite>* junit) {
-  const bool show = wants_result(settings, settings.result) && has_results(benchmark);
+int report_results(const Settings& settings, Run& run, std::vector<JunitSuite>* junit) {
+  const bool show = wants_result(settings, settings.result) && has_results(run.benchmark());
   // With -r JUBE analyses even if there is no result to show.
   const bool analyse = settings.analyse || (settings.as_jube && settings.result);
   if (!show && !analyse && junit == nullptr) return kFine;
-  std::vector<OpenRun> runs(1);
-  runs[0].directory = directory;
-  if (!open_run(settings, directory, "", {}, runs.data())) return kFailed;
+  if (!read_definitions(settings, &run)) return kFailed;
   int code = kFine;
   std::vector<RenderedResult> tables;
-  std::vector<Sample> samples;
   if (show) {
-    ShowOptions options;
-    options.write = writes_result(benchmark, settings.result);
-    options.shown = &tables;
-    if (!benchmark.as_jube && options.write) options.samples = &samples;
-    code = show_results(settings, runs, options);
-    if (any_changed(tables)) code = std::max(code, kFailed);
-    if (!settings.as_jube) run_on_fail(settings, runs[0], tables);
-  } else if (size_t rows = 0; analyse && !analyse_run(settings, runs[0], &rows)) {
+    code = report_tables(settings, run, &tables);
+  } else if (size_t rows = 0; analyse && !analyse_run(settings, run, &rows)) {
     code = kFailed;
   }
-  if (junit != nullptr) {
-    const Status made =
-        junit_suite(*runs[0].benchmark, *runs[0].journal, tables, &junit->emplace_back());
-    if (!made) print_error(settings, made.message());
-    if (!made) code = std::max(code, kFailed);
-  }
-  runs.clear();  // its journal, before the samples go there
-  keep_samples(directory.path, samples);
-  return code;
+  if (junit == nullptr) return code;
+  const Status made = junit_suite(run.definitions(), run.journal(), tables, &junit->emplace_back());
+  if (!made) print_error(settings, made);
+  return made ? code : std::max(code, kFailed);
 }
 
 }  // namespace
 
-int execute_run(const Settings& settings, Input& input, const Benchmark& benchmark,
-                const RunDirectory& directory, std::unique_ptr<Journal> journal,
-                Evaluator& evaluator, std::vector<JunitSuite>* junit) {
-  const RunRecord& record = journal->run();
-  Parts parts;
-  parts.on_interrupt = interrupt_question();
-  parts.evaluator = &evaluator;
-  parts.not_needed = [&](const Journal& so_far, std::vector<int>* ids) {
-    return repeats_not_needed(benchmark, so_far, directory.path, evaluator, ids);
-  };
-  TextPool pool;
-  const RunInfo info = run_info(benchmark, record.id, directory.path, record.start);
-  Expander expander(benchmark, info, evaluator, pool, input.tags());
+int execute_run(const Settings& settings, Run& run, std::vector<JunitSuite>* junit) {
   RunSummary summary;
-  journal->name_places(&input.sources);
-  Status status =
-      execute_left(settings, benchmark, expander, pool, *journal, directory.path, parts, &summary);
-  const int executed =
-      report_execution(settings, input, benchmark, *journal, directory, summary, &status);
-  const bool gives_up = settings.as_jube && has_failed_without_command(*journal);
-  journal.reset();
+  Status status = execute_left(settings, run, &summary);
+  const int executed = report_execution(settings, run, summary, &status);
   if (settings.as_jube && summary.stopped) return executed;  // JUBE ends at -e, without an analysis
-  const int shown = report_results(settings, benchmark, directory, junit);
+  const bool gives_up = settings.as_jube && has_failed_without_command(run.journal());
+  const int shown = report_results(settings, run, junit);
   // JUBE's exit code ignores failed commands. It only reports JUBE's own failures.
   if (settings.as_jube && status && !summary.interrupted)
     return gives_up || shown != kFine ? kFailed : kFine;

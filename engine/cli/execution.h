@@ -2,24 +2,17 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <vector>
 
-#include "engine/cli/input.h"
+#include "engine/cli/commands.h"
 #include "engine/cli/junit.h"
-#include "engine/cli/runs.h"
-#include "engine/expand/evaluator.h"
-#include "engine/journal/journal.h"
-#include "engine/workflow/workflow.h"
+#include "engine/run/run.h"
 
 namespace tally {
 
-// Executes what is left of the run in `directory`, prints its summary, and shows its results if they
-// are asked for. Prints errors, and returns the exit code. `junit` gets the run's suite, if it is not
-// null.
-int execute_run(const Settings& settings, Input& input, const Benchmark& benchmark,
-                const RunDirectory& directory, std::unique_ptr<Journal> journal,
-                Evaluator& evaluator, std::vector<JunitSuite>* junit);
+// Executes what is left of the run, prints its summary, and shows its results if they are asked for.
+// Prints errors, and returns the exit code. `junit` gets the run's suite, if it is not null.
+int execute_run(const Settings& settings, Run& run, std::vector<JunitSuite>* junit);
 
 // Waits until the engine that holds a run has ended. False: none holds it.
 using WaitForHolder = std::function<bool(const RunDirectory& directory)>;

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/commands.h"
@@ -30,11 +31,11 @@ void collect_tags(const Element& element, std::map<std::string, size_t>& tags) {
   for (const Element& child : element.children) collect_tags(child, tags);
 }
 
-int write_scripts(const Settings& settings, const ScriptArgs& args, PreparedBenchmark& prepared,
+int write_scripts(const Settings& settings, const ScriptArgs& args, PlannedRun& planned,
                   size_t* written) {
-  const Benchmark& benchmark = prepared.benchmark;
-  const Plan& plan = prepared.plan;
-  Expander& expander = prepared.expander;
+  const Benchmark& benchmark = planned.run.benchmark();
+  const Plan& plan = planned.plan;
+  Expander& expander = planned.run.expander();
   const std::string out = absolute_path(args.out);
   std::set<std::string> functions;  // written once for all scripts
   for (const Workpackage& workpackage : plan.workpackages) {
@@ -63,7 +64,7 @@ int write_scripts(const Settings& settings, const ScriptArgs& args, PreparedBenc
       return kFailed;
     }
   }
-  for (const std::vector<int>& members : prepared.estimate.packs) {
+  for (const std::vector<int>& members : planned.estimate.packs) {
     std::string folder;
     FileBytes pack;
     Status made = generated_pack(benchmark, plan.workpackages, members, expander, &folder, &pack);
@@ -122,7 +123,6 @@ int validate_command(const Settings& given, const ValidateArgs& args) {
   if (args.format != "text") settings.problems = &problems;
   PrepareOptions options;
   options.input = args.input;
-  options.strict = settings.strict;
   options.validate = true;
   for (const std::string& path : args.files) {
     const std::unique_ptr<PreparedFile> file = prepare_file(settings, path, options);
@@ -133,10 +133,10 @@ int validate_command(const Settings& given, const ValidateArgs& args) {
       const Benchmark& benchmark = file->input->workflow->benchmarks[i];
       const RunInfo info =
           run_info(benchmark, 0, outpath_of(benchmark, "") + "/" + padded_id(0), "");
-      const auto prepared = prepare_benchmark(settings, *file, benchmark, info, options);
-      fine = prepared && !refuse(settings, *prepared, std::nullopt, "a run would submit nothing");
+      const auto planned = plan_run(settings, *file, benchmark, info, options);
+      fine = planned && !refuse(settings, *planned, std::nullopt, "a run would submit nothing");
       if (!fine) break;
-      not_computed.insert(prepared->plan.not_computed.begin(), prepared->plan.not_computed.end());
+      not_computed.insert(planned->plan.not_computed.begin(), planned->plan.not_computed.end());
       parts.push_back(file->platform.empty() ? summary_of(benchmark)
                                              : "platform " + file->platform);
     }
@@ -184,15 +184,11 @@ int tags_of_runs(const Settings& settings, const RunsArgs& args) {
   const std::vector<RunDirectory> runs = find_runs(settings, args);
   if (runs.empty()) return kBadInput;
   for (const RunDirectory& directory : runs) {
-    std::unique_ptr<Journal> journal;
-    if (Status s = Journal::open_read_only(directory.path, &journal); !s) {
-      print_error(settings, s.message());
-      return kBadInput;
-    }
-    const std::unique_ptr<Input> input = load_stored(settings, *journal, directory.path);
-    if (!input->workflow) return kBadInput;
-    list_tags(fmt::format("{} ({})", directory.path, journal->run().input_file), input->document,
-              journal->run().tags);
+    const std::unique_ptr<Run> run = open_run(settings, directory, Run::Access::read);
+    if (!run) return kBadInput;
+    const RunRecord& record = run->journal().run();
+    list_tags(fmt::format("{} ({})", directory.path, record.input_file), run->input().document,
+              record.tags);
   }
   return kFine;
 }
@@ -209,7 +205,9 @@ int tag_command(const Settings& settings, const ValidateArgs& args) {
     Diagnostics diagnostics;
     ReadOptions options;
     options.include_path = args.input.include_path;
-    options.builtin_path = template_directories();
+    Status no_templates;
+    options.builtin_path = template_directories(&no_templates);
+    if (!no_templates) diagnostics.warning({}, no_templates.message());
     const Document document = read_document(file, options, sources, diagnostics);
     print_diagnostics(settings, diagnostics, sources);
     if (diagnostics.has_errors()) return kBadInput;
@@ -222,7 +220,6 @@ int script_command(const Settings& settings, const ScriptArgs& args) {
   size_t written = 0;
   PrepareOptions options;
   options.input = args.input;
-  options.strict = settings.strict;
   options.needs_plan = true;
   std::vector<std::unique_ptr<PreparedFile>> files;
   for (const std::string& path : args.files) {
@@ -232,11 +229,11 @@ int script_command(const Settings& settings, const ScriptArgs& args) {
   for (const auto& file : files) {
     for (const Benchmark& benchmark : file->input->workflow->benchmarks) {
       const RunInfo info = run_info(benchmark, 0, absolute_path(args.out), "");
-      const auto prepared = prepare_benchmark(settings, *file, benchmark, info, options);
-      if (!prepared || refuse(settings, *prepared, std::nullopt, "nothing was written")) {
+      const auto planned = plan_run(settings, *file, benchmark, info, options);
+      if (!planned || refuse(settings, *planned, std::nullopt, "nothing was written")) {
         return kBadInput;
       }
-      const int code = write_scripts(settings, args, *prepared, &written);
+      const int code = write_scripts(settings, args, *planned, &written);
       if (code != kFine) return code;
     }
   }

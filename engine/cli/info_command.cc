@@ -9,6 +9,7 @@
 #include <set>
 #include <variant>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/results.h"
@@ -102,23 +103,21 @@ void show_parts(const Benchmark& benchmark) {
   }
 }
 
-void show_run(const OpenRun& run, const std::vector<Journal::Stored>& workpackages) {
-  const RunRecord& record = run.journal->run();
+void show_run(const Run& run, const std::vector<Journal::Stored>& workpackages, bool has_end) {
+  const RunRecord& record = run.journal().run();
   fmt::print(
       "{}",
       boxed({fmt::format("{} id:{} tags:{}", record.benchmark, record.id, join(record.tags, ",")),
              "", record.comment}));
   fmt::print("  Directory: {}\n\n    Started: {}\nLast change: {}\n\n",
-             absolute_path(run.directory.path), shown_time(record.start),
+             absolute_path(run.directory().path), shown_time(record.start),
              shown_time(last_change(record, workpackages)));
   struct Line {
     int work = 0, error = 0, done = 0;
     double last = 0;
   };
   std::map<std::string, Line> lines;
-  // The engine writes workpackages.xml when the run ends, also without any.
-  bool open = workpackages.empty() &&
-              ::access((run.directory.path + "/workpackages.xml").c_str(), F_OK) != 0;
+  bool open = workpackages.empty() && !has_end;
   for (const Journal::Stored& stored : workpackages) {
     Line& line = lines[stored.step];
     State state = stored.workpackage.outcome.state;
@@ -131,7 +130,7 @@ void show_run(const OpenRun& run, const std::vector<Journal::Stored>& workpackag
   }
   std::vector<std::vector<std::string>> rows = {
       {"step name", "depends", "#work", "#error", "#done", "last finished"}};
-  for (const Step& step : run.benchmark->steps) {
+  for (const Step& step : run.definitions().steps) {
     const Line& line = lines[step.name.value];
     std::vector<std::string> parents;
     for (const Text& parent : step.depend) parents.push_back(parent.value);
@@ -139,7 +138,7 @@ void show_run(const OpenRun& run, const std::vector<Journal::Stored>& workpackag
                     std::to_string(line.error), std::to_string(line.done), shown_time(line.last)});
   }
   fmt::print("{}\n", bordered(rows, " "));
-  show_parts(*run.benchmark);
+  show_parts(run.definitions());
   fmt::print("{}\n{}\n",
              open ? "\n--- Benchmark not finished! ---\n" : "\n--- Benchmark finished ---\n",
              std::string(70, '#'));
@@ -176,7 +175,7 @@ void show_parametrization(const std::vector<const WorkpackageView*>& views, cons
   fmt::print("{}\n", bordered(grid.rows, " "));
 }
 
-void show_step(const OpenRun& run, const std::vector<Journal::Stored>& workpackages,
+void show_step(const Run& run, const std::vector<Journal::Stored>& workpackages,
                const std::vector<WorkpackageView>& views, const std::string& step,
                const InfoArgs& args) {
   std::map<int, State> states;
@@ -197,7 +196,7 @@ void show_step(const OpenRun& run, const std::vector<Journal::Stored>& workpacka
   }
   if (args.parametrization || args.csv) return show_parametrization(own, args);
   fmt::print("{}Workpackages:\n",
-             boxed({fmt::format("{} Step: {}", run.journal->run().benchmark, step)}));
+             boxed({fmt::format("{} Step: {}", run.journal().run().benchmark, step)}));
   std::vector<std::vector<std::string>> rows = {{"id", "started?", "error?", "done?", "work_dir"}};
   for (const WorkpackageView* view : own) {
     State state = states[view->id];
@@ -289,28 +288,34 @@ int info_command(const Settings& settings, const InfoArgs& args) {
   std::vector<RunDirectory> runs = find_runs(settings, args.runs);
   if (runs.empty()) return kBadInput;
   for (const RunDirectory& directory : runs) {
-    OpenRun run;
-    if (!open_run(settings, directory, "", {}, &run)) return kBadInput;
+    const auto opened = open_results(settings, directory);
+    if (!opened) return kBadInput;
+    const Run& run = *opened;
     std::vector<Journal::Stored> workpackages;
-    if (!read_workpackages(settings, *run.journal, &workpackages)) return kBadInput;
+    if (!read_workpackages(settings, run.journal(), &workpackages)) return kBadInput;
     if (!has_workpackages(settings, directory, workpackages, args.workpackages)) return kBadInput;
     if (!details) {
-      show_run(run, workpackages);
+      bool has_end = false;
+      if (Status s = run.journal().has_end(&has_end); !s) {
+        print_error(settings, s);
+        return kBadInput;
+      }
+      show_run(run, workpackages, has_end);
       continue;
     }
     std::vector<WorkpackageView> views;
     if (Status s =
-            workpackage_views(*run.benchmark, *run.journal, run.directory.path, &views, true);
+            workpackage_views(run.definitions(), run.journal(), run.directory().path, &views, true);
         !s) {
       print_error(settings, s.message());
       return kBadInput;
     }
     std::vector<std::string> steps = args.steps;
     std::vector<std::string> known;
-    for (const Step& step : run.benchmark->steps) known.push_back(step.name.value);
+    for (const Step& step : run.definitions().steps) known.push_back(step.name.value);
     if (steps.empty()) steps = args.workpackages.empty() ? known : steps_with(workpackages, args);
     for (const std::string& step : steps) {
-      if (!has_step(settings, directory, *run.benchmark, step)) {
+      if (!has_step(settings, directory, run.definitions(), step)) {
         if (!settings.as_jube) return kBadInput;
         continue;
       }
@@ -360,13 +365,14 @@ int output_command(const Settings& settings, const OutputArgs& args) {
   if (runs.empty()) return kBadInput;
   int code = kFine;
   for (const RunDirectory& directory : runs) {
-    OpenRun run;
-    if (!open_run(settings, directory, "", {}, &run)) return kBadInput;
+    const auto opened = open_results(settings, directory);
+    if (!opened) return kBadInput;
+    const Run& run = *opened;
     std::vector<Journal::Stored> workpackages;
-    if (!read_workpackages(settings, *run.journal, &workpackages)) return kBadInput;
+    if (!read_workpackages(settings, run.journal(), &workpackages)) return kBadInput;
     if (!has_workpackages(settings, directory, workpackages, args.workpackages)) return kBadInput;
     for (const std::string& step : args.steps) {
-      if (!has_step(settings, directory, *run.benchmark, step)) return kBadInput;
+      if (!has_step(settings, directory, run.definitions(), step)) return kBadInput;
     }
     for (const Journal::Stored& stored : workpackages) {
       auto in = [](const std::vector<std::string>& list, const std::string& word) {

@@ -6,12 +6,12 @@
 
 namespace tally {
 
-bool announce_jobs(const Settings& settings, const PreparedBenchmark& prepared,
+bool announce_jobs(const Settings& settings, const PlannedRun& planned,
                    std::optional<double> max_node_hours) {
-  const Estimate& estimate = prepared.estimate;
+  const Estimate& estimate = planned.estimate;
   if (estimate.jobs == 0) return true;
-  if (settings.quiet) return !refuse(settings, prepared, max_node_hours, "nothing was submitted");
-  std::cout << fmt::format("{}: {} job{} for {}", prepared.benchmark.name.value, estimate.jobs,
+  if (settings.quiet) return !refuse(settings, planned, max_node_hours, "nothing was submitted");
+  std::cout << fmt::format("{}: {} job{} for {}", planned.run.benchmark().name.value, estimate.jobs,
                            estimate.jobs == 1 ? "" : "s",
                            estimate.unknown == estimate.jobs
                                ? "unknown node-hours"
@@ -19,7 +19,7 @@ bool announce_jobs(const Settings& settings, const PreparedBenchmark& prepared,
             << '\n';
   print_estimate(estimate, std::cout);
   std::cout.flush();
-  return !refuse(settings, prepared, max_node_hours, "nothing was submitted");
+  return !refuse(settings, planned, max_node_hours, "nothing was submitted");
 }
 
 }  // namespace tally

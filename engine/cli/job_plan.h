@@ -9,7 +9,7 @@ namespace tally {
 
 // Prints the plan's jobs, nodes x time and node-hours. Returns false, after printing why, when the
 // run must not start. Prints nothing for a benchmark that submits no jobs.
-bool announce_jobs(const Settings& settings, const PreparedBenchmark& prepared,
+bool announce_jobs(const Settings& settings, const PlannedRun& planned,
                    std::optional<double> max_node_hours);
 
 }  // namespace tally

@@ -47,7 +47,9 @@ class LogResults {
 
   int show() {
     const std::string& file = args_.runs.directory;
-    input_ = load_input(settings_, file, args_.input, settings_.strict);
+    InputArgs input = args_.input;
+    input.strict = settings_.strict;
+    input_ = load_input(settings_, file, input);
     if (!input_->workflow) return kBadInput;
     benchmark_ = only_benchmark(settings_, *input_, file);
     if (benchmark_ == nullptr) return kBadInput;
@@ -103,7 +105,7 @@ class LogResults {
   const Settings& settings_;
   const ResultArgs& args_;
   std::unique_ptr<Evaluator> evaluator_;
-  std::unique_ptr<Input> input_;
+  std::shared_ptr<Input> input_;
   const Benchmark* benchmark_ = nullptr;
   Diagnostics diagnostics_;
 };

@@ -142,30 +142,17 @@ Status remove_workpackage(Journal& journal, const std::string& run_dir, int id) 
   return Status::ok();
 }
 
-// Writes the comment into configuration.xml, where people's scripts read it, as JUBE does.
-Status write_comment(const Settings& settings, const Journal& journal, const std::string& run_dir) {
-  const std::unique_ptr<Input> input = load_stored(settings, journal, run_dir);
-  if (!input->workflow) return Status::ok();  // this was reported
-  set_comment(journal.run().benchmark, journal.run().comment, &input->document);
-  return write_file(run_dir + "/configuration.xml", document_to_xml(input->document));
-}
-
 }  // namespace
 
 int comment_command(const Settings& settings, const CommentArgs& args) {
   std::vector<RunDirectory> runs = find_runs(settings, args.runs);
   if (runs.empty()) return kBadInput;
   for (const RunDirectory& directory : runs) {
-    std::unique_ptr<Journal> journal;
-    Status status = Journal::open(directory.path, &journal);
-    if (status) {
-      RunRecord run = journal->run();
-      run.comment = one_line(args.append ? run.comment + args.comment : args.comment);
-      status = journal->set_run(run);
-    }
-    if (status) status = write_comment(settings, *journal, directory.path);
-    if (!status) {
-      print_error(settings, status.message());
+    const std::unique_ptr<Run> run = open_run(settings, directory, Run::Access::write);
+    if (!run) return kFailed;
+    const std::string before = args.append ? run->journal().run().comment : std::string();
+    if (Status s = run->set_comment(one_line(before + args.comment)); !s) {
+      print_error(settings, s);
       return kFailed;
     }
   }

@@ -7,7 +7,8 @@
 #include <chrono>
 #include <map>
 
-#include "engine/execute/process.h"
+#include "engine/base/files.h"
+#include "engine/workspace/process.h"
 
 namespace tally {
 namespace {
@@ -16,29 +17,30 @@ constexpr std::chrono::seconds kLongest{60};
 constexpr size_t kMost = 20;  // commands
 
 // The folders in which the run's workpackages worked.
-std::map<int, std::string> work_folders(const OpenRun& run) {
+std::map<int, std::string> work_folders(const Run& run) {
   std::map<int, std::string> folders;
   std::vector<Journal::Stored> all;
-  if (!run.journal->workpackages(&all)) return folders;
+  if (!run.journal().workpackages(&all)) return folders;
   for (const Journal::Stored& one : all) {
     folders[one.workpackage.id] =
-        one.work_dir.empty() ? run.directory.path + "/" + one.directory + "/work" : one.work_dir;
+        one.work_dir.empty() ? run.directory().path + "/" + one.directory + "/work" : one.work_dir;
   }
   return folders;
 }
 
 class Collector {
  public:
-  Collector(const Settings& settings, const OpenRun& run)
+  Collector(const Settings& settings, const Run& run)
       : settings_(settings),
         run_(run),
-        log_(absolute_path(run.directory.path) + "/result/on_fail.log") {}
+        log_(absolute_path(run.directory().path) + "/result/on_fail.log") {}
 
   void add(const std::string& table, const MissedReference& missed) {
     if (missed.on_fail.empty() || ++count_ > kMost) return;
     if (count_ == 1) {
+      run_.journal().publish();  // a command may look at the run
       folders_ = work_folders(run_);
-      if (!ready(make_directories(absolute_path(run_.directory.path) + "/result"))) return;
+      if (!ready(make_directories(absolute_path(run_.directory().path) + "/result"))) return;
       processes_ = make_process_runner();
     }
     if (!processes_) return;
@@ -67,7 +69,7 @@ class Collector {
     const auto folder = folders_.find(missed.workpackage);
     ProcessSpec spec;
     spec.argv = {settings_.shell, "-c", missed.on_fail};
-    spec.directory = folder == folders_.end() ? run_.directory.path : folder->second;
+    spec.directory = folder == folders_.end() ? run_.directory().path : folder->second;
     for (char** entry = environ; *entry != nullptr; ++entry) spec.environment.emplace_back(*entry);
     spec.environment.push_back("TALLY_REFERENCE=" + missed.text);
     spec.environment.push_back("TALLY_TABLE=" + table);
@@ -92,7 +94,7 @@ class Collector {
   }
 
   const Settings& settings_;
-  const OpenRun& run_;
+  const Run& run_;
   const std::string log_;
   std::map<int, std::string> folders_;
   std::unique_ptr<ProcessRunner> processes_;
@@ -101,7 +103,7 @@ class Collector {
 
 }  // namespace
 
-void run_on_fail(const Settings& settings, const OpenRun& run,
+void run_on_fail(const Settings& settings, const Run& run,
                  const std::vector<RenderedResult>& tables) {
   Collector collector(settings, run);
   for (const RenderedResult& one : tables) {

@@ -11,7 +11,7 @@ namespace tally {
 // the row's workpackage. The environment has TALLY_REFERENCE (what was missed) and TALLY_TABLE. The
 // output is appended to result/on_fail.log. A command that fails, or takes longer than a minute, is
 // reported and changes nothing else.
-void run_on_fail(const Settings& settings, const OpenRun& run,
+void run_on_fail(const Settings& settings, const Run& run,
                  const std::vector<RenderedResult>& tables);
 
 }  // namespace tally

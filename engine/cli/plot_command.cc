@@ -128,14 +128,14 @@ bool has_columns(const ResultTable& table, const PlotArgs& args) {
 }
 
 // A chart has the rows of one benchmark.
-bool of_one_benchmark(const Settings& settings, const std::vector<OpenRun>& runs) {
+bool of_one_benchmark(const Settings& settings, std::span<const Run> runs) {
   std::vector<std::pair<std::string, std::vector<std::string>>> benchmarks;  // and their runs
-  for (const OpenRun& run : runs) {
-    const std::string& name = run.benchmark->name.value;
+  for (const Run& run : runs) {
+    const std::string& name = run.definitions().name.value;
     auto found = std::find_if(benchmarks.begin(), benchmarks.end(),
                               [&](const auto& one) { return one.first == name; });
     if (found == benchmarks.end()) found = benchmarks.insert(found, {name, {}});
-    found->second.push_back(std::to_string(run.directory.id));
+    found->second.push_back(std::to_string(run.directory().id));
   }
   if (benchmarks.size() < 2 || joined_as_jube(settings, runs)) return true;
   std::vector<std::string> names;
@@ -149,7 +149,7 @@ bool of_one_benchmark(const Settings& settings, const std::vector<OpenRun>& runs
 
 // The table that was asked for, or the first one with the columns.
 bool read_runs(const Settings& settings, const PlotArgs& args, ResultTable* table) {
-  std::vector<OpenRun> runs;
+  std::vector<Run> runs;
   std::vector<RunTable> tables;
   if (!open_runs(settings, args.sources, args.ids, &runs) || !of_one_benchmark(settings, runs) ||
       !tables_of_runs(settings, runs, &tables)) {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/check/platform_file.h"
-#include "engine/execute/files/run_directory.h"
 #include "engine/plan/source_check.h"
 #include "engine/read/files.h"
 #include "engine/results/rows/analyse.h"
@@ -25,19 +25,9 @@ Diagnostics result_diagnostics(const Settings& settings) {
   return diagnostics;
 }
 
-std::unique_ptr<Evaluator> make_run_evaluator(const Settings& settings, const Workflow& workflow) {
-  if (settings.no_exec) return make_refusing_evaluator();
-  const bool own = std::any_of(
-      workflow.benchmarks.begin(), workflow.benchmarks.end(), [](const Benchmark& benchmark) {
-        return std::any_of(benchmark.steps.begin(), benchmark.steps.end(),
-                           [](const Step& step) { return step.kind != StepKind::plain; });
-      });
-  return make_evaluator(".", settings.shell, own ? settings.programs : "");
-}
-
-bool refuse(const Settings& settings, const PreparedBenchmark& prepared,
+bool refuse(const Settings& settings, const PlannedRun& planned,
             std::optional<double> max_node_hours, const char* consequence) {
-  const std::string why = refusal(prepared.estimate, max_node_hours);
+  const std::string why = refusal(planned.estimate, max_node_hours);
   if (!why.empty()) print_error(settings, why, consequence);
   return !why.empty();
 }
@@ -45,8 +35,11 @@ bool refuse(const Settings& settings, const PreparedBenchmark& prepared,
 std::unique_ptr<PreparedFile> prepare_file(const Settings& settings, const std::string& path,
                                            const PrepareOptions& options) {
   auto file = std::make_unique<PreparedFile>();
-  file->path = path;
-  file->input = load_input(settings, path, options.input, options.strict, describes_platform);
+  InputArgs args = options.input;
+  args.strict = settings.strict;
+  args.unchecked = describes_platform;
+  file->input = load_input(settings, path, args);
+  args.unchecked = nullptr;
   if (!file->input->workflow && !file->input->diagnostics.has_errors() &&
       describes_platform(file->input->document.root)) {
     if (!options.validate) {
@@ -57,8 +50,7 @@ std::unique_ptr<PreparedFile> prepare_file(const Settings& settings, const std::
     }
     file->platform = platforms_of(file->input->document.root);
     const std::string job = join_path(directory_of(path), "(a job on it)");
-    file->input =
-        load_input_text(settings, job, job_on(absolute_path(path)), options.input, options.strict);
+    file->input = load_input_text(settings, job, job_on(absolute_path(path)), args);
   }
   Input& input = *file->input;
   if (!input.workflow) return nullptr;
@@ -66,8 +58,8 @@ std::unique_ptr<PreparedFile> prepare_file(const Settings& settings, const std::
   file->evaluator =
       options.validate ? make_reading_evaluator() : make_run_evaluator(settings, *input.workflow);
   Diagnostics diagnostics, expressions;
-  if (options.strict) diagnostics.make_warnings_errors();
-  if (options.strict || options.validate) expressions.make_warnings_errors();
+  if (settings.strict) diagnostics.make_warnings_errors();
+  if (settings.strict || options.validate) expressions.make_warnings_errors();
   for (const Benchmark& benchmark : input.workflow->benchmarks) {
     check_patterns(benchmark, diagnostics);
     check_reference_conditions(benchmark, diagnostics);
@@ -84,18 +76,16 @@ std::unique_ptr<PreparedFile> prepare_file(const Settings& settings, const std::
   return nullptr;
 }
 
-std::unique_ptr<PreparedBenchmark> prepare_benchmark(const Settings& settings,
-                                                     const PreparedFile& file,
-                                                     const Benchmark& benchmark,
-                                                     const RunInfo& info,
-                                                     const PrepareOptions& options) {
-  auto prepared =
-      std::make_unique<PreparedBenchmark>(benchmark, info, *file.evaluator, file.input->tags());
+std::unique_ptr<PlannedRun> plan_run(const Settings& settings, const PreparedFile& file,
+                                     const Benchmark& benchmark, RunInfo info,
+                                     const PrepareOptions& options) {
+  auto planned = std::make_unique<PlannedRun>(
+      PlannedRun{Run(file.input, benchmark, std::move(info), file.evaluator), {}, {}});
   Diagnostics diagnostics;
-  make_prepared_plan(*prepared, options.needs_plan, diagnostics);
+  make_prepared_plan(*planned, options.needs_plan, diagnostics);
   print_diagnostics(settings, diagnostics, file.input->sources);
   if (diagnostics.has_errors()) return nullptr;
-  return prepared;
+  return planned;
 }
 
 }  // namespace tally

@@ -6,10 +6,8 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "engine/base/diagnostics.h"
-#include "engine/cli/commands.h"
 #include "engine/cli/input.h"
 #include "engine/expand/evaluator.h"
 #include "engine/plan/prepared.h"
@@ -19,22 +17,18 @@ namespace tally {
 
 struct PrepareOptions {
   InputArgs input;
-  // Treats warnings as errors.
-  bool strict = false;
   // For `validate`: nothing is executed or evaluated. The expressions that are computed while steps
   // are made are parsed, too.
   bool validate = false;
   // The plan is shown or written, so it is made even if that runs the commands of shell and perl
   // parameters. Otherwise these commands run for the plan only if jobs are submitted.
   bool needs_plan = false;
-  std::optional<double> max_node_hours;
 };
 
 // A file that passed the checks and may be run.
 struct PreparedFile {
-  std::string path;
-  std::unique_ptr<Input> input;
-  std::unique_ptr<Evaluator> evaluator;
+  std::shared_ptr<Input> input;
+  std::shared_ptr<Evaluator> evaluator;
   size_t warnings = 0;
   // Text such as "jsc (slurm)", if the file describes a platform and no benchmark. Only `validate`
   // accepts such a file. The workflow is then one that has a job on the platform.
@@ -48,20 +42,14 @@ std::unique_ptr<PreparedFile> prepare_file(const Settings& settings, const std::
 // Expands a benchmark of a prepared file, estimates its jobs, and checks what depends on values.
 // Prints all problems. Null when a run would be refused. `info`: the run that it is for, or a
 // possible run.
-std::unique_ptr<PreparedBenchmark> prepare_benchmark(const Settings& settings,
-                                                     const PreparedFile& file,
-                                                     const Benchmark& benchmark,
-                                                     const RunInfo& info,
-                                                     const PrepareOptions& options);
+std::unique_ptr<PlannedRun> plan_run(const Settings& settings, const PreparedFile& file,
+                                     const Benchmark& benchmark, RunInfo info,
+                                     const PrepareOptions& options);
 
 // Returns true when a run must not start, because it may need more than its platform or the command
 // line allows. Prints the reason.
-bool refuse(const Settings& settings, const PreparedBenchmark& prepared,
+bool refuse(const Settings& settings, const PlannedRun& planned,
             std::optional<double> max_node_hours, const char* consequence);
-
-// Makes the evaluator for the values of a run. If the workflow has steps of Tally's own kinds, its
-// commands find the programs beside tally.
-std::unique_ptr<Evaluator> make_run_evaluator(const Settings& settings, const Workflow& workflow);
 
 // For problems of results. With --strict, which JUBE knows in another meaning, warnings are errors.
 Diagnostics result_diagnostics(const Settings& settings);

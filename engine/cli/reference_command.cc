@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/check/json_schema.h"
 #include "engine/check/reference.h"
@@ -43,7 +44,9 @@ class Updater {
                  "write it as 5% or 0.5%");
     }
     const std::vector<RunDirectory> found = find_runs(settings_, args_.runs);
-    if (found.empty() || !open_run(settings_, found.back(), "", {}, &run_)) return kBadInput;
+    if (found.empty()) return kBadInput;
+    run_ = open_results(settings_, found.back());
+    if (!run_) return kBadInput;
     if (const int code = load_file(); code != kFine) return code;
     if (const int code = collect(); code != kFine) return code;
     return write();
@@ -56,14 +59,14 @@ class Updater {
   }
 
   int load_file() {
-    const RunRecord record = run_.journal->run();
+    const RunRecord record = run_->journal().run();
     path_ = args_.file.empty() ? join_path(record.directory, record.input_file) : args_.file;
     const std::string ending = to_lower(path_.substr(std::min(path_.rfind('.'), path_.size())));
     if (ending != ".yaml" && ending != ".yml")
       return bad(fmt::format("only YAML files can be updated, not '{}'", path_));
     input_args_.tags = record.tags;
     for (const auto& [name, value] : record.set) input_args_.set.push_back(name + "=" + value);
-    input_ = load_input(settings_, path_, input_args_, false);
+    input_ = load_input(settings_, path_, input_args_);
     if (!input_->workflow) return kBadInput;
     benchmark_ = input_->find(record.benchmark);
     if (benchmark_ != nullptr) return kFine;
@@ -76,8 +79,8 @@ class Updater {
     std::unique_ptr<Evaluator> evaluator = make_result_evaluator(settings_);
     Diagnostics diagnostics = result_diagnostics(settings_);
     std::vector<WorkpackageView> views;
-    run_.benchmark = benchmark_;  // the file's definitions, with the run's values
-    if (!read_views(settings_, run_, &views)) return kBadInput;
+    // The file's definitions, with the run's values.
+    if (!read_views(settings_, *run_, *benchmark_, &views)) return kBadInput;
     size_t references = 0;
     for (const Result& result : benchmark_->results) {
       const Records records = result_records(*benchmark_, result, views, *evaluator, diagnostics);
@@ -123,7 +126,7 @@ class Updater {
     std::string measured = fmt::format("{:.6g}", *low);
     if (*low != *high) measured += fmt::format(" to {:.6g}", *high);
     updates_.push_back({&table, &reference, condition,
-                        note_of(reference.note.value, run_.journal->run()), measured});
+                        note_of(reference.note.value, run_->journal().run()), measured});
   }
 
   int write() {
@@ -141,7 +144,7 @@ class Updater {
     }
     const std::string changed = edited(text, edits);
     // A file that cannot be read any more must not replace one that can.
-    const auto again = load_input_text(settings_, path_, changed, input_args_, false);
+    const auto again = load_input_text(settings_, path_, changed, input_args_);
     if (!again->workflow) {
       print_error(settings_, "the changed file could not be read; nothing was written");
       return kFailed;
@@ -158,10 +161,10 @@ class Updater {
   const Settings& settings_;
   const ReferenceArgs& args_;
   double tolerance_ = 0;
-  OpenRun run_;
+  std::unique_ptr<Run> run_;
   std::string path_;
   InputArgs input_args_;
-  std::unique_ptr<Input> input_;
+  std::shared_ptr<Input> input_;
   const Benchmark* benchmark_ = nullptr;
   std::vector<Update> updates_;
   bool kept_ = false;

@@ -56,9 +56,9 @@ class ReportMaker {
     std::vector<RunTable> tables;
     if (!tables_of_runs(settings_, runs_, &tables)) return kFailed;
     report_.title =
-        args_.title.empty() ? "Report of " + runs_.back().benchmark->name.value : args_.title;
+        args_.title.empty() ? "Report of " + runs_.back().definitions().name.value : args_.title;
     report_.made = fmt::format("made at {} by tally {}", time_stamp(), kVersion);
-    for (const OpenRun& run : runs_) {
+    for (const Run& run : runs_) {
       if (Status read = add_run(run); !read) {
         print_error(settings_, read.message());
         return kFailed;
@@ -101,13 +101,13 @@ class ReportMaker {
     return relative_path(absolute_path(path), folder_);
   }
 
-  Status add_run(const OpenRun& run) {
-    const RunRecord record = run.journal->run();
+  Status add_run(const Run& run) {
+    const RunRecord record = run.journal().run();
     std::vector<Journal::Stored> workpackages;
-    if (Status read = run.journal->workpackages(&workpackages); !read) return read;
+    if (Status read = run.journal().workpackages(&workpackages); !read) return read;
     ReportRun out;
     out.title = fmt::format("{}, run {}", record.benchmark, record.id);
-    out.link = link_to(run.directory.path);
+    out.link = link_to(run.directory().path);
     const auto fact = [&](const char* name, const std::string& value) {
       if (!value.empty()) out.facts.emplace_back(name, value);
     };
@@ -123,7 +123,7 @@ class ReportMaker {
     fact("Version", record.version.empty() ? "" : "tally " + record.version);
     fact("Workpackages", counts(workpackages));
     Journal::Facts facts;
-    if (Status read = run_facts(*run.journal, &facts); !read) return read;
+    if (Status read = run_facts(run.journal(), &facts); !read) return read;
     for (const auto& [name, value] : facts) out.facts.emplace_back(name, value);
     for (const Journal::Stored& stored : workpackages) {
       const State state = stored.workpackage.outcome.state;
@@ -144,11 +144,11 @@ class ReportMaker {
     return parts.empty() ? "none" : join(parts, ", ");
   }
 
-  ReportFailure failure(const OpenRun& run, const Journal::Stored& stored) const {
+  ReportFailure failure(const Run& run, const Journal::Stored& stored) const {
     ReportFailure out;
-    const std::string folder = run.directory.path + "/" + stored.directory;
+    const std::string folder = run.directory().path + "/" + stored.directory;
     const std::string of_run =
-        runs_.size() > 1 ? fmt::format("run {}, ", run.directory.id) : std::string();
+        runs_.size() > 1 ? fmt::format("run {}, ", run.directory().id) : std::string();
     const State state = stored.workpackage.outcome.state;
     out.name = fmt::format("{}workpackage {} ({}) {}", of_run, stored.workpackage.id, stored.step,
                            state == State::lost ? "was lost" : "failed");
@@ -239,7 +239,7 @@ class ReportMaker {
   const Settings& settings_;
   const ReportArgs& args_;
   std::string folder_;  // of the report
-  std::vector<OpenRun> runs_;
+  std::vector<Run> runs_;
   Report report_;
   int code_ = kFine;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/cli/junit.h"
 #include "engine/cli/runs.h"
@@ -43,14 +44,14 @@ std::string code_block(const std::string& text) {
   return fence + "\n" + text + "\n" + fence + "\n";
 }
 
-Status junit_report(const std::vector<OpenRun>& runs, std::vector<RunTable>& tables,
-                    std::string* out) {
+Status junit_report(std::span<const Run> runs, std::vector<RunTable>& tables, std::string* out) {
   if (runs.size() > 1) return Status::error("a JUnit report is of one run: choose it with --id");
   std::vector<RenderedResult> rendered;
   for (RunTable& table : tables) rendered.push_back(std::move(table.rendered));
   std::vector<JunitSuite> suites(1);
-  const OpenRun& run = runs.front();
-  if (Status s = junit_suite(*run.benchmark, *run.journal, rendered, suites.data()); !s) return s;
+  const Run& run = runs.front();
+  if (Status s = junit_suite(run.definitions(), run.journal(), rendered, suites.data()); !s)
+    return s;
   *out = junit_document(suites);
   return Status::ok();
 }
@@ -66,18 +67,17 @@ Status csv_report(const std::vector<RunTable>& tables, std::string* out) {
   return Status::ok();
 }
 
-Status json_report(const std::vector<OpenRun>& runs, std::vector<RunTable>& tables,
-                   std::string* out) {
+Status json_report(std::span<const Run> runs, std::vector<RunTable>& tables, std::string* out) {
   std::vector<ReportedRun> reported;
-  for (const OpenRun& run : runs) {
+  for (const Run& run : runs) {
     Journal::Facts facts;
-    if (Status s = run_facts(*run.journal, &facts); !s) return s;
-    reported.push_back({run.directory.id, absolute_path(run.directory.path),
-                        run.benchmark->name.value, std::move(facts)});
+    if (Status s = run_facts(run.journal(), &facts); !s) return s;
+    reported.push_back({run.directory().id, absolute_path(run.directory().path),
+                        run.definitions().name.value, std::move(facts)});
   }
   std::vector<RenderedResult> rendered;
   for (RunTable& table : tables) rendered.push_back(std::move(table.rendered));
-  *out = json_document(reported, rendered, runs.back().input->sources, kVersion);
+  *out = json_document(reported, rendered, runs.back().sources(), kVersion);
   return Status::ok();
 }
 
@@ -117,7 +117,7 @@ std::string markdown_report(const Report& report) {
   return printable(out);
 }
 
-Status report_text(const std::string& format, const std::vector<OpenRun>& runs,
+Status report_text(const std::string& format, std::span<const Run> runs,
                    std::vector<RunTable>& tables, std::string* out) {
   if (format == "junit") return junit_report(runs, tables, out);
   if (format == "csv") return csv_report(tables, out);

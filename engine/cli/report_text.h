@@ -16,7 +16,7 @@ std::string report_format(const std::string& given, const std::string& path);
 std::string markdown_report(const Report& report);
 
 // Adds the text in the format json, junit or csv. `tables` are moved from.
-Status report_text(const std::string& format, const std::vector<OpenRun>& runs,
+Status report_text(const std::string& format, std::span<const Run> runs,
                    std::vector<RunTable>& tables, std::string* out);
 
 }  // namespace tally

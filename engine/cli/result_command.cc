@@ -9,12 +9,11 @@
 #include "engine/cli/results.h"
 #include "engine/cli/run_tables.h"
 #include "engine/cli/summary.h"
-#include "engine/journal/samples.h"
 
 namespace tally {
 namespace {
 
-bool open_all(const Settings& settings, const ResultArgs& args, std::vector<OpenRun>* runs) {
+bool open_all(const Settings& settings, const ResultArgs& args, std::vector<Run>* runs) {
   if (!args.input.set.empty()) {
     print_error(settings, "--set changes nothing here: a run keeps the values that it had",
                 "`tally run` makes a run with other values; --set also goes with --logs");
@@ -27,20 +26,20 @@ bool open_all(const Settings& settings, const ResultArgs& args, std::vector<Open
   }
   if (args.reverse) std::reverse(found.begin(), found.end());
   for (const RunDirectory& directory : found) {
-    OpenRun run;
-    if (!open_run(settings, directory, args.update, args.input, &run)) return false;
-    runs->push_back(std::move(run));
+    const auto run = open_results(settings, directory, args.update, args.input);
+    if (!run) return false;
+    runs->push_back(std::move(*run));
   }
   return true;
 }
 
 // Keeps the runs that have one of the tags of -t, as JUBE's `result` does. With -u, the tags are those
 // that the file is read with.
-void choose_by_tags(const ResultArgs& args, std::vector<OpenRun>* runs) {
+void choose_by_tags(const ResultArgs& args, std::vector<Run>* runs) {
   const std::vector<std::string> wanted = split_tags(args.input.tags);
   if (wanted.empty() || !args.update.empty()) return;
-  const auto lacks_all = [&](const OpenRun& run) {
-    const std::vector<std::string>& tags = run.journal->run().tags;
+  const auto lacks_all = [&](const Run& run) {
+    const std::vector<std::string>& tags = run.journal().run().tags;
     return std::none_of(wanted.begin(), wanted.end(), [&](const std::string& tag) {
       return std::find(tags.begin(), tags.end(), tag) != tags.end();
     });
@@ -50,7 +49,7 @@ void choose_by_tags(const ResultArgs& args, std::vector<OpenRun>* runs) {
 
 // A requested or excluded column that no table has is a mistake. Without this check, an empty table
 // would hide it.
-bool knows_columns(const Settings& settings, const std::vector<OpenRun>& runs,
+bool knows_columns(const Settings& settings, std::span<const Run> runs,
                    const std::vector<std::string>& asked, const char* option) {
   std::vector<std::string> known = {"id"};
   auto collect = [&](const std::vector<Column>& columns) {
@@ -60,7 +59,7 @@ bool knows_columns(const Settings& settings, const std::vector<OpenRun>& runs,
     }
   };
   for (size_t i = runs.size(); i-- > 0;) {
-    for (const Result& result : runs[i].benchmark->results) {
+    for (const Result& result : runs[i].definitions().results) {
       for (const auto& output : result.outputs) {
         if (const Table* table = std::get_if<Table>(&output)) collect(table->columns);
       }
@@ -79,16 +78,16 @@ bool knows_columns(const Settings& settings, const std::vector<OpenRun>& runs,
 }  // namespace
 
 int analyse_command(const Settings& settings, const ResultArgs& args) {
-  std::vector<OpenRun> runs;
+  std::vector<Run> runs;
   if (!open_all(settings, args, &runs)) return kBadInput;
   int code = kFine;
-  for (const OpenRun& run : runs) {
-    const std::string file = run.directory.path + "/analyse.xml";
+  for (const Run& run : runs) {
+    const std::string file = run.directory().path + "/analyse.xml";
     size_t rows = 0;
     if (settings.as_jube) {
       fmt::print("{}>>> Start analyse\n",
-                 boxed({fmt::format("Analyse benchmark \"{}\" id: {}", run.benchmark->name.value,
-                                    run.directory.id)}));
+                 boxed({fmt::format("Analyse benchmark \"{}\" id: {}", run.definitions().name.value,
+                                    run.directory().id)}));
     }
     if (!analyse_run(settings, run, &rows)) {
       code = kFailed;
@@ -100,8 +99,8 @@ int analyse_command(const Settings& settings, const ResultArgs& args) {
       continue;
     }
     fmt::print("{}: {} result line{} in {}; `{} result {} --id {}` shows the tables\n",
-               run.directory.path, rows, rows == 1 ? "" : "s", file, settings.program,
-               shell_quote(args.runs.directory), run.directory.id);
+               run.directory().path, rows, rows == 1 ? "" : "s", file, settings.program,
+               shell_quote(args.runs.directory), run.directory().id);
   }
   return code;
 }
@@ -111,7 +110,7 @@ namespace {
 // Whether the journal has no samples of the run, as one of an earlier version, or old ones.
 bool lacks_samples(const Journal& journal, const ResultArgs& args) {
   bool has = false;
-  const bool asked = static_cast<bool>(samples_of(journal).has_samples(&has));
+  const bool asked = static_cast<bool>(journal.has_samples(&has));
   return asked && (!has || !args.update.empty());
 }
 
@@ -119,7 +118,7 @@ bool lacks_samples(const Journal& journal, const ResultArgs& args) {
 
 int result_command(const Settings& settings, const ResultArgs& args) {
   if (!args.logs.empty()) return show_log_results(settings, args);
-  std::vector<OpenRun> runs;
+  std::vector<Run> runs;
   if (!open_all(settings, args, &runs)) return kBadInput;
   choose_by_tags(args, &runs);
   if (runs.empty()) {
@@ -130,7 +129,7 @@ int result_command(const Settings& settings, const ResultArgs& args) {
         "-t chooses runs by their tags; with -u FILE it adds tags");
     return kBadInput;
   }
-  const Benchmark& newest = *runs.back().benchmark;
+  const Benchmark& newest = runs.back().definitions();
   if (!settings.as_jube && (!knows_columns(settings, runs, args.select, "--select") ||
                             !knows_columns(settings, runs, args.exclude, "--exclude"))) {
     return kBadInput;
@@ -141,12 +140,10 @@ int result_command(const Settings& settings, const ResultArgs& args) {
   options.render.exclude = args.exclude;
   options.render.style = args.style;
   std::vector<Sample> samples;
-  if (runs.size() == 1 && !newest.as_jube && lacks_samples(*runs.front().journal, args))
+  if (runs.size() == 1 && !newest.as_jube && lacks_samples(runs.front().journal(), args))
     options.samples = &samples;
   const int code = show_results(settings, runs, options);
-  const std::string directory = runs.front().directory.path;
-  runs.clear();
-  keep_samples(directory, samples);
+  keep_samples(runs.front(), samples);
   return code;
 }
 

@@ -45,11 +45,49 @@ Status make_result_directory(const std::string& root, const std::string& folder)
   return Status::error(fmt::format("cannot write to '{}': {}", folder, std::strerror(errno)));
 }
 
+}  // namespace
+
+std::string result_directory(const Run& run, const Result& result) {
+  const std::string own = expand_path(result.result_dir.value);
+  if (own.empty()) return run.directory().path + "/result";
+  return join_path(run.definitions().file_path, own) + "/" + padded_id(run.directory().id);
+}
+
+std::vector<RenderedResult> ResultWriter::render_and_write(const Run& run,
+                                                           const Benchmark& definitions,
+                                                           const Result& result,
+                                                           const ResultTables& tables,
+                                                           Diagnostics& diagnostics) {
+  RenderOptions render_options = options_.render;
+  render_options.run_id = run.directory().id;
+  std::string use;
+  for (const Text& analyser : result.use) use += " " + analyser.value;
+  render_options.run_key =
+      fmt::format("{} {} {}{}", run.definitions().name.value, padded_id(run.directory().id),
+                  run.journal().run().start, use);
+  const std::string& root = run.directory().path;
+  const std::string folder = result_directory(run, result);
+  const bool as_jube = settings_.as_jube || definitions.as_jube;
+  render_options.write = options_.write && (as_jube || may_write(run, folder)) &&
+                         make_folder(root, folder) && (as_jube || claim(run, folder));
+  std::vector<RenderedResult> rendered =
+      render(definitions, result, tables, render_options, folder, diagnostics);
+  if (!render_options.write) return rendered;
+  code_ = std::max(code_, write_files(settings_, root, folder, rendered));
+  if (!settings_.as_jube && !definitions.as_jube) {
+    write_charts(result, tables, rendered, {root, folder}, diagnostics);
+  }
+  note_command(
+      run.directory().path, "result",
+      fmt::format("{} result{} written", rendered.size(), rendered.size() == 1 ? "" : "s"));
+  return rendered;
+}
+
 // Draws the charts of a result into result/NAME.svg, with all columns of their tables.
-int write_charts(const Settings& settings, const Result& result, const ResultTables& tables,
-                 const RenderOptions& options, const std::vector<RenderedResult>& rendered,
-                 const std::string& root, const std::string& folder, Diagnostics& diagnostics) {
-  int code = kFine;
+void ResultWriter::write_charts(const Result& result, const ResultTables& tables,
+                                const std::vector<RenderedResult>& rendered, const Folder& folder,
+                                Diagnostics& diagnostics) {
+  const RenderOptions& options = options_.render;
   const bool all_columns = options.select.empty() && options.exclude.empty();
   for (const Chart& chart : result.charts) {
     const auto& only = options.only;
@@ -71,66 +109,27 @@ int write_charts(const Settings& settings, const Result& result, const ResultTab
                         fmt::format("chart '{}': {}", chart.name.value, made.message()));
       continue;
     }
-    const std::string path = folder + "/" + chart.name.value + ".svg";
-    if (Status s = write_own_file(root, path, svg(figure)); !s) {
-      print_error(settings, s.message());
-      code = kFailed;
-    } else if (!settings.quiet) {
+    const std::string path = folder.path + "/" + chart.name.value + ".svg";
+    if (Status s = write_own_file(folder.root, path, svg(figure)); !s) {
+      print_error(settings_, s);
+      code_ = std::max<int>(code_, kFailed);
+    } else if (!settings_.quiet) {
       fmt::print(stderr, "note: chart '{}' is drawn in {}\n", chart.name.value, path);
     }
   }
-  return code;
 }
 
-}  // namespace
-
-std::string result_directory(const OpenRun& run, const Result& result) {
-  const std::string own = expand_path(result.result_dir.value);
-  if (own.empty()) return run.directory.path + "/result";
-  return join_path(run.benchmark->file_path, own) + "/" + padded_id(run.directory.id);
-}
-
-std::vector<RenderedResult> ResultWriter::render_and_write(const OpenRun& run,
-                                                           const Benchmark& definitions,
-                                                           const Result& result,
-                                                           const ResultTables& tables,
-                                                           Diagnostics& diagnostics) {
-  RenderOptions render_options = options_.render;
-  render_options.run_id = run.directory.id;
-  std::string use;
-  for (const Text& analyser : result.use) use += " " + analyser.value;
-  render_options.run_key = fmt::format("{} {} {}{}", run.benchmark->name.value,
-                                       padded_id(run.directory.id), run.journal->run().start, use);
-  const std::string& root = run.directory.path;
-  const std::string folder = result_directory(run, result);
-  const bool as_jube = settings_.as_jube || definitions.as_jube;
-  render_options.write = options_.write && (as_jube || may_write(run, folder)) &&
-                         make_folder(root, folder) && (as_jube || claim(run, folder));
-  std::vector<RenderedResult> rendered =
-      render(definitions, result, tables, render_options, folder, diagnostics);
-  if (!render_options.write) return rendered;
-  code_ = std::max(code_, write_files(settings_, root, folder, rendered));
-  if (!settings_.as_jube && !definitions.as_jube) {
-    code_ = std::max(code_, write_charts(settings_, result, tables, options_.render, rendered, root,
-                                         folder, diagnostics));
-  }
-  note_command(
-      run.directory.path, "result",
-      fmt::format("{} result{} written", rendered.size(), rendered.size() == 1 ? "" : "s"));
-  return rendered;
-}
-
-std::string other_owner(const OpenRun& run, const std::string& folder) {
+std::string other_owner(const Run& run, const std::string& folder) {
   std::string owner;
   if (!read_file(folder + kOwner, &owner)) return {};
   owner = strip(owner);
   std::error_code unknown;
   const bool exists = std::filesystem::is_directory(owner, unknown);
-  return exists && owner != absolute_path(run.directory.path) ? owner : "";
+  return exists && owner != absolute_path(run.directory().path) ? owner : "";
 }
 
 // Two outpaths with one result_dir have runs of the same id.
-bool ResultWriter::may_write(const OpenRun& run, const std::string& folder) {
+bool ResultWriter::may_write(const Run& run, const std::string& folder) {
   const std::string owner = other_owner(run, folder);
   if (owner.empty()) return true;
   code_ = std::max(code_, kFailed);
@@ -143,8 +142,8 @@ bool ResultWriter::may_write(const OpenRun& run, const std::string& folder) {
 }
 
 // Writes down whose results are in a folder outside of the run.
-bool ResultWriter::claim(const OpenRun& run, const std::string& folder) {
-  const std::string own = absolute_path(run.directory.path);
+bool ResultWriter::claim(const Run& run, const std::string& folder) {
+  const std::string own = absolute_path(run.directory().path);
   if (starts_with(absolute_path(folder), own + "/")) return true;
   const Status written = write_file(folder + kOwner, own + "\n");
   if (!written) print_error(settings_, written.message(), "results are shown, but not kept");

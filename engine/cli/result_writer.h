@@ -10,7 +10,7 @@
 namespace tally {
 
 // The run whose results are in a folder, if it is another one that exists. Otherwise empty.
-std::string other_owner(const OpenRun& run, const std::string& folder);
+std::string other_owner(const Run& run, const std::string& folder);
 
 class ResultWriter {
  public:
@@ -20,15 +20,22 @@ class ResultWriter {
 
   // Renders one result with the definitions that made `tables`. Writes its files and charts if the
   // options ask for that. Prints why a file cannot be written.
-  std::vector<RenderedResult> render_and_write(const OpenRun& run, const Benchmark& definitions,
+  std::vector<RenderedResult> render_and_write(const Run& run, const Benchmark& definitions,
                                                const Result& result, const ResultTables& tables,
                                                Diagnostics& diagnostics);
   // The exit code that follows from the files.
   int code() const { return code_; }
 
  private:
-  bool may_write(const OpenRun& run, const std::string& folder);
-  bool claim(const OpenRun& run, const std::string& folder);
+  // A folder of results. What is below `root` is reached without following links.
+  struct Folder {
+    std::string root, path;
+  };
+  void write_charts(const Result& result, const ResultTables& tables,
+                    const std::vector<RenderedResult>& rendered, const Folder& folder,
+                    Diagnostics& diagnostics);
+  bool may_write(const Run& run, const std::string& folder);
+  bool claim(const Run& run, const std::string& folder);
   bool make_folder(const std::string& root, const std::string& folder);
 
   const Settings& settings_;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 
+#include "engine/base/files.h"
 #include "engine/base/own_files.h"
 #include "engine/base/path_text.h"
 #include "engine/chart/from_table.h"
@@ -22,7 +23,6 @@
 #include "engine/cli/runs.h"
 #include "engine/cli/version.h"
 #include "engine/expand/evaluator.h"
-#include "engine/journal/samples.h"
 #include "engine/jube/jube_files.h"
 #include "engine/read/files.h"
 #include "engine/report/history.h"
@@ -37,15 +37,15 @@ void print_text(const std::string& text) {
 }
 
 // Keeps the samples of a run beside the runs, for `tally history`. Nothing in JUBE's files.
-int write_history(const Settings& settings, const OpenRun& run, const ReportedRun& reported,
+int write_history(const Settings& settings, const Run& run, const ReportedRun& reported,
                   const std::vector<RenderedResult>& tables,
                   const std::vector<WorkpackageView>& views) {
-  if (settings.as_jube || run.benchmark->as_jube) return kFine;
+  if (settings.as_jube || run.definitions().as_jube) return kFine;
   const std::string text =
-      history_file(*run.benchmark, reported, run.journal->run().start, tables, views, kVersion);
+      history_file(run.definitions(), reported, run.journal().run().start, tables, views, kVersion);
   if (text.empty()) return kFine;
   const std::string folder = reported.directory.substr(0, reported.directory.rfind('/'));
-  const std::string path = history_path(folder, run.directory.id);
+  const std::string path = history_path(folder, run.directory().id);
   Status written = make_directories(folder + "/history.d");
   if (written) written = write_file(path, text);
   if (!written) print_error(settings, written.message(), "results are shown, but not kept");
@@ -104,74 +104,19 @@ void print_json(const std::string& style, const std::vector<ReportedRun>& runs,
   if (style == "jsonl") print_text(json_lines(tables));
 }
 
-namespace {
-
-// Keeps the update of -u for later commands, as JUBE does, because `analyse -u` followed by
-// `result` is common. If the run is in use or belongs to another person, the update applies only
-// this time.
-void keep_update(const std::string& file, const std::vector<std::string>& include_path,
-                 OpenRun* run) {
-  const Input& input = *run->input;
-  Journal::Update update{file, input.update_tags, {}};
-  for (uint32_t i = input.update_file; i < input.sources.size(); ++i)
-    update.texts.emplace_back(input.sources.name(i), input.sources.text(i));
-  run->journal.reset();
-  std::unique_ptr<Journal> writable;
-  Status kept = Journal::open(run->directory.path, &writable);
-  if (kept) {
-    RunRecord record = writable->run();
-    note_include_path(include_path, &record);
-    kept = writable->set_run(record);
-  }
-  if (kept) kept = writable->set_update(update);
-  if (!kept) {
-    fmt::print(stderr, "note: -u {} is not kept for the next time: {}\n", file, kept.message());
-  }
-}
-
-}  // namespace
-
-bool open_run(const Settings& settings, const RunDirectory& directory, const std::string& update,
-              const InputArgs& update_input, OpenRun* run) {
-  run->directory = directory;
-  if (Status s = Journal::open_read_only(directory.path, &run->journal); !s) {
-    print_error(settings, s.message());
-    return false;
-  }
-  const RunRecord record = run->journal->run();
-  if (update.empty()) {
-    run->input = load_kept(settings, *run->journal, directory.path);
-  } else {
-    run->input = load_update(settings, *run->journal, update, update_input, directory.path);
-  }
-  if (!run->input->workflow) return false;
-  run->benchmark = run->input->find(record.benchmark);
-  if (run->benchmark == nullptr) {
-    print_error(settings, fmt::format("'{}' has no benchmark '{}', which run {} is of", update,
-                                      record.benchmark, record.id));
-    return false;
-  }
-  if (update.empty()) return true;
-  keep_update(update, update_input.include_path, run);
-  if (Status s = Journal::open_read_only(directory.path, &run->journal); !s) {
-    print_error(settings, s.message());
-    return false;
-  }
-  return true;
-}
-
-void print_unfinished(const OpenRun& run, const std::string& note) {
+void print_unfinished(const Run& run, const std::string& note) {
   if (note.empty()) return;
-  fmt::print(stderr, "note: {}: {}\n", run.directory.path, note);
+  fmt::print(stderr, "note: {}: {}\n", run.directory().path, note);
 }
 
-bool read_views(const Settings& settings, const OpenRun& run, std::vector<WorkpackageView>* views) {
-  const Status read = workpackage_views(*run.benchmark, *run.journal, run.directory.path, views);
+bool read_views(const Settings& settings, const Run& run, const Benchmark& definitions,
+                std::vector<WorkpackageView>* views) {
+  const Status read = workpackage_views(definitions, run.journal(), run.directory().path, views);
   if (!read) {
     print_error(settings, read.message());
     return false;
   }
-  print_unfinished(run, unfinished_note(*run.benchmark, *views));
+  print_unfinished(run, unfinished_note(definitions, *views));
   return true;
 }
 
@@ -179,41 +124,38 @@ namespace {
 
 // Analyses with all analysers of the input and stores the results as analyse.xml. Returns the
 // number of result lines.
-size_t analyse_all(const OpenRun& run, const std::vector<WorkpackageView>& views,
-                   Evaluator& evaluator, Diagnostics& diagnostics, bool tell_unmatched) {
+size_t analyse_all(const Run& run, const std::vector<WorkpackageView>& views, Evaluator& evaluator,
+                   Diagnostics& diagnostics, bool tell_unmatched) {
   size_t rows = 0;
   std::vector<AnalyserResult> results;
-  for (const Analyser& analyser : run.benchmark->analysers) {
+  for (const Analyser& analyser : run.definitions().analysers) {
     AnalyserResult& result = results.emplace_back();
     result.name = analyser.name.value;
     const Records records =
-        analyse(*run.benchmark, analyser, views, evaluator, diagnostics, &result.workpackages);
+        analyse(run.definitions(), analyser, views, evaluator, diagnostics, &result.workpackages);
     rows += records.rows.size();
     if (tell_unmatched) warn_of_unmatched(records, diagnostics);
   }
-  if (Status kept = write_analyse_xml(results, run.directory.path); !kept)
+  if (Status kept = write_analyse_xml(results, run.directory().path); !kept)
     diagnostics.error({}, kept.message());
   return rows;
 }
 
 }  // namespace
 
-bool analyse_run(const Settings& settings, const OpenRun& run, size_t* rows) {
+bool analyse_run(const Settings& settings, const Run& run, size_t* rows) {
   Diagnostics diagnostics = result_diagnostics(settings);
   std::unique_ptr<Evaluator> evaluator = make_result_evaluator(settings);
-  note_command(run.directory.path, "analyse", "analysed");
+  note_command(run.directory().path, "analyse", "analysed");
   std::vector<WorkpackageView> views;
-  if (!read_views(settings, run, &views)) return false;
+  if (!read_views(settings, run, run.definitions(), &views)) return false;
   *rows = analyse_all(run, views, *evaluator, diagnostics, !settings.as_jube);
-  print_diagnostics(settings, diagnostics, run.input->sources);
+  print_diagnostics(settings, diagnostics, run.sources());
   return !diagnostics.has_errors();
 }
 
-void keep_samples(const std::string& run_dir, const std::vector<Sample>& samples) {
-  if (samples.empty()) return;
-  std::unique_ptr<Journal> journal;
-  Status kept = Journal::open(run_dir, &journal);
-  if (kept) kept = samples_of(*journal).set_samples(samples);
+void keep_samples(Run& run, const std::vector<Sample>& samples) {
+  const Status kept = run.keep_samples(samples);
   (void)static_cast<bool>(kept);
 }
 
@@ -222,11 +164,11 @@ namespace {
 // Analyses runs and shows and writes their results.
 class Shown {
  public:
-  Shown(const Settings& settings, const std::vector<OpenRun>& runs, const ShowOptions& options)
+  Shown(const Settings& settings, std::span<const Run> runs, const ShowOptions& options)
       : settings_(settings),
         runs_(runs),
         options_(options),
-        newest_(*runs.back().benchmark),
+        newest_(runs.back().definitions()),
         evaluator_(make_result_evaluator(settings)),
         writer_(settings, options),
         diagnostics_(result_diagnostics(settings)) {}
@@ -243,8 +185,8 @@ class Shown {
 
  private:
   bool read_all() {
-    for (const OpenRun& run : runs_) {
-      if (!read_views(settings_, run, &views_.emplace_back())) return false;
+    for (const Run& run : runs_) {
+      if (!read_views(settings_, run, run.definitions(), &views_.emplace_back())) return false;
       // As in JUBE, `result` also writes the analysis. Its problems are the same as those reported
       // below.
       Diagnostics said_below;
@@ -259,15 +201,15 @@ class Shown {
   }
 
   void show_one(const Result& result) {
-    const OpenRun& run = runs_.front();
-    Records own = result_records(*run.benchmark, result, views_.front(), *evaluator_, diagnostics_,
-                                 {}, options_.samples);
+    const Run& run = runs_.front();
+    Records own = result_records(run.definitions(), result, views_.front(), *evaluator_,
+                                 diagnostics_, {}, options_.samples);
     if (!settings_.as_jube) warn_of_unmatched(own, diagnostics_);
     const ResultTables tables(newest_, own, *evaluator_, diagnostics_);
     std::vector<RenderedResult> rendered =
         writer_.render_and_write(run, newest_, result, tables, diagnostics_);
     outputs_ += rendered.size();
-    print(rendered, run.input->sources);
+    print(rendered, run.sources());
     std::move(rendered.begin(), rendered.end(), std::back_inserter(reported_));
   }
 
@@ -276,29 +218,30 @@ class Shown {
     std::vector<std::vector<RunTable>> of_runs;
     std::set<std::string> said;
     for (size_t i = 0; i < runs_.size(); ++i) {
-      const OpenRun& run = runs_[i];
+      const Run& run = runs_[i];
       Diagnostics diagnostics = result_diagnostics(settings_);
       std::vector<RunTable>& tables = of_runs.emplace_back();
-      for (const Result& result : run.benchmark->results)
+      for (const Result& result : run.definitions().results)
         show_own(run, views_[i], result, diagnostics, tables);
       failed_ = failed_ || diagnostics.has_errors();
-      print_once(settings_, diagnostics, run.input->sources, &said);
+      print_once(settings_, diagnostics, run.sources(), &said);
     }
     if (!options_.print) return;
     std::vector<RunTable> joined;
     if (!join_tables(settings_, runs_, std::move(of_runs), options_.render, &joined))
       failed_ = true;
     for (RunTable& one : joined) reported_.push_back(std::move(one.rendered));
-    print(reported_, runs_.back().input->sources);
+    print(reported_, runs_.back().sources());
   }
 
-  void show_own(const OpenRun& run, const std::vector<WorkpackageView>& views, const Result& result,
+  void show_own(const Run& run, const std::vector<WorkpackageView>& views, const Result& result,
                 Diagnostics& diagnostics, std::vector<RunTable>& tables) {
-    const Records records = result_records(*run.benchmark, result, views, *evaluator_, diagnostics);
+    const Records records =
+        result_records(run.definitions(), result, views, *evaluator_, diagnostics);
     if (!settings_.as_jube) warn_of_unmatched(records, diagnostics);
-    const ResultTables maker(*run.benchmark, records, *evaluator_, diagnostics);
+    const ResultTables maker(run.definitions(), records, *evaluator_, diagnostics);
     std::vector<RenderedResult> rendered =
-        writer_.render_and_write(run, *run.benchmark, result, maker, diagnostics);
+        writer_.render_and_write(run, run.definitions(), result, maker, diagnostics);
     outputs_ += rendered.size();
     std::vector<RenderedResult> of_one_run;
     for (RenderedResult& one : rendered) {
@@ -309,18 +252,18 @@ class Shown {
         of_one_run.push_back(std::move(one));
       }
     }
-    print(of_one_run, run.input->sources);
+    print(of_one_run, run.sources());
   }
 
   int finish() {
     std::vector<ReportedRun> reported_runs;
-    for (const OpenRun& run : runs_) {
+    for (const Run& run : runs_) {
       Journal::Facts facts;
-      if (Status s = run_facts(*run.journal, &facts); !s) diagnostics_.error({}, s.message());
-      reported_runs.push_back({run.directory.id, absolute_path(run.directory.path),
-                               run.benchmark->name.value, std::move(facts)});
+      if (Status s = run_facts(run.journal(), &facts); !s) diagnostics_.error({}, s.message());
+      reported_runs.push_back({run.directory().id, absolute_path(run.directory().path),
+                               run.definitions().name.value, std::move(facts)});
     }
-    const Sources& sources = runs_.back().input->sources;
+    const Sources& sources = runs_.back().sources();
     const std::vector<std::string>& only = options_.render.only;
     if (options_.print && (outputs_ != 0 || only.empty()))
       print_json(options_.render.style, reported_runs, reported_, sources);
@@ -342,7 +285,7 @@ class Shown {
   }
 
   const Settings& settings_;
-  const std::vector<OpenRun>& runs_;
+  std::span<const Run> runs_;
   const ShowOptions& options_;
   const Benchmark& newest_;
   std::unique_ptr<Evaluator> evaluator_;
@@ -357,8 +300,7 @@ class Shown {
 
 }  // namespace
 
-int show_results(const Settings& settings, const std::vector<OpenRun>& runs,
-                 const ShowOptions& options) {
+int show_results(const Settings& settings, std::span<const Run> runs, const ShowOptions& options) {
   return runs.empty() ? kBadInput : Shown(settings, runs, options).show();
 }
 

@@ -1,7 +1,7 @@
 // Analyses runs and shows their tables, for `run -r`, `continue -r`, `analyse` and `result`.
 #pragma once
 
-#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,30 +13,18 @@
 
 namespace tally {
 
-// A run that is open for reading its results.
-struct OpenRun {
-  RunDirectory directory;
-  std::unique_ptr<Journal> journal;
-  std::unique_ptr<Input> input;  // the input that it was started with, or the file of -u
-  const Benchmark* benchmark = nullptr;
-};
-
-// Opens a run for reading. Returns false, after printing why, if it cannot be opened. `update`: an
-// input file whose patterns, analysers and results replace the stored ones. Empty: none.
-bool open_run(const Settings& settings, const RunDirectory& directory, const std::string& update,
-              const InputArgs& update_input, OpenRun* run);
-
 // Reads the workpackages of a run whose results a command shows, and prints to standard error what
 // makes them incomplete: workpackages that have not ended. (What has changed since the end is found out
 // while files are read, and is among the diagnostics.) Every command that shows results calls
 // it, in JUBE's language, too. Returns false, after printing why, if they cannot be read.
-bool read_views(const Settings& settings, const OpenRun& run, std::vector<WorkpackageView>* views);
+bool read_views(const Settings& settings, const Run& run, const Benchmark& definitions,
+                std::vector<WorkpackageView>* views);
 // What read_views() prints, for a command that reads several runs at once.
-void print_unfinished(const OpenRun& run, const std::string& note);
+void print_unfinished(const Run& run, const std::string& note);
 
 // The folder of a result's files: in the run's folder, or in a folder for each run below the
 // result's result_dir.
-std::string result_directory(const OpenRun& run, const Result& result);
+std::string result_directory(const Run& run, const Result& result);
 
 struct ShowOptions {
   RenderOptions render;
@@ -50,11 +38,10 @@ struct ShowOptions {
 
 // Analyses the runs and renders their results, each with its own definitions. The tables of several
 // runs are joined and get an "id" column. Returns an exit code.
-int show_results(const Settings& settings, const std::vector<OpenRun>& runs,
-                 const ShowOptions& options);
-// Keeps the samples in the run's journal. The run must not be open. If it is in use or belongs to
-// another person, they are not kept.
-void keep_samples(const std::string& run_dir, const std::vector<Sample>& samples);
+int show_results(const Settings& settings, std::span<const Run> runs, const ShowOptions& options);
+// Keeps the samples in the run's journal. If it is in use or belongs to another person, they are not
+// kept.
+void keep_samples(Run& run, const std::vector<Sample>& samples);
 // Prints tables to standard output, and notes and missed references to standard error. Returns the
 // exit code that follows from the references.
 int print_results(const Settings& settings, const std::vector<RenderedResult>& rendered,
@@ -64,6 +51,6 @@ int print_results(const Settings& settings, const std::vector<RenderedResult>& r
 void print_json(const std::string& style, const std::vector<ReportedRun>& runs,
                 const std::vector<RenderedResult>& tables, const Sources& sources);
 // Only analyses, and writes analyse.xml. Returns true on success. `rows` counts result lines.
-bool analyse_run(const Settings& settings, const OpenRun& run, size_t* rows);
+bool analyse_run(const Settings& settings, const Run& run, size_t* rows);
 
 }  // namespace tally

@@ -16,15 +16,15 @@ namespace tally {
 namespace {
 
 // What stands in the column "id": the number, or the folder if two runs have the same number.
-std::vector<Value> names_of_runs(const std::vector<OpenRun>& runs) {
+std::vector<Value> names_of_runs(std::span<const Run> runs) {
   std::set<int> ids;
-  for (const OpenRun& run : runs) ids.insert(run.directory.id);
+  for (const Run& run : runs) ids.insert(run.directory().id);
   std::vector<Value> names;
-  for (const OpenRun& run : runs) {
+  for (const Run& run : runs) {
     if (ids.size() == runs.size()) {
-      names.emplace_back().data = static_cast<long long>(run.directory.id);
+      names.emplace_back().data = static_cast<long long>(run.directory().id);
     } else {
-      names.emplace_back().data = run.directory.path;
+      names.emplace_back().data = run.directory().path;
     }
   }
   return names;
@@ -33,21 +33,21 @@ std::vector<Value> names_of_runs(const std::vector<OpenRun>& runs) {
 }  // namespace
 
 bool open_runs(const Settings& settings, const std::vector<std::string>& folders,
-               const std::vector<std::string>& ids, std::vector<OpenRun>* runs) {
+               const std::vector<std::string>& ids, std::vector<Run>* runs) {
   for (const std::string& folder : folders) {
     const std::vector<RunDirectory> found = find_runs(settings, {folder, ids});
     if (found.empty()) return false;
     for (const RunDirectory& directory : found) {
-      OpenRun run;
-      if (!open_run(settings, directory, "", {}, &run)) return false;
-      runs->push_back(std::move(run));
+      const auto run = open_results(settings, directory);
+      if (!run) return false;
+      runs->push_back(std::move(*run));
     }
   }
   return true;
 }
 
-bool joined_as_jube(const Settings& settings, const std::vector<OpenRun>& runs) {
-  return settings.as_jube || runs.back().benchmark->as_jube;
+bool joined_as_jube(const Settings& settings, std::span<const Run> runs) {
+  return settings.as_jube || runs.back().definitions().as_jube;
 }
 
 const Table* table_of(const Result& result, const RenderedResult& rendered) {
@@ -69,22 +69,22 @@ struct Group {
 
 // The runs with the one whose definitions come first at the front: the last one, or for JUBE's
 // tables the one with the highest id, in whatever order they are shown.
-std::vector<size_t> newest_first(const std::vector<OpenRun>& runs, bool as_jube) {
+std::vector<size_t> newest_first(std::span<const Run> runs, bool as_jube) {
   std::vector<size_t> order;
   for (size_t run = runs.size(); run-- > 0;) order.push_back(run);
   if (as_jube)
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return runs[a].directory.id > runs[b].directory.id;
+      return runs[a].directory().id > runs[b].directory().id;
     });
   return order;
 }
 
 // In JUBE's tables, the benchmark does not matter.
-std::vector<Group> groups_of(const std::vector<OpenRun>& runs, bool as_jube,
+std::vector<Group> groups_of(std::span<const Run> runs, bool as_jube,
                              std::vector<std::vector<RunTable>>& of_runs) {
   std::vector<Group> groups;
   for (const size_t run : newest_first(runs, as_jube)) {
-    const std::string& benchmark = runs[run].benchmark->name.value;
+    const std::string& benchmark = runs[run].definitions().name.value;
     std::map<std::string, size_t> times;
     for (RunTable& table : of_runs[run]) {
       const std::string& name = table.rendered.name;
@@ -111,34 +111,35 @@ void note_benchmark(const Group& group, const std::vector<Value>& names, Rendere
 }
 
 // The tables of one run, computed by its own definitions.
-bool tables_of_run(const Settings& settings, const OpenRun& run, Evaluator& evaluator,
+bool tables_of_run(const Settings& settings, const Run& run, Evaluator& evaluator,
                    std::set<std::string>* said, std::vector<RunTable>* tables) {
   std::vector<WorkpackageView> views;
-  if (!read_views(settings, run, &views)) return false;
+  if (!read_views(settings, run, run.definitions(), &views)) return false;
   Diagnostics diagnostics = result_diagnostics(settings);
   RenderOptions options;
   options.write = false;
-  for (const Result& result : run.benchmark->results) {
-    const Records records = result_records(*run.benchmark, result, views, evaluator, diagnostics);
-    const ResultTables maker(*run.benchmark, records, evaluator, diagnostics);
-    for (RenderedResult& one : render(*run.benchmark, result, maker, options, "", diagnostics)) {
+  for (const Result& result : run.definitions().results) {
+    const Records records =
+        result_records(run.definitions(), result, views, evaluator, diagnostics);
+    const ResultTables maker(run.definitions(), records, evaluator, diagnostics);
+    for (RenderedResult& one : render(run.definitions(), result, maker, options, "", diagnostics)) {
       const Table* table = table_of(result, one);
       if (table != nullptr) tables->push_back({&result, table, std::move(one)});
     }
   }
-  print_once(settings, diagnostics, run.input->sources, said);
+  print_once(settings, diagnostics, run.sources(), said);
   return !diagnostics.has_errors();
 }
 
 }  // namespace
 
-bool join_tables(const Settings& settings, const std::vector<OpenRun>& runs,
+bool join_tables(const Settings& settings, std::span<const Run> runs,
                  std::vector<std::vector<RunTable>> of_runs, const RenderOptions& options,
                  std::vector<RunTable>* joined) {
   const std::vector<Value> names = names_of_runs(runs);
   const bool as_jube = joined_as_jube(settings, runs);
-  const bool several = !as_jube && std::any_of(runs.begin(), runs.end(), [&](const OpenRun& run) {
-    return run.benchmark->name.value != runs.back().benchmark->name.value;
+  const bool several = !as_jube && std::any_of(runs.begin(), runs.end(), [&](const Run& run) {
+    return run.definitions().name.value != runs.back().definitions().name.value;
   });
   bool fine = true;
   for (const Group& group : groups_of(runs, as_jube, of_runs)) {
@@ -146,9 +147,9 @@ bool join_tables(const Settings& settings, const std::vector<OpenRun>& runs,
     RunTable out{newest.result, newest.table, {}};
     std::vector<RunPart> parts;
     for (auto member = group.members.rbegin(); member != group.members.rend(); ++member) {
-      const OpenRun& run = runs[member->first];
-      parts.push_back({names[member->first], run.benchmark, member->second->table,
-                       &run.input->sources, std::move(member->second->rendered), member->first});
+      const Run& run = runs[member->first];
+      parts.push_back({names[member->first], &run.definitions(), member->second->table,
+                       &run.sources(), std::move(member->second->rendered), member->first});
     }
     const JoinOptions how{as_jube, !settings.as_jube};
     if (Status made = join_parts(std::move(parts), options, how, &out.rendered); !made) {
@@ -162,13 +163,13 @@ bool join_tables(const Settings& settings, const std::vector<OpenRun>& runs,
   return fine;
 }
 
-bool tables_of_runs(const Settings& settings, const std::vector<OpenRun>& runs,
+bool tables_of_runs(const Settings& settings, std::span<const Run> runs,
                     std::vector<RunTable>* tables) {
   const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(settings);
   std::vector<std::vector<RunTable>> of_runs;
   std::set<std::string> said;
   bool fine = true;
-  for (const OpenRun& run : runs)
+  for (const Run& run : runs)
     fine = tables_of_run(settings, run, *evaluator, &said, &of_runs.emplace_back()) && fine;
   if (!fine) return false;
   if (runs.size() > 1) return join_tables(settings, runs, std::move(of_runs), {}, tables);

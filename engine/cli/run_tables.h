@@ -20,11 +20,11 @@ struct RunTable {
 // Opens the runs with these ids in each of the folders, as `result` finds them. Returns false, after
 // printing why, if one cannot be opened.
 bool open_runs(const Settings& settings, const std::vector<std::string>& folders,
-               const std::vector<std::string>& ids, std::vector<OpenRun>* runs);
+               const std::vector<std::string>& ids, std::vector<Run>* runs);
 
 // Whether several runs are shown as JUBE does: tables of one name are joined, of whatever benchmark
 // and definitions.
-bool joined_as_jube(const Settings& settings, const std::vector<OpenRun>& runs);
+bool joined_as_jube(const Settings& settings, std::span<const Run> runs);
 
 // The table of a result that was rendered. Null: it is none.
 const Table* table_of(const Result& result, const RenderedResult& rendered);
@@ -32,13 +32,13 @@ const Table* table_of(const Result& result, const RenderedResult& rendered);
 // Joins the tables of several runs, each computed by its own definitions. Tables of one name are
 // joined if they are of the same benchmark. Those of the last run come first. Returns false, after
 // printing why, if one cannot be joined; the others are in *joined.
-bool join_tables(const Settings& settings, const std::vector<OpenRun>& runs,
+bool join_tables(const Settings& settings, std::span<const Run> runs,
                  std::vector<std::vector<RunTable>> of_runs, const RenderOptions& options,
                  std::vector<RunTable>* joined);
 
 // Reads all tables of the runs. Prints problems. Returns false if the output of a run cannot be
 // read, or if tables cannot be joined.
-bool tables_of_runs(const Settings& settings, const std::vector<OpenRun>& runs,
+bool tables_of_runs(const Settings& settings, std::span<const Run> runs,
                     std::vector<RunTable>* tables);
 
 // Prints diagnostics, unless the same ones were printed for another run.

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/cli/input.h"
 #include "engine/execute/machine_facts.h"
@@ -82,7 +83,7 @@ bool find_outpath(const Settings& settings, const std::string& directory, std::s
   }
   struct stat info {};
   if (::stat(outpath->c_str(), &info) == 0) {  // an input file stands for its outpath
-    std::unique_ptr<Input> input = load_input(settings, *outpath, {}, false);
+    const std::shared_ptr<Input> input = load_input(settings, *outpath, {});
     if (!input->workflow || input->workflow->benchmarks.empty()) return false;
     *outpath = outpath_of(input->workflow->benchmarks.front(), "", true);
     if (is_directory(*outpath)) return true;

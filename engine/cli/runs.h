@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "engine/cli/commands.h"
-#include "engine/execute/files/run_directory.h"
 #include "engine/journal/journal.h"
+#include "engine/run/run_directory.h"
 
 namespace tally {
 

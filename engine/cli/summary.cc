@@ -158,32 +158,34 @@ std::string bordered(const std::vector<std::vector<std::string>>& rows, const st
   return out;
 }
 
-void print_banner(const Benchmark& benchmark, const RunRecord& run, const RunDirectory& directory) {
-  std::vector<std::string> lines = {"benchmark: " + benchmark.name.value,
-                                    "id: " + std::to_string(run.id)};
-  if (!run.tags.empty()) lines.push_back("tags: " + join(run.tags, " "));
+void print_banner(const Run& run) {
+  const RunRecord& record = run.journal().run();
+  std::vector<std::string> lines = {"benchmark: " + run.benchmark().name.value,
+                                    "id: " + std::to_string(record.id)};
+  if (!record.tags.empty()) lines.push_back("tags: " + join(record.tags, " "));
   lines.emplace_back();
-  std::istringstream comment(run.comment);
+  std::istringstream comment(record.comment);
   for (std::string line; std::getline(comment, line);) lines.push_back(line);
-  if (run.comment.empty()) lines.emplace_back();
+  if (record.comment.empty()) lines.emplace_back();
   fmt::print("{}", boxed(lines));
   std::vector<std::string> steps;
-  for (const Step& step : benchmark.steps) steps.push_back(step.name.value);
+  for (const Step& step : run.benchmark().steps) steps.push_back(step.name.value);
   if (!steps.empty()) {
     fmt::print("\nRunning {} in {}\n",
                steps.size() == 1 ? "step " + steps[0] : "steps " + join(steps, ", "),
-               directory.path);
+               run.directory().path);
   }
   std::fflush(stdout);
 }
 
-Status print_summary(const Settings& settings, const Benchmark& benchmark, const Journal& journal,
-                     const RunDirectory& directory, const RunSummary& summary) {
+Status print_summary(const Settings& settings, const Run& run, const RunSummary& summary) {
+  const Journal& journal = run.journal();
+  const RunDirectory& directory = run.directory();
   std::vector<Journal::Tally> states;
   std::vector<Journal::Stored> workpackages;
   if (Status s = journal.states(&states); !s) return s;
   if (Status s = journal.workpackages(&workpackages); !s) return s;
-  if (!settings.quiet) print_steps(benchmark, states);
+  if (!settings.quiet) print_steps(run.benchmark(), states);
   print_failures(settings, workpackages, directory);
   if (settings.quiet) {
     std::fflush(stdout);

@@ -6,8 +6,8 @@
 
 #include "engine/cli/commands.h"
 #include "engine/execute/execute.h"
-#include "engine/execute/files/run_directory.h"
 #include "engine/journal/journal.h"
+#include "engine/run/run_directory.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
@@ -18,10 +18,9 @@ std::string boxed(const std::vector<std::string>& lines);
 // `indent`.
 std::string bordered(const std::vector<std::vector<std::string>>& rows, const std::string& indent);
 
-void print_banner(const Benchmark& benchmark, const RunRecord& run, const RunDirectory& directory);
+void print_banner(const Run& run);
 // Prints the steps with their counts, the reasons and places of failures, and what to do next. An
 // error status means that the journal cannot be read.
-Status print_summary(const Settings& settings, const Benchmark& benchmark, const Journal& journal,
-                     const RunDirectory& directory, const RunSummary& summary);
+Status print_summary(const Settings& settings, const Run& run, const RunSummary& summary);
 
 }  // namespace tally

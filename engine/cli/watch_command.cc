@@ -15,6 +15,7 @@
 #include "engine/cli/execution.h"
 #include "engine/cli/input.h"
 #include "engine/cli/runs.h"
+#include "engine/cli/terminal_output.h"
 #include "engine/execute/jobs/job_table.h"
 #include "engine/execute/status_line.h"
 #include "engine/journal/journal.h"
@@ -24,13 +25,33 @@ namespace {
 
 constexpr std::chrono::seconds between_looks{2};
 
+// What is known of a run and of its jobs.
+struct Sight {
+  std::vector<Journal::Tally> states;
+  bool has_end = false;  // an engine has come to the end of its work on it
+  bool at_work = false;  // an engine holds it
+  std::vector<JobView> jobs;
+  JobCounts counts;
+  Status asked;  // whether the scheduler has answered
+};
+
+Status look_at(const Settings& settings, const RunDirectory& directory, const Journal& journal,
+               Sight* sight) {
+  if (Status s = journal.states(&sight->states); !s) return s;
+  if (Status s = journal.has_end(&sight->has_end); !s) return s;
+  sight->at_work = run_holder(directory.path).has_value();
+  if (settings.as_jube) return Status::ok();
+  const std::unique_ptr<Scheduler> scheduler = make_slurm_scheduler();
+  sight->asked = jobs_of_run(journal, *scheduler, &sight->jobs, &sight->counts);
+  return Status::ok();
+}
+
 // Returns RUNNING, ERROR or FINISHED as JUBE does. RUNNING means that something has not ended.
 // INTERRUPTED means that something has not ended, but no engine is running and nothing proceeds
-// without one. `recorded`: the run has workpackages, or ended without any.
-const char* word_of(const Settings& settings, const std::vector<Journal::Tally>& states,
-                    bool recorded, bool at_work, const JobCounts& jobs, bool jobs_known) {
+// without one.
+const char* word_of(const Settings& settings, const Sight& sight) {
   bool open = false, waiting = false, failed = false;
-  for (const Journal::Tally& tally : states) {
+  for (const Journal::Tally& tally : sight.states) {
     if (tally.count == 0) continue;
     if (tally.state == State::failed || tally.state == State::lost) {
       failed = true;
@@ -40,10 +61,12 @@ const char* word_of(const Settings& settings, const std::vector<Journal::Tally>&
       open = true;
     }
   }
-  if (at_work || (waiting && !open)) return "RUNNING";
+  if (sight.at_work || (waiting && !open)) return "RUNNING";
   if (!open && failed) return "ERROR";
+  const bool recorded = settings.as_jube || !sight.states.empty() || sight.has_end;
   if (!open) return recorded ? "FINISHED" : "INTERRUPTED";
-  const bool in_queue = jobs.queued + jobs.running > 0 || (!jobs_known && jobs.to_submit == 0);
+  const JobCounts& jobs = sight.counts;
+  const bool in_queue = jobs.queued + jobs.running > 0 || (!sight.asked && jobs.to_submit == 0);
   return settings.as_jube || waiting || in_queue ? "RUNNING" : "INTERRUPTED";
 }
 
@@ -108,7 +131,8 @@ RunProgress progress_of(const std::vector<Journal::Tally>& states, const JobCoun
 
 // Shows the progress of another engine's run until that engine has ended.
 void watch_other(const RunDirectory& directory, Scheduler& scheduler, const std::string& holder) {
-  StatusLine line(nullptr, false, false);
+  TerminalOutput output;
+  StatusLine line(&output, false, false);
   if (!line.shown()) fmt::print("{}; its end is waited for\n", holder);
   std::fflush(stdout);
   while (run_holder(directory.path)) {
@@ -134,31 +158,21 @@ int status_command(const Settings& settings, const RunsArgs& args) {
   std::vector<RunDirectory> runs = find_runs(settings, args);
   if (runs.empty()) return kBadInput;
   int code = kFine;
-  std::unique_ptr<Scheduler> scheduler = make_slurm_scheduler();
   for (const RunDirectory& directory : runs) {
     std::unique_ptr<Journal> journal;
-    std::vector<Journal::Tally> states;
+    Sight sight;
     Status status = Journal::open_read_only(directory.path, &journal);
-    if (status) status = journal->states(&states);
+    if (status) status = look_at(settings, directory, *journal, &sight);
     if (!status) {
-      print_error(settings, status.message());
+      print_error(settings, status);
       return kBadInput;
     }
-    const bool at_work = run_holder(directory.path).has_value();
-    std::vector<JobView> views;
-    JobCounts counts;
-    const Status asked =
-        settings.as_jube ? Status::ok() : jobs_of_run(*journal, *scheduler, &views, &counts);
-    // The engine writes workpackages.xml when the run ends.
-    const bool recorded = settings.as_jube || !states.empty() ||
-                          ::access((directory.path + "/workpackages.xml").c_str(), F_OK) == 0;
-    const std::string word =
-        word_of(settings, states, recorded, at_work, counts, static_cast<bool>(asked));
+    const std::string word = word_of(settings, sight);
     fmt::print("{}\n", word);
     if (settings.as_jube) continue;
     bool all_there = true;
-    if (Status s = find_folders(settings, *journal, states, directory, &all_there); !s) {
-      print_error(settings, s.message());
+    if (Status s = find_folders(settings, *journal, sight.states, directory, &all_there); !s) {
+      print_error(settings, s);
       return kBadInput;
     }
     if (!all_there) code = kFailed;
@@ -166,13 +180,13 @@ int status_command(const Settings& settings, const RunsArgs& args) {
       fmt::print(stderr, "hint: `{} continue {} --id {}` resumes it\n", settings.program,
                  shell_quote(directory.path.substr(0, directory.path.rfind('/'))), directory.id);
     }
-    if (views.empty() && counts.ended == 0) continue;
-    fmt::print("jobs: {}\n", counts.text());
+    if (sight.jobs.empty() && sight.counts.ended == 0) continue;
+    fmt::print("jobs: {}\n", sight.counts.text());
     const size_t most = settings.verbose > 0 ? 0 : 50;
-    for (const std::string& line : job_lines(views, most, 0, std::time(nullptr))) {
+    for (const std::string& line : job_lines(sight.jobs, most, 0, std::time(nullptr)))
       fmt::print("{}\n", line);
-    }
-    if (!asked) print_error(settings, asked.message(), "this is what the journal knows");
+    if (!sight.asked)
+      print_error(settings, sight.asked.message(), "this is what the journal knows");
   }
   return code;
 }

@@ -6,7 +6,6 @@
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "engine/journal/outside_files.h"
 #include "engine/workpackage/analysed_files.h"
 
 namespace tally {
@@ -47,7 +46,7 @@ long long now_ns() {
 AnalysedFilesRecorder::Found AnalysedFilesRecorder::find(int id, Which which) const {
   Found found;
   const bool outside = which == Which::outside;
-  if (outside && context_.benchmark.as_jube) return found;
+  if (outside && context_.run.benchmark().as_jube) return found;
   const WorkpackageNode& workpackage = context_.graph[id];
   const std::string& step = context_.graph.step_of(workpackage).name.value;
   const std::string folder = context_.run_dir + "/" + workpackage.directory + "/work";
@@ -58,7 +57,7 @@ AnalysedFilesRecorder::Found AnalysedFilesRecorder::find(int id, Which which) co
   const std::string own_dir = outside || folder == work_dir ? "" : folder;
   const bool inside = is_own(id, work_dir + "/");
   std::optional<WorkpackageValues> values;
-  for (const Analyser& analyser : context_.benchmark.analysers) {
+  for (const Analyser& analyser : context_.run.benchmark().analysers) {
     for (const Analyse& analyse : analyser.analyse) {
       if (analyse.step.value != step) continue;
       for (const AnalyseFile& file : analyse.files) {
@@ -98,7 +97,7 @@ void AnalysedFilesRecorder::add_name(int id, const std::string& name, const Fold
 
 // Whether it is in the workpackage's folder, or counts as if it were.
 bool AnalysedFilesRecorder::is_own(int id, const std::string& path) const {
-  return context_.benchmark.as_jube ||
+  return context_.run.benchmark().as_jube ||
          starts_with(path, context_.run_dir + "/" + context_.graph[id].directory + "/");
 }
 
@@ -107,7 +106,7 @@ Status AnalysedFilesRecorder::set_outside(int id, OutsideFiles files) const {
   for (OutsideFile& file : files) {
     if (starts_with(file.path, run)) file.path.erase(0, run.size());
   }
-  return outside_files_of(context_.journal).set_outside(id, files);
+  return context_.run.journal().set_outside(id, files);
 }
 
 Status AnalysedFilesRecorder::began(int id) const {
@@ -153,7 +152,7 @@ Status AnalysedFilesRecorder::ended_outside(int id, const Found& found,
   }
   if (now.empty()) return Status::ok();
   OutsideFiles files;
-  if (Status s = outside_files_of(context_.journal).outside_of(id, &files); !s) return s;
+  if (Status s = context_.run.journal().outside_of(id, &files); !s) return s;
   for (OutsideFile& file : files) file.path = absolute_path(file.path, context_.run_dir);
   for (const std::string& path : now) {
     const auto same = [&](const OutsideFile& file) { return file.path == path; };
@@ -176,7 +175,7 @@ Status AnalysedFilesRecorder::ended_own(int id, const Found& found, EndedFiles e
   }
   for (const std::string& name : found.open_names) ended.files.emplace_back().path = name;
   if (ended.files.empty()) return Status::ok();
-  return outside_files_of(context_.journal).set_ended(id, ended);
+  return context_.run.journal().set_ended(id, ended);
 }
 
 }  // namespace tally

@@ -2,23 +2,26 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "engine/base/diagnostics.h"
 #include "engine/execute/jobs/scheduler.h"
-#include "engine/execute/process.h"
-#include "engine/expand/evaluator.h"
-#include "engine/expand/expand.h"
-#include "engine/journal/journal.h"
+#include "engine/execute/status_line.h"
+#include "engine/run/run.h"
 #include "engine/run/settings.h"
-#include "engine/workflow/workflow.h"
+#include "engine/workspace/process.h"
 
 namespace tally {
 
 class GpuDevices;
+
+// Says which repeats need not run, because enough is known without them.
+class RepeatJudge {
+ public:
+  virtual ~RepeatJudge() = default;
+  // Called when a round of repeats begins in a step with `until`.
+  virtual Status not_needed(const Run& run, std::vector<int>* workpackages) = 0;
+};
 
 // What a run meets outside the engine. All are optional. Nothing is owned.
 struct Parts {
@@ -32,11 +35,9 @@ struct Parts {
   std::vector<std::string> gpus;
   // What watches the GPUs of this machine. Null: nothing does.
   const GpuDevices* gpu_devices = nullptr;
-  // Called when a round of repeats begins in a step with `until`. Gives the workpackages that need
-  // not run, because enough is known without them. Null: all run.
-  std::function<Status(const Journal& journal, std::vector<int>* ids)> not_needed;
+  RepeatJudge* repeats = nullptr;  // null: all run
+  StatusOutput* output = nullptr;  // what people see meanwhile; null: nothing
   // Null: the real ones.
-  Evaluator* evaluator = nullptr;
   ProcessRunner* processes = nullptr;
   Scheduler* scheduler = nullptr;
 };
@@ -64,12 +65,10 @@ struct RunSummary {
   }
 };
 
-// Starts or resumes the benchmark of `journal` in `run_dir`. Progress goes to the status line and
-// to run.log. SIGINT and SIGTERM end the child processes and leave a run that can be resumed. An
-// error status means that the run itself could not proceed, for example because the journal could
-// not be written. A failed workpackage is only counted in `summary`.
-Status execute(const Benchmark& benchmark, Expander& expander, TextPool& pool, Journal& journal,
-               const std::string& run_dir, const Settings& settings, const Parts& parts,
-               RunSummary* summary);
+// Starts the run, or resumes it. Progress goes to the status line and to run.log. SIGINT and SIGTERM
+// end the child processes and leave a run that can be resumed. An error status means that the run
+// itself could not proceed, for example because the journal could not be written. A failed
+// workpackage is only counted in `summary`.
+Status execute(Run& run, const Settings& settings, const Parts& parts, RunSummary* summary);
 
 }  // namespace tally

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 
 #include "engine/base/files.h"
@@ -21,20 +20,16 @@ bool Finisher::ended_before(int id, bool restored) {
   switch (outcome.state) {
     case State::done:
     case State::expected:
-      ++counts_.done;
       // The marker files follow the states in the journal. A kill may have come between the two.
       if (restored && !path_exists(context_.graph.folder(workpackage) + "/done"))
         mark(id, "done", time_stamp());
       return true;
     case State::failed:
-      ++counts_.failed;
       mark(id, "error", message(outcome));
       return true;
     case State::lost:
       // The job may have reported its end since then, so it is checked once more.
-      if (!workpackage.job_name.empty()) return false;
-      ++counts_.lost;
-      return true;
+      return workpackage.job_name.empty();
     default:
       return false;
   }
@@ -45,7 +40,7 @@ void Finisher::take_created(const std::vector<int>& created) {
   for (const int id : created) {
     const WorkpackageNode& workpackage = context_.graph[id];
     if (workpackage.wp.outcome.state == State::failed) {
-      count_failure();
+      note_failure();
       const std::string why = message(workpackage.wp.outcome);
       mark(id, "error", why);
       context_.log.write(workpackage.directory + ": " + why);
@@ -56,8 +51,7 @@ void Finisher::take_created(const std::vector<int>& created) {
   }
 }
 
-void Finisher::count_failure() {
-  ++counts_.failed;
+void Finisher::note_failure() {
   failed_now_ = true;
   if (context_.settings.exit_on_error) queue_.close();
 }
@@ -71,7 +65,7 @@ Status Finisher::end(Task& task, bool resubmit) {
   // them.
   const bool together = shared_.runs(id);
   if (together) {
-    if (Status s = context_.journal.begin(); !s) return s;
+    if (Status s = context_.run.journal().begin(); !s) return s;
   }
   bool again = false;
   if (Status s = finished_well(state) ? ended_well(task) : ended_badly(task, resubmit, &again); !s)
@@ -97,7 +91,7 @@ Status Finisher::end(Task& task, bool resubmit) {
     if (Status s = end(waiting); !s) return s;
   }
   if (together) {
-    if (Status s = context_.journal.commit(); !s) return s;
+    if (Status s = context_.run.journal().commit(); !s) return s;
   }
   for (const int waiter : setups_.release(id, finished_well(state))) {
     queue_.add(waiter, context_.graph[waiter].wp.step);
@@ -109,29 +103,27 @@ Status Finisher::end(Task& task, bool resubmit) {
 Status Finisher::ended_well(Task& task) {
   const int id = task.id();
   WorkpackageNode& workpackage = context_.graph[id];
-  workpackage.wp.outcome = task.outcome();
   if (task.step().exported) {
     workpackage.environment = std::make_unique<EnvironmentChanges>(task.environment());
   } else {
     workpackage.environment.reset();
   }
+  if (Status s = context_.run.journal().begin(); !s) return s;
+  if (Status s = context_.graph.transition(id, task.outcome()); !s) return s;
   std::vector<int> created;
   Status children = context_.graph.make_children(id, &created);
-  if (Status s = context_.journal.begin(); !s) return s;
   if (task.step().exported) {
-    if (Status s = context_.journal.operation_done(id, workpackage.wp.cycle,
-                                                   workpackage.operations_done - 1,
-                                                   pack_changes(task.environment()), {});
+    if (Status s = context_.run.journal().operation_done(id, workpackage.wp.cycle,
+                                                         workpackage.operations_done - 1,
+                                                         pack_changes(task.environment()), {});
         !s) {
       return s;
     }
   }
   if (Status s = setups_.record(id); !s) return s;
   if (Status s = AnalysedFilesRecorder(context_).ended(id, true); !s) return s;
-  if (Status s = context_.journal.set_outcome(id, task.outcome()); !s) return s;
   if (Status s = context_.graph.record(created); !s) return s;
-  if (Status s = context_.journal.commit(); !s) return s;
-  ++counts_.done;
+  if (Status s = context_.run.journal().commit(); !s) return s;
   mark(id, "done", time_stamp());
   setups_.publish(id);
   if (!children) return children;
@@ -157,15 +149,13 @@ Status Finisher::ended_badly(Task& task, bool resubmit, bool* again) {
   if (state == State::failed) {
     if (Status s = AnalysedFilesRecorder(context_).ended(id, false); !s) return s;
   }
-  if (Status s = context_.graph.set_outcome(id, task.outcome()); !s) return s;
+  if (Status s = context_.graph.transition(id, task.outcome()); !s) return s;
   if (state == State::failed) {
-    count_failure();
+    note_failure();
     mark(id, "error", message(task.outcome()));
   } else if (state == State::lost) {
-    ++counts_.lost;
     mark(id, "error", message(task.outcome()));
   } else if (state == State::waiting) {
-    ++counts_.waiting;
     queue_.keep_waiting(workpackage.wp.step);
   }
   return Status::ok();
@@ -177,9 +167,10 @@ Status Finisher::try_again(const Task& task, const std::string& which) {
   const std::string line =
       workpackage.directory + ": trying again, " + which + ": " + message(task.outcome());
   context_.log.write(line);
-  status_line_.print(line, false);
+  context_.status_line.print(line, false);
   ++workpackage.attempts;
-  if (Status s = reset(task); !s) return s;
+  const OutputSizes before = task.sizes_before();
+  if (Status s = context_.graph.start_anew(id, before); !s) return s;
   // The files of the failed attempt are kept for people to look at. An engine that is killed before
   // this leaves them in place, and the next attempt cuts their output back.
   const std::string work = context_.graph.folder(workpackage) + "/work";
@@ -194,26 +185,8 @@ Status Finisher::try_again(const Task& task, const std::string& which) {
   const int reason = moved.reason();
   if (!moved && reason != ENOENT && reason != ELOOP && reason != ENOTDIR) return moved;
   task.keep_outputs(kept);
-  workpackage.wp.outcome = {};
-  workpackage.wp.cycle = 0;
-  workpackage.operations_done = 0;
-  workpackage.prepared = false;
-  workpackage.environment.reset();
-  workpackage.outputs = task.sizes_before();
-  workpackage.job_name.clear();
-  workpackage.job_id.clear();
   queue_.add(id, workpackage.wp.step);
   return Status::ok();
-}
-
-// The workpackage begins anew. Its output files had these sizes before the first attempt.
-Status Finisher::reset(const Task& task) {
-  if (Status s = context_.journal.begin(); !s) return s;
-  if (Status s = context_.journal.reset(task.id()); !s) return s;
-  if (!task.sizes_before().empty()) {
-    if (Status s = context_.journal.outputs_before(task.id(), task.sizes_before()); !s) return s;
-  }
-  return context_.journal.commit();
 }
 
 void Finisher::mark(int id, const char* name, const std::string& text) {
@@ -239,13 +212,15 @@ void Finisher::report(const Task& task) {
   std::string line = workpackage.directory + ": " + word;
   if (const std::string why = message(task.outcome()); !why.empty()) line += ": " + why;
   if (task.state() != State::done || context_.settings.verbose > 0) context_.log.write(line);
-  status_line_.print(line, false);
-  if (context_.settings.verbose > 1) print_output(task);
+  context_.status_line.print(line, false);
+  if (context_.settings.verbose > 1) show_output(task);
 }
 
-// Prints the commands' standard output to standard output.
-void Finisher::print_output(const Task& task) {
-  status_line_.finish();
+// Shows the commands' standard output.
+void Finisher::show_output(const Task& task) {
+  StatusOutput* const output = context_.parts.output;
+  if (output == nullptr) return;
+  context_.status_line.finish();
   for (const auto& [path, size] : task.sizes()) {
     const bool errors =
         std::any_of(task.step().operations.begin(), task.step().operations.end(),
@@ -254,10 +229,9 @@ void Finisher::print_output(const Task& task) {
                       return file.substr(file.rfind('/') + 1) == (name.empty() ? "stderr" : name);
                     });
     if (errors) continue;
-    [[maybe_unused]] const Status shown = read_file(
-        path, [](const char* bytes, size_t count) { std::fwrite(bytes, 1, count, stdout); });
+    [[maybe_unused]] const Status shown =
+        read_file(path, [&](const char* bytes, size_t count) { output->show(bytes, count); });
   }
-  std::fflush(stdout);
 }
 
 }  // namespace tally

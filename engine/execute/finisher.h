@@ -1,5 +1,5 @@
 // Handles the end of a workpackage: its state in the journal, its children, another attempt, marker
-// files and messages. Counts the workpackages that have ended, by outcome.
+// files and messages.
 #pragma once
 
 #include <string>
@@ -10,7 +10,6 @@
 #include "engine/execute/run_context.h"
 #include "engine/execute/setup_sharing.h"
 #include "engine/execute/shared_operations.h"
-#include "engine/execute/status_line.h"
 #include "engine/execute/task.h"
 
 namespace tally {
@@ -18,16 +17,11 @@ namespace tally {
 class Finisher {
  public:
   Finisher(RunContext& context, Queue& queue, Tasks& tasks, SharedOperations& shared,
-           SetupSharing& setups, StatusLine& status_line)
-      : context_(context),
-        queue_(queue),
-        tasks_(tasks),
-        shared_(shared),
-        setups_(setups),
-        status_line_(status_line) {}
+           SetupSharing& setups)
+      : context_(context), queue_(queue), tasks_(tasks), shared_(shared), setups_(setups) {}
 
-  // Counts a workpackage that ended in an earlier session, or before it could start in a new run.
-  // Returns false when it has not ended.
+  // Whether a workpackage has ended in an earlier session, or before it could start in a new run. Its
+  // marker file is written, if it is missing.
   bool ended_before(int id, bool restored);
   // Puts new workpackages into the queue. They are already recorded.
   void take_created(const std::vector<int>& created);
@@ -36,10 +30,6 @@ class Finisher {
   // submitted again. An error status means that the journal failed.
   Status end(Task& task, bool resubmit = false);
 
-  struct Counts {
-    int done = 0, failed = 0, waiting = 0, lost = 0;
-  };
-  const Counts& counts() const { return counts_; }
   // Whether a workpackage failed in this session.
   bool failed_now() const { return failed_now_; }
 
@@ -47,19 +37,16 @@ class Finisher {
   Status ended_well(Task& task);
   Status ended_badly(Task& task, bool resubmit, bool* again);
   Status try_again(const Task& task, const std::string& which);
-  Status reset(const Task& task);
-  void count_failure();
+  void note_failure();
   void mark(int id, const char* name, const std::string& text);
   void report(const Task& task);
-  void print_output(const Task& task);
+  void show_output(const Task& task);
 
   RunContext& context_;
   Queue& queue_;
   Tasks& tasks_;
   SharedOperations& shared_;
   SetupSharing& setups_;
-  StatusLine& status_line_;
-  Counts counts_;
   bool failed_now_ = false;
 };
 

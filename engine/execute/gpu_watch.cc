@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "engine/base/text.h"
-#include "engine/execute/left_behind.h"
+#include "engine/workspace/left_behind.h"
 
 namespace tally {
 namespace {

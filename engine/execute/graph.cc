@@ -22,25 +22,27 @@ bool ended(State state) {
 
 }  // namespace
 
-WorkpackageGraph::WorkpackageGraph(const Benchmark& benchmark, Expander& expander, TextPool& pool,
-                                   Journal& journal)
-    : benchmark_(benchmark),
-      expander_(expander),
-      pool_(pool),
-      journal_(journal),
-      by_step_(benchmark.steps.size()),
-      generator_(benchmark, expander, Purpose::run, *this) {}
+WorkpackageGraph::WorkpackageGraph(Run& run)
+    : run_(run),
+      benchmark_(run.benchmark()),
+      expander_(run.expander()),
+      journal_(run.journal()),
+      by_step_(benchmark_.steps.size()),
+      generator_(benchmark_, expander_, Purpose::run, *this) {}
 
 void WorkpackageGraph::keep(WorkpackageNode workpackage) {
   const auto id = static_cast<size_t>(workpackage.wp.id);
   if (index_.size() <= id) index_.resize(id + 1, none);
   index_[id] = workpackages_.size();
   by_step_[static_cast<size_t>(workpackage.wp.step)].push_back(workpackage.wp.id);
+  ++counts_[static_cast<size_t>(workpackage.wp.outcome.state)];
   workpackages_.push_back(std::move(workpackage));
 }
 
 void WorkpackageGraph::drop(int id) {
-  std::vector<int>& ids = by_step_[static_cast<size_t>((*this)[id].wp.step)];
+  const Workpackage& workpackage = (*this)[id].wp;
+  --counts_[static_cast<size_t>(workpackage.outcome.state)];
+  std::vector<int>& ids = by_step_[static_cast<size_t>(workpackage.step)];
   ids.erase(std::remove(ids.begin(), ids.end(), id), ids.end());
   index_[static_cast<size_t>(id)] = none;
 }
@@ -62,7 +64,9 @@ Status WorkpackageGraph::start(bool* restored) {
   *restored = restored_;
   if (restored_) return Status::ok();
   Diagnostics diagnostics;
-  generator_.make_roots(diagnostics);
+  std::vector<Workpackage> planned = run_.take_first();
+  for (Workpackage& workpackage : planned) generator_.take_root(std::move(workpackage));
+  if (planned.empty()) generator_.make_roots(diagnostics);
   if (Status s = first_error(diagnostics); !s) return s;
   const std::vector<int> created = std::exchange(taken_, {});
   if (Status s = journal_.begin(); !s) return s;
@@ -137,7 +141,7 @@ std::vector<std::string> WorkpackageGraph::definitions(const WorkpackageNode& wo
 Status WorkpackageGraph::record(const std::vector<int>& created) {
   for (const int id : created) {
     const WorkpackageNode& workpackage = (*this)[id];
-    if (Status s = journal_.add(workpackage.wp, pool_, definitions(workpackage),
+    if (Status s = journal_.add(workpackage.wp, run_.texts(), definitions(workpackage),
                                 step_of(workpackage).name.value, workpackage.directory,
                                 workpackage.wp.work_dir);
         !s) {
@@ -147,10 +151,38 @@ Status WorkpackageGraph::record(const std::vector<int>& created) {
   return Status::ok();
 }
 
-Status WorkpackageGraph::set_outcome(int id, Outcome outcome) {
+void WorkpackageGraph::set_state(Workpackage* workpackage, Outcome outcome) {
+  --counts_[static_cast<size_t>(workpackage->outcome.state)];
+  ++counts_[static_cast<size_t>(outcome.state)];
+  workpackage->outcome = std::move(outcome);
+}
+
+Status WorkpackageGraph::transition(int id, Outcome outcome) {
   Workpackage& workpackage = (*this)[id].wp;
-  workpackage.outcome = std::move(outcome);
+  set_state(&workpackage, std::move(outcome));
   return journal_.set_outcome(id, workpackage.outcome);
+}
+
+void WorkpackageGraph::look_again(int id) {
+  set_state(&(*this)[id].wp, in_state(State::running));
+}
+
+Status WorkpackageGraph::start_anew(int id, const OutputSizes& outputs) {
+  WorkpackageNode& node = (*this)[id];
+  set_state(&node.wp, {});
+  node.wp.cycle = 0;
+  node.operations_done = 0;
+  node.prepared = false;
+  node.environment.reset();
+  node.outputs = outputs;
+  node.job_name.clear();
+  node.job_id.clear();
+  if (Status s = journal_.begin(); !s) return s;
+  if (Status s = journal_.reset(id); !s) return s;
+  if (!outputs.empty()) {
+    if (Status s = journal_.outputs_before(id, outputs); !s) return s;
+  }
+  return journal_.commit();
 }
 
 std::string WorkpackageGraph::folder(const WorkpackageNode& workpackage) const {

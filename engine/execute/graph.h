@@ -2,14 +2,14 @@
 // which workpackages exist.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <string>
 #include <vector>
 
 #include "engine/base/diagnostics.h"
 #include "engine/execute/workpackage_node.h"
-#include "engine/expand/expand.h"
-#include "engine/workflow/workflow.h"
+#include "engine/run/run.h"
 #include "engine/workpackage/generator.h"
 #include "engine/workpackage/values.h"
 
@@ -17,18 +17,26 @@ namespace tally {
 
 class WorkpackageGraph : private WorkpackageSink {
  public:
-  WorkpackageGraph(const Benchmark& benchmark, Expander& expander, TextPool& pool,
-                   Journal& journal);
+  explicit WorkpackageGraph(Run& run);
 
-  // Loads all workpackages of the journal. In a new run, makes the workpackages of the steps
-  // without `depend` and records them in one transaction.
+  // Loads all workpackages of the journal. In a new run, takes those that a plan has made, or makes
+  // the workpackages of the steps without `depend`, and records them in one transaction.
   Status start(bool* restored);
   // Makes the children that are possible now that `workpackage` is done, unless they exist already.
   // Records nothing yet: record() does that in the caller's transaction.
   Status make_children(int workpackage, std::vector<int>* created);
   Status record(const std::vector<int>& created);
-  // Sets the outcome in memory and in the journal.
-  Status set_outcome(int id, Outcome outcome);
+  // The one place that changes the state of a workpackage: in memory, in the journal and in the
+  // counts.
+  Status transition(int id, Outcome outcome);
+  // The workpackage begins anew, with nothing of its work. `outputs`: the sizes that its output files
+  // had before its first operation.
+  Status start_anew(int id, const OutputSizes& outputs);
+  // The workpackage runs in memory alone, while it is looked whether it still waits for its done_file.
+  // In the journal it waits: an engine that is killed meanwhile has done nothing.
+  void look_again(int id);
+  // How many workpackages are in this state.
+  int count(State state) const { return counts_[static_cast<size_t>(state)]; }
 
   WorkpackageNode& operator[](int id) { return workpackages_[index_[static_cast<size_t>(id)]]; }
   const WorkpackageNode& operator[](int id) const {
@@ -64,13 +72,15 @@ class WorkpackageGraph : private WorkpackageSink {
   const Workpackage& at(int id) const override { return (*this)[id].wp; }
   Status restore();
   void keep(WorkpackageNode workpackage);
+  void set_state(Workpackage* workpackage, Outcome outcome);
 
+  Run& run_;
   const Benchmark& benchmark_;
   Expander& expander_;
-  TextPool& pool_;
   Journal& journal_;
   std::deque<WorkpackageNode> workpackages_;
   std::vector<size_t> index_;              // by id
+  std::array<int, state_count> counts_{};  // of those with an id, by state
   std::vector<std::vector<int>> by_step_;  // ids
   Generator generator_;
   std::vector<int> taken_;  // ids made by the generator since they were last fetched

@@ -52,8 +52,8 @@ Status RunLoop::stop_children() {
       const int id = found->second;
       processes_.kill_tree(found->first, SIGKILL);  // it ignored the gentle signal
       by_pid_.erase(found);
-      graph_[id].wp.outcome = in_state(State::pending, Reason::interrupted);
-      if (status) status = context_.journal.set_outcome(id, graph_[id].wp.outcome);
+      const Status set = graph_.transition(id, in_state(State::pending, Reason::interrupted));
+      if (status) status = set;
       continue;
     }
     if (!killed && (Clock::now() > patience || processes_.interrupted() > asked)) {

@@ -5,42 +5,38 @@
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "engine/execute/files/run_directory.h"
 #include "engine/execute/running_table.h"
+#include "engine/run/run_directory.h"
 
 namespace tally {
 
-RunLoop::RunLoop(const Benchmark& benchmark, Expander& expander, TextPool& pool, Journal& journal,
-                 const std::string& run_dir, const Settings& settings, const Parts& parts,
-                 Evaluator& evaluator, ProcessRunner& processes, Scheduler& scheduler)
+RunLoop::RunLoop(Run& run, const Settings& settings, const Parts& parts, ProcessRunner& processes,
+                 Scheduler& scheduler)
     : settings_(settings),
       processes_(processes),
-      run_dir_(run_dir),
-      log_(run_dir + "/run.log", has_secrets(benchmark)),
-      graph_(benchmark, expander, pool, journal),
-      context_{benchmark,
+      run_dir_(run.directory().path),
+      log_(run_dir_ + "/run.log", has_secrets(run.benchmark())),
+      graph_(run),
+      status_line_(parts.output, settings.hide_animation, settings.verbose > 0),
+      context_{run,
                graph_,
-               expander,
-               pool,
-               journal,
-               evaluator,
                processes,
                settings,
                parts,
                current_environment(),
                with_programs(current_environment(), settings.programs),
-               absolute_path(run_dir),
+               absolute_path(run_dir_),
                log_,
-               run_mark(run_dir, journal.run().start),
+               status_line_,
+               run_mark(run_dir_, run.journal().run().start),
                boot_mark(),
-               has_secrets(benchmark)},
-      status_line_(nullptr, settings.hide_animation, settings.verbose > 0),
-      queue_(benchmark, settings.jobs, parts.gpus),
-      shared_(graph_, tasks_, queue_, benchmark.steps.size()),
+               has_secrets(run.benchmark())},
+      queue_(run.benchmark(), settings.jobs, parts.gpus),
+      shared_(graph_, tasks_, queue_, run.benchmark().steps.size()),
       setups_(context_),
       jobs_(context_, scheduler),
       starter_(context_, queue_, tasks_),
-      finisher_(context_, queue_, tasks_, shared_, setups_, status_line_),
+      finisher_(context_, queue_, tasks_, shared_, setups_),
       repeat_stop_(context_),
       quiet_check_(context_) {}
 
@@ -54,9 +50,10 @@ Status RunLoop::run(RunSummary* summary) {
   }
   status_line_.finish();
   if (status) status = put_back(jobs_.unsubmitted(), Reason::none);
+  const bool all_looked_for = graph_.count(State::waiting) == 0;
   status = leave_gathered(std::move(status));
   sum_up(summary);
-  if (status && queue_.is_open() && jobs_.count() == 0 && finisher_.counts().waiting == 0) {
+  if (status && queue_.is_open() && jobs_.count() == 0 && all_looked_for) {
     for (const SharedOperations::Gathered& group : shared_.gathered()) {
       if (const char* by = queue_.what_holds(group.step); by != nullptr)
         summary->blocked.push_back({group.step, by});
@@ -67,6 +64,7 @@ Status RunLoop::run(RunSummary* summary) {
              " waiting, " + std::to_string(summary->lost) + " lost, " +
              std::to_string(summary->running) + " in the queue, " + std::to_string(summary->open) +
              " not started" + (summary->interrupted ? "; interrupted" : ""));
+  if (status) status = context_.run.journal().note_end();
   if (Status s = touch_timestamps(run_dir_); !s && status) status = s;
   return status;
 }
@@ -99,7 +97,7 @@ Status RunLoop::turns() {
 // resumed run.
 Status RunLoop::resume() {
   if (context_.secrets) {
-    if (Status s = context_.journal.keep_private(); !s) return s;
+    if (Status s = context_.run.journal().keep_private(); !s) return s;
   }
   bool restored = false;
   if (Status s = graph_.start(&restored); !s) return s;
@@ -128,9 +126,9 @@ Status RunLoop::resume() {
     if (Status s = end_earlier_attempts(std::move(left_running)); !s) return s;
   }
   if (created.empty()) return Status::ok();
-  if (Status s = context_.journal.begin(); !s) return s;
+  if (Status s = context_.run.journal().begin(); !s) return s;
   if (Status s = graph_.record(created); !s) return s;
-  if (Status s = context_.journal.commit(); !s) return s;
+  if (Status s = context_.run.journal().commit(); !s) return s;
   finisher_.take_created(created);
   return Status::ok();
 }
@@ -139,7 +137,7 @@ Status RunLoop::resume() {
 // keeps the file as it was; the run goes on in a copy.
 Status RunLoop::end_earlier_attempts(std::vector<Unfinished> workpackages) {
   std::vector<Journal::Process> processes;
-  if (Status s = context_.journal.processes(&processes); !s) return s;
+  if (Status s = context_.run.journal().processes(&processes); !s) return s;
   std::unordered_map<std::string, std::vector<Unfinished::Session>> sessions;
   for (const Journal::Process& process : processes) {
     sessions[workpackage_mark(context_.mark, process.workpackage)].push_back(
@@ -233,11 +231,11 @@ Status RunLoop::advance(Task& task) {
 
 Status RunLoop::run_shared(Task& task) {
   Task::Next next{};
-  if (Status s = context_.journal.begin(); !s) return s;
+  if (Status s = context_.run.journal().begin(); !s) return s;
   if (Status s = task.advance(&next); !s) return s;
   if (next == Task::Next::process) {
     by_pid_[task.pid()] = task.id();
-    return context_.journal.commit();
+    return context_.run.journal().commit();
   }
   const bool failed = task.state() == State::failed || task.state() == State::pending;
   return failed ? finisher_.end(task) : after_shared(task);
@@ -248,7 +246,7 @@ Status RunLoop::run_shared(Task& task) {
 // those that have no record, or wait for ever for those that have one.
 Status RunLoop::after_shared(Task& task) {
   if (Status s = shared_.release(task.id()); !s) return s;
-  if (Status s = context_.journal.commit(); !s) return s;
+  if (Status s = context_.run.journal().commit(); !s) return s;
   return advance(task);
 }
 
@@ -257,7 +255,7 @@ RunLoop::Clock::time_point RunLoop::wait_until() const {
   if (status_line_.shown()) until = std::min(until, Clock::now() + std::chrono::seconds(1));
   if (jobs_.count() > 0) until = std::min(until, jobs_.next());
   until = std::min(until, quiet_check_.next_look());
-  if (const auto due = context_.journal.next_snapshot()) until = std::min(until, *due);
+  if (const auto due = context_.run.journal().next_snapshot()) until = std::min(until, *due);
   for (const auto& [pid, id] : by_pid_) {
     if (const auto deadline = tasks_.at(id)->deadline()) until = std::min(until, *deadline);
   }
@@ -273,7 +271,7 @@ Status RunLoop::wait() {
   if (any) {
     if (Status s = process_ended(result); !s) return s;
   } else {
-    context_.journal.heartbeat();
+    context_.run.journal().heartbeat();
   }
   quiet_check_.look();
   const auto after = Clock::now();
@@ -291,7 +289,7 @@ Status RunLoop::process_ended(const ProcessResult& result) {
   by_pid_.erase(found);
   const bool shared = shared_.runs(task.id());
   if (shared) {
-    if (Status s = context_.journal.begin(); !s) return s;
+    if (Status s = context_.run.journal().begin(); !s) return s;
   }
   if (Status s = task.process_ended(result); !s) return s;
   return shared && task.state() == State::running ? after_shared(task) : advance(task);
@@ -305,7 +303,7 @@ Status RunLoop::take_job_ends() {
     if (!end.nodes.empty()) {
       JobUse use;
       use.nodes = end.nodes;
-      if (Status s = context_.journal.set_job_use(end.workpackage, use); !s) return s;
+      if (Status s = context_.run.journal().set_job_use(end.workpackage, use); !s) return s;
     }
     const bool again = jobs_.take_end(end, task, queue_.is_open());
     if (Status s = finisher_.end(task, again); !s) return s;
@@ -317,17 +315,17 @@ void RunLoop::show() {
   if (!status_line_.due()) return;
   RunProgress progress;
   progress.total = static_cast<int>(graph_.all().size()) - repeat_stop_.dropped();
-  progress.done = finisher_.counts().done;
-  progress.failed = finisher_.counts().failed;
-  progress.lost = finisher_.counts().lost;
-  progress.waiting = finisher_.counts().waiting;
+  progress.done = graph_.count(State::done) + graph_.count(State::expected);
+  progress.failed = graph_.count(State::failed);
+  progress.lost = graph_.count(State::lost);
+  progress.waiting = graph_.count(State::waiting);
   progress.running = static_cast<int>(by_pid_.size());
   progress.jobs = static_cast<int>(jobs_.count());
   if (const int last = starter_.last(); last >= 0 && graph_.has(last))
     progress.current = graph_[last].directory;
   std::vector<std::string> table;
   if (jobs_.count() + by_pid_.size() > 1 || jobs_.count() > 0)
-    table = running_table(context_, jobs_.views(), by_pid_, status_line_);
+    table = running_table(context_, jobs_.views(), by_pid_);
   status_line_.update(progress, Clock::now(), table);
 }
 
@@ -335,8 +333,8 @@ void RunLoop::show() {
 Status RunLoop::leave_gathered(Status status) {
   for (const SharedOperations::Gathered& group : shared_.gathered()) {
     for (const int id : group.workpackages) {
-      graph_[id].wp.outcome = in_state(State::waiting, Reason::before_shared);
-      if (status) status = context_.journal.set_outcome(id, graph_[id].wp.outcome);
+      const Status set = graph_.transition(id, in_state(State::waiting, Reason::before_shared));
+      if (status) status = set;
     }
   }
   return status;
@@ -345,7 +343,7 @@ Status RunLoop::leave_gathered(Status status) {
 // A workpackage that is not in a scheduler's queue counts as not started.
 Status RunLoop::put_back(const std::vector<int>& workpackages, Reason reason) {
   for (const int id : workpackages) {
-    if (Status s = graph_.set_outcome(id, in_state(State::pending, reason)); !s) return s;
+    if (Status s = graph_.transition(id, in_state(State::pending, reason)); !s) return s;
   }
   return Status::ok();
 }
@@ -354,32 +352,12 @@ void RunLoop::sum_up(RunSummary* summary) const {
   *summary = RunSummary();
   summary->interrupted = interrupted_;
   summary->stopped = settings_.exit_on_error && finisher_.failed_now();
-  for (size_t i = 0; i < context_.benchmark.steps.size(); ++i) {
-    for (const int id : graph_.of_step(static_cast<int>(i))) {
-      switch (graph_[id].wp.outcome.state) {
-        case State::done:
-        case State::expected:
-        case State::changed:
-          ++summary->done;
-          break;
-        case State::failed:
-          ++summary->failed;
-          break;
-        case State::lost:
-          ++summary->lost;
-          break;
-        case State::waiting:
-          ++summary->waiting;
-          break;
-        case State::running:
-          ++summary->running;
-          break;
-        case State::pending:
-          ++summary->open;
-          break;
-      }
-    }
-  }
+  summary->done = graph_.count(State::done) + graph_.count(State::expected);
+  summary->failed = graph_.count(State::failed);
+  summary->lost = graph_.count(State::lost);
+  summary->waiting = graph_.count(State::waiting);
+  summary->running = graph_.count(State::running);
+  summary->open = graph_.count(State::pending);
 }
 
 }  // namespace tally

@@ -16,25 +16,24 @@
 #include "engine/execute/finisher.h"
 #include "engine/execute/graph.h"
 #include "engine/execute/jobs/submission.h"
-#include "engine/execute/left_behind.h"
 #include "engine/execute/queue.h"
 #include "engine/execute/quiet_check.h"
 #include "engine/execute/repeat_stop.h"
 #include "engine/execute/run_context.h"
-#include "engine/execute/run_log.h"
 #include "engine/execute/setup_sharing.h"
 #include "engine/execute/shared_operations.h"
 #include "engine/execute/starter.h"
 #include "engine/execute/status_line.h"
 #include "engine/execute/task.h"
+#include "engine/workspace/left_behind.h"
+#include "engine/workspace/run_log.h"
 
 namespace tally {
 
 class RunLoop {
  public:
-  RunLoop(const Benchmark& benchmark, Expander& expander, TextPool& pool, Journal& journal,
-          const std::string& run_dir, const Settings& settings, const Parts& parts,
-          Evaluator& evaluator, ProcessRunner& processes, Scheduler& scheduler);
+  RunLoop(Run& run, const Settings& settings, const Parts& parts, ProcessRunner& processes,
+          Scheduler& scheduler);
 
   Status run(RunSummary* summary);
 
@@ -65,8 +64,8 @@ class RunLoop {
   std::string run_dir_;
   RunLog log_;
   WorkpackageGraph graph_;
-  RunContext context_;
   StatusLine status_line_;
+  RunContext context_;
   Tasks tasks_;
   Queue queue_;
   SharedOperations shared_;

@@ -31,7 +31,8 @@ bool is_watched(const Benchmark& benchmark, const Step& step) {
                      });
 }
 
-QuietCheck::QuietCheck(RunContext& context) : context_(context), on_(wanted(context.benchmark)) {
+QuietCheck::QuietCheck(RunContext& context)
+    : context_(context), on_(wanted(context.run.benchmark())) {
   if (!on_ || context.parts.gpu_devices == nullptr) return;
   gpus_ = std::make_unique<GpuWatch>(*context.parts.gpu_devices,
                                      [this](int pid) { return owner_of(pid, context_.mark); });
@@ -52,7 +53,7 @@ const QuietCheck::Begin& QuietCheck::now() {
 }
 
 void QuietCheck::started(int id, const Step& step) {
-  if (!on_ || !is_watched(context_.benchmark, step)) return;
+  if (!on_ || !is_watched(context_.run.benchmark(), step)) return;
   // The first look comes when the program has had time to open its GPUs.
   if (started_.empty()) look_next_ = Clock::now() + std::chrono::milliseconds(200);
   started_.insert_or_assign(id, now());
@@ -94,7 +95,7 @@ Status QuietCheck::ended(int id) {
     const std::string gpu = disturbance.throttling;
     disturbance.throttling = gpu.empty() ? cpu : gpu + "; " + cpu;
   }
-  return disturbance.any() ? context_.journal.set_disturbance(id, disturbance) : Status::ok();
+  return disturbance.any() ? context_.run.journal().set_disturbance(id, disturbance) : Status::ok();
 }
 
 }  // namespace tally

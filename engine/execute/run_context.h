@@ -4,20 +4,17 @@
 
 #include <string>
 
-#include "engine/execute/environment.h"
 #include "engine/execute/execute.h"
 #include "engine/execute/graph.h"
-#include "engine/execute/run_log.h"
+#include "engine/execute/status_line.h"
+#include "engine/workspace/environment.h"
+#include "engine/workspace/run_log.h"
 
 namespace tally {
 
 struct RunContext {
-  const Benchmark& benchmark;
+  Run& run;
   WorkpackageGraph& graph;
-  Expander& expander;
-  TextPool& pool;
-  Journal& journal;
-  Evaluator& evaluator;
   ProcessRunner& processes;
   const Settings& settings;
   const Parts& parts;
@@ -25,6 +22,7 @@ struct RunContext {
   const Environment own_base;  // for steps of Tally's own kinds
   std::string run_dir;         // absolute
   RunLog& log;
+  StatusLine& status_line;
   std::string mark;  // the mark of the run's processes, see left_behind.h
   std::string boot;  // boot_mark()
   bool secrets;      // has_secrets(): its commands may show secrets

@@ -3,22 +3,21 @@
 #include <ctime>
 #include <utility>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "engine/execute/files/run_directory.h"
 #include "engine/execute/jobs/job_table.h"
 
 namespace tally {
 
 std::vector<std::string> running_table(const RunContext& context, std::vector<JobView> jobs,
-                                       const std::unordered_map<int, int>& by_pid,
-                                       const StatusLine& status_line) {
+                                       const std::unordered_map<int, int>& by_pid) {
   std::vector<JobView> views = std::move(jobs);
   const WorkpackageGraph& graph = context.graph;
   for (const auto& [pid, id] : by_pid) {
     JobView& view = views.emplace_back();
     view.workpackage = id;
     view.id = "here";
-    view.label = directory_of(context.benchmark, graph[id].wp);
+    view.label = directory_of(context.run.benchmark(), graph[id].wp);
     view.state = "running";
     view.running = true;
   }
@@ -26,11 +25,11 @@ std::vector<std::string> running_table(const RunContext& context, std::vector<Jo
     if (!graph.has(view.workpackage)) continue;
     for (const Binding& binding : graph[view.workpackage].wp.point.bindings) {
       if (binding.index == Binding::no_index) continue;
-      view.parameters += (view.parameters.empty() ? "" : " ") + context.pool[binding.name] + "=" +
-                         one_line(context.pool[binding.value]);
+      view.parameters += (view.parameters.empty() ? "" : " ") + context.run.texts()[binding.name] +
+                         "=" + one_line(context.run.texts()[binding.value]);
     }
   }
-  return job_lines(views, status_line.table_rows(), status_line.table_columns(),
+  return job_lines(views, context.status_line.table_rows(), context.status_line.table_columns(),
                    std::time(nullptr));
 }
 

@@ -8,14 +8,12 @@
 
 #include "engine/execute/jobs/jobs.h"
 #include "engine/execute/run_context.h"
-#include "engine/execute/status_line.h"
 
 namespace tally {
 
 // Lists `jobs` and the workpackages whose processes run here. Shows the parameters that come from
 // value lists. The table is cut to the room that the status line has.
 std::vector<std::string> running_table(const RunContext& context, std::vector<JobView> jobs,
-                                       const std::unordered_map<int, int>& by_pid,
-                                       const StatusLine& status_line);
+                                       const std::unordered_map<int, int>& by_pid);
 
 }  // namespace tally

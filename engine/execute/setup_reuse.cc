@@ -156,14 +156,13 @@ std::string in_words(const ReuseDecision& decision) {
 
 }  // namespace
 
-std::map<int, std::string> predict_reuse(const Benchmark& benchmark, const Expander& expander,
-                                         const std::vector<Workpackage>& workpackages,
-                                         const std::string& outpath, bool fresh,
-                                         const CommandSurroundings& commands) {
+std::map<int, std::string> predict_reuse(PlannedRun& planned, const Settings& settings) {
+  const Benchmark& benchmark = planned.run.benchmark();
+  const Expander& expander = planned.run.expander();
   std::map<int, std::string> words;
-  SetupReuse reuse(benchmark, outpath, fresh);
-  const Environment own_base = with_programs(current_environment(), commands.programs);
-  for (const Workpackage& workpackage : workpackages) {
+  SetupReuse reuse(benchmark, absolute_path(expander.run().rundir + "/.."), settings.fresh);
+  const Environment own_base = with_programs(current_environment(), settings.programs);
+  for (const Workpackage& workpackage : planned.plan.workpackages) {
     const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
     if (step.kind != StepKind::setup && step.kind != StepKind::build) continue;
     if (workpackage.outcome.state == State::failed) continue;
@@ -179,7 +178,7 @@ std::map<int, std::string> predict_reuse(const Benchmark& benchmark, const Expan
     const EnvironmentChanges changes = declared_environment(step, values, before);
     const Environment environment = with_changes(current_environment(), changes);
     const SetupContext context{benchmark, step,           values,  expander.evaluator(),
-                               work,      commands.shell, changes, environment};
+                               work,      settings.shell, changes, environment};
     ReuseDecision decision;
     const Status decided = reuse.decide(workpackage, context, &decision);
     words[workpackage.id] = decided ? in_words(decision) : "fails: " + decided.message();

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "engine/base/status.h"
-#include "engine/execute/files/setup_inputs.h"
-#include "engine/execute/files/store.h"
+#include "engine/plan/prepared.h"
 #include "engine/workpackage/workpackage.h"
+#include "engine/workspace/setup_inputs.h"
+#include "engine/workspace/store.h"
 
 namespace tally {
 
@@ -86,19 +87,9 @@ class SetupReuse {
   std::map<int, Lineage> lineages_;    // by workpackage
 };
 
-// What a run's commands find around them.
-struct CommandSurroundings {
-  std::string shell;
-  std::string programs;  // a folder that PATH ends with; empty: none
-};
-
 // Predicts for a dry run what a run would report for each setup and build workpackage of a plan, by
 // id: "reused, the same as in /runs/000000/000000_build/work", "done again, compared with the last
-// kept work: file input.txt changed". Nothing is written and no command is run. `outpath`:
-// absolute.
-std::map<int, std::string> predict_reuse(const Benchmark& benchmark, const Expander& expander,
-                                         const std::vector<Workpackage>& workpackages,
-                                         const std::string& outpath, bool fresh,
-                                         const CommandSurroundings& commands);
+// kept work: file input.txt changed". Nothing is written and no command is run.
+std::map<int, std::string> predict_reuse(PlannedRun& planned, const Settings& settings);
 
 }  // namespace tally

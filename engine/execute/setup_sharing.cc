@@ -1,7 +1,7 @@
 #include "engine/execute/setup_sharing.h"
 
 #include "engine/base/own_files.h"
-#include "engine/execute/files/work_directory.h"
+#include "engine/workspace/work_directory.h"
 
 namespace tally {
 namespace {
@@ -14,7 +14,7 @@ bool is_shared(StepKind kind) {
 
 Status SetupSharing::restore() {
   std::vector<Journal::Setup> setups;
-  if (Status s = context_.journal.setups(&setups); !s) return s;
+  if (Status s = context_.run.journal().setups(&setups); !s) return s;
   const WorkpackageGraph& graph = context_.graph;
   for (const Journal::Setup& setup : setups) {
     if (!graph.has(setup.workpackage)) continue;
@@ -33,9 +33,9 @@ SetupSharing::Next SetupSharing::decide(Task& task) {
   if (task.state() != State::running || !is_shared(task.step().kind)) return Next::work;
   const WorkpackageNode& workpackage = context_.graph[task.id()];
   const Environment environment = with_changes(context_.base, task.environment());
-  const SetupContext inputs{context_.benchmark, task.step(),     task.values(),
-                            context_.evaluator, task.work_dir(), context_.settings.shell,
-                            task.environment(), environment};
+  const SetupContext inputs{context_.run.benchmark(), task.step(),     task.values(),
+                            context_.run.evaluator(), task.work_dir(), context_.settings.shell,
+                            task.environment(),       environment};
   ReuseDecision decision;
   if (Status s = reuse_.decide(workpackage.wp, inputs, &decision); !s) {
     task.fail(Reason::files, s);
@@ -100,7 +100,7 @@ Status SetupSharing::record(int id) {
     context_.log.write(workpackage.directory + ": not kept for later runs: " + problem);
   }
   if (lineage == nullptr) return Status::ok();
-  return context_.journal.set_setup({id, lineage->hash, lineage->instance});
+  return context_.run.journal().set_setup({id, lineage->hash, lineage->instance});
 }
 
 void SetupSharing::publish(int id) {

@@ -17,7 +17,8 @@ class SetupSharing {
  public:
   explicit SetupSharing(RunContext& context)
       : context_(context),
-        reuse_(context.benchmark, absolute_path(context.run_dir + "/.."), context.settings.fresh) {}
+        reuse_(context.run.benchmark(), absolute_path(context.run_dir + "/.."),
+               context.settings.fresh) {}
 
   // Restores the workpackages that earlier engines of this run completed.
   Status restore();

@@ -18,9 +18,10 @@ Status Starter::start(int id, Task** started) {
   if (granted == Queue::Gpus::later) return Status::ok();
   const Outcome& before = workpackage.outcome;
   if (before.state != State::waiting || before.reason == Reason::before_shared) {
-    if (Status s = context_.graph.set_outcome(id, in_state(State::running)); !s) return s;
+    if (Status s = context_.graph.transition(id, in_state(State::running)); !s) return s;
+  } else {
+    context_.graph.look_again(id);
   }
-  workpackage.outcome = in_state(State::running);
   last_ = id;
   Task& t = *(tasks_[id] = std::move(task));
   t.prepare_folder();

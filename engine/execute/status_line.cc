@@ -1,40 +1,24 @@
 #include "engine/execute/status_line.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
 #include "engine/base/terminal.h"
 
 namespace tally {
 namespace {
 
-class StandardError final : public StatusOutput {
+class Nowhere final : public StatusOutput {
  public:
-  bool is_terminal() const override {
-    const char* kind = getenv("TERM");
-    return isatty(2) == 1 && kind != nullptr && strcmp(kind, "dumb") != 0;
-  }
-  int columns() const override {
-    winsize size{};
-    return ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-  }
-  int rows() const override {
-    winsize size{};
-    return ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
-  }
-  void write(const std::string& text) override {
-    [[maybe_unused]] const ssize_t put = ::write(2, text.data(), text.size());
-  }
+  bool is_terminal() const override { return false; }
+  int columns() const override { return 80; }
+  void write(const std::string& /*text*/) override {}
 };
 
-StatusOutput& standard_error() {
-  static StandardError output;
+StatusOutput& nowhere() {
+  static Nowhere output;
   return output;
 }
 
@@ -57,7 +41,7 @@ std::string format_duration(double seconds) {
 }
 
 StatusLine::StatusLine(StatusOutput* output, bool hidden, bool verbose)
-    : output_(output != nullptr ? output : &standard_error()), verbose_(verbose) {
+    : output_(output != nullptr ? output : &nowhere()), verbose_(verbose) {
   shown_ = !hidden && output_->is_terminal();
 }
 

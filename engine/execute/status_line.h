@@ -8,8 +8,7 @@
 
 namespace tally {
 
-// The output of the status line. Tests use a string. The real one is standard error when that is a
-// terminal.
+// Where a person sees how a run goes on. The command line's is standard error; tests use a string.
 class StatusOutput {
  public:
   virtual ~StatusOutput() = default;
@@ -17,6 +16,8 @@ class StatusOutput {
   virtual int columns() const = 0;
   virtual int rows() const { return 24; }
   virtual void write(const std::string& text) = 0;
+  // What a workpackage's commands printed, for -vv.
+  virtual void show(const char* /*bytes*/, size_t /*count*/) {}
 };
 
 struct RunProgress {
@@ -27,7 +28,7 @@ struct RunProgress {
 class StatusLine {
  public:
   using Clock = std::chrono::steady_clock;
-  // `output` null: standard error.
+  // `output` null: nothing is shown.
   StatusLine(StatusOutput* output, bool hidden, bool verbose);
   ~StatusLine() { finish(); }
   StatusLine(const StatusLine&) = delete;

@@ -11,13 +11,13 @@
 #include <set>
 
 #include "engine/base/duration.h"
+#include "engine/base/files.h"
 #include "engine/base/own_files.h"
 #include "engine/base/text.h"
 #include "engine/base/variables.h"
-#include "engine/execute/files/run_directory.h"
-#include "engine/execute/files/setup_inputs.h"
-#include "engine/execute/files/work_directory.h"
-#include "engine/execute/left_behind.h"
+#include "engine/workspace/left_behind.h"
+#include "engine/workspace/setup_inputs.h"
+#include "engine/workspace/work_directory.h"
 
 namespace tally {
 
@@ -242,7 +242,8 @@ bool Task::is_active(const Text& active, bool* active_now) {
     *active_now = true;
     return true;
   }
-  if (Status s = evaluate_active(values_->apply(active), context_.evaluator, active_now); !s) {
+  if (Status s = evaluate_active(values_->apply(active), context_.run.evaluator(), active_now);
+      !s) {
     fail(Reason::value, s.message());
     return false;
   }
@@ -263,14 +264,14 @@ Variables Task::variables() const {
 Status Task::place(const PlannedFile& file) {
   const std::string target = absolute_path(file.target, work_dir_);
   const bool again = !placed_.insert(target).second;
-  const bool keep = context_.benchmark.as_jube || again || starts_with(target, folder_ + "/");
+  const bool keep = context_.run.benchmark().as_jube || again || starts_with(target, folder_ + "/");
   return place_file(file, work_dir_, keep ? Existing::keep : Existing::must_be_same);
 }
 
 bool Task::advance_files() {
   for (; set_ < sets_.size(); ++set_, entry_ = 0) {
-    const auto found = context_.benchmark.file_sets.find(sets_[set_]);
-    if (found == context_.benchmark.file_sets.end()) continue;
+    const auto found = context_.run.benchmark().file_sets.find(sets_[set_]);
+    if (found == context_.run.benchmark().file_sets.end()) continue;
     const auto& all = found->second.entries;
     while (entry_ < all.size()) {
       const auto& entry = all[entry_++];
@@ -295,8 +296,8 @@ bool Task::advance_files() {
     }
   }
   std::vector<FileBytes> made;
-  Status s = substitute_files(context_.benchmark, sets_, values_->lookup(), context_.evaluator,
-                              read_from(work_dir_), &made);
+  Status s = substitute_files(context_.run.benchmark(), sets_, values_->lookup(),
+                              context_.run.evaluator(), read_from(work_dir_), &made);
   keep_secrets(secrets(), &made);
   if (s) s = write_substituted(made, work_dir_);
   if (!s) {
@@ -332,12 +333,12 @@ bool Task::advance_operations(Next* next, Status* status) {
     // The state and its basis change in one transaction. Otherwise a killed engine could mistake an
     // operation that started after the wait for one that waits.
     check_waiting_ = false;
-    *status = context_.journal.begin();
+    *status = context_.run.journal().begin();
     if (*status) *status = operation_ended(operation);
     if (*status && state() == State::running) {
-      *status = context_.journal.set_outcome(id_, outcome_);
+      *status = context_.graph.transition(id_, outcome_);
     }
-    if (*status) *status = context_.journal.commit();
+    if (*status) *status = context_.run.journal().commit();
     return false;
   }
   if (operation.shared && !shared_now_) {
@@ -359,13 +360,14 @@ bool Task::next_cycle(Status* status) {
   ++p.wp.cycle;
   operation_ = 0;
   values_ = std::make_unique<WorkpackageValues>(context_.graph.values(p));
-  const std::string error = context_.expander.update(step_, p.wp.point, values_->builtins());
+  const std::string error = context_.run.expander().update(step_, p.wp.point, values_->builtins());
   if (!error.empty()) {
     fail(Reason::value, error);
     return false;
   }
   values_ = std::make_unique<WorkpackageValues>(context_.graph.values(p));
-  *status = context_.journal.set_parameters(p.wp, context_.pool, context_.graph.definitions(p));
+  *status = context_.run.journal().set_parameters(p.wp, context_.run.texts(),
+                                                  context_.graph.definitions(p));
   if (*status) *status = record_operation();
   return static_cast<bool>(*status);
 }

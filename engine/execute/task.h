@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/execute/files/work_directory.h"
 #include "engine/execute/run_context.h"
+#include "engine/workspace/work_directory.h"
 
 namespace tally {
 

@@ -10,12 +10,12 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/base/files.h"
 #include "engine/base/own_files.h"
 #include "engine/base/secrets.h"
 #include "engine/base/text.h"
-#include "engine/execute/files/run_directory.h"
-#include "engine/execute/left_behind.h"
 #include "engine/execute/task.h"
+#include "engine/workspace/left_behind.h"
 
 namespace tally {
 namespace {
@@ -76,7 +76,7 @@ bool Task::run_operation(const Operation& operation) {
 
 // A done_file outside the run that is there before its command would end the command's work at once.
 bool Task::is_of_earlier_run(const std::string& done_file) {
-  if (context_.benchmark.as_jube || starts_with(done_file, context_.run_dir + "/") ||
+  if (context_.run.benchmark().as_jube || starts_with(done_file, context_.run_dir + "/") ||
       !path_exists(done_file))
     return false;
   Outcome outcome = in_state(State::pending, Reason::host);
@@ -129,7 +129,7 @@ bool Task::run(const std::string& command, const std::string& directory, const s
   }
   // By it the process's session is known after a kill. The mark in the environment is known without.
   if (const std::string start = start_mark(context_.boot, pid_); !start.empty()) {
-    if (Status s = context_.journal.process_started({id_, pid_, start}); !s) {
+    if (Status s = context_.run.journal().process_started({id_, pid_, start}); !s) {
       context_.log.write(s.message());
     }
   }
@@ -298,10 +298,10 @@ Status Task::operation_ended(const Operation& operation) {
     Outcome outcome = in_state(State::waiting, Reason::done_file);
     outcome.file = values_->apply(operation.done_file);
     // Together: a killed engine would do the operation again and take its output for an earlier one's.
-    Status recorded = context_.journal.begin();
+    Status recorded = context_.run.journal().begin();
     if (recorded) recorded = record_progress();
-    if (recorded) recorded = context_.journal.set_outcome(id_, outcome);
-    if (recorded) recorded = context_.journal.commit();
+    if (recorded) recorded = context_.graph.transition(id_, outcome);
+    if (recorded) recorded = context_.run.journal().commit();
     end(std::move(outcome));
     return recorded;
   }
@@ -339,8 +339,8 @@ Status Task::record_progress() {
   outputs = before_;
   const OutputSizes now = sizes();
   outputs.insert(outputs.end(), now.begin(), now.end());
-  return context_.journal.operation_done(id_, cycle(), static_cast<int>(operation_) - 1,
-                                         pack_changes(environment_), outputs);
+  return context_.run.journal().operation_done(id_, cycle(), static_cast<int>(operation_) - 1,
+                                               pack_changes(environment_), outputs);
 }
 
 Status Task::shared_done() {

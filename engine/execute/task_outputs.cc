@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "engine/base/files.h"
 #include "engine/base/own_files.h"
 #include "engine/base/text.h"
 #include "engine/execute/analysed_files_recorder.h"
-#include "engine/execute/files/run_directory.h"
 #include "engine/execute/task.h"
 
 namespace tally {
@@ -53,7 +53,7 @@ Status Task::note_outputs_before() {
   }
   if (before_.empty()) return Status::ok();
   workpackage().outputs = before_;
-  return context_.journal.outputs_before(id_, before_);
+  return context_.run.journal().outputs_before(id_, before_);
 }
 
 // An attempt that begins anew is told from what an earlier one left. A job that runs already, and a

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "engine/execute/environment.h"
 #include "engine/journal/journal.h"
 #include "engine/workpackage/workpackage.h"
+#include "engine/workspace/environment.h"
 
 namespace tally {
 

@@ -9,10 +9,10 @@
 #include "engine/base/files.h"
 #include "engine/base/own_files.h"
 #include "engine/base/secrets.h"
+#include "engine/journal/journal.h"
 #include "engine/journal/page_sums.h"
 #include "engine/journal/parts.h"
-#include "engine/journal/run_tables.h"
-#include "engine/journal/sqlite_journal.h"
+#include "engine/journal/tables.h"
 
 namespace tally {
 namespace {
@@ -46,27 +46,27 @@ std::string pack_sizes(const OutputSizes& outputs) {
 
 }  // namespace
 
-Status SqliteJournal::set_run(const RunRecord& run) {
+Status Journal::set_run(const RunRecord& run) {
   if (Status s = begin(); !s) return s;
   if (Status s = write_run(database_, run); !s) return s;
   run_ = run;
   return commit();
 }
 
-Status SqliteJournal::set_update(const Update& update) {
+Status Journal::set_update(const Update& update) {
   if (Status s = begin(); !s) return s;
   if (Status s = write_update(database_, update); !s) return s;
   return commit();
 }
 
-Status SqliteJournal::begin() {
+Status Journal::begin() {
   if (in_transaction_) return Status::ok();
   if (Status s = begin_.run(); !s) return s;
   in_transaction_ = true;
   return Status::ok();
 }
 
-Status SqliteJournal::commit() {
+Status Journal::commit() {
   if (!in_transaction_) return Status::ok();
   if (hook_) hook_(commits_, false);
   if (Status s = holds_run() ? commit_.run() : taken_over(); !s) {
@@ -80,12 +80,12 @@ Status SqliteJournal::commit() {
 }
 
 // A process that stood still asks before it writes.
-bool SqliteJournal::holds_run() {
+bool Journal::holds_run() {
   if (lease_.stale()) renew_lease();
   return !lost_;
 }
 
-Status SqliteJournal::taken_over() const {
+Status Journal::taken_over() const {
   const auto holder = Lease::read(lease_file(run_dir_));
   if (holder && !holder->host.empty() && !lease_.is_own()) {
     return Status::error(run_dir_ +
@@ -102,7 +102,7 @@ Status SqliteJournal::taken_over() const {
 
 // Runs one change. Between begin() and commit() it joins that transaction; otherwise it is a
 // transaction of its own.
-Status SqliteJournal::change(Statement& statement) {
+Status Journal::change(Statement& statement) {
   if (!holds_run()) return taken_over();
   if (in_transaction_) {
     Status status = statement.run();
@@ -115,7 +115,7 @@ Status SqliteJournal::change(Statement& statement) {
   return committed();
 }
 
-Status SqliteJournal::committed() {
+Status Journal::committed() {
   if (hook_) hook_(commits_, true);
   ++commits_;
   const auto now = Clock::now();
@@ -126,7 +126,7 @@ Status SqliteJournal::committed() {
 
 // Moves the write-ahead log into the main file and makes a copy of that for readers. A failure
 // loses nothing: the log still holds everything, and the next call tries again.
-void SqliteJournal::write_snapshot() {
+void Journal::write_snapshot() {
   const auto start = Clock::now();
   if (database_.run("PRAGMA wal_checkpoint(TRUNCATE)")) {
     const Status copied =
@@ -138,7 +138,7 @@ void SqliteJournal::write_snapshot() {
   next_snapshot_ = Clock::now() + std::max<Clock::duration>(std::chrono::seconds(1), cost * 50);
 }
 
-void SqliteJournal::heartbeat() {
+void Journal::heartbeat() {
   const auto now = Clock::now();
   if (now >= next_renewal_) {
     renew_lease();
@@ -147,14 +147,18 @@ void SqliteJournal::heartbeat() {
   if (const auto due = next_snapshot(); due && now >= *due) write_snapshot();
 }
 
-std::optional<SqliteJournal::Clock::time_point> SqliteJournal::next_snapshot() const {
+void Journal::publish() {
+  if (next_snapshot()) write_snapshot();
+}
+
+std::optional<Journal::Clock::time_point> Journal::next_snapshot() const {
   if (in_transaction_ || !writable_ || commits_ == commits_of_snapshot_) return std::nullopt;
   return next_snapshot_;
 }
 
-Status SqliteJournal::add(const Workpackage& workpackage, const TextPool& pool,
-                          const std::vector<std::string>& definitions, const std::string& step,
-                          const std::string& directory, const std::string& work_dir) {
+Status Journal::add(const Workpackage& workpackage, const TextPool& pool,
+                    const std::vector<std::string>& definitions, const std::string& step,
+                    const std::string& directory, const std::string& work_dir) {
   const PackedPoint point = pack_point(workpackage.point, pool, definitions);
   const std::string parents = join_ids(workpackage.parents);
   add_.bind(1, static_cast<long long>(workpackage.id))
@@ -173,12 +177,12 @@ Status SqliteJournal::add(const Workpackage& workpackage, const TextPool& pool,
   return change(add_);
 }
 
-FilePlace SqliteJournal::place_of(const Mark& mark) const {
+FilePlace Journal::place_of(const Mark& mark) const {
   if (places_ == nullptr || !mark.known() || mark.file >= places_->size()) return {};
   return {places_->name(mark.file), mark.line, mark.column};
 }
 
-Status SqliteJournal::set_outcome(int workpackage, const Outcome& outcome) {
+Status Journal::set_outcome(int workpackage, const Outcome& outcome) {
   const bool starts = outcome.state == State::running || outcome.state == State::pending;
   outcome_.bind(1, static_cast<long long>(workpackage))
       .bind(2, static_cast<long long>(outcome.state))
@@ -189,8 +193,8 @@ Status SqliteJournal::set_outcome(int workpackage, const Outcome& outcome) {
   return change(outcome_);
 }
 
-Status SqliteJournal::set_parameters(const Workpackage& workpackage, const TextPool& pool,
-                                     const std::vector<std::string>& definitions) {
+Status Journal::set_parameters(const Workpackage& workpackage, const TextPool& pool,
+                               const std::vector<std::string>& definitions) {
   const PackedPoint point = pack_point(workpackage.point, pool, definitions);
   parameters_.bind(1, static_cast<long long>(workpackage.id))
       .bind_blob(2, point.parameters)
@@ -198,15 +202,15 @@ Status SqliteJournal::set_parameters(const Workpackage& workpackage, const TextP
   return change(parameters_);
 }
 
-Status SqliteJournal::outputs_before(int workpackage, const OutputSizes& outputs) {
+Status Journal::outputs_before(int workpackage, const OutputSizes& outputs) {
   const std::string packed = pack_sizes(outputs);
   outputs_.bind(1, static_cast<long long>(workpackage)).bind_blob(2, packed);
   return change(outputs_);
 }
 
-Status SqliteJournal::operation_done(int workpackage, int cycle, int operation,
-                                     const std::vector<std::string>& environment,
-                                     const OutputSizes& outputs) {
+Status Journal::operation_done(int workpackage, int cycle, int operation,
+                               const std::vector<std::string>& environment,
+                               const OutputSizes& outputs) {
   if (std::any_of(environment.begin(), environment.end(), keeps_secret)) {
     if (Status s = keep_private(); !s) return s;
   }
@@ -220,7 +224,7 @@ Status SqliteJournal::operation_done(int workpackage, int cycle, int operation,
   return change(operation_);
 }
 
-Status SqliteJournal::keep_private() {
+Status Journal::keep_private() {
   if (private_) return Status::ok();
   for (const std::string& path :
        {main_file(run_dir_), main_file(run_dir_) + "-wal", snapshot_file(run_dir_)}) {
@@ -237,16 +241,16 @@ Status SqliteJournal::keep_private() {
   return Status::ok();
 }
 
-Status SqliteJournal::reset(int workpackage) {
+Status Journal::reset(int workpackage) {
   return change_and_forget(reset_, workpackage);
 }
 
-Status SqliteJournal::remove(int workpackage) {
+Status Journal::remove(int workpackage) {
   return change_and_forget(remove_, workpackage);
 }
 
 // What is known of an earlier attempt says nothing about the next one.
-Status SqliteJournal::change_and_forget(Statement& statement, int workpackage) {
+Status Journal::change_and_forget(Statement& statement, int workpackage) {
   const bool own = !in_transaction_;
   Status status = own ? begin() : Status::ok();
   if (status) status = change(statement.bind(1, static_cast<long long>(workpackage)));
@@ -258,7 +262,7 @@ Status SqliteJournal::change_and_forget(Statement& statement, int workpackage) {
   return status && own ? commit() : status;
 }
 
-Status SqliteJournal::jobs_named(const std::vector<std::pair<int, std::string>>& names) {
+Status Journal::jobs_named(const std::vector<std::pair<int, std::string>>& names) {
   if (names.empty()) return Status::ok();
   const bool own = !in_transaction_;
   // This setting cannot be changed inside a transaction.
@@ -277,12 +281,12 @@ Status SqliteJournal::jobs_named(const std::vector<std::pair<int, std::string>>&
   return status ? back : status;
 }
 
-Status SqliteJournal::job_submitted(int workpackage, const std::string& job_id) {
+Status Journal::job_submitted(int workpackage, const std::string& job_id) {
   job_id_.bind(1, static_cast<long long>(workpackage)).bind(2, job_id);
   return change(job_id_);
 }
 
-Status SqliteJournal::set_setup(const Setup& setup) {
+Status Journal::set_setup(const Setup& setup) {
   set_setup_.bind(1, static_cast<long long>(setup.workpackage))
       .bind(2, setup.hash)
       .bind(3, setup.instance);

@@ -160,22 +160,6 @@ Status SqliteDatabase::copy_file_to(const std::string& path, int mode) const {
   });
 }
 
-Status SqliteDatabase::move_to_memory() {
-  sqlite3* copy = nullptr;
-  Status status = Status::error(shown_as_ + ": out of memory");
-  if (sqlite3_open_v2(":memory:", &copy,
-                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-                      nullptr) == SQLITE_OK) {
-    sqlite3_backup* backup = sqlite3_backup_init(copy, "main", handle_, "main");
-    if (backup != nullptr) sqlite3_backup_step(backup, -1);
-    sqlite3_backup_finish(backup);
-    std::swap(copy, handle_);
-    status = code() == SQLITE_OK ? Status::ok() : failure();
-  }
-  sqlite3_close_v2(copy);
-  return status;
-}
-
 Status Statement::prepare(SqliteDatabase& database, const char* sql) {
   finish();
   database_ = &database;

@@ -30,8 +30,6 @@ class SqliteDatabase {
   // Copies the database's file. The bytes come through SQLite's own descriptor: when a process
   // closes another one of the same file, it loses SQLite's lock.
   Status copy_file_to(const std::string& path, int mode) const;
-  // Replaces the connection by one to a copy of the database in memory. The copy may be changed.
-  Status move_to_memory();
   // The last error, as one sentence: the file, SQLite's message and what to do.
   Status failure() const;
   // The sentence for a file whose content is wrong. `what`: in SQLite's words.

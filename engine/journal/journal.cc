@@ -7,12 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "engine/journal/machine.h"
-#include "engine/journal/migrate.h"
 #include "engine/journal/page_sums.h"
 #include "engine/journal/parts.h"
-#include "engine/journal/run_tables.h"
-#include "engine/journal/sqlite_journal.h"
+#include "engine/journal/tables.h"
 
 namespace tally {
 namespace {
@@ -27,7 +24,7 @@ Status refuse_link(const std::string& path) {
 }  // namespace
 
 // A journal that cannot be looked at is not one that is missing.
-Status SqliteJournal::is_there(const std::string& run_dir, int mode) {
+Status Journal::is_there(const std::string& run_dir, int mode) {
   const std::string path = main_file(run_dir);
   if (access(path.c_str(), mode) == 0) return Status::ok();
   if (errno == ENOENT || errno == ENOTDIR) {
@@ -36,7 +33,7 @@ Status SqliteJournal::is_there(const std::string& run_dir, int mode) {
   return Status::error(path + ": " + strerror(errno), errno);
 }
 
-Status SqliteJournal::lock_and_configure(const std::string& run_dir) {
+Status Journal::lock_and_configure(const std::string& run_dir) {
   run_dir_ = run_dir;
   // The lock comes before the lease: an engine that only stands still keeps its lock, and must find
   // its lease when it goes on. The lease comes before the first look into the database, which may
@@ -63,14 +60,14 @@ Status SqliteJournal::lock_and_configure(const std::string& run_dir) {
 }
 
 // From now on this process changes the run.
-void SqliteJournal::begin_to_write() {
+void Journal::begin_to_write() {
   database_.keep_log(false);
   writable_ = true;
   struct stat info {};
   private_ = stat(main_file(run_dir_).c_str(), &info) == 0 && (info.st_mode & 077) == 0;
 }
 
-Status SqliteJournal::check_pages() {
+Status Journal::check_pages() {
   Statement check;
   if (Status s = check.prepare(database_, "PRAGMA quick_check(1)"); !s) return s;
   const bool good = check.row() && check.text(0) == "ok";
@@ -80,8 +77,8 @@ Status SqliteJournal::check_pages() {
   return good ? Status::ok() : database_.damaged(found);
 }
 
-Status SqliteJournal::start_create(const std::string& run_dir, const RunRecord& run,
-                                   const Sources& sources) {
+Status Journal::start_create(const std::string& run_dir, const RunRecord& run,
+                             const Sources& sources) {
   const std::string path = main_file(run_dir);
   if (access(path.c_str(), F_OK) == 0) {
     return Status::error(path +
@@ -113,7 +110,7 @@ Status SqliteJournal::start_create(const std::string& run_dir, const RunRecord& 
   return prepare_statements();
 }
 
-Status SqliteJournal::start_open(const std::string& run_dir) {
+Status Journal::start_open(const std::string& run_dir) {
   const std::string path = main_file(run_dir);
   if (Status s = is_there(run_dir, F_OK); !s) return s;
   // Write access is checked first. Otherwise SQLite would open the file read-only, and the lease
@@ -127,20 +124,18 @@ Status SqliteJournal::start_open(const std::string& run_dir) {
   if (Status s = database_.open(path, SQLITE_OPEN_READWRITE, path); !s) return s;
   Status status = lock_and_configure(run_dir);
   if (status) status = check_pages();
-  int version = 0;
-  if (status) status = known_version(&version);
+  if (status) status = check_version();
   if (!status) {
     lease_.give_back();
     return status;
   }
   begin_to_write();
-  if (Status s = take_version(); !s) return s;
   if (Status s = make_machine_tables(database_); !s) return s;
   if (Status s = read_run(database_, &run_); !s) return s;
   return prepare_statements();
 }
 
-Status SqliteJournal::open_snapshot_or_main(const std::string& run_dir) {
+Status Journal::open_snapshot_or_main(const std::string& run_dir) {
   const std::string path = main_file(run_dir);
   const auto open_still = [&](const std::string& file) {
     if (Status s = refuse_link(file); !s) return s;
@@ -168,7 +163,7 @@ Status SqliteJournal::open_snapshot_or_main(const std::string& run_dir) {
   return database_.run("PRAGMA locking_mode=EXCLUSIVE");
 }
 
-Status SqliteJournal::start_read(const std::string& run_dir) {
+Status Journal::start_read(const std::string& run_dir) {
   run_dir_ = run_dir;
   if (Status s = is_there(run_dir, R_OK); !s) return s;
   // An engine may start, end or replace its snapshot between two of these steps. Then they are
@@ -176,7 +171,7 @@ Status SqliteJournal::start_read(const std::string& run_dir) {
   Status status;
   for (int attempt = 0; attempt < 3; ++attempt) {
     status = open_snapshot_or_main(run_dir);
-    if (status) status = take_version();
+    if (status) status = check_version();
     if (status) status = read_run(database_, &run_);
     if (status) return status;
     database_.close();
@@ -184,7 +179,7 @@ Status SqliteJournal::start_read(const std::string& run_dir) {
   return status;
 }
 
-Status SqliteJournal::prepare_statements() {
+Status Journal::prepare_statements() {
   std::string add =
       "INSERT INTO package(id,step_index,step,directory,work_dir,iteration,cycle,parents,state,"
       "parameters,indices," +
@@ -223,34 +218,27 @@ Status SqliteJournal::prepare_statements() {
   return Status::ok();
 }
 
-Status SqliteJournal::known_version(int* found) {
-  if (Status s = read_version(database_, found); !s) return s;
+Status Journal::check_version() {
+  int found = 0;
+  if (Status s = read_version(database_, &found); !s) return s;
   const std::string file = main_file(run_dir_);
-  if (*found > journal_version) {
-    return Status::error(file + ": is a journal of version " + std::to_string(*found) +
+  if (found > journal_version) {
+    return Status::error(file + ": is a journal of version " + std::to_string(found) +
                          ", and this tally knows versions up to " +
                          std::to_string(journal_version) +
                          "; use the tally that wrote it, or a newer one");
   }
-  if (*found < 1) {
+  if (found < 1) {
     return Status::error(file + ": is not a complete journal; start the run again");
+  }
+  if (found < journal_version) {
+    return Status::error(file + ": is a journal of version " + std::to_string(found) +
+                         ", which tally 0.1.0 wrote; `tally continue` of tally 0.2.0 converts it");
   }
   return Status::ok();
 }
 
-// Converts a journal of an earlier version. If it may be written, it is converted for good. A
-// reader converts a copy in memory and changes nothing on disk.
-Status SqliteJournal::take_version() {
-  int found = 0;
-  if (Status s = known_version(&found); !s) return s;
-  if (found == journal_version) return Status::ok();
-  if (!writable_) {
-    if (Status s = database_.move_to_memory(); !s) return s;
-  }
-  return migrate_from_1(database_);
-}
-
-void SqliteJournal::close() {
+void Journal::close() {
   for (Statement* s : {&begin_, &commit_, &add_, &outcome_, &parameters_, &operation_, &outputs_,
                        &reset_, &remove_, &job_name_, &job_id_, &set_setup_, &process_, &ended_}) {
     s->finish();
@@ -269,21 +257,21 @@ void SqliteJournal::close() {
 
 Status Journal::create(const std::string& run_dir, const RunRecord& run, const Sources& sources,
                        std::unique_ptr<Journal>* out) {
-  auto journal = std::make_unique<SqliteJournal>();
+  std::unique_ptr<Journal> journal(new Journal());
   if (Status s = journal->start_create(run_dir, run, sources); !s) return s;
   *out = std::move(journal);
   return Status::ok();
 }
 
 Status Journal::open(const std::string& run_dir, std::unique_ptr<Journal>* out) {
-  auto journal = std::make_unique<SqliteJournal>();
+  std::unique_ptr<Journal> journal(new Journal());
   if (Status s = journal->start_open(run_dir); !s) return s;
   *out = std::move(journal);
   return Status::ok();
 }
 
 Status Journal::open_read_only(const std::string& run_dir, std::unique_ptr<Journal>* out) {
-  auto journal = std::make_unique<SqliteJournal>();
+  std::unique_ptr<Journal> journal(new Journal());
   if (Status s = journal->start_read(run_dir); !s) return s;
   *out = std::move(journal);
   return Status::ok();

@@ -15,8 +15,14 @@
 #include "engine/base/mark.h"
 #include "engine/base/status.h"
 #include "engine/expand/point.h"
+#include "engine/journal/database.h"
+#include "engine/journal/lease.h"
+#include "engine/journal/outcome_columns.h"
 #include "engine/workpackage/disturbance.h"
+#include "engine/workpackage/ended_file.h"
 #include "engine/workpackage/job_use.h"
+#include "engine/workpackage/outside_file.h"
+#include "engine/workpackage/sample.h"
 #include "engine/workpackage/workpackage.h"
 
 namespace tally {
@@ -55,7 +61,7 @@ using OutputSizes = std::vector<std::pair<std::string, long long>>;
 // engine leaves about once a second.
 //
 // Every method that changes something has committed when it returns, except between begin() and
-// commit(). Not thread-safe. Files: journal.sqlite, journal.sqlite-wal, journal.snapshot,
+// commit(). Not thread-safe. journal.cc opens and closes it, changes.cc writes, stored.cc reads. Files: journal.sqlite, journal.sqlite-wal, journal.snapshot,
 // journal.lease.
 class Journal {
  public:
@@ -67,103 +73,132 @@ class Journal {
   // Works while an engine writes, and in a directory without write permission. Changes nothing
   // there.
   static Status open_read_only(const std::string& run_dir, std::unique_ptr<Journal>* out);
-  virtual ~Journal() = default;
+  ~Journal() { close(); }
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
 
-  virtual const RunRecord& run() const = 0;
+  const RunRecord& run() const { return run_; }
   using Texts = std::vector<std::pair<std::string, std::string>>;  // path, text
-  virtual Status sources(Texts* out) const = 0;
+  Status sources(Texts* out) const;
   // Replaces the record of the run (`tally comment`, `analyse -u`).
-  virtual Status set_run(const RunRecord& run) = 0;
+  Status set_run(const RunRecord& run);
   // The input that `analyse -u` gave for the results, in place of the run's own.
   struct Update {
     std::string file;               // as it was given; empty: there is none
     std::vector<std::string> tags;  // with which it is read
     Texts texts;                    // of the file and of all its includes
   };
-  virtual Status set_update(const Update& update) = 0;
+  Status set_update(const Update& update);
   // An update of an earlier version has the run's tags.
-  virtual Status update(Update* out) const = 0;
+  Status update(Update* out) const;
 
-  virtual Status begin() = 0;
-  virtual Status commit() = 0;
+  Status begin();
+  Status commit();
   // Adds a new workpackage with its parameters and parents in one transaction. `directory`: the
   // name of its folder in the run directory. `work_dir`: the absolute path of the folder in which
   // its operations run, if that is not directory/work. `definitions`: Expander::definition_key() of
   // each binding.
-  virtual Status add(const Workpackage& workpackage, const TextPool& pool,
-                     const std::vector<std::string>& definitions, const std::string& step,
-                     const std::string& directory, const std::string& work_dir) = 0;
+  Status add(const Workpackage& workpackage, const TextPool& pool,
+             const std::vector<std::string>& definitions, const std::string& step,
+             const std::string& directory, const std::string& work_dir);
   // Sets the state of a workpackage and the reason for it.
-  virtual Status set_outcome(int workpackage, const Outcome& outcome) = 0;
+  Status set_outcome(int workpackage, const Outcome& outcome);
   // Sets the files that the places of outcomes refer to by number. Without them places are not
   // stored.
-  virtual void name_places(const Sources* sources) = 0;
+  void name_places(const Sources* sources) { places_ = sources; }
   // Replaces the values of parameters that a cycle changed.
-  virtual Status set_parameters(const Workpackage& workpackage, const TextPool& pool,
-                                const std::vector<std::string>& definitions) = 0;
+  Status set_parameters(const Workpackage& workpackage, const TextPool& pool,
+                        const std::vector<std::string>& definitions);
   // Records that operation `operation` of cycle `cycle` succeeded (-1: file sets and substitutions
   // are in place). `environment` is the change that the next operation inherits: "NAME=value" for a
   // variable that differs from the engine's own, "NAME" for one that was removed.
-  virtual Status operation_done(int workpackage, int cycle, int operation,
-                                const std::vector<std::string>& environment,
-                                const OutputSizes& outputs) = 0;
+  Status operation_done(int workpackage, int cycle, int operation,
+                        const std::vector<std::string>& environment, const OutputSizes& outputs);
   // Records the sizes that its output files had before its first operation, for those outside its
   // own folder. operation_done() replaces them.
-  virtual Status outputs_before(int workpackage, const OutputSizes& outputs) = 0;
+  Status outputs_before(int workpackage, const OutputSizes& outputs);
   // Records a process that an operation of the workpackage started. It is the leader of a session.
   struct Process {
     int workpackage = 0, pid = 0;
     std::string start;  // tells it from other processes with this id; process_start_mark()
   };
-  virtual Status process_started(const Process& process) = 0;
+  Status process_started(const Process& process);
   // The processes of workpackages that are recorded as running. Most of them have ended.
-  virtual Status processes(std::vector<Process>* out) const = 0;
+  Status processes(std::vector<Process>* out) const;
   // From now on only the user may read the journal and its snapshot: it holds a secret. (It does so
   // by itself when an environment has one.)
-  virtual Status keep_private() = 0;
+  Status keep_private();
   // Clears the record of a workpackage's work so that it runs again (`remove -w`, a retry).
-  virtual Status reset(int workpackage) = 0;
-  virtual Status remove(int workpackage) = 0;
+  Status reset(int workpackage);
+  Status remove(int workpackage);
   // Records the names of jobs, by workpackage, before the jobs are submitted. One disk flush covers
   // all names, because a crash of the node must not lose a job. A name clears the previous id. An
   // empty name says that there is no job any more.
-  virtual Status jobs_named(const std::vector<std::pair<int, std::string>>& names) = 0;
+  Status jobs_named(const std::vector<std::pair<int, std::string>>& names);
   // Records the id of a submitted job. A lost id is found again by the job's name.
-  virtual Status job_submitted(int workpackage, const std::string& job_id) = 0;
+  Status job_submitted(int workpackage, const std::string& job_id);
   // The work of a setup or build step: its inputs and its instance (see Lineage).
   struct Setup {
     int workpackage = 0;
     std::string hash, instance;
   };
-  virtual Status set_setup(const Setup& setup) = 0;
-  virtual Status setups(std::vector<Setup>* out) const = 0;
+  Status set_setup(const Setup& setup);
+  Status setups(std::vector<Setup>* out) const;
 
   // Records what disturbed a workpackage while it ran on this machine. reset() and remove() clear
   // it.
-  virtual Status set_disturbance(int workpackage, const Disturbance& disturbance) = 0;
+  Status set_disturbance(int workpackage, const Disturbance& disturbance);
   // By workpackage. Those that nothing disturbed, or that were not watched, are not in it.
-  virtual Status disturbances(std::map<int, Disturbance>* all) const = 0;
+  Status disturbances(std::map<int, Disturbance>* all) const;
   // Adds what is known of a workpackage's job. Values that `use` lacks are kept. reset() and remove()
   // clear it.
-  virtual Status set_job_use(int workpackage, const JobUse& use) = 0;
+  Status set_job_use(int workpackage, const JobUse& use);
   // By workpackage.
-  virtual Status job_uses(std::map<int, JobUse>* all) const = 0;
+  Status job_uses(std::map<int, JobUse>* all) const;
+  // Samples of repeats. A sample replaces an earlier one of the same workpackage, analyser, pattern and
+  // definition. reset() and remove() clear those of a workpackage.
+  Status set_samples(const std::vector<Sample>& samples);
+  // By workpackage.
+  Status each_sample(const std::function<void(const Sample& sample)>& take) const;
+  Status has_samples(bool* has) const;
+  // The files outside the run's folder that results read, before and after a workpackage. Replaces
+  // what is known for the workpackage. reset() and remove() clear it.
+  Status set_outside(int workpackage, const OutsideFiles& files);
+  Status outside_of(int workpackage, OutsideFiles* files) const;
+  // By workpackage.
+  Status each_outside(
+      const std::function<void(int workpackage, const OutsideFile& file)>& take) const;
+  // Replaces what is known of a workpackage's end (Stored::ended_files). reset() and remove() clear it.
+  Status set_ended(int workpackage, const EndedFiles& ended);
+  // When the run's first workpackage began, in seconds since 1970; 0: none has.
+  Status first_start(double* seconds) const;
   // What is known of the machine and its software: the facts of each session, the first one when the
   // run was started and one for each `continue`.
   using Facts = std::vector<std::pair<std::string, std::string>>;  // name, value
-  virtual Status add_session(const Facts& facts) = 0;
+  Status add_session(const Facts& facts);
   // Adds to the last session.
-  virtual Status add_fact(const std::string& name, const std::string& value) = 0;
-  virtual Status sessions(std::vector<Facts>* out) const = 0;
+  Status add_fact(const std::string& name, const std::string& value);
+  Status sessions(std::vector<Facts>* out) const;
+
+  // Records that an engine has come to the end of its work on the run, whatever that has come to.
+  Status note_end();
+  // Whether one has. A run without workpackages has then ended with none.
+  Status has_end(bool* has) const;
 
   // Renews the lease and leaves what readers do not have yet, when either is due. While nothing is
   // committed, call it at least every half minute and at next_snapshot().
-  virtual void heartbeat() = 0;
+  void heartbeat();
+  // Leaves readers what was committed until now, for programs that look at the run before it is
+  // closed.
+  void publish();
+  // Renews the lease. If another process has taken it, all writing ends. heartbeat() calls it four
+  // times a minute.
+  void renew_lease() { lost_ = lost_ || !lease_.renew(); }
   // When readers are to get what was committed since the last snapshot. None: they have all.
-  virtual std::optional<std::chrono::steady_clock::time_point> next_snapshot() const = 0;
+  std::optional<std::chrono::steady_clock::time_point> next_snapshot() const;
   // For fault tests: called around every commit with its number, before it (`done` false) and after
   // it.
-  virtual void on_commit(std::function<void(int number, bool done)> hook) = 0;
+  void on_commit(std::function<void(int number, bool done)> hook) { hook_ = std::move(hook); }
 
   struct Stored {
     // Its bindings are not filled, because names depend on a TextPool; see `parameters`. The place
@@ -185,12 +220,12 @@ class Journal {
     std::string_view ended_files;
   };
   // All workpackages, by id. On an error status `out` is incomplete.
-  virtual Status workpackages(std::vector<Stored>* out) const = 0;
+  Status workpackages(std::vector<Stored>* out) const;
   // Calls `take` with what results need of each workpackage: a list of a hundred thousand takes much
   // memory.
-  virtual Status each_workpackage(const std::function<void(Stored& stored)>& take) const = 0;
+  Status each_workpackage(const std::function<void(Stored& stored)>& take) const;
   // Only the workpackages that have a job name.
-  virtual Status with_jobs(std::vector<Stored>* out) const = 0;
+  Status with_jobs(std::vector<Stored>* out) const;
   // Only the states, by id. `status` needs no more, and this avoids reading the parameter lists of
   // up to a hundred thousand workpackages.
   struct Tally {
@@ -198,9 +233,60 @@ class Journal {
     State state = State::pending;
     int count = 0;
   };
-  virtual Status states(std::vector<Tally>* out) const = 0;
+  Status states(std::vector<Tally>* out) const;
   // How many workpackages there are, which takes much less time than states().
-  virtual Status count(size_t* workpackages) const = 0;
+  Status count(size_t* workpackages) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Journal() = default;
+  Status start_create(const std::string& run_dir, const RunRecord& run, const Sources& sources);
+  Status start_open(const std::string& run_dir);
+  Status start_read(const std::string& run_dir);
+  Status lock_and_configure(const std::string& run_dir);
+  static Status is_there(const std::string& run_dir, int mode);
+  void begin_to_write();
+  Status check_pages();
+  Status open_snapshot_or_main(const std::string& run_dir);
+  Status check_version();
+  FilePlace place_of(const Mark& mark) const;
+  Status prepare_statements();
+  enum class For { work, results };  // what Stored has of each: see there
+  Status select(const std::string& where, For purpose,
+                const std::function<void(Stored&)>& take) const;
+  bool holds_run();
+  Status taken_over() const;
+  Status change_and_forget(Statement& statement, int workpackage);
+  Status forget_disturbance(int workpackage);
+  Status forget_job_use(int workpackage);
+  Status forget_samples(int workpackage);
+  Status forget_outside(int workpackage);
+  Status forget_ended(int workpackage);
+  Status select_outside(
+      const std::string& where,
+      const std::function<void(int workpackage, const OutsideFile& file)>& take) const;
+  Status change(Statement& statement);
+  Status committed();
+  void write_snapshot();
+  void close();
+
+  std::string run_dir_;
+  std::string private_copy_;  // folder of a reader's private copy, removed at the end
+  bool writable_ = false;
+  mutable SqliteDatabase database_;
+  Lease lease_;
+  bool private_ = false;
+  bool lost_ = false;  // another process has taken the lease
+  RunRecord run_;
+  const Sources* places_ = nullptr;  // the files that marks number
+  Statement begin_, commit_, add_, outcome_, parameters_, operation_, outputs_, reset_, remove_,
+      job_name_, job_id_, set_setup_, process_, ended_;
+  bool in_transaction_ = false;
+  int commits_ = 0;
+  int commits_of_snapshot_ = 0;  // that the last snapshot has
+  std::function<void(int, bool)> hook_;
+  Clock::time_point next_snapshot_ = Clock::now() + std::chrono::milliseconds(500);
+  Clock::time_point next_renewal_ = Clock::now() + std::chrono::seconds(15);
 };
 
 // For code that lists or removes runs: whether a folder has journal files.

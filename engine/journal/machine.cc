@@ -1,8 +1,10 @@
 // The tables about the machine and of analysed files. They were added after version 2 of the journal;
 // readers of that version do not look for them, and a journal without them has none of this.
-#include "engine/journal/machine.h"
+#include <utility>
 
-#include "engine/journal/sqlite_journal.h"
+#include "engine/journal/journal.h"
+#include "engine/journal/parts.h"
+#include "engine/journal/tables.h"
 
 namespace tally {
 Status has_table(SqliteDatabase& database, const char* table, bool* has) {
@@ -36,17 +38,41 @@ Status make_machine_tables(SqliteDatabase& database) {
       "CREATE TABLE IF NOT EXISTS ended_files(package INTEGER PRIMARY KEY, packed BLOB);"
       "CREATE TABLE IF NOT EXISTS fact(session INTEGER, position INTEGER, name TEXT, value TEXT,"
       " PRIMARY KEY(session, position));"
-      "CREATE TABLE IF NOT EXISTS process(package INTEGER, pid INTEGER, start TEXT);");
+      "CREATE TABLE IF NOT EXISTS process(package INTEGER, pid INTEGER, start TEXT);"
+      "CREATE TABLE IF NOT EXISTS engine_end(seconds REAL);");
 }
 
-Status SqliteJournal::process_started(const Process& process) {
+Status Journal::note_end() {
+  Statement put;
+  if (Status s = put.prepare(database_, "INSERT INTO engine_end VALUES(?)"); !s) return s;
+  return change(put.bind(1, now_seconds()));
+}
+
+// A run of an earlier tally has the machine's load at the end of its last session.
+Status Journal::has_end(bool* has) const {
+  *has = false;
+  for (const auto& [table, sql] :
+       {std::pair{"engine_end", "SELECT count(*) FROM engine_end"},
+        std::pair{"fact", "SELECT count(*) FROM fact WHERE name='Load at end'"}}) {
+    bool there = false;
+    if (Status s = has_table(database_, table, &there); !s) return s;
+    if (!there) continue;
+    Statement found;
+    if (Status s = found.prepare(database_, sql); !s) return s;
+    *has = *has || (found.row() && found.integer(0) > 0);
+    if (!found.status()) return found.status();
+  }
+  return Status::ok();
+}
+
+Status Journal::process_started(const Process& process) {
   process_.bind(1, static_cast<long long>(process.workpackage))
       .bind(2, static_cast<long long>(process.pid))
       .bind(3, process.start);
   return change(process_);
 }
 
-Status SqliteJournal::processes(std::vector<Process>* out) const {
+Status Journal::processes(std::vector<Process>* out) const {
   out->clear();
   Statement all;
   if (Status s = all.prepare(database_,
@@ -62,7 +88,7 @@ Status SqliteJournal::processes(std::vector<Process>* out) const {
   return all.status();
 }
 
-Status SqliteJournal::set_disturbance(int workpackage, const Disturbance& disturbance) {
+Status Journal::set_disturbance(int workpackage, const Disturbance& disturbance) {
   const auto id = static_cast<long long>(workpackage);
   const bool own = !in_transaction_;
   Status status = own ? begin() : Status::ok();
@@ -83,7 +109,7 @@ Status SqliteJournal::set_disturbance(int workpackage, const Disturbance& distur
   return status && own ? commit() : status;
 }
 
-Status SqliteJournal::forget_disturbance(int workpackage) {
+Status Journal::forget_disturbance(int workpackage) {
   for (const char* sql :
        {"DELETE FROM others WHERE package=?", "DELETE FROM slowed WHERE package=?"}) {
     Statement forget;
@@ -93,7 +119,7 @@ Status SqliteJournal::forget_disturbance(int workpackage) {
   return Status::ok();
 }
 
-Status SqliteJournal::disturbances(std::map<int, Disturbance>* all) const {
+Status Journal::disturbances(std::map<int, Disturbance>* all) const {
   all->clear();
   bool has = false;
   if (Status s = has_table(database_, "others", &has); !s) return s;
@@ -116,7 +142,7 @@ Status SqliteJournal::disturbances(std::map<int, Disturbance>* all) const {
 }
 
 // A number that is not known is stored as NULL.
-Status SqliteJournal::set_job_use(int workpackage, const JobUse& use) {
+Status Journal::set_job_use(int workpackage, const JobUse& use) {
   Statement put;
   if (Status s = put.prepare(
           database_,
@@ -137,13 +163,13 @@ Status SqliteJournal::set_job_use(int workpackage, const JobUse& use) {
   return change(put);
 }
 
-Status SqliteJournal::forget_job_use(int workpackage) {
+Status Journal::forget_job_use(int workpackage) {
   Statement forget;
   if (Status s = forget.prepare(database_, "DELETE FROM job_use WHERE package=?"); !s) return s;
   return change(forget.bind(1, static_cast<long long>(workpackage)));
 }
 
-Status SqliteJournal::job_uses(std::map<int, JobUse>* all) const {
+Status Journal::job_uses(std::map<int, JobUse>* all) const {
   all->clear();
   bool has = false;
   if (Status s = has_table(database_, "job_use", &has); !s || !has) return s;
@@ -166,7 +192,7 @@ Status SqliteJournal::job_uses(std::map<int, JobUse>* all) const {
   return rows.status();
 }
 
-Status SqliteJournal::add_session(const Facts& facts) {
+Status Journal::add_session(const Facts& facts) {
   Statement last;
   if (Status s = last.prepare(database_, "SELECT coalesce(max(session) + 1, 0) FROM fact"); !s)
     return s;
@@ -186,7 +212,7 @@ Status SqliteJournal::add_session(const Facts& facts) {
   return status && own ? commit() : status;
 }
 
-Status SqliteJournal::add_fact(const std::string& name, const std::string& value) {
+Status Journal::add_fact(const std::string& name, const std::string& value) {
   Statement put;
   if (Status s = put.prepare(
           database_,
@@ -198,7 +224,7 @@ Status SqliteJournal::add_fact(const std::string& name, const std::string& value
   return change(put);
 }
 
-Status SqliteJournal::sessions(std::vector<Facts>* out) const {
+Status Journal::sessions(std::vector<Facts>* out) const {
   out->clear();
   bool has = false;
   if (Status s = has_table(database_, "fact", &has); !s || !has) return s;

@@ -1,7 +1,6 @@
-#include "engine/journal/outside_files.h"
+#include "engine/journal/journal.h"
 
-#include "engine/journal/machine.h"
-#include "engine/journal/sqlite_journal.h"
+#include "engine/journal/tables.h"
 
 namespace tally {
 namespace {
@@ -23,7 +22,7 @@ void bind_stamp(Statement& statement, int column, const FileStamp& stamp) {
 
 }  // namespace
 
-Status SqliteJournal::set_outside(int workpackage, const OutsideFiles& files) {
+Status Journal::set_outside(int workpackage, const OutsideFiles& files) {
   Statement put;
   const std::string insert =
       std::string("INSERT INTO outside(") + kColumns + ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?)";
@@ -43,24 +42,24 @@ Status SqliteJournal::set_outside(int workpackage, const OutsideFiles& files) {
   return status && own ? commit() : status;
 }
 
-Status SqliteJournal::forget_outside(int workpackage) {
+Status Journal::forget_outside(int workpackage) {
   Statement forget;
   if (Status s = forget.prepare(database_, "DELETE FROM outside WHERE package=?"); !s) return s;
   return change(forget.bind(1, static_cast<long long>(workpackage)));
 }
 
-Status SqliteJournal::outside_of(int workpackage, OutsideFiles* files) const {
+Status Journal::outside_of(int workpackage, OutsideFiles* files) const {
   files->clear();
   return select_outside(" WHERE package=" + std::to_string(workpackage),
                         [&](int, const OutsideFile& file) { files->push_back(file); });
 }
 
-Status SqliteJournal::each_outside(
+Status Journal::each_outside(
     const std::function<void(int workpackage, const OutsideFile& file)>& take) const {
   return select_outside(" ORDER BY package", take);
 }
 
-Status SqliteJournal::select_outside(
+Status Journal::select_outside(
     const std::string& where,
     const std::function<void(int workpackage, const OutsideFile& file)>& take) const {
   bool has = false;  // not in the journal of an earlier version
@@ -82,33 +81,25 @@ Status SqliteJournal::select_outside(
   return rows.status();
 }
 
-Status SqliteJournal::set_ended(int workpackage, const EndedFiles& ended) {
+Status Journal::set_ended(int workpackage, const EndedFiles& ended) {
   const std::string packed = ended.packed();
   ended_.bind(1, static_cast<long long>(workpackage)).bind_blob(2, packed);
   return change(ended_);
 }
 
-Status SqliteJournal::forget_ended(int workpackage) {
+Status Journal::forget_ended(int workpackage) {
   Statement forget;
   if (Status s = forget.prepare(database_, "DELETE FROM ended_files WHERE package=?"); !s) return s;
   return change(forget.bind(1, static_cast<long long>(workpackage)));
 }
 
-Status SqliteJournal::first_start(double* seconds) const {
+Status Journal::first_start(double* seconds) const {
   *seconds = 0;
   Statement first;
   if (Status s = first.prepare(database_, "SELECT MIN(started) FROM package WHERE started>0"); !s)
     return s;
   if (first.row()) *seconds = first.real(0);
   return first.status();
-}
-
-OutsideFileTable& outside_files_of(Journal& journal) {
-  return dynamic_cast<OutsideFileTable&>(journal);
-}
-
-const OutsideFileTable& outside_files_of(const Journal& journal) {
-  return dynamic_cast<const OutsideFileTable&>(journal);
 }
 
 }  // namespace tally

@@ -1,11 +1,10 @@
-#include "engine/journal/samples.h"
+#include "engine/journal/journal.h"
 
-#include "engine/journal/machine.h"
-#include "engine/journal/sqlite_journal.h"
+#include "engine/journal/tables.h"
 
 namespace tally {
 
-Status SqliteJournal::set_samples(const std::vector<Sample>& samples) {
+Status Journal::set_samples(const std::vector<Sample>& samples) {
   Statement put;
   if (Status s = put.prepare(database_, "INSERT OR REPLACE INTO sample VALUES(?,?,?,?,?,?)"); !s)
     return s;
@@ -24,13 +23,13 @@ Status SqliteJournal::set_samples(const std::vector<Sample>& samples) {
   return status && own ? commit() : status;
 }
 
-Status SqliteJournal::forget_samples(int workpackage) {
+Status Journal::forget_samples(int workpackage) {
   Statement forget;
   if (Status s = forget.prepare(database_, "DELETE FROM sample WHERE package=?"); !s) return s;
   return change(forget.bind(1, static_cast<long long>(workpackage)));
 }
 
-Status SqliteJournal::each_sample(const std::function<void(const Sample& sample)>& take) const {
+Status Journal::each_sample(const std::function<void(const Sample& sample)>& take) const {
   bool has = false;
   if (Status s = has_table(database_, "sample", &has); !s || !has) return s;
   Statement rows;
@@ -46,20 +45,12 @@ Status SqliteJournal::each_sample(const std::function<void(const Sample& sample)
   return rows.status();
 }
 
-Status SqliteJournal::has_samples(bool* has) const {
+Status Journal::has_samples(bool* has) const {
   if (Status s = has_table(database_, "sample", has); !s || !*has) return s;
   Statement any;
   if (Status s = any.prepare(database_, "SELECT 1 FROM sample LIMIT 1"); !s) return s;
   *has = any.row();
   return any.status();
-}
-
-SampleTable& samples_of(Journal& journal) {
-  return dynamic_cast<SampleTable&>(journal);
-}
-
-const SampleTable& samples_of(const Journal& journal) {
-  return dynamic_cast<const SampleTable&>(journal);
 }
 
 }  // namespace tally

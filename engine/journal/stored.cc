@@ -6,10 +6,9 @@
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "engine/journal/machine.h"
+#include "engine/journal/journal.h"
 #include "engine/journal/parts.h"
-#include "engine/journal/run_tables.h"
-#include "engine/journal/sqlite_journal.h"
+#include "engine/journal/tables.h"
 
 namespace tally {
 namespace {
@@ -69,16 +68,16 @@ void read_parameters(std::string_view packed, Journal::Stored* stored) {
 
 }  // namespace
 
-Status SqliteJournal::sources(Texts* out) const {
+Status Journal::sources(Texts* out) const {
   return read_pairs(database_, "SELECT path, text FROM source ORDER BY position", out);
 }
 
-Status SqliteJournal::update(Update* out) const {
+Status Journal::update(Update* out) const {
   out->tags = run_.tags;
   return read_update(database_, out);
 }
 
-Status SqliteJournal::setups(std::vector<Setup>* out) const {
+Status Journal::setups(std::vector<Setup>* out) const {
   out->clear();
   Statement all;
   if (Status s =
@@ -91,23 +90,23 @@ Status SqliteJournal::setups(std::vector<Setup>* out) const {
   return all.status();
 }
 
-Status SqliteJournal::workpackages(std::vector<Stored>* out) const {
+Status Journal::workpackages(std::vector<Stored>* out) const {
   out->clear();
   return select("", For::work, [&](Stored& stored) { out->push_back(std::move(stored)); });
 }
 
-Status SqliteJournal::each_workpackage(const std::function<void(Stored& stored)>& take) const {
+Status Journal::each_workpackage(const std::function<void(Stored& stored)>& take) const {
   return select("", For::results, take);
 }
 
-Status SqliteJournal::with_jobs(std::vector<Stored>* out) const {
+Status Journal::with_jobs(std::vector<Stored>* out) const {
   out->clear();
   return select(" WHERE coalesce(job_name,'')<>''", For::work,
                 [&](Stored& stored) { out->push_back(std::move(stored)); });
 }
 
-Status SqliteJournal::select(const std::string& where, For purpose,
-                             const std::function<void(Stored&)>& take) const {
+Status Journal::select(const std::string& where, For purpose,
+                       const std::function<void(Stored&)>& take) const {
   const std::string run_dir = absolute_path(run_dir_);
   bool has_files = false;  // not in the journal of an earlier version
   if (purpose == For::results) {
@@ -168,7 +167,7 @@ Status SqliteJournal::select(const std::string& where, For purpose,
   return all.status();
 }
 
-Status SqliteJournal::states(std::vector<Tally>* out) const {
+Status Journal::states(std::vector<Tally>* out) const {
   out->clear();
   Statement all;
   if (Status s = all.prepare(database_,
@@ -184,7 +183,7 @@ Status SqliteJournal::states(std::vector<Tally>* out) const {
   return all.status();
 }
 
-Status SqliteJournal::count(size_t* workpackages) const {
+Status Journal::count(size_t* workpackages) const {
   Statement all;
   if (Status s = all.prepare(database_, "SELECT count(*) FROM package"); !s) return s;
   *workpackages = all.row() ? static_cast<size_t>(all.integer(0)) : 0;

@@ -8,11 +8,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/files.h"
 #include "engine/base/secrets.h"
 #include "engine/base/text.h"
-#include "engine/execute/files/run_directory.h"
-#include "engine/execute/run_log.h"
 #include "engine/results/read/views.h"
+#include "engine/workspace/run_log.h"
 
 namespace tally {
 namespace {

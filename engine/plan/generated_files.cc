@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <functional>
 
+#include "engine/base/files.h"
 #include "engine/base/secrets.h"
-#include "engine/execute/files/run_directory.h"
-#include "engine/execute/files/setup_inputs.h"
-#include "engine/execute/jobs/job_packs.h"
 #include "engine/workpackage/generator.h"
 #include "engine/workpackage/values.h"
+#include "engine/workspace/environment.h"
+#include "engine/workspace/setup_inputs.h"
 
 namespace tally {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/execute/files/substitute_files.h"
 #include "engine/expand/expand.h"
 #include "engine/workpackage/workpackage.h"
+#include "engine/workspace/substitute_files.h"
 
 namespace tally {
 

@@ -33,6 +33,7 @@ Plan make_plan(const Benchmark& benchmark, Expander& expander, Diagnostics& diag
   List list(plan.workpackages);
   Generator generator(benchmark, expander, Purpose::plan, list);
   generator.make_roots(diagnostics);
+  if (generator.roots_are_final()) plan.first = plan.workpackages.size();
   for (size_t next = 0; next < plan.workpackages.size() && !diagnostics.has_errors(); ++next) {
     if (plan.workpackages[next].outcome.state == State::failed) continue;
     generator.make_children(static_cast<int>(next), diagnostics);

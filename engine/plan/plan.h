@@ -28,6 +28,9 @@ struct Plan {
   // which it is not known whether they will be there.
   std::set<std::string> not_computed;
   std::set<int> in_doubt;
+  // How many of the first workpackages a run with the same expander can take as they are
+  // (Run::start_with()): those of the steps without `depend`, or none.
+  size_t first = 0;
   int points = 0;   // workpackages before iterations and repetitions
   int repeats = 1;  // the largest `repeat` of a step
 };

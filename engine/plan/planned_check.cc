@@ -13,16 +13,16 @@
 #include "engine/base/duration.h"
 #include "engine/base/text.h"
 #include "engine/check/job_check.h"
-#include "engine/execute/files/substitute_files.h"
 #include "engine/workpackage/values.h"
+#include "engine/workspace/substitute_files.h"
 
 namespace tally {
 namespace {
 
 class PlannedCheck {
  public:
-  PlannedCheck(PreparedBenchmark& prepared, Diagnostics& diagnostics)
-      : prepared_(prepared), benchmark_(prepared.benchmark), diagnostics_(diagnostics) {}
+  PlannedCheck(PlannedRun& prepared, Diagnostics& diagnostics)
+      : prepared_(prepared), benchmark_(prepared.run.benchmark()), diagnostics_(diagnostics) {}
 
   void run() {
     check_values();
@@ -36,8 +36,8 @@ class PlannedCheck {
         continue;
       }
       const Step& step = step_of(workpackage);
-      const WorkpackageValues values(benchmark_, prepared_.expander, workpackage);
-      const bool final = prepared_.expander.is_final(workpackage.point);
+      const WorkpackageValues values(benchmark_, prepared_.run.expander(), workpackage);
+      const bool final = prepared_.run.expander().is_final(workpackage.point);
       const Lookup lookup = [&](std::string_view name) -> const std::string* {
         if (differs_between_runs(name) || (!final && is_open(workpackage.point, name)))
           return nullptr;
@@ -73,7 +73,8 @@ class PlannedCheck {
   // Whether the name is a parameter whose value is not known yet.
   bool is_open(const Point& point, std::string_view name) const {
     return std::any_of(point.bindings.begin(), point.bindings.end(), [&](const Binding& binding) {
-      return prepared_.pool[binding.name] == name && !prepared_.expander.is_final(binding);
+      return prepared_.run.texts()[binding.name] == name &&
+             !prepared_.run.expander().is_final(binding);
     });
   }
 
@@ -261,7 +262,8 @@ class PlannedCheck {
   void evaluate_operations() {
     for (const auto& [where, what] : actives_) {
       bool active = false;
-      const Status read = evaluate_active(where.second, prepared_.expander.evaluator(), &active);
+      const Status read =
+          evaluate_active(where.second, prepared_.run.expander().evaluator(), &active);
       const std::string& why = read.message();
       if (read || (why.find("is not defined") == std::string::npos &&
                    why.find("invalid syntax") == std::string::npos)) {
@@ -317,14 +319,14 @@ class PlannedCheck {
       if (has_reference(substitute(file.in.value, lookup))) return;
     }
     std::vector<FileBytes> made;
-    const Status status =
-        plan_substituted_files(benchmark_, sets, lookup, prepared_.expander.evaluator(), &made);
+    const Status status = plan_substituted_files(benchmark_, sets, lookup,
+                                                 prepared_.run.expander().evaluator(), &made);
     if (status) return;
     diagnostics_.error(set.files.front().in.mark,
                        fmt::format("step '{}': {}", step.name.value, status.message()));
   }
 
-  PreparedBenchmark& prepared_;
+  PlannedRun& prepared_;
   const Benchmark& benchmark_;
   Diagnostics& diagnostics_;
   std::set<std::pair<Place, std::string>> told_, looked_up_;
@@ -334,7 +336,7 @@ class PlannedCheck {
 
 }  // namespace
 
-void check_planned(PreparedBenchmark& prepared, Diagnostics& diagnostics) {
+void check_planned(PlannedRun& prepared, Diagnostics& diagnostics) {
   PlannedCheck(prepared, diagnostics).run();
 }
 

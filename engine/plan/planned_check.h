@@ -9,6 +9,6 @@ namespace tally {
 
 // It is an error if none of a step's workpackages can be made. It is a warning if only some of them
 // cannot be made, because the others run. Each mistake is reported once, at its place in the file.
-void check_planned(PreparedBenchmark& prepared, Diagnostics& diagnostics);
+void check_planned(PlannedRun& prepared, Diagnostics& diagnostics);
 
 }  // namespace tally

@@ -34,17 +34,24 @@ bool may_submit(const Benchmark& benchmark) {
   return false;
 }
 
-void make_prepared_plan(PreparedBenchmark& prepared, bool needs_plan, Diagnostics& diagnostics) {
-  const Benchmark& benchmark = prepared.benchmark;
-  const bool computes = prepared.expander.evaluator().computes();
+void make_prepared_plan(PlannedRun& prepared, bool needs_plan, Diagnostics& diagnostics) {
+  const Benchmark& benchmark = prepared.run.benchmark();
+  const bool computes = prepared.run.evaluator().computes();
   if (computes && !needs_plan && !may_submit(benchmark) && runs_commands(benchmark)) return;
-  prepared.plan = make_plan(benchmark, prepared.expander, diagnostics);
+  prepared.plan = make_plan(benchmark, prepared.run.expander(), diagnostics);
   if (!diagnostics.has_errors()) check_planned(prepared, diagnostics);
   if (!diagnostics.has_errors()) {
-    prepared.estimate = estimate_jobs(prepared.plan, prepared.expander);
+    prepared.estimate = estimate_jobs(prepared.plan, prepared.run.expander());
     // What is known may be too much. What is not computed may not.
     if (!computes) prepared.estimate.unknown = 0;
   }
+}
+
+void start_with_plan(PlannedRun& planned) {
+  std::vector<Workpackage> first = std::move(planned.plan.workpackages);
+  first.erase(first.begin() + static_cast<std::ptrdiff_t>(planned.plan.first), first.end());
+  planned.plan = {};
+  planned.run.start_with(std::move(first));
 }
 
 }  // namespace tally

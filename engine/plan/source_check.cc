@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
-#include "engine/execute/files/substitute_files.h"
+#include "engine/workspace/substitute_files.h"
 
 namespace tally {
 namespace {

@@ -9,9 +9,9 @@
 #include <ostream>
 
 #include "engine/base/text.h"
-#include "engine/execute/jobs/command.h"
 #include "engine/workflow/step_kinds.h"
 #include "engine/workpackage/values.h"
+#include "engine/workspace/command.h"
 
 namespace tally {
 namespace {

@@ -29,6 +29,14 @@ bool depends_on(const Step& step, const std::string& name) {
                      [&](const Text& parent) { return parent.value == name; });
 }
 
+// What is wrong with the workpackage's work_dir, or "".
+std::string fault_of_place(const Workpackage& workpackage) {
+  const std::string name = unknown_variable(workpackage.work_dir);
+  if (name.empty()) return {};
+  return "work_dir \"" + workpackage.work_dir + "\": " + name +
+         " is neither a parameter nor in the environment";
+}
+
 // Sets the workpackage's folder name and work_dir. Returns what is wrong with them, or "".
 std::string locate(const Step& step, const Expander& expander, const WorkpackageValues& values,
                    Workpackage* workpackage) {
@@ -45,10 +53,14 @@ std::string locate(const Step& step, const Expander& expander, const Workpackage
   }
   workpackage->directory = std::move(directory);
   workpackage->work_dir = std::move(work_dir);
-  const std::string name = unknown_variable(workpackage->work_dir);
-  if (name.empty()) return {};
-  return "work_dir \"" + workpackage->work_dir + "\": " + name +
-         " is neither a parameter nor in the environment";
+  return fault_of_place(*workpackage);
+}
+
+// A work_dir that cannot be made fails the workpackage in a run.
+void fail_by_place(const Step& step, const std::string& problem, Workpackage* workpackage) {
+  if (problem.empty()) return;
+  workpackage->outcome = failure(Reason::directory, problem);
+  workpackage->outcome.place = step.work_dir.mark;
 }
 
 bool has_place_of_its_own(const Step& step) {
@@ -136,6 +148,14 @@ void Generator::make_roots(Diagnostics& diagnostics) {
   }
 }
 
+void Generator::take_root(Workpackage&& planned) {
+  const Step& step = benchmark_.steps[static_cast<size_t>(planned.step)];
+  next_id_ = planned.id + 1;
+  if (!fails(planned) && has_place_of_its_own(step))
+    fail_by_place(step, fault_of_place(planned), &planned);
+  sink_.take(std::move(planned));
+}
+
 void Generator::make_children(int id, Diagnostics& diagnostics) {
   const auto step_number = static_cast<size_t>(sink_.at(id).step);
   if (!has_children_[step_number]) return;
@@ -209,6 +229,11 @@ void Generator::make(int step_number, const std::vector<int>& parents, Diagnosti
               std::back_inserter(excluded_));
   }
   if (diagnostics.has_errors() || family.made.points.empty()) return;
+  if (parents.empty() && purpose_ == Purpose::plan && roots_are_final_) {
+    roots_are_final_ =
+        std::all_of(family.made.points.begin(), family.made.points.end(),
+                    [this](const Point& point) { return expander_.is_final(point); });
+  }
   family.base = base_of(parents, diagnostics);
   ask_active(family);
   if (!copies_of_points(family, diagnostics)) return;
@@ -406,10 +431,7 @@ bool Generator::place(const Family& family, size_t point, Workpackage& workpacka
   }
   if (fails(workpackage)) return true;
   const std::string problem = locate(step, expander_, values, &workpackage);
-  if (purpose_ == Purpose::run && !problem.empty()) {
-    workpackage.outcome = failure(Reason::directory, problem);
-    workpackage.outcome.place = step.work_dir.mark;
-  }
+  if (purpose_ == Purpose::run) fail_by_place(step, problem, &workpackage);
   return true;
 }
 

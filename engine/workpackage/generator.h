@@ -46,6 +46,9 @@ class Generator {
   // Makes the workpackages of the steps without `depend`, in file order. An error that concerns a
   // whole step goes to `diagnostics` with its place; nothing more is made then.
   void make_roots(Diagnostics& diagnostics);
+  // Takes the next one of these workpackages as a plan has made it, with the same expander and for
+  // the same run. It must be final (see roots_are_final()).
+  void take_root(Workpackage&& planned);
   // To be called when workpackage `id` has finished well. Makes the children whose parents are now
   // complete. Children of combinations of parents passed to adopt() are not made again.
   void make_children(int id, Diagnostics& diagnostics);
@@ -53,6 +56,9 @@ class Generator {
   void adopt(Workpackage* workpackage, Diagnostics& diagnostics);
 
   // --- further results for the plan
+  // Whether a run makes the same workpackages of the steps without `depend`: no value of theirs
+  // needs the workpackage's own names.
+  bool roots_are_final() const { return roots_are_final_; }
   // Returns the points that a rule excluded. They are moved out, so only the first call has them.
   std::vector<Excluded> take_excluded() { return std::move(excluded_); }
   // What only a run can establish (a parameter read from a parent's output), one sentence each.
@@ -99,6 +105,7 @@ class Generator {
   std::vector<std::set<std::string>> unknown_names_;  // by step
   std::set<std::string> unknown_errors_;
   std::set<int> in_doubt_;
+  bool roots_are_final_ = true;
   int points_ = 0;
   int repeats_ = 1;
 };

@@ -2,6 +2,7 @@
 // message() is the one place that turns it into sentences for people, when they are printed.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@ enum class State {
   lost,      // its fate cannot be established; fails the run, never a success
   changed,   // done, but its output has changed since. Only in results: no journal has it.
 };
+constexpr size_t state_count = 8;
 const char* state_name(State state);
 // The state of that name. Nothing: there is none.
 std::optional<State> state_named(std::string_view name);

@@ -2,21 +2,12 @@
 
 #include <algorithm>
 
+#include "engine/base/files.h"
 #include "engine/base/own_files.h"
 #include "engine/base/secrets.h"
-#include "engine/execute/environment.h"
-#include "engine/execute/files/run_directory.h"
+#include "engine/workspace/environment.h"
 
 namespace tally {
-
-bool shows_secret_in_pack(const PackMember& member, const std::vector<std::string>& secrets) {
-  std::string text = member.options;
-  for (const auto& [name, value] : member.environment) {
-    if (names_secret(name)) return true;
-    text.append("\n").append(value);
-  }
-  return shows_secret(text, secrets);
-}
 
 Status JobPacks::add(Job job, const PackRule& rule, const Task& task) {
   std::string script;

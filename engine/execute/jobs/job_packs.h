@@ -12,9 +12,6 @@
 
 namespace tally {
 
-// Whether what the script of a pack has of this member shows a secret.
-bool shows_secret_in_pack(const PackMember& member, const std::vector<std::string>& secrets);
-
 class JobPacks {
  public:
   // Adds a workpackage that is ready to be submitted. If an earlier engine recorded its job's name

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "engine/execute/files/run_directory.h"
+#include "engine/base/files.h"
 #include "engine/execute/jobs/jobs.h"
 
 namespace tally {

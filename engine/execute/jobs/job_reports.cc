@@ -5,8 +5,8 @@
 #include <ctime>
 #include <set>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "engine/execute/files/run_directory.h"
 #include "engine/execute/jobs/jobs.h"
 
 namespace tally {

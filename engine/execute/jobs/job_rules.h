@@ -6,8 +6,8 @@
 #include <string>
 
 #include "engine/base/status.h"
-#include "engine/execute/environment.h"
 #include "engine/expand/substitute.h"
+#include "engine/workspace/environment.h"
 
 namespace tally {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "engine/execute/files/run_directory.h"
 
 namespace tally {
 namespace {

@@ -22,8 +22,8 @@
 
 #include "engine/execute/jobs/job_rules.h"
 #include "engine/execute/jobs/scheduler.h"
-#include "engine/execute/run_log.h"
 #include "engine/journal/journal.h"
+#include "engine/workspace/run_log.h"
 
 namespace tally {
 

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "engine/base/text.h"
-#include "engine/execute/environment.h"
-#include "engine/execute/jobs/command.h"
 #include "engine/execute/jobs/scheduler.h"
+#include "engine/workspace/command.h"
+#include "engine/workspace/environment.h"
 
 namespace tally {
 namespace {

@@ -42,11 +42,11 @@ std::string in_job_name(std::string name) {
 // because the scheduler may use ids again.
 std::string job_name(const RunContext& context, int id) {
   std::random_device random;
-  const std::string place = context.run_dir + context.journal.run().start;
+  const std::string place = context.run_dir + context.run.journal().run().start;
   const std::string seed = std::to_string(random()) + std::to_string(random());
   const std::string digest = Digest().add(place).add(seed).hex();
   const std::string step = context.graph.step_of(context.graph[id]).name.value;
-  return in_job_name(context.journal.run().benchmark) + "-" + in_job_name(step) + "-" +
+  return in_job_name(context.run.journal().run().benchmark) + "-" + in_job_name(step) + "-" +
          padded_id(id) + "-" + digest.substr(0, 8);
 }
 
@@ -147,7 +147,7 @@ Status JobSubmission::submit(Task& task, bool* taken) {
   job.label = workpackage.directory;
   job.marks = job_marks(task);
   job.id = workpackage.job_id;
-  job.named_at = seconds_of(context_.journal.run().start);
+  job.named_at = seconds_of(context_.run.journal().run().start);
   if (!job.named) {
     workpackage.job_name = job_name(context_, task.id());
     forget_earlier_try(job.marks, workpackage.attempts > 0 || workpackage.restored);
@@ -225,7 +225,7 @@ std::vector<int> JobSubmission::unsubmitted() const {
 Status JobSubmission::forget_names(const std::vector<int>& workpackages) {
   std::vector<std::pair<int, std::string>> names;
   for (const int id : workpackages) names.emplace_back(id, std::string());
-  return context_.journal.jobs_named(names);
+  return context_.run.journal().jobs_named(names);
 }
 
 }  // namespace tally

@@ -16,7 +16,7 @@ namespace tally {
 class JobSubmission {
  public:
   JobSubmission(RunContext& context, Scheduler& scheduler)
-      : context_(context), follower_(scheduler, context.journal, context.log) {}
+      : context_(context), follower_(scheduler, context.run.journal(), context.log) {}
 
   // Submits a task whose job script is ready. `taken` is false when its platform cannot take it;
   // the task has then failed.

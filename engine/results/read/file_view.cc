@@ -221,10 +221,9 @@ void FileView::keep(const FilePart& part) {
   text_ = copy_;
 }
 
-Status FileView::open(const std::string& path, FileView* out, const FilePart& part,
-                      const OpenFolder* folder) {
+Status FileView::open(const std::string& path, FileView* out, const FilePart& part) {
   constexpr int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
-  const int file = folder != nullptr ? folder->open(path, flags) : ::open(path.c_str(), flags);
+  const int file = ::open(path.c_str(), flags);
   if (file < 0) return file_error(path);
   FileView view;
   Status loaded = view.load(file, path);

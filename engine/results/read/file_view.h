@@ -10,7 +10,6 @@
 
 #include "engine/base/file_stamp.h"
 #include "engine/base/status.h"
-#include "engine/results/read/open_folder.h"
 
 namespace tally {
 
@@ -33,9 +32,7 @@ class FileView {
   FileView(const FileView&) = delete;
   FileView& operator=(const FileView&) = delete;
 
-  // `folder`: a folder above many such files, which opens them faster. Null: there is none.
-  static Status open(const std::string& path, FileView* out, const FilePart& part = {},
-                     const OpenFolder* folder = nullptr);
+  static Status open(const std::string& path, FileView* out, const FilePart& part = {});
 
   std::string_view text() const { return text_; }
   // Says that the text before `at` is not needed soon, so that a large file does not fill the

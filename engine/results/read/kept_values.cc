@@ -3,7 +3,6 @@
 #include <map>
 #include <memory>
 
-#include "engine/journal/samples.h"
 #include "engine/results/read/patterns.h"
 
 namespace tally {
@@ -11,7 +10,7 @@ namespace tally {
 Status take_kept(const Journal& journal, const std::set<int>& ids,
                  std::vector<WorkpackageView>& views) {
   std::map<int, std::shared_ptr<WorkpackageView::Kept>> kept;
-  Status read = samples_of(journal).each_sample([&](const Sample& sample) {
+  Status read = journal.each_sample([&](const Sample& sample) {
     if (ids.count(sample.workpackage) == 0) return;
     auto& one = kept[sample.workpackage];
     if (!one) one = std::make_shared<WorkpackageView::Kept>();

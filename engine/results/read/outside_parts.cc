@@ -10,7 +10,7 @@
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "engine/journal/outside_files.h"
+#include "engine/journal/journal.h"
 #include "engine/results/read/workpackage_view.h"
 
 namespace tally {
@@ -176,11 +176,11 @@ bool is_in_folder_of(const std::string& run, int id, const std::string& path) {
 Status take_outside_files(const Journal& journal, const std::string& run_dir,
                           std::vector<WorkpackageView>* views) {
   std::vector<std::pair<int, OutsideFile>> files;
-  Status read = outside_files_of(journal).each_outside(
-      [&](int id, const OutsideFile& file) { files.emplace_back(id, file); });
+  Status read =
+      journal.each_outside([&](int id, const OutsideFile& file) { files.emplace_back(id, file); });
   if (!read || files.empty()) return read;  // as nearly every run
   double first_start = 0;
-  if (Status s = outside_files_of(journal).first_start(&first_start); !s) return s;
+  if (Status s = journal.first_start(&first_start); !s) return s;
   OutsideParts parts(absolute_path(run_dir) + "/", views, first_start);
   for (auto& [id, file] : files) parts.add(id, std::move(file));
   parts.finish();

@@ -28,13 +28,6 @@ void add_once(const AnalyseFile* file, FoundFiles& list) {
   if (std::find(list.begin(), list.end(), file) == list.end()) list.push_back(file);
 }
 
-// The folder two above. Most workpackages work in RUN/000012_step/work.
-std::string_view run_of(std::string_view work_dir) {
-  for (int i = 0; i < 2; ++i)
-    work_dir = work_dir.substr(0, std::max(work_dir.rfind('/') + 1, size_t{1}) - 1);
-  return work_dir;
-}
-
 // Where the values of a pattern go. It has no value, but was sought, until one is added.
 class Targets {
  public:
@@ -204,7 +197,6 @@ std::vector<Scanner::FileName> Scanner::file_names(const std::string& list) {
 void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
                    const FoundIn& found) {
   if (workpackage.kept != nullptr && take_kept(analyse, workpackage, found)) return;
-  if (!folder_) folder_ = std::make_unique<OpenFolder>(run_of(workpackage.work_dir));
   const ViewValues values(workpackage);
   const auto lookup = [&](std::string_view name) { return values.find(name); };
   std::vector<std::vector<FileName>> own_names;  // those that depend on the workpackage
@@ -436,8 +428,7 @@ Scanner::Seen Scanner::scan_file(const WorkpackageView& workpackage, const std::
   FilePart part;
   const bool any = own_part(workpackage, path, file_name, &part);
   FileView view;
-  if (Status opened = any ? FileView::open(path, &view, part, folder_.get()) : Status::ok();
-      !opened) {
+  if (Status opened = any ? FileView::open(path, &view, part) : Status::ok(); !opened) {
     if (opened.reason() != 0 && !may_be_there(path)) return Seen::nothing;
     // JUBE ends with a Python error when it cannot read a file. It passes over what is not a file.
     const bool file = !is_no_file(path);

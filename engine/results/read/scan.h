@@ -14,7 +14,6 @@
 #include "engine/python/python_regex.h"
 #include "engine/results/read/file_view.h"
 #include "engine/results/read/match_statistics.h"
-#include "engine/results/read/open_folder.h"
 #include "engine/results/read/patterns.h"
 #include "engine/results/read/workpackage_view.h"
 #include "engine/workpackage/ended_file.h"
@@ -135,7 +134,6 @@ class Scanner {
   const Analyser& analyser_;
   Diagnostics errors_;  // of patterns
   std::map<const Analyse*, std::vector<FileSearch>> files_;
-  std::unique_ptr<const OpenFolder> folder_;  // the run's, from the first workpackage on
   std::unordered_map<const Pattern*, PlainRegex> plain_;
   std::unordered_map<std::string, std::unique_ptr<Regex>> regexes_;  // those with parameters
   std::map<std::string, Problem> problems_;

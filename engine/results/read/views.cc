@@ -14,9 +14,8 @@
 #include <unordered_map>
 #include <variant>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "engine/execute/files/run_directory.h"
-#include "engine/journal/samples.h"
 #include "engine/results/read/changed_files.h"
 #include "engine/results/read/kept_values.h"
 #include "engine/results/read/outside_parts.h"
@@ -365,7 +364,7 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
   std::set<int> gone;
   std::optional<std::vector<int>> folders;
   if (bool has = false; !benchmark.as_jube) {
-    if (Status s = samples_of(journal).has_samples(&has); !s) return s;
+    if (Status s = journal.has_samples(&has); !s) return s;
     if (has) folders = ids_of_folders(run_dir);
   }
   ViewMaker maker(benchmark, journal.run(), run_dir, std::move(disturbances), std::move(job_uses),

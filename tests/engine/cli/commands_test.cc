@@ -56,8 +56,17 @@ TEST_CASE("status: a run whose engine ended without finishing is INTERRUPTED") {
   shell.file("b.yaml", "name: b\noutpath: runs\nstep: {name: s, active: false, do: echo}\n");
   shell.tally("run b.yaml");
   CHECK(shell.tally("status runs").out == "FINISHED\n");
-  shell.sh("rm runs/000000/workpackages.xml");
-  CHECK(shell.tally("status runs").out == "INTERRUPTED\n");
+  // The files of a run are for people; the journal says how it ended.
+  shell.sh("rm runs/000000/workpackages.xml runs/000000/run.log");
+  CHECK(shell.tally("status runs").out == "FINISHED\n");
+  CHECK(has(shell.tally("info runs --id 0").out, "--- Benchmark finished ---"));
+  shell.file("k.yaml",
+             "name: k\noutpath: killed\n"
+             "parameterset: {name: p, parameter: {name: x, mode: shell, _: kill -9 $PPID}}\n"
+             "step: {name: s, use: p, do: echo}\n");
+  shell.tally("run k.yaml");
+  CHECK(shell.tally("status killed").out == "INTERRUPTED\n");
+  CHECK(has(shell.tally("info killed --id 0").out, "--- Benchmark not finished! ---"));
 }
 
 TEST_CASE("--color holds for what result and analyse say, too") {

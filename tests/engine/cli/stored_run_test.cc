@@ -1,5 +1,5 @@
-// Runs that tally 0.1.0 left: shown, analysed and continued by this one. run_0.1.0 has the journal's
-// version 1, run_0.1.0_journal2 that of the last days of 0.1.0.
+// A run of the last days of tally 0.1.0, whose journal has the version of today: shown, analysed and
+// continued by this one.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -16,15 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Stored {
-  const char* folder;
-  const char* place_of_value;  // where it says that a value failed
-};
-constexpr Stored kStored[] = {{"run_0.1.0", "at bench.yaml:51:11"},
-                              {"run_0.1.0_journal2", "at bench.yaml:19:43"}};
-
-void take_old_run(const Shell& shell, const Stored& stored = kStored[0]) {
-  fs::copy(fs::path(TALLY_SOURCE_DIR) / "tests/golden" / stored.folder, shell.root(),
+void take_old_run(const Shell& shell) {
+  fs::copy(fs::path(TALLY_SOURCE_DIR) / "tests/golden/run_0.1.0_journal2", shell.root(),
            fs::copy_options::recursive | fs::copy_options::copy_symlinks);
   // git keeps no empty folder.
   for (const char* folder : {"000012_wait", "000009_values"}) {
@@ -48,69 +41,62 @@ void check_order(const std::string& text, const std::vector<std::string>& parts)
 }  // namespace
 
 TEST_CASE("a run of tally 0.1.0 is shown as that showed it, and not changed") {
-  for (const Stored& stored : kStored) {
-    CAPTURE(std::string(stored.folder));
-    const Shell shell;
-    take_old_run(shell, stored);
-    const std::string before = shell.content("runs/000000/journal.sqlite");
-    const Ran info = shell.tally("info runs --id 0");
-    CHECK(info.code == 0);
-    check_order(info.out, {"# stored id:0 tags:big", "# a run of tally 0.1.0",
-                           "|   compile |         |     3 |      0 |     3 |",
-                           "|   prepare |         |     3 |      0 |     3 |",
-                           "|   measure | prepare |     3 |      1 |     2 |",
-                           "|    limits |         |     3 |      0 |     3 |",
-                           "|    errors | prepare |     1 |      1 |     0 |",
-                           "|    values |         |     2 |      1 |     1 |",
-                           "|      wait | prepare |     3 |      0 |     0 |",
-                           "--- Benchmark not finished! ---"});
-    check_order(shell.tally("info runs --id 0 -s measure").out,
-                {"label: big-3", "label: big-1", "label: big-2"});
-    CHECK(shell.tally("status runs").out == "RUNNING\n");
-    const Ran shown = shell.tally("result runs");
-    check_order(shown.out, {"n,label,rate[MB/s]", "1,big-1,2.5", "2,big-2,4.5"});
-    CHECK(has(shown.err, "workpackage 11 (measure) failed: Error (returncode <> 0) while running"));
-    CHECK(shell.tally("analyse runs").code == 0);
-    CHECK(has(shell.content("runs/000000/analyse.xml"), ">4.5</pattern>"));
-    CHECK(shell.content("runs/000000/journal.sqlite") == before);
-  }
+  const Shell shell;
+  take_old_run(shell);
+  const std::string before = shell.content("runs/000000/journal.sqlite");
+  const Ran info = shell.tally("info runs --id 0");
+  CHECK(info.code == 0);
+  check_order(info.out, {"# stored id:0 tags:big", "# a run of tally 0.1.0",
+                         "|   compile |         |     3 |      0 |     3 |",
+                         "|   prepare |         |     3 |      0 |     3 |",
+                         "|   measure | prepare |     3 |      1 |     2 |",
+                         "|    limits |         |     3 |      0 |     3 |",
+                         "|    errors | prepare |     1 |      1 |     0 |",
+                         "|    values |         |     2 |      1 |     1 |",
+                         "|      wait | prepare |     3 |      0 |     0 |",
+                         "--- Benchmark not finished! ---"});
+  check_order(shell.tally("info runs --id 0 -s measure").out,
+              {"label: big-3", "label: big-1", "label: big-2"});
+  CHECK(shell.tally("status runs").out == "RUNNING\n");
+  const Ran shown = shell.tally("result runs");
+  check_order(shown.out, {"n,label,rate[MB/s]", "1,big-1,2.5", "2,big-2,4.5"});
+  CHECK(has(shown.err, "workpackage 11 (measure) failed: Error (returncode <> 0) while running"));
+  CHECK(shell.tally("analyse runs").code == 0);
+  CHECK(has(shell.content("runs/000000/analyse.xml"), ">4.5</pattern>"));
+  CHECK(shell.content("runs/000000/journal.sqlite") == before);
 }
 
 TEST_CASE("a run of tally 0.1.0 goes on, and says again what failed and where") {
-  for (const Stored& stored : kStored) {
-    CAPTURE(std::string(stored.folder));
-    const Shell shell;
-    take_old_run(shell, stored);
-    shell.file("runs/000000/000012_wait/work/ready", "");
-    shell.file("go", "");
-    const Ran ran = shell.tally("continue runs");
-    CHECK(ran.code == 1);  // what failed stays so
-    check_order(
-        ran.out,
-        {"|  compile |   3 |    0 |    0 |     0 |    3 |",
-         "|  measure |   3 |    0 |    0 |     1 |    2 |",
-         "|   values |   2 |    0 |    0 |     1 |    1 |",
-         "|     wait |   3 |    0 |    0 |     0 |    3 |",
-         "|     late |   3 |    0 |    0 |     0 |    3 |",
-         "failed 9 (values): Cannot evaluate \"1 // 0\" for parameter \"quotient\": integer "
-         "division or modulo by zero",
-         stored.place_of_value, "failed 11 (measure): Error (returncode <> 0) while running",
-         "no such device\n", "at bench.yaml:39:9",
-         "failed 16 (errors): Error file \"wrong\" found after running the command \"touch "
-         "wrong\".",
-         "at bench.yaml:50:32",
-         "reused 1 (compile): commands, environment and files are those of workpackage 0",
-         "expected 7 (limits): out of memory", "1,big-1,2.5", "2,big-2,4.5"});
-    // What waited was not run a second time.
-    CHECK(shell.content("runs/000000/000012_wait/work/stdout") == "rate: 93\n");
-    CHECK(shell.sh("cat runs/000000/*_late/work/stdout | sort").out == "late 1\nlate 2\nlate 3\n");
-    CHECK(shell.tally("status runs").out == "ERROR\n");
-    // Workpackages can be taken back and done again.
-    CHECK(shell.tally("remove runs -w 11 --force").code == 0);
-    CHECK(shell.tally("continue runs").code == 1);
-    CHECK(shell.tally("comment -a \" and of another\" runs").code == 0);
-    CHECK(has(shell.tally("info runs --id 0").out, "# a run of tally 0.1.0 and of another"));
-  }
+  const Shell shell;
+  take_old_run(shell);
+  shell.file("runs/000000/000012_wait/work/ready", "");
+  shell.file("go", "");
+  const Ran ran = shell.tally("continue runs");
+  CHECK(ran.code == 1);  // what failed stays so
+  check_order(ran.out,
+              {"|  compile |   3 |    0 |    0 |     0 |    3 |",
+               "|  measure |   3 |    0 |    0 |     1 |    2 |",
+               "|   values |   2 |    0 |    0 |     1 |    1 |",
+               "|     wait |   3 |    0 |    0 |     0 |    3 |",
+               "|     late |   3 |    0 |    0 |     0 |    3 |",
+               "failed 9 (values): Cannot evaluate \"1 // 0\" for parameter \"quotient\": integer "
+               "division or modulo by zero",
+               "at bench.yaml:19:43", "failed 11 (measure): Error (returncode <> 0) while running",
+               "no such device\n", "at bench.yaml:39:9",
+               "failed 16 (errors): Error file \"wrong\" found after running the command \"touch "
+               "wrong\".",
+               "at bench.yaml:50:32",
+               "reused 1 (compile): commands, environment and files are those of workpackage 0",
+               "expected 7 (limits): out of memory", "1,big-1,2.5", "2,big-2,4.5"});
+  // What waited was not run a second time.
+  CHECK(shell.content("runs/000000/000012_wait/work/stdout") == "rate: 93\n");
+  CHECK(shell.sh("cat runs/000000/*_late/work/stdout | sort").out == "late 1\nlate 2\nlate 3\n");
+  CHECK(shell.tally("status runs").out == "ERROR\n");
+  // Workpackages can be taken back and done again.
+  CHECK(shell.tally("remove runs -w 11 --force").code == 0);
+  CHECK(shell.tally("continue runs").code == 1);
+  CHECK(shell.tally("comment -a \" and of another\" runs").code == 0);
+  CHECK(has(shell.tally("info runs --id 0").out, "# a run of tally 0.1.0 and of another"));
 }
 
 namespace {

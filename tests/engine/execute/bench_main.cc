@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "engine/execute/process.h"
+#include "engine/workspace/process.h"
 #include "tests/engine/execute/run_fixture.h"
 
 int main(int argc, char** argv) {

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include "engine/execute/environment.h"
+#include "engine/workspace/environment.h"
 #include "tests/engine/execute/run_fixture.h"
 
 using namespace tally;

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "engine/execute/files/substitute_files.h"
+#include "engine/workspace/substitute_files.h"
 #include "tests/engine/execute/run_fixture.h"
 
 using namespace tally;

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include "engine/execute/files/run_directory.h"
+#include "engine/base/files.h"
 #include "engine/execute/jobs/job_rules.h"
 #include "engine/execute/jobs/jobs.h"
 #include "tests/engine/execute/fake_scheduler.h"

@@ -4,10 +4,11 @@
 
 #include <map>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "engine/execute/files/setup_inputs.h"
 #include "engine/execute/status_line.h"
 #include "engine/workflow/job_options.h"
+#include "engine/workspace/setup_inputs.h"
 #include "steps/container.h"
 #include "steps/kinds.h"
 #include "steps/pack.h"

@@ -10,10 +10,10 @@
 #include <string>
 
 #include "engine/execute/cpu_clocks.h"
-#include "engine/execute/left_behind.h"
 #include "engine/execute/machine_facts.h"
 #include "engine/execute/machine_load.h"
 #include "engine/execute/quiet_check.h"
+#include "engine/workspace/left_behind.h"
 
 using tally::cores_of_others;
 using tally::disturbs;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <functional>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "tests/engine/execute/run_fixture.h"
 

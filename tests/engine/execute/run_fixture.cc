@@ -71,38 +71,44 @@ RunFixture::RunFixture() {
   settings.hide_animation = true;
 }
 
+namespace {
+
+Run run_of(const Benchmark& benchmark, const RunInfo& info) {
+  auto input = std::make_shared<Input>();
+  input->sources.add("bench.yaml", "name: test\n");
+  input->workflow.emplace();
+  input->workflow->benchmarks.push_back(benchmark);
+  return {input, input->workflow->benchmarks.front(), info, make_evaluator(info.home)};
+}
+
+}  // namespace
+
 Status RunFixture::start(RunSummary* summary) {
-  if (Status s = create_run_directory(folder.path() + "/out", &directory); !s) return s;
-  if (Status s = write_run_files(directory.path, "<jube/>\n"); !s) return s;
-  RunRecord record;
-  record.id = directory.id;
-  record.benchmark = benchmark.name.value;
-  record.home = folder.path();
-  record.start = "2026-11-21T01:18:53";
-  Sources sources;
-  sources.add("bench.yaml", "name: test\n");
-  std::unique_ptr<Journal> journal;
-  if (Status s = Journal::create(directory.path, record, sources, &journal); !s) return s;
-  return carry_out(*journal, summary);
+  const std::string outpath = folder.path() + "/out";
+  const int id = next_run_id(outpath);
+  NewRun what;
+  what.outpath = outpath;
+  what.start = "2026-11-21T01:18:53";
+  Run run = run_of(benchmark, {id, benchmark.name.value, folder.path(),
+                               outpath + "/" + padded_id(id), what.start});
+  if (Status s = run.create(what); !s) return s;
+  directory = run.directory();
+  return carry_out(run, summary);
 }
 
 Status RunFixture::advance(RunSummary* summary) {
   std::unique_ptr<Journal> journal;
   if (Status s = Journal::open(directory.path, &journal); !s) return s;
-  return carry_out(*journal, summary);
+  const RunRecord& record = journal->run();
+  Run run =
+      run_of(benchmark, {record.id, record.benchmark, record.home, directory.path, record.start});
+  run.take(directory, std::move(journal), Run::Access::write);
+  return carry_out(run, summary);
 }
 
-Status RunFixture::carry_out(Journal& journal, RunSummary* summary) {
-  if (commit_hook) journal.on_commit(commit_hook);
-  TextPool pool;
-  auto evaluator = make_evaluator(folder.path());
-  const RunRecord& record = journal.run();
-  const RunInfo info{record.id, record.benchmark, record.home, directory.path, record.start};
-  Expander expander(benchmark, info, *evaluator, pool, {});
-  Parts with_evaluator = parts;
-  if (with_evaluator.evaluator == nullptr) with_evaluator.evaluator = evaluator.get();
-  return execute(benchmark, expander, pool, journal, directory.path, settings, with_evaluator,
-                 summary);
+Status RunFixture::carry_out(Run& run, RunSummary* summary) {
+  if (commit_hook) run.journal().on_commit(commit_hook);
+  return execute(run, settings, parts, summary);
 }
 
 RunSummary RunFixture::run() {

@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/files.h"
 #include "engine/execute/execute.h"
-#include "engine/execute/files/run_directory.h"
+#include "engine/run/run_directory.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally::testing {
@@ -60,7 +61,7 @@ class RunFixture {
   std::function<void(int, bool)> commit_hook;
 
  private:
-  Status carry_out(Journal& journal, RunSummary* summary);
+  Status carry_out(Run& run, RunSummary* summary);
 };
 
 }  // namespace tally::testing

@@ -13,11 +13,11 @@
 #include <functional>
 #include <vector>
 
+#include "engine/base/files.h"
 #include "engine/base/host.h"
-#include "engine/execute/files/run_directory.h"
 #include "engine/journal/journal.h"
 #include "engine/journal/lease.h"
-#include "engine/journal/sqlite_journal.h"
+#include "engine/run/run_directory.h"
 
 using namespace tally;
 
@@ -201,7 +201,7 @@ TEST_CASE("an engine that stood still while another host took its run over write
             return got ? 0 : 1;
           });
           if (taken != 0) return 2;
-          dynamic_cast<SqliteJournal&>(*journal).renew_lease();
+          journal->renew_lease();
           const Status late = journal->set_setup({8, "k", "late"});
           if (late || late.message().find("taken this run over") == std::string::npos) return 3;
           journal.reset();
@@ -223,7 +223,7 @@ class Suspended {
       std::string bytes;
       if (!locks && !read_file(run + "/journal.sqlite", &bytes)) return 1;
       raise(SIGSTOP);
-      dynamic_cast<SqliteJournal&>(*journal).renew_lease();
+      journal->renew_lease();
       return journal->set_setup({7, "k", "late"}) ? 0 : 2;
     });
     int status = 0;

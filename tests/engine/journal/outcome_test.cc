@@ -1,5 +1,4 @@
-// How workpackages ended: kept as data, made into sentences when printed; journals of version 1,
-// which kept the sentences.
+// How workpackages ended: kept as data, made into sentences when printed. Journals of other versions.
 #include <doctest/doctest.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -11,7 +10,6 @@
 #include <memory>
 
 #include "engine/journal/journal.h"
-#include "engine/journal/migrate.h"
 
 using namespace tally;
 namespace fs = std::filesystem;
@@ -35,11 +33,6 @@ class Folder {
   std::string run() const { return path_ / "000000"; }
   std::string journal() const { return run() + "/journal.sqlite"; }
 
-  // The run that tally 0.1.0 left.
-  void take_old_run() const {
-    fs::copy_file(fs::path(TALLY_SOURCE_DIR) / "tests/golden/run_0.1.0/runs/000000/journal.sqlite",
-                  journal());
-  }
   void sql(const char* statements) const {
     sqlite3* handle = nullptr;
     REQUIRE(sqlite3_open(journal().c_str(), &handle) == SQLITE_OK);
@@ -96,7 +89,6 @@ Outcome of_job(int code, const std::string& detail, const std::string& file = {}
 struct Case {
   Outcome outcome;
   std::string message;
-  bool in_version_1 = true;  // had a sentence from which the reason can be told
 };
 
 const char* const kFailed =
@@ -108,14 +100,14 @@ std::vector<Case> cases() {
   std::vector<Case> all = {
       {in_state(State::done), ""},
       {in_state(State::running), ""},
-      {failure(Reason::value, "Cannot evaluate"), "Cannot evaluate", false},
-      {failure(Reason::files, "x: No such file"), "x: No such file", false},
-      {failure(Reason::directory, "cannot make x"), "cannot make x", false},
-      {failure(Reason::platform, "pack needs Slurm"), "pack needs Slurm", false},
-      {failure(Reason::gpus, "needs 4 GPU slots"), "needs 4 GPU slots", false},
-      {failure(Reason::host, "fork: try again"), "fork: try again", false},
+      {failure(Reason::value, "Cannot evaluate"), "Cannot evaluate"},
+      {failure(Reason::files, "x: No such file"), "x: No such file"},
+      {failure(Reason::directory, "cannot make x"), "cannot make x"},
+      {failure(Reason::platform, "pack needs Slurm"), "pack needs Slurm"},
+      {failure(Reason::gpus, "needs 4 GPU slots"), "needs 4 GPU slots"},
+      {failure(Reason::host, "fork: try again"), "fork: try again"},
       {of_process(Reason::command, 3, 0, "no such\ndevice\n"),
-       failed + "no such\ndevice\nIt ended with exit code 3", false},
+       failed + "no such\ndevice\nIt ended with exit code 3"},
       {of_process(Reason::command, -1, 0, "no such\ndevice\n"), failed + "no such\ndevice\n"},
       {of_process(Reason::command, -1, 0, ""), failed},
       {of_process(Reason::signal, 0, 9, "last words\n"),
@@ -136,13 +128,11 @@ std::vector<Case> cases() {
        "\"/run/000001_s/work\""},
       {of_job(7, "it: failed\nlast\nwords\n", "/run/000001_s/work/stderr"),
        "the job's program ended with exit code 7: it: failed; its output is in "
-       "\"/run/000001_s/work\"\nMessage in \"/run/000001_s/work/stderr\":\nlast\nwords\n",
-       false},
+       "\"/run/000001_s/work\"\nMessage in \"/run/000001_s/work/stderr\":\nlast\nwords\n"},
       {of_job(7, "\nlast\nwords\n", "/run/000001_s/work/stderr"),
        "the job's program ended with exit code 7; its output is in \"/run/000001_s/work\"\n"
-       "Message in \"/run/000001_s/work/stderr\":\nlast\nwords\n",
-       false},
-      {failure(Reason::job_rejected, "sbatch: no"), "sbatch: no", false},
+       "Message in \"/run/000001_s/work/stderr\":\nlast\nwords\n"},
+      {failure(Reason::job_rejected, "sbatch: no"), "sbatch: no"},
       {outcome(State::lost, Reason::job_lost, "nobody knows job 7"), "nobody knows job 7"},
       {in_state(State::expected, Reason::expected_memory), "out of memory"},
       {in_state(State::expected, Reason::expected_time_limit), "time limit"},
@@ -159,7 +149,7 @@ std::vector<Case> cases() {
   for (const Reason reason :
        {Reason::job_failed, Reason::job_cancelled, Reason::job_time_limit, Reason::job_memory,
         Reason::job_node, Reason::job_preempted, Reason::job_waited}) {
-    all.push_back({failure(reason, "job 7 was ended"), "job 7 was ended", false});
+    all.push_back({failure(reason, "job 7 was ended"), "job 7 was ended"});
   }
   return all;
 }
@@ -231,30 +221,6 @@ TEST_CASE("every reason goes through the journal and makes its sentence") {
   CHECK(workpackages(*journal)[10].workpackage.outcome.reason == Reason::none);
 }
 
-TEST_CASE("a sentence of version 1 is understood, and stays what it was") {
-  for (const Case& one : cases()) {
-    CAPTURE(one.message);
-    const Outcome told = outcome_of_note(one.outcome.state, one.message);
-    CHECK(message(told) == one.message);
-    CHECK(is_failure_of_command(told.reason) == is_failure_of_command(one.outcome.reason));
-    if (!one.in_version_1) continue;
-    Outcome expected = one.outcome;
-    // It kept neither a command's exit code nor what ended one at its time limit.
-    if (expected.reason == Reason::command) expected.exit_code = -1;
-    if (expected.reason == Reason::time_limit) {
-      expected.signal = 0;
-      expected.file.clear();
-    }
-    check_same(told, expected);
-  }
-  // Not quite what it should be: kept as it is.
-  for (const char* odd : {"Error (returncode <> 0) while", "Error file \"x", "time limit of 3",
-                          "shared operation failed in workpackage x", "the job's program ended"}) {
-    CHECK(message(outcome_of_note(State::failed, odd)) == odd);
-    CHECK_FALSE(is_failure_of_command(outcome_of_note(State::failed, odd).reason));
-  }
-}
-
 TEST_CASE("only failures of commands let JUBE go on") {
   CHECK(is_failure_of_command(Reason::command));
   CHECK(is_failure_of_command(Reason::signal));
@@ -266,74 +232,27 @@ TEST_CASE("only failures of commands let JUBE go on") {
   }
 }
 
-TEST_CASE("a journal of version 1 is read as it is, and migrated when it is written") {
+TEST_CASE("a journal of another version names both, and stays as it is") {
   const Folder folder;
-  folder.take_old_run();
-  const std::string before = bytes_of(folder.journal());
-  const auto check = [](const Journal& journal) {
-    CHECK(journal.run().benchmark == "stored");
-    CHECK(journal.run().tags == std::vector<std::string>{"big"});
-    const std::vector<Journal::Stored> stored = workpackages(journal);
-    REQUIRE(stored.size() == 18);
-    CHECK(stored[0].workpackage.outcome.state == State::done);
-    CHECK(stored[0].workpackage.outcome.reason == Reason::none);
-    CHECK(stored[1].workpackage.outcome.reason == Reason::reused);
-    CHECK(stored[1].workpackage.outcome.workpackage == 0);
-    CHECK(stored[7].workpackage.outcome.reason == Reason::expected_memory);
-    CHECK(stored[9].workpackage.outcome.reason == Reason::other);
-    CHECK(stored[9].place == "bench.yaml:51:11");
-    CHECK(stored[11].workpackage.outcome.reason == Reason::command);
-    CHECK(stored[11].workpackage.outcome.detail == "no such device\n");
-    CHECK(stored[11].place == "bench.yaml:39:9");
-    CHECK(stored[11].operations_done == 0);
-    CHECK(stored[12].workpackage.outcome.reason == Reason::done_file);
-    CHECK(stored[12].workpackage.outcome.file == "ready");
-    CHECK(stored[12].outputs.size() == 2);
-    CHECK(stored[14].workpackage.outcome.state == State::pending);
-    CHECK(stored[16].workpackage.outcome.reason == Reason::error_file);
-    CHECK(stored[16].started > 0);
-    CHECK(stored[16].ended >= stored[16].started);
-  };
+  // One without checksums, which other programs than tally may write.
+  fs::copy_file(
+      fs::path(TALLY_SOURCE_DIR) / "tests/golden/run_0.1.0_journal2/runs/000000/journal.sqlite",
+      folder.journal());
   std::unique_ptr<Journal> journal;
-  Status opened = Journal::open_read_only(folder.run(), &journal);
-  CAPTURE(opened.message());
-  REQUIRE(opened);
-  check(*journal);
-  journal.reset();
-  CHECK(bytes_of(folder.journal()) == before);
-  REQUIRE(Journal::open(folder.run(), &journal));
-  check(*journal);
-  // A reader beside the engine that has migrated it.
-  std::unique_ptr<Journal> reader;
-  REQUIRE(Journal::open_read_only(folder.run(), &reader));
-  check(*reader);
-  reader.reset();
-  journal.reset();
-  CHECK(bytes_of(folder.journal()) != before);
-  REQUIRE(Journal::open(folder.run(), &journal));
-  check(*journal);
-}
-
-TEST_CASE("a migration that fails leaves the journal as it was") {
-  const Folder folder;
-  folder.take_old_run();
-  folder.sql("CREATE TABLE package_1(x)");
-  std::unique_ptr<Journal> journal;
-  CHECK_FALSE(Journal::open(folder.run(), &journal));
-  folder.sql("DROP TABLE package_1");
-  REQUIRE(Journal::open(folder.run(), &journal));
-  CHECK(workpackages(*journal).size() == 18);
-}
-
-TEST_CASE("a journal of a newer version names both") {
-  const Folder folder;
-  folder.take_old_run();
-  folder.sql("PRAGMA user_version=7");
-  std::unique_ptr<Journal> journal;
-  for (const auto& open : {Journal::open, Journal::open_read_only}) {
-    CHECK(open(folder.run(), &journal).message() ==
-          folder.journal() +
-              ": is a journal of version 7, and this tally knows versions up to 2; use the tally "
-              "that wrote it, or a newer one");
+  const std::pair<const char*, const char*> versions[] = {
+      {"PRAGMA user_version=7",
+       ": is a journal of version 7, and this tally knows versions up to 2; use the tally that "
+       "wrote "
+       "it, or a newer one"},
+      {"PRAGMA user_version=1",
+       ": is a journal of version 1, which tally 0.1.0 wrote; `tally continue` of tally 0.2.0 "
+       "converts it"}};
+  for (const auto& [statement, message] : versions) {
+    folder.sql(statement);
+    const std::string before = bytes_of(folder.journal());
+    for (const auto& open : {Journal::open, Journal::open_read_only}) {
+      CHECK(open(folder.run(), &journal).message() == folder.journal() + message);
+    }
+    CHECK(bytes_of(folder.journal()) == before);
   }
 }

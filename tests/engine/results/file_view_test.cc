@@ -206,37 +206,3 @@ TEST_CASE("a file that becomes shorter while it is read is an error") {
   std::remove(path.c_str());
   std::remove(said.c_str());
 }
-
-TEST_CASE("files below an open folder are those that their paths name") {
-  const std::string root = "/tmp/tally-open-folder-" + std::to_string(::getpid());
-  const std::string below = root + "/run/000000_s";
-  for (const std::string& folder : {root, root + "/run", below})
-    REQUIRE(::mkdir(folder.c_str(), 0700) == 0);
-  std::ofstream(below + "/stdout") << "inside";
-  std::ofstream(root + "/beside") << "outside";
-  const auto text_of = [](const std::string& path, const tally::OpenFolder& folder) {
-    FileView view;
-    const tally::Status opened = FileView::open(path, &view, {}, &folder);
-    return opened ? std::string(view.text()) : opened.message();
-  };
-  const tally::OpenFolder run(root + "/run"), none(root + "/none");
-  CHECK(text_of(below + "/stdout", run) == "inside");
-  CHECK(text_of(below + "/stdout", none) == "inside");
-  CHECK(text_of(root + "/run//000000_s/stdout", run) == "inside");
-  const std::string twice = root + "/run/" + root + "/beside";  // no path from the root
-  CHECK(text_of(twice, run) == "cannot read '" + twice + "': No such file or directory");
-  CHECK(text_of(root + "/run/../beside", run) == "outside");
-  CHECK(text_of(root + "/beside", run) == "outside");
-  const std::string missing = below + "/stderr";
-  CHECK(text_of(missing, run) == "cannot read '" + missing + "': No such file or directory");
-  // The folder that the path names counts, if the open one no longer has the file.
-  REQUIRE(::rename((root + "/run").c_str(), (root + "/moved").c_str()) == 0);
-  std::remove((root + "/moved/000000_s/stdout").c_str());
-  for (const std::string& folder : {root + "/run", below})
-    REQUIRE(::mkdir(folder.c_str(), 0700) == 0);
-  std::ofstream(below + "/stdout") << "another";
-  CHECK(text_of(below + "/stdout", run) == "another");
-  for (const char* path : {"/moved/000000_s", "/moved", "/run/000000_s/stdout", "/run/000000_s",
-                           "/run", "/beside", ""})
-    std::remove((root + path).c_str());
-}

@@ -4,10 +4,10 @@
 #include <cstdlib>
 #include <set>
 
+#include "engine/base/files.h"
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/cli/results.h"
-#include "engine/execute/files/run_directory.h"
 #include "engine/plan/generated_files.h"
 #include "engine/results/read/views.h"
 #include "engine/workpackage/values.h"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/execute/environment.h"
-#include "engine/execute/process.h"
+#include "engine/workspace/environment.h"
+#include "engine/workspace/process.h"
 #include "tests/engine/workpackage/draw.h"
 
 namespace tally::testing {

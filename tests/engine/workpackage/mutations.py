@@ -59,7 +59,7 @@ MUTATIONS = {
         "family.base * copies.total() + repetition",
         "0 * family.base + repetition"),
     "run: a child's exported parameters are not in its environment": (
-        "engine/execute/files/setup_inputs.cc",
+        "engine/workspace/setup_inputs.cc",
         "for (const auto& [name, value] : values.exported()) changes[name] = value;",
         "if (step.depend.empty())\n"
         "    for (const auto& [name, value] : values.exported()) changes[name] = value;"),

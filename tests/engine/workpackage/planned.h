@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/execute/environment.h"
 #include "engine/expand/expand.h"
 #include "engine/workpackage/generator.h"
 #include "engine/workpackage/values.h"
+#include "engine/workspace/environment.h"
 
 namespace tally::testing {
 

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <memory>
 
-#include "engine/cli/input.h"
+#include "engine/base/files.h"
+#include "engine/check/check.h"
 #include "engine/execute/execute.h"
-#include "engine/execute/files/run_directory.h"
 #include "engine/journal/parts.h"
-#include "engine/plan/plan.h"
+#include "engine/plan/prepared.h"
+#include "engine/run/run.h"
 #include "engine/workpackage/values.h"
 #include "steps/kinds.h"
 #include "tests/engine/workpackage/compare.h"
@@ -33,7 +34,10 @@ constexpr size_t most_workpackages = 80;
 class Play {
  public:
   Play(uint64_t seed, std::string folder, Evaluator& evaluator)
-      : random_(seed ^ 0x5eedU), folder_(std::move(folder)), evaluator_(evaluator) {}
+      : random_(seed ^ 0x5eedU),
+        planned_(seed % 2 == 1),
+        folder_(std::move(folder)),
+        evaluator_(evaluator) {}
 
   Played play(const std::string& yaml, const std::vector<std::string>& tags) {
     if (!load(yaml, tags)) return played_;
@@ -67,7 +71,8 @@ class Play {
     options.tags = tags;
     options.read.tags = tags;
     options.read.stored = {{file_name, yaml}, {common_name, common_text}};
-    options.read.builtin_path = template_directories();
+    Status no_templates;
+    options.read.builtin_path = template_directories(&no_templates);
     input_.document = read_document(file_name, options.read, input_.sources, input_.diagnostics);
     if (!input_.diagnostics.has_errors()) {
       input_.workflow =
@@ -123,37 +128,40 @@ class Play {
     check(planned, again);
   }
 
+  static Status stored_input(const Journal& journal, Input* input) {
+    if (Status s = read_stored_input(settings_of_program(), journal, run_directory, input); !s)
+      return s;
+    return input->workflow ? Status::ok() : Status::error("the stored input cannot be read");
+  }
+
   // True: the engine was killed or interrupted, and is to be started again.
   bool execute_once(Session& session) {
     std::unique_ptr<Journal> journal;
-    if (Status s = Journal::open(run_directory, &journal); !s) {
-      differs(s.message());
-      return false;
-    }
-    std::unique_ptr<Input> input = load_stored(settings_of_program(), *journal, run_directory);
-    if (!input->workflow) {
-      differs("the stored input cannot be read");
+    auto input = std::make_shared<Input>();
+    Status opened = Journal::open(run_directory, &journal);
+    if (opened) opened = stored_input(*journal, input.get());
+    if (!opened) {
+      differs(opened.message());
       return false;
     }
     const Benchmark& benchmark = *input->find(journal->run().benchmark);
     const RunInfo info = run_info(benchmark, 0, run_directory, start);
+    Run run(input, benchmark, info, std::shared_ptr<Evaluator>(&evaluator_, [](Evaluator*) {}));
+    run.take({0, run_directory}, std::move(journal), Run::Access::write);
+    if (sessions_.empty() && planned_) start_with_plan(run);
     sessions_.push_back(now_seconds());
     FakeProcesses processes(random_.next(), fail_percent_);
     const bool dies = deaths_-- > 0;
-    if (dies) draw_death(processes, *journal);
+    if (dies) draw_death(processes, run.journal());
     Settings settings;
     settings.jobs = jobs_;
     settings.hide_animation = true;
     Parts parts;
-    parts.evaluator = &evaluator_;
     parts.processes = &processes;
     parts.gpus = {"0"};
-    TextPool pool;
-    Expander expander(benchmark, info, evaluator_, pool, input->tags());
     bool again = false;
     try {
-      session.status = execute(benchmark, expander, pool, *journal, run_directory, settings, parts,
-                               &session.summary);
+      session.status = execute(run, settings, parts, &session.summary);
       session.ended = !session.summary.interrupted;
       again = session.summary.interrupted;
     } catch (const Killed&) {
@@ -161,6 +169,15 @@ class Play {
     }
     seen_.insert(seen_.end(), processes.seen.begin(), processes.seen.end());
     return again;
+  }
+
+  // As the program does: the plan's first workpackages are those of the run.
+  static void start_with_plan(Run& run) {
+    Diagnostics diagnostics;
+    PlannedRun planned{std::move(run), {}, {}};
+    planned.plan = make_plan(planned.run.benchmark(), planned.run.expander(), diagnostics);
+    if (!diagnostics.has_errors()) tally::start_with_plan(planned);
+    run = std::move(planned.run);
   }
 
   void draw_death(FakeProcesses& processes, Journal& journal) {
@@ -184,12 +201,11 @@ class Play {
   // Opens the run as `result` does, in a state of its own, and compares.
   void check(Planned& planned, const Session& session) {
     std::unique_ptr<Journal> journal;
-    if (Status s = Journal::open_read_only(run_directory, &journal); !s) {
-      return differs(s.message());
-    }
-    std::unique_ptr<Input> input = load_stored(settings_of_program(), *journal, run_directory);
-    if (!input->workflow) return differs("the stored input cannot be read");
-    Compare compare(*input, *journal, run_directory, evaluator_, seen_);
+    Input input;
+    Status opened = Journal::open_read_only(run_directory, &journal);
+    if (opened) opened = stored_input(*journal, &input);
+    if (!opened) return differs(opened.message());
+    Compare compare(input, *journal, run_directory, evaluator_, seen_);
     const std::string what =
         compare.differences(planned, sessions_, session, jobs_ == 1 && fail_percent_ == 0);
     played_.values = compare.values();
@@ -200,6 +216,7 @@ class Play {
   }
 
   Random random_;
+  bool planned_;
   std::string folder_;
   Evaluator& evaluator_;
   Input input_;

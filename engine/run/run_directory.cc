@@ -1,0 +1,144 @@
+#include "engine/run/run_directory.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "engine/base/files.h"
+#include "engine/base/own_files.h"
+#include "engine/base/path_text.h"
+#include "engine/workpackage/workpackage.h"
+
+namespace tally {
+namespace {
+
+// The number in the name of a run's folder. -1 for any other folder.
+int run_number(const char* name) {
+  const size_t size = strlen(name);
+  if (size < 6 || size > 9) return -1;
+  int number = 0;
+  for (const char* at = name; *at != '\0'; ++at) {
+    if (isdigit(static_cast<unsigned char>(*at)) == 0) return -1;
+    number = number * 10 + (*at - '0');
+  }
+  return number;
+}
+
+// Whether the workflow is in a folder made by `cmake --install`, which does not belong to the user.
+bool is_installed(const std::string& folder) {
+  namespace fs = std::filesystem;
+  const std::string program = program_directory();
+  std::error_code ignored;
+  return !program.empty() &&
+         fs::weakly_canonical(folder, ignored) ==
+             fs::weakly_canonical(program + "/../share/tally/workflows", ignored);
+}
+
+// Whether the folder is writable, or, if it does not exist, can be created.
+bool can_write(std::string folder) {
+  while (access(folder.c_str(), F_OK) != 0) {
+    const size_t slash = folder.find_last_not_of('/', folder.rfind('/'));
+    if (folder.rfind('/') == std::string::npos) {
+      folder = ".";
+    } else {
+      folder = slash == std::string::npos ? "/" : folder.substr(0, slash + 1);
+    }
+  }
+  return access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
+}  // namespace
+
+std::string outpath_of(const Benchmark& benchmark, const std::string& given, bool to_read,
+                       const std::string& otherwise) {
+  if (!given.empty()) return past_links(given);
+  std::string own = benchmark.outpath.value;
+  if (own.empty()) {
+    const char* environment = getenv("JUBE_BENCHMARK_OUTPATH");
+    if (environment != nullptr && *environment != '\0') return past_links(environment);
+    own = otherwise;
+    if (own.empty()) return {};
+  }
+  own =
+      normal_path(expand_path(own));  // `..` removes also a folder that does not exist, as in JUBE
+  // The path is relative to the file as the user wrote its path, so that messages stay short.
+  size_t slash = benchmark.input_file.rfind('/');
+  if (own.front() == '/' || slash == std::string::npos) return own;
+  const std::string folder = benchmark.input_file.substr(0, slash + 1);
+  const std::string beside = normal_path(folder + own);
+  const bool there = access(beside.c_str(), F_OK) == 0;
+  if (to_read && there && access(own.c_str(), F_OK) != 0) return beside;
+  return is_installed(folder) || !can_write(beside) ? own : beside;
+}
+
+std::vector<RunDirectory> list_runs(const std::string& outpath) {
+  std::vector<RunDirectory> runs;
+  DIR* folder = opendir(outpath.c_str());
+  if (folder == nullptr) return runs;
+  while (const dirent* entry = readdir(folder)) {
+    const int id = run_number(entry->d_name);
+    if (id >= 0) runs.push_back({id, outpath + "/" + entry->d_name});
+  }
+  closedir(folder);
+  std::sort(runs.begin(), runs.end(),
+            [](const RunDirectory& a, const RunDirectory& b) { return a.id < b.id; });
+  return runs;
+}
+
+int next_run_id(const std::string& outpath) {
+  const std::vector<RunDirectory> runs = list_runs(outpath);
+  int id = runs.empty() ? 0 : runs.back().id + 1;
+  // The history of Tally's runs remains when a run is removed: its file is not a later run's.
+  std::error_code none;
+  for (const auto& file : std::filesystem::directory_iterator(outpath + "/history.d", none))
+    id = std::max(id, run_number(file.path().stem().c_str()) + 1);
+  return id;
+}
+
+Status create_run_directory(const std::string& outpath, RunDirectory* out) {
+  if (Status s = make_directories(outpath); !s) return s;
+  for (int id = next_run_id(outpath);; ++id) {
+    const std::string path = outpath + "/" + padded_id(id);
+    if (mkdir(path.c_str(), 0777) == 0) {
+      *out = {id, path};
+      return Status::ok();
+    }
+    if (errno != EEXIST) return file_error(path, "cannot make the run's folder", errno);
+  }
+}
+
+Status create_run_directory(const std::string& outpath, int id, RunDirectory* out) {
+  if (Status s = make_directories(outpath); !s) return s;
+  const std::string path = outpath + "/" + padded_id(id);
+  if (mkdir(path.c_str(), 0777) != 0) {
+    return Status::error(errno == EEXIST ? "Benchmark directory \"" + path + "\" already exists"
+                                         : "cannot make '" + path + "': " + strerror(errno));
+  }
+  *out = {id, path};
+  return Status::ok();
+}
+
+Status write_run_files(const std::string& run_dir, const std::string& configuration) {
+  if (Status s = write_file(run_dir + "/configuration.xml", configuration); !s) return s;
+  const std::string now = time_stamp();
+  return write_file(run_dir + "/timestamps", "start: " + now + "\nchange: " + now + "\n");
+}
+
+Status touch_timestamps(const std::string& run_dir) {
+  std::string text;
+  const std::string now = time_stamp();
+  std::string start = "start: " + now;
+  if (read_own_file(run_dir, run_dir + "/timestamps", &text) && text.rfind("start: ", 0) == 0) {
+    start = text.substr(0, text.find('\n'));
+  }
+  return write_file(run_dir + "/timestamps", start + "\nchange: " + now + "\n");
+}
+
+}  // namespace tally

@@ -1,0 +1,443 @@
+#include "engine/workspace/setup_inputs.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <string_view>
+
+#include "engine/base/digest.h"
+#include "engine/base/files.h"
+#include "engine/base/path_text.h"
+#include "engine/base/text.h"
+#include "engine/base/variables.h"
+#include "engine/workspace/shell_words.h"
+#include "engine/workspace/substitute_files.h"
+#include "engine/workspace/work_directory.h"
+
+namespace tally {
+namespace {
+
+constexpr off_t kReadWhole = 64 << 20;
+// Version of the rules below. Work that was kept under another version is not reused.
+constexpr uint64_t kRules = 3;
+// A folder with more files or bytes is not compared.
+constexpr size_t kMostFiles = 10000;
+constexpr uintmax_t kMostBytes = uintmax_t{1} << 30;
+
+bool lies_in(const std::string& path, const std::string& folder) {
+  return path.size() > folder.size() && starts_with(path, folder) && path[folder.size()] == '/';
+}
+
+class Collector {
+ public:
+  Collector(const SetupContext& context, FileDigests& digests, StepInputs* inputs)
+      : context_(context), digests_(digests), inputs_(inputs) {}
+
+  Status collect() {
+    inputs_->step = context_.step.name.value;
+    if (Status s = add_operations(); !s) return s;
+    if (Status s = add_sets(); !s) return s;
+    for (const Text& module : context_.step.modules) text("module " + apply(module));
+    add_environment();
+    if (Status s = add_declared(); !s) return s;
+    if (Status s = add_named_files(); !s) return s;
+    add_compilers();
+    return Status::ok();
+  }
+
+ private:
+  std::string apply(const Text& text) const { return context_.values.apply(text); }
+  void text(std::string command) { inputs_->commands.push_back(std::move(command)); }
+
+  Status is_active(const Text& active, bool* out) const {
+    return evaluate_active(apply(active), context_.evaluator, out);
+  }
+
+  Status add_operations() {
+    for (const Operation& operation : context_.step.operations) {
+      bool active = true;
+      if (Status s = is_active(operation.active, &active); !s) return s;
+      if (!active) continue;
+      text(apply(operation.command));
+      shell_texts_.push_back(inputs_->commands.back());
+      for (const Text* name :
+           {&operation.work_dir, &operation.stdout_file, &operation.stderr_file,
+            &operation.done_file, &operation.error_file, &operation.break_file}) {
+        if (!name->value.empty()) text(apply(*name));
+      }
+    }
+    if (context_.step.cycles.value != "1") text("cycles " + apply(context_.step.cycles));
+    if (!context_.step.work_dir.value.empty()) text("work_dir " + context_.work_dir);
+    if (context_.shell != "/bin/sh") text("shell " + context_.shell);
+    return Status::ok();
+  }
+
+  Status add_sets() {
+    const Lookup lookup = context_.values.lookup();
+    for (const std::string& name : used_sets(context_.step, lookup)) {
+      const auto& file_sets = context_.benchmark.file_sets;
+      if (const auto set = file_sets.find(name); set != file_sets.end()) {
+        for (const auto& entry : set->second.entries) {
+          Status s;
+          if (const auto* prepare = std::get_if<Prepare>(&entry)) {
+            s = add_prepare(*prepare);
+          } else {
+            s = add_copy(std::get<FileCopy>(entry), lookup);
+          }
+          if (!s) return s;
+        }
+      }
+      const auto& substitute_sets = context_.benchmark.substitute_sets;
+      if (const auto set = substitute_sets.find(name); set != substitute_sets.end()) {
+        add_substitutions(set->second);
+      }
+    }
+    return Status::ok();
+  }
+
+  Status add_prepare(const Prepare& prepare) {
+    bool active = true;
+    if (Status s = is_active(prepare.active, &active); !s || !active) return s;
+    prepared_ = true;
+    text("prepare " + apply(prepare.command));
+    shell_texts_.push_back(apply(prepare.command));
+    return Status::ok();
+  }
+
+  Status add_copy(const FileCopy& copy, const Lookup& lookup) {
+    bool active = true;
+    if (Status s = is_active(copy.active, &active); !s || !active) return s;
+    const auto add_text = [&] {
+      text((copy.link ? "link " : "copy ") + substitute(copy.source_dir, lookup) + " " +
+           apply(copy.source) + " -> " + substitute(copy.target_dir, lookup) + " " +
+           apply(copy.target));
+      return Status::ok();
+    };
+    // The source is in the work directory. The parents account for its content.
+    if (copy.internal) return add_text();
+    std::vector<PlannedFile> files;
+    if (Status s = list_files(copy, lookup, context_.work_dir, &files, variables()); !s) {
+      // A prepare command before it may make the file, or export its path.
+      return prepared_ ? add_text() : s;
+    }
+    for (const PlannedFile& file : files) {
+      if (Status s = add_tree(file.source, file.target); !s) return s;
+    }
+    return Status::ok();
+  }
+
+  Variables variables() const {
+    return [this](const std::string& name) -> std::optional<std::string> {
+      const auto found = context_.environment.find(name);
+      return found != context_.environment.end() ? std::optional<std::string>(found->second)
+                                                 : std::nullopt;
+    };
+  }
+
+  void add_substitutions(const SubstituteSet& set) {
+    for (const IoFile& file : set.files) {
+      text(std::string(file.append ? "append " : "write ") + apply(file.in) + " -> " +
+           apply(file.out));
+      named_.push_back(context_.values.path(file.in));
+    }
+    for (const Substitution& sub : set.substitutions) {
+      text((sub.regex ? "regex " : "") + apply(sub.source) + " -> " + apply(sub.dest));
+    }
+  }
+
+  // The variables that the step sets, and those that its commands name. Being unset counts as a
+  // value.
+  void add_environment() {
+    std::map<std::string, std::string> variables;
+    for (const auto& [name, value] : context_.changes) variables[name] = value.value_or("");
+    for (const std::string& command : shell_texts_) {
+      for (const std::string& name : shell_variables(command)) {
+        if (name == "PWD" || name == "OLDPWD" || name == "SHLVL" || name == "_") continue;
+        const auto found = context_.environment.find(name);
+        variables.try_emplace(
+            name, found == context_.environment.end() ? std::string() : "=" + found->second);
+      }
+    }
+    inputs_->environment.assign(variables.begin(), variables.end());
+  }
+
+  // `input` names files, folders and globs, relative to the folder of the input file.
+  Status add_declared() {
+    for (const Text& declared : context_.step.inputs) {
+      FileCopy copy;
+      copy.source = {context_.values.path(declared), declared.mark};
+      copy.file_path = context_.benchmark.file_path;
+      std::vector<PlannedFile> files;
+      if (Status s = list_files(copy, context_.values.lookup(), context_.work_dir, &files); !s) {
+        return Status::error("input \"" + copy.source.value + "\": " + s.message());
+      }
+      for (const PlannedFile& file : files) {
+        if (Status s = add_tree(file.source, file.source); !s) return s;
+      }
+    }
+    return Status::ok();
+  }
+
+  Status add_named_files() {
+    std::set<std::string> paths;
+    for (const std::string& command : shell_texts_) {
+      for (const std::string& word : shell_words(with_variables(command, context_.environment))) {
+        if (word.find('/') == std::string::npos && !starts_with(word, "~")) {
+          add_program(word);
+          continue;
+        }
+        const std::string path = absolute_path(expand_path(word), context_.work_dir);
+        std::vector<std::string> found;
+        if (word.find_first_of("*?[") != std::string::npos) {
+          if (Status s = matching_paths(path, 0, &found); !s) return s;
+        }
+        paths.insert(found.begin(), found.end());
+        paths.insert(path);
+      }
+    }
+    for (const auto& [name, value] : context_.changes) {
+      if (value && !value->empty()) {
+        paths.insert(absolute_path(expand_path(*value), context_.work_dir));
+      }
+    }
+    for (const std::string& name : named_) {
+      paths.insert(absolute_path(name, context_.work_dir));
+    }
+    for (const std::string& path : paths) {
+      struct stat info {};
+      const bool device = lies_in(path, "/dev") || lies_in(path, "/proc") || lies_in(path, "/sys");
+      if (device || lies_in(path, context_.work_dir)) continue;
+      if (stat(path.c_str(), &info) != 0) continue;
+      Status added;
+      if (S_ISREG(info.st_mode)) added = add_tree(path, path);
+      if (S_ISDIR(info.st_mode)) added = add_folder(path);
+      if (!added) return added;
+    }
+    return Status::ok();
+  }
+
+  // A folder that a command names, as in `make -C`. Folders of the system count as unchanged, and so do
+  // runs: they change with every run. A folder that is too large for a comparison is never the same.
+  Status add_folder(const std::string& path) {
+    for (const char* system : {"/usr", "/opt", "/etc", "/bin", "/lib", "/lib64", "/sbin", "/var"})
+      if (path == system || lies_in(path, system)) return Status::ok();
+    std::vector<std::string> files;
+    if (!list_folder(path, &files)) {
+      inputs_->files.emplace_back(path, fmt::format("more than {} files or 1 GiB, at {}.{}",
+                                                    kMostFiles, std::time(nullptr), getpid()));
+      return Status::ok();
+    }
+    std::sort(files.begin(), files.end());
+    for (const std::string& file : files) {
+      if (Status s = add_tree(file, file); !s) return s;
+    }
+    return Status::ok();
+  }
+
+  // False: there are more files than are compared.
+  static bool list_folder(const std::string& top, std::vector<std::string>* files) {
+    std::error_code error;
+    uintmax_t bytes = 0;
+    using Walk = std::filesystem::recursive_directory_iterator;
+    const auto options = std::filesystem::directory_options::skip_permission_denied;
+    for (Walk walk(top, options, error), end; !error && walk != end; walk.increment(error)) {
+      const std::string path = walk->path().string();
+      std::error_code no_link;
+      if (walk->is_directory(no_link) && !walk->is_symlink(no_link)) {
+        const bool skipped = walk->path().filename() == ".git" || has_runs(path);
+        if (skipped) walk.disable_recursion_pending();
+      } else if (walk->is_regular_file(no_link)) {
+        bytes += walk->file_size(no_link);
+        if (files->size() == kMostFiles || bytes > kMostBytes) return false;
+        files->push_back(path);
+      }
+    }
+    return true;
+  }
+
+  // Whether it is an outpath with finished work, or a run.
+  static bool has_runs(const std::string& folder) {
+    return path_exists(folder + "/.tally-store") || path_exists(folder + "/journal.sqlite");
+  }
+
+  // The file that PATH finds for a word of a command, unless it is of the system.
+  void add_program(const std::string& word) {
+    const auto path = context_.environment.find("PATH");
+    if (path == context_.environment.end() || !programs_.insert(word).second) return;
+    for (const std::string& folder : split_strip(path->second, ":")) {
+      const std::string program = folder + "/" + word;
+      if (access(program.c_str(), X_OK) != 0) continue;
+      const bool system =
+          folder == "/usr/bin" || folder == "/bin" || folder == "/usr/sbin" || folder == "/sbin";
+      if (!system) inputs_->files.emplace_back(program, stamp_text(program));
+      return;
+    }
+  }
+
+  static std::string stamp_text(const std::string& program) {
+    char real[PATH_MAX];
+    struct stat info {};
+    if (realpath(program.c_str(), real) == nullptr || stat(real, &info) != 0) return {};
+    return fmt::format("{} {} {}.{:09}", real, info.st_size, info.st_mtim.tv_sec,
+                       info.st_mtim.tv_nsec);
+  }
+
+  // Adds a file, or all files of a folder in the order of their names.
+  Status add_tree(const std::string& source, const std::string& target) {
+    std::error_code error;
+    if (std::filesystem::is_directory(source, error)) {
+      std::vector<std::string> names;
+      for (const auto& entry : std::filesystem::directory_iterator(source, error)) {
+        names.push_back(entry.path().filename().string());
+      }
+      if (error) return Status::error("cannot read '" + source + "': " + error.message());
+      std::sort(names.begin(), names.end());
+      for (const std::string& name : names) {
+        if (Status s = add_tree(source + "/" + name, target + "/" + name); !s) return s;
+      }
+      return Status::ok();
+    }
+    if (!std::filesystem::is_regular_file(source, error)) {
+      inputs_->files.emplace_back(target, "no regular file");
+      return Status::ok();
+    }
+    std::string digest;
+    if (Status s = digests_.of(source, &digest); !s) return s;
+    inputs_->files.emplace_back(target, digest);
+    return Status::ok();
+  }
+
+  // Inputs that a build depends on without naming them: variables that choose compilers and their
+  // flags, loaded modules, and the compilers that PATH finds.
+  void add_compilers() {
+    constexpr std::array<const char*, 18> kVariables = {"CC",
+                                                        "CXX",
+                                                        "FC",
+                                                        "CFLAGS",
+                                                        "CXXFLAGS",
+                                                        "FFLAGS",
+                                                        "LDFLAGS",
+                                                        "CPPFLAGS",
+                                                        "CUDA_HOME",
+                                                        "NVCCFLAGS",
+                                                        "LOADEDMODULES",
+                                                        "CPATH",
+                                                        "C_INCLUDE_PATH",
+                                                        "CPLUS_INCLUDE_PATH",
+                                                        "LIBRARY_PATH",
+                                                        "LD_LIBRARY_PATH",
+                                                        "PKG_CONFIG_PATH",
+                                                        "CMAKE_PREFIX_PATH"};
+    constexpr std::array<const char*, 9> kTools = {"cc",       "c++",   "gcc",    "g++", "clang",
+                                                   "gfortran", "mpicc", "mpicxx", "nvcc"};
+    for (const char* name : kVariables) {
+      const auto found = context_.environment.find(name);
+      if (found != context_.environment.end()) inputs_->environment.emplace_back(*found);
+    }
+    const auto path = context_.environment.find("PATH");
+    if (path == context_.environment.end()) return;
+    const std::vector<std::string> folders = split_strip(path->second, ":");
+    for (const char* tool : kTools) {
+      for (const std::string& folder : folders) {
+        const std::string program = folder + "/" + tool;
+        const std::string stamp = stamp_text(program);
+        if (stamp.empty()) continue;
+        inputs_->files.emplace_back(program, stamp);
+        break;
+      }
+    }
+  }
+
+  const SetupContext& context_;
+  FileDigests& digests_;
+  StepInputs* inputs_;
+  bool prepared_ = false;                 // a command runs before the files that follow
+  std::vector<std::string> shell_texts_;  // commands
+  std::vector<std::string> named_;        // paths
+  std::set<std::string> programs_;        // that were looked for
+};
+
+}  // namespace
+
+EnvironmentChanges declared_environment(const Step& step, const WorkpackageValues& values,
+                                        const Environment& before) {
+  EnvironmentChanges changes;
+  for (const auto& [name, value] : values.exported()) changes[name] = value;
+  for (const Text& name : step.env_unset) changes[values.apply(name)] = std::nullopt;
+  if (step.env.empty()) return changes;
+  const Environment without_env = with_changes(before, changes);
+  const Variables variables = [&](const std::string& name) -> std::optional<std::string> {
+    const auto found = without_env.find(name);
+    if (found == without_env.end()) return std::nullopt;
+    return found->second;
+  };
+  for (const auto& [name, text] : step.env) {
+    const std::string put_in = substitute_parameters(text.value, values.lookup());
+    changes[values.apply(name)] = expand_variables(put_in, variables);
+  }
+  return changes;
+}
+
+std::vector<std::string> with_secrets(const WorkpackageValues& values,
+                                      const Environment& environment) {
+  std::vector<std::string> list = entries(environment);
+  for (std::string& secret : values.secrets()) list.push_back(std::move(secret));
+  return list;
+}
+
+Status setup_inputs(const SetupContext& context, FileDigests& digests, StepInputs* inputs) {
+  return Collector(context, digests, inputs).collect();
+}
+
+std::string content_hash(const StepInputs& inputs) {
+  Digest digest;
+  digest.add(kRules).add(inputs.step).add(inputs.commands.size());
+  for (const std::string& command : inputs.commands) digest.add(command);
+  for (const NamedValues* list : {&inputs.parents, &inputs.environment, &inputs.files}) {
+    digest.add(list->size());
+    for (const auto& [name, value] : *list) digest.add(name).add(value);
+  }
+  return digest.hex();
+}
+
+std::map<std::string, std::string> parts_of(const StepInputs& inputs) {
+  std::map<std::string, std::string> out;
+  for (size_t i = 0; i < inputs.commands.size(); ++i) {
+    out[fmt::format("command {}", i + 1)] = digest_of(inputs.commands[i]);
+  }
+  for (const auto& [name, value] : inputs.parents) out["parent " + name] = digest_of(value);
+  for (const auto& [name, value] : inputs.environment) out["variable " + name] = digest_of(value);
+  for (const auto& [name, value] : inputs.files) out["file " + name] = digest_of(value);
+  return out;
+}
+
+Status FileDigests::of(const std::string& path, std::string* digest) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return file_error(path, "cannot read", errno);
+  const std::string seal =
+      fmt::format("{} {}.{:09} {}.{:09} {}", info.st_size, info.st_mtim.tv_sec,
+                  info.st_mtim.tv_nsec, info.st_ctim.tv_sec, info.st_ctim.tv_nsec, info.st_ino);
+  Known& known = known_[path];
+  if (known.seal != seal) {
+    known.digest = path + " " + seal;
+    if (info.st_size <= kReadWhole) {
+      if (Status s = digest_file(path, &known.digest); !s) {
+        known_.erase(path);
+        return s;
+      }
+    }
+    known.seal = seal;
+  }
+  *digest = known.digest;
+  return Status::ok();
+}
+
+}  // namespace tally

@@ -1,0 +1,241 @@
+#include "engine/workspace/work_directory.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "engine/base/files.h"
+#include "engine/base/host.h"
+#include "engine/base/text.h"
+
+namespace tally {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status failed(const std::string& path, const char* what, int reason) {
+  return Status::error(path + ": " + what + ": " + strerror(reason), reason, path);
+}
+
+std::string parent_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos || slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// Copies one entry as `cp -a` does, because make and similar tools compare times.
+Status copy_entry(const std::string& from, const std::string& to, bool follow) {
+  struct stat info {};
+  if ((follow ? stat(from.c_str(), &info) : lstat(from.c_str(), &info)) != 0) {
+    return failed(from, "cannot read", errno);
+  }
+  if (S_ISLNK(info.st_mode)) {
+    std::error_code error;
+    fs::copy_symlink(from, to, error);
+    if (error) return failed(to, "cannot make the link", error.value());
+    return Status::ok();
+  }
+  if (S_ISDIR(info.st_mode)) {
+    if (mkdir(to.c_str(), 0777) != 0 && errno != EEXIST) {
+      return failed(to, "cannot make the folder", errno);
+    }
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(from, error)) {
+      const std::string name = entry.path().filename().string();
+      if (Status s = copy_entry(from + "/" + name, to + "/" + name, false); !s) return s;
+    }
+    if (error) return failed(from, "cannot read", error.value());
+    chmod(to.c_str(), info.st_mode & 07777);
+  } else {
+    std::error_code error;
+    fs::copy_file(from, to, error);
+    if (error) {
+      const bool readable = access(from.c_str(), R_OK) == 0;
+      return Status::error(to + ": cannot copy " + from + ": " + error.message(), error.value(),
+                           readable ? to : from);
+    }
+  }
+  const std::array<timespec, 2> times{info.st_atim, info.st_mtim};
+  utimensat(AT_FDCWD, to.c_str(), times.data(), 0);
+  return Status::ok();
+}
+
+bool same_bytes(const std::string& a, const std::string& b, Status* status) {
+  std::string text_a, text_b;
+  *status = read_file(a, &text_a);
+  if (*status) *status = read_file(b, &text_b);
+  return text_a == text_b;
+}
+
+// Whether copy_entry() would change nothing at `to`. `differs` becomes the path that it would change.
+Status compare_entry(const std::string& from, const std::string& to, bool follow,
+                     std::string* differs) {
+  struct stat a {
+  }, b{};
+  if ((follow ? stat(from.c_str(), &a) : lstat(from.c_str(), &a)) != 0)
+    return failed(from, "cannot read", errno);
+  if ((follow ? stat(to.c_str(), &b) : lstat(to.c_str(), &b)) != 0 && errno != ENOENT)
+    return failed(to, "cannot read", errno);
+  if ((a.st_mode & S_IFMT) != (b.st_mode & S_IFMT)) {
+    *differs = to;
+  } else if (S_ISLNK(a.st_mode)) {
+    std::error_code error;
+    if (fs::read_symlink(from, error) != fs::read_symlink(to, error) || error) *differs = to;
+  } else if (S_ISDIR(a.st_mode)) {
+    std::error_code error;
+    fs::directory_iterator entry(from, error);
+    for (; !error && entry != fs::directory_iterator() && differs->empty();
+         entry.increment(error)) {
+      const std::string name = "/" + entry->path().filename().string();
+      if (Status s = compare_entry(from + name, to + name, false, differs); !s) return s;
+    }
+    if (error) return failed(from, "cannot read", error.value());
+  } else if (a.st_size != b.st_size) {
+    *differs = to;
+  } else if (a.st_mtim.tv_sec != b.st_mtim.tv_sec || a.st_mtim.tv_nsec != b.st_mtim.tv_nsec) {
+    Status status;
+    if (!same_bytes(from, to, &status)) *differs = to;
+    return status;
+  }
+  return Status::ok();
+}
+
+// Of a file that is there already.
+Status check_same(const PlannedFile& file, const std::string& target) {
+  std::string differs;
+  if (file.link) {
+    struct stat a {
+    }, b{};
+    const bool both = stat(file.source.c_str(), &a) == 0 && stat(target.c_str(), &b) == 0;
+    if (!both || a.st_dev != b.st_dev || a.st_ino != b.st_ino) differs = target;
+  } else if (Status s = compare_entry(file.source, target, true, &differs); !s) {
+    return s;
+  }
+  if (differs.empty()) return Status::ok();
+  return Status::error("'" + differs +
+                       "' was there before this workpackage, and differs from what '" +
+                       file.source + "' has: remove it, or give the step another work_dir");
+}
+
+bool lies_in(const std::string& path, const std::vector<std::string>& folders) {
+  std::error_code error;
+  const std::string real = fs::canonical(path, error).string();
+  if (error) return false;
+  return std::any_of(folders.begin(), folders.end(), [&](const std::string& folder) {
+    const std::string own = fs::canonical(folder, error).string();
+    return !error && starts_with(real, own + "/");
+  });
+}
+
+}  // namespace
+
+bool path_exists(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0;
+}
+
+Status make_link(const std::string& target, const std::string& path) {
+  const std::string relative = relative_path(target, parent_of(path));
+  if (symlink(relative.c_str(), path.c_str()) == 0 || errno == EEXIST) return Status::ok();
+  return failed(path, "cannot make the link", errno);
+}
+
+Status place_file(const PlannedFile& file, const std::string& work_dir, Existing existing) {
+  const std::string target = absolute_path(file.target, work_dir);
+  struct stat info {};
+  if (lstat(target.c_str(), &info) == 0)
+    return existing == Existing::keep ? Status::ok() : check_same(file, target);
+  if (Status s = make_directories(parent_of(target)); !s) return s;
+  if (file.link && file.absolute) {
+    if (symlink(file.source.c_str(), target.c_str()) == 0 || errno == EEXIST) return Status::ok();
+    return failed(target, "cannot make the link", errno);
+  }
+  if (file.link) return make_link(file.source, target);
+  if (starts_with(target, file.source + "/"))
+    return Status::error(file.source + ": cannot be copied to '" + target +
+                         "', which is in it; name what is to be copied");
+  // The file is written under another name and then renamed. An engine killed here leaves no
+  // partial file that the next attempt would take for complete.
+  const std::string aside = target + ".tally-new";
+  std::error_code error;
+  fs::remove_all(aside, error);
+  if (Status s = copy_entry(file.source, aside, true); !s) {
+    fs::remove_all(aside, error);
+    return s;
+  }
+  if (rename(aside.c_str(), target.c_str()) != 0) return failed(target, "cannot copy", errno);
+  return Status::ok();
+}
+
+Status write_substituted(const std::vector<FileBytes>& files, const std::string& work_dir) {
+  for (const FileBytes& file : files) {
+    const std::string path = absolute_path(file.path, work_dir);
+    if (Status s = make_directories(parent_of(path)); !s) return s;
+    if (Status s = write_file(path, file.bytes, file.mode); !s) return s;
+  }
+  return Status::ok();
+}
+
+Status detach_file(const std::string& path) {
+  const std::string aside = name_beside(path);
+  std::error_code error;
+  fs::copy_file(path, aside, error);
+  if (!error) fs::rename(aside, path, error);
+  if (!error) return Status::ok();
+  std::error_code ignored;
+  fs::remove(aside, ignored);
+  return file_error(path, "cannot be copied", error.value());
+}
+
+std::string last_lines(const std::string& path, size_t count) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  struct stat info {};
+  std::string text;
+  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+    // Only the end is read, because the file may be huge.
+    constexpr off_t most = 16384;
+    const off_t start = std::max<off_t>(0, info.st_size - most);
+    text.resize(static_cast<size_t>(info.st_size - start));
+    const ssize_t got = pread(fd, text.data(), text.size(), start);
+    text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  }
+  close(fd);
+  size_t at = text.size();
+  if (at > 0 && text[at - 1] == '\n') --at;
+  for (size_t lines = 0; at > 0; --at) {
+    if (text[at - 1] == '\n' && ++lines == count) break;
+  }
+  return text.substr(at);
+}
+
+OutputSizes output_sizes(const std::vector<std::string>& paths) {
+  OutputSizes sizes;
+  for (const std::string& path : paths) {
+    struct stat info {};
+    if (stat(path.c_str(), &info) == 0) sizes.emplace_back(path, info.st_size);
+  }
+  return sizes;
+}
+
+void cut_back(const std::vector<std::string>& paths, const OutputSizes& sizes,
+              const std::vector<std::string>& folders) {
+  for (const std::string& path : paths) {
+    off_t size = 0;
+    for (const auto& [known, bytes] : sizes) {
+      if (known == path) size = bytes;
+    }
+    struct stat info {};
+    if (stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > size &&
+        lies_in(path, folders)) {
+      [[maybe_unused]] const int done = truncate(path.c_str(), size);
+    }
+  }
+}
+
+}  // namespace tally
