@@ -185,17 +185,19 @@ int report_results(const Settings& settings, Run& run, std::vector<JunitSuite>* 
 
 }  // namespace
 
-int execute_run(const Settings& settings, Run& run, std::vector<JunitSuite>* junit) {
+Executed execute_run(const Settings& settings, Run& run, std::vector<JunitSuite>* junit) {
   RunSummary summary;
   Status status = execute_left(settings, run, &summary);
   const int executed = report_execution(settings, run, summary, &status);
-  if (settings.as_jube && summary.stopped) return executed;  // JUBE ends at -e, without an analysis
+  const bool interrupted = summary.interrupted;
+  if (settings.as_jube && summary.stopped)
+    return {executed, interrupted};  // JUBE ends at -e, without an analysis
   const bool gives_up = settings.as_jube && has_failed_without_command(run.journal());
   const int shown = report_results(settings, run, junit);
   // JUBE's exit code ignores failed commands. It only reports JUBE's own failures.
-  if (settings.as_jube && status && !summary.interrupted)
-    return gives_up || shown != kFine ? kFailed : kFine;
-  return std::max(executed, shown);
+  if (settings.as_jube && status && !interrupted)
+    return {gives_up || shown != kFine ? kFailed : kFine, false};
+  return {std::max(executed, shown), interrupted};
 }
 
 int report_nothing(const Benchmark& benchmark, bool dry) {

@@ -10,9 +10,14 @@
 
 namespace tally {
 
+struct Executed {
+  int code = 0;              // the exit code
+  bool interrupted = false;  // somebody asked the command to end: no other run begins
+};
+
 // Executes what is left of the run, prints its summary, and shows its results if they are asked for.
-// Prints errors, and returns the exit code. `junit` gets the run's suite, if it is not null.
-int execute_run(const Settings& settings, Run& run, std::vector<JunitSuite>* junit);
+// Prints errors. `junit` gets the run's suite, if it is not null.
+Executed execute_run(const Settings& settings, Run& run, std::vector<JunitSuite>* junit);
 
 // Waits until the engine that holds a run has ended. False: none holds it.
 using WaitForHolder = std::function<bool(const RunDirectory& directory)>;

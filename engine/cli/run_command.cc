@@ -119,12 +119,19 @@ bool read_id(const Settings& settings, const RunArgs& args, size_t which, int* i
   return false;
 }
 
+// Of a command that was interrupted in one of its runs.
+void note_not_begun(const Settings& settings, size_t runs) {
+  if (runs > 0)
+    print_error(settings, fmt::format("interrupted: {} further run{} not begun", runs,
+                                      runs == 1 ? " was" : "s were"));
+}
+
 // Makes the run and executes it.
-int start(const Settings& settings, const RunArgs& args, size_t which, Run& run,
-          std::vector<JunitSuite>* junit) {
+Executed start(const Settings& settings, const RunArgs& args, size_t which, Run& run,
+               std::vector<JunitSuite>* junit) {
   const Benchmark& benchmark = run.benchmark();
   NewRun what;
-  if (!read_id(settings, args, which, &what.id)) return kBadInput;
+  if (!read_id(settings, args, which, &what.id)) return {kBadInput};
   what.outpath = outpath_of(benchmark, args.outpath);
   what.start = which == 0 ? run.info().start : start_time();  // others end before it
   what.comment = args.with_comment ? one_line(args.comment) : benchmark.comment;
@@ -133,7 +140,7 @@ int start(const Settings& settings, const RunArgs& args, size_t which, Run& run,
   what.include_path = args.input.include_path;
   if (Status s = run.create(what); !s) {
     print_error(settings, s);
-    return run.directory().path.empty() ? kBadInput : kFailed;
+    return {run.directory().path.empty() ? kBadInput : kFailed};
   }
   const std::vector<std::string>& tags = run.journal().run().tags;
   note_command(run.directory().path, "parse",
@@ -220,10 +227,14 @@ int run_command(const Settings& settings, const RunArgs& args) {
     return kBadInput;
   }
   std::vector<JunitSuite> suites;
-  for (size_t which = 0; !runs.empty(); ++which, runs.pop_front()) {
-    code = std::max(
-        code, start(settings, args, which, runs.front(), args.junit.empty() ? nullptr : &suites));
+  bool interrupted = false;
+  for (size_t which = 0; !runs.empty() && !interrupted; ++which, runs.pop_front()) {
+    const Executed one =
+        start(settings, args, which, runs.front(), args.junit.empty() ? nullptr : &suites);
+    code = std::max(code, one.code);
+    interrupted = one.interrupted;
   }
+  note_not_begun(settings, runs.size());
   if (args.junit.empty()) return code;
   const Status written = write_named_file(args.junit, junit_document(suites));
   if (!written) print_error(settings, written);
@@ -244,7 +255,8 @@ int continue_runs(const Settings& settings, const RunsArgs& args,
     return kBadInput;
   }
   int code = kFine;
-  for (const RunDirectory& directory : runs) {
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const RunDirectory& directory = runs[i];
     while (wait_for_holder && wait_for_holder(directory)) continue;
     const std::unique_ptr<Run> run = open_run(settings, directory, Run::Access::write);
     if (!run) {
@@ -253,7 +265,11 @@ int continue_runs(const Settings& settings, const RunsArgs& args,
     }
     note_command(directory.path, "continue", "continued; see run.log");
     if (!settings.quiet) print_banner(*run);
-    code = std::max(code, execute_run(settings, *run, nullptr));
+    const Executed one = execute_run(settings, *run, nullptr);
+    code = std::max(code, one.code);
+    if (!one.interrupted) continue;
+    note_not_begun(settings, runs.size() - i - 1);
+    break;
   }
   return code;
 }

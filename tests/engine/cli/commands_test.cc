@@ -285,3 +285,24 @@ TEST_CASE("words of the command line are taken as they are: brackets, commas, ++
   ran = shell.tally("run t.yaml -j '[1]'");
   CHECK_MESSAGE(has(ran.err, "'[1]' is not a whole number"), ran.err);
 }
+
+// The first step asks the engine to end, as a terminal or an administrator does.
+TEST_CASE("a command that is asked to end begins no other run") {
+  const Shell shell;
+  shell.sh("printf 'test -e go || kill -s %s $PPID\\nsleep 1\\n' TERM > stop");
+  for (const char* name : {"a", "b", "c"}) {
+    shell.file(std::string(name) + ".yaml",
+               std::string("name: ") + name +
+                   "\noutpath: run\nstep: {name: s, do: \"cd $jube_benchmark_home; . ./stop\"}\n");
+  }
+  Ran ran = shell.tally("run a.yaml b.yaml c.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.err, "interrupted: 2 further runs were not begun"), ran.err);
+  CHECK(shell.sh("ls run").out == "000000\n");
+  ran = shell.sh(
+      "touch go; \"$TALLY\" -q run b.yaml && \"$TALLY\" remove run -i 1 -w 0 -f && rm go; "
+      "\"$TALLY\" continue run -i all");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.err, "interrupted: 1 further run was not begun"), (ran.out + ran.err));
+  CHECK(shell.tally("status run -i 1").out != "FINISHED\n");
+}
