@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,14 +27,9 @@ struct SideFiles {
       -1;  // the token that ends a document, where the tokenizer's files are known
 };
 
-// Whether BERT's tokenizer in `folder` lower-cases: do_lower_case of tokenizer_config.json, else the
-// normalizer of tokenizer.json; nothing where neither says. Throws std::runtime_error with one
-// sentence where a file is not JSON or says something else than true or false.
-std::optional<bool> reads_lower_case(const std::string& folder);
-
 // `source`: the folder that the model comes from, or empty. The tokenizer's files are
-// data.vocab_file and data.merge_file; tokenizer_config.json is made where there is none;
-// BERT's says the do_lower_case that was used. Throws
+// data.vocab_file and data.merge_file, and those beside them; tokenizer_config.json is made where
+// there is none; BERT's states the rules of words that were used. Throws
 // std::runtime_error with one sentence when they are not a tokenizer's.
 SideFiles read_side_files(const ModelConfig& model, const DataConfig& data,
                           const std::string& source);

@@ -5,7 +5,7 @@
 #include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/latest_checkpoint.h"
 #include "src/checkpoint/model_config_file.h"
-#include "src/checkpoint/side_files.h"
+#include "src/data/tokenizers/tokenizer_settings.h"
 
 namespace tally::train {
 
@@ -21,7 +21,7 @@ StoredModels stored_models() {
   };
   models.lower_case = [](const std::string& folder) {
     check_folder(folder);
-    return reads_lower_case(folder);
+    return stated_lower_case(folder);
   };
   return models;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -14,6 +15,7 @@
 #include "src/data/tokenizers/pretokenizer.h"
 #include "src/data/tokenizers/tokenizer.h"
 #include "src/data/tokenizers/tokenizer_json.h"
+#include "src/data/tokenizers/tokenizer_settings.h"
 #include "src/data/tokenizers/word_cache.h"
 
 namespace tally::train {
@@ -120,7 +122,7 @@ class Gpt2Tokenizer : public Tokenizer {
 };
 
 MergeTable Gpt2Tokenizer::read_files(const std::string& vocab_file, const std::string& merge_file) {
-  refuse_added_tokens(vocab_file, {kEndOfText});
+  check_gpt2_settings(std::filesystem::path(vocab_file).parent_path().string());
   // Both names may be that of one tokenizer.json, which holds both.
   TokenizerJson json = split_tokenizer_json(read_vocabulary(vocab_file), vocab_file);
   const Vocabulary vocabulary =

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -31,8 +31,22 @@ bool absent(const Json& json, const char* key) {
   return value.empty() || value == false;
 }
 
-// Why a tokenizer.json splits or joins text differently from GPT-2's; empty: it does not.
-std::string difference(const Json& json) {
+// Whether a post_processor puts tokens around a text.
+bool adds_tokens(const Json& processor) {
+  if (!processor.is_object()) return false;
+  const Json type = processor.value("type", Json());
+  if (type == "ByteLevel") return false;
+  if (type == "TemplateProcessing")
+    return processor.value("single", Json()).dump().find("SpecialToken") != std::string::npos;
+  if (type != "Sequence") return true;
+  const Json parts = processor.value("processors", Json::array());
+  return std::any_of(parts.begin(), parts.end(), adds_tokens);
+}
+
+}  // namespace
+
+std::string difference_from_gpt2(const Json& json) {
+  if (!json.contains("model") || !json["model"].is_object()) return "";
   const Json& model = json["model"];
   if (model.contains("type") && model["type"] != "BPE")
     return fmt::format("its model is {}, not BPE", model["type"].dump());
@@ -47,8 +61,12 @@ std::string difference(const Json& json) {
   if (!absent(words, "add_prefix_space")) return "its pre_tokenizer puts a space before the text";
   if (words.contains("use_regex") && words["use_regex"] == false)
     return "its pre_tokenizer does not split words by GPT-2's pattern";
+  const Json around = json.value("post_processor", Json());
+  if (adds_tokens(around)) return "its post_processor puts tokens around a text";
   return "";
 }
+
+namespace {
 
 MergeLines merges_of(const Json& list, const std::string& path) {
   MergeLines merges;
@@ -86,7 +104,7 @@ TokenizerJson split_tokenizer_json(Json json, const std::string& path) {
     return std::runtime_error(
         fmt::format("'{}' is not a tokenizer of GPT-2's kind: {}", path, why));
   };
-  if (const std::string why = difference(json); !why.empty()) throw refuse(why);
+  if (const std::string why = difference_from_gpt2(json); !why.empty()) throw refuse(why);
   const Json& model = json["model"];
   if (!model.contains("vocab") || !model["vocab"].is_object()) throw refuse("it has no vocabulary");
   if (!model.contains("merges") || !model["merges"].is_array() || model["merges"].empty())
@@ -99,62 +117,6 @@ TokenizerJson split_tokenizer_json(Json json, const std::string& path) {
     parts.vocabulary[added["content"].get<std::string>()] = added["id"];
   }
   return parts;
-}
-
-namespace {
-
-constexpr const char* kAddedTokens = "added_tokens.json";
-
-// The tokens in a value of a tokenizer's file: a text, an object with its "content", or a list or an
-// object of such values.
-void collect_tokens(const Json& value, std::vector<std::string>* tokens) {
-  if (value.is_string()) {
-    tokens->push_back(value.get<std::string>());
-  } else if (value.is_object() && value.contains("content")) {
-    collect_tokens(value["content"], tokens);
-  } else if (value.is_structured()) {
-    for (const Json& one : value) collect_tokens(one, tokens);
-  }
-}
-
-// As transformers reads them: added_tokens.json has a number for each token; the others have a key
-// for each role ("pad_token"), lists ("added_tokens", "extra_special_tokens"), and tokens by number.
-std::vector<std::string> tokens_in(const Json& json, const std::string& name) {
-  std::vector<std::string> tokens;
-  for (const auto& [key, value] : json.items()) {
-    if (name == kAddedTokens) {
-      tokens.push_back(key);
-    } else if (key.ends_with("_token") || key.ends_with("_tokens") ||
-               key == "added_tokens_decoder") {
-      collect_tokens(value, &tokens);
-    }
-  }
-  return tokens;
-}
-
-}  // namespace
-
-void refuse_added_tokens(const std::string& vocab_file, const std::set<std::string>& special) {
-  const std::filesystem::path folder = std::filesystem::path(vocab_file).parent_path();
-  for (const char* name :
-       {"tokenizer.json", kAddedTokens, "tokenizer_config.json", "special_tokens_map.json"}) {
-    const std::string path = (folder / name).string();
-    std::ifstream in(path, std::ios::binary);
-    if (!in) continue;
-    const Json json = Json::parse(in, nullptr, false);
-    if (!json.is_object())
-      throw std::runtime_error(fmt::format(
-          "'{}' is not a JSON object, so that it is not known which tokens were added to the "
-          "vocabulary: get the whole file, or remove it where none were",
-          path));
-    for (const std::string& token : tokens_in(json, name))
-      if (special.count(token) == 0)
-        throw std::runtime_error(fmt::format(
-            "'{}' adds the token \"{}\" to the vocabulary, and texts are tokenized without added "
-            "tokens: tokenize the text elsewhere, or remove the token from this file where no text "
-            "has it",
-            path, token));
-  }
 }
 
 MergeLines read_merge_lines(const std::string& path) {

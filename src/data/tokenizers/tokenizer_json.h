@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -29,11 +28,9 @@ std::string read_tokenizer_file(const std::string& path, const char* flag);
 // of tokenizer: byte-level BPE, GPT-2's pattern, no normalization, no space put before the text.
 TokenizerJson split_tokenizer_json(nlohmann::json json, const std::string& path);
 
-// Texts are tokenized without the tokens that a tokenizer's other files in the folder of `vocab_file`
-// add to the vocabulary (tokenizer.json, added_tokens.json, tokenizer_config.json,
-// special_tokens_map.json), so any but `special` (which are text within a text) are refused, as is
-// such a file that cannot be parsed. Throws std::runtime_error with one sentence.
-void refuse_added_tokens(const std::string& vocab_file, const std::set<std::string>& special);
+// Why a tokenizer.json splits or joins texts differently from GPT-2's; empty: it does not, or it has
+// no "model".
+std::string difference_from_gpt2(const nlohmann::json& json);
 
 // A merges.txt. Throws std::runtime_error with one sentence.
 MergeLines read_merge_lines(const std::string& path);

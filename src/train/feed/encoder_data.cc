@@ -153,6 +153,11 @@ class Opener {
     const LabelledTexts rows = read_labelled_texts(path, labelled_text_options(c_));
     if (!names_.empty()) {
       classes_ = class_names(rows, names_);
+      if (classes_ != names_)
+        notes_.push_back(
+            fmt::format("the labels of {} are the numbers of the model's classes, which begin at "
+                        "0 = \"{}\"",
+                        path, names_.front()));
     } else if (use.training || classes_.empty()) {
       number_classes(rows, path, use);
     }

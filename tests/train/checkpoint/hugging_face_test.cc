@@ -3,8 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/model_config_file.h"
+#include "src/data/tokenizers/tokenizer_settings.h"
 #include "src/model/stage.h"
 #include "tests/train/data/small_vocabulary.h"
 #include "tests/train/data/temp_dir.h"
@@ -141,25 +144,57 @@ TEST_CASE("the source's tokenizer.json is not copied next to another tokenizer")
   CHECK(read_side_files(tiny_config(), data, dir / "from").files.count("tokenizer.json") == 1);
 }
 
+TEST_CASE("a folder's files say whether BERT's texts are lower-cased") {
+  const TempDir dir;
+  fs::create_directories(dir / "from");
+  CHECK_FALSE(stated_lower_case(dir / "from").has_value());
+  dir.write("from/tokenizer.json",
+            R"({"normalizer": {"type": "BertNormalizer", "lowercase": false}})");
+  CHECK(stated_lower_case(dir / "from") == false);
+  dir.write("from/tokenizer_config.json", R"({"do_lower_case": false})");
+  CHECK(stated_lower_case(dir / "from") == false);
+  dir.write("from/tokenizer_config.json", R"({"do_lower_case": true})");
+  CHECK(contains(error_of([&] { stated_lower_case(dir / "from"); }), "make them agree"));
+  dir.write("from/tokenizer_config.json",
+            R"({"do_lower_case": true, "tokenizer_class": "PreTrainedTokenizerFast"})");
+  CHECK(stated_lower_case(dir / "from") == false);
+  dir.write("from/tokenizer_config.json", R"({"do_lower_case": "no"})");
+  CHECK(contains(error_of([&] { stated_lower_case(dir / "from"); }), "neither true nor false"));
+}
+
 TEST_CASE("what is written says how BERT's texts were read") {
   const TempDir dir;
   fs::create_directories(dir / "from");
+  fs::create_directories(dir / "own");
   dir.write("from/config.json", "{}");
-  CHECK_FALSE(reads_lower_case(dir / "from").has_value());
-  dir.write("from/tokenizer.json",
-            R"({"normalizer": {"type": "BertNormalizer", "lowercase": false}})");
-  CHECK(reads_lower_case(dir / "from") == false);
-  dir.write("from/tokenizer_config.json", R"({"do_lower_case": true, "unk_token": "[UNK]"})");
-  CHECK(reads_lower_case(dir / "from") == true);
+  dir.write("from/tokenizer_config.json", R"({"strip_accents": false, "pad_token": "[PAD]"})");
   DataConfig data;
   data.tokenizer = "BertWordPieceCase";
-  data.vocab_file = dir.write("vocab.txt", "[PAD]\n");
-  const SideFiles side = read_side_files(tiny_config(), data, dir / "from");
-  CHECK(side.files.count("tokenizer.json") == 0);  // another vocabulary's
-  CHECK(contains(side.files.at("tokenizer_config.json"), "\"do_lower_case\": false"));
-  CHECK(contains(side.files.at("tokenizer_config.json"), "\"unk_token\": \"[UNK]\""));
-  dir.write("from/tokenizer_config.json", R"({"do_lower_case": "no"})");
-  CHECK(contains(error_of([&] { reads_lower_case(dir / "from"); }), "neither true nor false"));
+  const auto config = [&](const std::string& vocab_file) {
+    data.vocab_file = vocab_file;
+    const SideFiles side = read_side_files(tiny_config(), data, dir / "from");
+    return nlohmann::json::parse(side.files.at("tokenizer_config.json"));
+  };
+  // Another vocabulary's settings are those beside it, and the source's are not.
+  const std::string other = dir.write("own/vocab.txt", "[PAD]\n");
+  CHECK(config(other)["do_lower_case"] == false);
+  CHECK(config(other)["strip_accents"] == false);
+  CHECK(config(other)["tokenizer_class"] == "BertTokenizer");
+  dir.write("own/tokenizer_config.json", R"({"strip_accents": true, "unk_token": "[UNK]"})");
+  CHECK(config(other)["strip_accents"] == true);
+  CHECK(config(other)["tokenize_chinese_chars"] == true);
+  CHECK(config(other)["unk_token"] == "[UNK]");
+  fs::remove(dir / "own/tokenizer_config.json");
+  // What a tokenizer.json says is said for a vocab.txt that is taken from beside it, too.
+  const std::string whole = dir.write(
+      "own/tokenizer.json",
+      R"({"normalizer": {"type": "BertNormalizer", "lowercase": false, "strip_accents": true}})");
+  CHECK(config(other)["strip_accents"] == true);
+  CHECK(config(whole)["strip_accents"] == true);
+  CHECK(config(whole)["tokenizer_class"] == "PreTrainedTokenizerFast");
+  // The source's own vocabulary keeps the source's settings.
+  CHECK(config(dir.write("from/vocab.txt", "[PAD]\n"))["strip_accents"] == false);
+  CHECK(config(data.vocab_file)["pad_token"] == "[PAD]");
 }
 
 TEST_CASE("the names of a classifier's classes are kept") {
