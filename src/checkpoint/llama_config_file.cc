@@ -5,28 +5,40 @@ namespace {
 
 using Json = ConfigJson;
 
-// Throws unless it leaves the angles as they are: {"rope_type": "default"}, in old files "type".
-void check_scaling(const ConfigReader& in, const char* key) {
-  if (!in.has(key)) return;
-  const Json& scaling = in.json()[key];
-  const Json type = !scaling.is_object()
-                        ? Json()
-                        : scaling.value("rope_type", scaling.value("type", Json("default")));
-  if (type != "default")
+// The object that has the parameters of rotary positions, as transformers 5 chooses it; null: none.
+// The rest of config.json gives what it leaves out.
+const char* rotary_place(const Json& json) {
+  for (const char* key : {"rope_scaling", "rope_parameters"})
+    if (json.contains(key) && !json[key].is_null() && !json[key].empty()) return key;
+  return nullptr;
+}
+
+// Throws unless the angles are neither scaled nor other ones for some layers.
+double rotary_base(const ConfigReader& in) {
+  const Json& json = in.json();
+  const char* place = rotary_place(json);
+  const Json rotary = place ? json[place] : Json::object();
+  const auto plain = [&] {
+    if (!rotary.is_object()) return false;
+    for (const Json& value : rotary)
+      if (value.is_object()) return false;  // the parameters of a kind of layer
+    return rotary.value("rope_type", rotary.value("type", Json("default"))) == "default";
+  };
+  if (!plain())
     throw in.bad(
         fmt::format("has \"{}\": {}, and rotary positions are not scaled here: only models "
                     "without it are supported",
-                    key, scaling.dump()));
-}
-
-// transformers 5 writes it into rope_parameters.
-double rotary_base(const ConfigReader& in) {
-  const auto base = in.positive("rope_theta", 10000);
-  if (in.has("rope_theta") || !in.has("rope_parameters")) return base;
-  const Json value = in.json()["rope_parameters"].value("rope_theta", Json(base));
-  if (!value.is_number() || !(value.get<double>() > 0))
-    throw in.bad(fmt::format("has the rope_theta {}, which is not positive", value.dump()));
-  return value.get<double>();
+                    place, rotary.dump()));
+  const bool inside = rotary.contains("partial_rotary_factor");
+  const Json part =
+      inside ? rotary["partial_rotary_factor"] : Json(in.get("partial_rotary_factor", 1.0));
+  if (!part.is_number() || part.get<double>() != 1)
+    throw in.bad("has a partial_rotary_factor, and Llama's heads rotate as a whole here");
+  if (!rotary.contains("rope_theta")) return in.positive("rope_theta", 10000);
+  const Json& base = rotary["rope_theta"];
+  if (!base.is_number() || !(base.get<double>() > 0))
+    throw in.bad(fmt::format("has the rope_theta {}, which is not positive", base.dump()));
+  return base.get<double>();
 }
 
 }  // namespace
@@ -49,11 +61,10 @@ void write_llama_config(const ModelConfig& c, Json* out) {
   json["num_key_value_heads"] = c.kv_heads();
   json["head_dim"] = c.head_dim();
   json["max_position_embeddings"] = c.max_positions;
-  if (json.contains("rope_parameters")) {
-    json["rope_parameters"]["rope_theta"] = c.rotary_base;
-  } else {
-    json["rope_theta"] = c.rotary_base;
-  }
+  const char* place = rotary_place(json);
+  if (place) json[place]["rope_theta"] = c.rotary_base;
+  // transformers 4 reads this one alone.
+  if (!place || json.contains("rope_theta")) json["rope_theta"] = c.rotary_base;
 }
 
 ModelConfig read_llama_config(const ConfigReader& in, const ModelConfig& defaults) {
@@ -62,10 +73,6 @@ ModelConfig read_llama_config(const ConfigReader& in, const ModelConfig& default
     throw in.bad(fmt::format("has the activation \"{}\", and only silu is supported", activation));
   in.refuse("attention_bias", true);
   in.refuse("mlp_bias", true);
-  check_scaling(in, "rope_scaling");
-  check_scaling(in, "rope_parameters");
-  if (in.get("partial_rotary_factor", 1.0) != 1)
-    throw in.bad("has a partial_rotary_factor, and Llama's heads rotate as a whole here");
   ModelConfig c = defaults;
   c.kind = "llama";
   c.layers = in.size("num_hidden_layers");

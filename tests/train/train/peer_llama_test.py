@@ -105,6 +105,34 @@ with tempfile.TemporaryDirectory() as work:
         check(abs(got - want) <= tolerance * want, f"loss of ours, here and in transformers: {got!r} and {want!r}")
         check(evaluate(at(f"checkpoint{seed}"), *flags, by="--load") == got, "--load evaluates the same model")
 
+    # The base of the rotary angles, wherever config.json has it: what transformers makes of the same file.
+    plain = {"rope_type": "default"}
+    bases = set()
+    for top, parameters, scaling in [
+            (100.0, {**plain, "rope_theta": 10000.0}, None), (None, {**plain, "rope_theta": 300.0}, None),
+            (100.0, plain, None), (100.0, None, None), (None, None, None), (100.0, {}, {}),
+            (100.0, {**plain, "rope_theta": 300.0}, {"type": "default", "rope_theta": 50.0}),
+            (100.0, {**plain, "rope_theta": 300.0}, {"type": "default"}),
+            (None, {"rope_type": "linear", "factor": 2.0}, {"rope_type": "default", "rope_theta": 70.0}),
+            (None, {**plain, "rope_theta": 300.0, "partial_rotary_factor": 1.0}, None)]:
+        folder = at("rotary")
+        subprocess.run(["rm", "-rf", folder, at("rotary_back")], check=True)
+        random_model(0, True).save_pretrained(folder)
+        path = os.path.join(folder, "config.json")
+        config = json.load(open(path, encoding="utf-8"))
+        for key, value in [("rope_theta", top), ("rope_parameters", parameters), ("rope_scaling", scaling)]:
+            config.pop(key, None)
+            if value is not None:
+                config[key] = value
+        json.dump(config, open(path, "w", encoding="utf-8"))
+        model = load(folder)
+        bases.add(model.config.rope_parameters["rope_theta"])
+        got, want = evaluate(folder), loss_of(model, tokens)
+        check(abs(got - want) <= 1e-5 * want, f"{top} {parameters} {scaling}: {got!r} and transformers' {want!r}")
+        run("--load-hf", folder, *data, "--train-iters", "1", "--lr", "0", "--save-hf", at("rotary_back"))
+        check(abs(loss_of(load(at("rotary_back")), tokens) - want) <= 1e-5 * want, f"{top} {parameters} {scaling}: back")
+    check(bases == {10000.0, 300.0, 100.0, 50.0, 70.0}, f"the bases differ: {bases}")
+
     # Two shards of two stages read their parts and write the file together.
     parts = ["--nproc-per-node", "4", "--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "2"]
     run(*parts, "--load-hf", at("theirs1"), *data, "--train-iters", "1", "--lr", "0", "--hidden-dropout", "0",
@@ -127,6 +155,9 @@ with tempfile.TemporaryDirectory() as work:
     refused("rotary positions are not scaled here", rope_parameters={"rope_type": "llama3", "factor": 8.0,
                                                                      "rope_theta": 10000.0})
     refused("rotary positions are not scaled here", rope_scaling={"type": "linear", "factor": 2.0})
+    refused("rotary positions are not scaled here", rope_parameters={"full_attention": {"rope_type": "default"}})
+    refused("has a partial_rotary_factor", rope_parameters={"rope_type": "default", "partial_rotary_factor": 0.5})
+    refused("has a partial_rotary_factor", partial_rotary_factor=0.5)
     refused('has "attention_bias": true, which is not supported', attention_bias=True)
     refused("only silu is supported", hidden_act="gelu")
     refused("has 4 heads, which num_key_value_heads 3 does not divide", num_key_value_heads=3)
