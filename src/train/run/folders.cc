@@ -133,7 +133,8 @@ void check_model_folders(const Config& c, const World& world, const StartingPoin
 void note_differences(const Record& run, const StartingPoint& start, const Print& notice) {
   if (!start.checkpoint) return;
   const TrainingState state = read_training_state(*start.checkpoint);
-  for (const std::string& note : differences(state.config_json, run, start.resumes)) notice(note);
+  const bool resumes = start.resumes && !run.config.skip_train;  // trains on
+  for (const std::string& note : differences(state.config_json, run, resumes)) notice(note);
 }
 
 void take_save_folder(const Config& c, const World& world, const StartingPoint& start,

@@ -9,13 +9,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Where a setting changes the numbers.
+enum class When {
+  always,
+  means,   // each micro batch's loss is a mean of its own (--eod-mask-loss)
+  dropout  // masks are drawn, and the above does not hold
+};
+
 // A setting of the record's configuration.
 struct Setting {
   const char* flag;
   const char* path;  // JSON pointer
   const char* effect;
-  // It matters only where each micro batch's loss is a mean of its own (--eod-mask-loss).
-  bool of_micro_batches = false;
+  When when = When::always;
+  const char* zero = nullptr;  // what 0 means, for the note
 };
 
 constexpr const char* kRate = "the learning rate does not follow the checkpoint's schedule";
@@ -25,12 +32,15 @@ constexpr const char* kUpdate = "the updates are others";
 constexpr const char* kScale = "the loss scale takes another course";
 constexpr const char* kMeans =
     "with --eod-mask-loss each micro batch's mean counts alike, so that the updates are others";
+constexpr const char* kMasks =
+    "the masks of dropout are drawn for each micro batch, so that the updates are others";
 
 constexpr Setting kSettings[] = {
     {"--global-batch-size", "/training/global_batch_size", kBatch},
     {"--rampup-batch-size", "/training/rampup_batch_size", kBatch},
-    {"--micro-batch-size", "/training/micro_batch_size", kMeans, true},
-    {"the number of replicas:", "/parallel/data", kMeans, true},
+    {"--micro-batch-size", "/training/micro_batch_size", kMeans, When::means},
+    {"--micro-batch-size", "/training/micro_batch_size", kMasks, When::dropout},
+    {"the number of replicas:", "/parallel/data", kMeans, When::means},
     {"--lr", "/training/lr", kRate},
     {"--min-lr", "/training/min_lr", kRate},
     {"--lr-decay-style", "/training/lr_decay_style", kRate},
@@ -46,7 +56,7 @@ constexpr Setting kSettings[] = {
     {"--adam-eps", "/training/adam_eps", kUpdate},
     {"--sgd-momentum", "/training/sgd_momentum", kUpdate},
     {"--clip-grad", "/training/clip_grad", kUpdate},
-    {"--loss-scale", "/training/loss_scale", kScale},
+    {"--loss-scale", "/training/loss_scale", kScale, When::always, "0 (adjusted)"},
     {"--min-loss-scale", "/training/min_loss_scale", kScale},
     {"--loss-scale-window", "/training/loss_scale_window", kScale},
     {"--hysteresis", "/training/hysteresis", kScale},
@@ -61,7 +71,8 @@ constexpr Setting kSettings[] = {
     {"--reset-position-ids", "/data/reset_position_ids", kUpdate},
     {"--reset-attention-mask", "/data/reset_attention_mask", kUpdate}};
 
-std::string text_of(const Json& value) {
+std::string text_of(const Json& value, const char* zero = nullptr) {
+  if (zero && value == 0) return zero;
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
@@ -78,7 +89,10 @@ std::vector<std::string> differences(const std::string& saved, const Record& run
   const Json then = Json::parse(saved, nullptr, false);
   if (!then.is_object()) return notes;
   const Json now = configuration_json(run);
+  const ModelConfig& model = run.config.model;
   const bool means = run.config.data.eod_mask_loss && !run.config.divides_by_labels();
+  const bool masks = model.hidden_dropout > 0 || model.attention_dropout > 0 ||
+                     model.head_dropout().value_or(0) > 0;
   const Json* precision = find(then, "/precision");
   if (precision && precision->is_string() && *precision != now["precision"])
     notes.push_back(fmt::format(
@@ -87,12 +101,14 @@ std::vector<std::string> differences(const std::string& saved, const Record& run
         text_of(*precision), text_of(now["precision"]), text_of(*precision)));
   if (!resumes) return notes;
   for (const Setting& setting : kSettings) {
-    if (setting.of_micro_batches && !means) continue;
+    if (setting.when == When::means && !means) continue;
+    if (setting.when == When::dropout && (means || !masks)) continue;
     const Json *before = find(then, setting.path), *here = find(now, setting.path);
     // Null instead of a number: the task has no such setting.
     if (before && here && before->is_number() == here->is_number() && *before != *here)
       notes.push_back(fmt::format("{} {} differs from the checkpoint's {}: {}", setting.flag,
-                                  text_of(*here), text_of(*before), setting.effect));
+                                  text_of(*here, setting.zero), text_of(*before, setting.zero),
+                                  setting.effect));
   }
   return notes;
 }

@@ -62,7 +62,6 @@ TEST_CASE("settings that change a resumed training are named with both values") 
   const std::string saved = configuration_json(run_of(first)).dump();
   Config c = first;
   CHECK(differences(saved, run_of(c), true).empty());
-  c.micro_batch = 7;
   c.train_iterations = 99;
   c.log_interval = 3;
   c.data.paths = {"elsewhere/a"};
@@ -101,7 +100,9 @@ TEST_CASE("each setting that changes the updates of a resumed training has its n
             [](Config* c) { c->optimizer.weight_decay = 0.5; }},
            {"the weight decay at the end: 0.5",
             [](Config* c) { c->optimizer.end_weight_decay = 0.5; }},
-           {"--loss-scale 8", [](Config* c) { c->loss_scale = 8; }},
+           {"--micro-batch-size 9", [](Config* c) { c->micro_batch = 9; }},
+           {"--loss-scale 8.0 differs from the checkpoint's 0 (adjusted):",
+            [](Config* c) { c->loss_scale = 8; }},
            {"--loss-scale-window 7", [](Config* c) { c->loss_scale_window = 7; }},
            {"--hysteresis 9", [](Config* c) { c->hysteresis = 9; }},
            {"--min-loss-scale 4", [](Config* c) { c->min_loss_scale = 4; }},
@@ -119,6 +120,7 @@ TEST_CASE("each setting that changes the updates of a resumed training has its n
       first = bytes_config();
       first.data.eod_mask_loss = ends;
       first.per_token_loss = per_token;
+      first.model.hidden_dropout = first.model.attention_dropout = 0;
       Config c = first;
       c.micro_batch += 1;
       c.data_parallel += 1;
