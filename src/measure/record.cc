@@ -442,6 +442,7 @@ const char* outcome_name(Outcome outcome) {
       return "out_of_memory";
     case Outcome::failed_check:
       return "failed_check";
+    case Outcome::bad_input:
     case Outcome::error:
       return "error";
   }
@@ -452,6 +453,8 @@ int exit_code(Outcome outcome) {
   switch (outcome) {
     case Outcome::completed:
       return 0;
+    case Outcome::bad_input:
+      return 2;
     case Outcome::out_of_memory:
       return 3;
     case Outcome::time_limit:

@@ -24,11 +24,12 @@ enum class Outcome {
   signalled,      // SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP, or output that cannot be written
   out_of_memory,  // of the device or of the host
   failed_check,   // a loss that is not finite
+  bad_input,      // the run cannot be carried out as asked; its name is "error", too
   error
 };
 const char* outcome_name(Outcome outcome);
-// The program's exit code: 0 completed, 3 out of memory, 4 time limit or signal, 5 failed check, 1
-// else.
+// The program's exit code, which the record has as well: 0 completed, 2 bad input, 3 out of memory,
+// 4 time limit or signal, 5 failed check, 1 else.
 int exit_code(Outcome outcome);
 
 struct Evaluation {
@@ -61,7 +62,8 @@ struct CounterResult {
   int passes = 0;    // runs of each kernel
 };
 
-struct Record {
+// What is known of a run besides the lists that grow with its steps.
+struct RunFacts {
   Config config;
   Outcome outcome = Outcome::running;
   std::string message;  // one sentence for an outcome that is not completed
@@ -87,16 +89,19 @@ struct Record {
   // Communicator::map_peers(): what carries gradients, and the messages of tensor parallelism.
   bool copy_engines = false, peer_kernels = false;
   std::vector<std::string> hosts;  // of the ranks in their order
-  std::vector<Step> steps;
-  std::vector<PhaseSeconds> phases;  // --time-phases: of each of the steps
   std::optional<ProfileResult> profile;
   std::optional<CounterResult> counters;
   std::vector<GpuEnergyUse> energy;  // of each rank; empty: the run has not ended
   double tokens_per_sample = 0;      // real tokens, on average; 0: config.sequence
+  size_t device_bytes_peak = 0;
+};
+
+struct Record : RunFacts {
+  std::vector<Step> steps;
+  std::vector<PhaseSeconds> phases;  // --time-phases: of each of the steps
   std::vector<Interval> intervals;
   std::vector<Evaluation> evaluations;
   std::vector<Epoch> epochs;
-  size_t device_bytes_peak = 0;
 };
 
 // Throughput in real tokens, and the model's FLOPs for one of them.

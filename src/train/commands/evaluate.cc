@@ -380,12 +380,16 @@ class EvaluationRun {
     // that says "running".
     check_flag("--record", [&] { write_record(record_, nullptr); });
     checked_ = true;
-    // When a failure ends several processes, rank 0 writes the record, whichever rank failed.
+    // Before processes connect: afterwards others on this host may have taken memory already.
+    const std::string shortage = memory_shortage(config_, record_.device);
+    // When a failure ends several processes, rank 0 writes the record, whichever rank failed. Another
+    // rank cannot be further than this one yet.
     if (world_.size() > 1)
       world_.set_on_failure([this](const Failure& f) { record_failure(describe_failure(f)); });
-    if (const std::string why = memory_shortage(config_, record_.device); !why.empty())
-      throw MemoryShortage(why);
-    const auto communicator = open_communicator(config_, world_, &record_);
+    Record connected = record_;
+    const auto communicator = open_communicator(config_, world_, &connected);
+    world_.write_unless_ending([&] { record_ = connected; });
+    if (!shortage.empty()) throw MemoryShortage(shortage);
     const Mesh mesh(*communicator, mesh_shape(config_));
     report(work.on_device(*stream, mesh, world_));
   }
@@ -404,9 +408,11 @@ class EvaluationRun {
     if (!std::isfinite(report.loss))
       throw CheckFailed(fmt::format("{}: the loss is not finite", config_.model_dir));
     if (!world_.is_primary()) return;
-    results_ = report.results;  // they are known, whatever fails from here on
-    record_.outcome = Outcome::completed;
-    record_.ended = utc_now();
+    world_.write_unless_ending([&] {
+      results_ = report.results;  // they are known, whatever fails from here on
+      record_.outcome = Outcome::completed;
+      record_.ended = utc_now();
+    });
     print_line(fmt::format("evaluation of {} | {}", config_.model_dir, report.line));
     if (predictions_) predictions_->write(report.predictions);
     write_record(record_, results_);
@@ -438,15 +444,11 @@ int evaluate(const Config& config, World& world) {
     return 0;
   } catch (const CommunicationError& e) {
     return world.fail(exit_code(Outcome::error), e.what(), true);
-  } catch (const InputError& e) {
-    // The model's weights are read after the record has been begun.
-    if (world.size() == 1) run.record_failure({Outcome::error, e.what()});
-    return world.fail(2, e.what());
   } catch (...) {
-    const Ending ending = describe_failure(std::current_exception(), config);
+    Ending ending = describe_failure(std::current_exception(), config);
+    if (!run.checked() && ending.outcome == Outcome::error) ending.outcome = Outcome::bad_input;
     if (world.size() == 1) run.record_failure(ending);
-    const bool input = !run.checked() && ending.outcome == Outcome::error;
-    return world.fail(input ? 2 : exit_code(ending.outcome), ending.message);
+    return world.fail(exit_code(ending.outcome), ending.message);
   }
 }
 

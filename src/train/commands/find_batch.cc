@@ -237,13 +237,11 @@ int find_batch(const Config& config, World& world) {
     const int code = finder->run();
     world.done();
     return code;
-  } catch (const InputError& e) {
-    return world.fail(2, e.what());
   } catch (...) {
-    const Ending ending = describe_failure(std::current_exception(), config);
+    Ending ending = describe_failure(std::current_exception(), config);
+    if (!finder && ending.outcome == Outcome::error) ending.outcome = Outcome::bad_input;
     if (finder) finder->record_failure(ending);
-    const bool input = !finder && ending.outcome == Outcome::error;
-    return world.fail(input ? 2 : exit_code(ending.outcome), ending.message);
+    return world.fail(exit_code(ending.outcome), ending.message);
   }
 }
 

@@ -47,8 +47,6 @@ int rehearse_alone(const Config& config, World& world) {
     const int code = rehearse(config);
     if (const std::string lost = output_failure(); !lost.empty()) throw std::runtime_error(lost);
     return code;
-  } catch (const InputError& e) {
-    return world.fail(2, e.what());
   } catch (...) {
     const Ending ending = describe_failure(std::current_exception(), config);
     return world.fail(exit_code(ending.outcome), ending.message);

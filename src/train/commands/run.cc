@@ -14,6 +14,7 @@
 #include "src/train/run/agreement.h"
 #include "src/train/run/checkpoint_writer.h"
 #include "src/train/run/device.h"
+#include "src/train/run/failure_record.h"
 #include "src/train/run/failures.h"
 #include "src/train/run/folders.h"
 #include "src/train/run/host_memory.h"
@@ -53,28 +54,12 @@ std::string failure_of(const std::function<void()>& write) {
   }
 }
 
-// When a failure ends several processes, rank 0 writes what is known now as the record, whichever
-// rank failed and whatever ends this process first.
-void set_record_of_failure(World& world, const Record& record) {
-  if (!world.is_primary() || record.config.record_path.empty()) return;
-  world.set_on_failure([begun = record](const Failure& f) {
-    Record last = begun;
-    const Ending ending = describe_failure(f);
-    last.outcome = ending.outcome;
-    last.message = ending.message;
-    last.ended = utc_now();
-    const std::string unwritten =
-        failure_of([&] { tally::train::write_record(last, last.config.record_path); });
-    if (!unwritten.empty()) print_error(unwritten);
-  });
-}
-
 // A run whose input has been checked and whose record has been started.
 class Run {
  public:
   Run(const Config& config, World& world, DataSources data, Stream* stream,
       std::unique_ptr<Communicator> communicator, TimeLimit limit, StartingPoint start,
-      SideFiles files, std::string shortage, Record* record)
+      SideFiles files, std::string shortage, FailureRecord* of_failure, Record* record)
       : config_(config),
         world_(world),
         print_(of_primary(world, print_line)),
@@ -87,6 +72,7 @@ class Run {
         start_(std::move(start)),
         files_(std::move(files)),
         shortage_(std::move(shortage)),
+        of_failure_(*of_failure),
         record_(*record) {
     if (!config.save_dir.empty() && writes())
       writer_ = std::make_unique<CheckpointWriter>(
@@ -120,6 +106,7 @@ class Run {
     };
     check_weights("at the start");
     record_.first_iteration = from.iteration;
+    of_failure_.update(record_);
     if (from.iteration > 0 && !config_.skip_train)
       print_(fmt::format("  resumed    after {} steps, from {}{}", from.iteration, config_.load_dir,
                          start_.optimizer ? "" : ", without its optimizer's state"));
@@ -136,6 +123,10 @@ class Run {
       return stop_request(limit_);
     };
     hooks.print = print_;
+    hooks.recorded = [&] {
+      record_.device_bytes_peak = stream_.bytes_peak();
+      of_failure_.update(record_);
+    };
     hooks.agree_on_algorithms = [&] {
       agree_on_algorithms(world_.meeting(), stream_, record_.device_info.name);
     };
@@ -171,10 +162,12 @@ class Run {
     return ending;
   }
 
-  // Before a failure ends this process: a checkpoint that is being written by it alone is finished.
-  void finish_checkpoint() {
+  // Before a failure ends this process: a checkpoint that is being written by it alone is finished,
+  // and the record of the failure has all that is known.
+  void finish() {
     if (writer_ && !save_group(config_, world_, ExchangeKind::main).divided())
       report(writer_->wait());
+    of_failure_.update(record_);
   }
 
   void write_record() {
@@ -198,7 +191,7 @@ class Run {
     if (record_.peer_kernels)
       print_("  tensor parallel messages  by kernels that read and write the other GPUs' memory");
     if (!config_.skip_train) note_gradients();
-    set_record_of_failure(world_, record_);
+    of_failure_.update(record_);
   }
   void note_gradients() {
     record_.copy_engines = mesh_.data().uses_copy_engines();
@@ -229,8 +222,7 @@ class Run {
     }
     const std::string unwritten = failure_of([&] { write_record(); });
     if (!unwritten.empty()) warn(unwritten);
-    // If the run fails from now on, the record holds the steps up to here.
-    if (world_.size() > 1) set_record_of_failure(world_, record_);
+    of_failure_.update(record_);
   }
   void note(const std::string& text) {
     notice_(text);
@@ -254,18 +246,17 @@ class Run {
   std::unique_ptr<StepWindow> window_;  // null without --profile-start, and on ranks but 0
   std::string shortage_;
   std::string unsaved_;  // why the newest checkpoint could not be written; empty where it was
+  FailureRecord& of_failure_;
   Record& record_;
   std::unique_ptr<CheckpointWriter> writer_;  // null where this process writes none
 };
 
 // Writes the record and ends the run together with the other ranks. Returns the exit code.
-int end_run(Run* run, World* world, const Record& record, int code, bool consequence) {
+int end_run(Run* run, World* world, const Record& record, bool consequence) {
+  const int code = exit_code(record.outcome);
   const bool good = code == 0 || code == 4;
-  if (!good) run->finish_checkpoint();
-  if (!good && world->size() > 1) {
-    set_record_of_failure(*world, record);
-    return world->fail(code, record.message, consequence);
-  }
+  if (!good) run->finish();
+  if (!good && world->size() > 1) return world->fail(code, record.message, consequence);
   const std::string unwritten = failure_of([&] { run->write_record(); });
   if (!good) world->fail(code, record.message);
   if (!unwritten.empty()) {
@@ -278,28 +269,19 @@ int end_run(Run* run, World* world, const Record& record, int code, bool consequ
 
 // Trains, and turns every outcome into the record and the exit code.
 int run_to_record(Run* run, const Config& config, World* world, Record* record, Stream* stream) {
-  int code = 0;
+  Ending ending;
   bool consequence = false;
   try {
-    const Ending ending = run->train();
-    record->outcome = ending.outcome;
-    record->message = ending.message;
-    code = exit_code(ending.outcome);
-  } catch (const InputError& e) {
-    record->outcome = Outcome::error;
-    record->message = e.what();
-    code = 2;
+    ending = run->train();
   } catch (const CommunicationError& e) {
-    record->outcome = Outcome::error;
-    record->message = e.what();
-    code = exit_code(Outcome::error);
+    ending = {Outcome::error, e.what()};
     consequence = true;
   } catch (...) {
-    const Ending ending = describe_failure(std::current_exception(), config);
-    record->outcome = ending.outcome;
-    record->message = ending.message;
-    code = exit_code(ending.outcome);
+    ending = describe_failure(std::current_exception(), config);
   }
+  record->outcome = ending.outcome;
+  record->message = ending.message;
+  const int code = exit_code(ending.outcome);
   record->device_bytes_peak = stream->bytes_peak();
   record->ended = utc_now();
   if ((code == 0 || code == 4) && world->is_primary())
@@ -308,9 +290,8 @@ int run_to_record(Run* run, const Config& config, World* world, Record* record, 
   if (code == 0 && !output_failure().empty()) {
     record->outcome = Outcome::error;
     record->message = "all steps are done, but " + output_failure();
-    code = exit_code(record->outcome);
   }
-  return end_run(run, world, *record, code, consequence);
+  return end_run(run, world, *record, consequence);
 }
 
 }  // namespace
@@ -329,6 +310,7 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
   };
   std::optional<SaveFolder> save_folder;
   std::unique_ptr<Stream> stream;
+  std::optional<FailureRecord> of_failure;
   std::unique_ptr<Run> prepared;
   try {
     require_same_settings(world.meeting(), host_name(), build_settings(build_info()),
@@ -359,16 +341,19 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     if (const std::string text = threads_notice(record); !text.empty()) notice(text);
     // Before processes connect: afterwards others on this host may have taken memory already.
     std::string shortage = memory_shortage(config, record.device);
+    // Before another rank can be further than this one.
+    of_failure.emplace(world, record);
     auto communicator = open_communicator(config, world, &record);
     prepared =
         std::make_unique<Run>(config, world, std::move(data), stream.get(), std::move(communicator),
                               TimeLimit(config.exit_duration_minutes, start), std::move(from),
-                              std::move(files), std::move(shortage), &record);
+                              std::move(files), std::move(shortage), &*of_failure, &record);
     if (config.profile_window.first > 0 && world.is_primary())
       prepared->set_window(open_step_window(config, *stream, &record, recorded_notice));
     // A record that cannot be written is found now, and a run that is killed leaves a record that
     // says "running".
     prepared->write_record();
+    of_failure->update(record);
   } catch (const OutOfMemory& e) {
     return world.fail(exit_code(Outcome::out_of_memory),
                       describe_failure(std::current_exception(), config).message);
@@ -377,7 +362,6 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
   } catch (const std::exception& e) {
     return world.fail(2, e.what());
   }
-  if (world.size() > 1) set_record_of_failure(world, record);
   return run_to_record(prepared.get(), config, &world, &record, stream.get());
 }
 

@@ -45,6 +45,8 @@ Ending describe_failure(const std::exception_ptr& error, const Config& config) {
     return out_of_memory(e.what(), config);
   } catch (const std::bad_alloc&) {
     return out_of_memory("the host has no memory left for the run", config);
+  } catch (const InputError& e) {
+    return {Outcome::bad_input, e.what()};
   } catch (const CheckFailed& e) {
     return {Outcome::failed_check, e.what()};
   } catch (const std::exception& e) {
@@ -57,7 +59,7 @@ Ending describe_failure(const std::exception_ptr& error, const Config& config) {
 
 Ending describe_failure(const Failure& f) {
   Outcome outcome = Outcome::error;
-  for (const Outcome known : {Outcome::out_of_memory, Outcome::failed_check})
+  for (const Outcome known : {Outcome::bad_input, Outcome::out_of_memory, Outcome::failed_check})
     if (f.code == exit_code(known)) outcome = known;
   return {outcome, fmt::format("rank {} on {}: {}", f.rank, f.host, f.message)};
 }

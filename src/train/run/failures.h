@@ -53,7 +53,7 @@ void check_flag(const char* flag, const Check& check) {
 }
 
 // The outcome and the message for an exception. Out of memory, on a device, on the host or inside a
-// library, is distinguished from other errors, and its message says what to try.
+// library, is distinguished from other errors, and its message says what to try; so is bad input.
 Ending describe_failure(const std::exception_ptr& error, const Config& config);
 // The same for a failure that has ended several processes.
 Ending describe_failure(const Failure& failure);

@@ -34,8 +34,8 @@ class World {
 
   // Rank 0 calls it at the first failure, before the process ends, to write the record.
   void set_on_failure(std::function<void(const Failure&)> on_failure);
-  // Runs `write` while no failure ends this process, which would write the same file. If one does, it
-  // does not return.
+  // Runs `write` while no failure ends this process, which would write the same file or read what
+  // `write` changes. If one does, it does not return.
   void write_unless_ending(const std::function<void()>& write);
   // This process has failed. One process: prints the message and returns `code`. Several: notifies
   // the others and ends this process. `consequence`: the error may be the consequence of another

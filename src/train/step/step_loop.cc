@@ -173,6 +173,7 @@ void StepLoop::do_what_is_due(const Due& due) {
   if (pauses) parts_.optimizer.complete();
   if (pauses || due.log || results_.full()) take_results();
   if (due.log) log_.log_interval(enqueued_, parts_.optimizer.scaler().scale());
+  if (due.log) hooks_.recorded();
   if (!pauses) return;
   log_.untimed([&] {
     if (due.evaluation) evaluate(fmt::format("iteration {}", enqueued_.iteration));
@@ -199,6 +200,7 @@ void StepLoop::take_results() {
     check(step);
   }
   record_->tokens_per_sample = loader_->tokens_per_sample();
+  hooks_.recorded();
 }
 
 void StepLoop::check(const Step& step) const {
@@ -234,6 +236,7 @@ void StepLoop::evaluate(const std::string& where) {
                           forward_backward_.pipeline().batch());
   evaluated_ = enqueued_.iteration;
   record_->evaluations.push_back({enqueued_.iteration, found.loss, "validation", found.metrics});
+  hooks_.recorded();
   hooks_.print(format_validation(where, found.loss, found.metrics));
   check_evaluation();
 }
@@ -250,6 +253,7 @@ void StepLoop::end_epoch() {
     validation_loss = record_->evaluations.back().loss;
   }
   log_.log_epoch(epoch, enqueued_.iteration, validation_loss);
+  hooks_.recorded();
 }
 
 void StepLoop::save() {
@@ -267,6 +271,7 @@ void StepLoop::finish(bool finished) {
     const HeldOutResult found =
         evaluator_.evaluate(parts_.test, 0, forward_backward_.pipeline().batch());
     record_->evaluations.push_back({enqueued_.iteration, found.loss, "test", found.metrics});
+    hooks_.recorded();
     hooks_.print(format_validation("the end of training for test data", found.loss, found.metrics));
     check_evaluation();
   }

@@ -54,6 +54,8 @@ struct LoopHooks {
   std::function<void()> check_weights = [] {};
   // Called before the first step and after each of those in which algorithms are tuned.
   std::function<void()> agree_on_algorithms = [] {};
+  // Called when the record has got more steps, intervals, evaluations or epochs.
+  std::function<void()> recorded = [] {};
   // A line for standard output.
   std::function<void(const std::string&)> print = [](const std::string&) {};
 };

@@ -123,6 +123,8 @@ TEST_CASE("outcomes and exit codes") {
   CHECK(exit_code(Outcome::time_limit) == 4);
   CHECK(exit_code(Outcome::signalled) == 4);
   CHECK(exit_code(Outcome::failed_check) == 5);
+  CHECK(exit_code(Outcome::bad_input) == 2);
+  CHECK(outcome_name(Outcome::bad_input) == std::string("error"));
   CHECK(exit_code(Outcome::error) == 1);
 }
 

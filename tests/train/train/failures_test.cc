@@ -51,6 +51,13 @@ TEST_CASE("a shortage that was found beforehand has its own advice") {
 
 TEST_CASE("checks and other errors") {
   CHECK(ending_of(CheckFailed("nan")).outcome == Outcome::failed_check);
+  CHECK(ending_of(InputError("--load-hf: no")).outcome == Outcome::bad_input);
+  for (const Outcome o :
+       {Outcome::bad_input, Outcome::out_of_memory, Outcome::failed_check, Outcome::error}) {
+    Failure failure;
+    failure.code = exit_code(o);
+    CHECK(describe_failure(failure).outcome == o);
+  }
   CHECK(ending_of(DeviceError("an illegal memory access")).outcome == Outcome::error);
   CHECK(ending_of(std::runtime_error("one\ntwo")).message == "one");
 }

@@ -403,3 +403,51 @@ TEST_CASE("an older checkpoint that is loaded beside a newer one is named") {
   CHECK(ended.code == 0);
   CHECK(contains(ended.err, saved + "/iter_0000004 is newer"));
 }
+
+TEST_CASE("the record's exit code is the program's where bad input is found while it is loaded") {
+  const Folder folder("bad_input");
+  const std::string made =
+      run + "--train-iters 2 --save " + folder / "s --save-hf " + folder / "hf";
+  REQUIRE(tally_train(made).code == 0);
+  // The end of each file is of its values.
+  const auto damaged = [&](const std::string& from, const std::string& file) {
+    const std::string copy = folder / "copy";
+    fs::remove_all(copy);
+    fs::copy(folder / from, copy, fs::copy_options::recursive);
+    std::string bytes = read_text(copy + "/" + file);
+    bytes.replace(bytes.size() - 4, 4, std::string("\0\0\xc0\x7f", 4));  // NaN
+    write_text(copy + "/" + file, bytes);
+    return copy + " ";
+  };
+  const std::string text = folder / "text.txt";
+  write_text(text, std::string(2000, 'x'));
+  const std::string trains =
+      "--device cpu --mock-data --tokenizer-type bytes --seq-length 32 "
+      "--micro-batch-size 2 --global-batch-size 4 --train-iters 4 ";
+  const std::vector<std::pair<std::string, std::string>> commands{
+      {"s", run + "--train-iters 4 --load "},
+      {"s", run + "--train-iters 4 --skip-train --eval-iters 1 --load "},
+      {"hf", trains + "--load-hf "},
+      {"hf", "evaluate --device cpu --tokenizer-type bytes --seq-length 32 --text " + text +
+                 " --load-hf "}};
+  for (const auto& [from, command] : commands)
+    for (const std::string file : {"model.safetensors", "optimizer.safetensors"})
+      for (const std::string ranks : {"", "--nproc-per-node 2 ", "--nproc-per-node 2 "}) {
+        if (from == "hf" && file != "model.safetensors") continue;
+        if (contains(command, "--skip-train") && file != "model.safetensors") continue;
+        CAPTURE(command);
+        CAPTURE(file);
+        CAPTURE(ranks);
+        fs::remove(folder / "r.json");
+        const std::string inside = from == "s" ? "iter_0000002/" + file : file;
+        const Ended ended =
+            tally_train(command + damaged(from, inside) + ranks + "--record " + folder / "r.json");
+        INFO(ended.err);
+        CHECK(ended.code == 2);
+        if (!fs::exists(folder / "r.json")) continue;  // found before the run began
+        const json record = read_json(folder / "r.json");
+        CHECK(record["outcome"] == "error");
+        if (!contains(command, "evaluate")) CHECK(record["exit_code"] == ended.code);
+        CHECK(contains(record["message"], folder / "copy"));
+      }
+}

@@ -155,6 +155,52 @@ TEST_CASE("the record of a run whose rank was killed is that of the failure") {
   }
 }
 
+TEST_CASE("the record of a run that a lost rank ended has what was measured until then") {
+  for (const int signal : {SIGKILL, SIGSEGV, SIGABRT}) {
+    for (const int64_t before : {0, 4}) {
+      CAPTURE(signal);
+      CAPTURE(before);
+      const Folder folder("lost_rank");
+      const std::string ranks = "--global-batch-size 6 --nproc-per-node 3 --log-interval 2 ";
+      std::string from;
+      if (before > 0) {
+        from = "--load " + folder / "from ";
+        REQUIRE(tally_train(mock + ranks + "--train-iters 4 --save " + folder / "from").code == 0);
+      }
+      bool killed = false;
+      const auto kill_rank = [&](const std::string& out, int pid) {
+        if (killed || !contains(out, fmt::format(" iteration {:8d}/", before + 8))) return;
+        std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", pid));
+        pid_t rank = 0, last = 0;
+        while (children >> rank) last = rank;
+        killed = last > 0 && kill(last, signal) == 0;
+      };
+      const Ended ended = tally_train(mock + "--train-iters 1000000 " + ranks + from +
+                                          "--eval-interval 2 --eval-iters 1 --split 50,50,0 " +
+                                          "--record " + folder / "r.json",
+                                      "", kill_rank);
+      CHECK(killed);
+      const json record = read_json(folder / "r.json");
+      CHECK(record["outcome"] == "error");
+      CHECK(record["exit_code"] == ended.code);
+      const json& results = record["results"];
+      CHECK(results["first_iteration"] == before);
+      // Every step of a line that was printed, and the lines themselves but for the one in whose
+      // printing the run ended.
+      const std::string& out = ended.out;
+      const int64_t printed = std::stoll(out.substr(out.rfind("/ 1000000 |") - 8, 8));
+      CHECK(printed >= before + 8);
+      CHECK(results["iterations"] >= printed);
+      CHECK(record["steps"]["loss"].size() == results["iterations"].get<size_t>() - before);
+      CHECK(record["steps"]["iteration"][0] == before + 1);
+      CHECK(record["intervals"].size() + 1 >= static_cast<size_t>(printed - before) / 2);
+      CHECK(results["evaluations"].size() >= 3);
+      CHECK(results["final_loss"].is_number());
+      CHECK(results["tokens_per_second"].is_number());
+    }
+  }
+}
+
 TEST_CASE("a pipe that nobody reads any more is a request to stop") {
   const Folder folder("pipe");
   // What "tally-train ... | head -n 20" does, with this program's exit code.
