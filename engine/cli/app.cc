@@ -199,7 +199,7 @@ void Application::runs_options(CLI::App* sub) {
        "runs: numbers, -1 for the last one, last, all; default: the newest", "ID");
 }
 
-bool Application::settle_runs(const std::vector<Words*>& lists) {
+bool Application::resolve_runs(const std::vector<Words*>& lists) {
   if (directories_.empty()) {
     give_back(
         {&runs_.ids}, [](const std::string& word) { return !is_id(word); }, &directories_);
@@ -215,8 +215,8 @@ bool Application::settle_runs(const std::vector<Words*>& lists) {
   return true;
 }
 
-bool Application::settle_files(const std::string& name, Words& files, InputArgs& input,
-                               std::vector<Words*> lists) {
+bool Application::resolve_files(const std::string& name, Words& files, InputArgs& input,
+                                std::vector<Words*> lists) {
   lists.push_back(&input.tags);
   lists.push_back(&input.include_path);
   auto takes = [](const std::string& word) { return is_file(word); };

@@ -21,7 +21,7 @@ bool Application::may_execute(const char* command) const {
 void Application::add_run() {
   CLI::App* sub = command("run", "run the benchmarks of input files", [this] {
     RunArgs& a = run_;
-    if (!settle_files("run", a.files, a.input, {&a.input.only, &a.input.exclude, &a.ids})) {
+    if (!resolve_files("run", a.files, a.input, {&a.input.only, &a.input.exclude, &a.ids})) {
       return kBadInput;
     }
     if (a.script >= 0 && !a.dry_run) {
@@ -67,7 +67,7 @@ void Application::add_run() {
 
 void Application::add_continue() {
   CLI::App* sub = command("continue", "go on with a run that is not finished", [this] {
-    if (!settle_runs({}) || !may_execute("continue")) return kBadInput;
+    if (!resolve_runs({}) || !may_execute("continue")) return kBadInput;
     return continue_command(settings_, runs_);
   });
   runs_options(sub);
@@ -83,7 +83,7 @@ void Application::add_continue() {
 void Application::add_watch() {
   CLI::App* sub =
       command("watch", "show the jobs of a run until they have ended, then its tables", [this] {
-        if (!settle_runs({}) || !may_execute("watch")) return kBadInput;
+        if (!resolve_runs({}) || !may_execute("watch")) return kBadInput;
         return watch_command(settings_, runs_);
       });
   runs_options(sub);
@@ -116,14 +116,14 @@ int Application::result_of_logs() {
 
 void Application::add_results() {
   CLI::App* analyse = command("analyse", "read the output of a run again", [this] {
-    if (!settle_runs({&result_.input.tags, &result_.input.include_path})) return kBadInput;
+    if (!resolve_runs({&result_.input.tags, &result_.input.include_path})) return kBadInput;
     result_.runs = runs_;
     return analyse_command(settings_, result_);
   });
   CLI::App* result = command("result", "show the tables of runs", [this] {
     if (!result_.logs.empty()) return result_of_logs();
-    if (!settle_runs({&result_.input.tags, &result_.input.include_path, &result_.only,
-                      &result_.select, &result_.exclude})) {
+    if (!resolve_runs({&result_.input.tags, &result_.input.include_path, &result_.only,
+                       &result_.select, &result_.exclude})) {
       return kBadInput;
     }
     result_.runs = runs_;
@@ -182,7 +182,7 @@ void Application::add_compare() {
 
 void Application::add_reference() {
   CLI::App* sub = command("reference", "every key of the input language", [this] {
-    if (reference_.update && !settle_runs({})) return kBadInput;
+    if (reference_.update && !resolve_runs({})) return kBadInput;
     reference_.runs = runs_;
     return reference_command(settings_, reference_);
   });
@@ -203,7 +203,7 @@ void Application::add_info() {
       directories_.push_back(info_.separator);
       info_.separator = ",";
     }
-    if (!settle_runs({&info_.steps, &info_.workpackages})) return kBadInput;
+    if (!resolve_runs({&info_.steps, &info_.workpackages})) return kBadInput;
     info_.runs = runs_;
     info_.with_steps = steps_given_->count() > 0;
     info_.csv = separator_->count() > 0;
@@ -221,11 +221,11 @@ void Application::add_info() {
   list(info, "-w,--workpackage", info_.workpackages, "only these workpackages", "ID");
 
   runs_options(command("status", "RUNNING, ERROR or FINISHED, and how the jobs are", [this] {
-    return settle_runs({}) ? status_command(settings_, runs_) : kBadInput;
+    return resolve_runs({}) ? status_command(settings_, runs_) : kBadInput;
   }));
 
   CLI::App* log = command("log", "show a run's logs", [this] {
-    if (!settle_runs({&log_.commands})) return kBadInput;
+    if (!resolve_runs({&log_.commands})) return kBadInput;
     log_.runs = runs_;
     return log_command(settings_, log_);
   });
@@ -233,7 +233,7 @@ void Application::add_info() {
   list(log, "-c,--command", log_.commands, "only the log of this command", "COMMAND");
 
   CLI::App* output = command("output", "show where workpackages wrote, and what", [this] {
-    if (!settle_runs({&output_.steps, &output_.workpackages})) return kBadInput;
+    if (!resolve_runs({&output_.steps, &output_.workpackages})) return kBadInput;
     output_.runs = runs_;
     return output_command(settings_, output_);
   });
@@ -247,7 +247,7 @@ void Application::add_info() {
 
 void Application::add_manage() {
   CLI::App* comment = command("comment", "give a run a comment", [this] {
-    if (!settle_runs({})) return kBadInput;
+    if (!resolve_runs({})) return kBadInput;
     comment_.runs = runs_;
     return comment_command(settings_, comment_);
   });
@@ -256,7 +256,7 @@ void Application::add_manage() {
   comment->add_flag("-a,--append", comment_.append, "add it to the comment that is there");
 
   CLI::App* remove = command("remove", "remove runs, or workpackages to be run again", [this] {
-    if (!settle_runs({&remove_.workpackages})) return kBadInput;
+    if (!resolve_runs({&remove_.workpackages})) return kBadInput;
     remove_.runs = runs_;
     return remove_command(settings_, remove_);
   });
@@ -268,13 +268,13 @@ void Application::add_manage() {
 
 void Application::add_files() {
   CLI::App* validate = command("validate", "check input files; unknown keys are errors", [this] {
-    if (!settle_files("validate", files_.files, files_.input, {})) return kBadInput;
+    if (!resolve_files("validate", files_.files, files_.input, {})) return kBadInput;
     return validate_command(settings_, files_);
   });
   CLI::App* tag = command("tag", "list the tags that an input file, or a run's, knows", [this] {
     const auto takes = [](const std::string& word) { return exists(word) && !is_id(word); };
     if (files_.files.empty()) give_back({&files_.ids}, takes, &files_.files);
-    if (!settle_files("tag", files_.files, files_.input, {})) return kBadInput;
+    if (!resolve_files("tag", files_.files, files_.input, {})) return kBadInput;
     return tag_command(settings_, files_);
   });
   validate
@@ -289,7 +289,7 @@ void Application::add_files() {
   list(tag, "-i,--id", files_.ids, "runs of a folder: numbers, last, all", "ID");
   CLI::App* script =
       command("script", "write the job scripts of a benchmark; submit nothing", [this] {
-        if (!settle_files("script", script_.files, script_.input, {})) return kBadInput;
+        if (!resolve_files("script", script_.files, script_.input, {})) return kBadInput;
         return script_command(settings_, script_);
       });
   script->add_option("files", script_.files, "input files")->option_text("FILE ...");

@@ -33,11 +33,11 @@ class Application {
   static void input_options(CLI::App* sub, InputArgs& input);
   void runs_options(CLI::App* sub);
   // Resolves the words of runs_options() and the input files. Returns false after an error.
-  bool settle_runs(const std::vector<Words*>& lists);
+  bool resolve_runs(const std::vector<Words*>& lists);
   // False, after an error, if the command executes what workflows name and --no-exec is given.
   bool may_execute(const char* command) const;
-  bool settle_files(const std::string& name, Words& files, InputArgs& input,
-                    std::vector<Words*> lists);
+  bool resolve_files(const std::string& name, Words& files, InputArgs& input,
+                     std::vector<Words*> lists);
 
   // The functions below are in app_commands.cc, help_command.cc, plot_command.cc and
   // report_command.cc.

@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "engine/cli/commands.h"
-#include "engine/cli/interrupt.h"
 #include "engine/cli/on_fail.h"
 #include "engine/cli/prepare.h"
 #include "engine/cli/results.h"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iostream>
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
@@ -82,10 +83,26 @@ std::unique_ptr<PlannedRun> plan_run(const Settings& settings, const PreparedFil
   auto planned = std::make_unique<PlannedRun>(
       PlannedRun{Run(file.input, benchmark, std::move(info), file.evaluator), {}, {}});
   Diagnostics diagnostics;
-  make_prepared_plan(*planned, options.needs_plan, diagnostics);
+  plan_and_check(*planned, options.needs_plan, diagnostics);
   print_diagnostics(settings, diagnostics, file.input->sources);
   if (diagnostics.has_errors()) return nullptr;
   return planned;
+}
+
+bool announce_jobs(const Settings& settings, const PlannedRun& planned,
+                   std::optional<double> max_node_hours) {
+  const Estimate& estimate = planned.estimate;
+  if (estimate.jobs == 0) return true;
+  if (settings.quiet) return !refuse(settings, planned, max_node_hours, "nothing was submitted");
+  std::cout << fmt::format("{}: {} job{} for {}", planned.run.benchmark().name.value, estimate.jobs,
+                           estimate.jobs == 1 ? "" : "s",
+                           estimate.unknown == estimate.jobs
+                               ? "unknown node-hours"
+                               : fmt::format("{:.1f} node-hours at most", estimate.node_hours))
+            << '\n';
+  print_estimate(estimate, std::cout);
+  std::cout.flush();
+  return !refuse(settings, planned, max_node_hours, "nothing was submitted");
 }
 
 }  // namespace tally

@@ -10,7 +10,7 @@
 #include "engine/base/diagnostics.h"
 #include "engine/cli/input.h"
 #include "engine/expand/evaluator.h"
-#include "engine/plan/prepared.h"
+#include "engine/plan/planned_run.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
@@ -50,6 +50,11 @@ std::unique_ptr<PlannedRun> plan_run(const Settings& settings, const PreparedFil
 // line allows. Prints the reason.
 bool refuse(const Settings& settings, const PlannedRun& planned,
             std::optional<double> max_node_hours, const char* consequence);
+
+// Prints the plan's jobs, nodes x time and node-hours. Returns false, after printing why, when the
+// run must not start. Prints nothing for a benchmark that submits no jobs.
+bool announce_jobs(const Settings& settings, const PlannedRun& planned,
+                   std::optional<double> max_node_hours);
 
 // For problems of results. With --strict, which JUBE knows in another meaning, warnings are errors.
 Diagnostics result_diagnostics(const Settings& settings);

@@ -18,7 +18,6 @@
 #include "engine/check/core_values.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/execution.h"
-#include "engine/cli/job_plan.h"
 #include "engine/cli/junit.h"
 #include "engine/cli/prepare.h"
 #include "engine/cli/runs.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
-#include "engine/plan/prepared.h"
+#include "engine/plan/planned_run.h"
 #include "engine/workpackage/workpackage.h"
 #include "engine/workspace/setup_inputs.h"
 #include "engine/workspace/store.h"

@@ -9,12 +9,12 @@ bool SharedOperations::complete(int step, const std::vector<int>& group) const {
 
 bool SharedOperations::gather(Task& task) {
   const int step = task.graph_step();
-  const Place place{step, task.shared_operation()};
-  auto& group = gathered_[place];
+  const Key key{step, task.shared_operation()};
+  auto& group = gathered_[key];
   group.push_back(task.id());
   if (!complete(step, group)) return false;
   std::vector<int> all = std::move(group);
-  gathered_.erase(place);
+  gathered_.erase(key);
   begin(std::move(all));
   return true;
 }
@@ -68,7 +68,7 @@ std::vector<int> SharedOperations::take_group(int id) {
 
 std::vector<SharedOperations::Gathered> SharedOperations::gathered() const {
   std::vector<Gathered> all;
-  for (const auto& [place, group] : gathered_) all.push_back({place.first, group});
+  for (const auto& [key, group] : gathered_) all.push_back({key.first, group});
   return all;
 }
 

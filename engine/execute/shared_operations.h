@@ -49,14 +49,14 @@ class SharedOperations {
   std::vector<Gathered> gathered() const;
 
  private:
-  using Place = std::pair<int, std::pair<int, int>>;  // step, cycle and operation
+  using Key = std::pair<int, std::pair<int, int>>;  // step, cycle and operation
   bool complete(int step, const std::vector<int>& group) const;
   Task& begin(std::vector<int> group);
 
   const WorkpackageGraph& graph_;
   const Tasks& tasks_;
   Queue& queue_;
-  std::map<Place, std::vector<int>> gathered_;
+  std::map<Key, std::vector<int>> gathered_;
   std::map<int, std::vector<int>> groups_;  // the others, by the workpackage that runs it
   std::vector<int> open_of_step_;           // workpackages that have not ended
 };

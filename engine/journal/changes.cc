@@ -254,12 +254,17 @@ Status Journal::change_and_forget(Statement& statement, int workpackage) {
   const bool own = !in_transaction_;
   Status status = own ? begin() : Status::ok();
   if (status) status = change(statement.bind(1, static_cast<long long>(workpackage)));
-  if (status) status = forget_disturbance(workpackage);
-  if (status) status = forget_job_use(workpackage);
-  if (status) status = forget_samples(workpackage);
-  if (status) status = forget_outside(workpackage);
-  if (status) status = forget_ended(workpackage);
+  for (const char* table : {"others", "slowed", "job_use", "sample", "outside", "ended_files"}) {
+    if (status) status = forget(table, workpackage);
+  }
   return status && own ? commit() : status;
+}
+
+Status Journal::forget(const char* table, int workpackage) {
+  Statement forget;
+  const std::string sql = std::string("DELETE FROM ") + table + " WHERE package=?";
+  if (Status s = forget.prepare(database_, sql.c_str()); !s) return s;
+  return change(forget.bind(1, static_cast<long long>(workpackage)));
 }
 
 Status Journal::jobs_named(const std::vector<std::pair<int, std::string>>& names) {

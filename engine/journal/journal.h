@@ -257,11 +257,7 @@ class Journal {
   bool holds_run();
   Status taken_over() const;
   Status change_and_forget(Statement& statement, int workpackage);
-  Status forget_disturbance(int workpackage);
-  Status forget_job_use(int workpackage);
-  Status forget_samples(int workpackage);
-  Status forget_outside(int workpackage);
-  Status forget_ended(int workpackage);
+  Status forget(const char* table, int workpackage);
   Status select_outside(
       const std::string& where,
       const std::function<void(int workpackage, const OutsideFile& file)>& take) const;

@@ -1,5 +1,5 @@
-// The tables about the machine and of analysed files. They were added after version 2 of the journal;
-// readers of that version do not look for them, and a journal without them has none of this.
+// The tables about the machine, and those of analysed files. They were added after version 2 of the
+// journal; readers of that version do not look for them, and a journal without them has none of this.
 #include <utility>
 
 #include "engine/journal/journal.h"
@@ -92,7 +92,8 @@ Status Journal::set_disturbance(int workpackage, const Disturbance& disturbance)
   const auto id = static_cast<long long>(workpackage);
   const bool own = !in_transaction_;
   Status status = own ? begin() : Status::ok();
-  if (status) status = forget_disturbance(workpackage);
+  if (status) status = forget("others", workpackage);
+  if (status) status = forget("slowed", workpackage);
   if (status && disturbance.cores > 0) {
     Statement put;
     status = put.prepare(database_, "INSERT INTO others VALUES(?,?)");
@@ -107,16 +108,6 @@ Status Journal::set_disturbance(int workpackage, const Disturbance& disturbance)
                           .bind(3, std::string_view(disturbance.throttling)));
   }
   return status && own ? commit() : status;
-}
-
-Status Journal::forget_disturbance(int workpackage) {
-  for (const char* sql :
-       {"DELETE FROM others WHERE package=?", "DELETE FROM slowed WHERE package=?"}) {
-    Statement forget;
-    if (Status s = forget.prepare(database_, sql); !s) return s;
-    if (Status s = change(forget.bind(1, static_cast<long long>(workpackage))); !s) return s;
-  }
-  return Status::ok();
 }
 
 Status Journal::disturbances(std::map<int, Disturbance>* all) const {
@@ -161,12 +152,6 @@ Status Journal::set_job_use(int workpackage, const JobUse& use) {
       .bind(5, use.max_rss.value_or(kUnknown))
       .bind(6, use.why);
   return change(put);
-}
-
-Status Journal::forget_job_use(int workpackage) {
-  Statement forget;
-  if (Status s = forget.prepare(database_, "DELETE FROM job_use WHERE package=?"); !s) return s;
-  return change(forget.bind(1, static_cast<long long>(workpackage)));
 }
 
 Status Journal::job_uses(std::map<int, JobUse>* all) const {

@@ -21,23 +21,23 @@ namespace {
 
 class PlannedCheck {
  public:
-  PlannedCheck(PlannedRun& prepared, Diagnostics& diagnostics)
-      : prepared_(prepared), benchmark_(prepared.run.benchmark()), diagnostics_(diagnostics) {}
+  PlannedCheck(PlannedRun& planned, Diagnostics& diagnostics)
+      : planned_(planned), benchmark_(planned.run.benchmark()), diagnostics_(diagnostics) {}
 
   void run() {
     check_values();
     if (diagnostics_.has_errors()) return;
     std::vector<bool> to_check;
     for (const Step& step : benchmark_.steps) to_check.push_back(has_something_to_check(step));
-    for (const Workpackage& workpackage : prepared_.plan.workpackages) {
+    for (const Workpackage& workpackage : planned_.plan.workpackages) {
       if (!to_check[static_cast<size_t>(workpackage.step)] ||
           workpackage.outcome.state == State::failed ||
-          prepared_.plan.in_doubt.count(workpackage.id) > 0) {
+          planned_.plan.in_doubt.count(workpackage.id) > 0) {
         continue;
       }
       const Step& step = step_of(workpackage);
-      const WorkpackageValues values(benchmark_, prepared_.run.expander(), workpackage);
-      const bool final = prepared_.run.expander().is_final(workpackage.point);
+      const WorkpackageValues values(benchmark_, planned_.run.expander(), workpackage);
+      const bool final = planned_.run.expander().is_final(workpackage.point);
       const Lookup lookup = [&](std::string_view name) -> const std::string* {
         if (differs_between_runs(name) || (!final && is_open(workpackage.point, name)))
           return nullptr;
@@ -73,8 +73,8 @@ class PlannedCheck {
   // Whether the name is a parameter whose value is not known yet.
   bool is_open(const Point& point, std::string_view name) const {
     return std::any_of(point.bindings.begin(), point.bindings.end(), [&](const Binding& binding) {
-      return prepared_.run.texts()[binding.name] == name &&
-             !prepared_.run.expander().is_final(binding);
+      return planned_.run.texts()[binding.name] == name &&
+             !planned_.run.expander().is_final(binding);
     });
   }
 
@@ -109,7 +109,7 @@ class PlannedCheck {
     };
     std::map<std::pair<int, Place>, Mistake> mistakes;
     std::map<int, size_t> made, failed;
-    for (const Workpackage& workpackage : prepared_.plan.workpackages) {
+    for (const Workpackage& workpackage : planned_.plan.workpackages) {
       ++made[workpackage.step];
       if (workpackage.outcome.state != State::failed) continue;
       ++failed[workpackage.step];
@@ -263,7 +263,7 @@ class PlannedCheck {
     for (const auto& [where, what] : actives_) {
       bool active = false;
       const Status read =
-          evaluate_active(where.second, prepared_.run.expander().evaluator(), &active);
+          evaluate_active(where.second, planned_.run.expander().evaluator(), &active);
       const std::string& why = read.message();
       if (read || (why.find("is not defined") == std::string::npos &&
                    why.find("invalid syntax") == std::string::npos)) {
@@ -320,13 +320,13 @@ class PlannedCheck {
     }
     std::vector<FileBytes> made;
     const Status status = plan_substituted_files(benchmark_, sets, lookup,
-                                                 prepared_.run.expander().evaluator(), &made);
+                                                 planned_.run.expander().evaluator(), &made);
     if (status) return;
     diagnostics_.error(set.files.front().in.mark,
                        fmt::format("step '{}': {}", step.name.value, status.message()));
   }
 
-  PlannedRun& prepared_;
+  PlannedRun& planned_;
   const Benchmark& benchmark_;
   Diagnostics& diagnostics_;
   std::set<std::pair<Place, std::string>> told_, looked_up_;
@@ -336,8 +336,8 @@ class PlannedCheck {
 
 }  // namespace
 
-void check_planned(PlannedRun& prepared, Diagnostics& diagnostics) {
-  PlannedCheck(prepared, diagnostics).run();
+void check_planned(PlannedRun& planned, Diagnostics& diagnostics) {
+  PlannedCheck(planned, diagnostics).run();
 }
 
 }  // namespace tally

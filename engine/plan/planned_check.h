@@ -3,12 +3,12 @@
 #pragma once
 
 #include "engine/base/diagnostics.h"
-#include "engine/plan/prepared.h"
+#include "engine/plan/planned_run.h"
 
 namespace tally {
 
 // It is an error if none of a step's workpackages can be made. It is a warning if only some of them
 // cannot be made, because the others run. Each mistake is reported once, at its place in the file.
-void check_planned(PlannedRun& prepared, Diagnostics& diagnostics);
+void check_planned(PlannedRun& planned, Diagnostics& diagnostics);
 
 }  // namespace tally

@@ -11,7 +11,7 @@
 
 #include "engine/base/files.h"
 #include "engine/execute/execute.h"
-#include "engine/plan/prepared.h"
+#include "engine/plan/planned_run.h"
 #include "engine/workpackage/values.h"
 #include "steps/kinds.h"
 

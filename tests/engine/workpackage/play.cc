@@ -9,7 +9,7 @@
 #include "engine/check/check.h"
 #include "engine/execute/execute.h"
 #include "engine/journal/parts.h"
-#include "engine/plan/prepared.h"
+#include "engine/plan/planned_run.h"
 #include "engine/run/run.h"
 #include "engine/workpackage/values.h"
 #include "steps/kinds.h"

@@ -1,3 +1,5 @@
+// What results have read of a run: the files outside its folder before and after each workpackage, its
+// own files at the end of each, and samples of repeats.
 #include "engine/journal/journal.h"
 
 #include "engine/journal/tables.h"
@@ -29,7 +31,7 @@ Status Journal::set_outside(int workpackage, const OutsideFiles& files) {
   if (Status s = put.prepare(database_, insert.c_str()); !s) return s;
   const bool own = !in_transaction_;
   Status status = own ? begin() : Status::ok();
-  if (status) status = forget_outside(workpackage);
+  if (status) status = forget("outside", workpackage);
   for (size_t i = 0; status && i < files.size(); ++i) {
     const OutsideFile& file = files[i];
     put.bind(1, static_cast<long long>(workpackage)).bind(2, file.path);
@@ -40,12 +42,6 @@ Status Journal::set_outside(int workpackage, const OutsideFiles& files) {
     status = change(put);
   }
   return status && own ? commit() : status;
-}
-
-Status Journal::forget_outside(int workpackage) {
-  Statement forget;
-  if (Status s = forget.prepare(database_, "DELETE FROM outside WHERE package=?"); !s) return s;
-  return change(forget.bind(1, static_cast<long long>(workpackage)));
 }
 
 Status Journal::outside_of(int workpackage, OutsideFiles* files) const {
@@ -87,12 +83,6 @@ Status Journal::set_ended(int workpackage, const EndedFiles& ended) {
   return change(ended_);
 }
 
-Status Journal::forget_ended(int workpackage) {
-  Statement forget;
-  if (Status s = forget.prepare(database_, "DELETE FROM ended_files WHERE package=?"); !s) return s;
-  return change(forget.bind(1, static_cast<long long>(workpackage)));
-}
-
 Status Journal::first_start(double* seconds) const {
   *seconds = 0;
   Statement first;
@@ -100,6 +90,49 @@ Status Journal::first_start(double* seconds) const {
     return s;
   if (first.row()) *seconds = first.real(0);
   return first.status();
+}
+
+Status Journal::set_samples(const std::vector<Sample>& samples) {
+  Statement put;
+  if (Status s = put.prepare(database_, "INSERT OR REPLACE INTO sample VALUES(?,?,?,?,?,?)"); !s)
+    return s;
+  const bool own = !in_transaction_;
+  Status status = own ? begin() : Status::ok();
+  for (size_t i = 0; status && i < samples.size(); ++i) {
+    const Sample& sample = samples[i];
+    put.bind(1, static_cast<long long>(sample.workpackage))
+        .bind(2, sample.analyser)
+        .bind(3, sample.pattern)
+        .bind(4, sample.definition)
+        .bind(5, sample.value)
+        .bind_blob(6, sample.packed);
+    status = change(put);
+  }
+  return status && own ? commit() : status;
+}
+
+Status Journal::each_sample(const std::function<void(const Sample& sample)>& take) const {
+  bool has = false;
+  if (Status s = has_table(database_, "sample", &has); !s || !has) return s;
+  Statement rows;
+  if (Status s =
+          rows.prepare(database_,
+                       "SELECT package, analyser, pattern, definition, value, packed FROM sample "
+                       "ORDER BY package");
+      !s)
+    return s;
+  while (rows.row())
+    take({static_cast<int>(rows.integer(0)), rows.text(1), rows.text(2), rows.text(3), rows.text(4),
+          rows.text(5)});
+  return rows.status();
+}
+
+Status Journal::has_samples(bool* has) const {
+  if (Status s = has_table(database_, "sample", has); !s || !*has) return s;
+  Statement any;
+  if (Status s = any.prepare(database_, "SELECT 1 FROM sample LIMIT 1"); !s) return s;
+  *has = any.row();
+  return any.status();
 }
 
 }  // namespace tally

@@ -1,4 +1,4 @@
-#include "engine/plan/prepared.h"
+#include "engine/plan/planned_run.h"
 
 #include <algorithm>
 
@@ -34,16 +34,16 @@ bool may_submit(const Benchmark& benchmark) {
   return false;
 }
 
-void make_prepared_plan(PlannedRun& prepared, bool needs_plan, Diagnostics& diagnostics) {
-  const Benchmark& benchmark = prepared.run.benchmark();
-  const bool computes = prepared.run.evaluator().computes();
+void plan_and_check(PlannedRun& planned, bool needs_plan, Diagnostics& diagnostics) {
+  const Benchmark& benchmark = planned.run.benchmark();
+  const bool computes = planned.run.evaluator().computes();
   if (computes && !needs_plan && !may_submit(benchmark) && runs_commands(benchmark)) return;
-  prepared.plan = make_plan(benchmark, prepared.run.expander(), diagnostics);
-  if (!diagnostics.has_errors()) check_planned(prepared, diagnostics);
+  planned.plan = make_plan(benchmark, planned.run.expander(), diagnostics);
+  if (!diagnostics.has_errors()) check_planned(planned, diagnostics);
   if (!diagnostics.has_errors()) {
-    prepared.estimate = estimate_jobs(prepared.plan, prepared.run.expander());
+    planned.estimate = estimate_jobs(planned.plan, planned.run.expander());
     // What is known may be too much. What is not computed may not.
-    if (!computes) prepared.estimate.unknown = 0;
+    if (!computes) planned.estimate.unknown = 0;
   }
 }
 

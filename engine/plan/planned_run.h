@@ -16,7 +16,7 @@ struct PlannedRun {
 
 // Makes the plan and the estimate, and checks what depends on values. It does nothing if planning
 // would run the user's commands while no job is submitted and nobody needs the plan.
-void make_prepared_plan(PlannedRun& prepared, bool needs_plan, Diagnostics& diagnostics);
+void plan_and_check(PlannedRun& planned, bool needs_plan, Diagnostics& diagnostics);
 
 // Lets the run start with the plan's first workpackages, where they are final. The plan is empty
 // afterwards.
