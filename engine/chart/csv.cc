@@ -10,11 +10,9 @@
 namespace tally {
 namespace {
 
-using Cells = std::vector<std::string>;
-
 struct Line {
   size_t number = 0;
-  Cells cells;
+  std::vector<std::string> cells;
 };
 
 char separator_of(const std::string& text) {
@@ -116,16 +114,18 @@ Status read_csv(const std::string& text, ResultTable* table) {
     if (!name.empty() && !names.insert(name).second)
       return Status::error(fmt::format("line 1: two columns are called '{}'", name));
   }
+  const auto columns = std::make_shared<RowColumns>();
   for (size_t i = 1; i < lines.size(); ++i) {
-    const Cells& cells = lines[i].cells;
+    const std::vector<std::string>& cells = lines[i].cells;
     if (cells.size() != table->columns.size()) {
       return Status::error(fmt::format("line {}: it has {} cells, and the first line has {}",
                                        lines[i].number, cells.size(), table->columns.size()));
     }
     Record row;
+    row.values = Cells(columns);
     for (size_t c = 0; c < cells.size(); ++c) {
       const std::string& name = table->columns[c].name.value;
-      row.values.insert_or_assign(name, value_of(cells[c]));
+      row.values.set(name, value_of(cells[c]));
       // "FAILED", "pending"; "reused" is done.
       if (name == kStatusColumn) row.state = state_named(to_lower(cells[c])).value_or(State::done);
     }

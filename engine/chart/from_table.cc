@@ -136,8 +136,7 @@ class FigureMaker {
   }
 
   static const Value* value(const Record& row, const std::string& key) {
-    const auto found = row.values.find(key);
-    return found == row.values.end() || found->second.none() ? nullptr : &found->second;
+    return row.values.find(key);
   }
 
   // Bars stand at names. Other charts have numbers on the axis if all values are numbers.

@@ -93,7 +93,7 @@ bool read_tables(const Settings& settings, const PlotArgs& args, ResultTable* ta
       Column file;
       file.name.value = "file";
       own.columns.insert(own.columns.begin(), file);
-      for (Record& row : own.rows) row.values.insert_or_assign("file", Value{path});
+      for (Record& row : own.rows) row.values.set("file", Value{path});
     }
     const auto known = [&](const Column& column) {
       return std::any_of(table->columns.begin(), table->columns.end(), [&](const Column& other) {

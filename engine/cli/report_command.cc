@@ -198,9 +198,9 @@ class ReportMaker {
   static bool numeric(const Column& column, const RunTable& from) {
     bool any = false;
     for (const Record& row : from.rendered.table.rows) {
-      const auto found = row.values.find(column_key(column));
-      if (found == row.values.end() || found->second.none()) continue;
-      if (!found->second.number()) return false;
+      const Value* found = row.values.find(column_key(column));
+      if (found == nullptr) continue;
+      if (!found->number()) return false;
       any = true;
     }
     return any;

@@ -31,12 +31,6 @@ std::string quoted(const std::string& name) {
   return out + '"';
 }
 
-const Value& value_of(const Record& row, const std::string& name) {
-  static const Value none;
-  auto found = row.values.find(name);
-  return found == row.values.end() ? none : found->second;
-}
-
 class Writer {
  public:
   Writer(const Database& database, const std::vector<Record>& rows, const std::string& path,
@@ -72,7 +66,7 @@ class Writer {
   std::string type_of(const std::string& name) const {
     if (run_key_ != nullptr) return common_type(name);
     if (rows_.empty()) return "NoneType";
-    std::string type = value_of(rows_.front(), name).type_name();
+    std::string type = rows_.front().values.at(name).type_name();
     return type == "str" ? "text" : type;
   }
 
@@ -81,7 +75,7 @@ class Writer {
   std::string common_type(const std::string& name) const {
     std::string type;
     for (const Record& row : rows_) {
-      const Value& value = value_of(row, name);
+      const Value& value = row.values.at(name);
       if (value.none()) continue;
       // SQLite would round a whole number beyond 64 bits, which is written as a text.
       const bool text = std::holds_alternative<std::string>(value.data);
@@ -151,7 +145,7 @@ class Writer {
     sqlite3_stmt* raw = statement.get();
     const int count = static_cast<int>(database_.keys.size());
     for (int i = 0; i < count; ++i)
-      bind(raw, i + 1, value_of(row, database_.keys[static_cast<size_t>(i)].name.value));
+      bind(raw, i + 1, row.values.at(database_.keys[static_cast<size_t>(i)].name.value));
     if (with_run) bind(raw, count + 1, Value{*run_key_});
     const bool done = sqlite3_step(raw) == SQLITE_DONE;
     sqlite3_reset(raw);
@@ -230,7 +224,7 @@ class Writer {
     Statement statement(raw);
     for (const Record& row : rows_) {
       for (size_t i = 0; i < database_.keys.size(); ++i) {
-        bind(raw, static_cast<int>(i) + 1, value_of(row, database_.keys[i].name.value));
+        bind(raw, static_cast<int>(i) + 1, row.values.at(database_.keys[i].name.value));
       }
       if (sqlite3_step(raw) != SQLITE_DONE) return failure("write a row of");
       sqlite3_reset(raw);

@@ -73,9 +73,9 @@ class RowKeys {
     for (const Column& column : table.columns) {
       const std::string& name = column.name.value;
       if (parameters_.count(name) == 0 || !column.expression.value.empty()) continue;
-      const auto value = row.values.find(column_key(column));
-      if (value == row.values.end()) continue;
-      add(name, value->second.str());
+      const Value* value = row.values.find(column_key(column));
+      if (value == nullptr) continue;
+      add(name, value->str());
       shown.push_back(name);
     }
     const WorkpackageView* view = find_id(by_id_, row.id);

@@ -145,7 +145,7 @@ class Joiner {
       for (const Place& place : places_)
         cells.push_back(cell(place, number, part.rendered.grid.rows[i], own.rows[i]));
       out.grid.rows.push_back(std::move(cells));
-      own.rows[i].values.insert_or_assign(run_key_, part.run);
+      own.rows[i].values.set(run_key_, part.run);
     }
     std::move(own.rows.begin(), own.rows.end(), std::back_inserter(out.table.rows));
     const std::string run = "run " + part.run.str();

@@ -78,8 +78,7 @@ Json row_of(const Record& row, const ResultTable& table) {
   for (const Column& column : table.columns) {
     if (is_own_column(column)) continue;  // the row itself says it
     const std::string key = column_key(column);
-    const auto found = row.values.find(key);
-    values[key] = found == row.values.end() ? Json() : json_of(found->second);
+    values[key] = json_of(row.values.at(key));
   }
   Json out = {{"run", row.run},
               {"workpackage", row.id},

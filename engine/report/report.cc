@@ -110,20 +110,20 @@ class Renderer {
   }
 
   std::string cell(const Column& column, const Record& row) {
-    auto found = row.values.find(column_key(column));
-    if (found == row.values.end() || found->second.none()) {
+    const Value* found = row.values.find(column_key(column));
+    if (found == nullptr) {
       return column.null_value_set ? column.null_value : std::string();
     }
     // A value that could not be computed is none, either.
-    if (!benchmark_.as_jube && column.null_value_set && found->second.number() &&
-        std::isnan(found->second.as_double())) {
+    if (!benchmark_.as_jube && column.null_value_set && found->number() &&
+        std::isnan(found->as_double())) {
       return column.null_value;
     }
-    std::string text = found->second.str();
+    std::string text = found->str();
     if (column.format.empty()) return text;
     std::string error;
     std::string formatted;
-    if (format_cell(found->second, column.format, !benchmark_.as_jube, &formatted, &error))
+    if (format_cell(*found, column.format, !benchmark_.as_jube, &formatted, &error))
       return formatted;
     if (complained_.insert(column.name.value).second) {
       diagnostics_.warning(column.name.mark,

@@ -91,8 +91,7 @@ std::vector<std::string> syslog_lines(const Syslog& syslog, const std::vector<Re
   for (const Record& row : rows) {
     std::string line;
     for (const Column& key : syslog.keys) {
-      auto found = row.values.find(key.name.value);
-      Value value = found == row.values.end() ? Value{} : found->second;
+      const Value& value = row.values.at(key.name.value);
       std::string text = value.str();
       std::string error;
       if (!key.format.empty() && !value.none())

@@ -19,8 +19,8 @@ namespace tally {
 namespace {
 
 std::string text_of(const Record& row, const std::string& name) {
-  const auto found = row.values.find(name);
-  return found == row.values.end() ? std::string() : found->second.str();
+  const Value* value = row.values.find(name);
+  return value == nullptr ? std::string() : value->str();
 }
 
 // All parameters, in the order in which the workflow's steps use them.

@@ -201,17 +201,16 @@ Value Statistics::value_of(MatchStatistic which) const {
   }
 }
 
-void Statistics::store(const std::vector<StoredStatistic>& wanted,
-                       std::map<std::string, Value>& out) const {
+void Statistics::store(const std::vector<StoredStatistic>& wanted, const StoreValue& out) const {
   if (count_ == 0) return;
   for (const auto& [which, name] : wanted) {
     const bool of_any_type = which == MatchStatistic::value || which == MatchStatistic::first ||
                              which == MatchStatistic::last || which == MatchStatistic::count;
-    if (of_any_type || type_ != ValueType::string) out[name] = value_of(which);
+    if (of_any_type || type_ != ValueType::string) out(name, value_of(which));
   }
 }
 
-void Statistics::store(const std::string& name, std::map<std::string, Value>& out) const {
+void Statistics::store(const std::string& name, const StoreValue& out) const {
   store(all_statistics(name), out);
 }
 
@@ -229,18 +228,18 @@ std::vector<StoredStatistic> all_statistics(const std::string& name) {
 }
 
 void store_default(const std::string& name, const Value& value, ValueType type,
-                   std::map<std::string, Value>& out) {
-  out[name] = out[name + "_first"] = out[name + "_last"] = value;
-  out[name + "_cnt"] = {0LL};
+                   const StoreValue& out) {
+  for (const char* suffix : {"", "_first", "_last"}) out(name + suffix, value);
+  out(name + "_cnt", {0LL});
   if (type == ValueType::string || !value.number()) return;
-  out[name + "_min"] = out[name + "_max"] = out[name + "_sum"] = out[name + "_avg"] = value;
+  for (const char* suffix : {"_min", "_max", "_sum", "_avg"}) out(name + suffix, value);
   if (type == ValueType::integer) {
     BigInt whole = as_big(value);
-    out[name + "_sum2"] = integer_value(whole * whole);
+    out(name + "_sum2", integer_value(whole * whole));
   } else {
-    out[name + "_sum2"] = {square(value.as_double())};
+    out(name + "_sum2", {square(value.as_double())});
   }
-  out[name + "_std"] = {0LL};
+  out(name + "_std", {0LL});
 }
 
 }  // namespace tally

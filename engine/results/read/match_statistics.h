@@ -2,7 +2,7 @@
 // sums, mean, standard deviation.
 #pragma once
 
-#include <map>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +13,9 @@
 #include "engine/workflow/workflow.h"
 
 namespace tally {
+
+// Takes a value and its name.
+using StoreValue = std::function<void(const std::string& name, Value value)>;
 
 enum class MatchStatistic { value, first, last, count, least, most, sum, sum2, mean, deviation };
 
@@ -42,12 +45,12 @@ class Statistics {
   // _avg, _std:
   //   std = sqrt(|sum2 - sum^2 / n| / (n - 1))
   // Stores nothing when there was no value.
-  void store(const std::string& name, std::map<std::string, Value>& out) const;
+  void store(const std::string& name, const StoreValue& out) const;
   // All that it holds, as bytes; and back. Nothing if the bytes are of another type or damaged.
   std::string packed() const;
   static std::optional<Statistics> unpacked(ValueType type, std::string_view bytes);
   // Stores only some of them.
-  void store(const std::vector<StoredStatistic>& wanted, std::map<std::string, Value>& out) const;
+  void store(const std::vector<StoredStatistic>& wanted, const StoreValue& out) const;
 
  private:
   // What is known of all values together.
@@ -78,6 +81,6 @@ class Statistics {
 // Stores the values of a pattern that matched nothing but has a default: the default everywhere,
 // and count 0.
 void store_default(const std::string& name, const Value& value, ValueType type,
-                   std::map<std::string, Value>& out);
+                   const StoreValue& out);
 
 }  // namespace tally

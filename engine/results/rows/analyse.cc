@@ -112,6 +112,7 @@ class Rows {
     }
     derive(patterns_.derived(), lines, evaluator_, !benchmark_.as_jube, diagnostics);
     Records records;
+    columns_ = records.columns;
     records.rows.reserve(lines.size());
     for (size_t i = 0; i < lines.size(); ++i) {
       std::map<std::string, double> too_short = short_values(lines[i].values, leaves[i]);
@@ -127,12 +128,13 @@ class Rows {
 
  private:
   // `step`: of the row, where the values are those of an earlier step.
-  void add_found(const Found& found, std::map<std::string, Value>& values,
-                 const std::string* step = nullptr) const {
+  void add_found(const Found& found, Cells& values, const std::string* step = nullptr) const {
     for (const auto& [name, statistics] : found) {
       if (step != nullptr && sources_.prints(*step, name)) continue;
-      if (statistics.count() == 0 || values.count(name) != 0) continue;  // the child's own value
-      statistics.store(patterns_.statistics(name), values);
+      if (statistics.count() == 0 || values.has(name)) continue;  // the child's own value
+      statistics.store(patterns_.statistics(name), [&](const std::string& one, Value value) {
+        values.set(one, std::move(value));
+      });
     }
   }
 
@@ -141,6 +143,7 @@ class Rows {
   Line make_line(const Group& group, const WorkpackageView& shown, const Found& own,
                  const std::vector<const Found*>& above) const {
     Line line;
+    line.values = Cells(line_columns_);
     line.parameters = &shown.values;
     add_found(own, line.values);
     // JUBE sets the defaults in each workpackage. Therefore the default of the last step wins even
@@ -158,7 +161,7 @@ class Rows {
     return line;
   }
 
-  void add_defaults(const Group& group, std::map<std::string, Value>& values) const {
+  void add_defaults(const Group& group, Cells& values) const {
     for (const Pattern* pattern : patterns_.of(groups_.find(group.members.front()->step))) {
       if (pattern->default_value && patterns_.applies(*pattern, group.files))
         add_default(*pattern, values);
@@ -177,10 +180,20 @@ class Rows {
   std::vector<Repeat> single_repeat(const Group& group, const Record& row) const {
     if (!groups_.counts(*group.members.front())) return {};
     std::vector<Repeat> repeats(1);
-    for (const auto& [name, value] : row.values) {
-      if (wanted_.has_in_repeats(name)) repeats.front().values.emplace(name, value);
-    }
+    repeats.front().values = repeat_values(row.values);
     return repeats;
+  }
+
+  // Those of a row's values that statistics of repeats need.
+  Cells repeat_values(const Cells& row) const {
+    Cells values(repeat_columns_);
+    for (size_t i = 0; i < row.all().size(); ++i) {
+      const std::string& name = (*columns_)[i].name;
+      if (i == in_repeats_.size())
+        in_repeats_.push_back(wanted_.has_in_repeats(name) ? repeat_columns_->add(name) : -1);
+      if (in_repeats_[i] >= 0 && !row.all()[i].none()) values.set(in_repeats_[i], row.all()[i]);
+    }
+    return values;
   }
 
   // Adds to each row the values of the workpackages that it is made of, those that count.
@@ -217,37 +230,33 @@ class Rows {
     std::map<size_t, size_t> filled;  // repeats of each row
     for (size_t i = 0; i < lines.size(); ++i) {
       add_short_values(short_values(lines[i].values, nullptr), records.rows[places[i].first]);
-      std::map<std::string, Value> values =
-          all_values(*places[i].second, std::move(lines[i].values), records);
-      erase_values(values, [&](const auto& name) { return !wanted_.has_in_repeats(name); });
+      const Cells values = all_values(*places[i].second, std::move(lines[i].values), records);
       const size_t row = places[i].first;
-      records.rows[row].repeats[filled[row]++].values = std::move(values);
+      records.rows[row].repeats[filled[row]++].values = repeat_values(values);
     }
   }
 
   // Patterns whose value was measured for too short a time, by what the line says of it
   // (`measured_over`), and those that are computed from them. `group`: of a line that stands for all
   // repeats; the one with the fewest seconds counts.
-  std::map<std::string, double> short_values(const std::map<std::string, Value>& line,
-                                             const Group* group) const {
+  std::map<std::string, double> short_values(const Cells& line, const Group* group) const {
     std::map<std::string, double> found;
     if (benchmark_.as_jube) return found;
     for (const Pattern* pattern : patterns_.all()) {
       const std::string& over = pattern->measured_over.value;
       if (over.empty()) continue;
-      std::map<std::string, Value> all;
+      Cells all;
       if (group != nullptr) {
         const auto own = group->found.find(over);
-        if (own != group->found.end()) own->second.store(over, all);
+        if (own != group->found.end())
+          own->second.store(
+              over, [&](const std::string& name, Value value) { all.set(name, std::move(value)); });
       }
-      auto stated = all.find(over + "_min");
-      if (stated == all.end()) stated = all.find(over);
-      if (stated == all.end()) {
-        if (const auto in_line = line.find(over); in_line != line.end())
-          stated = all.emplace(*in_line).first;
-      }
-      if (stated == all.end()) continue;
-      const std::optional<Value> seconds = make_value(stated->second.str(), ValueType::floating);
+      const Value* stated = all.find(over + "_min");
+      if (stated == nullptr) stated = all.find(over);
+      if (stated == nullptr) stated = line.find(over);
+      if (stated == nullptr) continue;
+      const std::optional<Value> seconds = make_value(stated->str(), ValueType::floating);
       if (seconds && seconds->as_double() < kSteadySeconds)
         found.emplace(pattern->name.value, seconds->as_double());
     }
@@ -273,25 +282,24 @@ class Rows {
     }
   }
 
-  template <typename Unwanted>
-  static void erase_values(std::map<std::string, Value>& values, const Unwanted& unwanted) {
-    for (auto at = values.begin(); at != values.end();)
-      at = unwanted(at->first) ? values.erase(at) : std::next(at);
-  }
-
-  // The wanted ones of `values` and of the workpackage's own and its parents' parameters.
-  std::map<std::string, Value> all_values(const WorkpackageView& shown,
-                                          std::map<std::string, Value>&& values, Records& records) {
-    erase_values(values, [&](const auto& name) { return !wanted_.has(name); });
+  // The wanted ones of a line's values and of the workpackage's own and its parents' parameters.
+  Cells all_values(const WorkpackageView& shown, Cells&& line, Records& records) {
+    Cells values(columns_);
+    std::vector<Value> found = std::move(line).take();
+    for (size_t i = 0; i < found.size(); ++i) {
+      const std::string& name = (*line_columns_)[i].name;
+      if (i == in_rows_.size()) in_rows_.push_back(wanted_.has(name) ? columns_->add(name) : -1);
+      if (in_rows_[i] >= 0) values.set(in_rows_[i], std::move(found[i]));
+    }
     parameters_.add(shown, true, values, records);
     for (const WorkpackageView* workpackage : groups_.ancestors(shown))
       parameters_.add(*workpackage, false, values, records);
-    if (wanted_.has("jube_res_analyser"))
-      values.try_emplace("jube_res_analyser", Value{analyser_.name.value});
-    return std::move(values);
+    if (wanted_.has("jube_res_analyser") && !values.has("jube_res_analyser"))
+      values.set("jube_res_analyser", Value{analyser_.name.value});
+    return values;
   }
 
-  Record make_record(const Group& group, std::map<std::string, Value>&& values, Records& records) {
+  Record make_record(const Group& group, Cells&& values, Records& records) {
     Record record;
     const WorkpackageView& shown = *group.members.front();
     record.values = all_values(shown, std::move(values), records);
@@ -329,6 +337,12 @@ class Rows {
   Evaluator& evaluator_;
   ParameterValues parameters_;
   const ValueSources sources_;
+  // The columns of lines, of rows and of repeats, and those of the latter two by those before.
+  const std::shared_ptr<RowColumns> line_columns_ = std::make_shared<RowColumns>();
+  std::shared_ptr<RowColumns> columns_;
+  const std::shared_ptr<RowColumns> repeat_columns_ = std::make_shared<RowColumns>();
+  std::vector<int> in_rows_;
+  mutable std::vector<int> in_repeats_;
 };
 
 Status mark_changed_files(const Benchmark& benchmark, const std::vector<WorkpackageView>& views,

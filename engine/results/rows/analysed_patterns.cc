@@ -120,14 +120,16 @@ void AnalysedPatterns::describe(Records& records) const {
   }
 }
 
-void add_default(const Pattern& pattern, std::map<std::string, Value>& values) {
+void add_default(const Pattern& pattern, Cells& values) {
   const std::string& name = pattern.name.value;
-  if (pattern.mode != PatternMode::pattern || !pattern.default_value || values.count(name) != 0)
-    return;
+  if (pattern.mode != PatternMode::pattern || !pattern.default_value || values.has(name)) return;
+  const auto store = [&](const std::string& one, Value value) {
+    values.set(one, std::move(value));
+  };
   if (std::optional<Value> value = make_value(*pattern.default_value, pattern.type)) {
-    store_default(name, *value, pattern.type, values);
+    store_default(name, *value, pattern.type, store);
   } else {
-    store_default(name, {*pattern.default_value}, ValueType::string, values);
+    store_default(name, {*pattern.default_value}, ValueType::string, store);
   }
 }
 

@@ -70,6 +70,6 @@ class AnalysedPatterns {
 };
 
 // Gives a pattern without a value its default, if it has one.
-void add_default(const Pattern& pattern, std::map<std::string, Value>& values);
+void add_default(const Pattern& pattern, Cells& values);
 
 }  // namespace tally

@@ -36,10 +36,8 @@ class LineLookup {
     if (line_.not_computed.count(key) != 0) return nullptr;
     auto made = texts_.find(key);
     if (made != texts_.end()) return &made->second;
-    auto found = line_.values.find(key);
-    if (found != line_.values.end()) {
-      return &texts_.emplace(std::move(key), found->second.str()).first->second;
-    }
+    if (const Value* found = line_.values.find(name))
+      return &texts_.emplace(std::move(key), found->str()).first->second;
     for (const auto& [parameter, value] : *line_.parameters) {
       if (parameter == name) return &value;
     }
@@ -66,7 +64,7 @@ std::string missing_input(const Pattern& pattern, const Line& line) {
 // and not for what was not computed.
 void store_missing(const Pattern& pattern, Line& line) {
   const std::string& name = pattern.name.value;
-  line.values[name] = missing(pattern);
+  line.values.set(name, missing(pattern));
   if (pattern.type != ValueType::string) return;
   LineLookup lookup(line);
   const std::vector<std::string> inputs = referenced_names(pattern.value.value);
@@ -116,7 +114,7 @@ void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& eva
                             : fmt::format("\"{}\": {}", expressions[i], results[i].error);
     }
     if (value) {
-      line.values[pattern.name.value] = *value;
+      line.values.set(pattern.name.value, *value);
     } else {
       failed_here = true;
       store_missing(pattern, line);

@@ -16,7 +16,7 @@ namespace tally {
 // One result line under construction. `values` holds the values its patterns found; `parameters`
 // holds the texts of its workpackage.
 struct Line {
-  std::map<std::string, Value> values;
+  Cells values;
   const std::vector<std::pair<std::string, std::string>>* parameters = nullptr;
   std::vector<const Pattern*> left_out;  // patterns that are not computed here
   // Computed patterns that lacked an input: later ones keep the name, as of a pattern that found nothing.

@@ -21,31 +21,34 @@ ValueType type_of(const WorkpackageView& workpackage, const std::string& name) {
 
 }  // namespace
 
-const ParameterValues::Name& ParameterValues::name_of(StepNames& step, size_t place,
-                                                      const WorkpackageView& workpackage) const {
-  const std::string& name = workpackage.values[place].first;
-  if (place >= step.names.size()) step.names.resize(workpackage.values.size());
-  Name& known = step.names[place];
+const ParameterValues::Name& ParameterValues::name_of(StepNames& step, size_t index,
+                                                      const WorkpackageView& workpackage,
+                                                      RowColumns& columns) const {
+  const std::string& name = workpackage.values[index].first;
+  if (index >= step.names.size()) step.names.resize(workpackage.values.size());
+  Name& known = step.names[index];
   if (known.name == name) return known;
   known.name = name;
   known.with_step = name + "_" + workpackage.step;
-  known.plain = wanted_.has(name);
-  known.stepped = wanted_.has(known.with_step);
+  known.plain = wanted_.has(name) ? columns.add(name) : -1;
+  known.stepped = wanted_.has(known.with_step) ? columns.add(known.with_step) : -1;
   return known;
 }
 
-void ParameterValues::add(const WorkpackageView& workpackage, bool own,
-                          std::map<std::string, Value>& values, Records& records) {
+void ParameterValues::add(const WorkpackageView& workpackage, bool own, Cells& values,
+                          Records& records) {
   StepNames& step = steps_[workpackage.step];
   for (size_t i = 0; i < workpackage.values.size(); ++i) {
-    const Name& name = name_of(step, i, workpackage);
-    const bool plain = own && name.plain;
-    if (!plain && !name.stepped) continue;
+    const Name& name = name_of(step, i, workpackage, *records.columns);
+    const int plain = own ? name.plain : -1;
+    const bool takes_plain = plain >= 0 && values.cell(plain) == nullptr;
+    const bool takes_stepped = name.stepped >= 0 && values.cell(name.stepped) == nullptr;
+    if (!takes_plain && !takes_stepped) continue;
     const std::string& text = workpackage.values[i].second;
     std::optional<Value> value = make_value(text, type_of(workpackage, name.name), exact_);
     if (!value) value = Value{text};
-    if (plain && name.stepped) values.try_emplace(name.name, *value);
-    values.try_emplace(name.stepped ? name.with_step : name.name, *std::move(value));
+    if (takes_plain && takes_stepped) values.set(plain, *value);
+    values.set(takes_stepped ? name.stepped : plain, *std::move(value));
   }
   if (step.units != workpackage.units) {
     step.units = workpackage.units;

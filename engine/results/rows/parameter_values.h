@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/results/rows/analyse.h"
+#include "engine/results/read/workpackage_view.h"
 #include "engine/results/rows/records.h"
 #include "engine/results/rows/wanted.h"
 
@@ -19,22 +19,22 @@ class ParameterValues {
 
   // Adds the wanted values of a workpackage to those that have no value yet, and its units and
   // types to those of the records. `own`: of the line's own workpackage, whose values are also
-  // known without the step's name.
-  void add(const WorkpackageView& workpackage, bool own, std::map<std::string, Value>& values,
-           Records& records);
+  // known without the step's name. `values`: cells of the records' columns.
+  void add(const WorkpackageView& workpackage, bool own, Cells& values, Records& records);
 
  private:
   // What a name is in the workpackages of a step, which mostly have the same names.
   struct Name {
     std::string name, with_step;
-    bool plain = false, stepped = false;  // wanted
+    int plain = -1, stepped = -1;  // columns; -1: not wanted
   };
   struct StepNames {
     std::vector<Name> names;
     Common<WorkpackageView::Types> types;  // of the last workpackage
     Common<WorkpackageView::Units> units;  // of the last workpackage
   };
-  const Name& name_of(StepNames& step, size_t place, const WorkpackageView& workpackage) const;
+  const Name& name_of(StepNames& step, size_t index, const WorkpackageView& workpackage,
+                      RowColumns& columns) const;
 
   const Wanted& wanted_;
   bool exact_;

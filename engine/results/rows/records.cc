@@ -54,6 +54,18 @@ void Records::add_unit(const std::string& name, const std::string& unit) {
   if (!is_new && known->second != unit) other_units.try_emplace(name, unit);
 }
 
+void give_own_columns(std::vector<Record>& rows) {
+  std::shared_ptr<RowColumns> before, own;
+  for (Record& row : rows) {
+    if (row.values.columns() == nullptr) continue;
+    if (row.values.columns() != before) {
+      before = row.values.columns();
+      own = std::make_shared<RowColumns>(*before);
+    }
+    row.values.share(own);
+  }
+}
+
 void append(Records& records, Records more) {
   if (records.rows.empty()) {
     records.rows = std::move(more.rows);

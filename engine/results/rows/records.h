@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 #include "engine/base/rare.h"
 #include "engine/python/value.h"
 #include "engine/results/read/patterns.h"
+#include "engine/results/rows/cells.h"
 #include "engine/statistics/intervals.h"
 #include "engine/workflow/workflow.h"
 #include "engine/workpackage/disturbance.h"
@@ -41,7 +43,7 @@ inline constexpr double kSteadySeconds = 1;
 
 // The values of one repeat of a row.
 struct Repeat {
-  std::map<std::string, Value> values;
+  Cells values;
   // Of values that it has from workpackages it depends on alone: their ids. Several repeats may share
   // one such workpackage, whose value was measured once.
   Rare<std::map<std::string, std::set<int>>> from;
@@ -58,7 +60,7 @@ struct MarksOfEarlier {
 // One line of a result: parameters of the workpackage and its parents, built-ins, and patterns with
 // statistics. Ordered by the workpackage's id.
 struct Record {
-  std::map<std::string, Value> values;
+  Cells values;
   std::vector<std::string> notes;  // "out of memory", "no baseline row": shown below the table
   // The state of its workpackage. With several iterations, it is failed only if all of them failed.
   State state = State::done;
@@ -105,6 +107,7 @@ struct Record {
   const char* why_not_measured() const;
 };
 struct Records {
+  std::shared_ptr<RowColumns> columns = std::make_shared<RowColumns>();  // of rows made here
   std::vector<Record> rows;
   std::vector<std::string> notes;         // about workpackages that have no row
   std::vector<std::string> missing_rows;  // of these, why rows or repeats are missing
@@ -118,6 +121,10 @@ struct Records {
   // Sets the unit of a name that has none, or keeps the second unit in other_units.
   void add_unit(const std::string& name, const std::string& unit);
 };
+
+// Gives the rows columns of their own, equal to those that they have: what is added to them is not of
+// other tables with the same rows.
+void give_own_columns(std::vector<Record>& rows);
 
 // Appends the rows, units and types of `more` to `records`. The first unit of a name stays.
 void append(Records& records, Records more);

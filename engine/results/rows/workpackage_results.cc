@@ -1,6 +1,7 @@
 #include "engine/results/rows/workpackage_results.h"
 
 #include <map>
+#include <memory>
 
 #include "engine/results/rows/analysed_patterns.h"
 #include "engine/results/rows/derived.h"
@@ -12,11 +13,17 @@ namespace {
 std::vector<Line> lines_of(const Analyse& analyse, const AnalysedPatterns& patterns,
                            const Groups& groups, WorkpackagesById* workpackages) {
   std::vector<Line> lines;
+  const auto columns = std::make_shared<RowColumns>();
   for (const Group& group : groups.all()) {
     if (group.members.front()->step != analyse.step.value) continue;
     Line& line = lines.emplace_back();
+    line.values = Cells(columns);
     line.parameters = &group.members.front()->values;
-    for (const auto& [name, statistics] : group.found) statistics.store(name, line.values);
+    for (const auto& [name, statistics] : group.found) {
+      statistics.store(name, [&](const std::string& one, Value value) {
+        line.values.set(one, std::move(value));
+      });
+    }
     for (const Pattern* pattern : patterns.of(&analyse)) {
       if (patterns.applies(*pattern, group.files)) {
         add_default(*pattern, line.values);
@@ -53,8 +60,9 @@ std::vector<WorkpackageResult> workpackage_results(const Benchmark& benchmark,
       for (const Pattern* pattern : patterns) {
         for (const char* suffix :
              {"", "_first", "_min", "_max", "_sum", "_sum2", "_cnt", "_avg", "_std", "_last"}) {
-          const auto found = lines[i].values.find(pattern->name.value + suffix);
-          if (found != lines[i].values.end()) result.values.emplace_back(*found);
+          const std::string name = pattern->name.value + suffix;
+          if (const Value* value = lines[i].values.find(name))
+            result.values.emplace_back(name, *value);
         }
       }
     }

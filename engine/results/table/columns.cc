@@ -26,20 +26,19 @@ std::string describe(const std::vector<std::pair<Text, Text>>& conditions) {
   return text;
 }
 
-bool same(const Values& values, const std::string& name, const std::string& wanted) {
-  auto found = values.find(name);
-  if (found == values.end()) return false;
-  if (found->second.str() == wanted) return true;
+bool same(const Cells& values, const std::string& name, const std::string& wanted) {
+  const Value* found = values.find(name);
+  if (found == nullptr) return false;
+  if (found->str() == wanted) return true;
   std::optional<double> number = python_float(wanted);
-  std::optional<double> own = python_float(found->second.str());
+  std::optional<double> own = python_float(found->str());
   return number && own && *number == *own;
 }
 
 std::string text_of(const Record& row, const std::set<std::string>& names) {
   std::string text;
   for (const std::string& name : names) {
-    const auto found = row.values.find(name);
-    if (found != row.values.end()) text += name + '=' + found->second.str() + '\0';
+    if (const Value* value = row.values.find(name)) text += name + '=' + value->str() + '\0';
   }
   return text;
 }
@@ -172,8 +171,8 @@ void relate(const Benchmark& benchmark, const Column& column, std::vector<Record
   for (size_t i = 0; i < rows.size(); ++i) {
     const double base = baseline[i] < 0 ? 0 : plain[static_cast<size_t>(baseline[i])].as_double();
     const bool known = base != 0 && plain[i].number();
-    rows[i].values.insert_or_assign(column_key(column),
-                                    known ? Value{plain[i].as_double() / base} : Value{});
+    rows[i].values.set(column_key(column), known ? Value{plain[i].as_double() / base} : Value{},
+                       ColumnKind::computed);
   }
 }
 
@@ -222,11 +221,9 @@ bool add_baseline_values(const Benchmark& benchmark, const Column& column,
       baseline_rows(benchmark, column, rows, [](size_t) { return true; });
   for (size_t i = 0; i < rows.size(); ++i) {
     if (baseline[i] < 0) continue;
-    const Values& base = rows[static_cast<size_t>(baseline[i])].values;
-    for (const std::string& name : names) {
-      auto found = base.find(name);
-      if (found != base.end()) rows[i].values[baseline_name(name)] = Value(found->second);
-    }
+    const Cells& base = rows[static_cast<size_t>(baseline[i])].values;
+    for (const std::string& name : names)
+      rows[i].values.set(baseline_name(name), Value(base.at(name)));
   }
   return true;
 }
@@ -286,8 +283,7 @@ std::vector<Value> expression_values(const Benchmark& benchmark, const Column& c
 std::vector<Value> values_of(const std::vector<Record>& rows, const std::string& name) {
   std::vector<Value> values(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
-    auto found = rows[i].values.find(name);
-    if (found != rows[i].values.end()) values[i] = found->second;
+    values[i] = rows[i].values.at(name);
   }
   return values;
 }
@@ -344,7 +340,8 @@ void add_derived_columns(const Benchmark& benchmark, const std::vector<Column>& 
       relate(benchmark, column, rows, values);
       continue;
     }
-    for (size_t i = 0; i < rows.size(); ++i) rows[i].values[column.name.value] = values[i];
+    for (size_t i = 0; i < rows.size(); ++i)
+      rows[i].values.set(column.name.value, std::move(values[i]), ColumnKind::computed);
   }
 }
 

@@ -47,7 +47,7 @@ struct Bound {
 // of a builtin (`str`, `len`) gets another name, so that it does not hide the function.
 class Binder {
  public:
-  explicit Binder(const Values& values) : values_(values) {}
+  explicit Binder(const Cells& values) : values_(values) {}
 
   Bound bind(const std::string& expression) {
     char quote = '\0';
@@ -89,25 +89,20 @@ class Binder {
     const bool called = next != std::string::npos && expression[next] == '(';
     std::string text = name;
     if (!attribute && !number && !keyword(name) && !(is_builtin(name) && called)) {
-      if (is_builtin(name) && values_.count(name) != 0) text = "value_of_" + name;
+      if (is_builtin(name) && values_.has(name)) text = "value_of_" + name;
       bound_.names[name] = text;
     }
     bound_.text += text;
     return end;
   }
 
-  const Values& values_;
+  const Cells& values_;
   Bound bound_;
 };
 
-bool lacks(const Values& values, const std::string& name) {
-  const auto found = values.find(name);
-  return found == values.end() || found->second.none();
-}
-
 // Turns '$name' and "${name}", when quoted alone, into str(name). Values that contain a quote are
 // then handled like any others.
-std::string unquote_names(const std::string& expression, const Values& values) {
+std::string unquote_names(const std::string& expression, const Cells& values) {
   std::string out;
   for (size_t i = 0; i < expression.size(); ++i) {
     char quote = expression[i];
@@ -122,7 +117,7 @@ std::string unquote_names(const std::string& expression, const Values& values) {
       name = name.substr(1, name.size() - 2);
     }
     bool whole = !name.empty() && std::all_of(name.begin(), name.end(), is_name_char);
-    out += whole && !lacks(values, name) ? "str(" + name + ")" : expression.substr(i, end - i + 1);
+    out += whole && values.has(name) ? "str(" + name + ")" : expression.substr(i, end - i + 1);
     i = end;
   }
   return out;
@@ -152,7 +147,7 @@ std::string with_flag(const std::string& text) {
 // An expression for the values of one row.
 class RowBinder {
  public:
-  RowBinder(const Values& values, const std::set<std::string>& known, const Reading& reading)
+  RowBinder(const Cells& values, const std::set<std::string>& known, const Reading& reading)
       : values_(values), known_(known), reading_(reading) {}
 
   // Returns the expression with $names replaced and bare names bound to the row's values. Returns
@@ -167,19 +162,20 @@ class RowBinder {
     std::string parameters;
     std::string arguments;
     for (const auto& [name, called] : bound.names) {
-      if (lacks(values_, name)) {
+      const Value* value = values_.find(name);
+      if (value == nullptr) {
         if (known_.count(name) == 0) continue;
         *lacking = name;
         return {};
       }
       parameters += (parameters.empty() ? "" : ", ") + called;
-      arguments += (arguments.empty() ? "" : ", ") + literal(values_.at(name));
+      arguments += (arguments.empty() ? "" : ", ") + literal(*value);
     }
     std::map<std::string, std::string> texts;
     std::string text = substitute(bound.text, [&](std::string_view name) -> const std::string* {
-      const auto found = values_.find(std::string(name));
-      if (found == values_.end() || found->second.none()) return nullptr;
-      return &texts.insert_or_assign(found->first, found->second.str()).first->second;
+      const Value* found = values_.find(name);
+      if (found == nullptr) return nullptr;
+      return &texts.insert_or_assign(std::string(name), found->str()).first->second;
     });
     if (reading_.flags) text = with_flag(text);
     if (parameters.empty()) return text;
@@ -190,12 +186,12 @@ class RowBinder {
   // A $name in the text that has a value in another row, and none here.
   std::string lacking_in(const std::string& text) const {
     for (const std::string& name : referenced_names(text)) {
-      if (known_.count(name) != 0 && lacks(values_, name)) return name;
+      if (known_.count(name) != 0 && !values_.has(name)) return name;
     }
     return {};
   }
 
-  const Values& values_;
+  const Cells& values_;
   const std::set<std::string>& known_;
   const Reading& reading_;
 };
@@ -222,9 +218,23 @@ Value Evaluated::value() const {
 // The names for which any row has, or could have, a value.
 std::set<std::string> known_names(const std::vector<Record>& rows, const Records* records) {
   std::set<std::string> names;
+  const RowColumns* columns = nullptr;  // of the row before
+  std::vector<bool> known;
+  const auto take = [&] {
+    for (size_t i = 0; i < known.size(); ++i) {
+      if (known[i] || (*columns)[i].kind == ColumnKind::computed) names.insert((*columns)[i].name);
+    }
+  };
   for (const Record& row : rows) {
-    for (const auto& [name, value] : row.values) names.insert(name);
+    if (row.values.columns().get() != columns) {
+      take();
+      columns = row.values.columns().get();
+      known.assign(columns == nullptr ? 0 : columns->size(), false);
+    }
+    const std::vector<Value>& cells = row.values.all();
+    for (size_t i = 0; i < cells.size(); ++i) known[i] = known[i] || !cells[i].none();
   }
+  take();
   if (records != nullptr) {
     for (const auto& [name, type] : records->types) names.insert(name);
   }

@@ -1,7 +1,6 @@
 // Python expressions over the rows of a result: columns, filters, references. Private to results/.
 #pragma once
 
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,8 +9,6 @@
 #include "engine/results/rows/records.h"
 
 namespace tally {
-
-using Values = std::map<std::string, Value>;
 
 // What `$name` is in a row that has no value of that name, though others have one.
 enum class WithoutValue {

@@ -14,8 +14,8 @@ class RowOrder {
   explicit RowOrder(const std::vector<std::string>& keys) : keys_(keys) {}
   bool operator()(const Record& a, const Record& b) const {
     for (const std::string& key : keys_) {
-      const Value& x = at(a, key);
-      const Value& y = at(b, key);
+      const Value& x = a.values.at(key);
+      const Value& y = b.values.at(key);
       if (x == y) continue;
       return less(x, y);
     }
@@ -23,11 +23,6 @@ class RowOrder {
   }
 
  private:
-  static const Value& at(const Record& row, const std::string& key) {
-    static const Value none;
-    auto found = row.values.find(key);
-    return found == row.values.end() ? none : found->second;
-  }
   const std::vector<std::string>& keys_;
 };
 

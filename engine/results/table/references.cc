@@ -59,11 +59,6 @@ bool uses_name(const std::string& expression, const std::set<std::string>& names
   return false;
 }
 
-const Value* find_value(const Record& row, const std::string& key) {
-  const auto found = row.values.find(key);
-  return found == row.values.end() || found->second.none() ? nullptr : &found->second;
-}
-
 // Names a row for people: its number in the table and the parameters in which rows differ.
 class RowNames {
  public:
@@ -72,8 +67,8 @@ class RowNames {
     for (const Column& column : table.columns) {
       const std::string& name = column.name.value;
       const bool varies = std::any_of(rows.begin(), rows.end(), [&](const Record& row) {
-        const Value* first = find_value(rows.front(), name);
-        const Value* own = find_value(row, name);
+        const Value* first = rows.front().values.find(name);
+        const Value* own = row.values.find(name);
         return first != nullptr && own != nullptr && !(*first == *own);
       });
       if (varies && is_parameter(benchmark, name)) parameters_.push_back(name);
@@ -85,7 +80,7 @@ class RowNames {
   std::string name(size_t row) const {
     std::string text;
     for (const std::string& parameter : parameters_) {
-      const Value* value = find_value(rows_[row], parameter);
+      const Value* value = rows_[row].values.find(parameter);
       if (value == nullptr) continue;
       text += (text.empty() ? "" : ", ") + parameter + "=" + value->str();
     }
@@ -139,12 +134,7 @@ class ReferenceCheck {
     std::set<std::string> known = known_names(chosen, nullptr);
     known.insert("x");
     for (Record& row : chosen) {
-      // The compared column may be called x, too.
-      const Value* found = find_value(row, key);
-      const std::optional<Value> value =
-          found == nullptr ? std::nullopt : std::optional<Value>(*found);
-      row.values.erase("x");
-      if (value) row.values["x"] = *value;
+      row.values.set("x", Value(row.values.at(key)));
     }
     const std::string expression = condition_expression(reference.condition.value);
     if (!uses_name(expression, known)) {
@@ -159,7 +149,7 @@ class ReferenceCheck {
       return;
     }
     for (size_t i = 0; i < chosen.size(); ++i) {
-      const Value* value = find_value(chosen[i], key);
+      const Value* value = chosen[i].values.find(key);
       if (value != nullptr && value->number() && !is_nan(value) && chosen[i].measured())
         values.push_back(value->as_double());
       compare(reference, key, places[i], chosen[i], results[i]);
@@ -190,7 +180,7 @@ class ReferenceCheck {
 
   void compare(const Reference& reference, const std::string& key, size_t place, const Record& row,
                const Evaluated& result) {
-    const Value* value = find_value(row, key);
+    const Value* value = row.values.find(key);
     const std::string name = names_.name(place);
     if (row.state == State::expected) return;
     if (!row.measured()) {
@@ -267,7 +257,7 @@ std::set<size_t> rows_that_miss(const Table& table, const std::vector<Record>& r
   for (const Reference& reference : table.references) {
     const std::string key = value_key(table, reference);
     for (const size_t i : matching_rows(reference.where, rows, evaluator, diagnostics).rows) {
-      if (find_value(rows[i], key) == nullptr) missing.insert(i);
+      if (rows[i].values.find(key) == nullptr) missing.insert(i);
     }
   }
   return missing;

@@ -61,17 +61,17 @@ Numbers numbers_of(const Record& row, const std::string& name) {
   std::set<std::set<int>> seen;
   bool own = false;
   for (const Repeat& repeat : row.repeats) {
-    const auto found = repeat.values.find(name);
-    if (found == repeat.values.end() || !found->second.number()) continue;
+    const Value* value = repeat.values.find(name);
+    if (value == nullptr || !value->number()) continue;
     const auto from = repeat.from->find(name);
     own = own || from == repeat.from->end();
     if (from != repeat.from->end()) {
       if (!seen.insert(from->second).second) continue;
       out.of = planned(row, from->second);
     }
-    const double number = found->second.as_double();
+    const double number = value->as_double();
     if (!std::isfinite(number)) continue;
-    if (!std::holds_alternative<long long>(found->second.data)) out.whole = false;
+    if (!std::holds_alternative<long long>(value->data)) out.whole = false;
     out.sample.push_back(number);
   }
   if (own) out.of = row.all_repeats;
@@ -160,7 +160,7 @@ void note_sources(const Benchmark& benchmark, const std::vector<Column>& columns
       const auto from = repeat.from->find(word);
       if (from != repeat.from->end()) {
         sources.insert(from->second.begin(), from->second.end());
-      } else if (repeat.values.count(word) != 0) {
+      } else if (repeat.values.has(word)) {
         own = own || is_match_value(benchmark, word) || starts_with(word, "jube_wp_");
       }
     }
@@ -183,6 +183,7 @@ void compute_in_repeats(const Benchmark& benchmark, const std::vector<Column>& c
       repeats.emplace_back().values = std::move(repeat.values);
     }
   }
+  give_own_columns(repeats);
   for (const Column& column : columns) {
     if (!is_computed(column)) continue;
     Column plain = column;
@@ -267,7 +268,7 @@ void add_beside(const Column& column, const std::string& suffix, const Get& valu
   for (Record& row : rows) {
     const auto found = row.summaries.find(column_key(column));
     if (found == row.summaries.end() || !found->second.interval) continue;
-    row.values.insert_or_assign(beside.name.value, Value{value(found->second)});
+    row.values.set(beside.name.value, Value{value(found->second)});
   }
   columns.push_back(std::move(beside));
 }
@@ -298,7 +299,7 @@ void add_repeats_column(ResultTable& out) {
   column.name.value = kRepeats;
   column.title = "repeats";
   for (Record& row : out.rows)
-    row.values.insert_or_assign(kRepeats, Value{repeats_text(row, out.columns)});
+    row.values.set(kRepeats, Value{repeats_text(row, out.columns)}, ColumnKind::computed);
   out.columns.push_back(std::move(column));
 }
 
@@ -335,8 +336,8 @@ void add_statistics(const Benchmark& benchmark, const std::vector<Column>& colum
     bool whole = false;
     for (const SampleNameUse& use : used) {
       const Numbers numbers = numbers_of(row, use.parts.base);
-      row.values.insert_or_assign(use.name,
-                                  sample_value(use.parts.statistic, numbers.sample, numbers.whole));
+      row.values.set(use.name, sample_value(use.parts.statistic, numbers.sample, numbers.whole),
+                     ColumnKind::computed);
     }
     // In reverse, so that the first column of a name decides the value under that name.
     for (auto column = columns.rbegin(); column != columns.rend(); ++column) {
@@ -346,8 +347,9 @@ void add_statistics(const Benchmark& benchmark, const std::vector<Column>& colum
         const bool mean =
             column->statistic == Statistic::mean || column->statistic == Statistic::harmonic;
         const Value value = summary.sample.empty() ? Value{} : shown(summary.value, whole && !mean);
-        row.values.insert_or_assign(statistic_key(*column), value);
-        if (owns_name(columns, *column)) row.values.insert_or_assign(column->name.value, value);
+        row.values.set(statistic_key(*column), value, ColumnKind::computed);
+        if (owns_name(columns, *column))
+          row.values.set(column->name.value, value, ColumnKind::computed);
       }
       if (column->relative_to.empty())
         row.summaries.insert_or_assign(column_key(*column), std::move(summary));

@@ -44,8 +44,8 @@ std::vector<Column> chosen(const std::vector<Column>& all, const ColumnChoice& o
 void sort_each_run(const std::vector<std::string>& keys, std::vector<Record>& rows) {
   std::vector<Record> sorted;
   for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
-    const std::string id = rows[begin].values["id"].str();
-    while (end < rows.size() && rows[end].values["id"].str() == id) ++end;
+    const std::string id = rows[begin].values.at("id").str();
+    while (end < rows.size() && rows[end].values.at("id").str() == id) ++end;
     std::vector<Record> own(std::make_move_iterator(rows.begin() + static_cast<long>(begin)),
                             std::make_move_iterator(rows.begin() + static_cast<long>(end)));
     sort_rows(keys, own);
@@ -70,11 +70,6 @@ bool is_pattern_value(const Benchmark& benchmark, const std::string& name) {
 
 const char* status_word(const Record& row) {
   return row.reused ? "reused" : state_name(row.state);
-}
-
-const Value* value_of(const Record& row, const std::string& key) {
-  const auto found = row.values.find(key);
-  return found == row.values.end() || found->second.none() ? nullptr : &found->second;
 }
 
 }  // namespace
@@ -131,7 +126,7 @@ std::vector<Record> ResultTables::with_status(std::vector<Record> rows,
                                               const std::set<std::string>& names) const {
   if (names.count(kStatusColumn) == 0 || !status_is_ours(benchmark_)) return rows;
   for (Record& row : rows)
-    row.values.insert_or_assign(kStatusColumn, Value{std::string(status_word(row))});
+    row.values.set(kStatusColumn, Value{std::string(status_word(row))}, ColumnKind::computed);
   return rows;
 }
 
@@ -201,7 +196,7 @@ void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
     return std::all_of(out.columns.begin(), out.columns.end(), [&](const Column& column) {
       if (with_id && column.name.value == "id") return true;  // the run's
       if (!benchmark_.as_jube && searched(row, column)) return false;
-      return value_of(row, column_key(column)) == nullptr;
+      return !row.values.has(column_key(column));
     });
   };
   out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), empty), out.rows.end());
@@ -219,7 +214,7 @@ void ResultTables::mark_states(ResultTable& out) const {
   out.columns.push_back(column);
   for (Record& row : out.rows) {
     const std::string word = marked(row) ? mark(row) : status_word(row);
-    row.values.insert_or_assign(column.name.value, Value{word});
+    row.values.set(column.name.value, Value{word}, ColumnKind::computed);
   }
 }
 
@@ -257,7 +252,7 @@ void ResultTables::mark_disturbed(ResultTable& out) const {
   for (size_t i = 0; i < out.rows.size(); ++i) {
     Record& row = out.rows[i];
     if (!disturbed(row)) continue;
-    row.values.insert_or_assign(column.name.value, Value{marks_of(row, out.columns)});
+    row.values.set(column.name.value, Value{marks_of(row, out.columns)});
     if (const auto too_short = short_values_of(row, out.columns); !too_short.empty())
       add_short_row(i, too_short, &short_notes);
     const auto times = [&](int count) {
@@ -322,7 +317,7 @@ void ResultTables::leave_out_reused(ResultTable& out) const {
     if (row.reused_values->empty()) return false;
     bool any = false;
     for (const Column& column : out.columns) {
-      if (value_of(row, column_key(column)) == nullptr) continue;
+      if (!row.values.has(column_key(column))) continue;
       const Origin origin = origin_of(benchmark_, row, column);
       if (origin == Origin::measured) return false;
       any = any || origin == Origin::reused;
@@ -372,7 +367,7 @@ void ResultTables::note_missing_job_value(const Column& column, ResultTable& out
   if (value == nullptr || column.null_value_set || !column.expression.value.empty()) return;
   std::map<std::string, size_t> reasons;
   for (const Record& row : out.rows) {
-    if (value_of(row, column_key(column)) == nullptr)
+    if (!row.values.has(column_key(column)))
       ++reasons[row.no_job_use.empty() ? value->missing : row.no_job_use.str()];
   }
   for (const auto& [reason, count] : reasons)
@@ -393,8 +388,7 @@ void ResultTables::note_missing(ResultTable& out) const {
     std::vector<std::string> empty;
     for (size_t i = 0; i < out.rows.size(); ++i) {
       const Record& row = out.rows[i];
-      if (row.state == State::done && value_of(row, name) == nullptr)
-        empty.push_back(std::to_string(i + 1));
+      if (row.state == State::done && !row.values.has(name)) empty.push_back(std::to_string(i + 1));
     }
     if (empty.empty()) continue;
     const size_t count = empty.size();
@@ -428,6 +422,7 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,
   out.columns = chosen(table.columns, choice);
   out.units = records_.units;
   const std::set<std::string> names = names_in(table);
+  give_own_columns(rows);
   rows = with_marks(std::move(rows), names_shown(out.columns, table.references));
   out.rows = with_status(std::move(rows), names);
   add_statistics(benchmark_, table.columns, names, records_, out.rows, evaluator_, diagnostics_);
@@ -454,7 +449,9 @@ ResultTable ResultTables::database(const Database& database) const {
   ResultTable out;
   out.columns = database.keys;
   const std::set<std::string> names = names_in(database);
-  out.rows = with_status(with_marks(records_.rows, names_shown(out.columns, {})), names);
+  std::vector<Record> rows = records_.rows;
+  give_own_columns(rows);
+  out.rows = with_status(with_marks(std::move(rows), names_shown(out.columns, {})), names);
   add_statistics(benchmark_, database.keys, names, records_, out.rows, evaluator_, diagnostics_);
   filter(database.filter, nullptr, out);
   if (!shows_status(database.keys)) {
@@ -470,7 +467,9 @@ ResultTable ResultTables::syslog(const Syslog& syslog) const {
   ResultTable out;
   out.columns = syslog.keys;
   const std::set<std::string> names = names_in(syslog);
-  out.rows = with_status(with_marks(records_.rows, names_shown(out.columns, {})), names);
+  std::vector<Record> rows = records_.rows;
+  give_own_columns(rows);
+  out.rows = with_status(with_marks(std::move(rows), names_shown(out.columns, {})), names);
   add_statistics(benchmark_, syslog.keys, names, records_, out.rows, evaluator_, diagnostics_);
   filter(syslog.filter, nullptr, out);
   sort_rows(syslog.sort, out.rows);

@@ -80,8 +80,8 @@ class Fixture {
   }
   // A row's value as text; "-" when it has none.
   static std::string at(const Records& records, size_t row, const std::string& name) {
-    auto found = records.rows.at(row).values.find(name);
-    return found == records.rows.at(row).values.end() ? "-" : found->second.str();
+    const Value* found = records.rows.at(row).values.find(name);
+    return found == nullptr ? "-" : found->str();
   }
 
   Benchmark benchmark;

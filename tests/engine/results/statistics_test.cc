@@ -3,13 +3,23 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
+
 using namespace tally;
+
+namespace {
+
+StoreValue into(std::map<std::string, Value>& out) {
+  return [&out](const std::string& name, Value value) { out[name] = std::move(value); };
+}
+
+}  // namespace
 
 TEST_CASE("statistics with Python's types") {
   Statistics floats(ValueType::floating);  // spec/jube.md section 2, row 6
   for (const char* text : {"1.5", "2", "4e0"}) floats.add(*make_value(text, ValueType::floating));
   std::map<std::string, Value> out;
-  floats.store("t", out);
+  floats.store("t", into(out));
   CHECK(out["t"].str() == "1.5");
   CHECK(out["t_first"].str() == "1.5");
   CHECK(out["t_last"].str() == "4.0");
@@ -26,7 +36,7 @@ TEST_CASE("statistics with Python's types") {
     big.add(*make_value(text, ValueType::integer));
   }
   out.clear();
-  big.store("b", out);
+  big.store("b", into(out));
   CHECK(out["b_sum"].str() == "1000000000000012365563526073224");
   CHECK(out["b_sum2"].str() == "1000000000000000039769249677464416182930693344313108590032960");
   CHECK(out["b_avg"].str() == "5.000000000000062e+29");
@@ -36,39 +46,39 @@ TEST_CASE("statistics with Python's types") {
   Statistics one(ValueType::floating);
   one.add({2.5});
   out.clear();
-  one.store("o", out);
+  one.store("o", into(out));
   CHECK(out["o_std"].str() == "0");
 
   Statistics words(ValueType::string);
   words.add({std::string("foo")});
   words.add({std::string("bar")});
   out.clear();
-  words.store("w", out);
+  words.store("w", into(out));
   CHECK(out.size() == 4);
   CHECK(out["w_last"].str() == "bar");
 
   out.clear();
-  Statistics(ValueType::integer).store("none", out);
+  Statistics(ValueType::integer).store("none", into(out));
   CHECK(out.empty());
 }
 
 TEST_CASE("a default stands for everything but the count") {  // a run of JUBE 2.5.1
   std::map<std::string, Value> out;
-  store_default("d", {-1LL}, ValueType::integer, out);
+  store_default("d", {-1LL}, ValueType::integer, into(out));
   CHECK(out["d"].str() == "-1");
   CHECK(out["d_avg"].str() == "-1");
   CHECK(out["d_sum2"].str() == "1");
   CHECK(out["d_cnt"].str() == "0");
   CHECK(out["d_std"].str() == "0");
   out.clear();
-  store_default("s", {std::string("xx")}, ValueType::string, out);
+  store_default("s", {std::string("xx")}, ValueType::string, into(out));
   CHECK(out.size() == 4);
 }
 
 TEST_CASE("statistics are packed and come back, and are added to others") {
   const auto stored = [](const Statistics& statistics) {
     std::map<std::string, Value> out;
-    statistics.store("x", out);
+    statistics.store("x", into(out));
     std::string text;
     for (const auto& [name, value] : out)
       text += name + "=" + value.type_name() + value.str() + "\n";

@@ -165,10 +165,10 @@ void Compare::add_ancestors(int id, std::set<int>& family) const {
 }
 
 bool Compare::same_record(const Record& record, bool reduced) {
-  const auto found = record.values.find("jube_wp_id");
-  if (found == record.values.end()) return true;  // not asked for
-  const auto id = static_cast<size_t>(strtol(found->second.str().c_str(), nullptr, 10));
-  const std::string where = "the row of workpackage " + found->second.str();
+  const Value* found = record.values.find("jube_wp_id");
+  if (found == nullptr) return true;  // not asked for
+  const auto id = static_cast<size_t>(strtol(found->str().c_str(), nullptr, 10));
+  const std::string where = "the row of workpackage " + found->str();
   if (id >= views_.size()) return differs(where + ": there is none");
   if (!same_cell(where, views_[id], "", record)) return false;
   std::set<int> family;
@@ -179,7 +179,9 @@ bool Compare::same_record(const Record& record, bool reduced) {
     const WorkpackageView& view = views_[static_cast<size_t>(member)];
     if (of_step[view.step] == 1 && !same_cell(where, view, "_" + view.step, record)) return false;
   }
-  for (const auto& [name, value] : record.values) {
+  for (size_t i = 0; i < record.values.all().size(); ++i) {
+    const std::string& name = (*record.values.columns())[i].name;
+    const Value& value = record.values.all()[i];
     if (reduced || !starts_with(name, "seen_") || value.none()) continue;
     if (!was_printed(where, name.substr(5), value.str(), family)) return false;
   }
@@ -189,17 +191,17 @@ bool Compare::same_record(const Record& record, bool reduced) {
 bool Compare::same_cell(const std::string& where, const WorkpackageView& view,
                         const std::string& suffix, const Record& record) {
   for (const auto& [name, value] : view.values) {
-    const auto found = record.values.find(name + suffix);
-    if (found == record.values.end()) {
+    const Value* found = record.values.find(name + suffix);
+    if (found == nullptr) {
       if (asked_for_.count(name + suffix) != 0) return differs(where + " has no " + name + suffix);
       continue;
     }
     const bool typed = std::any_of(view.types.begin(), view.types.end(),
                                    [&, n = name](const auto& type) { return type.first == n; });
     ++values_;
-    if (!typed && found->second.str() != value) {
-      return differs(where + ": " + found->first + " is \"" + found->second.str() +
-                     "\", of info \"" + value + "\"");
+    if (!typed && found->str() != value) {
+      return differs(where + ": " + name + suffix + " is \"" + found->str() + "\", of info \"" +
+                     value + "\"");
     }
   }
   return true;

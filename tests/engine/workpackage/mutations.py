@@ -93,8 +93,8 @@ MUTATIONS = {
         ""),
     "result: a parent's values are its child's": (
         "engine/results/rows/analyse.cc",
-        "add_workpackage(*workpackage, false, put, records);",
-        "add_workpackage(shown, false, put, records);"),
+        "parameters_.add(*workpackage, false, values, records);",
+        "parameters_.add(shown, false, values, records);"),
 }
 
 
