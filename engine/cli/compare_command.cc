@@ -225,10 +225,8 @@ class Command {
     out.status = workpackage_views(benchmark_, run.journal(), run.directory().path, &views);
     if (!out.status) return out;
     out.unfinished = unfinished_note(benchmark_, views);
-    const std::set<std::string> needed = values_to_compare(benchmark_, options_);
     for (const Result& result : benchmark_.results) {
-      Records records =
-          result_records(benchmark_, result, views, *evaluator, out.diagnostics, needed);
+      Records records = result_records(benchmark_, result, views, *evaluator, out.diagnostics);
       if (&result == &benchmark_.results.back()) views = {};
       const std::vector<const Table*> compared = tables_with_metrics(result);
       for (const Table* table : compared) {

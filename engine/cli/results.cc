@@ -203,7 +203,7 @@ class Shown {
   void show_one(const Result& result) {
     const Run& run = runs_.front();
     Records own = result_records(run.definitions(), result, views_.front(), *evaluator_,
-                                 diagnostics_, {}, options_.samples);
+                                 diagnostics_, options_.samples);
     if (!settings_.as_jube) warn_of_unmatched(own, diagnostics_);
     const ResultTables tables(newest_, own, *evaluator_, diagnostics_);
     std::vector<RenderedResult> rendered =

@@ -13,6 +13,7 @@
 
 #include "engine/base/files.h"
 #include "engine/results/read/run_notes.h"
+#include "engine/results/rows/point_key.h"
 #include "engine/results/table/columns.h"
 #include "engine/results/table/origin.h"
 
@@ -26,28 +27,16 @@ using Json = nlohmann::ordered_json;
 // repeat where the rows differ in them.
 class RowKeys {
  public:
-  RowKeys(const Benchmark& benchmark, const std::vector<WorkpackageView>& workpackages)
-      : by_id_(by_id(workpackages)) {
+  explicit RowKeys(const Benchmark& benchmark) : free_(free_parameters(benchmark)) {
     for (const auto& [set_name, set] : benchmark.parameter_sets) {
       for (const Parameter& parameter : set.parameters) parameters_.insert(parameter.name.value);
-    }
-    const std::set<std::string> free = free_parameters(benchmark);
-    std::map<std::string, std::string> first;
-    for (const WorkpackageView& one : workpackages) {
-      for (const auto& [name, value] : one.values) {
-        if (free.count(name) != 0 && first.try_emplace(name, value).first->second != value)
-          varying_.insert(name);
-      }
     }
   }
 
   // One text for each row. No two are equal.
   std::vector<std::string> of(const ResultTable& table) const {
     std::set<std::string> steps;
-    for (const Record& row : table.rows) {
-      const WorkpackageView* view = find_id(by_id_, row.id);
-      if (view != nullptr) steps.insert(view->step);
-    }
+    for (const Record& row : table.rows) steps.insert(row.step);
     std::vector<std::string> texts;
     std::unordered_map<std::string, int> count;
     texts.reserve(table.rows.size());
@@ -78,20 +67,21 @@ class RowKeys {
       add(name, value->str());
       shown.push_back(name);
     }
-    const WorkpackageView* view = find_id(by_id_, row.id);
-    if (view == nullptr) return text;
-    for (const auto& [name, value] : view->values) {
-      if (varying_.count(name) == 0 || std::find(shown.begin(), shown.end(), name) != shown.end())
+    const Points* points = row.points();
+    if (points == nullptr) return text;
+    for (const int parameter : points->of(row.id)) {
+      const std::string& name = points->name(parameter);
+      if (free_.count(name) == 0 || !points->differs(parameter) ||
+          std::find(shown.begin(), shown.end(), name) != shown.end())
         continue;
-      add(name, value);
+      add(name, *points->written(row.id, parameter));
       shown.push_back(name);
     }
-    if (with_step) add("step", view->step);
+    if (with_step) add("step", row.step);
     return text;
   }
 
-  WorkpackagesById by_id_;
-  std::set<std::string> parameters_, varying_;
+  std::set<std::string> parameters_, free_;
 };
 
 // A text in quotes. One of plain characters needs no library: there may be 100,000 of them.
@@ -203,7 +193,7 @@ std::string history_file(const Benchmark& benchmark, const ReportedRun& run,
                          const std::string& start, const std::vector<RenderedResult>& tables,
                          const std::vector<WorkpackageView>& workpackages,
                          const std::string& version) {
-  const RowKeys keys(benchmark, workpackages);
+  const RowKeys keys(benchmark);
   std::string rows;
   for (const RenderedResult& one : tables) {
     if (!one.is_table) continue;

@@ -53,8 +53,8 @@ std::string history_json(const std::string& metric, const std::vector<HistorySer
                          const std::string& version);
 
 // Returns the text of a run's file: the rows of the columns with `statistic` or `better`. Empty if
-// there are none. `start`: of the run. `workpackages`: all of the run, whose parameters tell rows
-// apart that look alike in the table.
+// there are none. `start`: of the run. `workpackages`: all of the run, of which some may not have
+// ended.
 std::string history_file(const Benchmark& benchmark, const ReportedRun& run,
                          const std::string& start, const std::vector<RenderedResult>& tables,
                          const std::vector<WorkpackageView>& workpackages,

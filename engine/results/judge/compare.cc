@@ -12,6 +12,7 @@
 
 #include "engine/base/in_thread.h"
 #include "engine/base/text.h"
+#include "engine/results/rows/point_key.h"
 #include "engine/results/table/columns.h"
 #include "engine/results/table/origin.h"
 
@@ -19,27 +20,8 @@ namespace tally {
 namespace {
 
 std::string text_of(const Record& row, const std::string& name) {
-  const Value* value = row.values.find(name);
-  return value == nullptr ? std::string() : value->str();
-}
-
-// All parameters, in the order in which the workflow's steps use them.
-std::vector<std::string> parameter_order(const Benchmark& benchmark) {
-  std::vector<std::string> order;
-  std::set<std::string> seen;
-  const auto add = [&](const ParameterSet& set) {
-    for (const Parameter& parameter : set.parameters) {
-      if (seen.insert(parameter.name.value).second) order.push_back(parameter.name.value);
-    }
-  };
-  for (const Step& step : benchmark.steps) {
-    for (const Text& use : step.use) {
-      const auto set = benchmark.parameter_sets.find(use.value);
-      if (set != benchmark.parameter_sets.end()) add(set->second);
-    }
-  }
-  for (const auto& [name, set] : benchmark.parameter_sets) add(set);
-  return order;
+  const std::string* value = row.point().value(name);
+  return value == nullptr ? std::string() : *value;
 }
 
 // Joins rows by their free parameters, and collects the comparisons.
@@ -57,12 +39,7 @@ class Comparer {
   }
 
   std::string key(const Record& row) const {
-    std::string key = text_of(row, "jube_res_analyser");
-    for (const std::string& name : free_) {
-      key += '\0';
-      key += text_of(row, name);
-    }
-    return key;
+    return fmt::format("{}\1{}\1{}", row.analyser, row.match, row.point().text(free_));
   }
   std::vector<std::string> keys(const std::vector<Record>& rows) const {
     std::vector<std::string> keys;
@@ -248,13 +225,6 @@ void note_lonely(const std::string& table, const std::vector<const Record*>& row
 }
 
 }  // namespace
-
-std::set<std::string> values_to_compare(const Benchmark& benchmark, const CompareOptions& options) {
-  std::set<std::string> names = free_parameters(benchmark);
-  names.insert("jube_res_analyser");
-  if (!options.by.empty()) names.insert(options.by);
-  return names;
-}
 
 bool is_metric(const Column& column) {
   return column.better != Better::unknown && column.relative_to.empty();

@@ -53,9 +53,6 @@ struct TablePair {
   ResultTable base, other;
 };
 
-// The names of the values that rows are joined by. Records must hold them.
-std::set<std::string> values_to_compare(const Benchmark& benchmark, const CompareOptions& options);
-
 // The columns that can be compared: those with `better`.
 bool is_metric(const Column& column);
 

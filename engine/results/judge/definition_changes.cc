@@ -7,6 +7,7 @@
 #include "engine/base/secrets.h"
 #include "engine/base/text.h"
 #include "engine/results/read/used_names.h"
+#include "engine/results/rows/point_key.h"
 #include "engine/results/table/columns.h"
 
 namespace tally {

@@ -11,6 +11,7 @@
 #include "engine/results/read/views.h"
 #include "engine/results/rows/families.h"
 #include "engine/results/rows/groups.h"
+#include "engine/results/rows/point_key.h"
 #include "engine/results/table/columns.h"
 #include "engine/results/table/repeats.h"
 
@@ -74,9 +75,11 @@ Status repeats_not_needed(const Benchmark& benchmark, const Journal& journal,
                           const std::string& run_dir, Evaluator& evaluator, std::vector<int>* ids) {
   std::vector<WorkpackageView> views;
   if (Status s = workpackage_views(benchmark, journal, run_dir, &views); !s) return s;
-  const std::set<std::string> own = parameters_of_workpackages(benchmark);
+  const Points known(views, !benchmark.as_jube);
+  const std::set<std::string> varying = varying_parameters(benchmark);
   const std::unordered_map<int, size_t> families = find_families(
-      by_id(views), [&](const WorkpackageView& view) { return point_key(view, own); },
+      by_id(views),
+      [&](const WorkpackageView& view) { return key_of_repeats(known, view, varying); },
       [](const WorkpackageView&) { return std::string(); });
   for (const Step& step : benchmark.steps) {
     if (step.until.metric.value.empty()) continue;

@@ -113,6 +113,7 @@ class Rows {
     derive(patterns_.derived(), lines, evaluator_, !benchmark_.as_jube, diagnostics);
     Records records;
     columns_ = records.columns;
+    columns_->points = groups_.points();
     records.rows.reserve(lines.size());
     for (size_t i = 0; i < lines.size(); ++i) {
       std::map<std::string, double> too_short = short_values(lines[i].values, leaves[i]);
@@ -368,9 +369,9 @@ void note_changed(const Benchmark& benchmark, const std::vector<WorkpackageView>
 Records analyse(const Benchmark& benchmark, const Analyser& analyser,
                 const std::vector<WorkpackageView>& workpackages, Evaluator& evaluator,
                 Diagnostics& diagnostics, std::vector<WorkpackageResult>* each,
-                const std::set<std::string>& more_values, std::vector<Sample>* samples) {
+                std::vector<Sample>* samples) {
   if (lacks_something(benchmark, analyser, diagnostics)) return {};
-  const Wanted wanted(benchmark, more_values);
+  const Wanted wanted(benchmark);
   const AnalysedPatterns patterns(benchmark, analyser, wanted);
   Groups groups(benchmark, analyser, workpackages);
   if (clashes(patterns, groups, diagnostics)) return {};
@@ -381,8 +382,7 @@ Records analyse(const Benchmark& benchmark, const Analyser& analyser,
     const Status looked = mark_changed_files(benchmark, workpackages, scanner.suspects(), &marked);
     if (!looked) diagnostics.error({}, looked.message());
     if (!marked.empty()) {
-      Records records =
-          analyse(benchmark, analyser, marked, evaluator, diagnostics, each, more_values, samples);
+      Records records = analyse(benchmark, analyser, marked, evaluator, diagnostics, each, samples);
       note_changed(benchmark, marked, records, diagnostics);
       return records;
     }

@@ -1,7 +1,6 @@
 // Reads the output of finished workpackages with the benchmark's patterns.
 #pragma once
 
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,12 +33,11 @@ struct WorkpackageResult {
 //
 // Problems go to `diagnostics`, each once with a count: "cannot be represented as a int", a missing
 // file, an unreadable pattern. `each`, if given, gets the values of every workpackage's own files.
-// `more_values`: names that records hold besides those that the results show. `samples`, if given and
-// if an output asks for statistics of repeats, gets what each workpackage printed.
+// `samples`, if given and if an output asks for statistics of repeats, gets what each workpackage
+// printed.
 Records analyse(const Benchmark& benchmark, const Analyser& analyser,
                 const std::vector<WorkpackageView>& workpackages, Evaluator& evaluator,
                 Diagnostics& diagnostics, std::vector<WorkpackageResult>* each = nullptr,
-                const std::set<std::string>& more_values = {},
                 std::vector<Sample>* samples = nullptr);
 
 }  // namespace tally

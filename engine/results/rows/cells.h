@@ -11,6 +11,8 @@
 
 namespace tally {
 
+class Points;
+
 enum class ColumnKind {
   found,     // a parameter, a built-in, or a pattern's value: rows without it are no surprise
   computed,  // every row has been asked for it: an expression, a statistic of repeats, a mark
@@ -25,6 +27,8 @@ struct ColumnInfo {
 // its meaning.
 class RowColumns {
  public:
+  std::shared_ptr<const Points> points;  // of the rows' run; null: they are of no run
+
   size_t size() const { return columns_.size(); }
   const ColumnInfo& operator[](size_t number) const { return columns_[number]; }
   // -1: there is none of that name.

@@ -109,47 +109,4 @@ std::unordered_map<int, size_t> find_families(
   return families.take();
 }
 
-std::set<std::string> parameters_of_workpackages(const Benchmark& benchmark) {
-  std::set<std::string> own;
-  for (const auto& [set_name, set] : benchmark.parameter_sets) {
-    for (const Parameter& parameter : set.parameters) {
-      const bool varies = parameter.update != UpdateMode::never ||
-                          parameter.value.value.find("jube_wp_") != std::string::npos;
-      if (varies) own.insert(parameter.name.value);
-    }
-  }
-  for (bool more = true; more;) {
-    more = false;
-    for (const auto& [set_name, set] : benchmark.parameter_sets) {
-      for (const Parameter& parameter : set.parameters) {
-        if (own.count(parameter.name.value) != 0) continue;
-        const auto names = referenced_names(parameter.value.value);
-        if (std::none_of(names.begin(), names.end(),
-                         [&](const std::string& name) { return own.count(name) != 0; }))
-          continue;
-        own.insert(parameter.name.value);
-        more = true;
-      }
-    }
-  }
-  return own;
-}
-
-std::string point_key(const WorkpackageView& workpackage, const std::set<std::string>& own) {
-  std::string key = workpackage.step;
-  for (size_t i = 0; i < workpackage.parameters; ++i) {
-    const auto& [name, shown] = workpackage.values[i];
-    if (starts_with(name, "jube_") || own.count(name) != 0) continue;
-    // A key of the step may differ between repeats, as `launch: ./run --seed $jube_wp_iteration`.
-    const auto hidden =
-        std::find_if(workpackage.hidden.begin(), workpackage.hidden.end(),
-                     [&, &wanted = name](const auto& h) { return h.first == wanted; });
-    key += '\0';
-    key += name;
-    key += '=';
-    key += hidden == workpackage.hidden.end() ? shown : hidden->second;
-  }
-  return key;
-}
-
 }  // namespace tally

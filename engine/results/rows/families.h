@@ -8,7 +8,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "engine/results/rows/analyse.h"
+#include "engine/results/read/workpackage_view.h"
 
 namespace tally {
 
@@ -22,12 +22,5 @@ std::unordered_map<int, size_t> find_families(
     const WorkpackagesById& workpackages,
     const std::function<std::string(const WorkpackageView&)>& point_key,
     const std::function<std::string(const WorkpackageView&)>& own_values);
-
-// The parameters whose values may differ between iterations of one point: they are evaluated again,
-// or follow from jube_wp_*.
-std::set<std::string> parameters_of_workpackages(const Benchmark& benchmark);
-
-// The step and the parameters' values, without those of parameters_of_workpackages().
-std::string point_key(const WorkpackageView& workpackage, const std::set<std::string>& own);
 
 }  // namespace tally

@@ -34,7 +34,8 @@ Groups::Groups(const Benchmark& benchmark, const Analyser& analyser,
     : benchmark_(benchmark),
       analyser_(analyser),
       by_id_(tally::by_id(workpackages)),
-      own_(parameters_of_workpackages(benchmark)) {}
+      points_(std::make_shared<const Points>(workpackages, !benchmark.as_jube)),
+      own_(varying_parameters(benchmark)) {}
 
 bool Groups::counts(const WorkpackageView& workpackage) const {
   return benchmark_.as_jube || workpackage.state == State::done;
@@ -88,7 +89,7 @@ std::unordered_map<int, size_t> Groups::find_families() const {
       });
   if (!analyser_.reduce || !iterated) return {};
   return tally::find_families(
-      by_id_, [&](const WorkpackageView& p) { return point_key(p, own_); },
+      by_id_, [&](const WorkpackageView& p) { return key_of_repeats(*points_, p, own_); },
       [&](const WorkpackageView& p) { return own_values(p); });
 }
 

@@ -1,6 +1,7 @@
 // Groups an analyser's workpackages into result lines. Private to results/.
 #pragma once
 
+#include <memory>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -8,7 +9,8 @@
 #include <vector>
 
 #include "engine/results/read/scan.h"
-#include "engine/results/rows/analyse.h"
+#include "engine/results/read/workpackage_view.h"
+#include "engine/results/rows/point_key.h"
 
 namespace tally {
 
@@ -58,6 +60,7 @@ class Groups {
   PlannedRepeats planned_repeats(const WorkpackageView& workpackage) const;
   // Whether what became of the workpackage needs no note of its own: it is in a row, or a warm-up.
   bool has_row(const WorkpackageView& workpackage) const;
+  const std::shared_ptr<const Points>& points() const { return points_; }
   // Whether the parameter may differ between the repeats of a point.
   bool varies(const std::string& parameter) const { return own_.count(parameter) != 0; }
 
@@ -86,8 +89,9 @@ class Groups {
   const Benchmark& benchmark_;
   const Analyser& analyser_;
   WorkpackagesById by_id_;
-  std::set<std::string> own_;  // parameters that may differ between iterations
-  std::set<int> warmups_;      // ids
+  const std::shared_ptr<const Points> points_;  // of all workpackages
+  std::set<std::string> own_;                   // parameters that may differ between iterations
+  std::set<int> warmups_;                       // ids
   // Where points have several iterations: the family of each workpackage, the members of each
   // family without warm-ups, and the steps of which a workpackage has children.
   std::unordered_map<int, size_t> families_;

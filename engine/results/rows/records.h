@@ -14,6 +14,7 @@
 #include "engine/python/value.h"
 #include "engine/results/read/patterns.h"
 #include "engine/results/rows/cells.h"
+#include "engine/results/rows/point_key.h"
 #include "engine/statistics/intervals.h"
 #include "engine/workflow/workflow.h"
 #include "engine/workpackage/disturbance.h"
@@ -74,6 +75,7 @@ struct Record {
   // Patterns whose values were measured for less than kSteadySeconds: the fewest seconds of a repeat.
   Rare<std::map<std::string, double>> short_values;
   int id = 0;                          // the workpackage's
+  int match = -1;                      // the match in its files that makes the row; -1: all of them
   std::string analyser, step;          // of the workpackage
   int iteration = 0;                   // of the workpackage, where each iteration has a row; else 0
   std::vector<std::string> unmatched;  // patterns that matched nothing in its files
@@ -97,6 +99,11 @@ struct Record {
   // "BUSY", "THROTTLED", "BUSY THROTTLED". Empty: nothing was noticed.
   std::string machine_mark() const;
   void add_disturbance(const Disturbance& one);
+  // Null: the row is of no run.
+  const Points* points() const {
+    return values.columns() == nullptr ? nullptr : values.columns()->points.get();
+  }
+  PointKey point() const { return {points(), id}; }
   // Not run yet, or under way.
   bool unfinished() const { return !failed() && !finished_well(state); }
   // Whether its numbers are a measurement. Those of a failed, unfinished or expected (`expect: oom`)

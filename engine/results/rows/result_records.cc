@@ -24,13 +24,12 @@ void warn_of_unmatched(const Records& records, Diagnostics& diagnostics) {
 
 Records result_records(const Benchmark& benchmark, const Result& result,
                        const std::vector<WorkpackageView>& views, Evaluator& evaluator,
-                       Diagnostics& diagnostics, const std::set<std::string>& more_values,
-                       std::vector<Sample>* samples) {
+                       Diagnostics& diagnostics, std::vector<Sample>* samples) {
   Records records;
   for (const Text& use : result.use) {
     if (const Analyser* analyser = find_analyser(benchmark, use.value)) {
-      append(records, analyse(benchmark, *analyser, views, evaluator, diagnostics, nullptr,
-                              more_values, samples));
+      append(records,
+             analyse(benchmark, *analyser, views, evaluator, diagnostics, nullptr, samples));
     } else {
       diagnostics.error(use.mark, fmt::format("<analyser name=\"{}\"> not found", use.value),
                         "the tags leave it out: give the result the same tag");

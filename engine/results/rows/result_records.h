@@ -1,7 +1,6 @@
 // The values that the analysers of one result found.
 #pragma once
 
-#include <set>
 #include <string>
 #include <vector>
 
@@ -14,12 +13,10 @@
 namespace tally {
 
 // Returns the records of one result: its analysers' rows over these workpackages, one analyser
-// after the other. `more_values`: names that they hold besides those that the results show.
-// `samples`: as for analyse().
+// after the other. `samples`: as for analyse().
 Records result_records(const Benchmark& benchmark, const Result& result,
                        const std::vector<WorkpackageView>& views, Evaluator& evaluator,
-                       Diagnostics& diagnostics, const std::set<std::string>& more_values = {},
-                       std::vector<Sample>* samples = nullptr);
+                       Diagnostics& diagnostics, std::vector<Sample>* samples = nullptr);
 void warn_of_unmatched(const Records& records, Diagnostics& diagnostics);
 
 }  // namespace tally

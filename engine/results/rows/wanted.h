@@ -12,8 +12,7 @@ namespace tally {
 // With it, the records of a run with 100,000 workpackages hold only these names.
 class Wanted {
  public:
-  // `more`: further names, whatever the results ask for.
-  Wanted(const Benchmark& benchmark, const std::set<std::string>& more);
+  explicit Wanted(const Benchmark& benchmark);
   bool has(const std::string& name) const { return names_.count(name) != 0; }
   // Whether an output asks for statistics of the repeats.
   bool repeats() const { return repeats_; }
@@ -23,7 +22,7 @@ class Wanted {
   }
 
  private:
-  void columns(const Benchmark& benchmark, const std::vector<Column>& list);
+  void columns(const std::vector<Column>& list);
 
   std::set<std::string> names_;
   std::set<std::string> of_repeats_;

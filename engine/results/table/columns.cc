@@ -11,7 +11,7 @@
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
 #include "engine/python/literal.h"
-#include "engine/results/rows/families.h"
+#include "engine/results/rows/point_key.h"
 #include "engine/results/table/expressions.h"
 #include "engine/results/table/repeats.h"
 
@@ -35,14 +35,6 @@ bool same(const Cells& values, const std::string& name, const std::string& wante
   return number && own && *number == *own;
 }
 
-std::string text_of(const Record& row, const std::set<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) {
-    if (const Value* value = row.values.find(name)) text += name + '=' + value->str() + '\0';
-  }
-  return text;
-}
-
 // The run, analyser and step of a row. Rows of another one were measured in another way.
 std::string origin_of(const Record& row) {
   return fmt::format("{}\1{}\1{}", row.run, row.analyser, row.step);
@@ -53,16 +45,16 @@ std::string origin_of(const Record& row) {
 std::set<std::string> distinguishing_parameters(const Benchmark& benchmark,
                                                 const std::vector<Record>& rows) {
   std::set<std::string> names = free_parameters(benchmark);
-  const std::set<std::string> varying = parameters_of_workpackages(benchmark);
+  const std::set<std::string> varying = varying_parameters(benchmark);
   for (const auto& [set_name, set] : benchmark.parameter_sets) {
     for (const Parameter& parameter : set.parameters) {
       const std::string& name = parameter.name.value;
       if (names.count(name) != 0 || varying.count(name) != 0) continue;
       std::map<std::string, std::string> first;
       const bool spans = std::any_of(rows.begin(), rows.end(), [&](const Record& row) {
-        const std::string own = text_of(row, {name});
-        return first.try_emplace(origin_of(row) + '\1' + text_of(row, names), own).first->second !=
-               own;
+        const std::string own = row.point().text({name});
+        return first.try_emplace(origin_of(row) + '\1' + row.point().text(names), own)
+                   .first->second != own;
       });
       if (spans) names.insert(name);
     }
@@ -89,7 +81,8 @@ class Baselines {
       if (!rows[i].measured()) broken_[key] = ResultTables::mark(rows[i]);
       if (!rows[i].measured() || !usable(i)) continue;
       of_key_[key].push_back(i);
-      for (const std::string& name : names_) of_baselines_[name].insert(text_of(rows[i], {name}));
+      for (const std::string& name : names_)
+        of_baselines_[name].insert(rows[i].point().text({name}));
     }
   }
 
@@ -110,7 +103,7 @@ class Baselines {
 
  private:
   std::string key_of(const Record& row) const {
-    return fmt::format("{}\1{}", row.iteration, text_of(row, names_));
+    return fmt::format("{}\1{}\1{}", row.iteration, row.match, row.point().text(names_));
   }
 
   void note(const std::vector<size_t>& found, const std::string& key, Record& row) const {
@@ -140,7 +133,7 @@ class Baselines {
   std::string different_in_all(const Record& row) const {
     std::string names;
     for (const auto& [name, values] : of_baselines_) {
-      if (values.count(text_of(row, {name})) == 0) names += (names.empty() ? "" : ", ") + name;
+      if (values.count(row.point().text({name})) == 0) names += (names.empty() ? "" : ", ") + name;
     }
     return names;
   }
@@ -229,14 +222,17 @@ bool add_baseline_values(const Benchmark& benchmark, const Column& column,
 }
 
 // Reports the names used from the baseline row that no row has.
-void check_baseline_names(const Column& column, const std::set<std::string>& names,
-                          const std::set<std::string>& known, Diagnostics& diagnostics) {
+void check_baseline_names(const Benchmark& benchmark, const Column& column,
+                          const std::set<std::string>& names, const std::set<std::string>& known,
+                          Diagnostics& diagnostics) {
   for (const std::string& name : names) {
     if (known.count(name) != 0) continue;
+    std::set<std::string> all = known;
+    for (const std::string& parameter : parameter_order(benchmark)) all.insert(parameter);
     diagnostics.warning(column.expression.mark,
                         fmt::format("column '{}': baseline.{}: no row has a value of that name",
                                     column.name.value, name),
-                        did_you_mean(name, {known.begin(), known.end()}));
+                        did_you_mean(name, {all.begin(), all.end()}));
   }
 }
 
@@ -252,7 +248,7 @@ std::vector<Value> expression_values(const Benchmark& benchmark, const Column& c
   std::set<std::string> asked;
   if (!column.relative_to.empty()) {
     expression = with_baseline_names(expression, asked);
-    check_baseline_names(column, asked, known, diagnostics);
+    check_baseline_names(benchmark, column, asked, known, diagnostics);
     *compared = add_baseline_values(benchmark, column, rows, asked);
     for (const std::string& name : asked) known.insert(baseline_name(name));
   }
@@ -289,30 +285,6 @@ std::vector<Value> values_of(const std::vector<Record>& rows, const std::string&
 }
 
 }  // namespace
-
-std::set<std::string> free_parameters(const Benchmark& benchmark) {
-  std::set<std::string> names;
-  for (const auto& [set_name, set] : benchmark.parameter_sets) {
-    for (const Parameter& parameter : set.parameters) {
-      if (!has_reference(parameter.value.value)) names.insert(parameter.name.value);
-    }
-  }
-  // A platform's default for what a step asks for is not a parameter where the step computes it.
-  for (const Step& step : benchmark.steps) {
-    const Resources& r = step.resources;
-    for (const auto& [name, value] : {std::pair{"nodes", &r.nodes},
-                                      {"taskspernode", &r.tasks_per_node},
-                                      {"threadspertask", &r.cpus_per_task},
-                                      {"gpuspernode", &r.gpus_per_node},
-                                      {"timelimit", &r.time},
-                                      {"queue", &r.partition},
-                                      {"account", &r.account},
-                                      {"memory", &r.memory},
-                                      {"site_hint", &r.hint}})
-      if (has_reference(value->value)) names.erase(name);
-  }
-  return names;
-}
 
 std::string column_key(const Column& column) {
   const std::string& name = column.name.value;

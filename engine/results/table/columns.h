@@ -20,10 +20,6 @@ namespace tally {
 // it. For a statistic of repeats it is the name and the statistic, "rate median".
 std::string column_key(const Column& column);
 
-// The parameters of the input that are not derived from others. Rows with equal values of these are
-// the same point.
-std::set<std::string> free_parameters(const Benchmark& benchmark);
-
 // Computes the derived columns among `columns` into `rows`, in order. A column may use those before
 // it. Statistics of expressions are not computed here (add_statistics()).
 void add_derived_columns(const Benchmark& benchmark, const std::vector<Column>& columns,

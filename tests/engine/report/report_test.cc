@@ -34,7 +34,23 @@ Record row(const std::map<std::string, Value>& values) {
 
 struct Fixture {
   Fixture() : evaluator(make_evaluator(".")) {}
+  // Rows are of the points that their values say.
+  void make_points() {
+    std::vector<WorkpackageView> views;
+    for (size_t i = 0; i < records.rows.size(); ++i) {
+      Record& row = records.rows[i];
+      if (row.id == 0) row.id = static_cast<int>(i);
+      WorkpackageView& view = views.emplace_back();
+      view.id = row.id;
+      for (size_t c = 0; c < row.values.all().size(); ++c)
+        view.values.emplace_back((*row.values.columns())[c].name, row.values.all()[c].str());
+      view.parameters = view.values.size();
+    }
+    const auto points = std::make_shared<const Points>(views, true);
+    for (const Record& row : records.rows) row.values.columns()->points = points;
+  }
   std::vector<RenderedResult> run() {
+    make_points();
     Result result;
     result.outputs.emplace_back(table);
     const ResultTables tables(benchmark, records, *evaluator, diagnostics);

@@ -1,0 +1,105 @@
+// Which rows and workpackages are the same point. The values of parameters decide it, here and nowhere
+// else: `reduce`, baselines, `compare` and the history ask for the key by those parameters that count
+// for them.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/results/read/workpackage_view.h"
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+// The parameters of the input that are not derived from others. Rows with equal values of these are
+// the same point.
+std::set<std::string> free_parameters(const Benchmark& benchmark);
+// The parameters whose values may differ between the repeats of one point: they are evaluated again,
+// or follow from jube_wp_*.
+std::set<std::string> varying_parameters(const Benchmark& benchmark);
+// All parameters, in the order in which the workflow's steps use them.
+std::vector<std::string> parameter_order(const Benchmark& benchmark);
+
+// The values of the parameters of a run's workpackages, each text once. A parameter that a key of the
+// step hides has its own value.
+class Points {
+ public:
+  // `exact`: see make_value().
+  Points(const std::vector<WorkpackageView>& workpackages, bool exact);
+
+  // -1: no workpackage has a parameter of that name.
+  int find(std::string_view name) const;
+  const std::string& name(int parameter) const { return at(parameter).name; }
+  // Whether the run's workpackages have several values of it.
+  bool differs(int parameter) const { return at(parameter).written.size() > 1; }
+  // The workpackage's parameters in the order of its step. None: the workpackage is unknown.
+  const std::vector<int>& of(int workpackage) const;
+  // The value as it was written. Null: the workpackage has no such parameter.
+  const std::string* written(int workpackage, int parameter) const;
+  // The value as a table shows it: a number in Python's form.
+  const std::string* shown(int workpackage, int parameter) const;
+
+ private:
+  struct Parameter {
+    std::string name;
+    std::vector<std::string> written;
+    std::unordered_map<size_t, std::string> shown;      // where it is another text
+    std::unordered_map<std::string, uint32_t> numbers;  // only while points are added
+    uint32_t last = 0;                                  // of the workpackage before
+  };
+  // The parameters of workpackages, mostly those of one step.
+  struct Order {
+    std::vector<int> parameters;
+    std::vector<int> positions;  // by parameter; -1: none
+  };
+  struct Key {
+    uint32_t order = 0;  // from 1; 0: unknown
+    uint32_t begin = 0;  // in values_
+  };
+
+  const Parameter& at(int parameter) const { return parameters_[static_cast<size_t>(parameter)]; }
+  void add(const WorkpackageView& workpackage, bool exact);
+  int number_of(const std::string& name);
+  size_t order_of(const std::vector<int>& parameters);
+  static uint32_t value_of(Parameter& parameter, const std::string& text,
+                           const WorkpackageView& view, bool exact);
+  Key key_of(int workpackage) const;
+  // The number of its value. Null: it has none.
+  const uint32_t* value(int workpackage, int parameter) const;
+
+  std::vector<Parameter> parameters_;
+  std::unordered_map<std::string, int> numbers_;
+  std::vector<Order> orders_;
+  std::vector<Key> keys_;  // by id
+  std::vector<uint32_t> values_;
+  size_t last_order_ = 0;  // of the workpackage before
+  std::vector<int> list_;  // its parameters
+};
+
+// The point of a workpackage, and of the rows that are made from it.
+class PointKey {
+ public:
+  // `points`: null where rows come from no run.
+  PointKey(const Points* points, int workpackage) : points_(points), workpackage_(workpackage) {}
+
+  // The value as a table shows it. Null: there is no such parameter.
+  const std::string* value(std::string_view name) const;
+  // "name=value" of those parameters that it has, each ended by a NUL. Equal for the same point.
+  std::string text(const std::set<std::string>& names) const;
+  // The same of all parameters but these and JUBE's own, by the values as they were written.
+  std::string text_without(const std::set<std::string>& names) const;
+
+ private:
+  const Points* points_;
+  int workpackage_;
+};
+
+// The key of a workpackage's point: equal for its repeats. `varying`: varying_parameters().
+std::string key_of_repeats(const Points& points, const WorkpackageView& workpackage,
+                           const std::set<std::string>& varying);
+
+}  // namespace tally
