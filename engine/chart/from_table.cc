@@ -12,7 +12,7 @@
 #include "engine/base/text.h"
 #include "engine/chart/published.h"
 #include "engine/results/table/columns.h"
-#include "engine/results/table/origin.h"
+#include "engine/results/table/marks.h"
 #include "engine/statistics/intervals.h"
 #include "engine/workflow/chart_words.h"
 

@@ -15,7 +15,7 @@
 #include "engine/cli/run_tables.h"
 #include "engine/expand/evaluator.h"
 #include "engine/read/schema.h"
-#include "engine/results/table/columns.h"
+#include "engine/results/table/row_choice.h"
 #include "engine/workflow/chart_words.h"
 
 namespace tally {

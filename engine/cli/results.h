@@ -9,7 +9,7 @@
 #include "engine/cli/runs.h"
 #include "engine/report/json.h"
 #include "engine/report/report.h"
-#include "engine/results/rows/result_records.h"
+#include "engine/results/rows/analyse.h"
 
 namespace tally {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "engine/report/comparison.h"
+#include "engine/report/comparison_table.h"
 
 namespace tally {
 namespace {

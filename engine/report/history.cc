@@ -15,7 +15,7 @@
 #include "engine/results/read/run_notes.h"
 #include "engine/results/rows/point_key.h"
 #include "engine/results/table/columns.h"
-#include "engine/results/table/origin.h"
+#include "engine/results/table/marks.h"
 
 namespace tally {
 namespace {
@@ -126,7 +126,7 @@ class RowWriter {
     // An earlier version of tally knows `failed` alone.
     if (!row.measured() || reused) out += ",\"failed\":true";
     std::string mark;
-    if (!row.measured() && !row.failed()) mark = ResultTables::mark(row);
+    if (!row.measured() && !row.failed()) mark = state_mark(row);
     if (row.measured() && reused) mark = kReused;
     if (!mark.empty()) {
       out += ",\"mark\":";

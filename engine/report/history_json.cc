@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/report/history.h"
-#include "engine/results/table/origin.h"
+#include "engine/results/table/marks.h"
 
 namespace tally {
 namespace {

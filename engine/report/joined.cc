@@ -10,6 +10,7 @@
 #include "engine/base/text.h"
 #include "engine/results/judge/definition_changes.h"
 #include "engine/results/table/columns.h"
+#include "engine/results/table/marks.h"
 
 namespace tally {
 namespace {
@@ -133,7 +134,7 @@ class Joiner {
     if (place.in_part[part] >= 0) return cells[static_cast<size_t>(place.in_part[part])];
     const bool status = is_own_column(*place.column) && place.column->title == kStatusColumn;
     if (!status) return {};
-    return row.reused ? "reused" : state_name(row.state);
+    return state_word(row);
   }
 
   void add_rows(RunPart& part, RenderedResult& out) {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/results/table/columns.h"
-#include "engine/results/table/origin.h"
+#include "engine/results/table/marks.h"
 #include "engine/results/table/repeats.h"
 
 namespace tally {
@@ -82,7 +82,7 @@ Json row_of(const Record& row, const ResultTable& table) {
   }
   Json out = {{"run", row.run},
               {"workpackage", row.id},
-              {"status", row.reused ? "reused" : state_name(row.state)},
+              {"status", state_word(row)},
               {"repeats", row.all_repeats},
               {"values", std::move(values)}};
   if (row.busy > 0) {

@@ -13,7 +13,7 @@
 #include "engine/report/grid.h"
 #include "engine/report/outputs.h"
 #include "engine/results/table/columns.h"
-#include "engine/results/table/origin.h"
+#include "engine/results/table/marks.h"
 
 namespace tally {
 namespace {
@@ -82,9 +82,9 @@ class Renderer {
     out.table = tables_.syslog(syslog);
     const std::vector<Record>& rows = out.table.rows;
     std::vector<std::string> lines = syslog_lines(syslog, rows, !benchmark_.as_jube);
-    const bool marks = !benchmark_.as_jube && !tables_.shows_status(syslog.keys);
+    const bool marks = !benchmark_.as_jube && !shows_status(benchmark_, syslog.keys);
     for (size_t i = 0; i < rows.size(); ++i) {
-      if (marks && (!rows[i].measured())) lines[i] += " status=" + ResultTables::mark(rows[i]);
+      if (marks && (!rows[i].measured())) lines[i] += " status=" + state_mark(rows[i]);
       const std::string machine = marks_of(rows[i], out.table.columns);
       if (!benchmark_.as_jube && !machine.empty()) lines[i] += " machine=\"" + machine + "\"";
     }

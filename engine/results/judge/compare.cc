@@ -14,7 +14,7 @@
 #include "engine/base/text.h"
 #include "engine/results/rows/point_key.h"
 #include "engine/results/table/columns.h"
-#include "engine/results/table/origin.h"
+#include "engine/results/table/marks.h"
 
 namespace tally {
 namespace {

@@ -3,36 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <map>
-#include <set>
+#include <string>
 
-#include "engine/expand/substitute.h"
 #include "engine/results/read/changed_files.h"
 #include "engine/results/read/run_notes.h"
 #include "engine/results/rows/analysed_patterns.h"
-#include "engine/results/rows/derived.h"
 #include "engine/results/rows/groups.h"
-#include "engine/results/rows/missing_rows.h"
-#include "engine/results/rows/parameter_values.h"
-#include "engine/results/rows/scan_groups.h"
-#include "engine/results/rows/value_sources.h"
+#include "engine/results/rows/row_maker.h"
 #include "engine/results/rows/wanted.h"
 #include "engine/results/rows/workpackage_results.h"
-#include "engine/workflow/sample_names.h"
 
 namespace tally {
 namespace {
-
-// The state of a row of several workpackages: that of the one that has come farthest.
-State nearest_to_done(State a, State b) {
-  const auto rank = [](State state) {
-    constexpr std::array kOrder = {State::done,    State::changed,  State::running, State::waiting,
-                                   State::pending, State::expected, State::failed,  State::lost};
-    return std::find(kOrder.begin(), kOrder.end(), state);
-  };
-  return rank(b) < rank(a) ? b : a;
-}
 
 // Reports a step or a pattern set that tags left out, with JUBE's message.
 bool lacks_something(const Benchmark& benchmark, const Analyser& analyser,
@@ -85,266 +67,30 @@ bool clashes(const AnalysedPatterns& patterns, const Groups& groups, Diagnostics
   return found;
 }
 
-// Makes the rows of an analyser. The groups' files have been read.
-class Rows {
- public:
-  Rows(const Benchmark& benchmark, const Analyser& analyser, const Wanted& wanted,
-       const AnalysedPatterns& patterns, const Groups& groups, Evaluator& evaluator)
-      : benchmark_(benchmark),
-        analyser_(analyser),
-        wanted_(wanted),
-        patterns_(patterns),
-        groups_(groups),
-        evaluator_(evaluator),
-        parameters_(wanted, !benchmark.as_jube),
-        sources_(benchmark, analyser, patterns, groups) {}
-
-  Records make(Diagnostics& diagnostics) {
-    std::vector<const Group*> leaves;
-    std::vector<Line> lines;
-    for (const Group& group : groups_.all()) {
-      if (!group.leaf) continue;
-      std::vector<const Found*> above;
-      for (const Group* ancestor : groups_.ancestors(group)) above.push_back(&ancestor->found);
-      lines.push_back(make_line(group, *group.members.front(), group.found, above));
-      lines.back().failed = !groups_.any_ended_well(group);
-      leaves.push_back(&group);
-    }
-    derive(patterns_.derived(), lines, evaluator_, !benchmark_.as_jube, diagnostics);
-    Records records;
-    columns_ = records.columns;
-    columns_->points = groups_.points();
-    records.rows.reserve(lines.size());
-    for (size_t i = 0; i < lines.size(); ++i) {
-      std::map<std::string, double> too_short = short_values(lines[i].values, leaves[i]);
-      records.rows.push_back(make_record(*leaves[i], std::move(lines[i].values), records));
-      add_short_values(std::move(too_short), records.rows.back());
-    }
-    lines = {};
-    if (wanted_.repeats()) add_repeats(leaves, records);
-    patterns_.describe(records);
-    note_missing_rows(benchmark_, analyser_, groups_, records);
-    return records;
-  }
-
- private:
-  // `step`: of the row, where the values are those of an earlier step.
-  void add_found(const Found& found, Cells& values, const std::string* step = nullptr) const {
-    for (const auto& [name, statistics] : found) {
-      if (step != nullptr && sources_.prints(*step, name)) continue;
-      if (statistics.count() == 0 || values.has(name)) continue;  // the child's own value
-      statistics.store(patterns_.statistics(name), [&](const std::string& one, Value value) {
-        values.set(one, std::move(value));
-      });
+// Notes in `records` the workpackages that failed before an analysed step could start, so that rows or
+// repeats of it are missing.
+void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser, const Groups& groups,
+                       Records& records) {
+  if (benchmark.as_jube) return;
+  const auto& analysed = analyser.analyse;
+  for (const WorkpackageView* workpackage : groups.by_id()) {
+    if (workpackage->state != State::failed && workpackage->state != State::lost) continue;
+    const std::string& failed = workpackage->step;
+    if (groups.has_row(*workpackage)) continue;
+    const auto after = std::find_if(analysed.begin(), analysed.end(), [&](const Analyse& analyse) {
+      return depends_on(benchmark, analyse.step.value, failed);
+    });
+    if (after == analysed.end()) continue;
+    // Other repeats of it may have led to the row.
+    const bool repeated = groups.planned_repeats(*workpackage).count > 1;
+    for (const std::string& note : workpackage->notes) {
+      records.notes.push_back(fmt::format("{}; {} of step '{}' are missing", note,
+                                          repeated ? "repeats or rows" : "rows",
+                                          after->step.value));
+      records.missing_rows.push_back(records.notes.back());
     }
   }
-
-  // The line of a group, or of one of its members. `own`: what its files hold; `above`: those of
-  // the workpackages it depends on, nearest first.
-  Line make_line(const Group& group, const WorkpackageView& shown, const Found& own,
-                 const std::vector<const Found*>& above) const {
-    Line line;
-    line.values = Cells(line_columns_);
-    line.parameters = &shown.values;
-    add_found(own, line.values);
-    // JUBE sets the defaults in each workpackage. Therefore the default of the last step wins even
-    // if a parent's file had a match.
-    add_defaults(group, line.values);
-    for (const Found* found : above) add_found(*found, line.values, &shown.step);
-    FoundFiles files = group.files;
-    for (const Group* ancestor : groups_.ancestors(group)) {
-      add_defaults(*ancestor, line.values);
-      files.insert(files.end(), ancestor->files.begin(), ancestor->files.end());
-    }
-    for (const Pattern* pattern : patterns_.derived()) {
-      if (!patterns_.applies(*pattern, files)) line.left_out.push_back(pattern);
-    }
-    return line;
-  }
-
-  void add_defaults(const Group& group, Cells& values) const {
-    for (const Pattern* pattern : patterns_.of(groups_.find(group.members.front()->step))) {
-      if (pattern->default_value && patterns_.applies(*pattern, group.files))
-        add_default(*pattern, values);
-    }
-  }
-
-  // Whether the row is that of one workpackage, which depends on no repeated one. Then the only
-  // repeat has the row's values.
-  bool is_single(const Group& group) const {
-    const auto single = [](const Group& one) { return one.members.size() == 1; };
-    const std::vector<const Group*> above = groups_.ancestors(group);
-    return single(group) && groups_.planned_repeats(*group.members.front()).count == 1 &&
-           std::all_of(above.begin(), above.end(), [&](const Group* one) { return single(*one); });
-  }
-
-  std::vector<Repeat> single_repeat(const Group& group, const Record& row) const {
-    if (!groups_.counts(*group.members.front())) return {};
-    std::vector<Repeat> repeats(1);
-    repeats.front().values = repeat_values(row.values);
-    return repeats;
-  }
-
-  // Those of a row's values that statistics of repeats need.
-  Cells repeat_values(const Cells& row) const {
-    Cells values(repeat_columns_);
-    for (size_t i = 0; i < row.all().size(); ++i) {
-      const std::string& name = (*columns_)[i].name;
-      if (i == in_repeats_.size())
-        in_repeats_.push_back(wanted_.has_in_repeats(name) ? repeat_columns_->add(name) : -1);
-      if (in_repeats_[i] >= 0 && !row.all()[i].none()) values.set(in_repeats_[i], row.all()[i]);
-    }
-    return values;
-  }
-
-  // Adds to each row the values of the workpackages that it is made of, those that count.
-  void add_repeats(const std::vector<const Group*>& leaves, Records& records) {
-    std::vector<Line> lines;
-    std::vector<std::pair<size_t, const WorkpackageView*>> places;  // row, workpackage
-    for (size_t row = 0; row < leaves.size(); ++row) {
-      const Group& group = *leaves[row];
-      if (patterns_.derived().empty() && is_single(group)) {
-        records.rows[row].repeats = single_repeat(group, records.rows[row]);
-        continue;
-      }
-      std::vector<size_t> order;
-      for (size_t i = 0; i < group.members.size(); ++i) {
-        if (groups_.counts(*group.members[i]) && !shares_work(group, *group.members[i]))
-          order.push_back(i);
-      }
-      std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-        return group.members[a]->iteration < group.members[b]->iteration;
-      });
-      for (const size_t i : order) {
-        const WorkpackageView& member = *group.members[i];
-        const std::vector<Groups::FoundAbove> above = groups_.found_above(member);
-        std::vector<const Found*> found;
-        for (const Groups::FoundAbove& one : above) found.push_back(one.found);
-        lines.push_back(make_line(group, member, group.found_of(i), found));
-        places.emplace_back(row, &member);
-        records.rows[row].repeats.emplace_back().from.set(
-            sources_.sources_of(member, group.found_of(i), above, records.rows[row]));
-      }
-    }
-    Diagnostics said_of_the_rows;
-    derive(patterns_.derived(), lines, evaluator_, !benchmark_.as_jube, said_of_the_rows);
-    std::map<size_t, size_t> filled;  // repeats of each row
-    for (size_t i = 0; i < lines.size(); ++i) {
-      add_short_values(short_values(lines[i].values, nullptr), records.rows[places[i].first]);
-      const Cells values = all_values(*places[i].second, std::move(lines[i].values), records);
-      const size_t row = places[i].first;
-      records.rows[row].repeats[filled[row]++].values = repeat_values(values);
-    }
-  }
-
-  // Patterns whose value was measured for too short a time, by what the line says of it
-  // (`measured_over`), and those that are computed from them. `group`: of a line that stands for all
-  // repeats; the one with the fewest seconds counts.
-  std::map<std::string, double> short_values(const Cells& line, const Group* group) const {
-    std::map<std::string, double> found;
-    if (benchmark_.as_jube) return found;
-    for (const Pattern* pattern : patterns_.all()) {
-      const std::string& over = pattern->measured_over.value;
-      if (over.empty()) continue;
-      Cells all;
-      if (group != nullptr) {
-        const auto own = group->found.find(over);
-        if (own != group->found.end())
-          own->second.store(
-              over, [&](const std::string& name, Value value) { all.set(name, std::move(value)); });
-      }
-      const Value* stated = all.find(over + "_min");
-      if (stated == nullptr) stated = all.find(over);
-      if (stated == nullptr) stated = line.find(over);
-      if (stated == nullptr) continue;
-      const std::optional<Value> seconds = make_value(stated->str(), ValueType::floating);
-      if (seconds && seconds->as_double() < kSteadySeconds)
-        found.emplace(pattern->name.value, seconds->as_double());
-    }
-    if (found.empty()) return found;
-    for (size_t before = 0; before != found.size();) {
-      before = found.size();
-      for (const Pattern* derived : patterns_.derived()) {
-        if (!derived->measured_over.value.empty()) continue;
-        for (const std::string& name : referenced_names(derived->value.value)) {
-          const auto base = found.find(pattern_of(benchmark_, name));
-          if (base != found.end()) found.try_emplace(derived->name.value, base->second);
-        }
-      }
-    }
-    return found;
-  }
-
-  static void add_short_values(std::map<std::string, double> found, Record& row) {
-    if (found.empty()) return;
-    for (const auto& [name, seconds] : found) {
-      const auto [known, is_new] = row.short_values.edit().try_emplace(name, seconds);
-      if (!is_new) known->second = std::min(known->second, seconds);
-    }
-  }
-
-  // The wanted ones of a line's values and of the workpackage's own and its parents' parameters.
-  Cells all_values(const WorkpackageView& shown, Cells&& line, Records& records) {
-    Cells values(columns_);
-    std::vector<Value> found = std::move(line).take();
-    for (size_t i = 0; i < found.size(); ++i) {
-      const std::string& name = (*line_columns_)[i].name;
-      if (i == in_rows_.size()) in_rows_.push_back(wanted_.has(name) ? columns_->add(name) : -1);
-      if (in_rows_[i] >= 0) values.set(in_rows_[i], std::move(found[i]));
-    }
-    parameters_.add(shown, true, values, records);
-    for (const WorkpackageView* workpackage : groups_.ancestors(shown))
-      parameters_.add(*workpackage, false, values, records);
-    if (wanted_.has("jube_res_analyser") && !values.has("jube_res_analyser"))
-      values.set("jube_res_analyser", Value{analyser_.name.value});
-    return values;
-  }
-
-  Record make_record(const Group& group, Cells&& values, Records& records) {
-    Record record;
-    const WorkpackageView& shown = *group.members.front();
-    record.values = all_values(shown, std::move(values), records);
-    const bool some_count = groups_.any_counts(group);
-    for (const auto& [name, statistics] : group.found) {
-      if (statistics.count() == 0) record.unmatched.push_back(name);
-    }
-    record.id = shown.id;
-    record.run = shown.run;
-    record.analyser = analyser_.name.value;
-    record.step = shown.step;
-    if (!analyser_.reduce) record.iteration = shown.iteration;
-    const PlannedRepeats planned = groups_.planned_repeats(shown);
-    record.all_repeats = std::max(planned.count, static_cast<int>(group.members.size()));
-    record.state = shown.state;
-    record.reused = is_reused(group);
-    record.no_job_use = shown.no_job_use;
-    for (const WorkpackageView* member : group.members) {
-      const bool left_out = some_count && !groups_.counts(*member);
-      for (const std::string& note : member->notes)
-        record.notes.push_back(left_out ? note + "; it is left out of the row" : note);
-      if (!left_out) record.state = nearest_to_done(record.state, member->state);
-      if (!left_out) record.add_disturbance(member->disturbance);
-    }
-    if (planned.open != State::done) record.state = planned.open;
-    if (!benchmark_.as_jube) sources_.take_marks_of_ancestors(group, record);
-    return record;
-  }
-
-  const Benchmark& benchmark_;
-  const Analyser& analyser_;
-  const Wanted& wanted_;
-  const AnalysedPatterns& patterns_;
-  const Groups& groups_;
-  Evaluator& evaluator_;
-  ParameterValues parameters_;
-  const ValueSources sources_;
-  // The columns of lines, of rows and of repeats, and those of the latter two by those before.
-  const std::shared_ptr<RowColumns> line_columns_ = std::make_shared<RowColumns>();
-  std::shared_ptr<RowColumns> columns_;
-  const std::shared_ptr<RowColumns> repeat_columns_ = std::make_shared<RowColumns>();
-  std::vector<int> in_rows_;
-  mutable std::vector<int> in_repeats_;
-};
+}
 
 Status mark_changed_files(const Benchmark& benchmark, const std::vector<WorkpackageView>& views,
                           const std::vector<int>& suspects, std::vector<WorkpackageView>* marked) {
@@ -392,8 +138,42 @@ Records analyse(const Benchmark& benchmark, const Analyser& analyser,
   if (each != nullptr)
     *each = workpackage_results(benchmark, analyser, patterns, groups, evaluator);
   Records records =
-      Rows(benchmark, analyser, wanted, patterns, groups, evaluator).make(diagnostics);
+      make_rows({benchmark, analyser, wanted, patterns, groups}, evaluator, diagnostics);
+  note_missing_rows(benchmark, analyser, groups, records);
   records.unmatched = scanner.unmatched();
+  return records;
+}
+
+namespace {
+
+const Analyser* find_analyser(const Benchmark& benchmark, const std::string& name) {
+  for (const Analyser& analyser : benchmark.analysers) {
+    if (analyser.name.value == name) return &analyser;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void warn_of_unmatched(const Records& records, Diagnostics& diagnostics) {
+  for (const Unmatched& one : records.unmatched) diagnostics.warning(one.mark, one.text);
+}
+
+Records result_records(const Benchmark& benchmark, const Result& result,
+                       const std::vector<WorkpackageView>& views, Evaluator& evaluator,
+                       Diagnostics& diagnostics, std::vector<Sample>* samples) {
+  Records records;
+  for (const Text& use : result.use) {
+    if (const Analyser* analyser = find_analyser(benchmark, use.value)) {
+      append(records,
+             analyse(benchmark, *analyser, views, evaluator, diagnostics, nullptr, samples));
+    } else {
+      diagnostics.error(use.mark, fmt::format("<analyser name=\"{}\"> not found", use.value),
+                        "the tags leave it out: give the result the same tag");
+    }
+  }
+  if (std::string note = unfinished_note(benchmark, views); !note.empty())
+    records.of_run.insert(records.of_run.begin(), std::move(note));
   return records;
 }
 

@@ -40,4 +40,11 @@ Records analyse(const Benchmark& benchmark, const Analyser& analyser,
                 Diagnostics& diagnostics, std::vector<WorkpackageResult>* each = nullptr,
                 std::vector<Sample>* samples = nullptr);
 
+// Returns the records of one result: its analysers' rows over these workpackages, one analyser
+// after the other. `samples`: as for analyse().
+Records result_records(const Benchmark& benchmark, const Result& result,
+                       const std::vector<WorkpackageView>& views, Evaluator& evaluator,
+                       Diagnostics& diagnostics, std::vector<Sample>* samples = nullptr);
+void warn_of_unmatched(const Records& records, Diagnostics& diagnostics);
+
 }  // namespace tally

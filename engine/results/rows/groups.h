@@ -101,4 +101,9 @@ class Groups {
   std::vector<std::pair<int, size_t>> group_of_;  // id, place; by id
 };
 
+// Fills `found` of every group, and `own` if `each_member` and it has several members. Large runs
+// are read by several threads. What the returned scanner reports does not depend on their number.
+Scanner scan_groups(const Benchmark& benchmark, const Analyser& analyser, bool each_member,
+                    Groups& groups);
+
 }  // namespace tally

@@ -1,5 +1,6 @@
 #include "engine/results/rows/wanted.h"
 
+#include <set>
 #include <variant>
 
 #include "engine/base/text.h"
@@ -35,6 +36,65 @@ void Wanted::columns(const std::vector<Column>& list) {
     repeats_ = true;
     of_repeats_.insert(column.name.value);
     if (!column.expression.value.empty()) computes_repeats_ = true;
+  }
+}
+
+namespace {
+
+ValueType type_of(const WorkpackageView& workpackage, const std::string& name) {
+  for (const auto& [typed, type] : workpackage.types) {
+    if (typed == name) return type;
+  }
+  static const std::set<std::string> whole = {"jube_benchmark_id", "jube_step_iterations",
+                                              "jube_step_cycles",  "jube_wp_id",
+                                              "jube_wp_iteration", "jube_wp_cycle"};
+  const bool parent = starts_with(name, "jube_wp_parent_") && name.size() > 3 &&
+                      name.compare(name.size() - 3, 3, "_id") == 0;
+  return parent || whole.count(name) != 0 ? ValueType::integer : ValueType::string;
+}
+
+}  // namespace
+
+const ParameterValues::Name& ParameterValues::name_of(StepNames& step, size_t index,
+                                                      const WorkpackageView& workpackage,
+                                                      RowColumns& columns) const {
+  const std::string& name = workpackage.values[index].first;
+  if (index >= step.names.size()) step.names.resize(workpackage.values.size());
+  Name& known = step.names[index];
+  if (known.name == name) return known;
+  known.name = name;
+  known.with_step = name + "_" + workpackage.step;
+  known.plain = wanted_.has(name) ? columns.add(name) : -1;
+  known.stepped = wanted_.has(known.with_step) ? columns.add(known.with_step) : -1;
+  return known;
+}
+
+void ParameterValues::add(const WorkpackageView& workpackage, bool own, Cells& values,
+                          Records& records) {
+  StepNames& step = steps_[workpackage.step];
+  for (size_t i = 0; i < workpackage.values.size(); ++i) {
+    const Name& name = name_of(step, i, workpackage, *records.columns);
+    const int plain = own ? name.plain : -1;
+    const bool takes_plain = plain >= 0 && values.cell(plain) == nullptr;
+    const bool takes_stepped = name.stepped >= 0 && values.cell(name.stepped) == nullptr;
+    if (!takes_plain && !takes_stepped) continue;
+    const std::string& text = workpackage.values[i].second;
+    std::optional<Value> value = make_value(text, type_of(workpackage, name.name), exact_);
+    if (!value) value = Value{text};
+    if (takes_plain && takes_stepped) values.set(plain, *value);
+    values.set(takes_stepped ? name.stepped : plain, *std::move(value));
+  }
+  if (step.units != workpackage.units) {
+    step.units = workpackage.units;
+    for (const auto& [name, unit] : workpackage.units) {
+      if (unit.empty()) continue;
+      records.add_unit(name, unit);
+      records.units.try_emplace(name + "_" + workpackage.step, unit);
+    }
+  }
+  if (step.types != workpackage.types) {
+    step.types = workpackage.types;
+    for (const auto& [name, type] : workpackage.types) records.types.try_emplace(name, type);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "engine/python/literal.h"
 #include "engine/results/rows/point_key.h"
 #include "engine/results/table/expressions.h"
+#include "engine/results/table/marks.h"
 #include "engine/results/table/repeats.h"
 
 namespace tally {
@@ -78,7 +79,7 @@ class Baselines {
       if (!here) continue;
       origins_.insert(origin_of(rows[i]));
       const std::string key = key_of(rows[i]);
-      if (!rows[i].measured()) broken_[key] = ResultTables::mark(rows[i]);
+      if (!rows[i].measured()) broken_[key] = state_mark(rows[i]);
       if (!rows[i].measured() || !usable(i)) continue;
       of_key_[key].push_back(i);
       for (const std::string& name : names_)
@@ -315,51 +316,6 @@ void add_derived_columns(const Benchmark& benchmark, const std::vector<Column>& 
     for (size_t i = 0; i < rows.size(); ++i)
       rows[i].values.set(column.name.value, std::move(values[i]), ColumnKind::computed);
   }
-}
-
-Matching matching_rows(const Text& filter, const std::vector<Record>& rows, Evaluator& evaluator,
-                       Diagnostics& diagnostics, WithoutValue without) {
-  Matching matching;
-  if (strip(filter.value).empty()) {
-    for (size_t i = 0; i < rows.size(); ++i) matching.rows.push_back(i);
-    return matching;
-  }
-  std::vector<Evaluated> results =
-      evaluate(filter.value, rows, known_names(rows, nullptr), evaluator, {without, true});
-  size_t failed = 0;
-  std::string why, hint;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const Evaluated& e = results[i];
-    const bool fails = e.present && !e.result.ok;
-    if (fails && failed++ == 0) why = e.result.error;
-    if (fails && !e.lacks.empty())
-      hint = fmt::format("a row without a value of '{0}' has the text ${0} there", e.lacks);
-    if (e.present && e.result.ok && truth(e.result.value)) {
-      matching.rows.push_back(i);
-    } else if (!fails && !e.lacks.empty() && (without != WithoutValue::text || !e.present)) {
-      matching.lacking.push_back(i);
-    }
-  }
-  if (failed != 0) {
-    diagnostics.error(filter.mark,
-                      fmt::format("the filter \"{}\" could not be evaluated for {} of {} "
-                                  "rows: {}",
-                                  filter.value, failed, rows.size(), why),
-                      hint);
-  }
-  return matching;
-}
-
-Matching matching_rows_or_failed(const Text& filter, const std::vector<Record>& rows,
-                                 Evaluator& evaluator, Diagnostics& diagnostics,
-                                 WithoutValue without) {
-  Matching matching = matching_rows(filter, rows, evaluator, diagnostics, without);
-  std::vector<size_t> lacking;
-  for (const size_t i : matching.lacking)
-    (rows[i].measured() ? lacking : matching.rows).push_back(i);
-  matching.lacking = std::move(lacking);
-  std::sort(matching.rows.begin(), matching.rows.end());
-  return matching;
 }
 
 }  // namespace tally

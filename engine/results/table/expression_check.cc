@@ -15,6 +15,7 @@
 #include "engine/results/read/used_names.h"
 #include "engine/results/table/columns.h"
 #include "engine/results/table/condition.h"
+#include "engine/results/table/marks.h"
 #include "engine/results/table/result_table.h"
 #include "engine/workpackage/outcome.h"
 

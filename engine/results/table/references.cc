@@ -1,3 +1,5 @@
+#include "engine/results/table/references.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include "engine/results/table/columns.h"
 #include "engine/results/table/condition.h"
 #include "engine/results/table/expressions.h"
+#include "engine/results/table/row_choice.h"
 
 namespace tally {
 namespace {

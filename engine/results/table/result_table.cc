@@ -10,9 +10,10 @@
 #include "engine/base/text.h"
 #include "engine/results/read/used_names.h"
 #include "engine/results/table/columns.h"
-#include "engine/results/table/origin.h"
+#include "engine/results/table/marks.h"
+#include "engine/results/table/references.h"
 #include "engine/results/table/repeats.h"
-#include "engine/results/table/rows_note.h"
+#include "engine/results/table/row_choice.h"
 #include "engine/workflow/job_values.h"
 
 namespace tally {
@@ -68,10 +69,6 @@ bool is_pattern_value(const Benchmark& benchmark, const std::string& name) {
   return is_match_value(benchmark, name) || sample;
 }
 
-const char* status_word(const Record& row) {
-  return row.reused ? "reused" : state_name(row.state);
-}
-
 }  // namespace
 
 std::string place(const Sources& sources, const MissedReference& missed) {
@@ -80,31 +77,6 @@ std::string place(const Sources& sources, const MissedReference& missed) {
 
 bool is_own_column(const Column& column) {
   return starts_with(column.name.value, "tally ");
-}
-
-bool status_is_ours(const Benchmark& benchmark) {
-  if (benchmark.as_jube) return false;
-  const auto named = [](const auto& one) { return one.name.value == kStatusColumn; };
-  for (const auto& [set_name, set] : benchmark.parameter_sets) {
-    if (std::any_of(set.parameters.begin(), set.parameters.end(), named)) return false;
-  }
-  for (const auto& [set_name, set] : benchmark.pattern_sets) {
-    if (std::any_of(set.patterns.begin(), set.patterns.end(), named)) return false;
-  }
-  return true;
-}
-
-bool ResultTables::shows_status(const std::vector<Column>& columns) const {
-  return status_is_ours(benchmark_) &&
-         std::any_of(columns.begin(), columns.end(), [](const Column& column) {
-           return column.name.value == kStatusColumn && column.expression.value.empty();
-         });
-}
-
-std::string ResultTables::mark(const Record& row) {
-  std::string word = row.measured() ? status_word(row) : state_name(row.state);
-  for (char& c : word) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return word;
 }
 
 // `shown`: names_shown() of an output.
@@ -126,7 +98,7 @@ std::vector<Record> ResultTables::with_status(std::vector<Record> rows,
                                               const std::set<std::string>& names) const {
   if (names.count(kStatusColumn) == 0 || !status_is_ours(benchmark_)) return rows;
   for (Record& row : rows)
-    row.values.set(kStatusColumn, Value{std::string(status_word(row))}, ColumnKind::computed);
+    row.values.set(kStatusColumn, Value{std::string(state_word(row))}, ColumnKind::computed);
   return rows;
 }
 
@@ -202,164 +174,6 @@ void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
   out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), empty), out.rows.end());
 }
 
-// Adds the column that marks failed, unfinished and expected rows, if there are such rows and no column shows
-// it.
-void ResultTables::mark_states(ResultTable& out) const {
-  const auto marked = [](const Record& row) { return !row.measured() || row.reused; };
-  const bool any = std::any_of(out.rows.begin(), out.rows.end(), marked);
-  if (!any || benchmark_.as_jube || shows_status(out.columns)) return;
-  Column column;
-  column.name.value = "tally status";  // a key that no value can have
-  column.title = kStatusColumn;
-  out.columns.push_back(column);
-  for (Record& row : out.rows) {
-    const std::string word = marked(row) ? mark(row) : status_word(row);
-    row.values.set(column.name.value, Value{word}, ColumnKind::computed);
-  }
-}
-
-namespace {
-
-void add_short_row(size_t row, const std::map<std::string, double>& values,
-                   std::vector<RowsNote>* notes) {
-  std::vector<std::string> names;
-  for (const auto& [name, seconds] : values) names.push_back("'" + name + "'");
-  add_row(row, 0,
-          {kShort,
-           fmt::format("{} {} measured for less than {:g} s", join(names, ", "),
-                       names.size() == 1 ? "was" : "were", kSteadySeconds),
-           {},
-           "; measure longer"},
-          notes);
-}
-
-}  // namespace
-
-// A number from a machine that others used, or that was throttled, has that mark wherever it is
-// shown.
-void ResultTables::mark_disturbed(ResultTable& out) const {
-  const auto disturbed = [&](const Record& row) { return !marks_of(row, out.columns).empty(); };
-  if (benchmark_.as_jube || std::none_of(out.rows.begin(), out.rows.end(), disturbed)) return;
-  Column column;
-  column.name.value = "tally machine";  // a key that no value can have
-  column.title = "machine";
-  for (const Column& other : out.columns)  // a workflow's own column may have this name
-    if (to_lower(other.column_title()) == column.title) column.title = "machine state";
-  out.columns.push_back(column);
-  // Rows of one run are often disturbed alike: one note for all of them.
-  std::vector<RowsNote> notes;
-  std::vector<RowsNote> short_notes;
-  for (size_t i = 0; i < out.rows.size(); ++i) {
-    Record& row = out.rows[i];
-    if (!disturbed(row)) continue;
-    row.values.set(column.name.value, Value{marks_of(row, out.columns)});
-    if (const auto too_short = short_values_of(row, out.columns); !too_short.empty())
-      add_short_row(i, too_short, &short_notes);
-    const auto times = [&](int count) {
-      return row.all_repeats > 1 ? fmt::format(" of {} of {} repeats", count, row.all_repeats)
-                                 : std::string();
-    };
-    if (row.busy > 0) {
-      add_row(i, row.disturbance.cores,
-              {"BUSY", "other programs used ", row.disturbance.gpu_users.str(),
-               fmt::format(" during the measurement{}; measure again on a quiet machine",
-                           times(row.busy))},
-              &notes);
-    }
-    if (row.throttled > 0) {
-      add_row(i, 0,
-              {"THROTTLED",
-               fmt::format("the machine was slower than it should be during the measurement{}: ",
-                           times(row.throttled)),
-               row.disturbance.throttling.str(),
-               {}},
-              &notes);
-    }
-  }
-  for (const RowsNote& note : notes) out.notes.push_back({note.rows_text(), note.text(), true});
-  for (const RowsNote& note : short_notes)
-    out.notes.push_back({note.rows_text(), note.words.begin + note.words.end});
-}
-
-// A database has only the columns of the input. A failed, unfinished or expected row is left out,
-// because a later run would find its number without the mark.
-void ResultTables::leave_out_failed(ResultTable& out) const {
-  if (benchmark_.as_jube) return;
-  out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(),
-                                [](const Record& row) { return row.unfinished(); }),
-                 out.rows.end());
-  const size_t all = out.rows.size();
-  for (const Record& row : out.rows) {
-    if (row.measured()) continue;
-    for (const std::string& note : row.notes) out.notes.push_back({mark(row), note, true});
-  }
-  std::set<std::string> words;
-  for (const Record& row : out.rows) {
-    if (!row.measured())
-      words.insert(row.state == State::expected ? "ended as `expect` says" : "are " + mark(row));
-  }
-  const auto left = [](const Record& row) { return !row.measured(); };
-  out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), left), out.rows.end());
-  const size_t left_out = all - out.rows.size();
-  if (left_out == 0) return;
-  out.notes.push_back(
-      {"", fmt::format("{} of {} rows {} and {} not written to the database; a key 'status' would "
-                       "take them in",
-                       left_out, all, join({words.begin(), words.end()}, ", "),
-                       left_out == 1 ? "is" : "are")});
-}
-
-// A row that shows reused work alone is in the database already, or measured nothing: under this run's
-// name, its number would be taken for another measurement.
-void ResultTables::leave_out_reused(ResultTable& out) const {
-  if (benchmark_.as_jube) return;
-  const auto reused = [&](const Record& row) {
-    if (row.reused_values->empty()) return false;
-    bool any = false;
-    for (const Column& column : out.columns) {
-      if (!row.values.has(column_key(column))) continue;
-      const Origin origin = origin_of(benchmark_, row, column);
-      if (origin == Origin::measured) return false;
-      any = any || origin == Origin::reused;
-    }
-    return any;
-  };
-  const size_t all = out.rows.size();
-  out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), reused), out.rows.end());
-  const size_t left_out = all - out.rows.size();
-  if (left_out == 0) return;
-  out.notes.push_back(
-      {"", fmt::format("{} of {} rows {} REUSED and not written to the database; a key 'status' "
-                       "would take them in",
-                       left_out, all, left_out == 1 ? "is" : "are")});
-}
-
-// Rows in the database of which only a table says something.
-void ResultTables::note_marks(ResultTable& out) const {
-  if (benchmark_.as_jube) return;
-  const auto disturbed = std::count_if(out.rows.begin(), out.rows.end(),
-                                       [](const Record& row) { return row.disturbance.any(); });
-  const auto too_short = std::count_if(out.rows.begin(), out.rows.end(), [&](const Record& row) {
-    return !short_values_of(row, out.columns).empty();
-  });
-  if (too_short != 0)
-    out.notes.push_back({"", fmt::format("{} of {} rows in the database have values that were "
-                                         "measured for less than {:g} s; a table marks them SHORT",
-                                         too_short, out.rows.size(), kSteadySeconds)});
-  if (disturbed != 0)
-    out.notes.push_back({"", fmt::format("{} of {} rows in the database were measured on a busy or "
-                                         "throttled machine; a table marks them",
-                                         disturbed, out.rows.size())});
-  const auto reused = std::count_if(out.rows.begin(), out.rows.end(), [&](const Record& row) {
-    return std::any_of(out.columns.begin(), out.columns.end(),
-                       [&](const Column& column) { return is_reused(benchmark_, row, column); });
-  });
-  if (reused != 0 && !shows_status(out.columns))
-    out.notes.push_back({"", fmt::format("{} of {} rows in the database have values of reused "
-                                         "work; a table marks them REUSED",
-                                         reused, out.rows.size())});
-}
-
 // A value that the scheduler does not have is reported with the reason.
 void ResultTables::note_missing_job_value(const Column& column, ResultTable& out) const {
   const std::optional<SampleName> sample = sample_name(benchmark_, column.name.value);
@@ -406,7 +220,7 @@ void ResultTables::add_notes(ResultTable& out) const {
   for (size_t i = 0; i < out.rows.size(); ++i) {
     const Record& row = out.rows[i];
     const bool marked = row.failed() && !benchmark_.as_jube;
-    const std::string word = marked ? " " + mark(row) : "";
+    const std::string word = marked ? " " + state_mark(row) : "";
     for (const std::string& note : row.notes)
       out.notes.push_back({fmt::format("row {}{}", i + 1, word), note, marked});
   }
@@ -440,8 +254,8 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,
   check_references(benchmark_, table, evaluator_, diagnostics_, out);
   note_precision(benchmark_, out);
   show_statistics(out);
-  mark_states(out);
-  mark_disturbed(out);
+  mark_states(benchmark_, out);
+  mark_disturbed(benchmark_, out);
   return out;
 }
 
@@ -454,12 +268,12 @@ ResultTable ResultTables::database(const Database& database) const {
   out.rows = with_status(with_marks(std::move(rows), names_shown(out.columns, {})), names);
   add_statistics(benchmark_, database.keys, names, records_, out.rows, evaluator_, diagnostics_);
   filter(database.filter, nullptr, out);
-  if (!shows_status(database.keys)) {
-    leave_out_failed(out);
-    leave_out_reused(out);
+  if (!shows_status(benchmark_, database.keys)) {
+    leave_out_failed(benchmark_, out);
+    leave_out_reused(benchmark_, out);
   }
   drop_empty(out, false);
-  note_marks(out);
+  note_marks(benchmark_, out);
   return out;
 }
 

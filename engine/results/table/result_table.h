@@ -62,9 +62,6 @@ struct ColumnChoice {
   bool with_id = false;                      // rows of several runs; "id" is the first column
 };
 
-// Whether `status` is how each row's workpackage ended, and not a value of the input.
-bool status_is_ours(const Benchmark& benchmark);
-
 // Makes the rows that the outputs of one benchmark show.
 //
 // The row of a failed or lost workpackage is marked, except in JUBE mode. If the table has no
@@ -107,12 +104,6 @@ class ResultTables {
   ResultTable database(const Database& database) const;
   ResultTable syslog(const Syslog& syslog) const;
 
-  // Whether one of the columns shows how each row's workpackage ended.
-  bool shows_status(const std::vector<Column>& columns) const;
-  // "FAILED" or "LOST" for a row that failed; "PENDING", "RUNNING" or "WAITING" for an unfinished
-  // one; "EXPECTED" for an outcome that its step expects.
-  static std::string mark(const Record& row);
-
  private:
   std::vector<Record> with_marks(std::vector<Record> rows,
                                  const std::set<std::string>& shown) const;
@@ -122,11 +113,6 @@ class ResultTables {
   // `table`: null for other outputs.
   void filter(const Text& filter, const Table* table, ResultTable& out) const;
   void drop_empty(ResultTable& out, bool with_id) const;
-  void leave_out_failed(ResultTable& out) const;
-  void leave_out_reused(ResultTable& out) const;
-  void note_marks(ResultTable& out) const;
-  void mark_states(ResultTable& out) const;
-  void mark_disturbed(ResultTable& out) const;
   void note_missing_job_value(const Column& column, ResultTable& out) const;
   void note_missing(ResultTable& out) const;
   void add_notes(ResultTable& out) const;

@@ -12,6 +12,7 @@
 
 #include "engine/report/outputs.h"
 #include "engine/results/table/columns.h"
+#include "engine/results/table/row_choice.h"
 
 using namespace tally;
 

@@ -1,4 +1,4 @@
-#include "engine/report/comparison.h"
+#include "engine/report/comparison_table.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "engine/base/in_thread.h"
 #include "engine/python/value.h"
-#include "engine/results/table/origin.h"
+#include "engine/results/table/marks.h"
 
 namespace tally {
 namespace {

@@ -1,5 +1,5 @@
 // One note for rows that were disturbed alike.
-#include "engine/results/table/rows_note.h"
+#include "engine/results/table/marks.h"
 
 #include <doctest/doctest.h>
 

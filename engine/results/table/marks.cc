@@ -1,0 +1,321 @@
+#include "engine/results/table/marks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/text.h"
+#include "engine/results/read/used_names.h"
+#include "engine/results/table/columns.h"
+#include "engine/workflow/sample_names.h"
+
+namespace tally {
+namespace {
+
+std::set<std::string> words_of(const Column& column) {
+  std::set<std::string> words;
+  add_words(column.expression.value.empty() ? column.name.value : column.expression.value, words);
+  return words;
+}
+
+// Whether it is the pattern's name, or that of a statistic: rate, rate_avg, rate_median,
+// rate_avg_median.
+bool is_value_of(const std::string& pattern, const std::string& word) {
+  if (!starts_with(word, pattern)) return false;
+  const std::string rest = word.substr(pattern.size());
+  const std::vector<std::string>& samples = sample_suffixes();
+  const auto is_sample = [&](const std::string& suffix) {
+    return suffix.empty() || std::find(samples.begin(), samples.end(), suffix) != samples.end();
+  };
+  if (is_sample(rest)) return true;
+  return std::any_of(match_suffixes().begin(), match_suffixes().end(), [&](const std::string& one) {
+    return starts_with(rest, one) && is_sample(rest.substr(one.size()));
+  });
+}
+
+// Whether the name is that of a number of matches or of repeats: rate_cnt, rate_n, rate_avg_n.
+bool is_count_of(const std::string& pattern, const std::string& word) {
+  const std::string rest = word.substr(pattern.size());
+  return starts_with(rest, "_cnt") || (rest.size() > 1 && rest.substr(rest.size() - 2) == "_n");
+}
+
+std::string with_short(std::string marks, bool is_short) {
+  if (is_short) marks += std::string(marks.empty() ? "" : " ") + kShort;
+  return marks;
+}
+
+}  // namespace
+
+bool names_reused(const Record& row, const Column& column) {
+  if (row.reused_values->empty()) return false;
+  const std::set<std::string> words = words_of(column);
+  return std::any_of(
+      row.reused_values->begin(), row.reused_values->end(), [&](const std::string& pattern) {
+        return std::any_of(words.begin(), words.end(),
+                           [&](const std::string& word) { return is_value_of(pattern, word); });
+      });
+}
+
+std::map<std::string, double> short_values_of(const Record& row, const Column& column) {
+  std::map<std::string, double> found;
+  if (row.short_values->empty() || !row.measured()) return found;
+  const std::set<std::string> words = words_of(column);
+  for (const auto& [pattern, seconds] : *row.short_values) {
+    if (std::any_of(words.begin(), words.end(), [&, &name = pattern](const std::string& word) {
+          return is_value_of(name, word) && !is_count_of(name, word);
+        }))
+      found.emplace(pattern, seconds);
+  }
+  return found;
+}
+
+std::map<std::string, double> short_values_of(const Record& row,
+                                              const std::vector<Column>& columns) {
+  std::map<std::string, double> found;
+  if (row.short_values->empty()) return found;
+  for (const Column& column : columns) found.merge(short_values_of(row, column));
+  return found;
+}
+
+std::string marks_of(const Record& row, const std::vector<Column>& columns) {
+  return with_short(row.machine_mark(), !short_values_of(row, columns).empty());
+}
+
+std::string marks_of(const Record& row, const Column& column) {
+  return with_short(row.machine_mark(), !short_values_of(row, column).empty());
+}
+
+Origin origin_of(const Benchmark& benchmark, const Record& row, const Column& column) {
+  const std::set<std::string> words = words_of(column);
+  Origin origin = Origin::none;
+  for (const std::string& word : words) {
+    const std::string pattern = pattern_of(benchmark, word);
+    if (row.reused_values->count(pattern) != 0) {
+      origin = Origin::reused;
+    } else if (is_match_value(benchmark, pattern)) {
+      return Origin::measured;
+    }
+  }
+  return origin;
+}
+
+std::string RowsNote::rows_text() const {
+  std::string text = rows.size() == 1 ? "row " : "rows ";
+  for (size_t i = 0; i < rows.size();) {
+    size_t last = i;
+    while (last + 1 < rows.size() && rows[last + 1] == rows[last] + 1) ++last;
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", rows[i] + 1);
+    if (last > i) text += fmt::format("{}{}", last == i + 1 ? ", " : " to ", rows[last] + 1);
+    i = last + 1;
+  }
+  return text + " " + words.mark;
+}
+
+std::string RowsNote::text() const {
+  std::string what = cores > 0 ? fmt::format("up to {:.1f} cores of this machine", cores) : "";
+  if (!words.middle.empty()) what += (what.empty() ? "" : " and ") + words.middle;
+  return words.begin + what + words.end;
+}
+
+void add_row(size_t row, double cores, RowsNote::Words words, std::vector<RowsNote>* notes) {
+  auto found = std::find_if(notes->begin(), notes->end(),
+                            [&](const RowsNote& note) { return note.words == words; });
+  if (found == notes->end()) found = notes->insert(found, {std::move(words), {}, 0});
+  found->rows.push_back(row);
+  found->cores = std::max(found->cores, cores);
+}
+
+namespace {
+
+void add_short_row(size_t row, const std::map<std::string, double>& values,
+                   std::vector<RowsNote>* notes) {
+  std::vector<std::string> names;
+  for (const auto& [name, seconds] : values) names.push_back("'" + name + "'");
+  add_row(row, 0,
+          {kShort,
+           fmt::format("{} {} measured for less than {:g} s", join(names, ", "),
+                       names.size() == 1 ? "was" : "were", kSteadySeconds),
+           {},
+           "; measure longer"},
+          notes);
+}
+
+}  // namespace
+
+bool status_is_ours(const Benchmark& benchmark) {
+  if (benchmark.as_jube) return false;
+  const auto named = [](const auto& one) { return one.name.value == kStatusColumn; };
+  for (const auto& [set_name, set] : benchmark.parameter_sets) {
+    if (std::any_of(set.parameters.begin(), set.parameters.end(), named)) return false;
+  }
+  for (const auto& [set_name, set] : benchmark.pattern_sets) {
+    if (std::any_of(set.patterns.begin(), set.patterns.end(), named)) return false;
+  }
+  return true;
+}
+
+bool shows_status(const Benchmark& benchmark, const std::vector<Column>& columns) {
+  return status_is_ours(benchmark) &&
+         std::any_of(columns.begin(), columns.end(), [](const Column& column) {
+           return column.name.value == kStatusColumn && column.expression.value.empty();
+         });
+}
+
+const char* state_word(const Record& row) {
+  return row.reused ? "reused" : state_name(row.state);
+}
+
+std::string state_mark(const Record& row) {
+  std::string word = row.measured() ? state_word(row) : state_name(row.state);
+  for (char& c : word) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return word;
+}
+
+// Adds the column that marks failed, unfinished and expected rows, if there are such rows and no column shows
+// it.
+void mark_states(const Benchmark& benchmark, ResultTable& out) {
+  const auto marked = [](const Record& row) { return !row.measured() || row.reused; };
+  const bool any = std::any_of(out.rows.begin(), out.rows.end(), marked);
+  if (!any || benchmark.as_jube || shows_status(benchmark, out.columns)) return;
+  Column column;
+  column.name.value = "tally status";  // a key that no value can have
+  column.title = kStatusColumn;
+  out.columns.push_back(column);
+  for (Record& row : out.rows) {
+    const std::string word = marked(row) ? state_mark(row) : state_word(row);
+    row.values.set(column.name.value, Value{word}, ColumnKind::computed);
+  }
+}
+
+// A number from a machine that others used, or that was throttled, has that mark wherever it is
+// shown.
+void mark_disturbed(const Benchmark& benchmark, ResultTable& out) {
+  const auto disturbed = [&](const Record& row) { return !marks_of(row, out.columns).empty(); };
+  if (benchmark.as_jube || std::none_of(out.rows.begin(), out.rows.end(), disturbed)) return;
+  Column column;
+  column.name.value = "tally machine";  // a key that no value can have
+  column.title = "machine";
+  for (const Column& other : out.columns)  // a workflow's own column may have this name
+    if (to_lower(other.column_title()) == column.title) column.title = "machine state";
+  out.columns.push_back(column);
+  // Rows of one run are often disturbed alike: one note for all of them.
+  std::vector<RowsNote> notes;
+  std::vector<RowsNote> short_notes;
+  for (size_t i = 0; i < out.rows.size(); ++i) {
+    Record& row = out.rows[i];
+    if (!disturbed(row)) continue;
+    row.values.set(column.name.value, Value{marks_of(row, out.columns)});
+    if (const auto too_short = short_values_of(row, out.columns); !too_short.empty())
+      add_short_row(i, too_short, &short_notes);
+    const auto times = [&](int count) {
+      return row.all_repeats > 1 ? fmt::format(" of {} of {} repeats", count, row.all_repeats)
+                                 : std::string();
+    };
+    if (row.busy > 0) {
+      add_row(i, row.disturbance.cores,
+              {"BUSY", "other programs used ", row.disturbance.gpu_users.str(),
+               fmt::format(" during the measurement{}; measure again on a quiet machine",
+                           times(row.busy))},
+              &notes);
+    }
+    if (row.throttled > 0) {
+      add_row(i, 0,
+              {"THROTTLED",
+               fmt::format("the machine was slower than it should be during the measurement{}: ",
+                           times(row.throttled)),
+               row.disturbance.throttling.str(),
+               {}},
+              &notes);
+    }
+  }
+  for (const RowsNote& note : notes) out.notes.push_back({note.rows_text(), note.text(), true});
+  for (const RowsNote& note : short_notes)
+    out.notes.push_back({note.rows_text(), note.words.begin + note.words.end});
+}
+
+// A database has only the columns of the input. A failed, unfinished or expected row is left out,
+// because a later run would find its number without the mark.
+void leave_out_failed(const Benchmark& benchmark, ResultTable& out) {
+  if (benchmark.as_jube) return;
+  out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(),
+                                [](const Record& row) { return row.unfinished(); }),
+                 out.rows.end());
+  const size_t all = out.rows.size();
+  for (const Record& row : out.rows) {
+    if (row.measured()) continue;
+    for (const std::string& note : row.notes) out.notes.push_back({state_mark(row), note, true});
+  }
+  std::set<std::string> words;
+  for (const Record& row : out.rows) {
+    if (!row.measured())
+      words.insert(row.state == State::expected ? "ended as `expect` says"
+                                                : "are " + state_mark(row));
+  }
+  const auto left = [](const Record& row) { return !row.measured(); };
+  out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), left), out.rows.end());
+  const size_t left_out = all - out.rows.size();
+  if (left_out == 0) return;
+  out.notes.push_back(
+      {"", fmt::format("{} of {} rows {} and {} not written to the database; a key 'status' would "
+                       "take them in",
+                       left_out, all, join({words.begin(), words.end()}, ", "),
+                       left_out == 1 ? "is" : "are")});
+}
+
+// A row that shows reused work alone is in the database already, or measured nothing: under this run's
+// name, its number would be taken for another measurement.
+void leave_out_reused(const Benchmark& benchmark, ResultTable& out) {
+  if (benchmark.as_jube) return;
+  const auto reused = [&](const Record& row) {
+    if (row.reused_values->empty()) return false;
+    bool any = false;
+    for (const Column& column : out.columns) {
+      if (!row.values.has(column_key(column))) continue;
+      const Origin origin = origin_of(benchmark, row, column);
+      if (origin == Origin::measured) return false;
+      any = any || origin == Origin::reused;
+    }
+    return any;
+  };
+  const size_t all = out.rows.size();
+  out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), reused), out.rows.end());
+  const size_t left_out = all - out.rows.size();
+  if (left_out == 0) return;
+  out.notes.push_back(
+      {"", fmt::format("{} of {} rows {} REUSED and not written to the database; a key 'status' "
+                       "would take them in",
+                       left_out, all, left_out == 1 ? "is" : "are")});
+}
+
+// Rows in the database of which only a table says something.
+void note_marks(const Benchmark& benchmark, ResultTable& out) {
+  if (benchmark.as_jube) return;
+  const auto disturbed = std::count_if(out.rows.begin(), out.rows.end(),
+                                       [](const Record& row) { return row.disturbance.any(); });
+  const auto too_short = std::count_if(out.rows.begin(), out.rows.end(), [&](const Record& row) {
+    return !short_values_of(row, out.columns).empty();
+  });
+  if (too_short != 0)
+    out.notes.push_back({"", fmt::format("{} of {} rows in the database have values that were "
+                                         "measured for less than {:g} s; a table marks them SHORT",
+                                         too_short, out.rows.size(), kSteadySeconds)});
+  if (disturbed != 0)
+    out.notes.push_back({"", fmt::format("{} of {} rows in the database were measured on a busy or "
+                                         "throttled machine; a table marks them",
+                                         disturbed, out.rows.size())});
+  const auto reused = std::count_if(out.rows.begin(), out.rows.end(), [&](const Record& row) {
+    return std::any_of(out.columns.begin(), out.columns.end(),
+                       [&](const Column& column) { return is_reused(benchmark, row, column); });
+  });
+  if (reused != 0 && !shows_status(benchmark, out.columns))
+    out.notes.push_back({"", fmt::format("{} of {} rows in the database have values of reused "
+                                         "work; a table marks them REUSED",
+                                         reused, out.rows.size())});
+}
+
+}  // namespace tally

@@ -1,0 +1,84 @@
+// The marks of rows: how their work ended (FAILED, PENDING, reused), on what machine (BUSY, THROTTLED),
+// for how long it was measured (SHORT), and whose work a value is.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/results/rows/records.h"
+#include "engine/results/table/result_table.h"
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+inline constexpr const char* kReused = "REUSED";
+
+enum class Origin {
+  none,      // no file: a parameter, for example
+  reused,    // reused work alone: an earlier run measured it, or another workpackage of this run
+  measured,  // work of the row's own, at least in part
+};
+
+// Of the column's value in this row. An expression has the origin of the values in it.
+Origin origin_of(const Benchmark& benchmark, const Record& row, const Column& column);
+// Whether it is Origin::reused. Takes no time for a row without reused work.
+inline bool is_reused(const Benchmark& benchmark, const Record& row, const Column& column) {
+  return !row.reused_values->empty() && origin_of(benchmark, row, column) == Origin::reused;
+}
+
+// The values in the column that were measured for too short a time (Record::short_values), and for how
+// many seconds. Nothing for a row that is no measurement.
+std::map<std::string, double> short_values_of(const Record& row, const Column& column);
+std::map<std::string, double> short_values_of(const Record& row,
+                                              const std::vector<Column>& columns);
+
+// Record::machine_mark(), and SHORT if one of the columns shows such a value. Empty: nothing is marked.
+std::string marks_of(const Record& row, const std::vector<Column>& columns);
+std::string marks_of(const Record& row, const Column& column);
+
+// Whether the column shows or is computed from a value that is reused. For tables that may come from
+// several benchmarks.
+bool names_reused(const Record& row, const Column& column);
+
+// A note about rows that were disturbed alike. The texts are equal but for the most cores that
+// others used.
+struct RowsNote {
+  struct Words {
+    std::string mark, begin, middle, end;
+    bool operator==(const Words&) const = default;
+  };
+  Words words;
+  std::vector<size_t> rows;  // from 0, rising
+  double cores = 0;
+
+  // "rows 1, 3 to 5 BUSY"
+  std::string rows_text() const;
+  // "other programs used up to 1.0 cores of this machine and GPU 0: process 4711 (python3) ..."
+  std::string text() const;
+};
+
+// Adds a row to the note with these words.
+void add_row(size_t row, double cores, RowsNote::Words words, std::vector<RowsNote>* notes);
+
+// Whether `status` is how each row's workpackage ended, and not a value of the input.
+bool status_is_ours(const Benchmark& benchmark);
+// Whether one of the columns shows how each row's workpackage ended.
+bool shows_status(const Benchmark& benchmark, const std::vector<Column>& columns);
+// How the row's workpackage ended: "done", "reused", "failed".
+const char* state_word(const Record& row);
+// "FAILED" or "LOST" for a row that failed; "PENDING", "RUNNING" or "WAITING" for an unfinished
+// one; "EXPECTED" for an outcome that its step expects.
+std::string state_mark(const Record& row);
+
+// Add the columns that mark rows, where there is such a row. In JUBE's files there is none.
+void mark_states(const Benchmark& benchmark, ResultTable& out);
+void mark_disturbed(const Benchmark& benchmark, ResultTable& out);
+// Leave rows out of a database, and note how many.
+void leave_out_failed(const Benchmark& benchmark, ResultTable& out);
+void leave_out_reused(const Benchmark& benchmark, ResultTable& out);
+// Notes about rows in a database of which only a table says something.
+void note_marks(const Benchmark& benchmark, ResultTable& out);
+
+}  // namespace tally

@@ -1,0 +1,33 @@
+// Which rows a table shows, and in what order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/base/diagnostics.h"
+#include "engine/expand/evaluator.h"
+#include "engine/results/rows/records.h"
+#include "engine/results/table/expressions.h"
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+// Chooses the rows for which `filter` is true. Parameters are substituted, then Python evaluates it.
+// `without`: what happens to a row that lacks a value for a name in it.
+struct Matching {
+  std::vector<size_t> rows;     // indexes
+  std::vector<size_t> lacking;  // those that were left out and lack a value
+};
+Matching matching_rows(const Text& filter, const std::vector<Record>& rows, Evaluator& evaluator,
+                       Diagnostics& diagnostics, WithoutValue without = WithoutValue::leaves_out);
+// The same, but a row that is no measurement and lacks a value stays: nobody would see otherwise that
+// it failed.
+Matching matching_rows_or_failed(const Text& filter, const std::vector<Record>& rows,
+                                 Evaluator& evaluator, Diagnostics& diagnostics,
+                                 WithoutValue without = WithoutValue::leaves_out);
+
+// Sorts rows by the named values as JUBE does: numbers as numbers, strings as strings. None is
+// neither before nor after anything. Equal rows keep their order.
+void sort_rows(const std::vector<std::string>& keys, std::vector<Record>& rows);
+
+}  // namespace tally
