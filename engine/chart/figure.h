@@ -1,4 +1,4 @@
-// What a chart shows, ready to be drawn: panels, series and points with their intervals. Everything
+// A figure: a chart's content, ready to be drawn: panels, series and points with their intervals. Everything
 // here has been read from a table; the writers of pictures compute no results.
 #pragma once
 

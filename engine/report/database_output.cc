@@ -70,8 +70,8 @@ class Writer {
     return type == "str" ? "text" : type;
   }
 
-  // Of all values of a column. None where there is no value or where they differ: such a column keeps
-  // values as they are, whereas a number's type would turn the text 0012 into 12.
+  // The type of all values of a column. None where there is no value or where they differ: such a
+  // column keeps values as they are, whereas a number's type would turn the text 0012 into 12.
   std::string common_type(const std::string& name) const {
     std::string type;
     for (const Record& row : rows_) {

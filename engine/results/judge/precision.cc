@@ -43,7 +43,7 @@ bool analyser_of(const Benchmark& benchmark, const Step& step, Analyser* out) {
   return false;
 }
 
-// What the repeats of one point have printed, and those that have not started.
+// The values that the repeats of one point have printed, and the repeats that have not started.
 struct Repeats {
   std::vector<std::pair<int, double>> values;  // iteration, value
   std::vector<int> open;

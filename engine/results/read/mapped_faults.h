@@ -1,5 +1,5 @@
-// What happens when a mapped file becomes shorter, or its disk fails, while it is read: the kernel
-// sends SIGBUS.
+// Faults of mapped files: the kernel sends SIGBUS when a file becomes shorter, or its disk fails, while
+// it is read.
 #pragma once
 
 namespace tally {

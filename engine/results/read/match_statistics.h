@@ -53,7 +53,7 @@ class Statistics {
   void store(const std::vector<StoredStatistic>& wanted, const StoreValue& out) const;
 
  private:
-  // What is known of all values together.
+  // Facts about all values together.
   struct All {
     Value last, least, most;
     Int128 sum = 0, sum2 = 0;  // sums of the values that are too small to overflow

@@ -18,8 +18,8 @@ std::vector<const Pattern*> patterns_of(const Benchmark& benchmark, const std::v
 std::vector<const Pattern*> patterns_for(const Benchmark& benchmark, const Analyser& analyser,
                                          const AnalyseFile& file);
 
-// What decides which values a pattern finds in a step's outputs: its text, the names of the files, and
-// the texts of other patterns where it refers to names. A kept sample serves this definition alone.
+// The definition decides which values a pattern finds in a step's outputs: its text, the names of the
+// files, and the texts of other patterns where it refers to names. A kept sample serves this definition alone.
 std::string definition_of(const Benchmark& benchmark, const Analyser& analyser,
                           const Analyse& analyse, const std::string& pattern);
 

@@ -103,12 +103,13 @@ class Scanner {
   };
 
   static std::vector<FileName> file_names(const std::string& list);
-  // What has a file's name: a file, also one that cannot be read; a folder or the like; nothing.
+  // The thing that has a file's name: a file, also one that cannot be read; a folder or the like; nothing.
   enum class Seen { file, no_file, nothing };
   Seen scan_file(const WorkpackageView& workpackage, const std::string& path,
                  const std::vector<const Pattern*>& patterns, const ViewValues& values,
                  const FoundIn& found, SoughtHere& here, const std::string& name);
-  // What of the file is the workpackage's own. False: nothing, and why was reported.
+  // Finds the part of the file that this workpackage wrote. Returns false, after reporting why, if there
+  // is none.
   bool own_part(const WorkpackageView& workpackage, const std::string& path,
                 const std::string& name, FilePart* part);
   void report_cut(const std::string& path, std::string_view text, std::string_view match,

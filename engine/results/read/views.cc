@@ -91,7 +91,7 @@ class Named {
   std::vector<std::string> words_;  // sorted
 };
 
-// What values are: names with their types and units, but for plain texts.
+// The kinds of values: names with their types and units, but for plain texts.
 struct Kinds {
   WorkpackageView::Types types;
   WorkpackageView::Units units;
@@ -242,7 +242,7 @@ class ViewMaker {
     });
   }
 
-  // What workpackages of a step share: JUBE's variables, and mostly what their values are.
+  // The common part of a step's workpackages: JUBE's variables, and mostly the kinds of their values.
   struct StepValues {
     NamedValues all, kept;
     bool shows_added = false;              // whether a value of the step's kind is wanted
@@ -263,7 +263,7 @@ class ViewMaker {
     return values;
   }
 
-  // What the scheduler has recorded of its job.
+  // Adds the values that the scheduler has recorded of its job.
   void add_job_values(const Journal::Stored& stored, WorkpackageView& view) {
     view.no_job_use = "it did not run in a job";
     if (stored.job_id.empty()) return;

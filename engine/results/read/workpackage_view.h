@@ -51,8 +51,8 @@ struct WorkpackageView {
     bool grown = false;      // and what was there then is still there
   };
   std::vector<Change> changes;
-  // What the journal kept of its outputs, which are gone or have changed: by analyser, pattern and its
-  // definition_of(). Null: they are there, or nothing was kept.
+  // The values that the journal kept of outputs that are gone or have changed, by analyser, pattern and
+  // its definition_of(). Null: they are there, or nothing was kept.
   using Kept = std::map<std::array<std::string, 3>, std::string>;
   std::shared_ptr<const Kept> kept;
   // Why values of its job are missing (JobUse::why); in a row also for one that ran in no job.

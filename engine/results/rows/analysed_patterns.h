@@ -27,11 +27,11 @@ class AnalysedPatterns {
 
   // In the order of the file.
   const std::vector<const Pattern*>& all() const { return all_; }
-  // Those that are computed from others (mode text, python, perl, shell).
+  // The patterns that are computed from others (mode text, python, perl, shell).
   const std::vector<const Pattern*>& derived() const { return derived_; }
   const std::map<std::string, const Pattern*>& by_name() const { return by_name_; }
   bool has(const std::string& name) const { return by_name_.count(name) != 0; }
-  // Those that an `analyse` of the analyser searches for.
+  // The patterns that an `analyse` of the analyser searches for.
   const std::vector<const Pattern*>& of(const Analyse* analyse) const {
     return of_step_.at(analyse);
   }
@@ -43,7 +43,7 @@ class AnalysedPatterns {
   const std::vector<StoredStatistic>& statistics(const std::string& pattern) const {
     return statistics_.at(pattern);
   }
-  // What a computed pattern is computed from: names of patterns that are read from files, and of
+  // The names that a computed pattern is computed from: patterns that are read from files, and
   // parameters.
   const std::set<std::string>& bases(const Pattern& derived) const {
     return bases_.at(derived.name.value);

@@ -56,7 +56,7 @@ class Groups {
   bool counts(const WorkpackageView& workpackage) const;
   bool any_counts(const Group& group) const;
   bool any_ended_well(const Group& group) const;
-  // Of the row with this workpackage. One without reduce or without iterations has one repeat.
+  // The repeats of the row with this workpackage. One without reduce or without iterations has one repeat.
   PlannedRepeats planned_repeats(const WorkpackageView& workpackage) const;
   // Whether what became of the workpackage needs no note of its own: it is in a row, or a warm-up.
   bool has_row(const WorkpackageView& workpackage) const;
@@ -70,7 +70,7 @@ class Groups {
   std::vector<const WorkpackageView*> ancestors(
       const std::vector<const WorkpackageView*>& members) const;
   std::vector<const WorkpackageView*> ancestors(const WorkpackageView& workpackage) const;
-  // What the files of the workpackages that `workpackage` depends on hold, nearest first.
+  // The matches in the files of the workpackages that `workpackage` depends on, nearest first.
   struct FoundAbove {
     const WorkpackageView* workpackage;
     const Found* found;

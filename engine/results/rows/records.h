@@ -22,7 +22,7 @@
 
 namespace tally {
 
-// What the repeats of a point say about one value. A sample is one repeat. Repeats that failed, and
+// The repeats' answer about one value of a point. A sample is one repeat. Repeats that failed, and
 // those without the value, are not in it.
 struct Summary {
   statistics::Sample sample;  // in the order of the repeats
@@ -45,8 +45,8 @@ inline constexpr double kSteadySeconds = 1;
 // The values of one repeat of a row.
 struct Repeat {
   Cells values;
-  // Of values that it has from workpackages it depends on alone: their ids. Several repeats may share
-  // one such workpackage, whose value was measured once.
+  // The ids of the workpackages that give a value, where these are only some that it depends on.
+  // Several repeats may share one such workpackage, whose value was measured once.
   Rare<std::map<std::string, std::set<int>>> from;
 };
 
@@ -90,7 +90,7 @@ struct Record {
   // was throttled; the most cores that others used, and all that was noticed.
   int busy = 0, throttled = 0;
   Disturbance disturbance;
-  // Of the columns with `statistic` or `better`, by column_key(). Only in a ResultTable.
+  // The summaries of the columns with `statistic` or `better`, by column_key(). Only in a ResultTable.
   std::map<std::string, Summary> summaries;
   // A failed or lost workpackage may have printed a number before it ended. References, baselines
   // and databases ignore such numbers.

@@ -121,7 +121,7 @@ class RowMaker {
     return repeats;
   }
 
-  // Those of a row's values that statistics of repeats need.
+  // The values of a row that statistics of repeats need.
   Cells repeat_values(const Cells& row) const {
     Cells values(repeat_columns_);
     for (size_t i = 0; i < row.all().size(); ++i) {

@@ -11,7 +11,7 @@
 
 namespace tally {
 
-// What rows are made from. The groups' files have been read.
+// The sources of rows. The groups' files have been read.
 struct RowSources {
   const Benchmark& benchmark;
   const Analyser& analyser;

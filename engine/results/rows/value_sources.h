@@ -22,13 +22,13 @@ struct LinkedFile {
   std::set<std::string> alone;     // of these, those that no file of the step itself may give
 };
 
-// Of an analyser. JUBE's rows say nothing of where a value comes from, so that it has none in JUBE's
-// files.
+// The linked files of an analyser. JUBE's rows say nothing of where a value comes from, so that it has
+// none in JUBE's files.
 class LinkedFiles {
  public:
   LinkedFiles(const Benchmark& benchmark, const Analyser& analyser);
   bool empty() const { return files_.empty(); }
-  // Those that `analyse`, one of the analyser's, reads.
+  // The files that `analyse`, one of the analyser's, reads.
   const std::vector<LinkedFile>& of(const Analyse* analyse) const;
 
  private:

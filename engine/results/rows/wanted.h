@@ -46,7 +46,7 @@ class ParameterValues {
   void add(const WorkpackageView& workpackage, bool own, Cells& values, Records& records);
 
  private:
-  // What a name is in the workpackages of a step, which mostly have the same names.
+  // The columns of a name in the workpackages of a step, which mostly have the same names.
   struct Name {
     std::string name, with_step;
     int plain = -1, stepped = -1;  // columns; -1: not wanted

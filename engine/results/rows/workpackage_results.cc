@@ -75,7 +75,7 @@ void take_samples(const Benchmark& benchmark, const Analyser& analyser, const Gr
   std::map<std::pair<const Analyse*, std::string>, std::string> definitions;
   for (const Group& group : groups.all()) {
     for (size_t i = 0; i < group.members.size(); ++i) {
-      // What goes on may print more.
+      // A workpackage that goes on may print more.
       if (!finished_well(group.members[i]->state)) continue;
       // Changed output is no measurement, and what the journal has kept stays.
       if (!group.members[i]->changes.empty()) continue;

@@ -1,4 +1,4 @@
-// What the files of each workpackage hold, without the values of others. Private to results/.
+// The values in the files of each workpackage, without the values of others. Private to results/.
 #pragma once
 
 #include <vector>

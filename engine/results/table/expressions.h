@@ -10,7 +10,7 @@
 
 namespace tally {
 
-// What `$name` is in a row that has no value of that name, though others have one.
+// The meaning of `$name` in a row that has no value of that name, though others have one.
 enum class WithoutValue {
   leaves_out,      // the row has no result
   text_in_quotes,  // in quotes the text `$name`; elsewhere, the row has no result

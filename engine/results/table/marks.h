@@ -21,7 +21,7 @@ enum class Origin {
   measured,  // work of the row's own, at least in part
 };
 
-// Of the column's value in this row. An expression has the origin of the values in it.
+// The origin of the column's value in this row. An expression has the origin of the values in it.
 Origin origin_of(const Benchmark& benchmark, const Record& row, const Column& column);
 // Whether it is Origin::reused. Takes no time for a row without reused work.
 inline bool is_reused(const Benchmark& benchmark, const Record& row, const Column& column) {

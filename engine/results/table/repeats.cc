@@ -37,7 +37,7 @@ double value_of(Statistic statistic, const statistics::Sample& sample) {
   return sample.front();
 }
 
-// What the repeats of a row say about one name.
+// The numbers that the repeats of a row have under one name.
 struct Numbers {
   statistics::Sample sample;  // the finite ones
   bool whole = true;          // all are integers

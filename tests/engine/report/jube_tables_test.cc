@@ -18,7 +18,7 @@ std::string content(const std::string& path) {
   return text;
 }
 
-// What the workpackages of that file print, by its analyser's patterns.
+// The rows of what that file's workpackages print.
 Records rows() {
   Records records;
   records.units = {{"t", "s"}};
