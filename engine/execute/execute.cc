@@ -12,8 +12,8 @@ Status execute(Run& run, const Settings& settings, const Parts& parts, RunSummar
   std::unique_ptr<Scheduler> own_scheduler;
   if (parts.processes == nullptr) own_processes = make_process_runner();
   if (parts.scheduler == nullptr) own_scheduler = make_slurm_scheduler();
-  RunLoop loop(run, settings, parts, own_processes ? *own_processes : *parts.processes,
-               own_scheduler ? *own_scheduler : *parts.scheduler);
+  RunLoop loop(run, settings, parts, parts.processes != nullptr ? *parts.processes : *own_processes,
+               parts.scheduler != nullptr ? *parts.scheduler : *own_scheduler);
   return loop.run(summary);
 }
 

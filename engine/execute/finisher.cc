@@ -169,8 +169,7 @@ Status Finisher::try_again(const Task& task, const std::string& which) {
   context_.log.write(line);
   context_.status_line.print(line, false);
   ++workpackage.attempts;
-  const OutputSizes before = task.sizes_before();
-  if (Status s = context_.graph.start_anew(id, before); !s) return s;
+  if (Status s = context_.graph.start_anew(id, task.sizes_before()); !s) return s;
   // The files of the failed attempt are kept for people to look at. An engine that is killed before
   // this leaves them in place, and the next attempt cuts their output back.
   const std::string work = context_.graph.folder(workpackage) + "/work";

@@ -72,7 +72,7 @@ std::string outpath_of(const Benchmark& benchmark, const std::string& given, boo
   size_t slash = benchmark.input_file.rfind('/');
   if (own.front() == '/' || slash == std::string::npos) return own;
   const std::string folder = benchmark.input_file.substr(0, slash + 1);
-  const std::string beside = normal_path(folder + own);
+  std::string beside = normal_path(folder + own);
   const bool there = access(beside.c_str(), F_OK) == 0;
   if (to_read && there && access(own.c_str(), F_OK) != 0) return beside;
   return is_installed(folder) || !can_write(beside) ? own : beside;
