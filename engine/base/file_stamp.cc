@@ -6,10 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <vector>
 
 #include "engine/base/digest.h"
-#include "engine/base/files.h"
+#include "engine/base/presence.h"
 
 namespace tally {
 namespace {
@@ -23,7 +24,7 @@ bool add_bytes(int file, long long from, long long to, Digest& digest) {
     const auto wanted = static_cast<size_t>(std::min(kPiece, to - from));
     const ssize_t got = pread(file, piece.data(), wanted, from);
     if (got < 0 && errno == EINTR) continue;
-    if (got == 0) errno = ENODATA;  // it has become shorter
+    if (got == 0) errno = EAGAIN;  // it has become shorter: somebody is writing it anew
     if (got <= 0) return false;
     digest.add_bytes(piece.data(), static_cast<size_t>(got));
     from += got;
@@ -50,29 +51,38 @@ FileStamp stamp_of(const struct stat& info) {
   return {info.st_ino, info.st_size, info.st_mtim.tv_sec * kNano + info.st_mtim.tv_nsec};
 }
 
-FileStamp file_stamp(const std::string& path) {
-  struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return {};
-  return stamp_of(info);
+Status file_stamp(const std::string& path, FileStamp* stamp) {
+  std::optional<struct stat> found;
+  Status looked = look_at(path, &found);
+  *stamp = found ? stamp_of(*found) : FileStamp{};
+  return looked;
 }
 
 Status digest_part(const std::string& path, long long from, long long to, std::string* hex) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return file_error(path, "cannot read", errno);
+  if (file < 0) return look_error(path, errno);
   const bool read = digest_of_part(file, from, to, hex);
   const int reason = errno;
   close(file);
-  return read ? Status::ok() : file_error(path, "cannot read", reason);
+  return read ? Status::ok() : look_error(path, reason);
 }
 
-bool stamp_and_digest(const std::string& path, FileStamp* stamp, std::string* hex) {
+Status stamp_and_digest(const std::string& path, FileStamp* stamp, std::string* hex) {
+  hex->clear();
+  // What is no regular file, such as a socket, is not opened.
+  if (Status s = file_stamp(path, stamp); !s || !stamp->there()) return s;
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return false;
+  if (file < 0) {
+    *stamp = {};
+    return means_not_there(errno) ? Status::ok() : look_error(path, errno);
+  }
   struct stat info {};
-  *stamp = fstat(file, &info) == 0 ? stamp_of(info) : FileStamp{};
-  if (stamp->there() && !digest_of_part(file, 0, stamp->size, hex)) hex->clear();
+  bool read = fstat(file, &info) == 0;
+  *stamp = read ? stamp_of(info) : FileStamp{};
+  if (stamp->there()) read = digest_of_part(file, 0, stamp->size, hex);
+  const int reason = errno;
   close(file);
-  return stamp->there();
+  return read ? Status::ok() : look_error(path, reason);
 }
 
 }  // namespace tally

@@ -1,7 +1,6 @@
 #include "engine/base/files.h"
 
 #include <fcntl.h>
-#include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,9 +12,11 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "engine/base/host.h"
+#include "engine/base/presence.h"
 
 namespace tally {
 namespace {
@@ -186,10 +187,11 @@ Status write_into(const std::string& path, const std::string& bytes) {
 
 Status write_named_file(const std::string& path, const std::string& bytes) {
   const std::string target = target_of(path);
-  struct stat there {};
-  if (stat(target.c_str(), &there) != 0) return write_file(target, bytes);
-  if (!S_ISREG(there.st_mode) || is_open_stream(target)) return write_into(target, bytes);
-  return write_file(target, bytes, static_cast<int>(there.st_mode & 0777U));
+  std::optional<struct stat> there;
+  if (Status s = look_at(target, &there); !s) return s;
+  if (!there) return write_file(target, bytes);
+  if (!S_ISREG(there->st_mode) || is_open_stream(target)) return write_into(target, bytes);
+  return write_file(target, bytes, static_cast<int>(there->st_mode & 0777U));
 }
 
 Status append_file(const std::string& path, const std::string& bytes) {
@@ -230,41 +232,6 @@ Status print_file(const std::string& path) {
   });
   if (last != '\n') std::fputc('\n', stdout);
   return read;
-}
-
-namespace {
-
-// glob() ignores what it may not read. A fault of the host must not look like a missing file.
-int stop_at_fault(const char*, int reason) {
-  return may_pass(reason) ? 1 : 0;
-}
-
-}  // namespace
-
-Status matching_paths(const std::string& pattern, int flags, std::vector<std::string>* paths) {
-  glob_t found{};
-  // The C library sorts names in the locale's order. The engine never sets a locale, so this is
-  // byte order as under LC_ALL=C.
-  errno = 0;
-  const int code = glob(pattern.c_str(), flags, stop_at_fault, &found);
-  int reason = errno;
-  for (size_t i = 0; code == 0 && i < found.gl_pathc; ++i) paths->emplace_back(found.gl_pathv[i]);
-  globfree(&found);
-  if (code == GLOB_NOSPACE) reason = ENOMEM;
-  if (code == GLOB_ABORTED && !may_pass(reason)) reason = EIO;
-  struct stat info {};
-  if (code == GLOB_NOMATCH && stat(pattern.c_str(), &info) != 0) reason = errno;
-  if (code != 0 && may_pass(reason)) return file_error(pattern, "cannot read", reason);
-  return Status::ok();
-}
-
-std::string escaped_for_matching(const std::string& path) {
-  std::string pattern;
-  for (const char c : path) {
-    if (c == '\\' || c == '*' || c == '?' || c == '[') pattern += '\\';
-    pattern += c;
-  }
-  return pattern;
 }
 
 namespace {

@@ -37,11 +37,6 @@ Status read_file(const std::string& path,
                  const std::function<void(const char* bytes, size_t count)>& take);
 // Prints a file of any size to standard output, and a newline if its last line has none.
 Status print_file(const std::string& path);
-// The paths that match a pattern of the shell, in byte order. `flags`: those of glob(3). Finding
-// none is not an error, but a host that cannot look is.
-Status matching_paths(const std::string& pattern, int flags, std::vector<std::string>* paths);
-// A pattern that matches this path alone, whatever characters it has.
-std::string escaped_for_matching(const std::string& path);
 // The absolute form of a path. `.` and `..` are removed textually; links are not followed.
 std::string absolute_path(const std::string& path, const std::string& base = {});
 // The path without `.`, `..` and doubled slashes, removed textually: folders of the path need not

@@ -1,8 +1,8 @@
 #include "engine/base/system_files.h"
 
-#include <glob.h>
-
 #include <fstream>
+
+#include "engine/base/presence.h"
 
 namespace tally {
 
@@ -13,10 +13,7 @@ bool read_number(const std::string& path, double* value) {
 
 std::vector<std::string> paths_matching(const std::string& pattern) {
   std::vector<std::string> paths;
-  glob_t found{};
-  if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
-    paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  globfree(&found);
+  [[maybe_unused]] const Status found = matching_paths(pattern, &paths);
   return paths;
 }
 

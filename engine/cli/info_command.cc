@@ -1,6 +1,5 @@
 // tally info, status, log, output: information about runs.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include <variant>
 
 #include "engine/base/files.h"
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/results.h"
@@ -54,7 +54,12 @@ int list_all_runs(const Settings& settings, const InfoArgs& args) {
   if (!find_outpath(settings, args.runs.directory, &outpath, &own)) return kBadInput;
   std::vector<std::vector<std::string>> rows = {
       {"id", "name", "started", "last change", "comment", "tags"}};
-  for (const RunDirectory& directory : list_runs(outpath)) {
+  std::vector<RunDirectory> runs;
+  if (Status s = list_runs(outpath, &runs); !s) {
+    print_error(settings, s);
+    return kFailed;
+  }
+  for (const RunDirectory& directory : runs) {
     std::unique_ptr<Journal> journal;
     std::vector<Journal::Stored> workpackages;
     Status read = Journal::open_read_only(directory.path, &journal);
@@ -333,7 +338,7 @@ int log_command(const Settings& settings, const LogArgs& args) {
     std::vector<std::string> paths;
     if (args.commands.empty()) {
       const std::string logs = escaped_for_matching(directory.path) + "/*.log";
-      if (Status s = matching_paths(logs, 0, &paths); !s) {
+      if (Status s = matching_paths(logs, &paths); !s) {
         print_error(settings, s.message());
         code = kFailed;
       }
@@ -342,7 +347,7 @@ int log_command(const Settings& settings, const LogArgs& args) {
       paths.push_back(directory.path + "/" + name + ".log");
     }
     for (const std::string& path : paths) {
-      if (access(path.c_str(), R_OK) != 0) {
+      if (!may_be_there(path)) {
         const std::string name = path.substr(path.rfind('/') + 1);
         print_error(
             settings, fmt::format("run {} has no log '{}'", directory.id, name),
@@ -388,8 +393,8 @@ int output_command(const Settings& settings, const OutputArgs& args) {
         if (!args.only.empty() && args.only != name) continue;
         // A run step's output is in its own folder, even if it has a work_dir.
         std::string path = directory.path + "/" + stored.directory + "/work/" + name;
-        if (access(path.c_str(), F_OK) != 0) path = work + "/" + name;
-        if (access(path.c_str(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) continue;
+        if (!may_be_there(path)) path = work + "/" + name;
+        if (!may_be_there(path)) continue;
         fmt::print("{}\n", absolute_path(path));
         if (!args.display) continue;
         if (const Status s = print_file(path); !s) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/files.h"
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/input.h"
@@ -52,9 +53,9 @@ bool is_run_entry(const std::string& name) {
 // Nothing but a run's own entries may be in it.
 Status check_remains(const std::string& path) {
   if (const auto holder = run_holder(path)) return Status::error(*holder);
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
-    const std::string name = entry.path().filename().string();
+  std::vector<std::string> names;
+  if (Status s = names_in(path, &names); !s) return s;
+  for (const std::string& name : names) {
     if (is_run_entry(name)) continue;
     return Status::error(
         fmt::format("{}: no run of tally here (journal.sqlite is missing, and there is '{}'); "
@@ -62,20 +63,16 @@ Status check_remains(const std::string& path) {
                     "if it is not needed",
                     path, name));
   }
-  return error ? Status::error(path + ": cannot read: " + error.message()) : Status::ok();
+  return Status::ok();
 }
 
 // The journal goes last, so that a removal that was cut off can be done again.
 Status remove_run(const std::string& path, std::unique_ptr<Journal> journal) {
-  std::error_code error;
-  std::vector<std::string> entries;
-  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
-    const std::string name = entry.path().filename().string();
-    if (!starts_with(name, "journal.")) entries.push_back(entry.path().string());
-  }
-  if (error) return Status::error(path + ": cannot read: " + error.message());
-  for (const std::string& entry : entries) {
-    if (Status s = remove_tree(entry); !s) return s;
+  std::vector<std::string> names;
+  if (Status s = names_in(path, &names); !s) return s;
+  for (const std::string& name : names) {
+    if (starts_with(name, "journal.")) continue;
+    if (Status s = remove_tree(path + "/" + name); !s) return s;
   }
   journal.reset();
   return remove_tree(path);
@@ -90,7 +87,7 @@ Status check_not_needed(const std::string& run_dir, const std::string& part,
   std::error_code error;
   const fs::path own = fs::canonical(part, error);
   const fs::path own_run = fs::canonical(run_dir, error);
-  if (error) return Status::ok();
+  if (error) return means_not_there(error.value()) ? Status::ok() : look_error(part, error.value());
   const auto is_removed = [&](const fs::path& run) {
     std::error_code ignored;
     return fs::equivalent(own_run, run, ignored) ||
@@ -98,13 +95,20 @@ Status check_not_needed(const std::string& run_dir, const std::string& part,
              return fs::equivalent(one.path, run, ignored);
            });
   };
-  for (const auto& run : fs::directory_iterator(own_run.parent_path(), error)) {
-    std::error_code ignored;
-    if (!has_journal(run.path().string()) || is_removed(run.path())) continue;
-    for (const auto& entry : fs::directory_iterator(run.path(), ignored)) {
-      const fs::path work = entry.path() / "work";
-      if (!fs::is_symlink(work, ignored)) continue;
-      const std::string target = fs::weakly_canonical(work, ignored).string();
+  const fs::path outpath = own_run.parent_path();
+  std::vector<std::string> runs;
+  if (Status s = names_in(outpath, &runs); !s) return s;
+  for (const std::string& run : runs) {
+    if (!has_journal(outpath / run) || is_removed(outpath / run)) continue;
+    std::vector<std::string> names;
+    if (Status s = names_in(outpath / run, &names); !s) return s;
+    for (const std::string& name : names) {
+      const fs::path work = outpath / run / name / "work";
+      std::optional<struct stat> found;
+      if (Status s = look_at(work, &found, Links::keep); !s) return s;
+      if (!found || !S_ISLNK(found->st_mode)) continue;
+      const std::string target = fs::weakly_canonical(work, error).string();
+      if (error) return look_error(work, error.value());
       if (!starts_with(target, own.string() + "/")) continue;
       return Status::error(fmt::format(
           "'{}' is needed: '{}' is a link to the work of its set-up; remove that run as well (--id "

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 
 #include "engine/base/files.h"
 #include "engine/base/own_files.h"
 #include "engine/base/path_text.h"
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/chart/from_table.h"
 #include "engine/chart/svg.h"
@@ -121,11 +121,12 @@ void ResultWriter::write_charts(const Result& result, const ResultTables& tables
 
 std::string other_owner(const Run& run, const std::string& folder) {
   std::string owner;
-  if (!read_file(folder + kOwner, &owner)) return {};
+  if (Status s = read_file(folder + kOwner, &owner); !s)
+    return means_not_there(s.reason()) ? "" : s.message();
   owner = strip(owner);
-  std::error_code unknown;
-  const bool exists = std::filesystem::is_directory(owner, unknown);
-  return exists && owner != absolute_path(run.directory().path) ? owner : "";
+  bool exists = false;
+  const bool known(folder_exists(owner, &exists));
+  return (exists || !known) && owner != absolute_path(run.directory().path) ? owner : "";
 }
 
 // Two outpaths with one result_dir have runs of the same id.

@@ -100,9 +100,14 @@ int dry_run(const Settings& settings, const RunArgs& args, PlannedRun& planned) 
 }
 
 // The expected id and folder of the run. They are certain only when the folder is created.
-RunInfo expected_run(const RunArgs& args, const Benchmark& benchmark) {
+std::optional<RunInfo> expected_run(const Settings& settings, const RunArgs& args,
+                                    const Benchmark& benchmark) {
   const std::string outpath = outpath_of(benchmark, args.outpath);
-  int id = next_run_id(outpath);
+  int id = 0;
+  if (Status s = next_run_id(outpath, &id); !s) {
+    print_error(settings, s);
+    return std::nullopt;
+  }
   if (!args.ids.empty()) parse_id(args.ids.front(), &id);
   return run_info(benchmark, id, outpath + "/" + padded_id(id), start_time());
 }
@@ -192,8 +197,9 @@ int plan_all(const Settings& settings, const RunArgs& args, const PrepareOptions
   for (const auto& file : files) {
     for (const Benchmark& benchmark : file->input->workflow->benchmarks) {
       if (!has_outpath(settings, args, *file->input, benchmark)) return kBadInput;
-      const auto planned =
-          plan_run(settings, *file, benchmark, expected_run(args, benchmark), options);
+      const std::optional<RunInfo> run = expected_run(settings, args, benchmark);
+      if (!run) return kBadInput;
+      const auto planned = plan_run(settings, *file, benchmark, *run, options);
       if (!planned) return kBadInput;
       if (args.dry_run) {
         code = std::max(code, dry_run(settings, args, *planned));

@@ -10,17 +10,13 @@
 #include <set>
 
 #include "engine/base/files.h"
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/cli/input.h"
 #include "engine/execute/machine_facts.h"
 
 namespace tally {
 namespace {
-
-bool is_directory(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
 
 std::string without_slashes(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
@@ -72,7 +68,14 @@ bool parse_id(const std::string& text, int* id) {
 bool find_outpath(const Settings& settings, const std::string& directory, std::string* outpath,
                   int* id) {
   *outpath = past_links(without_slashes(directory));
-  if (is_directory(*outpath)) {
+  std::optional<struct stat> found;
+  const auto looks = [&](const std::string& path) {
+    const Status looked = look_at(path, &found);
+    if (!looked) print_error(settings, looked);
+    return static_cast<bool>(looked);
+  };
+  if (!looks(*outpath)) return false;
+  if (found && S_ISDIR(found->st_mode)) {
     std::string absolute = absolute_path(*outpath);
     if (is_run(absolute, id)) {
       size_t slash = outpath->rfind('/');
@@ -81,12 +84,12 @@ bool find_outpath(const Settings& settings, const std::string& directory, std::s
     }
     return true;
   }
-  struct stat info {};
-  if (::stat(outpath->c_str(), &info) == 0) {  // an input file stands for its outpath
+  if (found) {  // an input file stands for its outpath
     const std::shared_ptr<Input> input = load_input(settings, *outpath, {});
     if (!input->workflow || input->workflow->benchmarks.empty()) return false;
     *outpath = outpath_of(input->workflow->benchmarks.front(), "", true);
-    if (is_directory(*outpath)) return true;
+    if (!looks(*outpath)) return false;
+    if (found && S_ISDIR(found->st_mode)) return true;
     print_error(settings, fmt::format("'{}' was not run yet: there is no directory '{}'", directory,
                                       *outpath));
     return false;
@@ -99,7 +102,11 @@ std::vector<RunDirectory> find_runs(const Settings& settings, const RunsArgs& ar
   std::string outpath;
   int own = -1;
   if (!find_outpath(settings, args.directory, &outpath, &own)) return {};
-  std::vector<RunDirectory> all = list_runs(outpath);
+  std::vector<RunDirectory> all;
+  if (Status s = list_runs(outpath, &all); !s) {
+    print_error(settings, s);
+    return {};
+  }
   std::vector<std::string> ids = args.ids;
   if (ids.empty() && own >= 0) ids = {std::to_string(own)};
   if (all.empty()) {

@@ -1,7 +1,6 @@
 // tally watch, tally status: the state of a run's jobs.
 #include <dirent.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cctype>
 #include <chrono>
@@ -10,6 +9,7 @@
 #include <thread>
 
 #include "engine/base/path_text.h"
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/execution.h"
@@ -82,14 +82,12 @@ Status find_folders(const Settings& settings, const Journal& journal,
   }
   // The workpackages are read only if folders are missing, because there may be a hundred thousand.
   int there = 0;
-  if (DIR* folders = opendir(directory.path.c_str()); folders != nullptr) {
-    while (const dirent* entry = readdir(folders)) {
-      const std::string_view name = entry->d_name;
-      if (std::isdigit(static_cast<unsigned char>(name[0])) != 0 && name.find('_') != name.npos)
-        ++there;
-    }
-    closedir(folders);
-  }
+  Status listed = each_entry(directory.path, [&there](const dirent& entry) {
+    const std::string_view name = entry.d_name;
+    if (std::isdigit(static_cast<unsigned char>(name[0])) != 0 && name.find('_') != name.npos)
+      ++there;
+  });
+  if (!listed) return listed;
   if (there >= finished) return Status::ok();
   std::vector<Journal::Stored> workpackages;
   if (Status s = journal.workpackages(&workpackages); !s) return s;
@@ -97,7 +95,9 @@ Status find_folders(const Settings& settings, const Journal& journal,
   for (const Journal::Stored& stored : workpackages) {
     const std::string folder = directory.path + "/" + stored.directory;
     if (!finished_well(stored.workpackage.outcome.state) || stored.directory.empty()) continue;
-    if (::access(folder.c_str(), F_OK) != 0) gone.push_back(stored.directory);
+    bool is_there = false;
+    if (Status s = path_exists(folder, &is_there); !s) return s;
+    if (!is_there) gone.push_back(stored.directory);
   }
   if (gone.empty()) return Status::ok();
   *all_there = false;

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
+#include "engine/base/presence.h"
 #include "engine/base/system_files.h"
 
 namespace tally {
@@ -31,12 +31,8 @@ CpuEnergy::CpuEnergy(std::string root) : root_(std::move(root)) {}
 
 Status CpuEnergy::start() {
   std::vector<std::string> names;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(root_, error)) {
-    if (is_domain(entry.path().filename().string()))
-      names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
+  if (Status s = names_in(root_, &names); !s) return s;
+  std::erase_if(names, [](const std::string& name) { return !is_domain(name); });
   if (names.empty()) return Status::error(fmt::format("'{}' has no counters (RAPL)", root_));
   for (const std::string& name : names) {
     Counter counter;

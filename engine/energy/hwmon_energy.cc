@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <set>
 
+#include "engine/base/presence.h"
 #include "engine/base/system_files.h"
 
 namespace tally {
@@ -31,21 +31,16 @@ int number_in(const std::string& name, const std::string& kind, const std::strin
   return std::stoi(digits);
 }
 
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
-    names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 }  // namespace
 
 HwmonEnergy::HwmonEnergy(std::string root) : root_(std::move(root)) {}
 
 Status HwmonEnergy::start() {
-  for (const std::string& name : names_in(root_)) find_in(root_ + "/" + name);
+  std::vector<std::string> names;
+  if (Status s = names_in(root_, &names); !s) return s;
+  for (const std::string& name : names) {
+    if (Status s = find_in(root_ + "/" + name); !s) return s;
+  }
   if (!readings_.empty()) return Status::ok();
   if (!unreadable_.empty())
     return Status::error(fmt::format("'{}' cannot be read; often only root may", unreadable_));
@@ -53,7 +48,9 @@ Status HwmonEnergy::start() {
 }
 
 // A sensor may have both files. The counter is more exact.
-void HwmonEnergy::find_in(const std::string& folder) {
+Status HwmonEnergy::find_in(const std::string& folder) {
+  std::vector<std::string> names;
+  if (Status s = names_in(folder, &names); !s) return s;
   const std::string device = read_line(folder + "/name");
   std::set<int> counted;
   struct Form {
@@ -62,7 +59,7 @@ void HwmonEnergy::find_in(const std::string& folder) {
   };
   for (const Form& form :
        {Form{"energy", "_input"}, Form{"power", "_input"}, Form{"power", "_average"}}) {
-    for (const std::string& name : names_in(folder)) {
+    for (const std::string& name : names) {
       const int number = number_in(name, form.kind, form.end);
       if (number == 0 || counted.count(number) != 0) continue;
       Reading reading;
@@ -81,6 +78,7 @@ void HwmonEnergy::find_in(const std::string& folder) {
       readings_.push_back(std::move(reading));
     }
   }
+  return Status::ok();
 }
 
 void HwmonEnergy::update(double seconds) {

@@ -33,7 +33,7 @@ class HwmonEnergy {
     std::string path;
     double last = 0;  // microjoules or microwatts
   };
-  void find_in(const std::string& folder);
+  Status find_in(const std::string& folder);
 
   std::string root_;
   std::vector<Reading> readings_;

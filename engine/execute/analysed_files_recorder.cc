@@ -15,9 +15,9 @@ namespace {
 // follows the earlier bytes of one that it appended to.
 Status complete(OutsideFile& file, long long own_until_ns) {
   file.ended = true;
-  file.after = file_stamp(file.path);
   file.from = 0;
   file.digest.clear();
+  if (Status s = file_stamp(file.path, &file.after); !s) return s;
   if (!file.after.there()) file.after.written_ns = own_until_ns;
   if (file.untouched() || !file.after.there()) return Status::ok();
   const bool may_be_longer = file.before.there() && file.after.inode == file.before.inode &&
@@ -43,10 +43,10 @@ long long now_ns() {
 
 // The files that the step's analysers name, as they are now. JUBE takes what is outside the run as it
 // is there, so that in its files those are like the workpackage's own.
-AnalysedFilesRecorder::Found AnalysedFilesRecorder::find(int id, Which which) const {
-  Found found;
+Status AnalysedFilesRecorder::find(int id, Which which, Found* out) const {
+  Found& found = *out;
   const bool outside = which == Which::outside;
-  if (outside && context_.run.benchmark().as_jube) return found;
+  if (outside && context_.run.benchmark().as_jube) return Status::ok();
   const WorkpackageNode& workpackage = context_.graph[id];
   const std::string& step = context_.graph.step_of(workpackage).name.value;
   const std::string folder = context_.run_dir + "/" + workpackage.directory + "/work";
@@ -66,22 +66,24 @@ AnalysedFilesRecorder::Found AnalysedFilesRecorder::find(int id, Which which) co
         if (!plain && !values) values.emplace(context_.graph.values(workpackage));
         for (const std::string& name :
              names_of(plain ? file.path.value : values->apply(file.path))) {
-          add_name(id, name, {work_dir, own_dir}, found);
+          if (Status s = add_name(id, name, {work_dir, own_dir}, found); !s) return s;
         }
       }
     }
   }
   std::sort(found.paths.begin(), found.paths.end());
   found.paths.erase(std::unique(found.paths.begin(), found.paths.end()), found.paths.end());
-  return found;
+  return Status::ok();
 }
 
-void AnalysedFilesRecorder::add_name(int id, const std::string& name, const Folders& folders,
-                                     Found& found) const {
+Status AnalysedFilesRecorder::add_name(int id, const std::string& name, const Folders& folders,
+                                       Found& found) const {
   const auto& [work_dir, own_dir] = folders;
   const bool glob = is_glob(name);
   std::vector<std::string> matching;
-  if ((glob || !own_dir.empty()) && !matching_files(work_dir, name, own_dir, &matching)) return;
+  if (glob || !own_dir.empty()) {
+    if (Status s = matching_files(work_dir, name, own_dir, &matching); !s) return s;
+  }
   if (glob || matching.empty()) found.open_names.push_back(name);
   if (glob) {
     if (!is_own(id, absolute_path(name, work_dir)))
@@ -93,6 +95,7 @@ void AnalysedFilesRecorder::add_name(int id, const std::string& name, const Fold
     const bool simple = path.find('/') == std::string::npos && path.front() != '.';
     found.paths.push_back(simple ? work_dir + "/" + path : absolute_path(path, work_dir));
   }
+  return Status::ok();
 }
 
 // Whether it is in the workpackage's folder, or counts as if it were.
@@ -101,7 +104,30 @@ bool AnalysedFilesRecorder::is_own(int id, const std::string& path) const {
          starts_with(path, context_.run_dir + "/" + context_.graph[id].directory + "/");
 }
 
-Status AnalysedFilesRecorder::set_outside(int id, OutsideFiles files) const {
+Status AnalysedFilesRecorder::look_before(int id, OutsideFiles* files) const {
+  Found found;
+  if (Status s = find(id, Which::outside, &found); !s) return s;
+  for (const std::string& path : found.paths) {
+    if (is_own(id, path)) continue;
+    OutsideFile file;
+    file.path = path;
+    if (Status s = stamp_and_digest(path, &file.before, &file.before_digest); !s) return s;
+    files->push_back(std::move(file));
+  }
+  return Status::ok();
+}
+
+Status AnalysedFilesRecorder::look_after(int id, bool well, End* end) const {
+  end->own = begin_end(id);
+  Found found;
+  if (Status s = find(id, well ? Which::all : Which::outside, &found); !s) return s;
+  const long long own_until_ns = end->own.own_until_ns();
+  if (Status s = look_outside(id, found, own_until_ns, &end->outside); !s) return s;
+  return well ? look_own(id, found, &end->own) : Status::ok();
+}
+
+Status AnalysedFilesRecorder::record(int id, OutsideFiles files) const {
+  if (files.empty()) return Status::ok();
   const std::string run = context_.run_dir + "/";
   for (OutsideFile& file : files) {
     if (starts_with(file.path, run)) file.path.erase(0, run.size());
@@ -109,27 +135,10 @@ Status AnalysedFilesRecorder::set_outside(int id, OutsideFiles files) const {
   return context_.run.journal().set_outside(id, files);
 }
 
-Status AnalysedFilesRecorder::began(int id) const {
-  OutsideFiles files;
-  for (const std::string& path : find(id, Which::outside).paths) {
-    if (is_own(id, path)) continue;
-    OutsideFile file;
-    file.path = path;
-    file.before = file_stamp(path);
-    if (file.before.there()) {
-      if (Status s = digest_part(path, 0, file.before.size, &file.before_digest); !s)
-        file.before_digest.clear();  // nobody can read it, or somebody writes to it now
-    }
-    files.push_back(std::move(file));
-  }
-  return files.empty() ? Status::ok() : set_outside(id, std::move(files));
-}
-
-Status AnalysedFilesRecorder::ended(int id, bool well) const {
-  const EndedFiles now = begin_end(id);
-  const Found found = find(id, well ? Which::all : Which::outside);
-  if (Status s = ended_outside(id, found, now.own_until_ns()); !s) return s;
-  return well ? ended_own(id, found, now) : Status::ok();
+Status AnalysedFilesRecorder::record(int id, End end) const {
+  if (Status s = record(id, std::move(end.outside)); !s) return s;
+  if (end.own.files.empty()) return Status::ok();
+  return context_.run.journal().set_ended(id, end.own);
 }
 
 // An end without files.
@@ -144,38 +153,38 @@ EndedFiles AnalysedFilesRecorder::begin_end(int id) const {
   return ended;
 }
 
-Status AnalysedFilesRecorder::ended_outside(int id, const Found& found,
-                                            long long own_until_ns) const {
+Status AnalysedFilesRecorder::look_outside(int id, const Found& found, long long own_until_ns,
+                                           OutsideFiles* files) const {
   std::vector<std::string> now = found.globs;
   for (const std::string& path : found.paths) {
     if (!is_own(id, path)) now.push_back(path);
   }
   if (now.empty()) return Status::ok();
-  OutsideFiles files;
-  if (Status s = context_.run.journal().outside_of(id, &files); !s) return s;
-  for (OutsideFile& file : files) file.path = absolute_path(file.path, context_.run_dir);
+  if (Status s = context_.run.journal().outside_of(id, files); !s) return s;
+  for (OutsideFile& file : *files) file.path = absolute_path(file.path, context_.run_dir);
   for (const std::string& path : now) {
     const auto same = [&](const OutsideFile& file) { return file.path == path; };
-    if (std::none_of(files.begin(), files.end(), same)) files.emplace_back().path = path;
+    if (std::none_of(files->begin(), files->end(), same)) files->emplace_back().path = path;
   }
-  for (OutsideFile& file : files) {
-    if (Status s = complete(file, own_until_ns); !s) context_.log.write(s.message());
+  Status looked;
+  for (OutsideFile& file : *files) {
+    if (Status s = complete(file, own_until_ns); !s && looked) looked = s;
   }
-  return set_outside(id, std::move(files));
+  return looked;
 }
 
-Status AnalysedFilesRecorder::ended_own(int id, const Found& found, EndedFiles ended) const {
+Status AnalysedFilesRecorder::look_own(int id, const Found& found, EndedFiles* ended) const {
   const std::string run = context_.run_dir + "/";
   for (const std::string& path : found.paths) {
     if (!is_own(id, path)) continue;
     EndedFile file;
-    if (!stamp_and_digest(path, &file.stamp, &file.digest)) continue;
+    if (Status s = stamp_and_digest(path, &file.stamp, &file.digest); !s) return s;
+    if (!file.stamp.there()) continue;
     file.path = starts_with(path, run) ? path.substr(run.size()) : path;
-    ended.files.push_back(std::move(file));
+    ended->files.push_back(std::move(file));
   }
-  for (const std::string& name : found.open_names) ended.files.emplace_back().path = name;
-  if (ended.files.empty()) return Status::ok();
-  return context_.run.journal().set_ended(id, ended);
+  for (const std::string& name : found.open_names) ended->files.emplace_back().path = name;
+  return Status::ok();
 }
 
 }  // namespace tally

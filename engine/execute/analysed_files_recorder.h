@@ -17,10 +17,19 @@ class AnalysedFilesRecorder {
  public:
   explicit AnalysedFilesRecorder(RunContext& context) : context_(context) {}
 
-  // Call it before the first operation of an attempt, and when the workpackage has ended, well or
-  // not.
-  Status began(int id) const;
-  Status ended(int id, bool well) const;
+  // What the files are when a workpackage ends.
+  struct End {
+    OutsideFiles outside;
+    EndedFiles own;
+  };
+  // Look before the first operation of an attempt, and when the workpackage has ended, well or not. An
+  // error: the host cannot tell what is there. Who went on without knowing would count another run's
+  // values, or would take the files for changed.
+  Status look_before(int id, OutsideFiles* files) const;
+  Status look_after(int id, bool well, End* end) const;
+  // An error: the journal cannot be written.
+  Status record(int id, OutsideFiles files) const;
+  Status record(int id, End end) const;
 
  private:
   enum class Which { outside, all };
@@ -33,13 +42,13 @@ class AnalysedFilesRecorder {
     std::string work_dir;
     std::string own_dir;  // where a name is looked for first; empty: nowhere
   };
-  Found find(int id, Which which) const;
-  void add_name(int id, const std::string& name, const Folders& folders, Found& found) const;
+  Status find(int id, Which which, Found* found) const;
+  Status add_name(int id, const std::string& name, const Folders& folders, Found& found) const;
   bool is_own(int id, const std::string& path) const;
-  Status set_outside(int id, OutsideFiles files) const;
   EndedFiles begin_end(int id) const;
-  Status ended_outside(int id, const Found& found, long long own_until_ns) const;
-  Status ended_own(int id, const Found& found, EndedFiles ended) const;
+  Status look_outside(int id, const Found& found, long long own_until_ns,
+                      OutsideFiles* files) const;
+  Status look_own(int id, const Found& found, EndedFiles* ended) const;
 
   RunContext& context_;
 };

@@ -8,6 +8,7 @@
 
 #include "engine/base/files.h"
 #include "engine/base/own_files.h"
+#include "engine/base/presence.h"
 #include "engine/base/secrets.h"
 #include "engine/base/text.h"
 #include "engine/execute/analysed_files_recorder.h"
@@ -21,8 +22,11 @@ bool Finisher::ended_before(int id, bool restored) {
     case State::done:
     case State::expected:
       // The marker files follow the states in the journal. A kill may have come between the two.
-      if (restored && !path_exists(context_.graph.folder(workpackage) + "/done"))
-        mark(id, "done", time_stamp());
+      // They are for people: one that may be there is left.
+      if (bool there = true; restored) {
+        Status looked = path_exists(context_.graph.folder(workpackage) + "/done", &there);
+        if (looked && !there) mark(id, "done", time_stamp());
+      }
       return true;
     case State::failed:
       mark(id, "error", message(outcome));
@@ -60,7 +64,6 @@ Status Finisher::end(Task& task, bool resubmit) {
   const int id = task.id();
   const int step = task.graph_step();
   queue_.ended(id, step);
-  const State state = task.state();
   // Those that it ran a shared operation for fail with it, or a resumed run would do it again for
   // them.
   const bool together = shared_.runs(id);
@@ -68,8 +71,16 @@ Status Finisher::end(Task& task, bool resubmit) {
     if (Status s = context_.run.journal().begin(); !s) return s;
   }
   bool again = false;
-  if (Status s = finished_well(state) ? ended_well(task) : ended_badly(task, resubmit, &again); !s)
-    return s;
+  bool well = finished_well(task.state());
+  if (well) {
+    bool put_off = false;
+    if (Status s = ended_well(task, &put_off); !s) return s;
+    well = !put_off;
+  }
+  if (!well) {
+    if (Status s = ended_badly(task, resubmit, &again); !s) return s;
+  }
+  const State state = task.state();
   std::vector<int> group;
   if (again) {
     shared_.put_back(id);
@@ -100,9 +111,21 @@ Status Finisher::end(Task& task, bool resubmit) {
 }
 
 // The end, the children and what they inherit are recorded together, before anything shows it.
-Status Finisher::ended_well(Task& task) {
+Status Finisher::ended_well(Task& task, bool* put_off) {
   const int id = task.id();
   WorkpackageNode& workpackage = context_.graph[id];
+  const AnalysedFilesRecorder recorder(context_);
+  AnalysedFilesRecorder::End files;
+  if (Status s = recorder.look_after(id, true, &files); !s) {
+    // JUBE's files take what is outside the run as it is found there.
+    *put_off = !context_.run.benchmark().as_jube || may_pass(s, context_.run_dir);
+    if (*put_off) {
+      task.put_off(s);
+      return Status::ok();
+    }
+    context_.log.write(s.message());
+    files = {};
+  }
   if (task.step().exported) {
     workpackage.environment = std::make_unique<EnvironmentChanges>(task.environment());
   } else {
@@ -121,7 +144,7 @@ Status Finisher::ended_well(Task& task) {
     }
   }
   if (Status s = setups_.record(id); !s) return s;
-  if (Status s = AnalysedFilesRecorder(context_).ended(id, true); !s) return s;
+  if (Status s = recorder.record(id, std::move(files)); !s) return s;
   if (Status s = context_.graph.record(created); !s) return s;
   if (Status s = context_.run.journal().commit(); !s) return s;
   mark(id, "done", time_stamp());
@@ -134,11 +157,10 @@ Status Finisher::ended_well(Task& task) {
 Status Finisher::ended_badly(Task& task, bool resubmit, bool* again) {
   const int id = task.id();
   WorkpackageNode& workpackage = context_.graph[id];
-  const State state = task.state();
   const int retries =
       static_cast<int>(strtol(task.values().apply(task.step().retry).c_str(), nullptr, 10));
   const int tries = workpackage.attempts - workpackage.resubmits;
-  const bool retry = state == State::failed && tries < retries && queue_.is_open();
+  const bool retry = task.state() == State::failed && tries < retries && queue_.is_open();
   *again = retry || resubmit;
   if (*again) {
     const std::string which =
@@ -146,9 +168,17 @@ Status Finisher::ended_badly(Task& task, bool resubmit, bool* again) {
                  : "retry " + std::to_string(tries + 1) + " of " + std::to_string(retries);
     return try_again(task, which);
   }
-  if (state == State::failed) {
-    if (Status s = AnalysedFilesRecorder(context_).ended(id, false); !s) return s;
+  if (task.state() == State::failed) {
+    const AnalysedFilesRecorder recorder(context_);
+    AnalysedFilesRecorder::End files;
+    if (Status s = recorder.look_after(id, false, &files); s || !may_pass(s, context_.run_dir)) {
+      if (!s) context_.log.write(s.message());
+      if (s = recorder.record(id, std::move(files)); !s) return s;
+    } else {
+      task.put_off(s);
+    }
   }
+  const State state = task.state();
   if (Status s = context_.graph.transition(id, task.outcome()); !s) return s;
   if (state == State::failed) {
     note_failure();
@@ -220,12 +250,12 @@ void Finisher::show_output(const Task& task) {
   StatusOutput* const output = context_.parts.output;
   if (output == nullptr) return;
   context_.status_line.finish();
-  for (const auto& [path, size] : task.sizes()) {
+  for (const std::string& path : task.outputs()) {
     const bool errors =
         std::any_of(task.step().operations.begin(), task.step().operations.end(),
-                    [&, file = path](const Operation& operation) {
+                    [&](const Operation& operation) {
                       const std::string name = task.values().path(operation.stderr_file);
-                      return file.substr(file.rfind('/') + 1) == (name.empty() ? "stderr" : name);
+                      return path.substr(path.rfind('/') + 1) == (name.empty() ? "stderr" : name);
                     });
     if (errors) continue;
     [[maybe_unused]] const Status shown =

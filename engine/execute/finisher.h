@@ -34,7 +34,7 @@ class Finisher {
   bool failed_now() const { return failed_now_; }
 
  private:
-  Status ended_well(Task& task);
+  Status ended_well(Task& task, bool* put_off);
   Status ended_badly(Task& task, bool resubmit, bool* again);
   Status try_again(const Task& task, const std::string& which);
   void note_failure();

@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/presence.h"
+
 namespace tally {
 namespace {
 
@@ -80,16 +82,14 @@ std::optional<LoadSample> MachineLoad::sample() const {
   for (size_t i = 0; i < times.size(); ++i) {
     if (i != kIdle && i != kWaiting) sample.busy += times[i] * tick_;
   }
-  DIR* folder = opendir(proc_.c_str());
-  if (folder == nullptr) return {};
   std::unordered_map<int, Process> all;
-  while (const dirent* entry = readdir(folder)) {
-    const int pid = std::atoi(entry->d_name);
+  const Status listed = each_entry(proc_, [&](const dirent& entry) {
+    const int pid = std::atoi(entry.d_name);
     Process process;
-    if (pid > 0 && read_process(proc_ + "/" + entry->d_name + "/stat", &process))
+    if (pid > 0 && read_process(proc_ + "/" + entry.d_name + "/stat", &process))
       all.emplace(pid, process);
-  }
-  closedir(folder);
+  });
+  if (!listed) return {};
   sample.own = ticks_of_tree(all, pid_) * tick_;
   return sample;
 }

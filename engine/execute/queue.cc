@@ -1,10 +1,9 @@
 #include "engine/execute/queue.h"
 
-#include <glob.h>
-
 #include <algorithm>
 #include <cstdlib>
 
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 
 namespace tally {
@@ -29,11 +28,9 @@ void Queue::find_gpus(const std::vector<std::string>& given) {
       if (!gpu.empty()) free_gpus_.push_back(std::move(gpu));
     }
   } else if (free_gpus_.empty()) {
-    glob_t found{};
-    if (glob("/dev/nvidia[0-9]*", 0, nullptr, &found) == 0) {
-      for (size_t i = 0; i < found.gl_pathc; ++i) free_gpus_.push_back(std::to_string(i));
-    }
-    globfree(&found);
+    std::vector<std::string> found;
+    gpus_known_ = matching_paths("/dev/nvidia[0-9]*", &found);
+    for (size_t i = 0; i < found.size(); ++i) free_gpus_.push_back(std::to_string(i));
   }
   gpu_count_ = free_gpus_.size();
 }

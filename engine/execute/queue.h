@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/status.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
@@ -43,6 +44,8 @@ class Queue {
   Gpus take_gpus(int id, int step, int count);
   std::vector<std::string> gpus_of(int id) const;
   size_t gpu_count() const { return gpu_count_; }
+  // An error: the host could not tell how many it has.
+  const Status& gpus_known() const { return gpus_known_; }
 
  private:
   struct Caps {
@@ -66,6 +69,7 @@ class Queue {
   std::vector<Caps> caps_;
   std::vector<std::string> free_gpus_;
   size_t gpu_count_ = 0;
+  Status gpus_known_;
   std::map<int, std::vector<std::string>> gpus_of_;
   std::deque<int> held_for_gpus_;
 };

@@ -26,7 +26,9 @@ Status Starter::start(int id, Task** started) {
   Task& t = *(tasks_[id] = std::move(task));
   t.prepare_folder();
   queue_.started(id, workpackage.step);
-  if (granted == Queue::Gpus::never) {
+  if (granted == Queue::Gpus::never && !queue_.gpus_known()) {
+    t.fail(Reason::gpus, queue_.gpus_known());
+  } else if (granted == Queue::Gpus::never) {
     t.fail(Reason::gpus, "needs " + std::to_string(gpus) +
                              (gpus == 1 ? " GPU slot" : " GPU slots") + ", this machine has " +
                              std::to_string(queue_.gpu_count()));

@@ -67,8 +67,12 @@ void Task::fail(Reason reason, std::string detail) {
 
 void Task::fail(Reason reason, const Status& status) {
   if (!may_pass(status, context_.run_dir)) return fail(reason, status.message());
+  put_off(status);
+}
+
+void Task::put_off(const Status& why) {
   Outcome outcome = in_state(State::pending, Reason::host);
-  outcome.detail = status.message();
+  outcome.detail = why.message();
   end(std::move(outcome));
 }
 
@@ -113,7 +117,9 @@ void Task::prepare_folder() {
     if (Status s = make_link(target, own_work + "/" + name); !s) return fail(Reason::directory, s);
   }
   // The outputs stay if they belong to a job, which may be running.
-  if (!check_waiting_ && workpackage().job_name.empty()) cut_back_outputs();
+  if (!check_waiting_ && workpackage().job_name.empty()) {
+    if (Status s = cut_back_outputs(); !s) return fail(Reason::directory, s);
+  }
   // The faults of a job are said when it is submitted.
   for (const JobFault& fault : step_.kinds->job_faults(step_, values_->lookup())) {
     if (platform_.local() && !fault.constant) return fail(Reason::value, fault.message);
@@ -214,7 +220,7 @@ std::vector<std::string> Task::process_environment(const std::string& directory)
 Status Task::advance(Next* next) {
   *next = Next::ended;
   Status status = note_outputs_before();
-  if (status) status = note_outside_files();
+  if (status && phase_ != Phase::finished) status = note_outside_files();
   if (!status) return status;
   for (;;) {
     switch (phase_) {

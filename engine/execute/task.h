@@ -60,6 +60,8 @@ class Task {
   // Fails, unless the error is a state of this host that may pass. It is then put off: `continue`
   // tries again.
   void fail(Reason reason, const Status& status);
+  // The host cannot say what it must know.
+  void put_off(const Status& why);
   void end(Outcome outcome);
   // Ends its process because its time limit is reached.
   void time_out();
@@ -79,8 +81,8 @@ class Task {
   std::vector<std::string> process_environment(const std::string& directory) const;
   // The entries among which the secrets of its environment and its parameters are.
   std::vector<std::string> secrets() const;
-  // Its output files now.
-  OutputSizes sizes() const { return output_sizes(outputs_); }
+  // The files its operations wrote to, absolute.
+  const std::vector<std::string>& outputs() const { return outputs_; }
   // Those in a work_dir outside its own folder, before its first operation.
   const OutputSizes& sizes_before() const { return before_; }
   // Copies what its operations added to these files to the folder of a failed attempt.
@@ -100,9 +102,9 @@ class Task {
   Status note_outputs_before();
   Status note_outside_files();
   bool shares_work_dir() const;
-  void cut_back_outputs();
+  Status cut_back_outputs();
   void keep_tails(const OutputSizes& sizes, const std::string& folder) const;
-  void cut_back_shared(const std::vector<std::string>& written) const;
+  Status cut_back_shared(const std::vector<std::string>& written) const;
   std::string output_path(const std::string& name, const char* otherwise, bool shared) const;
   void start_environment();
   // The changes by parents and granted GPUs; those by the step itself, after them.
@@ -122,6 +124,9 @@ class Task {
   bool is_active(const Text& active, bool* active_now);
   bool more_to_come() const;
   Status operation_ended(const Operation& operation);
+  // Whether the file of an operation is there. An empty name: no.
+  Status finds(const Operation& operation, const Text& name, bool* found) const;
+  Status wait_for_done_file(const Operation& operation);
   Status record_operation();
   Status record_progress();
   Status take_environment(int exit_status);

@@ -12,6 +12,7 @@
 
 #include "engine/base/files.h"
 #include "engine/base/own_files.h"
+#include "engine/base/presence.h"
 #include "engine/base/secrets.h"
 #include "engine/base/text.h"
 #include "engine/execute/task.h"
@@ -76,9 +77,14 @@ bool Task::run_operation(const Operation& operation) {
 
 // A done_file outside the run that is there before its command would end the command's work at once.
 bool Task::is_of_earlier_run(const std::string& done_file) {
-  if (context_.run.benchmark().as_jube || starts_with(done_file, context_.run_dir + "/") ||
-      !path_exists(done_file))
+  if (context_.run.benchmark().as_jube || starts_with(done_file, context_.run_dir + "/"))
     return false;
+  bool there = false;
+  if (Status s = path_exists(done_file, &there); !s) {
+    fail(Reason::files, s);
+    return true;
+  }
+  if (!there) return false;
   Outcome outcome = in_state(State::pending, Reason::host);
   outcome.detail = "the done_file '" + done_file +
                    "' is there already, from before this command; remove it, then continue the run";
@@ -106,7 +112,12 @@ bool Task::run(const std::string& command, const std::string& directory, const s
   spec.stdout_path = output_path(out, "stdout", shared_now_);
   spec.stderr_path = output_path(err, "stderr", shared_now_);
   spec.own_outputs = out.empty() && err.empty();
-  if (shared_now_) cut_back_shared({spec.stdout_path, spec.stderr_path});
+  if (shared_now_) {
+    if (Status s = cut_back_shared({spec.stdout_path, spec.stderr_path}); !s) {
+      fail(Reason::directory, s);
+      return false;
+    }
+  }
   spec.merge = spec.stdout_path == spec.stderr_path;
   running_.command = command;
   running_.directory = directory;
@@ -166,7 +177,10 @@ void Task::write_do_log(const std::string& command, const std::string& directory
   const std::string path = absolute_path(name, folder_);
   std::string text;
   int mode = 0644;
-  if (!path_exists(path)) {
+  bool there = false;
+  // A failure to write the log does not end the work.
+  if (Status s = path_exists(path, &there); !s) return context_.log.write(s.message());
+  if (!there) {
     const Environment environment = with_changes(base(), environment_);
     if (has_secret(secrets())) mode = private_mode;
     text = "#!" + context_.settings.shell + "\n\n";
@@ -178,7 +192,6 @@ void Task::write_do_log(const std::string& command, const std::string& directory
   if (do_log_directory_ != directory) text += "cd " + shell_quote(directory) + "\n";
   do_log_directory_ = directory;
   text += command + (shared_now_ ? " # shared execution\n" : "\n");
-  // A failure to write the log does not end the work.
   if (Status s = append_own_file(context_.run_dir, path, text, mode); !s)
     context_.log.write(s.message());
 }
@@ -271,41 +284,36 @@ Status Task::process_ended(const ProcessResult& result) {
   return operation_ended(operations_[operation_]);
 }
 
+Status Task::finds(const Operation& operation, const Text& name, bool* found) const {
+  *found = false;
+  const std::string file = values_->path(name);
+  if (file.empty()) return Status::ok();
+  const std::string base = shared_now_ ? shared_folder() : work_dir_;
+  const std::string directory = absolute_path(values_->path(operation.work_dir), base);
+  return path_exists(absolute_path(file, directory), found);
+}
+
 // The command itself succeeded. Its files decide about the rest.
 Status Task::operation_ended(const Operation& operation) {
-  const auto found = [&](const Text& name) {
-    const std::string file = values_->path(name);
-    if (file.empty()) return false;
-    std::string base = work_dir_;
-    if (shared_now_) base = shared_folder();
-    const std::string directory = absolute_path(values_->path(operation.work_dir), base);
-    return path_exists(absolute_path(file, directory));
-  };
-  const std::string command = trimmed_command(values_->apply(operation.command));
-  if (found(operation.error_file)) {
+  bool error = false;
+  bool done = false;
+  bool breaks = false;
+  Status looked = finds(operation, operation.error_file, &error);
+  if (looked) looked = finds(operation, operation.done_file, &done);
+  if (looked) looked = finds(operation, operation.break_file, &breaks);
+  if (!looked) {
+    fail(Reason::files, looked);
+    return Status::ok();
+  }
+  if (error) {
     Outcome outcome = failure(Reason::error_file, "");
     outcome.file = values_->apply(operation.error_file);
-    outcome.command = command;
+    outcome.command = trimmed_command(values_->apply(operation.command));
     end(std::move(outcome));
     return Status::ok();
   }
-  if (!values_->apply(operation.done_file).empty() && !found(operation.done_file)) {
-    // JUBE's marker file: this command need not run again.
-    char mark[32];
-    snprintf(mark, sizeof mark, "/wp_done_%02zu", operation_);
-    if (Status s = write_own_file(context_.run_dir, folder_ + mark, ""); !s)
-      context_.log.write(s.message());
-    Outcome outcome = in_state(State::waiting, Reason::done_file);
-    outcome.file = values_->apply(operation.done_file);
-    // Together: a killed engine would do the operation again and take its output for an earlier one's.
-    Status recorded = context_.run.journal().begin();
-    if (recorded) recorded = record_progress();
-    if (recorded) recorded = context_.graph.transition(id_, outcome);
-    if (recorded) recorded = context_.run.journal().commit();
-    end(std::move(outcome));
-    return recorded;
-  }
-  if (found(operation.break_file)) {
+  if (!done && !values_->apply(operation.done_file).empty()) return wait_for_done_file(operation);
+  if (breaks) {
     stop_operations_ = true;
     context_.log.write("workpackage " + std::to_string(id_) + ": \"" +
                        values_->apply(operation.break_file) +
@@ -324,6 +332,24 @@ Status Task::operation_ended(const Operation& operation) {
   return record_operation();
 }
 
+Status Task::wait_for_done_file(const Operation& operation) {
+  // JUBE's marker file: this command need not run again.
+  char mark[32];
+  snprintf(mark, sizeof mark, "/wp_done_%02zu", operation_);
+  if (Status s = write_own_file(context_.run_dir, folder_ + mark, ""); !s)
+    context_.log.write(s.message());
+  Outcome outcome = in_state(State::waiting, Reason::done_file);
+  outcome.file = values_->apply(operation.done_file);
+  // Together: a killed engine would do the operation again and take its output for an earlier one's.
+  Status recorded = context_.run.journal().begin();
+  if (recorded) recorded = record_progress();
+  const bool waits = phase_ != Phase::finished;
+  if (recorded && waits) recorded = context_.graph.transition(id_, outcome);
+  if (recorded) recorded = context_.run.journal().commit();
+  if (waits) end(std::move(outcome));
+  return recorded;
+}
+
 // Records the progress for a resumed run. The last operation is recorded with the workpackage's
 // end.
 Status Task::record_operation() {
@@ -335,9 +361,14 @@ Status Task::record_operation() {
 }
 
 Status Task::record_progress() {
+  // A file of unknown size would be emptied when the run is continued.
+  OutputSizes now;
+  if (Status s = output_sizes(outputs_, &now); !s) {
+    fail(Reason::files, s);
+    return Status::ok();
+  }
   OutputSizes& outputs = workpackage().outputs;
   outputs = before_;
-  const OutputSizes now = sizes();
   outputs.insert(outputs.end(), now.begin(), now.end());
   return context_.run.journal().operation_done(id_, cycle(), static_cast<int>(operation_) - 1,
                                                pack_changes(environment_), outputs);

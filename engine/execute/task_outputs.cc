@@ -48,7 +48,11 @@ Status Task::note_outputs_before() {
   }
   for (const std::string& path : own_outputs()) {
     if (!below(path, work_dir_)) continue;
-    const OutputSizes now = output_sizes({path});
+    OutputSizes now;
+    if (Status s = output_sizes({path}, &now); !s) {
+      fail(Reason::files, s);
+      return Status::ok();
+    }
     before_.emplace_back(path, now.empty() ? 0 : now.front().second);
   }
   if (before_.empty()) return Status::ok();
@@ -63,7 +67,13 @@ Status Task::note_outside_files() {
   outside_noted_ = true;
   const bool begins = operation_ == 0 && cycle() == 0 && !check_waiting_;
   if (!begins || !workpackage().job_name.empty()) return Status::ok();
-  return AnalysedFilesRecorder(context_).began(id_);
+  const AnalysedFilesRecorder recorder(context_);
+  OutsideFiles files;
+  if (Status s = recorder.look_before(id_, &files); !s) {
+    fail(Reason::files, s);
+    return Status::ok();
+  }
+  return recorder.record(id_, std::move(files));
 }
 
 // Whether other workpackages, besides those that it depends on, have written to its work_dir.
@@ -87,34 +97,35 @@ bool Task::shares_work_dir() const {
 
 // An unfinished operation of a killed engine runs again. Its earlier output is removed from files
 // that belong to this run, and from those in its work_dir, if it has that for itself.
-void Task::cut_back_outputs() {
+Status Task::cut_back_outputs() {
   std::vector<std::string> own{folder_};
   if (!step_.shared.empty()) own.push_back(shared_folder());
-  cut_back(own_outputs(), workpackage().outputs, own);
-  if (before_.empty()) return;
+  if (Status s = cut_back(own_outputs(), workpackage().outputs, own); !s || before_.empty())
+    return s;
   std::vector<std::string> outside;
   bool more = false;
   for (const auto& [path, size] : before_) {
     if (!below(path, work_dir_)) continue;
     outside.push_back(path);
-    const OutputSizes now = output_sizes({path});
+    OutputSizes now;
+    if (Status s = output_sizes({path}, &now); !s) return s;
     more = more || (!now.empty() && now.front().second > size);
   }
-  if (!more) return;
+  if (!more) return Status::ok();
   if (!shares_work_dir()) {
     // Somebody else may have written there meanwhile, so what is cut off is kept.
     keep_tails(workpackage().outputs, folder_ + "/work.unfinished");
-    cut_back(outside, workpackage().outputs, {work_dir_});
-  } else {
-    context_.log.write(workpackage().directory + ": other workpackages write to \"" + work_dir_ +
-                       "\" too, so that the output of its earlier attempt stays there");
+    return cut_back(outside, workpackage().outputs, {work_dir_});
   }
+  context_.log.write(workpackage().directory + ": other workpackages write to \"" + work_dir_ +
+                     "\" too, so that the output of its earlier attempt stays there");
+  return Status::ok();
 }
 
 // What an unfinished attempt of a shared operation left. All workpackages of the step know the
 // sizes from after the last one that was completed.
-void Task::cut_back_shared(const std::vector<std::string>& written) const {
-  if (!workpackage().restored && workpackage().attempts == 0) return;
+Status Task::cut_back_shared(const std::vector<std::string>& written) const {
+  if (!workpackage().restored && workpackage().attempts == 0) return Status::ok();
   OutputSizes completed;
   for (const int id : context_.graph.of_step(workpackage().wp.step)) {
     for (const auto& [path, size] : context_.graph[id].outputs) {
@@ -129,7 +140,7 @@ void Task::cut_back_shared(const std::vector<std::string>& written) const {
       }
     }
   }
-  cut_back(written, completed, {shared_folder()});
+  return cut_back(written, completed, {shared_folder()});
 }
 
 void Task::keep_outputs(const std::string& folder) const {

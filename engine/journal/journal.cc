@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "engine/base/presence.h"
 #include "engine/journal/page_sums.h"
 #include "engine/journal/parts.h"
 #include "engine/journal/tables.h"
@@ -16,8 +17,9 @@ namespace {
 
 // SQLite follows a link in the place of a database.
 Status refuse_link(const std::string& path) {
-  struct stat info {};
-  if (lstat(path.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return Status::ok();
+  std::optional<struct stat> found;
+  if (Status s = look_at(path, &found, Links::keep); !s) return s;
+  if (!found || !S_ISLNK(found->st_mode)) return Status::ok();
   return Status::error(path + ": is a link, which the run did not make; remove it");
 }
 
@@ -80,7 +82,9 @@ Status Journal::check_pages() {
 Status Journal::start_create(const std::string& run_dir, const RunRecord& run,
                              const Sources& sources) {
   const std::string path = main_file(run_dir);
-  if (access(path.c_str(), F_OK) == 0) {
+  bool there = false;
+  if (Status s = path_exists(path, &there); !s) return s;
+  if (there) {
     return Status::error(path +
                          ": there is a run in this directory already; continue it, or choose "
                          "another directory");
@@ -143,10 +147,13 @@ Status Journal::open_snapshot_or_main(const std::string& run_dir) {
   };
   if (Lease::live_holder(lease_file(run_dir))) {
     const std::string snapshot = snapshot_file(run_dir);
-    return open_still(access(snapshot.c_str(), R_OK) == 0 ? snapshot : path);
+    bool there = false;
+    if (Status s = path_exists(snapshot, &there); !s) return s;
+    return open_still(there ? snapshot : path);
   }
-  struct stat wal {};
-  if (stat((path + "-wal").c_str(), &wal) != 0 || wal.st_size == 0) return open_still(path);
+  std::optional<struct stat> log;
+  if (Status s = look_at(path + "-wal", &log); !s) return s;
+  if (!log || log->st_size == 0) return open_still(path);
   // The engine was killed. Its last commits are in the log, and reading the log would write to the
   // directory. A private copy may be written.
   const char* temporary = getenv("TMPDIR");

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -12,6 +11,7 @@
 #include <unordered_map>
 
 #include "engine/base/files.h"
+#include "engine/base/presence.h"
 #include "engine/results/read/run_notes.h"
 #include "engine/results/rows/point_key.h"
 #include "engine/results/table/columns.h"
@@ -234,11 +234,8 @@ std::string history_path(const std::string& outpath, int run) {
 
 Status read_history(const std::string& outpath, std::vector<HistoryEntry>* entries) {
   std::vector<std::string> paths;
-  std::error_code error;
-  for (const auto& file : std::filesystem::directory_iterator(outpath + "/history.d", error)) {
-    if (file.path().extension() == ".json") paths.push_back(file.path().string());
-  }
-  std::sort(paths.begin(), paths.end());
+  const std::string files = escaped_for_matching(outpath) + "/history.d/*.json";
+  if (Status s = matching_paths(files, &paths); !s) return s;
   for (const std::string& path : paths) {
     if (Status s = read_one(path, entries); !s) return s;
   }

@@ -10,6 +10,7 @@
 
 #include "engine/base/files.h"
 #include "engine/base/path_text.h"
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/check/check.h"
 #include "engine/read/files.h"
@@ -108,7 +109,8 @@ std::vector<std::string> split_tags(const std::vector<std::string>& given) {
 namespace {
 
 Status is_there(const std::string& path) {
-  if (::access(path.c_str(), F_OK) == 0) return Status::ok();
+  bool there = false;
+  if (Status s = path_exists(path, &there); !s || there) return s;
   return Status::error(fmt::format("Benchmark configuration file not found: \"{}\"", path))
       .with_hint(meant_file(path));
 }
@@ -170,7 +172,7 @@ std::string start_directory(const RunRecord& run, const std::string& run_dir) {
   if (run.directory.empty()) return {};
   const std::string moved = absolute_path(run.directory_from_run, absolute_path(run_dir));
   const std::string input = absolute_path(run.input_file, moved);
-  return ::access(input.c_str(), F_OK) == 0 ? moved : run.directory;
+  return may_be_there(input) ? moved : run.directory;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/base/files.h"
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/check/core_values.h"
 #include "engine/run/run_group.h"
@@ -64,10 +65,11 @@ Expander& Run::expander() {
 }
 
 Status Run::make_folder(const NewRun& what, const RunGroup& group) {
-  const bool outpath_is_new = ::access(what.outpath.c_str(), F_OK) != 0;
+  bool outpath_is_there = false;
+  if (Status s = path_exists(what.outpath, &outpath_is_there); !s) return s;
   Status made = what.id < 0 ? create_run_directory(what.outpath, &directory_)
                             : create_run_directory(what.outpath, what.id, &directory_);
-  if (made && outpath_is_new) made = group.give(what.outpath, false);
+  if (made && !outpath_is_there) made = group.give(what.outpath, false);
   if (made) made = group.give(directory_.path, true);
   return made;
 }

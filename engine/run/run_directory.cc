@@ -1,6 +1,5 @@
 #include "engine/run/run_directory.h"
 
-#include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "engine/base/files.h"
 #include "engine/base/own_files.h"
 #include "engine/base/path_text.h"
+#include "engine/base/presence.h"
 #include "engine/workpackage/workpackage.h"
 
 namespace tally {
@@ -73,38 +73,38 @@ std::string outpath_of(const Benchmark& benchmark, const std::string& given, boo
   if (own.front() == '/' || slash == std::string::npos) return own;
   const std::string folder = benchmark.input_file.substr(0, slash + 1);
   std::string beside = normal_path(folder + own);
-  const bool there = access(beside.c_str(), F_OK) == 0;
-  if (to_read && there && access(own.c_str(), F_OK) != 0) return beside;
+  if (to_read && may_be_there(beside) && !may_be_there(own)) return beside;
   return is_installed(folder) || !can_write(beside) ? own : beside;
 }
 
-std::vector<RunDirectory> list_runs(const std::string& outpath) {
-  std::vector<RunDirectory> runs;
-  DIR* folder = opendir(outpath.c_str());
-  if (folder == nullptr) return runs;
-  while (const dirent* entry = readdir(folder)) {
-    const int id = run_number(entry->d_name);
-    if (id >= 0) runs.push_back({id, outpath + "/" + entry->d_name});
-  }
-  closedir(folder);
-  std::sort(runs.begin(), runs.end(),
+Status list_runs(const std::string& outpath, std::vector<RunDirectory>* runs) {
+  runs->clear();
+  Status listed = each_entry(outpath, [&](const dirent& entry) {
+    const int id = run_number(entry.d_name);
+    if (id >= 0) runs->push_back({id, outpath + "/" + entry.d_name});
+  });
+  std::sort(runs->begin(), runs->end(),
             [](const RunDirectory& a, const RunDirectory& b) { return a.id < b.id; });
-  return runs;
+  return listed;
 }
 
-int next_run_id(const std::string& outpath) {
-  const std::vector<RunDirectory> runs = list_runs(outpath);
-  int id = runs.empty() ? 0 : runs.back().id + 1;
+Status next_run_id(const std::string& outpath, int* id) {
+  std::vector<RunDirectory> runs;
+  if (Status s = list_runs(outpath, &runs); !s) return s;
+  *id = runs.empty() ? 0 : runs.back().id + 1;
   // The history of Tally's runs remains when a run is removed: its file is not a later run's.
-  std::error_code none;
-  for (const auto& file : std::filesystem::directory_iterator(outpath + "/history.d", none))
-    id = std::max(id, run_number(file.path().stem().c_str()) + 1);
-  return id;
+  std::vector<std::string> histories;
+  if (Status s = names_in(outpath + "/history.d", &histories); !s) return s;
+  for (const std::string& name : histories)
+    *id = std::max(*id, run_number(std::filesystem::path(name).stem().c_str()) + 1);
+  return Status::ok();
 }
 
 Status create_run_directory(const std::string& outpath, RunDirectory* out) {
   if (Status s = make_directories(outpath); !s) return s;
-  for (int id = next_run_id(outpath);; ++id) {
+  int id = 0;
+  if (Status s = next_run_id(outpath, &id); !s) return s;
+  for (;; ++id) {
     const std::string path = outpath + "/" + padded_id(id);
     if (mkdir(path.c_str(), 0777) == 0) {
       *out = {id, path};

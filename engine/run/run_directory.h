@@ -25,7 +25,7 @@ std::string outpath_of(const Benchmark& benchmark, const std::string& given, boo
                        const std::string& otherwise = "benchmark_runs");
 // The id of the next run: the highest existing id plus one, also of removed runs whose history
 // remains.
-int next_run_id(const std::string& outpath);
+Status next_run_id(const std::string& outpath, int* id);
 // Creates the folder of the next run. OUTPATH is created when it is missing. Creating the folder is
 // the lock, so runs that start at the same moment in the same OUTPATH, from any host, get different
 // ids.
@@ -33,7 +33,7 @@ Status create_run_directory(const std::string& outpath, RunDirectory* out);
 // Creates the folder of the run with this id. It is an error if there is one.
 Status create_run_directory(const std::string& outpath, int id, RunDirectory* out);
 // The runs in OUTPATH, ascending by id. Empty when there are none.
-std::vector<RunDirectory> list_runs(const std::string& outpath);
+Status list_runs(const std::string& outpath, std::vector<RunDirectory>* runs);
 // Writes configuration.xml, whose text the caller gives, and timestamps.
 Status write_run_files(const std::string& run_dir, const std::string& configuration);
 // Records "change: now" in the run's timestamps and keeps "start:".

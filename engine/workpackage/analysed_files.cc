@@ -1,13 +1,9 @@
 #include "engine/workpackage/analysed_files.h"
 
-#include <glob.h>
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 
-#include "engine/base/files.h"
 #include "engine/base/path_text.h"
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 
 namespace tally {
@@ -33,17 +29,6 @@ bool is_glob(const std::string& name) {
   return name.find_first_of("*?[") != std::string::npos;
 }
 
-// Opening tells what is wrong with a file that may be there.
-bool may_be_there(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 || may_pass(errno);
-}
-
-bool is_no_file(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
-}
-
 std::string pattern_in(const std::string& work_dir, const std::string& name) {
   // The folder is taken literally. In the name a backslash is a character as any other, as in Python.
   const bool absolute = !name.empty() && name.front() == '/';
@@ -60,10 +45,12 @@ Status matching_files(const std::string& work_dir, const std::string& name,
   if (!is_glob(name)) {
     const bool absolute = !name.empty() && name.front() == '/';
     const std::string path = absolute ? name : work_dir + "/" + name;
-    if (may_be_there(path)) *files = {path};
-    return Status::ok();
+    bool there = false;
+    Status looked = path_exists(path, &there);
+    if (there) *files = {path};
+    return looked;
   }
-  if (Status s = matching_paths(pattern_in(work_dir, name), GLOB_NOSORT, files); !s) return s;
+  if (Status s = matching_paths(pattern_in(work_dir, name), files); !s) return s;
   std::sort(files->begin(), files->end(), natural_less);
   return Status::ok();
 }

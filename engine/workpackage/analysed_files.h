@@ -12,13 +12,9 @@ namespace tally {
 // The names in a list that is divided by commas.
 std::vector<std::string> names_of(const std::string& list);
 bool is_glob(const std::string& name);
-// Whether there is a file, or may be one that the host cannot tell of now.
-bool may_be_there(const std::string& path);
-// Whether there is a folder, a FIFO or the like.
-bool is_no_file(const std::string& path);
 // Natural order: digits compare as numbers, so f2 comes before f10.
 bool natural_less(std::string_view a, std::string_view b);
-// The pattern that glob(3) takes for a glob of that folder.
+// The pattern that matching_paths() takes for a glob of that folder.
 std::string pattern_in(const std::string& work_dir, const std::string& name);
 // The files of a name or glob in natural order. If `own_dir` is given and has any, only those.
 Status matching_files(const std::string& work_dir, const std::string& name,

@@ -11,7 +11,7 @@ namespace tally {
 
 struct OutsideFile {
   // Absolute, in the journal relative to the run's folder if it is below, so that a run may be moved. A
-  // glob (for glob(3)) stands for all files that it did not match when the workpackage ended.
+  // glob (for matching_paths()) stands for all files that it did not match when the workpackage ended.
   std::string path;
   FileStamp before;           // when the workpackage began
   std::string before_digest;  // of all bytes then; empty: there was no file

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -16,6 +15,7 @@
 
 #include "engine/base/digest.h"
 #include "engine/base/files.h"
+#include "engine/base/presence.h"
 #include "engine/base/process_start.h"
 
 namespace tally {
@@ -56,18 +56,11 @@ bool read_family(int pid, Family* family) {
 
 Status all_families(Families* families) {
   families->clear();
-  DIR* list = opendir("/proc");
-  if (list == nullptr) return file_error("/proc", "cannot look for processes", errno);
-  errno = 0;
-  while (const dirent* entry = readdir(list)) {
-    const int pid = static_cast<int>(strtol(entry->d_name, nullptr, 10));
+  return each_entry("/proc", [families](const dirent& entry) {
+    const int pid = static_cast<int>(strtol(entry.d_name, nullptr, 10));
     Family family;
     if (pid > 1 && read_family(pid, &family)) families->emplace(pid, family);
-    errno = 0;
-  }
-  const int reason = errno;
-  closedir(list);
-  return reason == 0 ? Status::ok() : file_error("/proc", "cannot look for processes", reason);
+  });
 }
 
 // The value of a variable in /proc/PID/environ. Null when it is not set.

@@ -20,6 +20,7 @@
 #include <set>
 
 #include "engine/base/files.h"
+#include "engine/base/presence.h"
 
 namespace tally {
 namespace {
@@ -94,24 +95,22 @@ struct ProcessLine {
 
 std::vector<ProcessLine> all_processes() {
   std::vector<ProcessLine> lines;
-  DIR* folder = opendir("/proc");
-  if (folder == nullptr) return lines;
-  while (const dirent* entry = readdir(folder)) {
-    const int pid = static_cast<int>(strtol(entry->d_name, nullptr, 10));
-    if (pid <= 0) continue;
+  const auto add = [&lines](const dirent& entry) {
+    const int pid = static_cast<int>(strtol(entry.d_name, nullptr, 10));
+    if (pid <= 0) return;
     std::string text;
-    if (!read_file("/proc/" + std::string(entry->d_name) + "/stat", &text)) continue;
+    if (!read_file("/proc/" + std::string(entry.d_name) + "/stat", &text)) return;
     const size_t end = text.rfind(')');
     ProcessLine line;
     line.pid = pid;
     char state = 0;
     if (end == std::string::npos || sscanf(text.c_str() + end + 1, " %c %d %d %d", &state,
                                            &line.parent, &line.group, &line.session) != 4) {
-      continue;
+      return;
     }
     if (state != 'Z') lines.push_back(line);
-  }
-  closedir(folder);
+  };
+  [[maybe_unused]] const Status listed = each_entry("/proc", add);  // those that were found
   return lines;
 }
 

@@ -9,13 +9,13 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
-#include <filesystem>
 #include <set>
 #include <string_view>
 
 #include "engine/base/digest.h"
 #include "engine/base/files.h"
 #include "engine/base/path_text.h"
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/base/variables.h"
 #include "engine/workspace/shell_words.h"
@@ -197,7 +197,7 @@ class Collector {
         const std::string path = absolute_path(expand_path(word), context_.work_dir);
         std::vector<std::string> found;
         if (word.find_first_of("*?[") != std::string::npos) {
-          if (Status s = matching_paths(path, 0, &found); !s) return s;
+          if (Status s = matching_paths(path, &found); !s) return s;
         }
         paths.insert(found.begin(), found.end());
         paths.insert(path);
@@ -212,13 +212,12 @@ class Collector {
       paths.insert(absolute_path(name, context_.work_dir));
     }
     for (const std::string& path : paths) {
-      struct stat info {};
       const bool device = lies_in(path, "/dev") || lies_in(path, "/proc") || lies_in(path, "/sys");
       if (device || lies_in(path, context_.work_dir)) continue;
-      if (stat(path.c_str(), &info) != 0) continue;
-      Status added;
-      if (S_ISREG(info.st_mode)) added = add_tree(path, path);
-      if (S_ISDIR(info.st_mode)) added = add_folder(path);
+      std::optional<struct stat> found;
+      Status added = look_at(path, &found);
+      if (found && S_ISREG(found->st_mode)) added = add_tree(path, path);
+      if (found && S_ISDIR(found->st_mode)) added = add_folder(path);
       if (!added) return added;
     }
     return Status::ok();
@@ -230,7 +229,10 @@ class Collector {
     for (const char* system : {"/usr", "/opt", "/etc", "/bin", "/lib", "/lib64", "/sbin", "/var"})
       if (path == system || lies_in(path, system)) return Status::ok();
     std::vector<std::string> files;
-    if (!list_folder(path, &files)) {
+    uintmax_t bytes = 0;
+    bool too_large = false;
+    if (Status s = list_folder(path, &files, &bytes, &too_large); !s) return s;
+    if (too_large) {
       inputs_->files.emplace_back(path, fmt::format("more than {} files or 1 GiB, at {}.{}",
                                                     kMostFiles, std::time(nullptr), getpid()));
       return Status::ok();
@@ -242,30 +244,39 @@ class Collector {
     return Status::ok();
   }
 
-  // False: there are more files than are compared.
-  static bool list_folder(const std::string& top, std::vector<std::string>* files) {
-    std::error_code error;
-    uintmax_t bytes = 0;
-    using Walk = std::filesystem::recursive_directory_iterator;
-    const auto options = std::filesystem::directory_options::skip_permission_denied;
-    for (Walk walk(top, options, error), end; !error && walk != end; walk.increment(error)) {
-      const std::string path = walk->path().string();
-      std::error_code no_link;
-      if (walk->is_directory(no_link) && !walk->is_symlink(no_link)) {
-        const bool skipped = walk->path().filename() == ".git" || has_runs(path);
-        if (skipped) walk.disable_recursion_pending();
-      } else if (walk->is_regular_file(no_link)) {
-        bytes += walk->file_size(no_link);
-        if (files->size() == kMostFiles || bytes > kMostBytes) return false;
-        files->push_back(path);
+  // `too_large`: there are more files than are compared. Folders that may not be entered are left out.
+  static Status list_folder(const std::string& folder, std::vector<std::string>* files,
+                            uintmax_t* bytes, bool* too_large) {
+    std::vector<std::string> names;
+    if (Status s = names_in(folder, &names); !s) return s.reason() == EACCES ? Status::ok() : s;
+    for (const std::string& name : names) {
+      const std::string path = folder + "/" + name;
+      std::optional<struct stat> found;
+      if (Status s = look_at(path, &found, Links::keep); !s) return s;
+      if (found && S_ISDIR(found->st_mode)) {
+        bool skipped = name == ".git";
+        if (Status s = skipped ? Status::ok() : has_runs(path, &skipped); !s) return s;
+        if (skipped) continue;
+        if (Status s = list_folder(path, files, bytes, too_large); !s || *too_large) return s;
+        continue;
       }
+      if (found && S_ISLNK(found->st_mode)) {
+        if (Status s = look_at(path, &found); !s) return s;
+      }
+      if (!found || !S_ISREG(found->st_mode)) continue;
+      *bytes += static_cast<uintmax_t>(found->st_size);
+      *too_large = files->size() == kMostFiles || *bytes > kMostBytes;
+      if (*too_large) return Status::ok();
+      files->push_back(path);
     }
-    return true;
+    return Status::ok();
   }
 
   // Whether it is an outpath with finished work, or a run.
-  static bool has_runs(const std::string& folder) {
-    return path_exists(folder + "/.tally-store") || path_exists(folder + "/journal.sqlite");
+  static Status has_runs(const std::string& folder, bool* has) {
+    if (Status s = path_exists(folder + "/.tally-store", has); !s || *has)
+      return s.reason() == EACCES ? Status::ok() : s;
+    return path_exists(folder + "/journal.sqlite", has);
   }
 
   // The file that PATH finds for a word of a command, unless it is of the system.
@@ -292,20 +303,17 @@ class Collector {
 
   // Adds a file, or all files of a folder in the order of their names.
   Status add_tree(const std::string& source, const std::string& target) {
-    std::error_code error;
-    if (std::filesystem::is_directory(source, error)) {
+    std::optional<struct stat> found;
+    if (Status s = look_at(source, &found); !s) return s;
+    if (found && S_ISDIR(found->st_mode)) {
       std::vector<std::string> names;
-      for (const auto& entry : std::filesystem::directory_iterator(source, error)) {
-        names.push_back(entry.path().filename().string());
-      }
-      if (error) return Status::error("cannot read '" + source + "': " + error.message());
-      std::sort(names.begin(), names.end());
+      if (Status s = names_in(source, &names); !s) return s;
       for (const std::string& name : names) {
         if (Status s = add_tree(source + "/" + name, target + "/" + name); !s) return s;
       }
       return Status::ok();
     }
-    if (!std::filesystem::is_regular_file(source, error)) {
+    if (!found || !S_ISREG(found->st_mode)) {
       inputs_->files.emplace_back(target, "no regular file");
       return Status::ok();
     }

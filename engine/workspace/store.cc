@@ -10,6 +10,7 @@
 
 #include "engine/base/digest.h"
 #include "engine/base/files.h"
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 
 namespace tally {
@@ -29,11 +30,8 @@ std::vector<std::string> split(const std::string& text, char at) {
 }
 
 // The seal is size, time and path. While these are equal, the bytes are taken to be equal.
-bool file_seal(const std::string& path, std::string* seal) {
-  struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return false;
-  *seal = fmt::format("{} {}.{:09}", info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
-  return true;
+std::string seal_of(const struct stat& info) {
+  return fmt::format("{} {}.{:09}", info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
 }
 
 std::string safe_name(const std::string& step) {
@@ -117,12 +115,12 @@ std::string WorkStore::find(const StepInputs& inputs, const std::string& hash, s
     const size_t second = first == std::string::npos ? first : lines[i].find(' ', first + 1);
     if (second == std::string::npos) continue;
     const std::string path = work + "/" + lines[i].substr(second + 1);
-    std::string seal;
-    if (!file_seal(path, &seal)) {
-      *why = path + " of the run that did it is gone";
+    std::optional<struct stat> found;
+    if (Status s = look_at(path, &found); !s || !found) {
+      *why = s ? path + " of the run that did it is gone" : s.message();
       return {};
     }
-    if (seal != lines[i].substr(0, second)) {
+    if (seal_of(*found) != lines[i].substr(0, second)) {
       *why = path + " was changed since";
       return {};
     }
@@ -139,14 +137,14 @@ Status WorkStore::seal(const StepInputs& inputs, const std::string& hash, const 
   std::vector<std::string> lines;
   std::filesystem::recursive_directory_iterator walk(work, error), end;
   for (; !error && walk != end; walk.increment(error)) {
-    std::error_code unknown;
-    if (!walk->is_regular_file(unknown)) continue;
     const std::string path = walk->path().string();
+    std::optional<struct stat> found;
+    if (Status s = look_at(path, &found); !s) return s;
+    if (!found || !S_ISREG(found->st_mode)) continue;
     const std::string name = path.substr(work.size() + 1);
-    std::string seal;
     // A name with a newline does not fit into one line. Such work is not kept; it runs each time.
     if (name.find('\n') != std::string::npos) return Status::ok();
-    if (file_seal(path, &seal)) lines.push_back(seal + " " + name);
+    lines.push_back(seal_of(*found) + " " + name);
   }
   if (error) return Status::error("cannot read " + work + ": " + error.message());
   if (lines.empty()) return Status::ok();

@@ -11,6 +11,7 @@
 
 #include "engine/base/files.h"
 #include "engine/base/path_text.h"
+#include "engine/base/presence.h"
 #include "engine/base/secrets.h"
 #include "engine/base/text.h"
 
@@ -179,7 +180,7 @@ Status list_files(const FileCopy& entry, const Lookup& lookup, const std::string
     std::string pattern = join_path(escaped_for_matching(base), given);
     if (given.find("..") != std::string::npos) pattern = normal_path(pattern);
     std::vector<std::string> found;
-    if (Status s = matching_paths(pattern, 0, &found); !s) return s;
+    if (Status s = matching_paths(pattern, &found); !s) return s;
     if (found.empty()) {
       return Status::error("no files found using \"" + given + "\"");
     }

@@ -9,9 +9,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "engine/base/files.h"
 #include "engine/base/host.h"
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 
 namespace tally {
@@ -44,12 +46,11 @@ Status copy_entry(const std::string& from, const std::string& to, bool follow) {
     if (mkdir(to.c_str(), 0777) != 0 && errno != EEXIST) {
       return failed(to, "cannot make the folder", errno);
     }
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(from, error)) {
-      const std::string name = entry.path().filename().string();
+    std::vector<std::string> names;
+    if (Status s = names_in(from, &names); !s) return s;
+    for (const std::string& name : names) {
       if (Status s = copy_entry(from + "/" + name, to + "/" + name, false); !s) return s;
     }
-    if (error) return failed(from, "cannot read", error.value());
     chmod(to.c_str(), info.st_mode & 07777);
   } else {
     std::error_code error;
@@ -75,29 +76,25 @@ bool same_bytes(const std::string& a, const std::string& b, Status* status) {
 // Whether copy_entry() would change nothing at `to`. `differs` becomes the path that it would change.
 Status compare_entry(const std::string& from, const std::string& to, bool follow,
                      std::string* differs) {
-  struct stat a {
-  }, b{};
-  if ((follow ? stat(from.c_str(), &a) : lstat(from.c_str(), &a)) != 0)
-    return failed(from, "cannot read", errno);
-  if ((follow ? stat(to.c_str(), &b) : lstat(to.c_str(), &b)) != 0 && errno != ENOENT)
-    return failed(to, "cannot read", errno);
-  if ((a.st_mode & S_IFMT) != (b.st_mode & S_IFMT)) {
+  std::optional<struct stat> a, b;
+  if (Status s = look_at(from, &a, follow ? Links::follow : Links::keep); !s) return s;
+  if (!a) return failed(from, "cannot read", ENOENT);
+  if (Status s = look_at(to, &b, follow ? Links::follow : Links::keep); !s) return s;
+  if (!b || (a->st_mode & S_IFMT) != (b->st_mode & S_IFMT)) {
     *differs = to;
-  } else if (S_ISLNK(a.st_mode)) {
+  } else if (S_ISLNK(a->st_mode)) {
     std::error_code error;
     if (fs::read_symlink(from, error) != fs::read_symlink(to, error) || error) *differs = to;
-  } else if (S_ISDIR(a.st_mode)) {
-    std::error_code error;
-    fs::directory_iterator entry(from, error);
-    for (; !error && entry != fs::directory_iterator() && differs->empty();
-         entry.increment(error)) {
-      const std::string name = "/" + entry->path().filename().string();
+  } else if (S_ISDIR(a->st_mode)) {
+    std::vector<std::string> names;
+    if (Status s = names_in(from, &names); !s) return s;
+    for (size_t i = 0; i < names.size() && differs->empty(); ++i) {
+      const std::string name = "/" + names[i];
       if (Status s = compare_entry(from + name, to + name, false, differs); !s) return s;
     }
-    if (error) return failed(from, "cannot read", error.value());
-  } else if (a.st_size != b.st_size) {
+  } else if (a->st_size != b->st_size) {
     *differs = to;
-  } else if (a.st_mtim.tv_sec != b.st_mtim.tv_sec || a.st_mtim.tv_nsec != b.st_mtim.tv_nsec) {
+  } else if (a->st_mtim.tv_sec != b->st_mtim.tv_sec || a->st_mtim.tv_nsec != b->st_mtim.tv_nsec) {
     Status status;
     if (!same_bytes(from, to, &status)) *differs = to;
     return status;
@@ -109,10 +106,10 @@ Status compare_entry(const std::string& from, const std::string& to, bool follow
 Status check_same(const PlannedFile& file, const std::string& target) {
   std::string differs;
   if (file.link) {
-    struct stat a {
-    }, b{};
-    const bool both = stat(file.source.c_str(), &a) == 0 && stat(target.c_str(), &b) == 0;
-    if (!both || a.st_dev != b.st_dev || a.st_ino != b.st_ino) differs = target;
+    std::optional<struct stat> a, b;
+    if (Status s = look_at(file.source, &a); !s) return s;
+    if (Status s = look_at(target, &b); !s) return s;
+    if (!a || !b || a->st_dev != b->st_dev || a->st_ino != b->st_ino) differs = target;
   } else if (Status s = compare_entry(file.source, target, true, &differs); !s) {
     return s;
   }
@@ -122,22 +119,28 @@ Status check_same(const PlannedFile& file, const std::string& target) {
                        file.source + "' has: remove it, or give the step another work_dir");
 }
 
-bool lies_in(const std::string& path, const std::vector<std::string>& folders) {
+// The path without links. Empty: it is not there.
+Status real_path(const std::string& path, std::string* real) {
   std::error_code error;
-  const std::string real = fs::canonical(path, error).string();
-  if (error) return false;
-  return std::any_of(folders.begin(), folders.end(), [&](const std::string& folder) {
-    const std::string own = fs::canonical(folder, error).string();
-    return !error && starts_with(real, own + "/");
-  });
+  *real = fs::canonical(path, error).string();
+  if (!error) return Status::ok();
+  real->clear();
+  return means_not_there(error.value()) ? Status::ok() : look_error(path, error.value());
+}
+
+Status lies_in(const std::string& path, const std::vector<std::string>& folders, bool* lies) {
+  *lies = false;
+  std::string real;
+  if (Status s = real_path(path, &real); !s || real.empty()) return s;
+  for (const std::string& folder : folders) {
+    std::string own;
+    if (Status s = real_path(folder, &own); !s) return s;
+    if (!own.empty() && starts_with(real, own + "/")) *lies = true;
+  }
+  return Status::ok();
 }
 
 }  // namespace
-
-bool path_exists(const std::string& path) {
-  struct stat info {};
-  return stat(path.c_str(), &info) == 0;
-}
 
 Status make_link(const std::string& target, const std::string& path) {
   const std::string relative = relative_path(target, parent_of(path));
@@ -147,9 +150,9 @@ Status make_link(const std::string& target, const std::string& path) {
 
 Status place_file(const PlannedFile& file, const std::string& work_dir, Existing existing) {
   const std::string target = absolute_path(file.target, work_dir);
-  struct stat info {};
-  if (lstat(target.c_str(), &info) == 0)
-    return existing == Existing::keep ? Status::ok() : check_same(file, target);
+  std::optional<struct stat> known;
+  if (Status s = look_at(target, &known, Links::keep); !s) return s;
+  if (known) return existing == Existing::keep ? Status::ok() : check_same(file, target);
   if (Status s = make_directories(parent_of(target)); !s) return s;
   if (file.link && file.absolute) {
     if (symlink(file.source.c_str(), target.c_str()) == 0 || errno == EEXIST) return Status::ok();
@@ -214,28 +217,30 @@ std::string last_lines(const std::string& path, size_t count) {
   return text.substr(at);
 }
 
-OutputSizes output_sizes(const std::vector<std::string>& paths) {
-  OutputSizes sizes;
+Status output_sizes(const std::vector<std::string>& paths, OutputSizes* sizes) {
   for (const std::string& path : paths) {
-    struct stat info {};
-    if (stat(path.c_str(), &info) == 0) sizes.emplace_back(path, info.st_size);
+    std::optional<struct stat> found;
+    if (Status s = look_at(path, &found); !s) return s;
+    if (found) sizes->emplace_back(path, found->st_size);
   }
-  return sizes;
+  return Status::ok();
 }
 
-void cut_back(const std::vector<std::string>& paths, const OutputSizes& sizes,
-              const std::vector<std::string>& folders) {
+Status cut_back(const std::vector<std::string>& paths, const OutputSizes& sizes,
+                const std::vector<std::string>& folders) {
   for (const std::string& path : paths) {
     off_t size = 0;
     for (const auto& [known, bytes] : sizes) {
       if (known == path) size = bytes;
     }
-    struct stat info {};
-    if (stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > size &&
-        lies_in(path, folders)) {
-      [[maybe_unused]] const int done = truncate(path.c_str(), size);
-    }
+    std::optional<struct stat> found;
+    if (Status s = look_at(path, &found); !s) return s;
+    if (!found || !S_ISREG(found->st_mode) || found->st_size <= size) continue;
+    bool own = false;
+    if (Status s = lies_in(path, folders, &own); !s) return s;
+    if (own && truncate(path.c_str(), size) != 0) return failed(path, "cannot write", errno);
   }
+  return Status::ok();
 }
 
 }  // namespace tally

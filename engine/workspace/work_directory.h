@@ -27,11 +27,10 @@ std::string last_lines(const std::string& path, size_t count);
 // output_sizes() returns the current sizes of the files, for the journal. cut_back() truncates the
 // files to these sizes, and to zero when a file is not listed. A file outside `folders`, after
 // links are followed, belongs to somebody else and is left unchanged.
-OutputSizes output_sizes(const std::vector<std::string>& paths);
-void cut_back(const std::vector<std::string>& paths, const OutputSizes& sizes,
-              const std::vector<std::string>& folders);
+Status output_sizes(const std::vector<std::string>& paths, OutputSizes* sizes);
+Status cut_back(const std::vector<std::string>& paths, const OutputSizes& sizes,
+                const std::vector<std::string>& folders);
 // Replaces a file by a copy of it. Processes that have the file open keep the old one.
 Status detach_file(const std::string& path);
-bool path_exists(const std::string& path);
 
 }  // namespace tally

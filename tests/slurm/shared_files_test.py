@@ -6,7 +6,9 @@ seen first, as a network file system's attribute cache does.
 """
 import os
 import pathlib
+import shutil
 import subprocess
+import unittest
 import sys
 
 import cluster as slurm
@@ -35,6 +37,24 @@ class SharedFiles(SlurmTest):
         code, out, err = self.place.tally("run", "small.yaml", env=self.host("login1"))
         self.assertEqual(code, 0, out + err)
         self.assertIn("i,v\n1,10\n2,20\n3,30\n", out)
+
+    @unittest.skipUnless(shutil.which("strace"), "no strace here")
+    def test_an_output_that_cannot_be_looked_at_is_looked_at_again_without_another_job(self):
+        self.place.write(values="1", launch=f"bash -c 'echo start >> {self.place.root}/starts; echo v=10'")
+        for call in ("openat", "newfstatat"):
+            (self.place.root / "starts").unlink(missing_ok=True)
+            shutil.rmtree(self.place.root / "run", ignore_errors=True)
+            output = str(self.place.work(0) / "stdout")
+            done = subprocess.run(["strace", "-o", "/dev/null", "-P", output, "-e", f"trace={call}", "-e",
+                                   f"inject={call}:error=ESTALE:when=1", place.TALLY, "run", "small.yaml"], check=False,
+                                  cwd=self.place.root, env=self.place.environment(None), text=True, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn("Stale file handle", done.stdout)
+            code, out, err = self.place.tally("continue", "run")
+            self.assertEqual(code, 0, out + err)
+            self.assertEqual(self.place.table(), ["i,v", "1,10"])
+            self.assertEqual((self.place.root / "starts").read_text(), "start\n")
 
     def test_a_run_that_one_host_follows_is_refused_to_another_which_takes_it_over(self):
         gate = self.place.root / "gate"

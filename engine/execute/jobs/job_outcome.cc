@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/base/files.h"
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 
 namespace tally {
@@ -83,10 +84,11 @@ void add_last_lines(const Task& task, Outcome* outcome) {
 
 // Whether the workpackage started. When several share one allocation, those that did not start have
 // no result when its time is over.
-bool began(const Task& task) {
-  if (task.step().pack.kind.value != "steps") return true;
+Status look_whether_it_began(const Task& task, bool* began) {
+  *began = true;
+  if (task.step().pack.kind.value != "steps") return Status::ok();
   const std::string* out = task.values().find("stdoutlogfile");
-  return path_exists(absolute_path(out != nullptr ? *out : "stdout", task.work_dir()));
+  return path_exists(absolute_path(out != nullptr ? *out : "stdout", task.work_dir()), began);
 }
 
 Outcome failure_of_job(const Task& task, const JobEnd& end) {
@@ -109,7 +111,15 @@ Outcome failure_of_job(const Task& task, const JobEnd& end) {
 Outcome outcome_of_job(const Task& task, const JobEnd& end) {
   std::string outcome;
   if (end.kind == JobEnd::Kind::exit) outcome = task.step().kinds->outcome_of(end.exit_code);
-  if (end.word == "TIMEOUT" && began(task)) outcome = "timeout";
+  if (end.word == "TIMEOUT") {
+    bool began = false;
+    if (Status s = look_whether_it_began(task, &began); !s) {
+      Outcome unknown = in_state(State::pending, Reason::host);
+      unknown.detail = s.message();
+      return unknown;
+    }
+    if (began) outcome = "timeout";
+  }
   if (end.word == "OUT_OF_MEMORY") outcome = "oom";
   if (end.kind == JobEnd::Kind::exit && end.exit_code == 0) return in_state(State::done);
   if (task.step().kinds->is_expected(task.step(), outcome, task.values().lookup()) &&

@@ -56,12 +56,19 @@ void JobFollower::find_named(Clock::time_point now, std::vector<JobEnd>* ended) 
       continue;
     }
     const auto id = ids.find(tracked.job.request.name);
-    if (id != ids.end()) {
+    bool has = false;
+    // Who took it for one that has not run would run it twice.
+    Status looked = id != ids.end() ? Status::ok() : has_run(tracked, &has);
+    if (!looked) {
+      back_off_ = std::clamp(back_off_ * 2, first_retry, slowest_retry);
+      find_next_ = now + back_off_;
+      trouble(tracked, looked.message(), now, ended);
+    } else if (id != ids.end()) {
       log_.write(tracked.job.label + ": found job " + id->second + " (" + id->first + ")");
       // A failure to record the id is harmless: the job is found again by its name.
       const Status recorded = follow(tracked, id->second, now);
       if (!recorded) log_.write(recorded.message());
-    } else if (has_run(tracked)) {
+    } else if (has) {
       end_unfound(tracked, ended);
     } else if (!tracked.refused.empty()) {
       ended->push_back({workpackage, JobEnd::Kind::rejected, -1, {}, tracked.refused});
@@ -74,10 +81,14 @@ void JobFollower::find_named(Clock::time_point now, std::vector<JobEnd>* ended) 
 
 // Whether a job that the scheduler does not know has run. It has if one of its workpackages has
 // left an exit status.
-bool JobFollower::has_run(const Tracked& tracked) {
-  const auto left = [](const Job& job) { return exit_left(job.marks).has_value(); };
-  return left(tracked.job) ||
-         std::any_of(tracked.job.members.begin(), tracked.job.members.end(), left);
+Status JobFollower::has_run(const Tracked& tracked, bool* has) {
+  std::optional<JobExit> exit;
+  Status looked = exit_left(tracked.job.marks, &exit);
+  for (const Job& member : tracked.job.members) {
+    if (looked && !exit) looked = exit_left(member.marks, &exit);
+  }
+  *has = exit.has_value();
+  return looked;
 }
 
 // A workpackage's exit status is its end. A pack member without one is lost, and does not run a
@@ -87,7 +98,8 @@ void JobFollower::end_unfound(Tracked& tracked, std::vector<JobEnd>* ended) {
   tracked.job.members.clear();
   tracked.stage = Stage::follow;
   const auto end = [&](const Job& job) {
-    const auto exit = exit_left(job.marks);
+    std::optional<JobExit> exit;
+    const Status looked = exit_left(job.marks, &exit);
     if (exit) {
       ended->push_back({job.workpackage, JobEnd::Kind::exit, exit->code, {}, {}});
     } else {
@@ -95,7 +107,9 @@ void JobFollower::end_unfound(Tracked& tracked, std::vector<JobEnd>* ended) {
                         JobEnd::Kind::lost,
                         -1,
                         {},
-                        "its job " + job.request.name + " has run and is not known any more"});
+                        looked
+                            ? "its job " + job.request.name + " has run and is not known any more"
+                            : looked.message()});
     }
   };
   end(tracked.job);

@@ -22,10 +22,6 @@ bool hopeless(const std::string& reason) {
   return known.count(reason) != 0;
 }
 
-bool is_there(const std::string& path) {
-  return !path.empty() && access(path.c_str(), F_OK) == 0;
-}
-
 std::string in_brackets(const std::string& text) {
   return text.empty() ? text : " (" + text + ")";
 }
@@ -35,7 +31,8 @@ std::string in_brackets(const std::string& text) {
 void JobFollower::look(Clock::time_point now, std::vector<JobEnd>* ended) {
   for (auto& [workpackage, tracked] : jobs_) {
     if (tracked.stage != Stage::follow) continue;
-    const auto exit = exit_left(tracked.job.marks);
+    std::optional<JobExit> exit;
+    if (!exit_left(tracked.job.marks, &exit)) continue;  // it is looked at again
     if (!exit || tracked.requeued || of_another_start(tracked, *exit)) {
       tracked.exit.reset();
     } else if (!tracked.exit || tracked.exit->code != exit->code ||
@@ -203,13 +200,16 @@ void JobFollower::take_report(Tracked& tracked, const Asked& asked, Clock::time_
   if (!tracked.gone_since) tracked.gone_since = now;
   // Its exit status may be delayed by a network file system.
   if (tracked.job.marks.any()) {
-    if (const auto exit = exit_left(tracked.job.marks)) {
+    std::optional<JobExit> exit;
+    const Status looked = exit_left(tracked.job.marks, &exit);
+    if (exit) {
       take_exit(tracked, *exit, now, ended);
       return;
     }
-    if (now - *tracked.gone_since < tracked.job.rules.grace) {
+    if (!looked || now - *tracked.gone_since < tracked.job.rules.grace) {
       // The next query is due when the grace period is over.
-      query_next_ = std::min(query_next_, *tracked.gone_since + tracked.job.rules.grace);
+      const auto over = *tracked.gone_since + tracked.job.rules.grace;
+      if (over > now) query_next_ = std::min(query_next_, over);
       return;
     }
   }
@@ -222,7 +222,9 @@ void JobFollower::take_report(Tracked& tracked, const Asked& asked, Clock::time_
 bool JobFollower::follow_claimant(Tracked& tracked, Clock::time_point now) {
   const std::string claim = tracked.job.marks.claim_file(tracked.job.request.name);
   std::string text;
-  if (!is_there(claim) || !read_file(claim, &text)) return false;
+  if (claim.empty()) return false;
+  // Whose values are in the folder is not known while it cannot be read.
+  if (Status s = read_file(claim, &text); !s) return may_pass(s.reason());
   const std::string id(strip(text));
   if (id.empty() || id == tracked.job.id) return false;
   log_.write(tracked.job.label + ": job " + id + " of the same name works in its folder, so job " +

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "engine/base/files.h"
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 
 namespace tally {
@@ -16,26 +17,19 @@ using std::chrono::milliseconds;
 
 // Listing the folder first makes a network file system refresh its cache.
 void look_again(const std::string& path) {
-  if (DIR* folder = opendir(path.substr(0, path.rfind('/')).c_str())) {
-    while (readdir(folder) != nullptr) {
-    }
-    closedir(folder);
-  }
-}
-
-bool is_there(const std::string& path) {
-  return !path.empty() && access(path.c_str(), F_OK) == 0;
+  [[maybe_unused]] const Status listed =
+      each_entry(path.substr(0, path.rfind('/')), [](const dirent&) {});
 }
 
 // Reads a job script's status file: the exit status and a newline. The script moves it into place.
 // Further lines may follow: "restart N" if the job was restarted, "preempted", "unasked".
-std::optional<JobExit> read_exit_status(const std::string& path) {
+Status read_exit_status(const std::string& path, std::optional<JobExit>* left) {
   std::string text;
-  if (!is_there(path) || !read_file(path, &text)) return std::nullopt;
+  if (Status s = read_file(path, &text); !s) return means_not_there(s.reason()) ? Status::ok() : s;
   char* end = nullptr;
   JobExit exit;
   exit.code = static_cast<int>(strtol(text.c_str(), &end, 10));
-  if (end == text.c_str() || *end != '\n') return std::nullopt;
+  if (end == text.c_str() || *end != '\n') return Status::ok();
   exit.restarts = 0;
   constexpr std::string_view restart = "restart ";
   for (const std::string& line : split_strip(end, "\n")) {
@@ -43,21 +37,30 @@ std::optional<JobExit> read_exit_status(const std::string& path) {
     if (line == "preempted") exit.preempted = true;
     if (line == "unasked") exit.unasked = true;
   }
-  return exit;
+  *left = exit;
+  return Status::ok();
 }
 
 }  // namespace
 
-std::optional<JobExit> exit_left(const JobMarks& marks) {
-  if (!marks.any()) return std::nullopt;
+Status exit_left(const JobMarks& marks, std::optional<JobExit>* exit) {
+  exit->reset();
+  if (!marks.any()) return Status::ok();
   if (!marks.status_file.empty()) {
     look_again(marks.status_file);
-    return read_exit_status(marks.status_file);
+    return read_exit_status(marks.status_file, exit);
   }
   look_again(marks.done_file.empty() ? marks.error_file : marks.done_file);
-  if (is_there(marks.error_file)) return JobExit{1};
-  if (is_there(marks.done_file)) return JobExit{0};
-  return std::nullopt;
+  bool error = false;
+  bool done = false;
+  if (!marks.error_file.empty()) {
+    if (Status s = path_exists(marks.error_file, &error); !s) return s;
+  }
+  if (!marks.done_file.empty()) {
+    if (Status s = path_exists(marks.done_file, &done); !s) return s;
+  }
+  if (error || done) *exit = JobExit{error ? 1 : 0};
+  return Status::ok();
 }
 
 JobFollower::~JobFollower() {
@@ -126,7 +129,7 @@ void JobFollower::forget(std::vector<JobEnd>* ended, size_t from) {
 
 void JobFollower::disown(const Job& job) {
   const std::string owner = job.marks.owner_file();
-  if (!is_there(owner)) return;
+  if (owner.empty() || !may_be_there(owner)) return;
   if (Status s = write_file(owner, "ended\n"); !s) log_.write(s.message());
 }
 

@@ -55,8 +55,8 @@ struct JobExit {
   bool preempted = false;
   bool unasked = false;  // the job could not find that out
 };
-// Returns nothing when the job has not written an exit status yet.
-std::optional<JobExit> exit_left(const JobMarks& marks);
+// Nothing: the job has not written an exit status yet. An error: the host cannot tell.
+Status exit_left(const JobMarks& marks, std::optional<JobExit>* exit);
 
 struct Job {
   int workpackage = 0;
@@ -178,7 +178,7 @@ class JobFollower {
   Status name_ready();
   // Records that the job and its members have the id `id`, and follows them from now on.
   Status follow(Tracked& tracked, const std::string& id, Clock::time_point now);
-  static bool has_run(const Tracked& tracked);
+  static Status has_run(const Tracked& tracked, bool* has);
   static void end_unfound(Tracked& tracked, std::vector<JobEnd>* ended);
   static void end_members(const Tracked& tracked, std::vector<JobEnd>* ended, size_t from);
   bool may_submit(const Tracked& tracked, Clock::time_point now) const;

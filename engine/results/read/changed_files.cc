@@ -1,7 +1,6 @@
 #include "engine/results/read/changed_files.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "engine/base/files.h"
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/journal/journal.h"
 #include "engine/results/read/kept_values.h"
@@ -52,6 +52,8 @@ class LeftFiles {
       return true;
     return has(path, now);
   }
+  // An error: a folder could not be looked at, so that has() may be wrong.
+  const Status& looked() const { return looked_; }
 
  private:
   // Without the links that lead to its folder.
@@ -62,6 +64,8 @@ class LeftFiles {
       std::error_code error;
       found->second = std::filesystem::canonical(found->first, error).string();
       if (error) found->second = found->first;
+      if (error && !means_not_there(error.value()))
+        looked_ = look_error(found->first, error.value());
     }
     return found->second + "/" + path.substr(name);
   }
@@ -69,6 +73,7 @@ class LeftFiles {
   std::set<std::tuple<std::string, long long, long long>> by_path_;
   std::set<std::tuple<uint64_t, long long, long long>> by_inode_;
   mutable std::map<std::string, std::string> folders_;
+  mutable Status looked_;
 };
 
 // Looks closely at the files of the workpackages of which one seems to have changed.
@@ -83,41 +88,46 @@ class Comparer {
           return view.state == State::running || view.state == State::waiting;
         })) {}
 
-  std::vector<WorkpackageView::Change> changes(const EndedFiles& ended,
-                                               const WorkpackageView& view) const {
-    std::vector<WorkpackageView::Change> changes;
-    if (::access(view.work_dir.c_str(), F_OK) != 0) return changes;
+  Status add_changes(const EndedFiles& ended, const WorkpackageView& view,
+                     std::vector<WorkpackageView::Change>& changes) const {
+    bool there = false;
+    if (Status s = path_exists(view.work_dir, &there); !s || !there) return s;
     for (const EndedFile& file : ended.files) {
       if (!file.stamp.there()) {
-        add_new_files(ended, file.path, view, changes);
+        if (Status s = add_new_files(ended, file.path, view, changes); !s) return s;
         continue;
       }
       const std::string path = path_of(file);
-      const FileStamp now = file_stamp(path);
+      FileStamp now;
+      if (Status s = file_stamp(path, &now); !s) return s;
       if (is_same(now, file.stamp) || left_.has(path, file.stamp, now)) continue;
-      std::string digest;
-      const bool same_begin = now.there() && now.size >= file.stamp.size &&
-                              digest_part(path, 0, file.stamp.size, &digest) &&
-                              digest == file.digest;
+      bool same_begin = now.there() && now.size >= file.stamp.size;
+      if (same_begin) {
+        std::string digest;
+        if (Status s = digest_part(path, 0, file.stamp.size, &digest); !s) return s;
+        same_begin = digest == file.digest;
+      }
       if (same_begin && now.size == file.stamp.size) continue;
       if (same_begin && may_grow(ended, path, now, view.id)) continue;
       changes.push_back(
           {path, what_happened(file.stamp, now, same_begin), file.stamp.size, same_begin});
     }
-    return changes;
+    return Status::ok();
   }
 
  private:
   std::string path_of(const EndedFile& file) const { return path_in(run_, file.path); }
 
   // Files of a name or glob that were not there when the workpackage ended.
-  void add_new_files(const EndedFiles& ended, const std::string& name, const WorkpackageView& view,
-                     std::vector<WorkpackageView::Change>& changes) const {
+  Status add_new_files(const EndedFiles& ended, const std::string& name,
+                       const WorkpackageView& view,
+                       std::vector<WorkpackageView::Change>& changes) const {
     std::vector<std::string> found;
-    if (!matching_files(view.work_dir, name, view.own_dir, &found)) return;  // scan() reports it
+    if (Status s = matching_files(view.work_dir, name, view.own_dir, &found); !s) return s;
     for (const std::string& each : found) {
       const std::string path = absolute_path(each);
-      const FileStamp now = file_stamp(path);
+      FileStamp now;
+      if (Status s = file_stamp(path, &now); !s) return s;
       const auto was_there = [&](const EndedFile& file) {
         return file.stamp.there() && path_of(file) == path;
       };
@@ -128,6 +138,7 @@ class Comparer {
         continue;
       changes.push_back({path, "was not there", 0, true});
     }
+    return Status::ok();
   }
 
   bool may_grow(const EndedFiles& ended, const std::string& path, const FileStamp& now,
@@ -204,9 +215,11 @@ Status ChangedFiles::mark(const Benchmark& benchmark, const std::vector<Workpack
   for (const WorkpackageView& view : views) {
     const auto files = ended.find(view.id);
     if (files == ended.end()) continue;
-    if (auto found = comparer.changes(files->second, view); !found.empty())
-      changes.emplace(view.id, std::move(found));
+    std::vector<WorkpackageView::Change> found;
+    if (Status s = comparer.add_changes(files->second, view, found); !s) return s;
+    if (!found.empty()) changes.emplace(view.id, std::move(found));
   }
+  if (!left.looked()) return left.looked();
   if (changes.empty()) return Status::ok();
   *marked = views;
   std::set<int> changed;

@@ -9,8 +9,8 @@
 #include <set>
 #include <utility>
 
-#include "engine/base/file_stamp.h"
 #include "engine/base/files.h"
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
 #include "engine/plan/plan.h"
@@ -136,7 +136,7 @@ void take_end(const std::vector<std::string>& logs, WorkpackageView* view) {
   if (std::count_if(logs.begin(), logs.end(), in_folder) != 1) return;
   std::ifstream file(view->work_dir + "/job.status");
   int code = 0;
-  if (!file && file_stamp(view->work_dir + "/job.status.begun").there()) {
+  if (!file && may_be_there(view->work_dir + "/job.status.begun")) {
     view->state = State::running;
     view->notes.push_back(
         fmt::format("workpackage {} ({}) has not ended, or was killed: beside its log is "

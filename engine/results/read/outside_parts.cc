@@ -21,25 +21,28 @@ constexpr double kNano = 1e-9;
 // workpackages start.
 constexpr double kTick = 0.01;
 
-OutsidePart part_now(const OutsideFile& file) {
-  OutsidePart part;
+Status compare(const OutsideFile& file, OutsidePart& part) {
   part.path = file.path;
   part.from = file.from;
   part.to = file.after.size;
   if (!file.after.there()) {
     part.kind = OutsidePart::Kind::absent;
     part.until_ns = file.after.written_ns;
-    return part;
+    return Status::ok();
   }
-  const FileStamp now = file_stamp(file.path);
-  if (now == file.after) return part;
-  std::string digest;
-  const bool same = now.there() && now.size >= file.after.size &&
-                    digest_part(file.path, file.from, file.after.size, &digest) &&
-                    digest == file.digest;
+  FileStamp now;
+  if (Status s = file_stamp(file.path, &now); !s) return s;
+  // Without a digest nobody could tell which bytes are the workpackage's.
+  if (now == file.after && (file.untouched() || !file.digest.empty())) return Status::ok();
+  bool same = now.there() && now.size >= file.after.size;
+  if (same) {
+    std::string digest;
+    if (Status s = digest_part(file.path, file.from, file.after.size, &digest); !s) return s;
+    same = digest == file.digest;
+  }
   if (!same) part.kind = OutsidePart::Kind::changed;
   if (same) part.grown = now.size - file.after.size;
-  return part;
+  return Status::ok();
 }
 
 class OutsideParts {
@@ -56,7 +59,10 @@ class OutsideParts {
 
   void finish() {
     for (Known& one : known_) {
-      one.part = part_now(one.file);
+      if (Status s = compare(one.file, one.part); !s) {
+        one.part.kind = OutsidePart::Kind::unknown;
+        one.part.why = s.message();
+      }
       if (one.part.grown > 0 && has_later_writer(one)) one.part.grown = 0;
     }
     for (auto& [path, writers] : writers_) find_shared(writers);

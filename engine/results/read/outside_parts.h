@@ -18,12 +18,14 @@ struct OutsidePart {
     changed,    // since the workpackage ended: what it wrote is not there any more
     shared,     // another workpackage of the run wrote to it at the same time
     absent,     // it was not there when the workpackage ended
+    unknown,    // it cannot be looked at now: `why`
   };
   std::string path;  // absolute; of `absent` also a glob
   Kind kind = Kind::own;
   long long from = 0, to = 0;
   long long grown = 0;     // bytes that somebody added since
   long long until_ns = 0;  // of `absent`: what was written until then is its own
+  std::string why;
 };
 
 // Whether the path is below the own folder of the workpackage. `run`: the run's folder, with a slash.

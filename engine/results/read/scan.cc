@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engine/base/files.h"
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
 #include "engine/results/read/cut_value.h"
@@ -296,8 +297,10 @@ bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpacka
 
 void Scanner::no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
                       const WorkpackageView& workpackage) {
-  const bool there = ::access(workpackage.work_dir.c_str(), F_OK) == 0;
-  if (there) {
+  bool there = false;
+  if (Status s = path_exists(workpackage.work_dir, &there); !s) {
+    problem({}, "open " + s.message(), s.message(), true);
+  } else if (there) {
     problem(file.path.mark, fmt::format("{} {}", analyse.step.value, file.path.value),
             fmt::format("no file '{}' in the work directory of workpackage {} ({}): {}", name,
                         workpackage.id, workpackage.step, workpackage.work_dir));
@@ -393,11 +396,19 @@ bool Scanner::own_part(const WorkpackageView& workpackage, const std::string& pa
   }
   if (known->kind == OutsidePart::Kind::untouched) return true;
   if (known->kind == OutsidePart::Kind::absent) {
-    const FileStamp now = file_stamp(path);
+    FileStamp now;
+    if (Status s = file_stamp(path, &now); !s) {
+      problem({}, "open " + s.message(), s.message(), true);
+      return false;
+    }
     if (!now.there() || now.written_ns <= known->until_ns) return true;
     problem(
         {}, "new " + name,
         fmt::format("'{}' was not there when {} ended: what is in it does not count", path, who));
+    return false;
+  }
+  if (known->kind == OutsidePart::Kind::unknown) {
+    problem({}, "open " + known->why, known->why, true);
     return false;
   }
   if (known->kind != OutsidePart::Kind::own) {
@@ -429,9 +440,10 @@ Scanner::Seen Scanner::scan_file(const WorkpackageView& workpackage, const std::
   const bool any = own_part(workpackage, path, file_name, &part);
   FileView view;
   if (Status opened = any ? FileView::open(path, &view, part) : Status::ok(); !opened) {
-    if (opened.reason() != 0 && !may_be_there(path)) return Seen::nothing;
+    if (means_not_there(opened.reason())) return Seen::nothing;
     // JUBE ends with a Python error when it cannot read a file. It passes over what is not a file.
-    const bool file = !is_no_file(path);
+    std::optional<struct stat> known;
+    const bool file = !look_at(path, &known) || !known || S_ISREG(known->st_mode);
     problem({}, "open " + opened.message(), opened.message(), file || !benchmark_.as_jube);
     return file ? Seen::file : Seen::no_file;
   }

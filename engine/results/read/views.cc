@@ -15,6 +15,7 @@
 #include <variant>
 
 #include "engine/base/files.h"
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/results/read/changed_files.h"
 #include "engine/results/read/kept_values.h"
@@ -315,18 +316,14 @@ namespace {
 
 // The ids of the workpackages that have a folder in the run's, in order. A folder's name begins with
 // its workpackage's id, as "000012_step". The names are not kept, because there may be many.
-std::vector<int> ids_of_folders(const std::string& run_dir) {
-  std::vector<int> ids;
-  DIR* folder = opendir(run_dir.c_str());
-  if (folder == nullptr) return ids;
-  while (const dirent* entry = readdir(folder)) {
+Status ids_of_folders(const std::string& run_dir, std::vector<int>* ids) {
+  Status listed = each_entry(run_dir, [ids](const dirent& entry) {
     char* rest = nullptr;
-    const long id = std::strtol(entry->d_name, &rest, 10);
-    if (rest != entry->d_name && *rest == '_') ids.push_back(static_cast<int>(id));
-  }
-  closedir(folder);
-  std::sort(ids.begin(), ids.end());
-  return ids;
+    const long id = std::strtol(entry.d_name, &rest, 10);
+    if (rest != entry.d_name && *rest == '_') ids->push_back(static_cast<int>(id));
+  });
+  std::sort(ids->begin(), ids->end());
+  return listed;
 }
 
 }  // namespace
@@ -365,7 +362,9 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
   std::optional<std::vector<int>> folders;
   if (bool has = false; !benchmark.as_jube) {
     if (Status s = journal.has_samples(&has); !s) return s;
-    if (has) folders = ids_of_folders(run_dir);
+    if (has) {
+      if (Status s = ids_of_folders(run_dir, &folders.emplace()); !s) return s;
+    }
   }
   ViewMaker maker(benchmark, journal.run(), run_dir, std::move(disturbances), std::move(job_uses),
                   all_builtins, *views);

@@ -31,7 +31,9 @@ int in_child(RunFixture& run, Interfere interfere) {
   }
   int status = 0;
   waitpid(pid, &status, 0);
-  run.directory = list_runs(run.folder.path() + "/out").front();
+  std::vector<RunDirectory> runs;
+  REQUIRE(list_runs(run.folder.path() + "/out", &runs));
+  run.directory = runs.front();
   return status;
 }
 

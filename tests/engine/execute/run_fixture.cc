@@ -85,7 +85,8 @@ Run run_of(const Benchmark& benchmark, const RunInfo& info) {
 
 Status RunFixture::start(RunSummary* summary) {
   const std::string outpath = folder.path() + "/out";
-  const int id = next_run_id(outpath);
+  int id = 0;
+  if (Status s = next_run_id(outpath, &id); !s) return s;
   NewRun what;
   what.outpath = outpath;
   what.start = "2026-11-21T01:18:53";

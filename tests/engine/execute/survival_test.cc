@@ -35,7 +35,8 @@ int in_child(Body body) {
 
 // The run's folder, which a child process made.
 void find_run(RunFixture& run) {
-  const auto runs = list_runs(run.folder.path() + "/out");
+  std::vector<RunDirectory> runs;
+  REQUIRE(list_runs(run.folder.path() + "/out", &runs));
   REQUIRE(runs.size() == 1);
   run.directory = runs.front();
 }
@@ -440,7 +441,8 @@ TEST_CASE("concurrent starts in one outpath each get a run of their own") {
     REQUIRE(waitpid(pid, &status, 0) == pid);
     CHECK(status == 0);
   }
-  const auto runs = list_runs(folder.path() + "/deep/out");
+  std::vector<RunDirectory> runs;
+  REQUIRE(list_runs(folder.path() + "/deep/out", &runs));
   REQUIRE(runs.size() == 40);
   CHECK(runs.back().id == 39);
 }
