@@ -206,8 +206,9 @@ void add_job_files(const Step& step, Named& values, const Lookup& lookup) {
   }
 }
 
-// A word of the shell that may have variables, and blanks.
+// A word of the shell that may have variables, and blanks. Nothing stays nothing.
 std::string word_with_variables(const std::string& text) {
+  if (text.empty()) return text;
   std::string word = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\' || c == '`') word += '\\';
