@@ -186,6 +186,11 @@ class Collector {
     return Status::ok();
   }
 
+  // What may not be entered is no input: the step's commands may not enter it, either.
+  static Status readable(Status looked) {
+    return looked.reason() == EACCES ? Status::ok() : std::move(looked);
+  }
+
   Status add_named_files() {
     std::set<std::string> paths;
     for (const std::string& command : shell_texts_) {
@@ -197,7 +202,7 @@ class Collector {
         const std::string path = absolute_path(expand_path(word), context_.work_dir);
         std::vector<std::string> found;
         if (word.find_first_of("*?[") != std::string::npos) {
-          if (Status s = matching_paths(path, &found); !s) return s;
+          if (Status s = readable(matching_paths(path, &found)); !s) return s;
         }
         paths.insert(found.begin(), found.end());
         paths.insert(path);
@@ -215,7 +220,7 @@ class Collector {
       const bool device = lies_in(path, "/dev") || lies_in(path, "/proc") || lies_in(path, "/sys");
       if (device || lies_in(path, context_.work_dir)) continue;
       std::optional<struct stat> found;
-      Status added = look_at(path, &found);
+      Status added = readable(look_at(path, &found));
       if (found && S_ISREG(found->st_mode)) added = add_tree(path, path);
       if (found && S_ISDIR(found->st_mode)) added = add_folder(path);
       if (!added) return added;
@@ -248,11 +253,11 @@ class Collector {
   static Status list_folder(const std::string& folder, std::vector<std::string>* files,
                             uintmax_t* bytes, bool* too_large) {
     std::vector<std::string> names;
-    if (Status s = names_in(folder, &names); !s) return s.reason() == EACCES ? Status::ok() : s;
+    if (Status s = readable(names_in(folder, &names)); !s) return s;
     for (const std::string& name : names) {
       const std::string path = folder + "/" + name;
       std::optional<struct stat> found;
-      if (Status s = look_at(path, &found, Links::keep); !s) return s;
+      if (Status s = readable(look_at(path, &found, Links::keep)); !s) return s;
       if (found && S_ISDIR(found->st_mode)) {
         bool skipped = name == ".git";
         if (Status s = skipped ? Status::ok() : has_runs(path, &skipped); !s) return s;
@@ -261,7 +266,8 @@ class Collector {
         continue;
       }
       if (found && S_ISLNK(found->st_mode)) {
-        if (Status s = look_at(path, &found); !s) return s;
+        found.reset();
+        if (Status s = readable(look_at(path, &found)); !s) return s;
       }
       if (!found || !S_ISREG(found->st_mode)) continue;
       *bytes += static_cast<uintmax_t>(found->st_size);
