@@ -75,9 +75,8 @@ bool is_pattern(std::string_view name) {
   for (size_t i = 0; i < name.size(); ++i) {
     if (name[i] == '\\') {
       ++i;
-    } else if (name[i] == '*' || name[i] == '?') {
-      return true;
-    } else if (name[i] == '[' && name.find(']', i) != std::string_view::npos) {
+    } else if (name[i] == '*' || name[i] == '?' ||
+               (name[i] == '[' && name.find(']', i) != std::string_view::npos)) {
       return true;
     }
   }

@@ -80,7 +80,8 @@ Status compare_entry(const std::string& from, const std::string& to, bool follow
   if (Status s = look_at(from, &a, follow ? Links::follow : Links::keep); !s) return s;
   if (!a) return failed(from, "cannot read", ENOENT);
   if (Status s = look_at(to, &b, follow ? Links::follow : Links::keep); !s) return s;
-  if (!b || (a->st_mode & S_IFMT) != (b->st_mode & S_IFMT)) {
+  const bool other_kind = !b || (a->st_mode & S_IFMT) != (b->st_mode & S_IFMT);
+  if (other_kind || (S_ISREG(a->st_mode) && a->st_size != b->st_size)) {
     *differs = to;
   } else if (S_ISLNK(a->st_mode)) {
     std::error_code error;
@@ -92,8 +93,6 @@ Status compare_entry(const std::string& from, const std::string& to, bool follow
       const std::string name = "/" + names[i];
       if (Status s = compare_entry(from + name, to + name, false, differs); !s) return s;
     }
-  } else if (a->st_size != b->st_size) {
-    *differs = to;
   } else if (a->st_mtim.tv_sec != b->st_mtim.tv_sec || a->st_mtim.tv_nsec != b->st_mtim.tv_nsec) {
     Status status;
     if (!same_bytes(from, to, &status)) *differs = to;
