@@ -69,7 +69,7 @@ Status digest_part(const std::string& path, long long from, long long to, std::s
 
 Status stamp_and_digest(const std::string& path, FileStamp* stamp, std::string* hex) {
   hex->clear();
-  // What is no regular file, such as a socket, is not opened.
+  // Only regular files are opened, not a socket for example.
   if (Status s = file_stamp(path, stamp); !s || !stamp->there()) return s;
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) {

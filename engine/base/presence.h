@@ -22,7 +22,7 @@ bool means_not_there(int reason);
 Status look_error(const std::string& path, int reason);
 
 enum class Links { follow, keep };
-// What is at the path. Nothing: it is not there.
+// Finds what is at the path; empty if it is not there.
 Status look_at(const std::string& path, std::optional<struct stat>* found,
                Links links = Links::follow);
 Status path_exists(const std::string& path, bool* there);

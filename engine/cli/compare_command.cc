@@ -118,7 +118,7 @@ class Command {
   // workflow may be the cause of a difference.
   void add_work_changes() {
     if (runs_.size() != 2) return;
-    // What was run: the input that the run was started with, also after `result -u`.
+    // The input that the run was started with, also after `result -u`.
     for (WorkChange& one : work_changes(runs_.front().benchmark(), runs_.back().benchmark()))
       differences_.push_back({std::move(one.name), std::move(one.before), std::move(one.after)});
   }

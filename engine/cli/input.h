@@ -1,4 +1,4 @@
-// What commands do first: read an input file or open a run, and print what is wrong with it.
+// The first act of commands: reads an input file or opens a run, and prints what is wrong with it.
 #pragma once
 
 #include <memory>

@@ -123,7 +123,7 @@ bool read_id(const Settings& settings, const RunArgs& args, size_t which, int* i
   return false;
 }
 
-// Of a command that was interrupted in one of its runs.
+// Says which runs a command left when it was interrupted.
 void note_not_begun(const Settings& settings, size_t runs) {
   if (runs > 0)
     print_error(settings, fmt::format("interrupted: {} further run{} not begun", runs,

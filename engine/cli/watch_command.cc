@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::chrono::seconds between_looks{2};
 
-// What is known of a run and of its jobs.
+// The facts that are known of a run and of its jobs.
 struct Sight {
   std::vector<Journal::Tally> states;
   bool has_end = false;  // an engine has come to the end of its work on it

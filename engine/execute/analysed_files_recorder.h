@@ -17,7 +17,7 @@ class AnalysedFilesRecorder {
  public:
   explicit AnalysedFilesRecorder(RunContext& context) : context_(context) {}
 
-  // What the files are when a workpackage ends.
+  // The files as they are when a workpackage ends.
   struct End {
     OutsideFiles outside;
     EndedFiles own;

@@ -23,7 +23,7 @@ class RepeatJudge {
   virtual Status not_needed(const Run& run, std::vector<int>* workpackages) = 0;
 };
 
-// What a run meets outside the engine. All are optional. Nothing is owned.
+// The outside world of a run. All are optional, and none is owned.
 struct Parts {
   // Called when the engine is asked to stop while jobs are in the queue. Gets the number of these
   // jobs, and a function that says whether the request was repeated meanwhile. Null: the jobs are
@@ -33,7 +33,7 @@ struct Parts {
   // GPUs of this machine that gpu_slots may assign, named as in CUDA_VISIBLE_DEVICES. Empty: the
   // engine detects them.
   std::vector<std::string> gpus;
-  // What watches the GPUs of this machine. Null: nothing does.
+  // Watches the GPUs of this machine. Null: they are not watched.
   const GpuDevices* gpu_devices = nullptr;
   RepeatJudge* repeats = nullptr;  // null: all run
   StatusOutput* output = nullptr;  // what people see meanwhile; null: nothing

@@ -8,7 +8,7 @@
 
 namespace tally {
 
-// Where a person sees how a run goes on. The command line's is standard error; tests use a string.
+// Shows a person how a run goes on. The command line's is standard error; tests use a string.
 class StatusOutput {
  public:
   virtual ~StatusOutput() = default;
@@ -16,7 +16,7 @@ class StatusOutput {
   virtual int columns() const = 0;
   virtual int rows() const { return 24; }
   virtual void write(const std::string& text) = 0;
-  // What a workpackage's commands printed, for -vv.
+  // Shows what a workpackage's commands printed, for -vv.
   virtual void show(const char* /*bytes*/, size_t /*count*/) {}
 };
 

@@ -1,5 +1,5 @@
 // An input file that was read and checked: one that a person names, or the one that a run keeps.
-// Nothing here prints: problems are among the diagnostics.
+// No function here prints: problems are among the diagnostics.
 #pragma once
 
 #include <cstdint>

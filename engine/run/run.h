@@ -19,7 +19,7 @@
 
 namespace tally {
 
-// What a new run is given beside its workflow.
+// The values that a new run is given beside its workflow.
 struct NewRun {
   std::string outpath;                    // the folder of runs
   int id = -1;                            // the number that it shall have; negative: the next one
@@ -70,7 +70,7 @@ class Run {
   const RunDirectory& directory() const { return directory_; }
   Journal& journal() const { return *journal_; }
   const Input& input() const { return *input_; }
-  // What is or was executed.
+  // The benchmark that is or was executed.
   const Benchmark& benchmark() const { return *benchmark_; }
   // The definitions that results are made with, and the input that has them.
   const Input& definitions_input() const { return updated_ ? *updated_ : *input_; }
@@ -78,7 +78,7 @@ class Run {
   const Sources& sources() const { return definitions_input().sources; }
 
   const RunInfo& info() const { return info_; }
-  // Of the values of parameters.
+  // Evaluates the values of parameters.
   Evaluator& evaluator() const { return *evaluator_; }
   TextPool& texts() const { return *texts_; }
   Expander& expander();

@@ -26,7 +26,7 @@ struct Settings {
   // with it. Empty: unknown.
   std::string programs;
   std::string shell = "/bin/sh";  // of the commands of steps and parameters
-  // Where problems go in place of standard error. Not owned; null: they are printed.
+  // Takes problems in place of standard error. Not owned; null: they are printed.
   std::vector<Problem>* problems = nullptr;
   // The kinds of steps that workflows may have.
   const StepKinds* kinds = &plain_kinds();

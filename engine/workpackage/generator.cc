@@ -29,7 +29,7 @@ bool depends_on(const Step& step, const std::string& name) {
                      [&](const Text& parent) { return parent.value == name; });
 }
 
-// What is wrong with the workpackage's work_dir, or "".
+// Says what is wrong with the workpackage's work_dir, or "".
 std::string fault_of_place(const Workpackage& workpackage) {
   const std::string name = unknown_variable(workpackage.work_dir);
   if (name.empty()) return {};

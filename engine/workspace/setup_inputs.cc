@@ -186,7 +186,7 @@ class Collector {
     return Status::ok();
   }
 
-  // What may not be entered is no input: the step's commands may not enter it, either.
+  // A folder that may not be entered is no input: the step's commands may not enter it, either.
   static Status readable(Status looked) {
     return looked.reason() == EACCES ? Status::ok() : std::move(looked);
   }

@@ -101,7 +101,7 @@ Status compare_entry(const std::string& from, const std::string& to, bool follow
   return Status::ok();
 }
 
-// Of a file that is there already.
+// Compares a file that is there already with what would be put there.
 Status check_same(const PlannedFile& file, const std::string& target) {
   std::string differs;
   if (file.link) {

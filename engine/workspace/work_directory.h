@@ -12,7 +12,7 @@ namespace tally {
 
 // Makes a relative link at `path` to `target`. Succeeds without change when `path` already exists.
 Status make_link(const std::string& target, const std::string& path);
-// What place_file() does where there is something already. In neither case is it changed.
+// The way of place_file() with a target that is there already. It is never changed.
 enum class Existing {
   keep,          // it is taken, as in JUBE
   must_be_same,  // an error unless it is what would be put there: it is of somebody else

@@ -223,7 +223,7 @@ bool JobFollower::follow_claimant(Tracked& tracked, Clock::time_point now) {
   const std::string claim = tracked.job.marks.claim_file(tracked.job.request.name);
   std::string text;
   if (claim.empty()) return false;
-  // Whose values are in the folder is not known while it cannot be read.
+  // While the folder cannot be read, nobody knows whose values are in it.
   if (Status s = read_file(claim, &text); !s) return may_pass(s.reason());
   const std::string id(strip(text));
   if (id.empty() || id == tracked.job.id) return false;

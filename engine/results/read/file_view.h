@@ -23,7 +23,7 @@ class OpenFolder {
   OpenFolder(const OpenFolder&) = delete;
   OpenFolder& operator=(const OpenFolder&) = delete;
 
-  // As open(2). The path need not be below the folder.
+  // Opens as open(2) does. The path need not be below the folder.
   int open(const std::string& path, int flags) const;
 
  private:
