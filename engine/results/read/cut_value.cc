@@ -227,6 +227,12 @@ bool is_clock(std::string_view value, std::string_view after) {
          !is_letter(at(after, 3));
 }
 
+// "1" of "1-02:03:04": days and a clock, as Slurm prints durations
+bool is_days(std::string_view value, std::string_view after) {
+  return is_whole(value) && digits(after, 1) == 2 && at(after, 1) < '3' && at(after, 3) == ':' &&
+         digits(after, 4) == 2 && at(after, 4) < '6';
+}
+
 bool has_prefix(std::string_view value, std::string_view after) {
   if (!is_zero(value)) return false;
   const char c = at(after, 1);
@@ -270,7 +276,8 @@ bool goes_on(std::string_view before, std::string_view value, std::string_view a
               (is_sign(at(after, 2)) || is_digit(at(after, 2))));
     case '+':
     case '-':  // 1.0-100 of Fortran
-      return point && digits(after, 1) == 3 && !is_word(at(after, 4)) &&
+      if (!point) return c == '-' && is_days(value, after);
+      return digits(after, 1) == 3 && !is_word(at(after, 4)) &&
              !(at(after, 4) == '.' && is_digit(at(after, 5)));
     case ',':
       return has_comma(before, value, after);

@@ -33,8 +33,8 @@ void add_once(const AnalyseFile* file, FoundFiles& list) {
 class Targets {
  public:
   Targets(const FoundIn& found, const Pattern& pattern)
-      : row_(of(*found.row, pattern)),
-        own_(found.own != nullptr ? &of(*found.own, pattern) : nullptr) {}
+      : row_(of(found.row->found, pattern)),
+        own_(found.own != nullptr ? &of(found.own->found, pattern) : nullptr) {}
   template <class ViewValues>
   void add(const ViewValues& values) const {
     row_.add(values);
@@ -59,6 +59,11 @@ Status find_files(const WorkpackageView& workpackage, const std::string& name,
 }
 
 }  // namespace
+
+void FoundIn::add_file(const AnalyseFile* file) const {
+  add_once(file, row->files);
+  if (own != nullptr) add_once(file, own->files);
+}
 
 const std::string* ViewValues::find(std::string_view name) const {
   if (values_.empty()) {
@@ -218,7 +223,7 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
         const std::string path = absolute ? name.text : workpackage.work_dir + "/" + name.text;
         const Seen seen =
             scan_file(workpackage, path, search.patterns, values, found, here, name.text);
-        if (seen == Seen::file) add_once(&file, *found.files);
+        if (seen == Seen::file) found.add_file(&file);
         missing = seen == Seen::nothing;
       } else {
         std::vector<std::string> paths;
@@ -227,7 +232,7 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
         for (const std::string& path : paths) {
           if (scan_file(workpackage, path, search.patterns, values, found, here, name.text) ==
               Seen::file)
-            add_once(&file, *found.files);
+            found.add_file(&file);
         }
       }
       ++which;
@@ -286,13 +291,34 @@ bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpacka
   }
   if (!any) return false;
   const bool changed = workpackage.outside_changed || !workpackage.changes.empty();
-  for (const FileSearch& search : searches_of(analyse)) add_once(search.file, *found.files);
+  for (const FileSearch& search : searches_of(analyse)) {
+    if (was_there(search, workpackage, here)) found.add_file(search.file);
+  }
   problem({}, "kept " + workpackage.step,
           fmt::format("{} of workpackage {} ({}) {}; its values are those that the journal kept",
                       changed ? "an output file" : "the folder", workpackage.id, workpackage.step,
                       changed ? "has changed since it ended" : "is gone"));
   count(workpackage, here);
   return true;
+}
+
+// Whether a file of the search was there when the workpackage ended.
+bool Scanner::was_there(const FileSearch& search, const WorkpackageView& workpackage,
+                        const SoughtHere& here) {
+  for (const Pattern* pattern : search.patterns) {
+    const auto sought = here.find(pattern);
+    if (sought != here.end() && sought->second.matched) return true;
+  }
+  const ViewValues values(workpackage);
+  const std::string& path = search.file->path.value;
+  const std::vector<std::string>& absent = workpackage.kept->absent;
+  const std::vector<FileName> names =
+      search.names
+          ? *search.names
+          : file_names(substitute(path, [&](std::string_view name) { return values.find(name); }));
+  return std::any_of(names.begin(), names.end(), [&](const FileName& name) {
+    return std::find(absent.begin(), absent.end(), name.text) == absent.end();
+  });
 }
 
 void Scanner::no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,

@@ -38,11 +38,17 @@ using Found = FlatMap<std::string, Statistics>;
 // The entries of an `analyse` with patterns of their own of which a file was there, each once.
 using FoundFiles = std::vector<const AnalyseFile*>;
 
+// What the files of a row, or of one of its workpackages, hold.
+struct InFiles {
+  Found found;
+  FoundFiles files;  // that were there
+};
+
 // Where the matches of a workpackage go.
 struct FoundIn {
-  Found* row = nullptr;         // of its row
-  Found* own = nullptr;         // its own, if statistics of repeats are wanted; else null
-  FoundFiles* files = nullptr;  // of its row
+  InFiles* row = nullptr;  // of its row
+  InFiles* own = nullptr;  // its own, if statistics of repeats are wanted; else null
+  void add_file(const AnalyseFile* file) const;
 };
 
 // Holds the compiled patterns and the problems found. The workpackages of an analyser share it, or
@@ -120,6 +126,8 @@ class Scanner {
   Search& search_of(const Pattern* pattern);
   // Takes the values of a workpackage whose outputs are gone from the journal. False: it has none.
   bool take_kept(const Analyse& analyse, const WorkpackageView& workpackage, const FoundIn& found);
+  static bool was_there(const FileSearch& search, const WorkpackageView& workpackage,
+                        const SoughtHere& here);
   void no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
                const WorkpackageView& workpackage);
   void count(const WorkpackageView& workpackage, const SoughtHere& here);

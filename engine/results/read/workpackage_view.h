@@ -51,9 +51,13 @@ struct WorkpackageView {
     bool grown = false;      // and what was there then is still there
   };
   std::vector<Change> changes;
-  // The values that the journal kept of outputs that are gone or have changed, by analyser, pattern and
-  // its definition_of(). Null: they are there, or nothing was kept.
-  using Kept = std::map<std::array<std::string, 3>, std::string>;
+  // What the journal kept of outputs that are gone or have changed. Null: they are there, or nothing
+  // was kept.
+  struct Kept {
+    // By analyser, pattern and its definition_of().
+    std::map<std::array<std::string, 3>, std::string> values;
+    std::vector<std::string> absent;  // names and globs of which no file was there (EndedFile)
+  };
   std::shared_ptr<const Kept> kept;
   // Why values of its job are missing (JobUse::why); in a row also for one that ran in no job.
   RareText no_job_use;

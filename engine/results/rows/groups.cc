@@ -203,14 +203,14 @@ std::vector<const WorkpackageView*> Groups::ancestors(const WorkpackageView& wor
   return ancestors(std::vector<const WorkpackageView*>{&workpackage});
 }
 
-std::vector<Groups::FoundAbove> Groups::found_above(const WorkpackageView& workpackage) const {
-  std::vector<FoundAbove> above;
+std::vector<Groups::Above> Groups::above(const WorkpackageView& workpackage) const {
+  std::vector<Above> above;
   for (const WorkpackageView* parent : ancestors(workpackage)) {
     const Group* group = group_of(parent->id);
     if (group == nullptr) continue;
     const auto member = std::find(group->members.begin(), group->members.end(), parent);
     above.push_back(
-        {parent, &group->found_of(static_cast<size_t>(member - group->members.begin()))});
+        {parent, &group->of_member(static_cast<size_t>(member - group->members.begin()))});
   }
   return above;
 }
@@ -252,7 +252,7 @@ class Reader {
     for (size_t i = 0; i < group.members.size(); ++i) {
       if (some_count && !groups_.counts(*group.members[i])) continue;
       scanner.scan(*analyse, *group.members[i],
-                   {&group.found, group.own.empty() ? nullptr : &group.own[i], &group.files});
+                   {&group.all, group.own.empty() ? nullptr : &group.own[i]});
     }
   }
 

@@ -18,12 +18,11 @@ namespace tally {
 // iteration.
 struct Group {
   std::vector<const WorkpackageView*> members;  // by id
-  Found found;
-  FoundFiles files;
-  bool leaf = true;        // no other group depends on it
-  std::vector<Found> own;  // of each member, if there are several and somebody asks
+  InFiles all;                                  // of the members that count
+  bool leaf = true;                             // no other group depends on it
+  std::vector<InFiles> own;  // of each member, if there are several and somebody asks
 
-  const Found& found_of(size_t member) const { return own.empty() ? found : own[member]; }
+  const InFiles& of_member(size_t member) const { return own.empty() ? all : own[member]; }
 };
 
 // The repeats that a row was planned to have: those that failed, go on or could not be created
@@ -70,12 +69,12 @@ class Groups {
   std::vector<const WorkpackageView*> ancestors(
       const std::vector<const WorkpackageView*>& members) const;
   std::vector<const WorkpackageView*> ancestors(const WorkpackageView& workpackage) const;
-  // The matches in the files of the workpackages that `workpackage` depends on, nearest first.
-  struct FoundAbove {
+  // What the files of the workpackages that `workpackage` depends on hold, nearest first.
+  struct Above {
     const WorkpackageView* workpackage;
-    const Found* found;
+    const InFiles* in_files;
   };
-  std::vector<FoundAbove> found_above(const WorkpackageView& workpackage) const;
+  std::vector<Above> above(const WorkpackageView& workpackage) const;
 
  private:
   void find_warmups();

@@ -41,9 +41,10 @@ class RowMaker {
     std::vector<Line> lines;
     for (const Group& group : groups_.all()) {
       if (!group.leaf) continue;
-      std::vector<const Found*> above;
-      for (const Group* ancestor : groups_.ancestors(group)) above.push_back(&ancestor->found);
-      lines.push_back(make_line(group, *group.members.front(), group.found, above));
+      std::vector<Groups::Above> above;
+      for (const Group* ancestor : groups_.ancestors(group))
+        above.push_back({ancestor->members.front(), &ancestor->all});
+      lines.push_back(make_line(*group.members.front(), group.all, above));
       lines.back().failed = !groups_.any_ended_well(group);
       leaves.push_back(&group);
     }
@@ -76,21 +77,22 @@ class RowMaker {
   }
 
   // The line of a group, or of one of its members. `own`: what its files hold; `above`: those of
-  // the workpackages it depends on, nearest first.
-  Line make_line(const Group& group, const WorkpackageView& shown, const Found& own,
-                 const std::vector<const Found*>& above) const {
+  // the groups or workpackages it depends on, nearest first.
+  Line make_line(const WorkpackageView& shown, const InFiles& own,
+                 const std::vector<Groups::Above>& above) const {
     Line line;
     line.values = Cells(line_columns_);
     line.parameters = &shown.values;
-    add_found(own, line.values);
+    add_found(own.found, line.values);
     // JUBE sets the defaults in each workpackage. Therefore the default of the last step wins even
     // if a parent's file had a match.
-    add_defaults(group, line.values);
-    for (const Found* found : above) add_found(*found, line.values, &shown.step);
-    FoundFiles files = group.files;
-    for (const Group* ancestor : groups_.ancestors(group)) {
-      add_defaults(*ancestor, line.values);
-      files.insert(files.end(), ancestor->files.begin(), ancestor->files.end());
+    add_defaults(shown.step, own.files, line.values);
+    for (const Groups::Above& one : above) add_found(one.in_files->found, line.values, &shown.step);
+    FoundFiles files = own.files;
+    for (const Groups::Above& one : above) {
+      const FoundFiles& theirs = one.in_files->files;
+      add_defaults(one.workpackage->step, theirs, line.values);
+      files.insert(files.end(), theirs.begin(), theirs.end());
     }
     for (const Pattern* pattern : patterns_.derived()) {
       if (!patterns_.applies(*pattern, files)) line.left_out.push_back(pattern);
@@ -98,9 +100,9 @@ class RowMaker {
     return line;
   }
 
-  void add_defaults(const Group& group, Cells& values) const {
-    for (const Pattern* pattern : patterns_.of(groups_.find(group.members.front()->step))) {
-      if (pattern->default_value && patterns_.applies(*pattern, group.files))
+  void add_defaults(const std::string& step, const FoundFiles& files, Cells& values) const {
+    for (const Pattern* pattern : patterns_.of(groups_.find(step))) {
+      if (pattern->default_value && patterns_.applies(*pattern, files))
         add_default(*pattern, values);
     }
   }
@@ -153,13 +155,11 @@ class RowMaker {
       });
       for (const size_t i : order) {
         const WorkpackageView& member = *group.members[i];
-        const std::vector<Groups::FoundAbove> above = groups_.found_above(member);
-        std::vector<const Found*> found;
-        for (const Groups::FoundAbove& one : above) found.push_back(one.found);
-        lines.push_back(make_line(group, member, group.found_of(i), found));
+        const std::vector<Groups::Above> above = groups_.above(member);
+        lines.push_back(make_line(member, group.of_member(i), above));
         places.emplace_back(row, &member);
         records.rows[row].repeats.emplace_back().from.set(
-            sources_.sources_of(member, group.found_of(i), above, records.rows[row]));
+            sources_.sources_of(member, group.of_member(i).found, above, records.rows[row]));
       }
     }
     Diagnostics said_of_the_rows;
@@ -184,8 +184,8 @@ class RowMaker {
       if (over.empty()) continue;
       Cells all;
       if (group != nullptr) {
-        const auto own = group->found.find(over);
-        if (own != group->found.end())
+        const auto own = group->all.found.find(over);
+        if (own != group->all.found.end())
           own->second.store(
               over, [&](const std::string& name, Value value) { all.set(name, std::move(value)); });
       }
@@ -241,7 +241,7 @@ class RowMaker {
     const WorkpackageView& shown = *group.members.front();
     record.values = all_values(shown, std::move(values), records);
     const bool some_count = groups_.any_counts(group);
-    for (const auto& [name, statistics] : group.found) {
+    for (const auto& [name, statistics] : group.all.found) {
       if (statistics.count() == 0) record.unmatched.push_back(name);
     }
     record.id = shown.id;

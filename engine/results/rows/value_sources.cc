@@ -36,14 +36,14 @@ ValueSources::ValueSources(const Benchmark& benchmark, const Analyser& analyser,
     : benchmark_(benchmark), patterns_(patterns), groups_(groups), linked_(benchmark, analyser) {
   if (benchmark.as_jube) return;
   for (const Group& group : groups.all()) {
-    for (const auto& [name, statistics] : group.found) {
+    for (const auto& [name, statistics] : group.all.found) {
       if (statistics.count() > 0) printed_.insert({group.members.front()->step, name});
     }
   }
 }
 
 std::map<std::string, std::set<int>> ValueSources::sources_of(
-    const WorkpackageView& member, const Found& own, const std::vector<Groups::FoundAbove>& above,
+    const WorkpackageView& member, const Found& own, const std::vector<Groups::Above>& above,
     Record& row) const {
   std::map<std::string, std::set<int>> from;
   std::set<std::string> known;  // patterns that have a value of their own
@@ -51,8 +51,8 @@ std::map<std::string, std::set<int>> ValueSources::sources_of(
     if (statistics.count() > 0) known.insert(name);
   }
   add_linked_sources(member, known, from, row);
-  for (const Groups::FoundAbove& one : above) {
-    for (const auto& [name, statistics] : *one.found) {
+  for (const Groups::Above& one : above) {
+    for (const auto& [name, statistics] : one.in_files->found) {
       if (statistics.count() == 0 || known.count(name) != 0 || from.count(name) != 0) continue;
       if (prints(member.step, name)) continue;
       const int source = one.workpackage->done_by();
@@ -154,8 +154,8 @@ void ValueSources::take_marks_of_linked(const Group& group, Origins& origins,
     const bool reused = is_reused(above);
     std::set<std::string> given;
     for (const std::string& name : linked.patterns) {
-      const auto value = group.found.find(name);
-      if (value == group.found.end() || value->second.count() == 0) continue;
+      const auto value = group.all.found.find(name);
+      if (value == group.all.found.end() || value->second.count() == 0) continue;
       patterns_.add_with_computed(name, &given);
       if (linked.alone.count(name) != 0) origins[name] = reused;
     }
@@ -181,7 +181,7 @@ void ValueSources::take_marks_of_ancestors(const Group& group, Record& record) c
   Origins origins;
   const bool own = record.reused;
   if (!ancestors.empty() || own || !linked_.empty()) {
-    for (const auto& [name, statistics] : group.found) {
+    for (const auto& [name, statistics] : group.all.found) {
       if (statistics.count() > 0 || (own && patterns_.by_name().at(name)->default_value))
         origins.emplace(name, own);
     }
@@ -190,7 +190,7 @@ void ValueSources::take_marks_of_ancestors(const Group& group, Record& record) c
     const bool reused = is_reused(*above);
     std::set<std::string> given;
     if (is_changed(*above)) add_change(*above, record);
-    for (const auto& [name, statistics] : above->found) {
+    for (const auto& [name, statistics] : above->all.found) {
       if (statistics.count() == 0 || prints(record.step, name)) continue;
       if (origins.emplace(name, reused).second) patterns_.add_with_computed(name, &given);
     }

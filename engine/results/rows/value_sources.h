@@ -58,7 +58,7 @@ class ValueSources {
   // `above`: of those that the repeat depends on, nearest first. Adds their repeats to those of the
   // row.
   std::map<std::string, std::set<int>> sources_of(const WorkpackageView& member, const Found& own,
-                                                  const std::vector<Groups::FoundAbove>& above,
+                                                  const std::vector<Groups::Above>& above,
                                                   Record& row) const;
 
   // A value of an earlier step brings along what is to be said of the workpackages that printed it:

@@ -19,13 +19,13 @@ std::vector<Line> lines_of(const Analyse& analyse, const AnalysedPatterns& patte
     Line& line = lines.emplace_back();
     line.values = Cells(columns);
     line.parameters = &group.members.front()->values;
-    for (const auto& [name, statistics] : group.found) {
+    for (const auto& [name, statistics] : group.all.found) {
       statistics.store(name, [&](const std::string& one, Value value) {
         line.values.set(one, std::move(value));
       });
     }
     for (const Pattern* pattern : patterns.of(&analyse)) {
-      if (patterns.applies(*pattern, group.files)) {
+      if (patterns.applies(*pattern, group.all.files)) {
         add_default(*pattern, line.values);
       } else {
         line.left_out.push_back(pattern);
@@ -80,7 +80,7 @@ void take_samples(const Benchmark& benchmark, const Analyser& analyser, const Gr
       // Changed output is no measurement, and what the journal has kept stays.
       if (!group.members[i]->changes.empty()) continue;
       const Analyse* analyse = groups.find(group.members[i]->step);
-      for (const auto& [name, statistics] : group.found_of(i)) {
+      for (const auto& [name, statistics] : group.of_member(i).found) {
         if (analyse == nullptr || statistics.count() == 0) continue;
         std::string& definition = definitions[{analyse, name}];
         if (definition.empty()) definition = definition_of(benchmark, analyser, *analyse, name);

@@ -29,6 +29,12 @@ std::string own(int repeats, const std::string& columns, const std::string& comm
          columns + "]" + more + "}}\n";
 }
 
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  const size_t at = text.find(what);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, what.size(), by);
+}
+
 }  // namespace
 
 // The repeats of n = 1 print 100, 107, 104, 101, 108, 105, 102, 109 in this order; those of n = 2
@@ -253,4 +259,53 @@ TEST_CASE("a value of a step that ran once is one repeat, however often the step
   shell.file("b.yaml", bench(", repeat: 2"));
   ran = shell.tally("run b.yaml");
   CHECK_MESSAGE(has(ran.out, "\n1.05,2,2,6,2.2,5.5,\"2 of 2, 6 of 6\"\n"), ran.out);
+}
+
+// The repeats that have no such file are no measurement of its patterns: neither a default nor what
+// is computed from it counts.
+TEST_CASE("a repeat without a file has no values of the patterns that the file uses") {
+  const auto bench = [](const std::string& steps) {
+    return "name: f\noutpath: run\n"
+           "patternset:\n"
+           " - {name: q, pattern: [{name: t, type: float, default: 0, _: 't=(.*)'}, {name: two, "
+           "type: "
+           "float, mode: python, _: '$t * 2'}]}\n"
+           " - {name: k, pattern: {name: k, type: int, default: 7, _: 'k=(\\d+)'}}\n" +
+           steps +
+           "result: {use: a, table: {name: t, style: csv, column: [{_: t, statistic: mean}, t_avg, "
+           "t_cnt, {_: two, title: w, statistic: min}, {_: k, statistic: mean}]}}\n";
+  };
+  // Two of three repeats write the file; one has it without a match; all print to stdout or not.
+  const std::string command = "echo k=1; test $jube_wp_iteration = 1 || echo t=4 > app.log";
+  const std::string none = "echo k=1; test $jube_wp_iteration = 1 || echo > app.log";
+  const std::string files = "file: [{use: q, _: app.log}, {use: k, _: stdout}]";
+  const std::string own = "step: {name: s, kind: run, quiet_check: false, repeat: 3, do: '" +
+                          command + "'}\nanalyser: {name: a, analyse: {step: s, " + files + "}}\n";
+  const std::string above =
+      "step: [{name: s, kind: run, quiet_check: false, repeat: 3, do: '" + command +
+      "'}, {name: p, kind: run, quiet_check: false, depend: s, do: 'echo'}]\nanalyser: {name: a, "
+      "analyse: [{step: s, " +
+      files + "}, {step: p, file: {use: k, _: stdout}}]}\n";
+  const struct {
+    std::string steps, row;
+  } cases[] = {
+      {own, "4.0,4.0,2,8.0,1.0,2 of 3"},
+      // A file without a match has the default: that is what it is for.
+      {replaced(own, command, none), "0.0,0.0,0,0.0,1.0,2 of 3"},
+      {above, "4.0,4.0,2,8.0,"},
+      // A glob, and a name with a parameter.
+      {replaced(own, "_: app.log", "_: '*.log'"), "4.0,4.0,2,8.0,1.0,2 of 3"},
+      {replaced(own, "_: app.log", "_: '${jube_step_name}.log'"), ",,,,1.0,"},
+  };
+  for (const auto& one : cases) {
+    const Shell shell;
+    shell.file("b.yaml", bench(one.steps));
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE(has(ran.out, one.row), (one.steps + ran.out + ran.err));
+    const std::string table = ran.out.substr(ran.out.find("t,t_avg"));
+    shell.sh(
+        "rm -r run/000000/00000*_s");  // the journal has the values, and which files were there
+    const Ran later = shell.tally("result run");
+    CHECK_MESSAGE(has(later.out, table), (one.steps + later.out + later.err));
+  }
 }

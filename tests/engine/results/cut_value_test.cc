@@ -118,6 +118,8 @@ TEST_CASE("cut values: a number that goes on behind the value") {
       {"t: $jube_pat_int", "t: 01:02:03", "[01<01:02:03]"},
       {"t: $jube_pat_int", "t: 1m30s", "[1<1m30s]"},
       {"t: $jube_pat_int", "t: 2d03h", "[2<2d03h]"},
+      {"up $jube_pat_int", "up 1-02:03:04", "[1<1-02:03:04]"},
+      {"up $jube_pat_int", "up 12-23:59", "[12<12-23:59]"},
       {"v=$jube_pat_int\\b", "v=12.5", "[12<v=12.5]"},
       {"r $jube_pat_fp", "r 1.234,56", "[1.234<1.234,56]"},
       {"r $jube_pat_fp", "r 12.345.678,9 GB", "[12.345<12.345.678,9]"},
@@ -233,6 +235,9 @@ TEST_CASE("cut values: what programs usually print is not cut") {
     const char *pattern, *text;
   } cases[] = {
       {"r $jube_pat_fp", "r 5ms"},
+      {"day $jube_pat_int", "day 1-02"},
+      {"ports $jube_pat_int", "ports 1-30:40"},
+      {"on $jube_pat_int", "on 2026-11-28"},
       {"r $jube_pat_fp", "r 1.5GB"},
       {"r $jube_pat_fp", "r 80GB/s"},
       {"r $jube_pat_fp", "r 10%"},
