@@ -168,6 +168,8 @@ class JobFaults {
         check_text(what, value_of(parameter), {{}, parameter, "", ""});
       }
     }
+    check_folder("tmp", "site_tmp");
+    check_folder("cache", "site_cache");
     // tmp and cache are words of the shell, and a job's name gets no characters that need quotes.
     check_line("the benchmark's name", value_of("jube_benchmark_name"),
                {{}, "jube_benchmark_name", "", ""});
@@ -176,6 +178,16 @@ class JobFaults {
       check_text("suffix", substitute(step_.suffix.value, lookup_),
                  {step_.suffix.mark, "", "", "", !has_dollar(step_.suffix)});
     }
+  }
+
+  // The script has the folder in quotes, with its variables.
+  void check_folder(const char* key, const char* parameter) {
+    const std::string value = value_of(parameter);
+    if (value.find_first_of("\"'`\\") == std::string::npos) return;
+    add({{},
+         parameter,
+         fmt::format("{} names a folder with quotes or backslashes: {}", key, value),
+         "write it without them: blanks and variables need none"});
   }
 
   void check_line(const char* what, const std::string& value, JobFault fault) {

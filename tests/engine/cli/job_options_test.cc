@@ -195,3 +195,21 @@ TEST_CASE("a step on this machine says once that it does not use the nodes and t
     CHECK_MESSAGE(has(ran.err, note), ran.err);
   }
 }
+
+// A script has the folders of a site in quotes. Quotes of their own would belong to the name.
+TEST_CASE("a site's tmp and cache are written without quotes") {
+  for (const char* line : {"cache: \"'$HOME/my cache'\"", "cache: \"\\\"$HOME/c\\\"\"",
+                           "tmp: \"/scratch/my\\\\ tmp\"", "tmp: '/scratch/`id -un`'"}) {
+    CAPTURE(line);
+    const Shell shell;
+    shell.file("site.yaml",
+               std::string("platform:\n  name: site\n  scheduler: slurm\n  ") + line + "\n");
+    shell.file("b.yaml", bench("", "", "site.yaml"));
+    refused(shell, "site.yaml:4", "names a folder with quotes or backslashes");
+  }
+  const Shell shell;
+  shell.file("site.yaml", "platform:\n  name: site\n  scheduler: slurm\n  cache: $HOME/my cache\n");
+  shell.file("b.yaml", bench("", "", "site.yaml"));
+  const Ran ran = shell.tally("run b.yaml -n --script 0");
+  CHECK_MESSAGE(has(ran.out, "\"$HOME/my cache\""), (ran.out + ran.err));
+}
