@@ -21,12 +21,14 @@ Status SqliteDatabase::open(const std::string& path, int flags, const std::strin
   close();
   shown_as_ = shown_as;
   std::string name = path;
-  // SQLite takes no name of more than 512 bytes, those of its own files included.
+  // SQLite takes no name of more than 512 bytes, those of its own files included, and no `..` above
+  // the root.
   constexpr size_t longest_name = 480;
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   const std::unique_ptr<char, decltype(&free)> full(realpath(folder.c_str(), nullptr), &free);
-  if (full != nullptr && strlen(full.get()) + path.size() - folder.size() > longest_name) {
+  if (full != nullptr) name = full.get() + ("/" + path.substr(slash + 1));
+  if (full != nullptr && name.size() > longest_name) {
     folder_ = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder_ < 0) return Status::error(shown_as + ": cannot open: " + strerror(errno), errno);
     name = descriptor_folder + std::to_string(folder_) + "/" + path.substr(slash + 1);

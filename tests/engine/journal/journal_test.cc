@@ -183,6 +183,14 @@ TEST_CASE("everything written is read back") {
   CHECK(workpackages(*journal)[0].operations_done == 0);
 }
 
+TEST_CASE("a path may lead above the root, where it stays") {
+  Folder folder;
+  create(folder).reset();
+  const std::string above = "/../.." + folder.run();
+  std::unique_ptr<Journal> journal;
+  REQUIRE(Journal::open(above, &journal));
+}
+
 TEST_CASE("what is known of an attempt is forgotten with it") {
   Folder folder;
   TextPool pool;
