@@ -38,24 +38,31 @@ std::string path_in(const std::string& run, const std::string& path) {
 class LeftFiles {
  public:
   void add(const std::string& path, const FileStamp& stamp) {
-    by_path_.emplace(in_real_folder(path), stamp.size, stamp.written_ns);
+    by_path_.emplace(path, stamp.size, stamp.written_ns);
     by_inode_.emplace(stamp.inode, stamp.size, stamp.written_ns);
   }
-  // Whether a workpackage has left the file at `path`, which is `now`, as it is. A file of another
-  // workpackage that somebody has put there is none that was left there.
-  bool has(const std::string& path, const FileStamp& now) const {
-    return by_path_.count({in_real_folder(path), now.size, now.written_ns}) != 0;
-  }
-  // The same of a file that was `before`, whatever it is called.
-  bool has(const std::string& path, const FileStamp& before, const FileStamp& now) const {
+  // Whether a workpackage has left the file at `path`, which was `before`, as it is `now`, if that is
+  // seen at once.
+  bool has_plainly(const std::string& path, const FileStamp& before, const FileStamp& now) const {
     if (now.inode == before.inode && by_inode_.count({now.inode, now.size, now.written_ns}) != 0)
       return true;
-    return has(path, now);
+    return by_path_.count({path, now.size, now.written_ns}) != 0;
+  }
+  // The same where links may lead to the file's folder. A file of another workpackage that somebody
+  // has put there is none that was left there. Looks at the folders of all files: seldom needed.
+  bool has(const std::string& path, const FileStamp& now) const {
+    if (by_real_path_.empty()) {
+      for (const auto& [left, size, written_ns] : by_path_)
+        by_real_path_.emplace(in_real_folder(left), size, written_ns);
+    }
+    return by_real_path_.count({in_real_folder(path), now.size, now.written_ns}) != 0;
   }
   // An error: a folder could not be looked at, so that has() may be wrong.
   const Status& looked() const { return looked_; }
 
  private:
+  using Files = std::set<std::tuple<std::string, long long, long long>>;
+
   // Without the links that lead to its folder.
   std::string in_real_folder(const std::string& path) const {
     const size_t name = path.rfind('/') + 1;
@@ -70,7 +77,8 @@ class LeftFiles {
     return found->second + "/" + path.substr(name);
   }
 
-  std::set<std::tuple<std::string, long long, long long>> by_path_;
+  Files by_path_;
+  mutable Files by_real_path_;
   std::set<std::tuple<uint64_t, long long, long long>> by_inode_;
   mutable std::map<std::string, std::string> folders_;
   mutable Status looked_;
@@ -90,8 +98,6 @@ class Comparer {
 
   Status add_changes(const EndedFiles& ended, const WorkpackageView& view,
                      std::vector<WorkpackageView::Change>& changes) const {
-    bool there = false;
-    if (Status s = path_exists(view.work_dir, &there); !s || !there) return s;
     for (const EndedFile& file : ended.files) {
       if (!file.stamp.there()) {
         if (Status s = add_new_files(ended, file.path, view, changes); !s) return s;
@@ -100,7 +106,7 @@ class Comparer {
       const std::string path = path_of(file);
       FileStamp now;
       if (Status s = file_stamp(path, &now); !s) return s;
-      if (is_same(now, file.stamp) || left_.has(path, file.stamp, now)) continue;
+      if (is_same(now, file.stamp) || left_.has_plainly(path, file.stamp, now)) continue;
       bool same_begin = now.there() && now.size >= file.stamp.size;
       if (same_begin) {
         std::string digest;
@@ -109,9 +115,15 @@ class Comparer {
       }
       if (same_begin && now.size == file.stamp.size) continue;
       if (same_begin && may_grow(ended, path, now, view.id)) continue;
+      if (left_.has(path, now)) continue;
       changes.push_back(
           {path, what_happened(file.stamp, now, same_begin), file.stamp.size, same_begin});
     }
+    bool there = true;
+    if (!changes.empty()) {
+      if (Status s = path_exists(view.work_dir, &there); !s) return s;
+    }
+    if (!there) changes.clear();  // the whole folder is gone
     return Status::ok();
   }
 
@@ -122,19 +134,22 @@ class Comparer {
   Status add_new_files(const EndedFiles& ended, const std::string& name,
                        const WorkpackageView& view,
                        std::vector<WorkpackageView::Change>& changes) const {
+    const auto was_there = [&](const std::string& path) {
+      return std::any_of(ended.files.begin(), ended.files.end(), [&](const EndedFile& file) {
+        return file.stamp.there() && path_of(file) == path;
+      });
+    };
+    // A file of the first folder that is looked into comes first.
+    const std::string& first = view.own_dir.empty() ? view.work_dir : view.own_dir;
+    if (!is_glob(name) && was_there(first + "/" + name)) return Status::ok();
     std::vector<std::string> found;
     if (Status s = matching_files(view.work_dir, name, view.own_dir, &found); !s) return s;
     for (const std::string& each : found) {
       const std::string path = absolute_path(each);
       FileStamp now;
       if (Status s = file_stamp(path, &now); !s) return s;
-      const auto was_there = [&](const EndedFile& file) {
-        return file.stamp.there() && path_of(file) == path;
-      };
-      if (!now.there() || left_.has(path, now) ||
-          std::any_of(ended.files.begin(), ended.files.end(), was_there) ||
-          (!as_jube_ && !is_in_folder_of(run_, view.id, path)) ||
-          may_grow(ended, path, now, view.id))
+      if (!now.there() || was_there(path) || (!as_jube_ && !is_in_folder_of(run_, view.id, path)) ||
+          may_grow(ended, path, now, view.id) || left_.has(path, now))
         continue;
       changes.push_back({path, "was not there", 0, true});
     }
