@@ -60,16 +60,23 @@ Image image_of(const Step& step, const Lookup& lookup) {
   return image;
 }
 
+// Apptainer takes a value of --env with a comma for several variables. What the environment has under
+// this prefix stays whole.
 std::string apptainer(const Image& image) {
-  std::string command = image.runtime + " exec";
+  std::string command;
+  for (const auto& [name, value] : image.variables) {
+    command += command.empty() ? "env " : "";
+    command +=
+        variables_for_shell((image.runtime == "singularity" ? "SINGULARITYENV_" : "APPTAINERENV_") +
+                            name + "=" + value) +
+        " ";
+  }
+  command += image.runtime + " exec";
   if (image.gpus) command += " --nv";
   if (!image.outpath.empty()) command += " --bind " + double_quoted(image.outpath);
   command += " --bind \"${TMPDIR:-/tmp}\" --bind \"${TALLY_CACHE_DIR:-$PWD}\"";
   for (const std::string& bind : image.binds) command += " --bind " + double_quoted(bind);
   command += " --pwd \"$PWD\"";
-  for (const auto& [name, value] : image.variables) {
-    command += " --env " + variables_for_shell(name + "=" + value);
-  }
   if (!image.args.empty()) command += " " + image.args;
   return command + " " + double_quoted(image.name);
 }

@@ -180,10 +180,17 @@ class JobFaults {
     }
   }
 
-  // The script has the folder in quotes, with its variables.
+  // The script has the folder in quotes, with its variables. A pair of quotes is there for the shell,
+  // which does not read them; one alone belongs to a name, as in O'Brien.
   void check_folder(const char* key, const char* parameter) {
     const std::string value = value_of(parameter);
-    if (value.find_first_of("\"'`\\") == std::string::npos) return;
+    const auto in_pairs = [&](char quote) {
+      const auto count = std::count(value.begin(), value.end(), quote);
+      return count > 0 && count % 2 == 0;
+    };
+    if (!in_pairs('"') && !in_pairs('\'') && !in_pairs('`') &&
+        value.find("\\ ") == std::string::npos)
+      return;
     add({{},
          parameter,
          fmt::format("{} names a folder with quotes or backslashes: {}", key, value),

@@ -113,21 +113,25 @@ TEST_CASE("env: a step's sees its platform's, that one sees the interconnect's")
 TEST_CASE("env: a container's sees the job's, and runs nothing") {
   const Shell shell;
   prepared(shell);
-  // A runtime that sets what --env names and starts the program.
-  for (const char* runtime : {"apptainer", "docker"}) {
+  // Docker sets what --env names. Apptainer passes the environment on and sets what has its prefix; of
+  // --env it would make two variables at a comma.
+  for (const char* runtime : {"apptainer", "singularity", "docker"}) {
     shell.file(
         runtime,
-        "#!/bin/bash\nwhile [ $# -gt 0 ]; do case $1 in\n"
+        "#!/bin/bash\nprefix=${0##*/}; prefix=${prefix^^}ENV_\n"
+        "for name in $(compgen -e $prefix); do value=${!name}; unset $name; export "
+        "\"${name#$prefix}=$value\"; done\n"
+        "while [ $# -gt 0 ]; do case $1 in\n"
         "  --env) case $2 in *=*) keep+=(\"$2\") ;; *) [ -z \"${!2+set}\" ] || "
         "keep+=(\"$2=${!2}\") ;; esac; shift ;;\n"
         "  image) shift; case $0 in *docker) exec env -i \"PATH=$PATH\" \"${keep[@]}\" \"$@\" ;; "
-        "*) exec env \"${keep[@]}\" \"$@\" ;; esac ;;\nesac; shift; done\n");
+        "*) [ -z \"$keep\" ] && exec \"$@\" ;; esac ;;\nesac; shift; done\n");
     CHECK(shell.sh(std::string("chmod +x ") + runtime).code == 0);
     shell.file("site.yaml",
                "platform: {name: site, scheduler: local, env: {SITE: '/site:$BASE'}, "
                "container: {image: image, runtime: " +
                    std::string(runtime) +
-                   ", env: {A: '$SITE|$$SITE|$(touch RAN)', B: \"x\\ny\"}}}\n");
+                   ", env: {A: '$SITE|$$SITE|$(touch RAN)', B: \"x\\ny\", L: 'a=1,b=2'}}}\n");
     shell.file(
         "w.yaml",
         "name: w\noutpath: run\n"
@@ -135,12 +139,13 @@ TEST_CASE("env: a container's sees the job's, and runs nothing") {
         "NO_EX, _: 1}]}\n"
         "step: {name: s, kind: run, use: p, platform: site, env: {OWN: 'own $BASE'}, container: "
         "{env: {C: '$OWN|`touch RAN`|$NO_SUCH'}}, launch: '$jube_benchmark_home/show A B C EX "
-        "NO_EX'}\n");
+        "NO_EX L'}\n");
     CAPTURE(runtime);
     const Ran ran = shell.sh("rm -rf run; PATH=$PWD:$PATH BASE=b \"$TALLY\" -q run w.yaml");
     CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
     CHECK(shell.content("run/000000/000000_s/work/stdout") ==
-          "A[/site:b|$SITE|$(touch RAN)]\nB[x\ny]\nC[own b|`touch RAN`|]\nEX[ex 0]\nNO_EX[]\n");
+          "A[/site:b|$SITE|$(touch RAN)]\nB[x\ny]\nC[own b|`touch RAN`|]\nEX[ex "
+          "0]\nNO_EX[]\nL[a=1,b=2]\n");
     CHECK(shell.sh("find . -name RAN").out.empty());
   }
 }

@@ -308,10 +308,11 @@ TEST_CASE("containers: a step's keys before its platform's, GPUs when the job ha
   };
   const auto says = [&](const char* part) { return command().find(part) != std::string::npos; };
   CHECK(command() ==
-        "apptainer exec --bind \"/runs\" --bind \"${TMPDIR:-/tmp}\" --bind "
-        "\"${TALLY_CACHE_DIR:-$PWD}\" --bind \"/data\" --bind \"/x:/y\" --pwd \"$PWD\" --env \"A=b "
-        "c\" "
-        "--env \"D=${HOME-}\" \"site.sif\"");
+        "env \"APPTAINERENV_A=b c\" \"APPTAINERENV_D=${HOME-}\" apptainer exec --bind \"/runs\" "
+        "--bind \"${TMPDIR:-/tmp}\" --bind \"${TALLY_CACHE_DIR:-$PWD}\" --bind \"/data\" --bind "
+        "\"/x:/y\" --pwd \"$PWD\" \"site.sif\"");
+  step.container.runtime.value = "singularity";
+  CHECK(says("env \"SINGULARITYENV_A=b c\" "));
   platform["gpuspernode"] = "4";
   CHECK(says(" --nv "));
   step.resources.gpus_per_node.value = "0";
