@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -37,6 +38,7 @@ std::string path_in(const std::string& run, const std::string& path) {
 // that they share or through a link, and each notes it at its own end.
 class LeftFiles {
  public:
+  explicit LeftFiles(const std::string& run) : run_(run) {}
   void add(const std::string& path, const FileStamp& stamp) {
     by_path_.emplace(path, stamp.size, stamp.written_ns);
     by_inode_.emplace(stamp.inode, stamp.size, stamp.written_ns);
@@ -48,14 +50,20 @@ class LeftFiles {
       return true;
     return by_path_.count({path, now.size, now.written_ns}) != 0;
   }
-  // The same where links may lead to the file's folder. A file of another workpackage that somebody
-  // has put there is none that was left there. Looks at the folders of all files: seldom needed.
+  // The same where links lead to the file's folder, or to the one through which another workpackage
+  // left it. What that one left in its own folder is another file, whatever leads there now. Looks at
+  // the folders of all files: seldom needed.
   bool has(const std::string& path, const FileStamp& now) const {
-    if (by_real_path_.empty()) {
-      for (const auto& [left, size, written_ns] : by_path_)
-        by_real_path_.emplace(in_real_folder(left), size, written_ns);
+    if (!linked_) {
+      linked_.emplace();
+      for (const auto& [left, size, written_ns] : by_path_) {
+        std::string real = in_real_folder(left);
+        if (is_in_own_folder(left) && real == real_folder(run_) + "/" + left.substr(run_.size()))
+          continue;
+        linked_->emplace(std::move(real), size, written_ns);
+      }
     }
-    return by_real_path_.count({in_real_folder(path), now.size, now.written_ns}) != 0;
+    return linked_->count({in_real_folder(path), now.size, now.written_ns}) != 0;
   }
   // An error: a folder could not be looked at, so that has() may be wrong.
   const Status& looked() const { return looked_; }
@@ -63,22 +71,31 @@ class LeftFiles {
  private:
   using Files = std::set<std::tuple<std::string, long long, long long>>;
 
+  // Whether it is below the folder of some workpackage.
+  bool is_in_own_folder(const std::string& path) const {
+    if (!starts_with(path, run_)) return false;
+    const size_t end = path.find_first_not_of("0123456789", run_.size());
+    return end != std::string::npos && end > run_.size() && path[end] == '_';
+  }
   // Without the links that lead to its folder.
   std::string in_real_folder(const std::string& path) const {
     const size_t name = path.rfind('/') + 1;
-    const auto [found, is_new] = folders_.try_emplace(path.substr(0, name));
+    return real_folder(path.substr(0, name)) + "/" + path.substr(name);
+  }
+  const std::string& real_folder(const std::string& folder) const {
+    const auto [found, is_new] = folders_.try_emplace(folder);
     if (is_new) {
       std::error_code error;
-      found->second = std::filesystem::canonical(found->first, error).string();
-      if (error) found->second = found->first;
-      if (error && !means_not_there(error.value()))
-        looked_ = look_error(found->first, error.value());
+      found->second = std::filesystem::canonical(folder, error).string();
+      if (error) found->second = folder;
+      if (error && !means_not_there(error.value())) looked_ = look_error(folder, error.value());
     }
-    return found->second + "/" + path.substr(name);
+    return found->second;
   }
 
+  const std::string& run_;  // with a slash
   Files by_path_;
-  mutable Files by_real_path_;
+  mutable std::optional<Files> linked_;
   std::set<std::tuple<uint64_t, long long, long long>> by_inode_;
   mutable std::map<std::string, std::string> folders_;
   mutable Status looked_;
@@ -216,7 +233,7 @@ Status ChangedFiles::mark(const Benchmark& benchmark, const std::vector<Workpack
                           std::vector<WorkpackageView>* marked) const {
   std::map<int, EndedFiles> ended;
   for (const int id : suspects) ended.try_emplace(id);
-  LeftFiles left;
+  LeftFiles left(run_);
   Status read = journal_.each_workpackage([&](Journal::Stored& stored) {
     const EndedFiles files = EndedFiles::unpacked(stored.ended_files);
     for (const EndedFile& file : files.files) {

@@ -103,6 +103,27 @@ TEST_CASE("changed output: another workpackage's file in its place is a change")
   }
 }
 
+TEST_CASE("changed output: another workpackage's folder in the file's way is a change") {
+  for (const std::string kind : {kOwn, ""}) {
+    for (const char* change : {"rm -r d; ln -s ../../000001_s/work/d d",
+                               "cd ..; rm -r work; ln -s ../000001_s/work work",
+                               "cd ../..; rm -r 000000_s; ln -s 000001_s 000000_s"}) {
+      CAPTURE(change);
+      const Shell shell;
+      File file;
+      file.step = kind;
+      file.work = "mkdir d; echo v=$i > d/o.log; test $i = 1 || echo longer >> d/o.log";
+      file.files = "d/o.log";
+      shell.file("b.yaml", workflow(file));
+      CHECK(has(shell.tally("run b.yaml -r -j1").out, kUnchanged));
+      shell.sh("mv run real; ln -s real run; cd " + work_of(1) + " && " + change);
+      const Ran ran = shell.tally("result run");
+      if (!kind.empty()) CHECK_MESSAGE(has(ran.out, "1,2,1,CHANGED\n2,2,1,done\n"), ran.out);
+      CHECK_MESSAGE(has(ran.err, "/d/o.log' has other content"), ran.err);
+    }
+  }
+}
+
 TEST_CASE("changed output: in JUBE's language the values are JUBE's, and a note says what") {
   for (const char* program : {"\"$TALLY\"", "ln -sf \"$TALLY\" jube; ./jube"}) {
     const Shell shell;
