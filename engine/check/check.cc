@@ -91,7 +91,7 @@ void add_work(const Benchmark& run, Benchmark* benchmark) {
   benchmark->steps = run.steps;
 }
 
-void check_benchmark(const Benchmark& benchmark, const CheckOptions& options, bool strict,
+void check_benchmark(const Benchmark& benchmark, const CheckOptions& options,
                      const RemovedNames& removed, const Sources& sources,
                      Diagnostics& diagnostics) {
   check_statistics(benchmark, diagnostics);
@@ -100,8 +100,10 @@ void check_benchmark(const Benchmark& benchmark, const CheckOptions& options, bo
     return;
   }
   check_references(benchmark, removed, diagnostics);
-  check_dollar_names(benchmark, !benchmark.as_jube && !options.stored, sources, diagnostics);
-  check_parameters(benchmark, strict, diagnostics);
+  check_dollar_names(benchmark, benchmark.rules.unknown_names_are_errors && !options.stored,
+                     sources, diagnostics);
+  check_parameters(benchmark, options.strict || benchmark.rules.harmless_mistakes_are_errors,
+                   diagnostics);
   if (!options.stored) check_job_scripts(benchmark, diagnostics);
 }
 
@@ -136,14 +138,15 @@ void check_version(const Element& root, bool strict, Diagnostics& diagnostics) {
 std::optional<Workflow> check_document(const Document& document, const CheckOptions& options,
                                        Sources& sources, Diagnostics& diagnostics) {
   if (diagnostics.has_errors()) return std::nullopt;  // the document was not read completely
-  const bool own_language =
-      uses_tally_keys(document.root) || (options.run != nullptr && !options.run->as_jube);
-  const bool own_rules = own_language && !options.as_jube;
-  const bool strict = options.strict || own_rules;
+  Rules rules = rules_of(document.root, options.called_as_jube);
+  // Results that are defined anew are in the language of the run.
+  if (options.run != nullptr && options.run->rules == Rules::tally()) rules = Rules::tally();
   Element whole = document.root;
   if (options.run != nullptr) remove_work(&whole);
-  if (own_rules) use_core_values(document, options.plain_text, &whole, diagnostics);
-  check_schema(whole, strict, document.is_xml, diagnostics);
+  if (rules.plain_values_as_written)
+    use_core_values(document, options.plain_text, &whole, diagnostics);
+  check_schema(whole, options.strict || rules.unknown_keys_are_errors, document.is_xml,
+               diagnostics);
   if (!options.stored) check_version(whole, options.strict, diagnostics);
 
   std::set<std::string> tags = tags_in_force(document, options);
@@ -153,23 +156,24 @@ std::optional<Workflow> check_document(const Document& document, const CheckOpti
   remove_untagged(tags, &root);
   const RemovedNames removed = removed_names(whole, root);
 
-  SetFiles files(options, own_rules, tags, sources, diagnostics);
+  SetFiles files(options, rules, tags, sources, diagnostics);
   const SetFile* home = files.add_main(document, root);
-  SetBuilder sets(files, own_rules, diagnostics);
+  SetBuilder sets(files, rules, diagnostics);
   Workflow workflow;
   for (const Element* element : selected_benchmarks(home->document.root, options, diagnostics)) {
     workflow.benchmarks.push_back(
         make_benchmark(home->document.root, *element, *home, sets, diagnostics));
-    workflow.benchmarks.back().as_jube = options.as_jube || !own_language;
+    workflow.benchmarks.back().rules = rules;
     for (Step& step : workflow.benchmarks.back().steps) step.kinds = options.kinds;
     if (options.run != nullptr) add_work(*options.run, &workflow.benchmarks.back());
   }
   used_tags.insert(files.used_tags().begin(), files.used_tags().end());
-  check_tag_rules(home->document.root, tags, used_tags, options, own_rules, diagnostics);
+  check_tag_rules(home->document.root, tags, used_tags, options, rules.unknown_names_are_errors,
+                  diagnostics);
   check_unique_names(workflow.benchmarks, diagnostics);
   for (const auto& set : options.set) apply_set(set, &workflow.benchmarks, diagnostics);
   for (const Benchmark& benchmark : workflow.benchmarks)
-    check_benchmark(benchmark, options, strict, removed, sources, diagnostics);
+    check_benchmark(benchmark, options, removed, sources, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   workflow.tags.assign(tags.begin(), tags.end());
   return workflow;

@@ -22,8 +22,8 @@ struct CheckOptions {
   std::vector<std::string> only, exclude;                // --only-bench, --not-bench
   std::vector<std::pair<std::string, std::string>> set;  // --set name=value: replaces a parameter
   ReadOptions read;                                      // for files named by from= and init_with=
-  bool strict = false;   // unknown keys are errors even in a file of plain JUBE language
-  bool as_jube = false;  // the program was called as jube: JUBE's rules for every file
+  bool strict = false;          // unknown keys are errors even in a file of plain JUBE language
+  bool called_as_jube = false;  // JUBE's rules for every file
   const StepKinds* kinds = &plain_kinds();  // for the workflow's steps; must outlive it
   bool stored = false;  // a run's stored input, possibly checked in another environment
   PlainText plain_text = PlainText::as_written;

@@ -324,7 +324,7 @@ class ReferenceChecker {
   std::vector<std::string> column_names() const {
     std::vector<std::string> names = builtin_names();
     names.emplace_back("jube_res_analyser");
-    if (!benchmark_.as_jube) {
+    if (benchmark_.rules.own_columns) {
       names.emplace_back(kStatusColumn);
       for (const std::string& name : kind_value_names()) names.push_back(name);
       for (const JobValue& value : job_values()) names.emplace_back(value.name);

@@ -192,7 +192,7 @@ ParameterSet SetBuilder::parameter_set(const Element& element, const SetFile& ho
     const Element& child = element.children[i];
     if (child.name == "parameter") {
       size_t count = 1;
-      while (own_rules_ && i + count < element.children.size() &&
+      while (rules_.lists_are_values && i + count < element.children.size() &&
              is_same_list(child, element.children[i + count])) {
         ++count;
       }

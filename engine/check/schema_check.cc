@@ -259,8 +259,9 @@ std::string describe(const Element& element) {
   return fmt::format("{} '{}'", element.name, name);
 }
 
-bool uses_tally_keys(const Element& root) {
-  return tally_element(root, *find_element("jube"));
+Rules rules_of(const Element& root, bool called_as_jube) {
+  const bool own = !called_as_jube && tally_element(root, *find_element("jube"));
+  return own ? Rules::tally() : Rules::jube();
 }
 
 void check_schema(const Element& root, bool strict, bool is_xml, Diagnostics& diagnostics) {

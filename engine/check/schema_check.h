@@ -3,12 +3,13 @@
 
 #include "engine/base/diagnostics.h"
 #include "engine/read/document.h"
+#include "engine/workflow/rules.h"
 
 namespace tally {
 
-// Whether any element or key of the tree belongs to Tally's own language. All mistakes are then
-// errors.
-bool uses_tally_keys(const Element& root);
+// The rules of a file: Tally's if any of its elements or keys belongs to Tally's own language, unless
+// the program was called by the name jube.
+Rules rules_of(const Element& root, bool called_as_jube);
 
 // Reports unknown keys and elements, values that are not allowed, and missing values. Unknown names
 // and values that JUBE ignores are warnings unless `strict`. An unknown XML element is an error, as

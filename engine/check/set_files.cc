@@ -117,11 +117,11 @@ const SetFile* SetFiles::open(const std::string& name, const SetFile& home, cons
   file->directory = absolute_directory(path, read_);
   file->document = read_document(path, read_, sources_, diagnostics_);
   // A file that uses Tally's keys is in Tally's language, and so are the sets that one takes.
-  const bool own = !options_.as_jube && uses_tally_keys(file->document.root);
-  if (own_rules_ || own) {
+  const Rules rules = rules_of(file->document.root, options_.called_as_jube);
+  if (rules_.plain_values_as_written || rules.plain_values_as_written) {
     use_core_values(file->document, options_.plain_text, &file->document.root, diagnostics_);
   }
-  const bool strict = options_.strict || own;
+  const bool strict = options_.strict || rules.unknown_keys_are_errors;
   check_set_schema(file->document.root, strict, file->document.is_xml, diagnostics_);
   if (diagnostics_.error_count() > errors) {
     files_[path] = nullptr;

@@ -33,11 +33,11 @@ std::vector<std::string> set_names(const Element& parent);
 // Reads each set file once and keeps it.
 class SetFiles {
  public:
-  // `own_rules`: the main file is in Tally's own language, so the files it takes sets from are too.
-  SetFiles(const CheckOptions& options, bool own_rules, const std::set<std::string>& tags,
+  // `rules`: the main file's. The values of files that it takes sets from follow them, too.
+  SetFiles(const CheckOptions& options, const Rules& rules, const std::set<std::string>& tags,
            Sources& sources, Diagnostics& diagnostics)
       : options_(options),
-        own_rules_(own_rules),
+        rules_(rules),
         tags_(tags),
         sources_(sources),
         diagnostics_(diagnostics),
@@ -54,7 +54,7 @@ class SetFiles {
 
  private:
   const CheckOptions& options_;
-  const bool own_rules_;
+  const Rules& rules_;
   const std::set<std::string>& tags_;
   Sources& sources_;
   Diagnostics& diagnostics_;
@@ -66,9 +66,8 @@ class SetFiles {
 // Builds the sets of a benchmark.
 class SetBuilder {
  public:
-  // `own_rules`: a list under `_` has Tally's meaning and not JUBE's.
-  SetBuilder(SetFiles& files, bool own_rules, Diagnostics& diagnostics)
-      : files_(files), own_rules_(own_rules), diagnostics_(diagnostics) {}
+  SetBuilder(SetFiles& files, const Rules& rules, Diagnostics& diagnostics)
+      : files_(files), rules_(rules), diagnostics_(diagnostics) {}
 
   // Adds every set among `parent`'s children.
   void add_all(const Element& parent, const SetFile& home, Benchmark* benchmark);
@@ -116,7 +115,7 @@ class SetBuilder {
   Element whole_list(const Element* first, size_t count);
 
   SetFiles& files_;
-  const bool own_rules_;
+  const Rules& rules_;
   Diagnostics& diagnostics_;
   std::vector<std::string> open_sets_;  // keys of the sets being made, along the init_with
   std::set<std::string> circular_;      // keys of sets whose circle has been reported

@@ -28,7 +28,7 @@ namespace {
 
 // Scripts that ask for JUBE's version get the version whose language Tally reads.
 void print_version(const Settings& settings) {
-  if (settings.as_jube) {
+  if (settings.called_as_jube) {
     fmt::print("JUBE, version {} (tally {})\n", kJubeVersion, kVersion);
   } else {
     fmt::print("tally {}\n", kVersion);
@@ -87,7 +87,7 @@ Application::Application(Settings settings, const std::string& name)
   add_results();
   add_plot();
   add_report();
-  if (!settings_.as_jube) {
+  if (!settings_.called_as_jube) {
     add_compare();
     add_history();
     add_meter();
@@ -141,7 +141,7 @@ int Application::run(int argc, char** argv) {
   if (debug_ && !debug_allowed()) return kBadInput;
   const int code = action_();
   // JUBE's exit code 2 comes from argparse and only means an error in the command line itself.
-  return settings_.as_jube && code == kBadInput && !usage_error_ ? kFailed : code;
+  return settings_.called_as_jube && code == kBadInput && !usage_error_ ? kFailed : code;
 }
 
 bool Application::debug_allowed() {
@@ -234,7 +234,7 @@ int run_application(int argc, char** argv, const StepKinds& kinds) {
   settings.kinds = &kinds;
   std::string path = argc > 0 ? argv[0] : "tally";
   settings.program = path.substr(path.rfind('/') + 1);
-  settings.as_jube = settings.program == "jube";
+  settings.called_as_jube = settings.program == "jube";
   settings.programs = program_directory();
   const char* shell = std::getenv("JUBE_EXEC_SHELL");
   if (shell != nullptr && *shell != '\0') settings.shell = shell;
@@ -262,7 +262,7 @@ int run_application(int argc, char** argv, const StepKinds& kinds) {
   }
   std::vector<char*> words(argv, argv + argc);
   std::string last;
-  if (settings.as_jube && keep_last_tags(&words, is_file, &last)) {
+  if (settings.called_as_jube && keep_last_tags(&words, is_file, &last)) {
     fmt::print(stderr, "note: -t is given more than once: as in JUBE only the last counts ({})\n",
                last);
   }

@@ -144,7 +144,7 @@ void Application::add_results() {
   list(result, "--select", result_.select, "only these columns", "COLUMN");
   list(result, "--exclude", result_.exclude, "all but these columns", "COLUMN");
   std::vector<std::string> styles = {"pretty", "csv", "aligned"};
-  if (!settings_.as_jube) styles.insert(styles.end(), {"markdown", "json", "jsonl"});
+  if (!settings_.called_as_jube) styles.insert(styles.end(), {"markdown", "json", "jsonl"});
   result
       ->add_option("-s,--style", result_.style,
                    join(styles, ", ") + ", in place of the file's style")

@@ -25,13 +25,12 @@ namespace {
 
 // Tally always shows the table and checks its references. JUBE's command does so only with -r.
 bool wants_result(const Settings& settings, bool asked) {
-  return asked || !settings.as_jube;
+  return asked || !settings.called_as_jube;
 }
 
-// Files, databases and syslog messages are written without -r only for files in Tally's own
-// language. For files in JUBE's language they need -r.
+// Files, databases and syslog messages may need -r.
 bool writes_result(const Benchmark& benchmark, bool asked) {
-  return asked || !benchmark.as_jube;
+  return asked || benchmark.rules.results_without_option;
 }
 
 // Whether a benchmark has results to show.
@@ -106,7 +105,7 @@ Status execute_left(const Settings& settings, Run& run, RunSummary* summary) {
   parts.output = &output;
   Status status;
   std::unique_ptr<GpuDevices> gpus;
-  if (!benchmark.as_jube) {
+  if (benchmark.rules.machine_is_watched) {
     const Status no_gpus = GpuDevices::open(&gpus);
     parts.gpu_devices = gpus.get();
     const Facts facts =
@@ -115,7 +114,7 @@ Status execute_left(const Settings& settings, Run& run, RunSummary* summary) {
     status = journal.add_session(facts);
   }
   if (status) status = execute(run, settings, parts, summary);
-  if (!benchmark.as_jube && status && !summary->interrupted)
+  if (benchmark.rules.machine_is_watched && status && !summary->interrupted)
     status = collect_job_use(journal, *make_slurm_scheduler(),
                              std::chrono::seconds(shows_job_use(benchmark) ? 20 : 0));
   if (const std::string load = load_average(); status && !load.empty())
@@ -154,10 +153,10 @@ int report_tables(const Settings& settings, Run& run, std::vector<RenderedResult
   std::vector<Sample> samples;
   options.write = writes_result(run.benchmark(), settings.result);
   options.shown = tables;
-  if (!run.benchmark().as_jube && options.write) options.samples = &samples;
+  if (run.benchmark().rules.values_are_kept && options.write) options.samples = &samples;
   int code = show_results(settings, {&run, 1}, options);
   if (any_changed(*tables)) code = std::max(code, kFailed);
-  if (!settings.as_jube) run_on_fail(settings, run, *tables);
+  if (!settings.called_as_jube) run_on_fail(settings, run, *tables);
   keep_samples(run, samples);
   return code;
 }
@@ -166,7 +165,7 @@ int report_tables(const Settings& settings, Run& run, std::vector<RenderedResult
 int report_results(const Settings& settings, Run& run, std::vector<JunitSuite>* junit) {
   const bool show = wants_result(settings, settings.result) && has_results(run.benchmark());
   // With -r JUBE analyses even if there is no result to show.
-  const bool analyse = settings.analyse || (settings.as_jube && settings.result);
+  const bool analyse = settings.analyse || (settings.called_as_jube && settings.result);
   if (!show && !analyse && junit == nullptr) return kFine;
   if (!read_definitions(settings, &run)) return kFailed;
   int code = kFine;
@@ -189,12 +188,12 @@ Executed execute_run(const Settings& settings, Run& run, std::vector<JunitSuite>
   Status status = execute_left(settings, run, &summary);
   const int executed = report_execution(settings, run, summary, &status);
   const bool interrupted = summary.interrupted;
-  if (settings.as_jube && summary.stopped)
+  if (settings.called_as_jube && summary.stopped)
     return {executed, interrupted};  // JUBE ends at -e, without an analysis
-  const bool gives_up = settings.as_jube && has_failed_without_command(run.journal());
+  const bool gives_up = settings.called_as_jube && has_failed_without_command(run.journal());
   const int shown = report_results(settings, run, junit);
   // JUBE's exit code ignores failed commands. It only reports JUBE's own failures.
-  if (settings.as_jube && status && !interrupted)
+  if (settings.called_as_jube && status && !interrupted)
     return {gives_up || shown != kFine ? kFailed : kFine, false};
   return {std::max(executed, shown), interrupted};
 }
@@ -208,10 +207,10 @@ int report_nothing(const Benchmark& benchmark, bool dry) {
   }
   if (excluded) why = "the rules under 'where' exclude every point";
   fmt::print(stderr, "{}: benchmark '{}' has no workpackages: {}\n",
-             benchmark.as_jube ? "warning" : "error", benchmark.name.value, why);
-  if (!benchmark.as_jube && excluded && !dry)
+             benchmark.rules.empty_run_is_error ? "error" : "warning", benchmark.name.value, why);
+  if (benchmark.rules.empty_run_is_error && excluded && !dry)
     fmt::print(stderr, "hint: a dry run (-n) lists what is excluded, and by which rule\n");
-  return benchmark.as_jube ? kFine : kFailed;
+  return benchmark.rules.empty_run_is_error ? kFailed : kFine;
 }
 
 }  // namespace tally

@@ -83,7 +83,7 @@ void Application::add_help() {
   command("update", "say where newer versions are", [this] {
     fmt::print("This is tally {}. It looks for nothing on the network; pull and build again.\n",
                kVersion);
-    return settings_.as_jube ? kFailed : kFine;  // as JUBE does when it cannot ask
+    return settings_.called_as_jube ? kFailed : kFine;  // as JUBE does when it cannot ask
   })->group("");
 }
 

@@ -45,7 +45,7 @@ bool read_workpackages(const Settings& settings, const Journal& journal,
 
 // The exit code for something that is not there. JUBE only says so.
 int not_found(const Settings& settings) {
-  return settings.as_jube ? kFine : kBadInput;
+  return settings.called_as_jube ? kFine : kBadInput;
 }
 
 int list_all_runs(const Settings& settings, const InfoArgs& args) {
@@ -321,7 +321,7 @@ int info_command(const Settings& settings, const InfoArgs& args) {
     if (steps.empty()) steps = args.workpackages.empty() ? known : steps_with(workpackages, args);
     for (const std::string& step : steps) {
       if (!has_step(settings, directory, run.definitions(), step)) {
-        if (!settings.as_jube) return kBadInput;
+        if (!settings.called_as_jube) return kBadInput;
         continue;
       }
       show_step(run, workpackages, views, step, args);

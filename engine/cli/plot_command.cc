@@ -137,7 +137,8 @@ bool of_one_benchmark(const Settings& settings, std::span<const Run> runs) {
     if (found == benchmarks.end()) found = benchmarks.insert(found, {name, {}});
     found->second.push_back(std::to_string(run.directory().id));
   }
-  if (benchmarks.size() < 2 || joined_as_jube(settings, runs)) return true;
+  if (benchmarks.size() < 2 || !runs.back().definitions().rules.tables_join_one_benchmark)
+    return true;
   std::vector<std::string> names;
   for (const auto& [name, ids] : benchmarks)
     names.push_back(

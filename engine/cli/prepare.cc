@@ -22,7 +22,7 @@ std::unique_ptr<Evaluator> make_result_evaluator(const Settings& settings) {
 
 Diagnostics result_diagnostics(const Settings& settings) {
   Diagnostics diagnostics;
-  if (settings.strict && !settings.as_jube) diagnostics.make_warnings_errors();
+  if (settings.strict && !settings.called_as_jube) diagnostics.make_warnings_errors();
   return diagnostics;
 }
 

@@ -84,16 +84,16 @@ int analyse_command(const Settings& settings, const ResultArgs& args) {
   for (const Run& run : runs) {
     const std::string file = run.directory().path + "/analyse.xml";
     size_t rows = 0;
-    if (settings.as_jube) {
+    if (settings.called_as_jube) {
       fmt::print("{}>>> Start analyse\n",
                  boxed({fmt::format("Analyse benchmark \"{}\" id: {}", run.definitions().name.value,
                                     run.directory().id)}));
     }
     if (!analyse_run(settings, run, &rows)) {
       code = kFailed;
-      if (!settings.as_jube) continue;
+      if (!settings.called_as_jube) continue;
     }
-    if (settings.as_jube) {
+    if (settings.called_as_jube) {
       fmt::print(">>> Analyse finished\n>>> Analyse data storage: {}\n{}\n", file,
                  std::string(70, '#'));
       continue;
@@ -122,7 +122,7 @@ int result_command(const Settings& settings, const ResultArgs& args) {
   if (!open_all(settings, args, &runs)) return kBadInput;
   choose_by_tags(args, &runs);
   if (runs.empty()) {
-    if (settings.as_jube) return kFine;
+    if (settings.called_as_jube) return kFine;
     print_error(
         settings,
         fmt::format("none of the runs has the tag {}", join(split_tags(args.input.tags), " or ")),
@@ -130,8 +130,8 @@ int result_command(const Settings& settings, const ResultArgs& args) {
     return kBadInput;
   }
   const Benchmark& newest = runs.back().definitions();
-  if (!settings.as_jube && (!knows_columns(settings, runs, args.select, "--select") ||
-                            !knows_columns(settings, runs, args.exclude, "--exclude"))) {
+  if (!settings.called_as_jube && (!knows_columns(settings, runs, args.select, "--select") ||
+                                   !knows_columns(settings, runs, args.exclude, "--exclude"))) {
     return kBadInput;
   }
   ShowOptions options;
@@ -140,7 +140,8 @@ int result_command(const Settings& settings, const ResultArgs& args) {
   options.render.exclude = args.exclude;
   options.render.style = args.style;
   std::vector<Sample> samples;
-  if (runs.size() == 1 && !newest.as_jube && lacks_samples(runs.front().journal(), args))
+  if (runs.size() == 1 && newest.rules.values_are_kept &&
+      lacks_samples(runs.front().journal(), args))
     options.samples = &samples;
   const int code = show_results(settings, runs, options);
   keep_samples(runs.front(), samples);

@@ -67,14 +67,14 @@ std::vector<RenderedResult> ResultWriter::render_and_write(const Run& run,
                   run.journal().run().start, use);
   const std::string& root = run.directory().path;
   const std::string folder = result_directory(run, result);
-  const bool as_jube = settings_.as_jube || definitions.as_jube;
-  render_options.write = options_.write && (as_jube || may_write(run, folder)) &&
-                         make_folder(root, folder) && (as_jube || claim(run, folder));
+  const bool guarded = definitions.rules.outside_files_are_guarded;
+  render_options.write = options_.write && (!guarded || may_write(run, folder)) &&
+                         make_folder(root, folder) && (!guarded || claim(run, folder));
   std::vector<RenderedResult> rendered =
       render(definitions, result, tables, render_options, folder, diagnostics);
   if (!render_options.write) return rendered;
   code_ = std::max(code_, write_files(settings_, root, folder, rendered));
-  if (!settings_.as_jube && !definitions.as_jube) {
+  if (definitions.rules.charts_are_drawn) {
     write_charts(result, tables, rendered, {root, folder}, diagnostics);
   }
   note_command(

@@ -36,11 +36,11 @@ void print_text(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-// Keeps the samples of a run beside the runs, for `tally history`. Nothing in JUBE's files.
+// Keeps the samples of a run beside the runs, for `tally history`.
 int write_history(const Settings& settings, const Run& run, const ReportedRun& reported,
                   const std::vector<RenderedResult>& tables,
                   const std::vector<WorkpackageView>& views) {
-  if (settings.as_jube || run.definitions().as_jube) return kFine;
+  if (!run.definitions().rules.values_are_kept) return kFine;
   const std::string text =
       history_file(run.definitions(), reported, run.journal().run().start, tables, views, kVersion);
   if (text.empty()) return kFine;
@@ -93,7 +93,7 @@ int print_results(const Settings& settings, const std::vector<RenderedResult>& r
     print_notes(one, &told);
     print_missed(one.name, one.table.warned, "warning: ", sources);
     print_missed(one.name, one.table.missed, "", sources);
-    if (!one.table.missed.empty() && !settings.as_jube) code = kReferenceMissed;
+    if (!one.table.missed.empty() && !settings.called_as_jube) code = kReferenceMissed;
   }
   return code;
 }
@@ -149,7 +149,7 @@ bool analyse_run(const Settings& settings, const Run& run, size_t* rows) {
   note_command(run.directory().path, "analyse", "analysed");
   std::vector<WorkpackageView> views;
   if (!read_views(settings, run, run.definitions(), &views)) return false;
-  *rows = analyse_all(run, views, *evaluator, diagnostics, !settings.as_jube);
+  *rows = analyse_all(run, views, *evaluator, diagnostics, !settings.called_as_jube);
   print_diagnostics(settings, diagnostics, run.sources());
   return !diagnostics.has_errors();
 }
@@ -190,7 +190,7 @@ class Shown {
       // As in JUBE, `result` also writes the analysis. Its problems are the same as those reported
       // below.
       Diagnostics said_below;
-      if (settings_.as_jube && options_.write)
+      if (settings_.called_as_jube && options_.write)
         analyse_all(run, views_.back(), *evaluator_, said_below, false);
     }
     return true;
@@ -204,7 +204,7 @@ class Shown {
     const Run& run = runs_.front();
     Records own = result_records(run.definitions(), result, views_.front(), *evaluator_,
                                  diagnostics_, options_.samples);
-    if (!settings_.as_jube) warn_of_unmatched(own, diagnostics_);
+    if (!settings_.called_as_jube) warn_of_unmatched(own, diagnostics_);
     const ResultTables tables(newest_, own, *evaluator_, diagnostics_);
     std::vector<RenderedResult> rendered =
         writer_.render_and_write(run, newest_, result, tables, diagnostics_);
@@ -238,7 +238,7 @@ class Shown {
                 Diagnostics& diagnostics, std::vector<RunTable>& tables) {
     const Records records =
         result_records(run.definitions(), result, views, *evaluator_, diagnostics);
-    if (!settings_.as_jube) warn_of_unmatched(records, diagnostics);
+    if (!settings_.called_as_jube) warn_of_unmatched(records, diagnostics);
     const ResultTables maker(run.definitions(), records, *evaluator_, diagnostics);
     std::vector<RenderedResult> rendered =
         writer_.render_and_write(run, run.definitions(), result, maker, diagnostics);

@@ -156,7 +156,7 @@ Executed start(const Settings& settings, const RunArgs& args, size_t which, Run&
 
 bool has_outpath(const Settings& settings, const RunArgs& args, const Input& input,
                  const Benchmark& benchmark) {
-  if (settings.as_jube && outpath_of(benchmark, args.outpath, false, "").empty()) {
+  if (settings.called_as_jube && outpath_of(benchmark, args.outpath, false, "").empty()) {
     print_error(settings, "Missing attribute 'outpath' in <benchmark>",
                 "give it one, or say where runs are to lie with -o");
     return false;

@@ -46,10 +46,6 @@ bool open_runs(const Settings& settings, const std::vector<std::string>& folders
   return true;
 }
 
-bool joined_as_jube(const Settings& settings, std::span<const Run> runs) {
-  return settings.as_jube || runs.back().definitions().as_jube;
-}
-
 const Table* table_of(const Result& result, const RenderedResult& rendered) {
   for (const auto& output : result.outputs) {
     const Table* table = std::get_if<Table>(&output);
@@ -67,30 +63,30 @@ struct Group {
   std::vector<std::pair<size_t, RunTable*>> members;  // run and table
 };
 
-// The runs with the one whose definitions come first at the front: the last one, or for JUBE's
-// tables the one with the highest id, in whatever order they are shown.
-std::vector<size_t> newest_first(std::span<const Run> runs, bool as_jube) {
+// The runs with the one whose definitions come first at the front: the last one, or where tables are
+// of any benchmark the one with the highest id, in whatever order they are shown.
+std::vector<size_t> newest_first(std::span<const Run> runs, bool one_benchmark) {
   std::vector<size_t> order;
   for (size_t run = runs.size(); run-- > 0;) order.push_back(run);
-  if (as_jube)
+  if (!one_benchmark)
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
       return runs[a].directory().id > runs[b].directory().id;
     });
   return order;
 }
 
-// In JUBE's tables, the benchmark does not matter.
-std::vector<Group> groups_of(std::span<const Run> runs, bool as_jube,
+std::vector<Group> groups_of(std::span<const Run> runs, bool one_benchmark,
                              std::vector<std::vector<RunTable>>& of_runs) {
   std::vector<Group> groups;
-  for (const size_t run : newest_first(runs, as_jube)) {
+  for (const size_t run : newest_first(runs, one_benchmark)) {
     const std::string& benchmark = runs[run].definitions().name.value;
     std::map<std::string, size_t> times;
     for (RunTable& table : of_runs[run]) {
       const std::string& name = table.rendered.name;
       const size_t nth = times[name]++;
       const auto found = std::find_if(groups.begin(), groups.end(), [&](const Group& one) {
-        return (as_jube || one.benchmark == benchmark) && one.table == name && one.nth == nth;
+        return (!one_benchmark || one.benchmark == benchmark) && one.table == name &&
+               one.nth == nth;
       });
       Group& group =
           found == groups.end() ? groups.emplace_back(Group{benchmark, name, nth, {}}) : *found;
@@ -137,12 +133,14 @@ bool join_tables(const Settings& settings, std::span<const Run> runs,
                  std::vector<std::vector<RunTable>> of_runs, const RenderOptions& options,
                  std::vector<RunTable>* joined) {
   const std::vector<Value> names = names_of_runs(runs);
-  const bool as_jube = joined_as_jube(settings, runs);
-  const bool several = !as_jube && std::any_of(runs.begin(), runs.end(), [&](const Run& run) {
-    return run.definitions().name.value != runs.back().definitions().name.value;
-  });
+  const Rules& rules = runs.back().definitions().rules;
+  const bool one_benchmark = rules.tables_join_one_benchmark;
+  const bool several =
+      one_benchmark && std::any_of(runs.begin(), runs.end(), [&](const Run& run) {
+        return run.definitions().name.value != runs.back().definitions().name.value;
+      });
   bool fine = true;
-  for (const Group& group : groups_of(runs, as_jube, of_runs)) {
+  for (const Group& group : groups_of(runs, one_benchmark, of_runs)) {
     const RunTable& newest = *group.members.front().second;
     RunTable out{newest.result, newest.table, {}};
     std::vector<RunPart> parts;
@@ -151,7 +149,7 @@ bool join_tables(const Settings& settings, std::span<const Run> runs,
       parts.push_back({names[member->first], &run.definitions(), member->second->table,
                        &run.sources(), std::move(member->second->rendered), member->first});
     }
-    const JoinOptions how{as_jube, !settings.as_jube};
+    const JoinOptions how{rules, !settings.called_as_jube};
     if (Status made = join_parts(std::move(parts), options, how, &out.rendered); !made) {
       print_error(settings, made.message());
       fine = false;

@@ -22,10 +22,6 @@ struct RunTable {
 bool open_runs(const Settings& settings, const std::vector<std::string>& folders,
                const std::vector<std::string>& ids, std::vector<Run>* runs);
 
-// Whether several runs are shown as JUBE does: tables of one name are joined, of whatever benchmark
-// and definitions.
-bool joined_as_jube(const Settings& settings, std::span<const Run> runs);
-
 // The table of a result that was rendered. Null: it is none.
 const Table* table_of(const Result& result, const RenderedResult& rendered);
 

@@ -40,7 +40,7 @@ Status look_at(const Settings& settings, const RunDirectory& directory, const Jo
   if (Status s = journal.states(&sight->states); !s) return s;
   if (Status s = journal.has_end(&sight->has_end); !s) return s;
   sight->at_work = run_holder(directory.path).has_value();
-  if (settings.as_jube) return Status::ok();
+  if (settings.called_as_jube) return Status::ok();
   const std::unique_ptr<Scheduler> scheduler = make_slurm_scheduler();
   sight->asked = jobs_of_run(journal, *scheduler, &sight->jobs, &sight->counts);
   return Status::ok();
@@ -63,11 +63,11 @@ const char* word_of(const Settings& settings, const Sight& sight) {
   }
   if (sight.at_work || (waiting && !open)) return "RUNNING";
   if (!open && failed) return "ERROR";
-  const bool recorded = settings.as_jube || !sight.states.empty() || sight.has_end;
+  const bool recorded = settings.called_as_jube || !sight.states.empty() || sight.has_end;
   if (!open) return recorded ? "FINISHED" : "INTERRUPTED";
   const JobCounts& jobs = sight.counts;
   const bool in_queue = jobs.queued + jobs.running > 0 || (!sight.asked && jobs.to_submit == 0);
-  return settings.as_jube || waiting || in_queue ? "RUNNING" : "INTERRUPTED";
+  return settings.called_as_jube || waiting || in_queue ? "RUNNING" : "INTERRUPTED";
 }
 
 // Reports finished workpackages whose folders, and thus their output, are gone. The journal alone
@@ -169,7 +169,7 @@ int status_command(const Settings& settings, const RunsArgs& args) {
     }
     const std::string word = word_of(settings, sight);
     fmt::print("{}\n", word);
-    if (settings.as_jube) continue;
+    if (settings.called_as_jube) continue;
     bool all_there = true;
     if (Status s = find_folders(settings, *journal, sight.states, directory, &all_there); !s) {
       print_error(settings, s);

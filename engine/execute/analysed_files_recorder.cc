@@ -41,12 +41,12 @@ long long now_ns() {
 
 }  // namespace
 
-// The files that the step's analysers name, as they are now. JUBE takes what is outside the run as it
-// is there, so that in its files those are like the workpackage's own.
+// The files that the step's analysers name, as they are now. Outside files that
+// nobody guards are like the workpackage's own.
 Status AnalysedFilesRecorder::find(int id, Which which, Found* out) const {
   Found& found = *out;
   const bool outside = which == Which::outside;
-  if (outside && context_.run.benchmark().as_jube) return Status::ok();
+  if (outside && !context_.run.benchmark().rules.outside_files_are_guarded) return Status::ok();
   const WorkpackageNode& workpackage = context_.graph[id];
   const std::string& step = context_.graph.step_of(workpackage).name.value;
   const std::string folder = context_.run_dir + "/" + workpackage.directory + "/work";
@@ -100,7 +100,7 @@ Status AnalysedFilesRecorder::add_name(int id, const std::string& name, const Fo
 
 // Whether it is in the workpackage's folder, or counts as if it were.
 bool AnalysedFilesRecorder::is_own(int id, const std::string& path) const {
-  return context_.run.benchmark().as_jube ||
+  return !context_.run.benchmark().rules.outside_files_are_guarded ||
          starts_with(path, context_.run_dir + "/" + context_.graph[id].directory + "/");
 }
 

@@ -117,8 +117,8 @@ Status Finisher::ended_well(Task& task, bool* put_off) {
   const AnalysedFilesRecorder recorder(context_);
   AnalysedFilesRecorder::End files;
   if (Status s = recorder.look_after(id, true, &files); !s) {
-    // JUBE's files take what is outside the run as it is found there.
-    *put_off = !context_.run.benchmark().as_jube || may_pass(s, context_.run_dir);
+    *put_off =
+        context_.run.benchmark().rules.outside_files_are_guarded || may_pass(s, context_.run_dir);
     if (*put_off) {
       task.put_off(s);
       return Status::ok();

@@ -11,7 +11,8 @@ namespace {
 
 bool wanted(const Benchmark& benchmark) {
   const char* given = std::getenv("TALLY_QUIET_CHECK");
-  return !benchmark.as_jube && (given == nullptr || std::string_view(given) != "off");
+  return benchmark.rules.machine_is_watched &&
+         (given == nullptr || std::string_view(given) != "off");
 }
 
 }  // namespace

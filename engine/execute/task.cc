@@ -270,7 +270,8 @@ Variables Task::variables() const {
 Status Task::place(const PlannedFile& file) {
   const std::string target = absolute_path(file.target, work_dir_);
   const bool again = !placed_.insert(target).second;
-  const bool keep = context_.run.benchmark().as_jube || again || starts_with(target, folder_ + "/");
+  const bool keep = !context_.run.benchmark().rules.outside_files_are_guarded || again ||
+                    starts_with(target, folder_ + "/");
   return place_file(file, work_dir_, keep ? Existing::keep : Existing::must_be_same);
 }
 

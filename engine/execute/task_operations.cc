@@ -77,7 +77,8 @@ bool Task::run_operation(const Operation& operation) {
 
 // A done_file outside the run that is there before its command would end the command's work at once.
 bool Task::is_of_earlier_run(const std::string& done_file) {
-  if (context_.run.benchmark().as_jube || starts_with(done_file, context_.run_dir + "/"))
+  if (!context_.run.benchmark().rules.outside_files_are_guarded ||
+      starts_with(done_file, context_.run_dir + "/"))
     return false;
   bool there = false;
   if (Status s = path_exists(done_file, &there); !s) {

@@ -88,12 +88,13 @@ void Definitions::close(Binding& binding, TextId value, bool literal) {
 
 namespace {
 
-std::string type_error(const Parameter& parameter, const std::string& value, bool as_jube) {
+std::string type_error(const Parameter& parameter, const std::string& value,
+                       bool fractions_are_kept) {
   if (parameter.type == ValueType::string) return {};
   const std::optional<double> number = python_float(value);
   const bool integer = parameter.type == ValueType::integer;
   const bool fits = !integer || (std::isfinite(number.value_or(0)) &&
-                                 (as_jube || std::trunc(number.value_or(0)) == number));
+                                 (!fractions_are_kept || std::trunc(number.value_or(0)) == number));
   if (number && fits) return {};
   return '"' + value + "\" from \"" + parameter.name.value + "\" cannot be represented as a \"" +
          (integer ? "int" : "float") + '"';
@@ -101,8 +102,9 @@ std::string type_error(const Parameter& parameter, const std::string& value, boo
 
 }  // namespace
 
-std::string value_error(const Parameter& parameter, const std::string& value, bool as_jube) {
-  std::string error = type_error(parameter, value, as_jube);
+std::string value_error(const Parameter& parameter, const std::string& value,
+                        bool fractions_are_kept) {
+  std::string error = type_error(parameter, value, fractions_are_kept);
   if (!error.empty() || parameter.allowed.value.empty()) return error;
   const std::string needed = has_to_be(parameter.allowed.value, value);
   if (needed.empty()) return {};

@@ -91,8 +91,8 @@ class Definitions {
 
 // Checks that a value has its parameter's type and is one of the allowed values. Returns "" or a
 // message.
-// With `as_jube`, a fraction is accepted for an int, because JUBE accepts it and truncates it in
-// its tables. Without `as_jube` it is an error.
-std::string value_error(const Parameter& parameter, const std::string& value, bool as_jube);
+// A fraction is an error for an int, unless it is accepted because tables cut it off.
+std::string value_error(const Parameter& parameter, const std::string& value,
+                        bool fractions_are_kept);
 
 }  // namespace tally

@@ -94,12 +94,13 @@ std::string Expander::Impl::evaluate(Binding& binding, const std::string& text, 
   } else {
     Evaluation result = evaluator.evaluate_one(parameter.mode, text);
     if (result.unknown) return {};  // the binding stays open
-    if (!result.ok) return evaluation_error(parameter, text, result, benchmark.as_jube);
+    if (!result.ok)
+      return evaluation_error(parameter, text, result, benchmark.rules.value_errors_are_explained);
     value = std::move(result.value);
   }
   const TextId id = definitions.piece_again(binding, pool.intern(value));
   definitions.close(binding, id, literal);
-  return value_error(parameter, pool[id], benchmark.as_jube);
+  return value_error(parameter, pool[id], benchmark.rules.fractions_are_kept);
 }
 
 // One pass over the values that are not final. With `last`, values that wait for each other are

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
-#include "engine/expand/rules.h"
 #include "engine/expand/substitute.h"
+#include "engine/expand/where_rules.h"
 
 namespace tally {
 namespace {
@@ -31,10 +31,10 @@ bool is_late_name(std::string_view name) {
 }
 
 std::string evaluation_error(const Parameter& parameter, const std::string& expression,
-                             const Evaluation& evaluation, bool as_jube) {
+                             const Evaluation& evaluation, bool explained) {
   std::string shown = expression;
   std::string why = evaluation.error;
-  if (!as_jube) {
+  if (explained) {
     constexpr size_t kMost = 160;
     if (shown.size() > kMost) {
       size_t end = kMost;  // not inside a character of UTF-8
@@ -181,7 +181,8 @@ bool Expansion::add_use(const Text& use, const std::string& names, Layout& layou
       if (!add_set(set->second, use, layout, point)) return false;
     } else if (benchmark.file_sets.count(name) == 0 && benchmark.substitute_sets.count(name) == 0) {
       // JUBE takes nothing: a site may have sets of its own that others lack.
-      const bool from_parameter = benchmark.as_jube && has_reference(use.value);
+      const bool from_parameter =
+          !benchmark.rules.unknown_names_are_errors && has_reference(use.value);
       if (!first_report(use)) {
         if (from_parameter) continue;
         return false;
@@ -317,8 +318,8 @@ void Expansion::check_types() {
       const Parameter& parameter = *context_.definitions.of(b).parameter;
       if (progress(b) != Progress::closed) continue;
       if (parameter.type == ValueType::string && parameter.allowed.value.empty()) continue;
-      work.error =
-          value_error(parameter, context_.definitions.pool()[b.value], context_.benchmark.as_jube);
+      work.error = value_error(parameter, context_.definitions.pool()[b.value],
+                               context_.benchmark.rules.fractions_are_kept);
       if (!work.error.empty()) work.place = parameter.value.mark;
     }
   }

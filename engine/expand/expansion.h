@@ -51,9 +51,9 @@ bool updates_in_cycle(UpdateMode mode);
 bool is_late_name(std::string_view name);
 
 // The message for the user when a script or a tag lookup failed.
-// With `as_jube`, the text is JUBE's. Without, a long expression is shortened.
+// `explained`: a long expression is shortened, and a KeyError is named.
 std::string evaluation_error(const Parameter& parameter, const std::string& expression,
-                             const Evaluation& evaluation, bool as_jube);
+                             const Evaluation& evaluation, bool explained);
 
 // The same when a text becomes too long.
 std::string too_long(const Parameter& parameter);

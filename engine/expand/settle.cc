@@ -221,8 +221,8 @@ void Expansion::run_scripts(std::vector<Task>& scripts) {
         const Binding& b = work.point.bindings[tasks[i]->slot];
         if (work.error.empty()) {
           const Parameter& parameter = *context_.definitions.of(b).parameter;
-          work.error =
-              evaluation_error(parameter, expressions[i], results[i], context_.benchmark.as_jube);
+          work.error = evaluation_error(parameter, expressions[i], results[i],
+                                        context_.benchmark.rules.value_errors_are_explained);
           work.place = parameter.value.mark;
         }
         continue;

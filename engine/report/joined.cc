@@ -25,11 +25,11 @@ class Joiner {
     choose_columns();
     for (const Place& place : places_) {
       Status same = check_unit(place);
-      if (!same && !how_.as_jube) return same;
+      if (!same && how_.rules.units_must_agree) return same;
       if (!same) out->table.notes.push_back({"", same.message()});
     }
     add_header(*out);
-    if (!how_.as_jube) note_changes(out->table);
+    if (how_.rules.tables_join_one_benchmark) note_changes(out->table);
     std::vector<RunPart*> order;
     for (RunPart& part : parts_) order.push_back(&part);
     std::stable_sort(order.begin(), order.end(),
@@ -199,7 +199,8 @@ class Joiner {
 Status join_parts(std::vector<RunPart> parts, const RenderOptions& options, const JoinOptions& how,
                   RenderedResult* joined) {
   if (Status made = Joiner(parts, how).make(joined); !made) return made;
-  lay_out(*parts.back().table, options, how.as_jube ? Quoting::raw : Quoting::rfc4180, joined);
+  lay_out(*parts.back().table, options, how.rules.csv_is_quoted ? Quoting::rfc4180 : Quoting::raw,
+          joined);
   return Status::ok();
 }
 

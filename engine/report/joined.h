@@ -20,15 +20,15 @@ struct RunPart {
 };
 
 struct JoinOptions {
-  bool as_jube = false;    // JUBE's tables: definitions may differ, and cells are not quoted
+  Rules rules = Rules::tally();
   bool run_of_one = true;  // the run's column is there, too, if only one run has the table
 };
 
 // Joins tables of one name. The columns are those of the
 // last part, then those that only other parts have. The first column, "id", is the run's. If a
 // column of the workflow has that name, it is called "run id". Notes and missed references name
-// their run. A note says which runs were computed by other definitions. An error if a column has
-// different units; in JUBE's tables it is a note.
+// their run. A note says which runs were computed by other definitions. A column with different
+// units is an error, or a note if the rules do not ask for equal ones.
 Status join_parts(std::vector<RunPart> parts, const RenderOptions& options, const JoinOptions& how,
                   RenderedResult* joined);
 

@@ -27,6 +27,7 @@ class Renderer {
   Renderer(const Benchmark& benchmark, const ResultTables& tables, const RenderOptions& options,
            const std::string& result_dir, Diagnostics& diagnostics)
       : benchmark_(benchmark),
+        rules_(benchmark.rules),
         tables_(tables),
         options_(options),
         result_dir_(result_dir),
@@ -43,7 +44,7 @@ class Renderer {
     out.table = tables_.table(table, {options_.select, options_.exclude, options_.with_id});
     out.is_table = true;
     out.grid = fill(out.table);
-    lay_out(table, options_, benchmark_.as_jube ? Quoting::raw : Quoting::rfc4180, &out);
+    lay_out(table, options_, rules_.csv_is_quoted ? Quoting::rfc4180 : Quoting::raw, &out);
     return out;
   }
 
@@ -59,13 +60,13 @@ class Renderer {
                          path + ": is a link, which the run did not make; remove it");
     } else if (options_.write) {
       if (Status s = write_database(database, out.table.rows, path,
-                                    benchmark_.as_jube ? nullptr : &options_.run_key);
+                                    rules_.database_knows_runs ? &options_.run_key : nullptr);
           !s) {
         diagnostics_.error(database.name.mark, s.message(),
                            "nothing was changed in it; check that the file can be written");
       }
     }
-    if (!is_json(options_) && (options_.write || benchmark_.as_jube)) {
+    if (!is_json(options_) && (options_.write || !rules_.database_knows_runs)) {
       out.text = fmt::format("Database location of id {}: {}\n", options_.run_id, path);
     } else if (!is_json(options_)) {
       out.text = fmt::format("Database '{}': nothing was written to it\n", out.name);
@@ -81,12 +82,12 @@ class Renderer {
     out.name = syslog.name.value;
     out.table = tables_.syslog(syslog);
     const std::vector<Record>& rows = out.table.rows;
-    std::vector<std::string> lines = syslog_lines(syslog, rows, !benchmark_.as_jube);
-    const bool marks = !benchmark_.as_jube && !shows_status(benchmark_, syslog.keys);
+    std::vector<std::string> lines = syslog_lines(syslog, rows, rules_.fractions_are_kept);
+    const bool marks = rules_.rows_are_marked && !shows_status(benchmark_, syslog.keys);
     for (size_t i = 0; i < rows.size(); ++i) {
       if (marks && (!rows[i].measured())) lines[i] += " status=" + state_mark(rows[i]);
       const std::string machine = marks_of(rows[i], out.table.columns);
-      if (!benchmark_.as_jube && !machine.empty()) lines[i] += " machine=\"" + machine + "\"";
+      if (rules_.rows_are_marked && !machine.empty()) lines[i] += " machine=\"" + machine + "\"";
     }
     out.has_file = false;
     if (options_.write) {
@@ -98,8 +99,7 @@ class Renderer {
 
  private:
   std::string heading(const Column& column, const std::map<std::string, std::string>& units) {
-    // In Tally's own files the title contains the unit itself.
-    if (!column.title.empty() && !benchmark_.as_jube) return column.title;
+    if (!column.title.empty() && rules_.titles_as_written) return column.title;
     std::string text = column.empty_title ? "" : column.column_title();
     auto unit = units.find(column.name.value);
     bool ratio = !column.relative_to.empty();
@@ -115,7 +115,7 @@ class Renderer {
       return column.null_value_set ? column.null_value : std::string();
     }
     // A value that could not be computed is none, either.
-    if (!benchmark_.as_jube && column.null_value_set && found->number() &&
+    if (rules_.missing_values_are_reported && column.null_value_set && found->number() &&
         std::isnan(found->as_double())) {
       return column.null_value;
     }
@@ -123,7 +123,7 @@ class Renderer {
     if (column.format.empty()) return text;
     std::string error;
     std::string formatted;
-    if (format_cell(*found, column.format, !benchmark_.as_jube, &formatted, &error))
+    if (format_cell(*found, column.format, rules_.fractions_are_kept, &formatted, &error))
       return formatted;
     if (complained_.insert(column.name.value).second) {
       diagnostics_.warning(column.name.mark,
@@ -150,6 +150,7 @@ class Renderer {
   }
 
   const Benchmark& benchmark_;
+  const Rules& rules_;
   const ResultTables& tables_;
   const RenderOptions& options_;
   std::string result_dir_;

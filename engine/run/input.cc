@@ -141,7 +141,7 @@ Status read_named(const Settings& settings, const std::string& path, CheckOption
   options.exclude = args.exclude;
   options.set = input->set;
   options.strict = args.strict;
-  options.as_jube = settings.as_jube;
+  options.called_as_jube = settings.called_as_jube;
   options.kinds = settings.kinds;
   if (args.strict) input->diagnostics.make_warnings_errors();
   options.read.include_path = args.include_path;
@@ -198,7 +198,7 @@ CheckOptions options_of_run(const Settings& settings, const RunRecord& run,
   CheckOptions options;
   options.only = {run.benchmark};
   options.of_run = true;
-  options.as_jube = settings.as_jube;
+  options.called_as_jube = settings.called_as_jube;
   options.kinds = settings.kinds;
   options.tags = tags;
   options.stored = true;

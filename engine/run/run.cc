@@ -33,7 +33,8 @@ Status start_again(const Status& why) {
 std::string configuration_of(const Input& input, const Benchmark& benchmark, const NewRun& what) {
   Document shown = input.document;
   Diagnostics told;  // they were reported when the file was read
-  if (!benchmark.as_jube) use_core_values(shown, PlainText::as_written, &shown.root, told);
+  if (benchmark.rules.plain_values_as_written)
+    use_core_values(shown, PlainText::as_written, &shown.root, told);
   if (what.comment_of_command) set_comment(benchmark.name.value, what.comment, &shown);
   return document_to_xml(shown);
 }

@@ -13,7 +13,7 @@ namespace tally {
 struct Settings {
   // --- of every command
   std::string program = "tally";  // the name it was called by, for hints
-  bool as_jube = false;           // called as jube: JUBE's exit codes, tables only with -r
+  bool called_as_jube = false;    // by the program's name: JUBE's exit codes, tables only with -r
   // 1: prints a line for each workpackage that ended, and every workpackage of a plan. 2: also
   // prints the output of commands.
   int verbose = 0;

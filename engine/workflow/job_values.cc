@@ -35,7 +35,7 @@ const std::vector<JobValue>& job_values() {
 }
 
 const JobValue* job_value(const Benchmark& benchmark, const std::string& name) {
-  if (benchmark.as_jube) return nullptr;
+  if (!benchmark.rules.own_columns) return nullptr;
   for (const JobValue& value : job_values()) {
     if (value.name == name) return is_defined(benchmark, name) ? nullptr : &value;
   }

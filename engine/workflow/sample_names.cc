@@ -68,7 +68,7 @@ std::string pattern_of(const Benchmark& benchmark, const std::string& name) {
 }
 
 std::optional<SampleName> sample_name(const Benchmark& benchmark, const std::string& name) {
-  if (benchmark.as_jube) return {};
+  if (!benchmark.rules.own_columns) return {};
   const std::vector<std::string>& suffixes = sample_suffixes();
   for (size_t i = 0; i < suffixes.size(); ++i) {
     if (!ends_with(name, suffixes[i])) continue;

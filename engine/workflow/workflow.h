@@ -12,6 +12,7 @@
 
 #include "engine/base/mark.h"
 #include "engine/python/value.h"
+#include "engine/workflow/rules.h"
 #include "engine/workflow/step_kinds.h"
 
 namespace tally {
@@ -298,9 +299,7 @@ struct Benchmark {
   std::string comment;
   std::string file_path;  // directory of the input file; relative paths start here
   std::string input_file;
-  // JUBE's rules apply, because the file has only JUBE's keys or the program was called by the name
-  // jube. check/ decides this, so that no other code has to distinguish the two kinds of file.
-  bool as_jube = false;
+  Rules rules = Rules::tally();
   std::map<std::string, ParameterSet> parameter_sets;
   std::map<std::string, SubstituteSet> substitute_sets;
   std::map<std::string, FileSet> file_sets;

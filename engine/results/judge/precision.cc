@@ -75,7 +75,7 @@ Status repeats_not_needed(const Benchmark& benchmark, const Journal& journal,
                           const std::string& run_dir, Evaluator& evaluator, std::vector<int>* ids) {
   std::vector<WorkpackageView> views;
   if (Status s = workpackage_views(benchmark, journal, run_dir, &views); !s) return s;
-  const Points known(views, !benchmark.as_jube);
+  const Points known(views, benchmark.rules.fractions_are_kept);
   const std::set<std::string> varying = varying_parameters(benchmark);
   const std::unordered_map<int, size_t> families = find_families(
       by_id(views),

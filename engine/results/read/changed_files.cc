@@ -104,10 +104,10 @@ class LeftFiles {
 // Looks closely at the files of the workpackages of which one seems to have changed.
 class Comparer {
  public:
-  Comparer(const std::string& run, bool as_jube, const LeftFiles& left,
+  Comparer(const std::string& run, bool outside_counts, const LeftFiles& left,
            const std::vector<WorkpackageView>& views)
       : run_(run),
-        as_jube_(as_jube),
+        outside_counts_(outside_counts),
         left_(left),
         goes_on_(std::any_of(views.begin(), views.end(), [](const WorkpackageView& view) {
           return view.state == State::running || view.state == State::waiting;
@@ -165,7 +165,8 @@ class Comparer {
       const std::string path = absolute_path(each);
       FileStamp now;
       if (Status s = file_stamp(path, &now); !s) return s;
-      if (!now.there() || was_there(path) || (!as_jube_ && !is_in_folder_of(run_, view.id, path)) ||
+      if (!now.there() || was_there(path) ||
+          (!outside_counts_ && !is_in_folder_of(run_, view.id, path)) ||
           may_grow(ended, path, now, view.id) || left_.has(path, now))
         continue;
       changes.push_back({path, "was not there", 0, true});
@@ -188,7 +189,7 @@ class Comparer {
   }
 
   const std::string& run_;
-  const bool as_jube_;  // files outside the run count, too
+  const bool outside_counts_;  // files outside the run count, too
   const LeftFiles& left_;
   const bool goes_on_;
 };
@@ -242,7 +243,7 @@ Status ChangedFiles::mark(const Benchmark& benchmark, const std::vector<Workpack
     if (const auto own = ended.find(stored.workpackage.id); own != ended.end()) own->second = files;
   });
   if (!read) return read;
-  const Comparer comparer(run_, benchmark.as_jube, left, views);
+  const Comparer comparer(run_, !benchmark.rules.outside_files_are_guarded, left, views);
   std::map<int, std::vector<WorkpackageView::Change>> changes;
   for (const WorkpackageView& view : views) {
     const auto files = ended.find(view.id);
@@ -262,7 +263,7 @@ Status ChangedFiles::mark(const Benchmark& benchmark, const std::vector<Workpack
     view.changes = found->second;
     changed.insert(view.id);
   }
-  if (benchmark.as_jube) return Status::ok();
+  if (!benchmark.rules.values_are_kept) return Status::ok();
   if (Status s = take_kept(journal_, changed, *marked); !s) return s;
   for (WorkpackageView& view : *marked) {
     if (view.changes.empty() || has_kept_all(benchmark, view)) continue;

@@ -180,7 +180,7 @@ bool log_views(const Benchmark& benchmark, const std::vector<std::string>& logs,
     std::string log;
     if (!log_file(logs[i], *analyse, values.lookup(), &seen, &log, problem)) return false;
     views->push_back(planned_view(benchmark, expander, workpackage, log));
-    if (!benchmark.as_jube) take_end(logs, &views->back());
+    if (benchmark.rules.rows_are_marked) take_end(logs, &views->back());
   }
   return true;
 }

@@ -28,7 +28,7 @@ const std::string* own_building_block(std::string_view name) {
 
 }  // namespace
 
-const std::string* pattern_building_block(std::string_view name, bool as_jube) {
+const std::string* pattern_building_block(std::string_view name, bool fortran) {
   static const std::map<std::string, std::string, std::less<>> blocks = {
       {"jube_pat_int", R"(([+-]?\d+))"},
       {"jube_pat_nint", R"((?:[+-]?\d+))"},
@@ -37,7 +37,7 @@ const std::string* pattern_building_block(std::string_view name, bool as_jube) {
       {"jube_pat_wrd", R"((\S+))"},
       {"jube_pat_nwrd", R"((?:\S+))"},
       {"jube_pat_bl", R"((?:\s+))"}};
-  if (const std::string* own = as_jube ? nullptr : own_building_block(name)) return own;
+  if (const std::string* own = fortran ? own_building_block(name) : nullptr) return own;
   auto found = blocks.find(name);
   return found == blocks.end() ? nullptr : &found->second;
 }
@@ -79,7 +79,7 @@ void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics) {
     for (const Pattern& pattern : set.patterns) {
       if (pattern.mode != PatternMode::pattern) continue;
       auto lookup = [&](std::string_view name) {
-        return pattern_building_block(name, benchmark.as_jube);
+        return pattern_building_block(name, benchmark.rules.fortran_numbers);
       };
       std::string text = substitute(pattern.value.value, lookup);
       if (has_reference(text)) continue;
@@ -88,7 +88,7 @@ void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics) {
       const std::string message =
           fmt::format("pattern '{}' is not a regular expression: {} in \"{}\"", pattern.name.value,
                       error, text);
-      if (benchmark.as_jube && !is_used(benchmark, set_name)) {
+      if (!benchmark.rules.harmless_mistakes_are_errors && !is_used(benchmark, set_name)) {
         diagnostics.warning(pattern.value.mark, message, "no analyser uses it");
       } else {
         diagnostics.error(pattern.value.mark, message);

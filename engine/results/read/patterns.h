@@ -25,7 +25,7 @@ std::string definition_of(const Benchmark& benchmark, const Analyser& analyser,
 
 // The text of jube_pat_int, _fp, _wrd, _nint, _nfp, _nwrd and _bl. Null for any other name. In Tally's
 // own files _fp and _nfp also match Fortran's exponents.
-const std::string* pattern_building_block(std::string_view name, bool as_jube);
+const std::string* pattern_building_block(std::string_view name, bool fortran);
 
 // A pattern that matched nothing in the files of some successful workpackages.
 struct Unmatched {

@@ -70,12 +70,13 @@ std::string changed_note(const Benchmark& benchmark, const std::vector<Workpacka
     which +=
         fmt::format("; workpackage {} ({}): '{}' {}", view.id, view.step, first.path, first.text);
   }
-  if (count == 0 || (marked == 0 && !benchmark.as_jube)) return {};  // with the journal's values
+  if (count == 0 || (marked == 0 && benchmark.rules.values_are_kept))
+    return {};  // with the journal's values
   return fmt::format("the output of {} of {} workpackages has changed since {} ended: {}{}{}",
                      count, views.size(), count == 1 ? "it" : "they",
-                     benchmark.as_jube
-                         ? "the values are those of the files as they are now"
-                         : "it counts in nothing, and rows that show it are marked CHANGED",
+                     benchmark.rules.values_are_kept
+                         ? "it counts in nothing, and rows that show it are marked CHANGED"
+                         : "the values are those of the files as they are now",
                      which, count > kMost ? "; ..." : "");
 }
 

@@ -132,7 +132,8 @@ std::string Scanner::pattern_text(const Pattern& pattern,
                                   const std::vector<const Pattern*>& patterns,
                                   const ViewValues& values) const {
   return substitute(pattern.value.value, [&](std::string_view name) -> const std::string* {
-    if (const std::string* block = pattern_building_block(name, benchmark_.as_jube)) return block;
+    if (const std::string* block = pattern_building_block(name, benchmark_.rules.fortran_numbers))
+      return block;
     if (const std::string* value = values.find(name)) return value;
     for (const Pattern* other : patterns) {
       if (other->name.value == name && other != &pattern) return &other->value.value;
@@ -149,7 +150,7 @@ Regex* Scanner::regex_of(const Pattern& pattern, const std::vector<const Pattern
   if (is_new) {
     const std::string text =
         substitute(pattern.value.value, [&](std::string_view name) -> const std::string* {
-          const std::string* block = pattern_building_block(name, benchmark_.as_jube);
+          const std::string* block = pattern_building_block(name, benchmark_.rules.fortran_numbers);
           if (block == nullptr) plain.same_everywhere = false;
           return block;
         });
@@ -262,7 +263,7 @@ std::string definition_of(const Benchmark& benchmark, const Analyser& analyser,
       found = true;
       own += text;
       substitute(one->value.value, [&](std::string_view name) -> const std::string* {
-        const std::string* block = pattern_building_block(name, benchmark.as_jube);
+        const std::string* block = pattern_building_block(name, benchmark.rules.fortran_numbers);
         refers = refers || block == nullptr;
         return block;
       });
@@ -335,7 +336,7 @@ void Scanner::no_file(const Analyse& analyse, const AnalyseFile& file, const std
     problem({}, "folder of " + workpackage.step,
             fmt::format("workpackage {} ({}) is done, but its work directory is gone: {}",
                         workpackage.id, workpackage.step, workpackage.work_dir),
-            !benchmark_.as_jube);
+            benchmark_.rules.unreadable_output_is_error);
   }
 }
 
@@ -389,7 +390,8 @@ std::vector<Unmatched> Scanner::unmatched() const {
   for (const Search& search : searches_) {
     const std::vector<int>& without = search.without;
     const bool nowhere = without.size() == search.workpackages;
-    const bool optional = search.pattern->default_value || (benchmark_.as_jube && !nowhere) ||
+    const bool optional = search.pattern->default_value ||
+                          (!benchmark_.rules.missing_values_are_reported && !nowhere) ||
                           may_lack_values(benchmark_, search.pattern->name.value);
     if (without.empty() || optional) continue;
     std::string which;
@@ -470,7 +472,8 @@ Scanner::Seen Scanner::scan_file(const WorkpackageView& workpackage, const std::
     // JUBE ends with a Python error when it cannot read a file. It passes over what is not a file.
     std::optional<struct stat> known;
     const bool file = !look_at(path, &known) || !known || S_ISREG(known->st_mode);
-    problem({}, "open " + opened.message(), opened.message(), file || !benchmark_.as_jube);
+    problem({}, "open " + opened.message(), opened.message(),
+            file || benchmark_.rules.unreadable_output_is_error);
     return file ? Seen::file : Seen::no_file;
   }
   if (any &&
@@ -524,9 +527,11 @@ void Scanner::search(const std::string& path, FileView& view, const Pattern& pat
     if (may_be_cut(text, match) && is_cut(text, match, regex.edges()[static_cast<size_t>(group)]))
       report_cut(path, text, match, pattern);
     if (view.holds_bytes()) match = bytes = bytes_of_text(match);
-    std::optional<Value> value = make_value(match, pattern.type, !benchmark_.as_jube);
-    if (!value && !benchmark_.as_jube) {
-      if (const auto plain = without_fortran(match)) value = make_value(*plain, pattern.type, true);
+    std::optional<Value> value =
+        make_value(match, pattern.type, benchmark_.rules.fractions_are_kept);
+    if (!value && benchmark_.rules.fortran_numbers) {
+      if (const auto plain = without_fortran(match))
+        value = make_value(*plain, pattern.type, benchmark_.rules.fractions_are_kept);
     }
     if (value) {
       targets.add(*value);
@@ -544,7 +549,7 @@ void Scanner::search(const std::string& path, FileView& view, const Pattern& pat
             fmt::format("pattern '{}' gave up on {}: {}; simplify the pattern, as nested repeats "
                         "do this",
                         name, path, error),
-            !benchmark_.as_jube);
+            benchmark_.rules.unreadable_output_is_error);
   }
 }
 

@@ -186,12 +186,13 @@ class ViewMaker {
 
  private:
   void set_state(const Outcome& outcome, const Step* step, WorkpackageView& view) const {
-    // A workpackage that waits for its done_file has written output. In JUBE mode, workpackages
-    // that have not ended or not even started are shown too, with the values that exist.
+    // A workpackage that waits for its done_file has written output. Workpackages of
+    // plain steps that have not ended or not even started are shown too, with the values that exist.
     const bool plain = step == nullptr || step->kind == StepKind::plain;
     const State state = outcome.state;
-    view.finished = finished_well(state) || state == State::failed || state == State::waiting ||
-                    (plain ? state != State::lost || !benchmark_.as_jube : state == State::lost);
+    view.finished =
+        finished_well(state) || state == State::failed || state == State::waiting ||
+        (plain ? state != State::lost || benchmark_.rules.rows_are_marked : state == State::lost);
     view.state = state;
     view.reused = state == State::done && outcome.reason == Reason::reused;
     // Work that another workpackage of this run did was disturbed while that one ran.
@@ -199,7 +200,7 @@ class ViewMaker {
     if (const auto found = disturbances_.find(view.done_by()); found != disturbances_.end())
       view.disturbance = found->second;
     if (state == State::failed || state == State::expected ||
-        (state == State::lost && !benchmark_.as_jube)) {
+        (state == State::lost && benchmark_.rules.rows_are_marked)) {
       const std::string why = message(outcome);
       view.notes.push_back(fmt::format("workpackage {} ({}) {}: {}", view.id, view.step,
                                        state_name(state), why.substr(0, why.find('\n'))));
@@ -360,7 +361,7 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
   views->reserve(count);
   std::set<int> gone;
   std::optional<std::vector<int>> folders;
-  if (bool has = false; !benchmark.as_jube) {
+  if (bool has = false; benchmark.rules.values_are_kept) {
     if (Status s = journal.has_samples(&has); !s) return s;
     if (has) {
       if (Status s = ids_of_folders(run_dir, &folders.emplace()); !s) return s;
@@ -379,10 +380,12 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
     views->back().files_at_end = files_print(stored.ended_files);
     views->back().changed_files = changed_files;
   });
-  if (!read || benchmark.as_jube) return read;
-  if (Status s = take_outside_files(journal, run_dir, views); !s) return s;
-  for (const WorkpackageView& view : *views) {
-    if (view.outside_changed && finished_well(view.state)) gone.insert(view.id);
+  if (!read) return read;
+  if (benchmark.rules.outside_files_are_guarded) {
+    if (Status s = take_outside_files(journal, run_dir, views); !s) return s;
+    for (const WorkpackageView& view : *views) {
+      if (view.outside_changed && finished_well(view.state)) gone.insert(view.id);
+    }
   }
   return gone.empty() ? Status::ok() : take_kept(journal, gone, *views);
 }

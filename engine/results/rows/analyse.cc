@@ -71,7 +71,7 @@ bool clashes(const AnalysedPatterns& patterns, const Groups& groups, Diagnostics
 // repeats of it are missing.
 void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser, const Groups& groups,
                        Records& records) {
-  if (benchmark.as_jube) return;
+  if (!benchmark.rules.rows_are_marked) return;
   const auto& analysed = analyser.analyse;
   for (const WorkpackageView* workpackage : groups.by_id()) {
     if (workpackage->state != State::failed && workpackage->state != State::lost) continue;
@@ -107,7 +107,7 @@ void note_changed(const Benchmark& benchmark, const std::vector<WorkpackageView>
   if (note.empty()) return;
   diagnostics.remark({}, note);
   records.of_run.push_back(note);
-  records.changed = !benchmark.as_jube;
+  records.changed = benchmark.rules.values_are_kept;
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ void AnalysedPatterns::describe(Records& records) const {
         records.other_units.try_emplace(name + suffix, unit);
       unit = pattern->unit;
     }
-    if (benchmark_.as_jube) continue;
+    if (!benchmark_.rules.own_columns) continue;
     for (const char* suffix : {"_median", "_mad", "_p05", "_p95", "_ci_low", "_ci_high"})
       records.units.try_emplace(name + suffix, pattern->unit);
   }

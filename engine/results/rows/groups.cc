@@ -36,11 +36,11 @@ Groups::Groups(const Benchmark& benchmark, const Analyser& analyser,
     : benchmark_(benchmark),
       analyser_(analyser),
       by_id_(tally::by_id(workpackages)),
-      points_(std::make_shared<const Points>(workpackages, !benchmark.as_jube)),
+      points_(std::make_shared<const Points>(workpackages, benchmark.rules.fractions_are_kept)),
       own_(varying_parameters(benchmark)) {}
 
 bool Groups::counts(const WorkpackageView& workpackage) const {
-  return benchmark_.as_jube || workpackage.state == State::done;
+  return !benchmark_.rules.only_done_counts || workpackage.state == State::done;
 }
 
 bool Groups::any_counts(const Group& group) const {
@@ -48,9 +48,8 @@ bool Groups::any_counts(const Group& group) const {
                      [&](const WorkpackageView* member) { return counts(*member); });
 }
 
-// In JUBE mode, everything that was started counts as successful.
 bool Groups::any_ended_well(const Group& group) const {
-  return benchmark_.as_jube ||
+  return !benchmark_.rules.only_done_counts ||
          std::any_of(group.members.begin(), group.members.end(),
                      [](const WorkpackageView* member) { return member->state == State::done; });
 }
@@ -72,10 +71,10 @@ void Groups::find_warmups() {
   }
 }
 
-// In Tally's own files, iterations of a parent are reduced whatever follows from their number.
+// The values that keep iterations of a parent apart, because they follow from their number.
 std::string Groups::own_values(const WorkpackageView& workpackage) const {
   std::string text;
-  if (!benchmark_.as_jube) return text;
+  if (benchmark_.rules.iterations_make_one_row) return text;
   for (const auto& [name, value] : workpackage.values) {
     if (own_.count(name) != 0) text += name + '=' + value + '\0';
   }
@@ -124,7 +123,8 @@ void Groups::add_missing(const WorkpackageView& one, PlannedRepeats* repeats) co
 PlannedRepeats Groups::planned_repeats(const WorkpackageView& workpackage) const {
   PlannedRepeats repeats;
   const auto family = families_.find(workpackage.id);
-  if (benchmark_.as_jube || family == families_.end() || family->second >= members_.size()) {
+  if (!benchmark_.rules.rows_are_marked || family == families_.end() ||
+      family->second >= members_.size()) {
     return repeats;
   }
   const WorkpackagesById& members = members_[family->second];
@@ -146,7 +146,7 @@ bool Groups::has_row(const WorkpackageView& workpackage) const {
 void Groups::make() {
   find_warmups();
   families_ = find_families();
-  if (!benchmark_.as_jube) find_members();
+  if (benchmark_.rules.rows_are_marked) find_members();
   std::unordered_map<size_t, size_t> of_family;
   for (const WorkpackageView* workpackage : by_id_) {
     const int id = workpackage->id;

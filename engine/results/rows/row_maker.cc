@@ -33,7 +33,7 @@ class RowMaker {
         patterns_(from.patterns),
         groups_(from.groups),
         evaluator_(evaluator),
-        parameters_(from.wanted, !from.benchmark.as_jube),
+        parameters_(from.wanted, from.benchmark.rules.fractions_are_kept),
         sources_(from.benchmark, from.analyser, from.patterns, from.groups) {}
 
   Records make(Diagnostics& diagnostics) {
@@ -48,7 +48,8 @@ class RowMaker {
       lines.back().failed = !groups_.any_ended_well(group);
       leaves.push_back(&group);
     }
-    derive(patterns_.derived(), lines, evaluator_, !benchmark_.as_jube, diagnostics);
+    derive(patterns_.derived(), lines, evaluator_, benchmark_.rules.fractions_are_kept,
+           diagnostics);
     Records records;
     columns_ = records.columns;
     columns_->points = groups_.points();
@@ -163,7 +164,8 @@ class RowMaker {
       }
     }
     Diagnostics said_of_the_rows;
-    derive(patterns_.derived(), lines, evaluator_, !benchmark_.as_jube, said_of_the_rows);
+    derive(patterns_.derived(), lines, evaluator_, benchmark_.rules.fractions_are_kept,
+           said_of_the_rows);
     std::map<size_t, size_t> filled;  // repeats of each row
     for (size_t i = 0; i < lines.size(); ++i) {
       add_short_values(short_values(lines[i].values, nullptr), records.rows[places[i].first]);
@@ -178,7 +180,7 @@ class RowMaker {
   // repeats; the one with the fewest seconds counts.
   std::map<std::string, double> short_values(const Cells& line, const Group* group) const {
     std::map<std::string, double> found;
-    if (benchmark_.as_jube) return found;
+    if (!benchmark_.rules.rows_are_marked) return found;
     for (const Pattern* pattern : patterns_.all()) {
       const std::string& over = pattern->measured_over.value;
       if (over.empty()) continue;
@@ -262,7 +264,7 @@ class RowMaker {
       if (!left_out) record.add_disturbance(member->disturbance);
     }
     if (planned.open != State::done) record.state = planned.open;
-    if (!benchmark_.as_jube) sources_.take_marks_of_ancestors(group, record);
+    if (benchmark_.rules.rows_are_marked) sources_.take_marks_of_ancestors(group, record);
     return record;
   }
 

@@ -34,7 +34,7 @@ bool is_changed(const Group& group) {
 ValueSources::ValueSources(const Benchmark& benchmark, const Analyser& analyser,
                            const AnalysedPatterns& patterns, const Groups& groups)
     : benchmark_(benchmark), patterns_(patterns), groups_(groups), linked_(benchmark, analyser) {
-  if (benchmark.as_jube) return;
+  if (!benchmark.rules.rows_are_marked) return;
   for (const Group& group : groups.all()) {
     for (const auto& [name, statistics] : group.all.found) {
       if (statistics.count() > 0) printed_.insert({group.members.front()->step, name});
@@ -201,7 +201,7 @@ void ValueSources::take_marks_of_ancestors(const Group& group, Record& record) c
 }
 
 LinkedFiles::LinkedFiles(const Benchmark& benchmark, const Analyser& analyser) {
-  if (benchmark.as_jube) return;
+  if (!benchmark.rules.rows_are_marked) return;
   for (const Analyse& analyse : analyser.analyse) {
     std::vector<LinkedFile> linked;
     std::set<std::string> elsewhere;  // patterns that files of the step itself are searched for

@@ -148,7 +148,7 @@ void add_short_row(size_t row, const std::map<std::string, double>& values,
 }  // namespace
 
 bool status_is_ours(const Benchmark& benchmark) {
-  if (benchmark.as_jube) return false;
+  if (!benchmark.rules.own_columns) return false;
   const auto named = [](const auto& one) { return one.name.value == kStatusColumn; };
   for (const auto& [set_name, set] : benchmark.parameter_sets) {
     if (std::any_of(set.parameters.begin(), set.parameters.end(), named)) return false;
@@ -181,7 +181,7 @@ std::string state_mark(const Record& row) {
 void mark_states(const Benchmark& benchmark, ResultTable& out) {
   const auto marked = [](const Record& row) { return !row.measured() || row.reused; };
   const bool any = std::any_of(out.rows.begin(), out.rows.end(), marked);
-  if (!any || benchmark.as_jube || shows_status(benchmark, out.columns)) return;
+  if (!any || !benchmark.rules.rows_are_marked || shows_status(benchmark, out.columns)) return;
   Column column;
   column.name.value = "tally status";  // a key that no value can have
   column.title = kStatusColumn;
@@ -196,7 +196,8 @@ void mark_states(const Benchmark& benchmark, ResultTable& out) {
 // shown.
 void mark_disturbed(const Benchmark& benchmark, ResultTable& out) {
   const auto disturbed = [&](const Record& row) { return !marks_of(row, out.columns).empty(); };
-  if (benchmark.as_jube || std::none_of(out.rows.begin(), out.rows.end(), disturbed)) return;
+  if (!benchmark.rules.rows_are_marked || std::none_of(out.rows.begin(), out.rows.end(), disturbed))
+    return;
   Column column;
   column.name.value = "tally machine";  // a key that no value can have
   column.title = "machine";
@@ -241,7 +242,7 @@ void mark_disturbed(const Benchmark& benchmark, ResultTable& out) {
 // A database has only the columns of the input. A failed, unfinished or expected row is left out,
 // because a later run would find its number without the mark.
 void leave_out_failed(const Benchmark& benchmark, ResultTable& out) {
-  if (benchmark.as_jube) return;
+  if (!benchmark.rules.rows_are_marked) return;
   out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(),
                                 [](const Record& row) { return row.unfinished(); }),
                  out.rows.end());
@@ -270,7 +271,7 @@ void leave_out_failed(const Benchmark& benchmark, ResultTable& out) {
 // A row that shows reused work alone is in the database already, or measured nothing: under this run's
 // name, its number would be taken for another measurement.
 void leave_out_reused(const Benchmark& benchmark, ResultTable& out) {
-  if (benchmark.as_jube) return;
+  if (!benchmark.rules.rows_are_marked) return;
   const auto reused = [&](const Record& row) {
     if (row.reused_values->empty()) return false;
     bool any = false;
@@ -294,7 +295,7 @@ void leave_out_reused(const Benchmark& benchmark, ResultTable& out) {
 
 // Rows in the database of which only a table says something.
 void note_marks(const Benchmark& benchmark, ResultTable& out) {
-  if (benchmark.as_jube) return;
+  if (!benchmark.rules.rows_are_marked) return;
   const auto disturbed = std::count_if(out.rows.begin(), out.rows.end(),
                                        [](const Record& row) { return row.disturbance.any(); });
   const auto too_short = std::count_if(out.rows.begin(), out.rows.end(), [&](const Record& row) {

@@ -105,7 +105,7 @@ std::vector<Record> ResultTables::with_status(std::vector<Record> rows,
 // Values in different units do not make one column. The table is shown without the unit, because
 // the run may have taken hours, and without ratios.
 void ResultTables::check_units(const Table& table, ResultTable& out) const {
-  if (benchmark_.as_jube) return;
+  if (!benchmark_.rules.units_must_agree) return;
   std::set<std::string> told;
   for (const Column& column : out.columns) {
     const std::string& name = column.name.value;
@@ -128,10 +128,10 @@ void ResultTables::check_units(const Table& table, ResultTable& out) const {
 void ResultTables::filter(const Text& filter, const Table* table, ResultTable& out) const {
   if (strip(filter.value).empty()) return;
   Matching matching =
-      benchmark_.as_jube
-          ? matching_rows(filter, out.rows, evaluator_, diagnostics_, WithoutValue::text)
-          : matching_rows_or_failed(filter, out.rows, evaluator_, diagnostics_,
-                                    WithoutValue::text_in_quotes);
+      benchmark_.rules.filters_keep_failed_rows
+          ? matching_rows_or_failed(filter, out.rows, evaluator_, diagnostics_,
+                                    WithoutValue::text_in_quotes)
+          : matching_rows(filter, out.rows, evaluator_, diagnostics_, WithoutValue::text);
   size_t dropped = matching.lacking.size();
   if (table != nullptr && !table->references.empty() && dropped != 0) {
     const std::set<size_t> missing = rows_that_miss(*table, out.rows, evaluator_, diagnostics_);
@@ -154,8 +154,8 @@ void ResultTables::filter(const Text& filter, const Table* table, ResultTable& o
   out.rows = std::move(kept);
 }
 
-// Drops rows in which no column has a value. In Tally's own files such a row stays if it failed, or
-// if a column's pattern matched nothing in its output, because this must be reported.
+// Drops rows in which no column has a value. Such a row stays if it is marked as failed, or if it is
+// to be reported that a column's pattern matched nothing in its output.
 void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
   const auto searched = [this](const Record& row, const Column& column) {
     return std::any_of(row.unmatched.begin(), row.unmatched.end(), [&](const std::string& pattern) {
@@ -164,10 +164,10 @@ void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
     });
   };
   const auto empty = [&](const Record& row) {
-    if (row.failed() && !benchmark_.as_jube) return false;
+    if (row.failed() && benchmark_.rules.rows_are_marked) return false;
     return std::all_of(out.columns.begin(), out.columns.end(), [&](const Column& column) {
       if (with_id && column.name.value == "id") return true;  // the run's
-      if (!benchmark_.as_jube && searched(row, column)) return false;
+      if (benchmark_.rules.missing_values_are_reported && searched(row, column)) return false;
       return !row.values.has(column_key(column));
     });
   };
@@ -192,7 +192,7 @@ void ResultTables::note_missing_job_value(const Column& column, ResultTable& out
 // Reports empty cells of successful workpackages.
 void ResultTables::note_missing(ResultTable& out) const {
   constexpr size_t kMost = 8;
-  if (benchmark_.as_jube) return;
+  if (!benchmark_.rules.missing_values_are_reported) return;
   for (const Column& column : out.columns) {
     const std::string& name = column.name.value;
     note_missing_job_value(column, out);
@@ -219,7 +219,7 @@ void ResultTables::note_missing(ResultTable& out) const {
 void ResultTables::add_notes(ResultTable& out) const {
   for (size_t i = 0; i < out.rows.size(); ++i) {
     const Record& row = out.rows[i];
-    const bool marked = row.failed() && !benchmark_.as_jube;
+    const bool marked = row.failed() && benchmark_.rules.rows_are_marked;
     const std::string word = marked ? " " + state_mark(row) : "";
     for (const std::string& note : row.notes)
       out.notes.push_back({fmt::format("row {}{}", i + 1, word), note, marked});

@@ -64,7 +64,7 @@ TEST_CASE("in a file of our own that describes its tags a misspelt one is an err
             .says("tag 'gpux' appears nowhere in the file\nhint: did you mean 'gpu'?\n"));
   CHECK(Checked(own, with_tags({"smal"})).says("warning: tag 'smal'"));
   CheckOptions as_jube = with_tags({"smal"});
-  as_jube.as_jube = true;
+  as_jube.called_as_jube = true;
   CHECK(Checked(tags + own, as_jube).says("warning: tag 'smal'"));
 }
 

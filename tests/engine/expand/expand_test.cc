@@ -187,7 +187,7 @@ parameterset: {name: p, parameter: [{name: a, type: int, _: "1,07,1.5,1_0,x,1e3,
   {name: f, type: float, _: "1e3"}]}
 step: {name: s, use: p})yaml");
   CHECK(b.show("s", {"a"})[2] == "\"1.5\" from \"a\" cannot be represented as a \"int\"");
-  b.benchmark.as_jube = true;
+  b.benchmark.rules = Rules::jube();
   CHECK(b.show("s", {"a", "f"}) == Strings{"1 1e3", "07 1e3", "1.5 1e3", "1_0 1e3",
                                            "\"x\" from \"a\" cannot be represented as a \"int\"",
                                            "1e3 1e3",

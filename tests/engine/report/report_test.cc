@@ -84,7 +84,7 @@ TEST_CASE_FIXTURE(Fixture, "headers have titles and units, cells formats") {
   records.rows = {row({{"a", {1LL}}, {"t", {1.5}}, {"t_cnt", {2LL}}, {"n", {10.25}}}),
                   row({{"a", {10LL}}, {"t", {}}})};
   CHECK(text() == "Alpha,t[s],t_cnt,n,nix\n1,1.50,2,10.25,\n10,,,,\n");
-  benchmark.as_jube = true;  // JUBE cuts fractions off
+  benchmark.rules = Rules::jube();  // JUBE cuts fractions off
   CHECK(text() == "Alpha,t[s],t_cnt,n,nix\n1,1.50,2,   10,\n10,,,,\n");
 }
 
@@ -318,13 +318,13 @@ TEST_CASE_FIXTURE(Fixture, "failed rows are marked in every style, and are no ba
   records.rows[1].reused = false;
   table.filter.value = "status != 'lost'";
   CHECK(text() == "n,tps,status\n1,10.0,failed\n2,15.0,done\n");
-  benchmark.as_jube = true;  // JUBE knows no such thing
+  benchmark.rules = Rules::jube();  // JUBE knows no such thing
   table.filter.value.clear();
   CHECK(text() == "n,tps,status\n1,10.0,\n2,15.0,\n4,11.0,\n");
 }
 
 TEST_CASE_FIXTURE(Fixture, "JUBE's files: units after titles, cells as they are") {
-  benchmark.as_jube = true;
+  benchmark.rules = Rules::jube();
   table.columns = {column("p"),           column("p", "P"),        column("t"),
                    column("t", "T"),      column("t_avg", "Tavg"), column("t_cnt", "N"),
                    column("m", "mem[G]"), column("w", "a, b")};
@@ -365,7 +365,7 @@ TEST_CASE_FIXTURE(Fixture, "an empty cell of a pattern is noted") {
   REQUIRE(notes.size() == 2);
   CHECK(notes[0].str() == "'rate' has no value in 1 of 2 rows: row 2");
   CHECK(notes[1].str() == "'rate_avg' has no value in 1 of 2 rows: row 2");
-  benchmark.as_jube = true;
+  benchmark.rules = Rules::jube();
   CHECK(run()[0].table.notes.empty());
 }
 

@@ -19,18 +19,18 @@ using tally::without_fortran;
 
 namespace {
 
-std::string with_block(std::string pattern, const std::string& name, bool as_jube) {
+std::string with_block(std::string pattern, const std::string& name, bool fortran) {
   const size_t at = pattern.find("$" + name);
   if (at != std::string::npos)
-    pattern.replace(at, name.size() + 1, *pattern_building_block(name, as_jube));
+    pattern.replace(at, name.size() + 1, *pattern_building_block(name, fortran));
   return pattern;
 }
 
 // Those of the values that the pattern finds which are cut, as "[value<text around it]".
-std::string cut_values(const std::string& pattern, const std::string& text, bool as_jube = true) {
+std::string cut_values(const std::string& pattern, const std::string& text, bool fortran = false) {
   std::string error;
   const auto regex = Regex::compile(
-      with_block(with_block(pattern, "jube_pat_fp", as_jube), "jube_pat_int", as_jube), false,
+      with_block(with_block(pattern, "jube_pat_fp", fortran), "jube_pat_int", fortran), false,
       &error);
   REQUIRE_MESSAGE(regex, (pattern + ": " + error));
   std::string cut;
@@ -43,9 +43,9 @@ std::string cut_values(const std::string& pattern, const std::string& text, bool
   return cut;
 }
 
-std::string found(const std::string& pattern, const std::string& text, bool as_jube = false) {
+std::string found(const std::string& pattern, const std::string& text, bool fortran = true) {
   std::string error, all;
-  const auto regex = Regex::compile(with_block(pattern, "jube_pat_fp", as_jube), false, &error);
+  const auto regex = Regex::compile(with_block(pattern, "jube_pat_fp", fortran), false, &error);
   REQUIRE(regex);
   REQUIRE(regex->find_all(
       text, false, [&](std::string_view value, int) { all += "[" + std::string(value) + "]"; },
@@ -327,7 +327,7 @@ TEST_CASE("cut values: in Tally's files jube_pat_fp matches Fortran's exponents"
     CAPTURE(text);
     CHECK(found("$jube_pat_fp", text) == all);
   }
-  CHECK(found("$jube_pat_fp", "1.0d-09", true) == "[1.0][-09]");
+  CHECK(found("$jube_pat_fp", "1.0d-09", false) == "[1.0][-09]");
   CHECK(*without_fortran("-0.76026D+02") == "-0.76026e+02");
   CHECK(*without_fortran("1.0-100") == "1.0e-100");
   CHECK(*without_fortran("1.+123") == "1.e+123");

@@ -1,4 +1,4 @@
-#include "engine/expand/rules.h"
+#include "engine/expand/where_rules.h"
 #include "engine/python/number.h"
 
 #include <algorithm>
