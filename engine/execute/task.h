@@ -118,7 +118,9 @@ class Task {
   bool run_prepare(const Prepare& prepare);
   Variables variables() const;
   bool run_operation(const Operation& operation);
-  bool is_of_earlier_run(const std::string& done_file);
+  bool is_of_earlier_run(const char* key, const std::string& file);
+  bool finds_marks_of_earlier_run();
+  std::string path_of(const Operation& operation, const Text& name) const;
   bool run(const std::string& command, const std::string& directory, const std::string& out,
            const std::string& err, bool capture);
   bool is_active(const Text& active, bool* active_now);

@@ -1,5 +1,6 @@
 // The operations of a workpackage: starts their processes and interprets their ends.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -68,29 +69,38 @@ bool Task::run_operation(const Operation& operation) {
   std::string base = work_dir_;
   if (shared_now_) base = shared_folder();
   const std::string directory = absolute_path(values_->path(operation.work_dir), base);
-  if (const std::string done = values_->path(operation.done_file); !done.empty()) {
-    if (is_of_earlier_run(absolute_path(done, directory))) return false;
-  }
+  if (is_of_earlier_run("done_file", path_of(operation, operation.done_file))) return false;
+  if (operation_ == 0 && cycle() == 0 && finds_marks_of_earlier_run()) return false;
   return run(command, directory, values_->path(operation.stdout_file),
              values_->path(operation.stderr_file), more_to_come());
 }
 
-// A done_file outside the run that is there before its command would end the command's work at once.
-bool Task::is_of_earlier_run(const std::string& done_file) {
-  if (!context_.run.benchmark().rules.outside_files_are_guarded ||
-      starts_with(done_file, context_.run_dir + "/"))
+// A file outside the run that would decide about commands is there before them: a done_file would end
+// its command's work at once.
+bool Task::is_of_earlier_run(const char* key, const std::string& file) {
+  if (file.empty() || !context_.run.benchmark().rules.outside_files_are_guarded ||
+      starts_with(file, context_.run_dir + "/"))
     return false;
   bool there = false;
-  if (Status s = path_exists(done_file, &there); !s) {
+  if (Status s = path_exists(file, &there); !s) {
     fail(Reason::files, s);
     return true;
   }
   if (!there) return false;
   Outcome outcome = in_state(State::pending, Reason::host);
-  outcome.detail = "the done_file '" + done_file +
-                   "' is there already, from before this command; remove it, then continue the run";
+  outcome.detail = fmt::format(
+      "the {} '{}' is there already, from before this command; remove it, then continue the run",
+      key, file);
   end(std::move(outcome));
   return true;
+}
+
+// Later on, an earlier command may have written them.
+bool Task::finds_marks_of_earlier_run() {
+  return std::any_of(operations_.begin(), operations_.end(), [&](const Operation& each) {
+    return !each.shared && (is_of_earlier_run("break_file", path_of(each, each.break_file)) ||
+                            is_of_earlier_run("error_file", path_of(each, each.error_file)));
+  });
 }
 
 // Starts `command` in `directory`.
@@ -285,13 +295,18 @@ Status Task::process_ended(const ProcessResult& result) {
   return operation_ended(operations_[operation_]);
 }
 
+// Empty: the operation has no such file.
+std::string Task::path_of(const Operation& operation, const Text& name) const {
+  const std::string file = values_->path(name);
+  if (file.empty()) return file;
+  const std::string base = shared_now_ ? shared_folder() : work_dir_;
+  return absolute_path(file, absolute_path(values_->path(operation.work_dir), base));
+}
+
 Status Task::finds(const Operation& operation, const Text& name, bool* found) const {
   *found = false;
-  const std::string file = values_->path(name);
-  if (file.empty()) return Status::ok();
-  const std::string base = shared_now_ ? shared_folder() : work_dir_;
-  const std::string directory = absolute_path(values_->path(operation.work_dir), base);
-  return path_exists(absolute_path(file, directory), found);
+  const std::string path = path_of(operation, name);
+  return path.empty() ? Status::ok() : path_exists(path, found);
 }
 
 // The command itself succeeded. Its files decide about the rest.

@@ -314,6 +314,31 @@ TEST_CASE("outside files: a done_file of an earlier run does not end the work") 
   CHECK(shell.sh("rm wd/done; \"$TALLY\" continue run -i 1").code == 0);
 }
 
+TEST_CASE("outside files: a break_file or an error_file of an earlier run decides about nothing") {
+  for (const std::string key : {"break_file", "error_file"}) {
+    CAPTURE(key);
+    const Shell shell;
+    // In the first run, the file belongs to the last command and to the second cycle.
+    shell.file("b.yaml",
+               "name: b\noutpath: run\nstep: {name: s, work_dir: wd, timeout: 5m, cycles: 3, do: "
+               "['echo v', {" +
+                   key + ": mark, _: 'test $jube_wp_cycle != 1 || touch mark; true'}]}\n");
+    const Ran first = shell.tally("run b.yaml");
+    CHECK((first.code == 0) == (key == "break_file"));
+    const Ran again = shell.tally("run b.yaml");
+    CHECK_MESSAGE(again.code == 1, (again.out + again.err));
+    CHECK_MESSAGE(has(again.out + again.err, "the " + key + " '"), (again.out + again.err));
+    CHECK_MESSAGE(has(again.out + again.err,
+                      "/wd/mark' is there already, from before this command; remove it, then "
+                      "continue the run"),
+                  (again.out + again.err));
+    CHECK_FALSE(
+        has(shell.sh("cat run/000001/000000_s/stdout run/000001/000000_s/work/stdout").out, "v"));
+    const Ran later = shell.sh("rm wd/mark; \"$TALLY\" continue run -i 1");
+    CHECK((later.code == 0) == (key == "break_file"));
+  }
+}
+
 TEST_CASE("paths with characters of patterns are plain paths") {
   const Shell shell;
   shell.file("b.yaml", workflow("kind: run, do: 'echo rate=1 > out.log'", "out*", "1"));
