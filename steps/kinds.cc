@@ -206,13 +206,41 @@ void add_job_files(const Step& step, Named& values, const Lookup& lookup) {
   }
 }
 
-// A word of the shell that may have variables, and blanks. Nothing stays nothing.
-std::string word_with_variables(const std::string& text) {
-  if (text.empty()) return text;
+// The length of a variable's name at the begin of a text. 0: there is none.
+size_t name_length(std::string_view text) {
+  size_t end = 0;
+  while (end < text.size() &&
+         (isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_'))
+    ++end;
+  return end > 0 && isdigit(static_cast<unsigned char>(text[0])) == 0 ? end : 0;
+}
+
+// A folder's name as a word of the shell: with blanks, with variables, each of which the job must have
+// (":?" ends it), and with ~ at its begin. Nothing stays nothing. What stands in braces, as
+// ${NAME:-other}, stays as it is.
+std::string word_of_folder(std::string_view text) {
+  if (text.empty()) return {};
   std::string word = "\"";
-  for (const char c : text) {
+  if (text == "~" || text.substr(0, 2) == "~/") {
+    word += "${HOME:?}";
+    text.remove_prefix(1);
+  }
+  int braces = 0;
+  while (!text.empty()) {
+    const bool opens = text.substr(0, 2) == "${";
+    const size_t name = text[0] == '$' ? name_length(text.substr(opens ? 2 : 1)) : 0;
+    const bool plain = name > 0 && (!opens || text.substr(2 + name, 1) == "}");
+    if (plain && braces == 0) {
+      word += "${" + std::string(text.substr(opens ? 2 : 1, name)) + ":?}";
+      text.remove_prefix(opens ? name + 3 : name + 1);
+      continue;
+    }
+    const char c = text[0];
+    if (opens) ++braces;
+    if (c == '}' && braces > 0) --braces;
     if (c == '"' || c == '\\' || c == '`') word += '\\';
     word += c;
+    text.remove_prefix(1);
   }
   return word + "\"";
 }
@@ -228,7 +256,7 @@ void add_job_lines(Named& values, const Lookup& lookup) {
   values.emplace_back("job_begin", line + " || exit");
   for (const auto& [name, folder] :
        {std::pair{"tmp_word", "site_tmp"}, {"cache_word", "site_cache"}})
-    values.emplace_back(name, word_with_variables(added_or(values, lookup, folder)));
+    values.emplace_back(name, word_of_folder(added_or(values, lookup, folder)));
   const bool modules =
       !added_or(values, lookup, "modules").empty() || !value_of(lookup, "site_modules").empty();
   values.emplace_back("modules_begin", modules ? "trap job_module_failed ERR" : "");

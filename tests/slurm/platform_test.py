@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import sys
 
@@ -120,9 +121,9 @@ class Platform(SlurmTest):
         self.assertEqual(sorted(os.listdir(self.place.root / "shared")), ["job_functions.sh", "submit.job", "submit.job.in"])
 
     def test_folders_of_a_site_may_have_blanks_and_variables(self):
-        for folder in ("a b", 'a"b', "$SLURM_NNODES/c d", "e'f", "g`h", "i\\\\j", "k  l;m"):
+        for folder in ("a b", 'a"b', "$SLURM_NNODES/c d", "e'f", "g`h", "i\\\\j", "k  l;m", "${NO_SUCH:-n o}"):
             with self.subTest(folder=folder):
-                real = folder.replace("$SLURM_NNODES", "1")
+                real = folder.replace("$SLURM_NNODES", "1").replace("${NO_SUCH:-n o}", "n o")
                 for each in ("tmp", "cache"):
                     (self.place.root / real / each).mkdir(parents=True)
                 text = json.dumps({"name": "site", "scheduler": "slurm", "tmp": f"{self.place.root}/{folder}/tmp",
@@ -214,6 +215,14 @@ class Platform(SlurmTest):
         self.write(self.place.program("show", "touch started\n"))
         self.fails("no temporary folder can be made in '/none/there'", "  tmp: /none/there\n")
         self.assertFalse((self.place.work(0) / "started").exists())
+
+    def test_a_folder_with_a_variable_that_the_job_lacks_ends_it_before_its_program(self):
+        for line in ("tmp: $NO_SUCH/tmp", "tmp: ${NO_SUCH}/tmp"):
+            with self.subTest(line=line):
+                shutil.rmtree(self.place.root / "run", ignore_errors=True)
+                self.write(self.place.program("show", "touch started\n"))
+                self.fails("NO_SUCH: ", f"  {line}\n")
+                self.assertFalse((self.place.work(0) / "started").exists())
 
     def test_a_program_that_is_not_there_is_named(self):
         self.write("/none/program --flag")
