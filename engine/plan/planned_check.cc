@@ -45,7 +45,7 @@ class PlannedCheck {
       };
       if (step.kind == StepKind::run) check_resources(step, lookup);
       check_job(step, lookup);
-      if (step.kind == StepKind::run) check_local(step, lookup);
+      if (step.kind == StepKind::run && !lacks_launch(step, lookup)) check_local(step, lookup);
       check_operations(step, lookup);
       // Files that the first step copies must exist, because nothing runs before it. Any other step
       // may run after a step that creates its files.
@@ -200,6 +200,33 @@ class PlannedCheck {
     return std::any_of(named.begin(), named.end(), [&](const std::string& name) {
       return std::find(counts.begin(), counts.end(), name) != counts.end();
     });
+  }
+
+  // A run step's job and container are those of its launch line. Its commands run beside it, on this
+  // machine, but for those that submit a script themselves.
+  bool lacks_launch(const Step& step, const Lookup& lookup) {
+    if (!step.launch.value.empty() || step.operations.empty()) return false;
+    const bool submits =
+        std::any_of(step.operations.begin(), step.operations.end(), [](const Operation& operation) {
+          const std::vector<std::string> names = referenced_names(operation.command.value);
+          return std::any_of(names.begin(), names.end(), [](const std::string& name) {
+            return name == "submit" || name == "submit_script";
+          });
+        });
+    const std::string* named = lookup("scheduler");
+    const std::string scheduler(named == nullptr ? "local" : strip(*named));
+    const bool no_job = !scheduler.empty() && scheduler != "local" && !submits;
+    const bool no_container = !step.container.image.value.empty();
+    if (!no_job && !no_container) return false;
+    const Mark& mark = no_container && !no_job ? step.container.image.mark : step.name.mark;
+    const std::string what = no_job ? fmt::format("nothing is submitted (platform {})", scheduler)
+                                    : "its container is not used";
+    const std::string text =
+        fmt::format("step '{}' has no `launch`: its commands run on this machine, and {}",
+                    step.name.value, what);
+    if (told_.insert({key(mark), text}).second)
+      diagnostics_.warning(mark, text, "write the program's line as `launch`");
+    return no_job;
   }
 
   // Collects the steps that run on this machine and ask for more than it gives.

@@ -213,3 +213,37 @@ TEST_CASE("a site's tmp and cache are written without quotes") {
   const Ran ran = shell.tally("run b.yaml -n --script 0");
   CHECK_MESSAGE(has(ran.out, "\"$HOME/my cache\""), (ran.out + ran.err));
 }
+
+// A job and a container are those of the launch line.
+TEST_CASE("a run step's commands without a launch line are submitted by nobody, and that is said") {
+  const char* const no_job =
+      "warning: step 's' has no `launch`: its commands run on this machine, and nothing is "
+      "submitted (platform slurm)";
+  const char* const no_container =
+      "warning: step 's' has no `launch`: its commands run on this machine, and its container is "
+      "not used";
+  const struct {
+    const char *keys, *says;
+  } cases[] = {
+      {"platform: slurm, resources: {nodes: 4}, do: 'true'", no_job},
+      {"platform: slurm, resources: {nodes: 4}, container: {image: x.sif}, do: 'true'", no_job},
+      {"container: {image: x.sif}, do: 'true'", no_container},
+      {"resources: {nodes: 4}, do: 'true'", "note: step 's' asks for up to 4 nodes"},
+      {"platform: slurm, do: 'test -n \"$submit\"'", nullptr},  // submits by itself
+      {"platform: slurm, launch: 'true', do: 'true'", nullptr},
+      {"do: 'true'", nullptr},
+  };
+  for (const auto& [keys, says] : cases) {
+    CAPTURE(keys);
+    const Shell shell;
+    shell.file("b.yaml",
+               std::string("name: b\noutpath: runs\nstep: {name: s, kind: run, ") + keys + "}\n");
+    for (const char* command : {"validate b.yaml", "run b.yaml -n"}) {
+      const Ran ran = shell.tally(command);
+      CHECK(ran.code == 0);
+      CHECK_MESSAGE(has(ran.err, says == nullptr ? "" : says), ran.err);
+      if (says == nullptr) CHECK_MESSAGE(!has(ran.err, "`launch`"), ran.err);
+      CHECK(has(ran.err, "asks for up to") == (says != nullptr && says[0] == 'n'));
+    }
+  }
+}
