@@ -177,7 +177,8 @@ class Collector {
       copy.file_path = context_.benchmark.file_path;
       std::vector<PlannedFile> files;
       if (Status s = list_files(copy, context_.values.lookup(), context_.work_dir, &files); !s) {
-        return Status::error("input \"" + copy.source.value + "\": " + s.message());
+        return Status::error("input \"" + copy.source.value + "\": " + s.message(), s.reason(),
+                             s.path());
       }
       for (const PlannedFile& file : files) {
         if (Status s = add_tree(file.source, file.source); !s) return s;

@@ -146,7 +146,7 @@ Status WorkStore::seal(const StepInputs& inputs, const std::string& hash, const 
     if (name.find('\n') != std::string::npos) return Status::ok();
     lines.push_back(seal_of(*found) + " " + name);
   }
-  if (error) return Status::error("cannot read " + work + ": " + error.message());
+  if (error) return Status::error("cannot read " + work + ": " + error.message(), error.value());
   if (lines.empty()) return Status::ok();
   std::sort(lines.begin(), lines.end());
   for (const std::string& line : lines) entry->text += line + "\n";

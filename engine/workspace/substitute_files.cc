@@ -229,7 +229,8 @@ Status substitute_files(const Benchmark& benchmark, const std::vector<std::strin
       }
       for (const Substitution& sub : set->second.substitutions) {
         if (Status s = apply_substitution(sub, lookup, evaluator, &input->bytes); !s) {
-          return Status::error("substitution set \"" + name + "\": " + s.message());
+          return Status::error("substitution set \"" + name + "\": " + s.message(), s.reason(),
+                               s.path());
         }
       }
       FileBytes* target = made(out);

@@ -211,7 +211,7 @@ TEST_CASE("a site's tmp and cache are written without quotes") {
   shell.file("site.yaml", "platform:\n  name: site\n  scheduler: slurm\n  cache: $HOME/my cache\n");
   shell.file("b.yaml", bench("", "", "site.yaml"));
   const Ran ran = shell.tally("run b.yaml -n --script 0");
-  CHECK_MESSAGE(has(ran.out, "\"$HOME/my cache\""), (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.out, "\"${HOME:?}/my cache\""), (ran.out + ran.err));
 }
 
 // A job and a container are those of the launch line.

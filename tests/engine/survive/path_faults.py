@@ -93,6 +93,9 @@ SITUATIONS = [
     Situation("copied_folder", "fileset: {name: f, copy: many}\nstep: {name: s, kind: run, quiet_check: false, use: f, "
               "do: 'echo v=$(ls many | grep -c ^f)'}\n" + COUNTED, "many", RUN, make=lambda root: many(root / "many"),
               right=f"v,v_cnt\n{MANY},1\n"),
+    Situation("setup_input", "step:\n - {name: b, kind: setup, input: [many], do: 'ls ../../../../many | grep -c ^f > n'}\n"
+              " - {name: s, kind: run, quiet_check: false, depend: b, do: 'echo v=$(cat b/n)'}\n" + COUNTED, "many", RUN,
+              make=lambda root: many(root / "many"), right=f"v,v_cnt\n{MANY},1\n"),
     Situation("error_file", "step: {name: s, do: [{error_file: bad, done_file: ok, _: 'echo v=1; touch bad ok'}]}\n" +
               COUNTED, FIRST + "/work/bad", RUN, shown=("log", "run", "-c", "run"),
               right='Error file "bad"', ends=1),
