@@ -99,13 +99,25 @@ job_claim() {
   exit 1
 }
 
+# Whether a job of this id runs, as far as Slurm can be asked.
+job_runs() {
+  [ -n "${SLURM_JOB_ID-}" ] || return 1
+  [ -n "$(timeout "$job_patience" squeue --noheader --states=RUNNING,SUSPENDED,STOPPED --jobs="$1" --format=%i 2> /dev/null)" ]
+}
+
 # Nothing of what an earlier start left counts: its status goes, its output is cut off.
 job_begin() {
   local file size again=0 id=none
   read -r id _ 2> /dev/null < "$job_begun_file"
   if [ "$job_restarts" -gt 0 ] && [ "$id" = "$job_id" ]; then again=1; fi
   # Somebody has submitted the script once more by hand. The jobs of a run have an owner.
-  if [ "$id" != none ] && [ ! -e "$job_owner_file" ]; then again=1; fi
+  if [ "$id" != none ] && [ ! -e "$job_owner_file" ]; then
+    if [ "$id" != "$job_id" ] && job_runs "$id"; then
+      echo "job $id works in this folder, so job $job_id ends" >&2
+      exit 1
+    fi
+    again=1
+  fi
   for file in "$job_status_file" "$job_done_file" "$job_error_file" "$job_reason_file"; do
     [ -z "$file" ] || rm -f "$file"
   done

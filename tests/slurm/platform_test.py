@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import sys
 
 import cluster as slurm
@@ -136,6 +137,21 @@ class Platform(SlurmTest):
                 tmp, cache = (self.place.work(0, run=run) / "stdout").read_text().splitlines()
                 self.assertTrue(tmp.startswith(f"{self.place.root}/{real}/tmp/tally-"), tmp)
                 self.assertEqual(cache, f"{self.place.root}/{real}/cache")
+
+    def test_of_two_jobs_of_one_script_at_a_time_one_works(self):
+        self.write(self.place.program("wait", f'echo x >> {self.place.root}/calls; until [ -e {self.place.root}/go ]; do sleep 0.1; '
+                                              f'done; wc -l < {self.place.root}/calls\n'))
+        code, out, err = self.place.tally("script", "small.yaml", "--out", "jobs")
+        self.assertEqual(code, 0, out + err)
+        work = self.place.root / "jobs/000000_train/work"
+        first = self.cluster.run("sbatch", "--parsable", f"--chdir={work}", str(work / "submit.job")).strip()
+        slurm.wait_for((self.place.root / "calls").exists, "the first job's program")
+        with self.assertRaises(subprocess.CalledProcessError):
+            self.cluster.run("sbatch", "--wait", f"--chdir={work}", str(work / "submit.job"), seconds=120)
+        (self.place.root / "go").touch()
+        slurm.wait_for((work / "job.status").exists, "the first job's end")
+        self.assertEqual((work / "stdout").read_text(), "1\n")
+        self.assertIn(f"job {first} works in this folder, so job ", (work / "stderr").read_text())
 
     def test_a_script_that_is_submitted_twice_by_hand_has_the_output_of_the_last(self):
         self.write(self.place.program("count", f'echo x >> {self.place.root}/calls; wc -l < {self.place.root}/calls\n'))
