@@ -275,7 +275,22 @@ Status Task::place(const PlannedFile& file) {
   return place_file(file, work_dir_, keep ? Existing::keep : Existing::must_be_same);
 }
 
+// A substitution would add to what an earlier run has left.
+bool Task::appends_to_earlier_file() {
+  for (const std::string& name : sets_) {
+    const auto set = context_.run.benchmark().substitute_sets.find(name);
+    if (set == context_.run.benchmark().substitute_sets.end()) continue;
+    for (const IoFile& io : set->second.files) {
+      const std::string out = expand_path(substitute(io.out.value, values_->lookup()));
+      if (io.append && is_of_earlier_run("substituted file", absolute_path(out, work_dir_)))
+        return true;
+    }
+  }
+  return false;
+}
+
 bool Task::advance_files() {
+  if (set_ == 0 && entry_ == 0 && cycle() == 0 && appends_to_earlier_file()) return false;
   for (; set_ < sets_.size(); ++set_, entry_ = 0) {
     const auto found = context_.run.benchmark().file_sets.find(sets_[set_]);
     if (found == context_.run.benchmark().file_sets.end()) continue;

@@ -120,6 +120,7 @@ class Task {
   bool run_operation(const Operation& operation);
   bool is_of_earlier_run(const char* key, const std::string& file);
   bool finds_marks_of_earlier_run();
+  bool appends_to_earlier_file();
   std::string path_of(const Operation& operation, const Text& name) const;
   bool run(const std::string& command, const std::string& directory, const std::string& out,
            const std::string& err, bool capture);

@@ -75,8 +75,8 @@ bool Task::run_operation(const Operation& operation) {
              values_->path(operation.stderr_file), more_to_come());
 }
 
-// A file outside the run that would decide about commands is there before them: a done_file would end
-// its command's work at once.
+// A file outside the run that belongs to the workpackage is there before it: a done_file would end its
+// command's work at once.
 bool Task::is_of_earlier_run(const char* key, const std::string& file) {
   if (file.empty() || !context_.run.benchmark().rules.outside_files_are_guarded ||
       starts_with(file, context_.run_dir + "/"))

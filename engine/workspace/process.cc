@@ -44,7 +44,8 @@ void on_signal(int number) {
   errno = reason;
 }
 
-// Installs the engine's signal handlers, and restores the former ones at its end.
+// Installs the engine's signal handlers, and restores the former ones at its end. A request to stop
+// that the engine has not seen by then is a signal to them: nobody has answered it.
 class Signals {
  public:
   Signals() {
@@ -69,7 +70,10 @@ class Signals {
     for (const int fd : pipe_) {
       if (fd >= 0) close(fd);
     }
+    if (stop_requests.load() != seen_) raise(last_request.load());
   }
+  // How many requests to stop have come.
+  int see_requests() const { return seen_ = stop_requests.load(); }
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
@@ -85,6 +89,7 @@ class Signals {
  private:
   static constexpr std::array<int, 4> handled{SIGCHLD, SIGINT, SIGTERM, SIGHUP};
   std::array<int, 2> pipe_{-1, -1};
+  mutable int seen_ = 0;  // requests to stop
   std::array<struct sigaction, 4> former_{};
 };
 
@@ -125,7 +130,7 @@ class SpawnRunner final : public ProcessRunner {
   Status start(const ProcessSpec& spec, int* pid) override;
   bool wait_any(std::chrono::milliseconds timeout, ProcessResult* result) override;
   void kill_tree(int pid, int signal) override;
-  int interrupted() const override { return stop_requests.load(); }
+  int interrupted() const override { return signals_.see_requests(); }
   bool by_person() const override { return last_request.load() == SIGINT; }
 
  private:

@@ -339,6 +339,26 @@ TEST_CASE("outside files: a break_file or an error_file of an earlier run decide
   }
 }
 
+TEST_CASE("outside files: a substitution does not append to what an earlier run left") {
+  const Shell shell;
+  shell.file("in", "v=#X#\n");
+  shell.file(
+      "b.yaml",
+      "name: b\noutpath: run\nsubstituteset: {name: u, iofile: [{in: ../in, out: out, out_mode: "
+      "w}, {in: ../in, out: more, out_mode: a}, {in: ../in, out: more, out_mode: a}], sub: "
+      "{source: '#X#', dest: $jube_benchmark_id}}\n"
+      "step: {name: s, work_dir: wd, timeout: 5m, use: u, do: 'cat out more > all'}\n");
+  CHECK(shell.sh("mkdir wd; \"$TALLY\" run b.yaml").code == 0);
+  CHECK(shell.content("wd/all") == "v=0\nv=0\nv=0\n");
+  const Ran again = shell.tally("run b.yaml");
+  CHECK(again.code == 1);
+  CHECK_MESSAGE(has(again.out + again.err,
+                    "the substituted file '" + shell.root() + "/wd/more' is there already"),
+                (again.out + again.err));
+  CHECK(shell.sh("rm wd/more; \"$TALLY\" continue run -i 1").code == 0);
+  CHECK(shell.content("wd/all") == "v=1\nv=1\nv=1\n");
+}
+
 TEST_CASE("paths with characters of patterns are plain paths") {
   const Shell shell;
   shell.file("b.yaml", workflow("kind: run, do: 'echo rate=1 > out.log'", "out*", "1"));

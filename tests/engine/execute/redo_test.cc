@@ -351,3 +351,24 @@ TEST_CASE("standard output is not written through a link that somebody planted")
             .find("000001_b/work/stdout: is a link, which the output would follow; remove it") !=
         std::string::npos);
 }
+
+TEST_CASE(
+    "a request to stop that nobody has seen ends the program; one that was answered does not") {
+  for (const bool seen : {false, true}) {
+    CAPTURE(seen);
+    const pid_t child = fork();
+    if (child == 0) {
+      {
+        const auto processes = make_process_runner();
+        raise(SIGTERM);
+        if (seen && processes->interrupted() != 1) _exit(2);
+      }
+      _exit(0);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status) == !seen);
+    if (!seen) CHECK(WTERMSIG(status) == SIGTERM);
+    if (seen) CHECK(status == 0);
+  }
+}
