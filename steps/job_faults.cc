@@ -60,7 +60,7 @@ class JobFaults {
          fmt::format(
              "its program would be launched once, as a job, and not in each of its {} cycles",
              cycles),
-         "give it 'iterations' or 'repeat' instead of 'cycles'", !has_dollar(step_.cycles)});
+         "give it 'iterations' or 'repeat' instead of 'cycles'", !has_dollar(step_.cycles.value)});
   }
 
   // It ends commands of this machine. A job's program is ended by the job's limit.
@@ -69,7 +69,7 @@ class JobFaults {
       return;
     add({step_.timeout.mark, "", "'timeout' has no effect on a program that a job launches",
          "give 'resources' a 'time' instead; 'expect: timeout' holds for it, too",
-         !has_dollar(step_.timeout)});
+         !has_dollar(step_.timeout.value)});
   }
 
   void check_option(const std::string& name, std::string value, JobFault fault) {
@@ -86,7 +86,7 @@ class JobFaults {
     const auto& texts = step_.resources.extra;
     const NamedValues own = step_options(step_, lookup_);
     for (size_t i = 0; i < own.size(); ++i) {
-      const bool constant = !has_dollar(texts[i].first) && !has_dollar(texts[i].second);
+      const bool constant = !has_dollar(texts[i].first.value) && !has_dollar(texts[i].second.value);
       check_option(own[i].first, own[i].second, {texts[i].first.mark, "", "", "", constant});
     }
     const NamedValues site = platform_options(lookup_);
@@ -99,7 +99,7 @@ class JobFaults {
   // On every platform, of every kind of step. Constant names are checked as the file is read.
   void check_variable_name(const Text& name) {
     const std::string variable = substitute(name.value, lookup_);
-    if (!has_dollar(name) || has_reference(variable) || is_variable_name(variable)) return;
+    if (!has_dollar(name.value) || has_reference(variable) || is_variable_name(variable)) return;
     add({name.mark, "",
          fmt::format("'{}' is not the name of an environment variable", one_line(variable)),
          "names have letters, digits and underscores, and no digit first", false});
@@ -117,7 +117,8 @@ class JobFaults {
       const Text name = name_text;
       auto found = variable_fault(substitute(name.value, lookup_), text.value, requests_);
       if (found) {
-        add({name.mark, "", std::move(found->message), std::move(found->hint), !has_dollar(name)});
+        add({name.mark, "", std::move(found->message), std::move(found->hint),
+             !has_dollar(name.value)});
       }
     }
     for (const char* of_site : {"site_interconnect_variables", "site_variables"}) {
@@ -127,8 +128,6 @@ class JobFaults {
       }
     }
   }
-
-  static bool has_dollar(const Text& text) { return text.value.find('$') != std::string::npos; }
 
   void check_text(const char* what, const std::string& value, JobFault fault) {
     if (has_reference(value)) return;
@@ -163,7 +162,7 @@ class JobFaults {
     for (const auto& [what, own, parameter] : texts) {
       if (own != nullptr && !own->value.empty()) {
         check_text(what, std::string(strip(substitute(own->value, lookup_))),
-                   {own->mark, "", "", "", !has_dollar(*own)});
+                   {own->mark, "", "", "", !has_dollar(own->value)});
       } else {
         check_text(what, value_of(parameter), {{}, parameter, "", ""});
       }
@@ -176,7 +175,7 @@ class JobFaults {
     check_line("its name", step_.name.value, {step_.name.mark, "", "", ""});
     if (!step_.work_dir.value.empty()) {
       check_text("suffix", substitute(step_.suffix.value, lookup_),
-                 {step_.suffix.mark, "", "", "", !has_dollar(step_.suffix)});
+                 {step_.suffix.mark, "", "", "", !has_dollar(step_.suffix.value)});
     }
   }
 

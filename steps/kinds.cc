@@ -287,17 +287,8 @@ std::vector<std::string> exported_names(const Lookup& lookup) {
 
 Named kind_values(const Step& step, const Lookup& lookup, const Lookup& written) {
   Named values;
-  const Resources& r = step.resources;
-  const std::pair<const char*, const Text*> resources[] = {{"nodes", &r.nodes},
-                                                           {"taskspernode", &r.tasks_per_node},
-                                                           {"threadspertask", &r.cpus_per_task},
-                                                           {"gpuspernode", &r.gpus_per_node},
-                                                           {"timelimit", &r.time},
-                                                           {"queue", &r.partition},
-                                                           {"account", &r.account},
-                                                           {"memory", &r.memory},
-                                                           {"site_hint", &r.hint}};
-  for (const auto& [name, text] : resources) add_text(values, name, *text, lookup);
+  for (const ResourceKey& one : resource_keys())
+    add_text(values, one.parameter, step.resources.*one.text, lookup);
   if (step.kind == StepKind::run) add_derived(step, values, lookup);
   add_starter(values, lookup);
   if (step.kind == StepKind::run) {

@@ -1,6 +1,8 @@
 #include "engine/base/text.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 
 namespace tally {
 
@@ -60,6 +62,12 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 
 bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
+}
+
+std::string padded_id(int id) {
+  std::array<char, 16> text{};
+  snprintf(text.data(), text.size(), "%06d", id);
+  return text.data();
 }
 
 std::string to_lower(std::string_view text) {

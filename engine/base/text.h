@@ -18,6 +18,10 @@ std::vector<std::string> split_strip(std::string_view text, std::string_view sep
 std::string one_line(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 bool starts_with(std::string_view text, std::string_view prefix);
+// Whether a $name may stand in it.
+inline bool has_dollar(std::string_view text) {
+  return text.find('$') != std::string_view::npos;
+}
 // The candidate nearest to `name` by edit distance, or "" when none is close enough.
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 // "did you mean 'x'?" for nearest(), or "".
@@ -25,6 +29,8 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
 // The number of single-character insertions, deletions, substitutions and swaps of neighbours that
 // turn one text into the other (optimal string alignment). It counts bytes.
 size_t edit_distance(std::string_view a, std::string_view b);
+// An id as folders have it: 7 -> "000007".
+std::string padded_id(int id);
 // ASCII lower case.
 std::string to_lower(std::string_view text);
 // The number of bytes of the UTF-8 sequence at the start of `text`. It is 0 when the text is empty

@@ -12,6 +12,7 @@
 #include "engine/check/schema_check.h"
 #include "engine/check/values.h"
 #include "engine/workflow/chart_words.h"
+#include "engine/workflow/statistic_words.h"
 
 namespace tally {
 
@@ -44,20 +45,6 @@ StepKind step_kind(const Element& element) {
   if (kind == "run") return StepKind::run;
   if (kind == "result") return StepKind::result;
   return StepKind::plain;
-}
-
-Statistic statistic_of(std::string_view word) {
-  if (word == "median") return Statistic::median;
-  if (word == "mean") return Statistic::mean;
-  if (word == "min") return Statistic::min;
-  if (word == "max") return Statistic::max;
-  return word == "harmonic" ? Statistic::harmonic : Statistic::none;
-}
-
-Uncertainty uncertainty_of(std::string_view word) {
-  if (word == "ci") return Uncertainty::ci;
-  if (word == "mad") return Uncertainty::mad;
-  return word == "range" ? Uncertainty::range : Uncertainty::none;
 }
 
 Better better_of(std::string_view word) {
@@ -171,15 +158,7 @@ class BenchmarkBuilder {
   static Resources resources(const Element& element) {
     Resources r;
     r.any = true;
-    r.nodes = attribute_text(element, "nodes");
-    r.tasks_per_node = attribute_text(element, "tasks_per_node");
-    r.cpus_per_task = attribute_text(element, "cpus_per_task");
-    r.gpus_per_node = attribute_text(element, "gpus_per_node");
-    r.time = attribute_text(element, "time");
-    r.partition = attribute_text(element, "partition");
-    r.account = attribute_text(element, "account");
-    r.memory = attribute_text(element, "memory");
-    r.hint = attribute_text(element, "hint");
+    for (const ResourceKey& one : resource_keys()) r.*one.text = attribute_text(element, one.key);
     for (const Element& child : element.children) {
       if (child.name != "options") continue;
       for (auto& option : all_attributes(child)) r.extra.push_back(std::move(option));

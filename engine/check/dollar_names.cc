@@ -10,6 +10,7 @@
 
 #include "engine/base/text.h"
 #include "engine/check/names.h"
+#include "engine/workflow/builtin_names.h"
 
 namespace tally {
 
@@ -82,9 +83,10 @@ void collect_assigned(std::string_view command, std::set<std::string>* names) {
   }
 }
 
+// Those of parents are known where the step has the parent.
 bool is_builtin(const std::string& name) {
-  const std::vector<std::string>& known = builtin_names();
-  return std::find(known.begin(), known.end(), name) != known.end();
+  const BuiltinName* found = find_builtin(name);
+  return found != nullptr && found->id != Builtin::wp_parent_id;
 }
 
 // Whether a command may get names from places that cannot be seen here, such as files that it reads
@@ -187,7 +189,7 @@ class DollarChecker {
 
   void collect(const Step& step, Names* names) const {
     for (const Text& use : step.use) {
-      if (use.value.find('$') != std::string::npos) names->unclear = true;
+      if (has_dollar(use.value)) names->unclear = true;
       auto set = benchmark_.parameter_sets.find(use.value);
       if (set == benchmark_.parameter_sets.end()) continue;
       for (const Parameter& p : set->second.parameters) names->known.insert(p.name.value);
@@ -195,10 +197,12 @@ class DollarChecker {
     for (const Operation& op : step.operations) collect_command(op.command.value, names);
     collect_sets(step, names);
     for (const auto& variable : step.env) names->known.insert(variable.first.value);
-    if (step.kind != StepKind::plain)
-      names->known.insert(kind_value_names().begin(), kind_value_names().end());
+    if (step.kind != StepKind::plain) {
+      const auto& own = step.kinds->value_names();
+      names->known.insert(own.begin(), own.end());
+    }
     for (const Text& depend : step.depend) {
-      names->known.insert(fmt::format("jube_wp_parent_{}_id", depend.value));
+      names->known.insert(parent_id_name(depend.value));
     }
   }
 
@@ -279,7 +283,7 @@ class DollarChecker {
         return false;
       });
       std::vector<std::string> candidates(known.begin(), known.end());
-      candidates.insert(candidates.end(), builtin_names().begin(), builtin_names().end());
+      for (std::string& builtin : fixed_builtin_names()) candidates.push_back(std::move(builtin));
       std::string hint = did_you_mean(name, candidates);
       if (hint.empty()) hint = parameter_elsewhere(name);
       const Mark place = place_of(text.mark, dollar.written);

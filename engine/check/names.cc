@@ -11,6 +11,7 @@
 
 #include "engine/base/text.h"
 #include "engine/check/pattern_names.h"
+#include "engine/workflow/builtin_names.h"
 #include "engine/workflow/chart_words.h"
 #include "engine/workflow/job_values.h"
 #include "engine/workflow/sample_names.h"
@@ -18,10 +19,6 @@
 namespace tally {
 
 namespace {
-
-bool has_parameter(const std::string& text) {
-  return text.find('$') != std::string::npos;
-}
 
 template <typename Map>
 std::vector<std::string> keys_of(const Map& map) {
@@ -104,7 +101,7 @@ class ReferenceChecker {
 
   void require(const Text& name, const std::vector<std::string>& known, const char* what,
                const std::string& where) {
-    if (name.value.empty() || has_parameter(name.value) || contains(known, name.value)) return;
+    if (name.value.empty() || has_dollar(name.value) || contains(known, name.value)) return;
     std::string hint = did_you_mean(name.value, known);
     for (const char* kind : {what, "parameterset", "fileset", "substituteset"}) {
       if (is_removed(kind, name.value)) hint = "it is defined, but the tags leave it out";
@@ -322,15 +319,15 @@ class ReferenceChecker {
   // All names that a column may show. The list is rather too long than too short, since a miss is
   // only a warning.
   std::vector<std::string> column_names() const {
-    std::vector<std::string> names = builtin_names();
+    std::vector<std::string> names = fixed_builtin_names();
     names.emplace_back("jube_res_analyser");
     if (benchmark_.rules.own_columns) {
       names.emplace_back(kStatusColumn);
-      for (const std::string& name : kind_value_names()) names.push_back(name);
+      for (const std::string_view name : kind_names(benchmark_)) names.emplace_back(name);
       for (const JobValue& value : job_values()) names.emplace_back(value.name);
     }
     for (const Step& step : benchmark_.steps) {
-      names.push_back(fmt::format("jube_wp_parent_{}_id", step.name.value));
+      names.push_back(parent_id_name(step.name.value));
     }
     for (const auto& [set_name, set] : benchmark_.parameter_sets) {
       for (const Parameter& p : set.parameters) names.push_back(p.name.value);
@@ -338,10 +335,7 @@ class ReferenceChecker {
     for (const auto& [set_name, set] : benchmark_.pattern_sets) {
       for (const Pattern& p : set.patterns) {
         names.push_back(p.name.value);
-        for (const char* suffix :
-             {"first", "last", "cnt", "min", "max", "sum", "sum2", "avg", "std"}) {
-          names.push_back(p.name.value + "_" + suffix);
-        }
+        for (const std::string& suffix : match_suffixes()) names.push_back(p.name.value + suffix);
       }
     }
     return names;
@@ -352,7 +346,7 @@ class ReferenceChecker {
     for (const Column& column : columns) {
       const std::string& name = column.name.value;
       if (!column.expression.value.empty() || !column.relative_to.empty()) continue;
-      if (name.empty() || has_parameter(name) || contains(names, name)) continue;
+      if (name.empty() || has_dollar(name) || contains(names, name)) continue;
       if (is_step_value(name, names) || sample_name(benchmark_, name)) continue;
       diagnostics_.warning(
           column.name.mark,
@@ -365,7 +359,7 @@ class ReferenceChecker {
                   const std::string& where) {
     const std::vector<std::string> names = column_names();
     for (const std::string& name : sort) {
-      if (name.empty() || has_parameter(name) || contains(names, name)) continue;
+      if (name.empty() || has_dollar(name) || contains(names, name)) continue;
       if (is_step_value(name, names) || sample_name(benchmark_, name)) continue;
       diagnostics_.warning(
           mark, fmt::format("sort: '{}' of {} is neither a parameter nor a pattern", name, where),
@@ -395,38 +389,6 @@ class ReferenceChecker {
 };
 
 }  // namespace
-
-const std::vector<std::string>& builtin_names() {
-  static const std::vector<std::string> names = {
-      "jube_benchmark_id",   "jube_benchmark_padid",  "jube_benchmark_name",
-      "jube_benchmark_home", "jube_benchmark_rundir", "jube_benchmark_start",
-      "jube_step_name",      "jube_step_iterations",  "jube_step_cycles",
-      "jube_wp_id",          "jube_wp_padid",         "jube_wp_status",
-      "jube_wp_iteration",   "jube_wp_cycle",         "jube_wp_relpath",
-      "jube_wp_abspath",     "jube_wp_envstr",        "jube_wp_envlist"};
-  return names;
-}
-
-const std::vector<std::string>& kind_value_names() {
-  static const std::vector<std::string> names = {"nodes",
-                                                 "tasks",
-                                                 "taskspernode",
-                                                 "threadspertask",
-                                                 "cpuspernode",
-                                                 "gpuspernode",
-                                                 "queue",
-                                                 "memory",
-                                                 "timelimit",
-                                                 "timelimit_seconds",
-                                                 "timelimit_minutes",
-                                                 "account",
-                                                 "modules",
-                                                 "launch",
-                                                 "container",
-                                                 "scheduler_options",
-                                                 "env"};
-  return names;
-}
 
 void check_references(const Benchmark& benchmark, const RemovedNames& removed,
                       Diagnostics& diagnostics) {

@@ -21,10 +21,4 @@ void check_result_references(const Benchmark& benchmark, const RemovedNames& rem
 void check_dollar_names(const Benchmark& benchmark, bool strict, const Sources& sources,
                         Diagnostics& diagnostics);
 
-// The variables that JUBE defines in every workpackage.
-const std::vector<std::string>& builtin_names();
-// The names that a step of one of Tally's kinds may use besides its parameters:
-// StepKinds::values().
-const std::vector<std::string>& kind_value_names();
-
 }  // namespace tally

@@ -14,10 +14,6 @@
 namespace tally {
 namespace {
 
-bool has_dollar(const std::string& text) {
-  return text.find('$') != std::string::npos;
-}
-
 const Parameter* find(const ParameterSet& set, const std::string& name) {
   for (const Parameter& parameter : set.parameters) {
     if (parameter.name.value == name) return &parameter;

@@ -118,7 +118,7 @@ std::vector<Text> SetBuilder::add_from(const Text& from, const std::vector<Text>
   }
   std::vector<Text> result;
   for (const Text& name : names) {
-    bool chosen_later = name.value.find('$') != std::string::npos;
+    bool chosen_later = has_dollar(name.value);
     if (chosen_later || found.count(name.value) > 0) {
       result.push_back({name.value + ending, name.mark});
     } else if (!diagnostics_.has_errors()) {

@@ -12,10 +12,6 @@ bool all_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-bool has_parameter(std::string_view text) {
-  return text.find('$') != std::string_view::npos;
-}
-
 bool is_number(std::string_view text) {
   size_t point = text.find('.');
   if (point == std::string_view::npos) return all_digits(text);
@@ -45,12 +41,12 @@ bool boolean_or(std::string_view text, bool otherwise) {
 
 bool is_number_or_parameter(std::string_view text) {
   text = strip(text);
-  return has_parameter(text) || (all_digits(text) && text.size() < 10);
+  return has_dollar(text) || (all_digits(text) && text.size() < 10);
 }
 
 bool is_duration_or_parameter(std::string_view text) {
   text = strip(text);
-  if (has_parameter(text) || is_number(text)) return true;
+  if (has_dollar(text) || is_number(text)) return true;
   if (text.empty()) return false;
   if (std::string_view("smhd").find(text.back()) != std::string_view::npos) {
     return is_number(text.substr(0, text.size() - 1));

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "engine/base/files.h"
+#include "engine/base/text.h"
 
 namespace tally {
 namespace {

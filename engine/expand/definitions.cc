@@ -21,7 +21,7 @@ uint32_t Definitions::number(const ParameterSet& set, const Parameter& parameter
   const bool text = parameter.mode == Mode::text;
   if (text && pieces(definition.text, parameter.separator).size() > 1) {
     definition.start = Progress::split_raw;
-  } else if (!text || pool_[definition.text].find('$') != std::string::npos) {
+  } else if (!text || has_dollar(pool_[definition.text])) {
     definition.start = Progress::raw;
   }
   definitions_.push_back(definition);
@@ -41,8 +41,8 @@ void Definitions::restart(Binding& binding) {
     const std::vector<TextId>& all = pieces(definition.text, definition.parameter->separator);
     if (binding.index < all.size()) binding.value = all[binding.index];
   }
-  const bool constant = definition.parameter->mode == Mode::text &&
-                        pool_[binding.value].find('$') == std::string::npos;
+  const bool constant =
+      definition.parameter->mode == Mode::text && !has_dollar(pool_[binding.value]);
   binding.definition = with_progress(number, constant ? Progress::closed : Progress::raw);
 }
 
@@ -82,7 +82,7 @@ void Definitions::close(Binding& binding, TextId value, bool literal) {
   const uint32_t number = definition_number(binding);
   binding.definition = with_progress(number, Progress::closed);
   if (literal || definitions_[number].parameter->mode != Mode::text) return;
-  if (pool_[value].find('$') == std::string::npos || references(value).empty()) return;
+  if (!has_dollar(pool_[value]) || references(value).empty()) return;
   binding.definition |= unresolved_bit;
 }
 

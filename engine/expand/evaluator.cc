@@ -464,7 +464,7 @@ class ReadingEvaluator final : public Evaluator {
       } else {
         results[i].unknown = true;
         // A text with a dollar has names whose values are unknown, too.
-        if (mode != Mode::python || expressions[i].find('$') != std::string::npos) continue;
+        if (mode != Mode::python || has_dollar(expressions[i])) continue;
         whole.push_back(expressions[i]);
         places.push_back(i);
       }

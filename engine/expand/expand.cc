@@ -1,32 +1,57 @@
 #include "engine/expand/expand.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
+#include "engine/base/files.h"
+#include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/expand/definitions.h"
 #include "engine/expand/expansion.h"
 #include "engine/expand/substitute.h"
+#include "engine/workflow/builtin_names.h"
 
 namespace tally {
 namespace {
 
-Builtins benchmark_builtins(const RunInfo& run) {
-  std::error_code ignored;
-  std::filesystem::path rundir = run.rundir;
-  if (!run.rundir.empty()) rundir = std::filesystem::absolute(rundir, ignored);
-  return {{"jube_benchmark_id", std::to_string(run.id)},
-          {"jube_benchmark_padid", fmt::format("{:06}", run.id)},
-          {"jube_benchmark_name", run.name},
-          {"jube_benchmark_home", run.home},
-          {"jube_benchmark_rundir", rundir.lexically_normal().string()},
-          {"jube_benchmark_start", run.start}};
+// The value of a name whose phase is run or step. `step`: null for the phase run.
+std::string value_of(Builtin name, const RunInfo& run, const Step* step) {
+  switch (name) {
+    case Builtin::benchmark_id:
+      return std::to_string(run.id);
+    case Builtin::benchmark_padid:
+      return padded_id(run.id);
+    case Builtin::benchmark_name:
+      return run.name;
+    case Builtin::benchmark_home:
+      return run.home;
+    case Builtin::benchmark_rundir:
+      return run.rundir.empty() ? std::string() : absolute_path(run.rundir);
+    case Builtin::benchmark_start:
+      return run.start;
+    case Builtin::step_name:
+      return step->name.value;
+    case Builtin::step_iterations:
+      return step->iterations.value;
+    case Builtin::step_cycles:
+      return step->cycles.value;
+    default:
+      return {};  // of a workpackage
+  }
 }
 
 }  // namespace
+
+Builtins run_builtins(const RunInfo& run, const Step* step) {
+  Builtins values;
+  for (const BuiltinName& one : builtin_names()) {
+    if (one.phase == BuiltinPhase::run || (one.phase == BuiltinPhase::step && step != nullptr))
+      values.emplace_back(one.name, value_of(one.id, run, step));
+  }
+  return values;
+}
 
 struct Expander::Impl {
   Impl(const Benchmark& bench, const RunInfo& run, Evaluator& eval, TextPool& texts,
@@ -36,17 +61,12 @@ struct Expander::Impl {
         evaluator(eval),
         pool(texts),
         tags(tag_set),
-        run_builtins(benchmark_builtins(run)),
         definitions(texts) {}
 
   // Made once per step. The steps outlive the object.
   const Builtins& step_builtins(const Step& step) const {
     Builtins& all = by_step[&step];
-    if (!all.empty()) return all;
-    all = run_builtins;
-    all.emplace_back("jube_step_name", step.name.value);
-    all.emplace_back("jube_step_iterations", step.iterations.value);
-    all.emplace_back("jube_step_cycles", step.cycles.value);
+    if (all.empty()) all = run_builtins(info, &step);
     return all;
   }
 
@@ -65,7 +85,6 @@ struct Expander::Impl {
   Evaluator& evaluator;
   TextPool& pool;
   std::set<std::string> tags;
-  Builtins run_builtins;
   mutable std::unordered_map<const Step*, Builtins> by_step;
   Definitions definitions;
   std::set<std::pair<const Step*, const Text*>> reported;
@@ -113,7 +132,7 @@ std::string Expander::Impl::settle(Point& point, const Builtins& late, const Bui
     for (const Binding& b : point.bindings) {
       if (pool[b.name] != name) continue;
       if (progress(b) != Progress::closed) return nullptr;
-      if (!is_unresolved(b) && pool[b.value].find('$') != std::string::npos) literal = true;
+      if (!is_unresolved(b) && has_dollar(pool[b.value])) literal = true;
       return &pool[b.value];
     }
     for (const Builtins* list : {&late, &early}) {

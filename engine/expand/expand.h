@@ -49,6 +49,9 @@ struct StepPoints {
 const Parameter* find_definition(const Benchmark& benchmark, const std::string& key,
                                  const ParameterSet** set = nullptr);
 
+// The values of the built-in names of the phases run and step, the latter if there is a step.
+std::vector<std::pair<std::string, std::string>> run_builtins(const RunInfo& run, const Step* step);
+
 // Expands the steps of one benchmark. The object keeps caches, so use one object per run.
 class Expander {
  public:
@@ -87,7 +90,7 @@ class Expander {
   Evaluator& evaluator() const;
   // What the evaluator did not compute: "parameter 'x'". Others may add to it.
   std::set<std::string>& not_computed();
-  // The values of jube_benchmark_* and jube_step_*, which every workpackage of the step may name.
+  // run_builtins() of the step, made once.
   std::vector<std::pair<std::string, std::string>> step_builtins(const Step& step) const;
   // False while the value needs finish(), because it names jube_wp_id, for example. The binding
   // then holds the text before substitution.

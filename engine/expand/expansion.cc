@@ -7,15 +7,10 @@
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
 #include "engine/expand/where_rules.h"
+#include "engine/workflow/builtin_names.h"
 
 namespace tally {
-namespace {
-
-bool has_dollar(const std::string& text) {
-  return text.find('$') != std::string::npos;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 bool starts_anew(UpdateMode mode, bool set_is_used) {
   if (mode == UpdateMode::use || mode == UpdateMode::always) return set_is_used;
@@ -24,10 +19,6 @@ bool starts_anew(UpdateMode mode, bool set_is_used) {
 
 bool updates_in_cycle(UpdateMode mode) {
   return mode == UpdateMode::cycle || mode == UpdateMode::always;
-}
-
-bool is_late_name(std::string_view name) {
-  return starts_with(name, "jube_wp_");
 }
 
 std::string evaluation_error(const Parameter& parameter, const std::string& expression,
@@ -294,7 +285,7 @@ bool Expansion::resolve_uses() {
 void Expansion::open_slots(Work& work) const {
   const auto known = [&](TextId name) {
     const std::string& text = context_.definitions.pool()[name];
-    return work.layout->slots.count(text) > 0 || is_late_name(text);
+    return work.layout->slots.count(text) > 0 || is_workpackage_name(text);
   };
   work.open.clear();
   for (uint32_t slot = 0; slot < work.point.bindings.size(); ++slot) {

@@ -47,8 +47,6 @@ bool starts_anew(UpdateMode mode, bool set_is_used);
 // Whether it is computed again when a cycle begins, also the first one of a child step. Until then
 // it has the value of the step before, which the child's other values read, as in JUBE.
 bool updates_in_cycle(UpdateMode mode);
-// Whether the name's value belongs to a single workpackage. Such values are known only to finish().
-bool is_late_name(std::string_view name);
 
 // The message for the user when a script or a tag lookup failed.
 // `explained`: a long expression is shortened, and a KeyError is named.

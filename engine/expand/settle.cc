@@ -1,8 +1,10 @@
 // The part of an expansion that computes values: substitution, and scripts in batches.
 #include <algorithm>
 
+#include "engine/base/text.h"
 #include "engine/expand/expansion.h"
 #include "engine/expand/substitute.h"
+#include "engine/workflow/builtin_names.h"
 
 namespace tally {
 
@@ -19,7 +21,7 @@ bool Expansion::is_late(const Work& work, uint32_t slot) const {
       const std::string& text = context_.definitions.pool()[name];
       const auto found = work.layout->slots.find(text);
       if (found == work.layout->slots.end()) {
-        if (is_late_name(text)) return true;
+        if (is_workpackage_name(text)) return true;
       } else if (!seen[found->second] &&
                  progress(work.point.bindings[found->second]) == Progress::raw) {
         seen[found->second] = true;
@@ -44,7 +46,7 @@ bool Expansion::is_blocked(const Work& work, uint32_t slot, Force force) const {
       }
       continue;
     }
-    if (is_late_name(text)) return true;
+    if (is_workpackage_name(text)) return true;
     if (force != Force::none) continue;
     // No known set defines the name. A set that is still to be resolved may define it. A script
     // waits until nothing else is left to do.
@@ -69,13 +71,13 @@ std::string Expansion::substituted(const Work& work, uint32_t slot, Force force,
     if (found != work.layout->slots.end()) {
       const Binding& b = work.point.bindings[found->second];
       if (progress(b) == Progress::closed) {
-        if (!is_unresolved(b) && pool[b.value].find('$') != std::string::npos) *literal = true;
+        if (!is_unresolved(b) && has_dollar(pool[b.value])) *literal = true;
         return &pool[b.value];
       }
       if (force != Force::everything) *blocked = true;
       return nullptr;
     }
-    if (is_late_name(name)) *blocked = true;
+    if (is_workpackage_name(name)) *blocked = true;
     for (const auto& [key, value] : context_.builtins) {
       if (key == name) return &value;
     }

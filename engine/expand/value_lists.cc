@@ -1,20 +1,11 @@
 // The part of an expansion that makes several points from one: value lists, crossed or zipped.
 #include <algorithm>
 
+#include "engine/base/text.h"
 #include "engine/expand/expansion.h"
 #include "engine/expand/limits.h"
 
 namespace tally {
-namespace {
-
-// A file with more points than this has a mistake in it. The limit saves memory, not time.
-
-bool has_dollar(const std::string& text) {
-  return text.find('$') != std::string::npos;
-}
-
-}  // namespace
-
 bool Expansion::has_lists() const {
   for (const Work& work : works_) {
     for (const uint32_t slot : work.open) {

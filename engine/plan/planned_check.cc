@@ -13,6 +13,7 @@
 #include "engine/base/duration.h"
 #include "engine/base/text.h"
 #include "engine/check/job_check.h"
+#include "engine/workflow/builtin_names.h"
 #include "engine/workpackage/values.h"
 #include "engine/workspace/substitute_files.h"
 
@@ -65,9 +66,10 @@ class PlannedCheck {
 
   // Names whose values a plan does not know, because they differ between runs.
   static bool differs_between_runs(std::string_view name) {
-    return starts_with(name, "jube_wp_") ||
-           (starts_with(name, "jube_benchmark_") && name != "jube_benchmark_home" &&
-            name != "jube_benchmark_name");
+    if (is_workpackage_name(name)) return true;
+    const BuiltinName* builtin = find_builtin(name);
+    return builtin != nullptr && builtin->phase == BuiltinPhase::run &&
+           builtin->id != Builtin::benchmark_home && builtin->id != Builtin::benchmark_name;
   }
 
   // Whether the name is a parameter whose value is not known yet.

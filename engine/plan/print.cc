@@ -175,17 +175,6 @@ class Printer {
   void print_requests() {
     for (const Step& step : plan_.benchmark->steps) {
       if (step.kind != StepKind::run || !step.resources.any) continue;
-      const Resources& r = step.resources;
-      const std::tuple<const char*, const char*, const Text*> asked[] = {
-          {"nodes", "nodes", &r.nodes},
-          {"tasks_per_node", "taskspernode", &r.tasks_per_node},
-          {"cpus_per_task", "threadspertask", &r.cpus_per_task},
-          {"gpus_per_node", "gpuspernode", &r.gpus_per_node},
-          {"time", "timelimit", &r.time},
-          {"partition", "queue", &r.partition},
-          {"account", "account", &r.account},
-          {"memory", "memory", &r.memory},
-          {"hint", "site_hint", &r.hint}};
       std::vector<std::string> parts;
       const Lookup lookup = [this](std::string_view name) -> const std::string* {
         for (const auto& [constant, value] : constants_) {
@@ -193,10 +182,11 @@ class Printer {
         }
         return nullptr;
       };
-      for (const auto& [key, parameter, text] : asked) {
-        if (text->value.empty()) continue;
-        parts.push_back(fmt::format("{}={}", key, shown(substitute(text->value, lookup))));
-        replaced_.insert(parameter);
+      for (const ResourceKey& one : resource_keys()) {
+        const std::string& text = (step.resources.*one.text).value;
+        if (text.empty()) continue;
+        parts.push_back(fmt::format("{}={}", one.key, shown(substitute(text, lookup))));
+        replaced_.insert(one.parameter);
       }
       // These follow from what it asks for, so the platform's own values are not in force.
       for (const char* derived : {"tasks", "cpuspernode", "timelimit_seconds", "timelimit_minutes"})

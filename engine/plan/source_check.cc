@@ -10,10 +10,6 @@
 namespace tally {
 namespace {
 
-bool has_dollar(const std::string& text) {
-  return text.find('$') != std::string::npos;
-}
-
 // Whether the source is the same for every workpackage and outside the work directory.
 bool is_constant(const FileCopy& entry) {
   return !entry.internal && entry.active.value == "true" && !has_dollar(entry.source.value) &&

@@ -6,6 +6,7 @@
 #include "engine/results/table/columns.h"
 #include "engine/results/table/marks.h"
 #include "engine/results/table/repeats.h"
+#include "engine/workflow/statistic_words.h"
 
 namespace tally {
 namespace {

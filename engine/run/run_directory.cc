@@ -14,6 +14,7 @@
 #include "engine/base/own_files.h"
 #include "engine/base/path_text.h"
 #include "engine/base/presence.h"
+#include "engine/base/text.h"
 #include "engine/workpackage/workpackage.h"
 
 namespace tally {

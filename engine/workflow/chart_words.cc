@@ -6,6 +6,7 @@
 
 #include "engine/base/text.h"
 #include "engine/python/value.h"
+#include "engine/workflow/statistic_words.h"
 
 namespace tally {
 
@@ -24,10 +25,8 @@ void set_chart_ideal(const std::string& word, Chart* chart) {
 }
 
 void set_chart_error(const std::string& word, Chart* chart) {
-  if (word == "none") chart->error = Uncertainty::none;
-  if (word == "ci") chart->error = Uncertainty::ci;
-  if (word == "range") chart->error = Uncertainty::range;
-  if (word == "mad") chart->error = Uncertainty::mad;
+  const Uncertainty error = uncertainty_of(word);
+  if (word == "none" || error != Uncertainty::none) chart->error = error;
 }
 
 void set_chart_log(const std::string& word, Chart* chart) {

@@ -33,8 +33,11 @@ bool is_parameter(const Benchmark& benchmark, const std::string& name) {
 }  // namespace
 
 const std::vector<std::string>& sample_suffixes() {
-  static const std::vector<std::string> suffixes = {
-      "_n", "_median", "_mad", "_cv", "_p05", "_p95", "_ci_low", "_ci_high", "_outliers"};
+  static const std::vector<std::string> suffixes = [] {
+    std::vector<std::string> all;
+    for (const std::string& word : sample_words()) all.push_back("_" + word);
+    return all;
+  }();
   return suffixes;
 }
 

@@ -5,14 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/workflow/statistic_words.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
-
-// _n: how many repeats have a value. _mad: the median absolute deviation. _cv: standard deviation /
-// |mean|. _p05, _p95: percentiles. _ci_low, _ci_high: the 95 % confidence interval of the median.
-// _outliers: how many values are outliers.
-enum class SampleStatistic { n, median, mad, cv, p05, p95, ci_low, ci_high, outliers };
 
 struct SampleName {
   std::string base;  // a pattern, or one of JUBE's statistics of a pattern (`rate_avg`)

@@ -27,6 +27,20 @@ bool has_secrets(const Benchmark& benchmark) {
                      });
 }
 
+std::span<const ResourceKey> resource_keys() {
+  static constexpr ResourceKey kKeys[] = {
+      {"nodes", "nodes", &Resources::nodes},
+      {"tasks_per_node", "taskspernode", &Resources::tasks_per_node},
+      {"cpus_per_task", "threadspertask", &Resources::cpus_per_task},
+      {"gpus_per_node", "gpuspernode", &Resources::gpus_per_node},
+      {"time", "timelimit", &Resources::time},
+      {"partition", "queue", &Resources::partition},
+      {"account", "account", &Resources::account},
+      {"memory", "memory", &Resources::memory},
+      {"hint", "site_hint", &Resources::hint}};
+  return kKeys;
+}
+
 const Step* Benchmark::find_step(const std::string& step) const {
   for (const Step& candidate : steps) {
     if (candidate.name.value == step) return &candidate;

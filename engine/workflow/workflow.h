@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -123,6 +124,13 @@ struct Resources {
   std::vector<std::pair<Text, Text>> extra;  // further scheduler options by name
   bool any = false;
 };
+struct ResourceKey {
+  const char* key;        // of `resources`
+  const char* parameter;  // of the platform, which the key replaces
+  Text Resources::*text;
+};
+// Every key that has one value.
+std::span<const ResourceKey> resource_keys();
 
 // How a run step's program is started in its container image. Empty values are the platform's.
 struct Container {

@@ -9,14 +9,10 @@
 #include "engine/base/text.h"
 #include "engine/expand/limits.h"
 #include "engine/expand/substitute.h"
+#include "engine/workflow/builtin_names.h"
 
 namespace tally {
 namespace {
-
-// Whether a text names something that differs between the copies of one point.
-bool names_workpackage(const std::string& text) {
-  return text.find("jube_wp_") != std::string::npos;
-}
 
 // Whether the text of an `active` needs no evaluation.
 bool is_truth(const std::string& text) {

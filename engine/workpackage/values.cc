@@ -59,21 +59,6 @@ RunInfo run_info(const Benchmark& benchmark, int id, const std::string& run_dir,
   return info;
 }
 
-NamedValues run_builtins(const RunInfo& run, const Step* step) {
-  NamedValues list{{"jube_benchmark_id", std::to_string(run.id)},
-                   {"jube_benchmark_padid", padded_id(run.id)},
-                   {"jube_benchmark_name", run.name},
-                   {"jube_benchmark_home", run.home},
-                   {"jube_benchmark_rundir", absolute_path(run.rundir)},
-                   {"jube_benchmark_start", run.start}};
-  if (step != nullptr) {
-    list.emplace_back("jube_step_name", step->name.value);
-    list.emplace_back("jube_step_iterations", step->iterations.value);
-    list.emplace_back("jube_step_cycles", step->cycles.value);
-  }
-  return list;
-}
-
 WorkpackageValues::WorkpackageValues(const Benchmark& benchmark, const Expander& expander,
                                      const Workpackage& workpackage, const char* status)
     : workpackage_(workpackage), status_(status), benchmark_(&benchmark), expander_(&expander) {
@@ -149,26 +134,47 @@ NamedValues WorkpackageValues::kept_builtins(const Keep& keep) const {
 void WorkpackageValues::add_of_workpackage(const std::vector<ParentName>& parents,
                                            const std::string& work_dir, const NamedValues* common,
                                            const Keep& keep, NamedValues& out) const {
-  if (!of_workpackage_ || (keep && !keep("jube_wp_"))) return;
-  const auto add = [&](const char* name, const auto& value) {
-    if (!keep || keep(name)) out.emplace_back(name, value());
-  };
-  add("jube_wp_id", [&] { return std::to_string(workpackage_.id); });
-  add("jube_wp_padid", [&] { return padded_id(workpackage_.id); });
-  add("jube_wp_status", [&] { return std::string(status_); });
-  add("jube_wp_iteration", [&] { return std::to_string(workpackage_.iteration); });
-  add("jube_wp_cycle", [&] { return std::to_string(workpackage_.cycle); });
-  add("jube_wp_relpath", [&] {
-    const std::string* home = common != nullptr ? find_in(*common, "jube_benchmark_home") : nullptr;
-    return home != nullptr ? relative_path(work_dir, *home) : work_dir;
-  });
-  add("jube_wp_abspath", [&] { return work_dir; });
-  for (const ParentName& parent : parents) {
-    const std::string name = "jube_wp_parent_" + parent.step + "_id";
-    add(name.c_str(), [&] { return std::to_string(parent.id); });
+  if (!of_workpackage_ || (keep && !keep(kWorkpackagePrefix))) return;
+  for (const BuiltinName& one : builtin_names()) {
+    if (one.phase != BuiltinPhase::workpackage) continue;
+    if (one.id == Builtin::wp_parent_id) {
+      for (const ParentName& parent : parents) {
+        const std::string name = parent_id_name(parent.step);
+        if (!keep || keep(name)) out.emplace_back(name, std::to_string(parent.id));
+      }
+    } else if (!keep || keep(one.name)) {
+      out.emplace_back(one.name, value_of(one.id, work_dir, common));
+    }
   }
-  add("jube_wp_envstr", [&] { return environment_lines(sorted_by_name(exported_)); });
-  add("jube_wp_envlist", [&] { return environment_names(sorted_by_name(exported_)); });
+}
+
+// The value of a name whose phase is workpackage, but of its parents' ids.
+std::string WorkpackageValues::value_of(Builtin name, const std::string& work_dir,
+                                        const NamedValues* common) const {
+  const std::string* home = nullptr;
+  switch (name) {
+    case Builtin::wp_id:
+      return std::to_string(workpackage_.id);
+    case Builtin::wp_padid:
+      return padded_id(workpackage_.id);
+    case Builtin::wp_status:
+      return status_;
+    case Builtin::wp_iteration:
+      return std::to_string(workpackage_.iteration);
+    case Builtin::wp_cycle:
+      return std::to_string(workpackage_.cycle);
+    case Builtin::wp_relpath:
+      if (common != nullptr) home = find_in(*common, "jube_benchmark_home");
+      return home != nullptr ? relative_path(work_dir, *home) : work_dir;
+    case Builtin::wp_abspath:
+      return work_dir;
+    case Builtin::wp_envstr:
+      return environment_lines(sorted_by_name(exported_));
+    case Builtin::wp_envlist:
+      return environment_names(sorted_by_name(exported_));
+    default:
+      return {};  // of the run or the step
+  }
 }
 
 const std::string* WorkpackageValues::parameter(std::string_view name) const {

@@ -12,6 +12,7 @@
 #include "engine/base/path_text.h"
 #include "engine/expand/expand.h"
 #include "engine/expand/substitute.h"
+#include "engine/workflow/builtin_names.h"
 #include "engine/workflow/workflow.h"
 #include "engine/workpackage/workpackage.h"
 
@@ -40,9 +41,6 @@ struct StoredParameters {
 RunInfo run_info(const Benchmark& benchmark, int id, const std::string& run_dir,
                  const std::string& start);
 
-// The values of jube_benchmark_* and, if a step is given, jube_step_*.
-NamedValues run_builtins(const RunInfo& run, const Step* step);
-
 class WorkpackageValues {
  public:
   // For a workpackage that is planned or run in this process. `status` is RUNNING, DONE or ERROR.
@@ -64,7 +62,7 @@ class WorkpackageValues {
   std::string path(std::string_view text) const { return expand_path(apply(text)); }
   std::string path(const Text& text) const { return path(text.value); }
 
-  // The values of jube_benchmark_*, jube_step_* and jube_wp_*, for Expander::finish() and update().
+  // The values of all built-in names, for Expander::finish() and update().
   const NamedValues& builtins() const;
   // Names that the kind of step adds (nodes, launch...). They hide parameters of the same name.
   const NamedValues& added() const { return added_; }
@@ -89,6 +87,7 @@ class WorkpackageValues {
   // `work_dir`: absolute. `common`: those of run_builtins().
   void add_of_workpackage(const std::vector<ParentName>& parents, const std::string& work_dir,
                           const NamedValues* common, const Keep& keep, NamedValues& out) const;
+  std::string value_of(Builtin name, const std::string& work_dir, const NamedValues* common) const;
 
   const Workpackage& workpackage_;
   const char* status_;

@@ -1,16 +1,10 @@
 #include "engine/workpackage/workpackage.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
+
+#include "engine/base/text.h"
 
 namespace tally {
-
-std::string padded_id(int id) {
-  std::array<char, 16> text{};
-  snprintf(text.data(), text.size(), "%06d", id);
-  return text.data();
-}
 
 std::string workpackage_directory_name(int id, const std::string& step, const std::string& suffix) {
   std::string name = padded_id(id) + "_" + step;

@@ -28,8 +28,6 @@ struct Workpackage {
   RareText work_dir;
 };
 
-// 7 -> "000007".
-std::string padded_id(int id);
 // "000003_step" or "000003_step_suffix".
 std::string workpackage_directory_name(int id, const std::string& step, const std::string& suffix);
 // The name of a workpackage's folder in the run directory.

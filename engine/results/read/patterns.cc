@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/base/text.h"
 #include "engine/expand/substitute.h"
 #include "engine/python/python_regex.h"
 #include "engine/results/read/patterns.h"
@@ -58,7 +59,7 @@ namespace {
 bool is_used(const Benchmark& benchmark, const std::string& set) {
   const auto names = [&](const std::vector<Text>& use) {
     return std::any_of(use.begin(), use.end(), [&](const Text& name) {
-      return name.value == set || name.value.find('$') != std::string::npos;
+      return name.value == set || has_dollar(name.value);
     });
   };
   for (const Analyser& analyser : benchmark.analysers) {

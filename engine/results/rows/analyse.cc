@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/base/text.h"
 #include "engine/results/read/changed_files.h"
 #include "engine/results/read/run_notes.h"
 #include "engine/results/rows/analysed_patterns.h"
@@ -21,7 +22,7 @@ bool lacks_something(const Benchmark& benchmark, const Analyser& analyser,
                      Diagnostics& diagnostics) {
   const auto lacks = [&](const std::vector<Text>& use) {
     for (const Text& name : use) {
-      const bool chosen_later = name.value.find('$') != std::string::npos;
+      const bool chosen_later = has_dollar(name.value);
       if (chosen_later || benchmark.pattern_sets.count(name.value) > 0) continue;
       diagnostics.error(name.mark, "<patternset name=\"" + name.value + "\"> used but not found",
                         "the tags leave it out");

@@ -4,6 +4,7 @@
 
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
+#include "engine/workflow/builtin_names.h"
 
 namespace tally {
 namespace {
@@ -154,17 +155,8 @@ std::set<std::string> free_parameters(const Benchmark& benchmark) {
   }
   // A platform's default for what a step asks for is not a parameter where the step computes it.
   for (const Step& step : benchmark.steps) {
-    const Resources& r = step.resources;
-    for (const auto& [name, value] : {std::pair{"nodes", &r.nodes},
-                                      {"taskspernode", &r.tasks_per_node},
-                                      {"threadspertask", &r.cpus_per_task},
-                                      {"gpuspernode", &r.gpus_per_node},
-                                      {"timelimit", &r.time},
-                                      {"queue", &r.partition},
-                                      {"account", &r.account},
-                                      {"memory", &r.memory},
-                                      {"site_hint", &r.hint}})
-      if (has_reference(value->value)) names.erase(name);
+    for (const ResourceKey& one : resource_keys())
+      if (has_reference((step.resources.*one.text).value)) names.erase(one.parameter);
   }
   return names;
 }
@@ -173,8 +165,8 @@ std::set<std::string> varying_parameters(const Benchmark& benchmark) {
   std::set<std::string> own;
   for (const auto& [set_name, set] : benchmark.parameter_sets) {
     for (const Parameter& parameter : set.parameters) {
-      const bool varies = parameter.update != UpdateMode::never ||
-                          parameter.value.value.find("jube_wp_") != std::string::npos;
+      const bool varies =
+          parameter.update != UpdateMode::never || names_workpackage(parameter.value.value);
       if (varies) own.insert(parameter.name.value);
     }
   }

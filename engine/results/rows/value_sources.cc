@@ -5,6 +5,7 @@
 
 #include "engine/base/text.h"
 #include "engine/results/read/scan.h"
+#include "engine/workflow/builtin_names.h"
 #include "engine/workflow/linked_files.h"
 #include "engine/workflow/sample_names.h"
 
@@ -100,7 +101,7 @@ bool ValueSources::is_own(const Pattern& pattern, const std::set<std::string>& k
     const auto source = from.find(name);
     if (source != from.end()) sources->insert(source->second.begin(), source->second.end());
     const bool found = patterns_.has(name) || known.count(name) != 0;
-    const bool varies = starts_with(name, "jube_wp_") || groups_.varies(name);
+    const bool varies = is_workpackage_name(name) || groups_.varies(name);
     if (source == from.end() && (found || varies)) return true;
   }
   return sources->empty();

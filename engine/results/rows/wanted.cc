@@ -5,6 +5,7 @@
 
 #include "engine/base/text.h"
 #include "engine/results/read/used_names.h"
+#include "engine/workflow/builtin_names.h"
 
 namespace tally {
 
@@ -45,12 +46,8 @@ ValueType type_of(const WorkpackageView& workpackage, const std::string& name) {
   for (const auto& [typed, type] : workpackage.types) {
     if (typed == name) return type;
   }
-  static const std::set<std::string> whole = {"jube_benchmark_id", "jube_step_iterations",
-                                              "jube_step_cycles",  "jube_wp_id",
-                                              "jube_wp_iteration", "jube_wp_cycle"};
-  const bool parent = starts_with(name, "jube_wp_parent_") && name.size() > 3 &&
-                      name.compare(name.size() - 3, 3, "_id") == 0;
-  return parent || whole.count(name) != 0 ? ValueType::integer : ValueType::string;
+  const BuiltinName* builtin = find_builtin(name);
+  return builtin != nullptr ? builtin->type : ValueType::string;
 }
 
 }  // namespace

@@ -212,7 +212,7 @@ const Parameter* constant_parameter(const Benchmark& benchmark, const std::strin
     }
   }
   if (found == nullptr || found->mode != Mode::text || found->update != UpdateMode::never ||
-      found->value.value.find('$') != std::string::npos || is_match_value(benchmark, name))
+      has_dollar(found->value.value) || is_match_value(benchmark, name))
     return nullptr;
   // A key of the step may replace it.
   for (const Step& step : benchmark.steps) {

@@ -12,7 +12,9 @@
 #include "engine/results/read/used_names.h"
 #include "engine/results/table/columns.h"
 #include "engine/statistics/descriptive.h"
+#include "engine/workflow/builtin_names.h"
 #include "engine/workflow/sample_names.h"
+#include "engine/workflow/statistic_words.h"
 
 namespace tally {
 namespace {
@@ -161,7 +163,7 @@ void note_sources(const Benchmark& benchmark, const std::vector<Column>& columns
       if (from != repeat.from->end()) {
         sources.insert(from->second.begin(), from->second.end());
       } else if (repeat.values.has(word)) {
-        own = own || is_match_value(benchmark, word) || starts_with(word, "jube_wp_");
+        own = own || is_match_value(benchmark, word) || is_workpackage_name(word);
       }
     }
     if (!own && !sources.empty()) repeat.from.edit()[column.name.value] = std::move(sources);
@@ -304,24 +306,6 @@ void add_repeats_column(ResultTable& out) {
 }
 
 }  // namespace
-
-const char* statistic_word(Statistic statistic) {
-  switch (statistic) {
-    case Statistic::median:
-      return "median";
-    case Statistic::mean:
-      return "mean";
-    case Statistic::min:
-      return "min";
-    case Statistic::max:
-      return "max";
-    case Statistic::harmonic:
-      return "harmonic";
-    case Statistic::none:
-      break;
-  }
-  return "";
-}
 
 std::string statistic_key(const Column& column) {
   return column.name.value + " " + statistic_word(column.statistic);

@@ -30,9 +30,6 @@ void add_statistics(const Benchmark& benchmark, const std::vector<Column>& colum
 // 6"), to the columns and rows. Notes intervals that are no intervals, and outliers.
 void show_statistics(ResultTable& out);
 
-// As a workflow names it; "" for none.
-const char* statistic_word(Statistic statistic);
-
 // Half of the width of the median's 95 % interval, divided by the median. Negative if it is not
 // known: fewer than six values, or a median of 0.
 double relative_half_width(const statistics::Sample& sample);

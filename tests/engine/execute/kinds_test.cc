@@ -1,5 +1,6 @@
 // The kinds of step: setup work done once, run steps on this machine and through a scheduler.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <map>
@@ -12,6 +13,7 @@
 #include "steps/container.h"
 #include "steps/kinds.h"
 #include "steps/pack.h"
+#include "tests/engine/check/checked.h"
 #include "tests/engine/execute/fake_scheduler.h"
 #include "tests/engine/execute/run_fixture.h"
 
@@ -219,6 +221,36 @@ TEST_CASE("value_names() has every value of the kinds") {
   std::set<std::string_view> given;
   for (const auto& [key, value] : values) given.insert(key);
   CHECK(given == std::set<std::string_view>(names.begin(), names.end()));
+}
+
+TEST_CASE("each name of the kinds may stand in a command and in a column") {
+  std::string commands, columns;
+  for (const std::string_view name : step_value_names()) {
+    commands += fmt::format("{}'echo ${{{}}}'", commands.empty() ? "" : ", ", name);
+    columns += fmt::format("{}{}", columns.empty() ? "" : ", ", name);
+  }
+  const auto has = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  CheckOptions options;
+  options.kinds = &step_kinds();
+  const auto checked = [&](const std::string& kind, const std::string& more) {
+    return Checked(fmt::format("name: b\noutpath: r\n"
+                               "step: {{name: s, {}do: [{}]}}\n"
+                               "analyser: {{name: a, analyse: {{step: s}}}}\n"
+                               "result: {{use: a, table: {{name: t, column: [{}{}]}}}}\n",
+                               kind, commands, columns, more),
+                   options)
+        .messages();
+  };
+  for (const char* kind : {"run", "setup", "build"}) {
+    CAPTURE(std::string(kind));
+    CHECK(checked(fmt::format("kind: {}, ", kind), "") == "");
+    CHECK(has(checked(fmt::format("kind: {}, ", kind), ", launch_lin"),
+              "hint: did you mean 'launch_line'?"));
+  }
+  // Nothing gives them to a step of JUBE's.
+  CHECK(has(checked("timeout: 5, ", ""), "error: 'launch_line' is not a parameter of step 's'"));
 }
 
 TEST_CASE("a job too short for the signal before its time limit gets none") {

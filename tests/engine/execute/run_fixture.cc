@@ -8,6 +8,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "engine/base/text.h"
 #include "steps/kinds.h"
 
 namespace tally::testing {

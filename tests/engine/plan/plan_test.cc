@@ -4,10 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <memory>
+#include <set>
 #include <sstream>
 
 #include "engine/plan/estimate.h"
+#include "engine/workflow/builtin_names.h"
 #include "engine/workpackage/lineage.h"
+#include "engine/workpackage/values.h"
 #include "tests/engine/expand/small_workflow.h"
 
 namespace tally {
@@ -54,6 +57,30 @@ struct Planned {
   Expander expander;
   Plan plan;
 };
+
+TEST_CASE("a workpackage has a value of every built-in name, in the order of the list") {
+  const Planned p(R"yaml(
+step: [{name: first}, {name: s, depend: first}])yaml");
+  const std::set<Builtin> empty = {Builtin::benchmark_start, Builtin::wp_envstr,
+                                   Builtin::wp_envlist};  // no run, and nothing is exported
+  const WorkpackageValues values(p.benchmark, p.expander, p.plan.workpackages.back());
+  Strings names, wanted;
+  for (const auto& [name, value] : values.builtins()) names.push_back(name);
+  for (const BuiltinName& builtin : builtin_names()) {
+    wanted.emplace_back(builtin.id == Builtin::wp_parent_id ? parent_id_name("first")
+                                                            : std::string(builtin.name));
+    CAPTURE(wanted.back());
+    REQUIRE(find_builtin(wanted.back()) != nullptr);
+    CHECK(find_builtin(wanted.back())->id == builtin.id);
+    const std::string* value = values.find(wanted.back());
+    REQUIRE(value != nullptr);
+    CHECK(value->empty() == (empty.count(builtin.id) != 0));
+    if (builtin.type == ValueType::integer)
+      CHECK(value->find_first_not_of("0123456789") == std::string::npos);
+    CHECK(is_workpackage_name(builtin.name) == (builtin.phase == BuiltinPhase::workpackage));
+  }
+  CHECK(names == wanted);
+}
 
 TEST_CASE("steps without depend first, children when their parent finishes") {
   const Planned p(R"yaml(

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/files.h"
+#include "engine/base/text.h"
 #include "engine/execute/execute.h"
 #include "engine/plan/planned_run.h"
 #include "engine/workpackage/values.h"
