@@ -19,10 +19,9 @@
 #include "engine/execute/machine_facts.h"
 #include "engine/report/comparison_json.h"
 #include "engine/report/comparison_table.h"
+#include "engine/report/run_results.h"
 #include "engine/results/judge/compare.h"
 #include "engine/results/judge/definition_changes.h"
-#include "engine/results/read/run_notes.h"
-#include "engine/results/read/views.h"
 
 namespace tally {
 namespace {
@@ -174,7 +173,7 @@ class Command {
                              base.name.value, benchmark_.name.value),
                  "compare two runs of one benchmark");
     for (const Result& result : benchmark_.results) {
-      for (const Table* table : tables_with_metrics(result)) {
+      for (const Table* table : metric_tables(result)) {
         for (const Column& column : table->columns) {
           if (is_metric(column) && !has_same_units(base, column)) return false;
         }
@@ -209,7 +208,7 @@ class Command {
     return false;
   }
 
-  // The tables of a run that have metrics, in their order.
+  // A run's tables with metrics, in their order.
   struct RunTables {
     std::vector<ResultTable> tables;
     Diagnostics diagnostics;
@@ -218,34 +217,14 @@ class Command {
   };
 
   RunTables tables_of(const Run& run) const {
+    RunResults results;
+    const Status read = read_workpackages(settings_, run, benchmark_, &results);
     RunTables out;
-    out.diagnostics = result_diagnostics(settings_);
-    const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(settings_);
-    std::vector<WorkpackageView> views;
-    out.status = workpackage_views(benchmark_, run.journal(), run.directory().path, &views);
-    if (!out.status) return out;
-    out.unfinished = unfinished_note(benchmark_, views);
-    for (const Result& result : benchmark_.results) {
-      Records records = result_records(benchmark_, result, views, *evaluator, out.diagnostics);
-      if (&result == &benchmark_.results.back()) views = {};
-      const std::vector<const Table*> compared = tables_with_metrics(result);
-      for (const Table* table : compared) {
-        const ResultTables maker(benchmark_, records, *evaluator, out.diagnostics);
-        out.tables.push_back(maker.table(
-            *table, {}, table == compared.back() ? std::move(records.rows) : records.rows));
-      }
-    }
+    if (read) out.tables = metric_values(settings_, &results);
+    out.diagnostics = std::move(results.diagnostics);
+    out.unfinished = std::move(results.unfinished);
+    out.status = read;
     return out;
-  }
-
-  static std::vector<const Table*> tables_with_metrics(const Result& result) {
-    std::vector<const Table*> found;
-    for (const auto& output : result.outputs) {
-      const auto* table = std::get_if<Table>(&output);
-      if (table != nullptr && std::any_of(table->columns.begin(), table->columns.end(), is_metric))
-        found.push_back(table);
-    }
-    return found;
   }
 
   // Reads both runs at once: they have nothing in common but the workflow.
@@ -264,7 +243,7 @@ class Command {
     }
     size_t at = 0;
     for (const Result& result : benchmark_.results) {
-      for (const Table* table : tables_with_metrics(result)) {
+      for (const Table* table : metric_tables(result)) {
         TablePair& pair = tables->emplace_back();
         pair.name = table->name.value;
         pair.base = std::move(first.tables[at]);

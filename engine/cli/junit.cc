@@ -62,7 +62,7 @@ JunitCase case_of(const Benchmark& benchmark, const Table& table, const Referenc
       fmt::format("{}: {} {}", table.name.value, reference.column.value, reference.condition.value);
   if (!reference.where.value.empty()) out.name += " where " + reference.where.value;
   const auto shown = std::find_if(tables.begin(), tables.end(), [&](const RenderedResult& one) {
-    return one.is_table && one.name == table.name.value;
+    return one.definition != nullptr && one.name == table.name.value;
   });
   if (shown == tables.end()) {
     out.result = JunitResult::failed;

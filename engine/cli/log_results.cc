@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <memory>
 
 #include "engine/base/text.h"
@@ -40,10 +39,9 @@ const Benchmark* only_benchmark(const Settings& settings, const Input& input,
 class LogResults {
  public:
   LogResults(const Settings& settings, const ResultArgs& args)
-      : settings_(settings),
-        args_(args),
-        evaluator_(make_result_evaluator(settings)),
-        diagnostics_(result_diagnostics(settings)) {}
+      : settings_(settings), args_(args), evaluator_(make_result_evaluator(settings)) {
+    results_.diagnostics = result_diagnostics(settings);
+  }
 
   int show() {
     const std::string& file = args_.runs.directory;
@@ -51,63 +49,52 @@ class LogResults {
     input.strict = settings_.strict;
     input_ = load_input(settings_, file, input);
     if (!input_->workflow) return kBadInput;
-    benchmark_ = only_benchmark(settings_, *input_, file);
-    if (benchmark_ == nullptr) return kBadInput;
-    std::vector<WorkpackageView> views;
+    results_.definitions = only_benchmark(settings_, *input_, file);
+    if (results_.definitions == nullptr) return kBadInput;
     LogProblem problem;
-    if (!log_views(*benchmark_, args_.logs, input_->tags(), *evaluator_, diagnostics_, &views,
-                   &problem)) {
+    if (!log_views(*results_.definitions, args_.logs, input_->tags(), *evaluator_,
+                   results_.diagnostics, &results_.views, &problem)) {
       say(problem);
       return kBadInput;
     }
-    return render_all(views);
+    return show_tables();
   }
 
  private:
   void say(const LogProblem& problem) const {
-    if (diagnostics_.has_errors()) {
-      print_diagnostics(settings_, diagnostics_, input_->sources);
+    if (results_.diagnostics.has_errors()) {
+      print_diagnostics(settings_, results_.diagnostics, input_->sources);
       return;
     }
     print_error(settings_, problem.message, problem.hint);
     for (const std::string& line : problem.lines) fmt::print(stderr, "{}\n", line);
   }
 
-  int render_all(const std::vector<WorkpackageView>& views) {
-    RenderOptions options;
-    options.only = args_.only;
-    options.select = args_.select;
-    options.exclude = args_.exclude;
-    options.style = args_.style;
-    options.write = false;
-    size_t tables = 0;
-    std::vector<RenderedResult> reported;
+  int show_tables() {
+    ResultRequest request;
+    request.render.only = args_.only;
+    request.render.select = args_.select;
+    request.render.exclude = args_.exclude;
+    request.render.style = args_.style;
+    results_of(settings_, request, *evaluator_, &results_);
     int code = kFine;
-    for (const Result& result : benchmark_->results) {
-      Records records = result_records(*benchmark_, result, views, *evaluator_, diagnostics_);
-      warn_of_unmatched(records, diagnostics_);
-      const ResultTables shown(*benchmark_, records, *evaluator_, diagnostics_);
-      std::vector<RenderedResult> rendered =
-          render(*benchmark_, result, shown, options, ".", diagnostics_);
-      tables += rendered.size();
-      code = std::max(code, print_results(settings_, rendered, input_->sources));
-      std::move(rendered.begin(), rendered.end(), std::back_inserter(reported));
-    }
-    print_json(options.style, {{0, "", benchmark_->name.value}}, reported, input_->sources);
-    print_diagnostics(settings_, diagnostics_, input_->sources);
-    if (tables == 0) {
+    for (const MadeResult& made : results_.results)
+      code = std::max(code, print_results(settings_, made.outputs, input_->sources));
+    const std::vector<RenderedResult> shown = results_.take_outputs();
+    print_json(args_.style, {{0, "", results_.definitions->name.value}}, shown, input_->sources);
+    print_diagnostics(settings_, results_.diagnostics, input_->sources);
+    if (shown.empty()) {
       print_error(settings_, "the input has no result of that name");
       return kBadInput;
     }
-    return diagnostics_.has_errors() ? std::max(code, kFailed) : code;
+    return results_.diagnostics.has_errors() ? std::max(code, kFailed) : code;
   }
 
   const Settings& settings_;
   const ResultArgs& args_;
   std::unique_ptr<Evaluator> evaluator_;
   std::shared_ptr<Input> input_;
-  const Benchmark* benchmark_ = nullptr;
-  Diagnostics diagnostics_;
+  RunResults results_;
 };
 
 }  // namespace

@@ -12,7 +12,8 @@
 #include "engine/chart/svg.h"
 #include "engine/cli/application.h"
 #include "engine/cli/prepare.h"
-#include "engine/cli/run_tables.h"
+#include "engine/cli/results.h"
+#include "engine/cli/runs.h"
 #include "engine/expand/evaluator.h"
 #include "engine/read/schema.h"
 #include "engine/results/table/row_choice.h"
@@ -151,16 +152,15 @@ bool of_one_benchmark(const Settings& settings, std::span<const Run> runs) {
 // The table that was asked for, or the first one with the columns.
 bool read_runs(const Settings& settings, const PlotArgs& args, ResultTable* table) {
   std::vector<Run> runs;
-  std::vector<RunTable> tables;
+  std::vector<RenderedResult> tables;
   if (!open_runs(settings, args.sources, args.ids, &runs) || !of_one_benchmark(settings, runs) ||
       !tables_of_runs(settings, runs, &tables)) {
     return false;
   }
   std::vector<std::string> names;
-  for (const RunTable& one : tables) names.push_back(one.table->name.value);
-  auto found = std::find_if(tables.begin(), tables.end(), [&](const RunTable& one) {
-    return args.table.empty() ? has_columns(one.rendered.table, args)
-                              : one.table->name.value == args.table;
+  for (const RenderedResult& one : tables) names.push_back(one.name);
+  auto found = std::find_if(tables.begin(), tables.end(), [&](const RenderedResult& one) {
+    return args.table.empty() ? has_columns(one.table, args) : one.name == args.table;
   });
   if (found == tables.end() && args.table.empty() && !tables.empty()) found = tables.begin();
   if (found == tables.end()) {
@@ -170,9 +170,9 @@ bool read_runs(const Settings& settings, const PlotArgs& args, ResultTable* tabl
                 tables.empty() ? "" : "there are: " + join(names, ", "));
     return false;
   }
-  *table = std::move(found->rendered.table);
+  *table = std::move(found->table);
   for (const std::string& note : table->missing_rows)
-    fmt::print(stderr, "note: {}: {}\n", found->table->name.value, note);
+    fmt::print(stderr, "note: {}: {}\n", found->name, note);
   return true;
 }
 

@@ -16,16 +16,6 @@
 
 namespace tally {
 
-std::unique_ptr<Evaluator> make_result_evaluator(const Settings& settings) {
-  return settings.no_exec ? make_refusing_evaluator() : make_evaluator(".");
-}
-
-Diagnostics result_diagnostics(const Settings& settings) {
-  Diagnostics diagnostics;
-  if (settings.strict && !settings.called_as_jube) diagnostics.make_warnings_errors();
-  return diagnostics;
-}
-
 bool refuse(const Settings& settings, const PlannedRun& planned,
             std::optional<double> max_node_hours, const char* consequence) {
   const std::string why = refusal(planned.estimate, max_node_hours);

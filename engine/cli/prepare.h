@@ -56,10 +56,4 @@ bool refuse(const Settings& settings, const PlannedRun& planned,
 bool announce_jobs(const Settings& settings, const PlannedRun& planned,
                    std::optional<double> max_node_hours);
 
-// For problems of results. With --strict, which JUBE knows in another meaning, warnings are errors.
-Diagnostics result_diagnostics(const Settings& settings);
-
-// Makes the evaluator for derived values of results.
-std::unique_ptr<Evaluator> make_result_evaluator(const Settings& settings);
-
 }  // namespace tally

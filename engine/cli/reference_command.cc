@@ -14,6 +14,7 @@
 #include "engine/cli/results.h"
 #include "engine/cli/version.h"
 #include "engine/read/files.h"
+#include "engine/results/rows/analyse.h"
 #include "engine/results/table/condition.h"
 
 namespace tally {
@@ -78,12 +79,12 @@ class Updater {
   int collect() {
     std::unique_ptr<Evaluator> evaluator = make_result_evaluator(settings_);
     Diagnostics diagnostics = result_diagnostics(settings_);
-    std::vector<WorkpackageView> views;
-    // The file's definitions, with the run's values.
-    if (!read_views(settings_, *run_, *benchmark_, &views)) return kBadInput;
+    RunResults results;
+    if (!read_run(settings_, *run_, *benchmark_, &results)) return kBadInput;
     size_t references = 0;
     for (const Result& result : benchmark_->results) {
-      const Records records = result_records(*benchmark_, result, views, *evaluator, diagnostics);
+      const Records records =
+          result_records(*benchmark_, result, results.views, *evaluator, diagnostics);
       for (const auto& output : result.outputs) {
         const auto* table = std::get_if<Table>(&output);
         if (table == nullptr || table->references.empty()) continue;

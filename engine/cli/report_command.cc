@@ -13,11 +13,11 @@
 #include "engine/chart/svg.h"
 #include "engine/cli/application.h"
 #include "engine/cli/report_text.h"
-#include "engine/cli/result_writer.h"
-#include "engine/cli/run_tables.h"
+#include "engine/cli/results.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/version.h"
 #include "engine/report/html_report.h"
+#include "engine/report/result_files.h"
 #include "engine/results/table/columns.h"
 
 namespace tally {
@@ -53,7 +53,7 @@ class ReportMaker {
       return kBadInput;
     }
     if (!open_runs(settings_, args_.runs, args_.ids, &runs_)) return kBadInput;
-    std::vector<RunTable> tables;
+    std::vector<RenderedResult> tables;
     if (!tables_of_runs(settings_, runs_, &tables)) return kFailed;
     report_.title =
         args_.title.empty() ? "Report of " + runs_.back().definitions().name.value : args_.title;
@@ -73,10 +73,10 @@ class ReportMaker {
       if (format == "csv") print_notes(tables);  // it has no place for them
       return write(text);
     }
-    for (const RunTable& table : tables) add_table(table);
+    for (const RenderedResult& table : tables) add_table(table);
     if (format == "md") return write(markdown_report(report_));
     std::set<const Result*> drawn;
-    for (const RunTable& table : tables) {
+    for (const RenderedResult& table : tables) {
       if (!drawn.insert(table.result).second) continue;
       for (const Chart& chart : table.result->charts) add_chart(*table.result, chart, tables);
     }
@@ -165,13 +165,12 @@ class ReportMaker {
     return out;
   }
 
-  void add_table(const RunTable& from) {
-    const RenderedResult& rendered = from.rendered;
+  void add_table(const RenderedResult& rendered) {
     ReportTable out;
     out.name = rendered.name;
     out.grid = rendered.grid;
     for (const Column& column : rendered.table.columns)
-      out.numeric.push_back(numeric(column, from));
+      out.numeric.push_back(numeric(column, rendered.table));
     for (const Record& row : rendered.table.rows) out.failed.push_back(row.failed());
     for (const Note& note : rendered.table.notes) out.notes.push_back(note.str());
     out.references_passed = rendered.table.references_passed;
@@ -179,7 +178,7 @@ class ReportMaker {
     for (const MissedReference& missed : rendered.table.warned)
       out.notes.push_back("warning: reference missed: " + missed.text);
     if (runs_.size() == 1) {
-      const std::string folder = result_directory(runs_.front(), *from.result);
+      const std::string folder = result_directory(runs_.front(), *rendered.result);
       const std::string file = folder + "/" + rendered.name + ".dat";
       if (other_owner(runs_.front(), folder).empty() && std::ifstream(file))
         out.link = link_to(file);
@@ -187,17 +186,17 @@ class ReportMaker {
     report_.tables.push_back(std::move(out));
   }
 
-  static void print_notes(const std::vector<RunTable>& tables) {
-    for (const RunTable& one : tables) {
-      for (const Note& note : one.rendered.table.notes) {
-        if (!note.of_run) fmt::print(stderr, "note: {}: {}\n", one.rendered.name, note.str());
+  static void print_notes(const std::vector<RenderedResult>& tables) {
+    for (const RenderedResult& one : tables) {
+      for (const Note& note : one.table.notes) {
+        if (!note.of_run) fmt::print(stderr, "note: {}: {}\n", one.name, note.str());
       }
     }
   }
 
-  static bool numeric(const Column& column, const RunTable& from) {
+  static bool numeric(const Column& column, const ResultTable& from) {
     bool any = false;
-    for (const Record& row : from.rendered.table.rows) {
+    for (const Record& row : from.rows) {
       const Value* found = row.values.find(column_key(column));
       if (found == nullptr) continue;
       if (!found->number()) return false;
@@ -207,12 +206,12 @@ class ReportMaker {
   }
 
   // With several runs, each has its own panel or series.
-  void add_chart(const Result& result, Chart chart, const std::vector<RunTable>& tables) {
+  void add_chart(const Result& result, Chart chart, const std::vector<RenderedResult>& tables) {
     const Table* drawn = drawn_table(result, chart);
-    for (const RunTable& table : tables) {
-      if (table.table != drawn) continue;
+    for (const RenderedResult& table : tables) {
+      if (table.definition != drawn) continue;
       if (runs_.size() > 1) {
-        const std::string& run = table.rendered.table.columns.front().name.value;
+        const std::string& run = table.table.columns.front().name.value;
         if (chart.facet.value.empty()) {
           chart.facet.value = run;
         } else if (chart.series.value.empty()) {
@@ -222,7 +221,7 @@ class ReportMaker {
       ReportChart out;
       out.name = chart.name.value;
       Figure figure;
-      if (Status made = figure_of(chart, table.rendered.table, &figure); !made) {
+      if (Status made = figure_of(chart, table.table, &figure); !made) {
         out.problem = made.message();
         print_error(settings_, fmt::format("chart '{}': {}", out.name, out.problem));
         code_ = kFailed;

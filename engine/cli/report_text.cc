@@ -44,40 +44,33 @@ std::string code_block(const std::string& text) {
   return fence + "\n" + text + "\n" + fence + "\n";
 }
 
-Status junit_report(std::span<const Run> runs, std::vector<RunTable>& tables, std::string* out) {
+Status junit_report(std::span<const Run> runs, const std::vector<RenderedResult>& tables,
+                    std::string* out) {
   if (runs.size() > 1) return Status::error("a JUnit report is of one run: choose it with --id");
-  std::vector<RenderedResult> rendered;
-  for (RunTable& table : tables) rendered.push_back(std::move(table.rendered));
   std::vector<JunitSuite> suites(1);
   const Run& run = runs.front();
-  if (Status s = junit_suite(run.definitions(), run.journal(), rendered, suites.data()); !s)
-    return s;
+  if (Status s = junit_suite(run.definitions(), run.journal(), tables, suites.data()); !s) return s;
   *out = junit_document(suites);
   return Status::ok();
 }
 
-Status csv_report(const std::vector<RunTable>& tables, std::string* out) {
+Status csv_report(const std::vector<RenderedResult>& tables, std::string* out) {
   if (tables.size() != 1)
     return Status::error(
         fmt::format("a CSV file has one table, and there are {}; use `tally result -s csv -o "
                     "NAME`, or --format "
                     "json",
                     tables.size()));
-  *out = layout(tables.front().rendered.grid, TableStyle::csv, ",", false, "");
+  *out = layout(tables.front().grid, TableStyle::csv, ",", false, "");
   return Status::ok();
 }
 
-Status json_report(std::span<const Run> runs, std::vector<RunTable>& tables, std::string* out) {
+Status json_report(std::span<const Run> runs, const std::vector<RenderedResult>& tables,
+                   std::string* out) {
   std::vector<ReportedRun> reported;
-  for (const Run& run : runs) {
-    Journal::Facts facts;
-    if (Status s = run_facts(run.journal(), &facts); !s) return s;
-    reported.push_back({run.directory().id, absolute_path(run.directory().path),
-                        run.definitions().name.value, std::move(facts)});
-  }
-  std::vector<RenderedResult> rendered;
-  for (RunTable& table : tables) rendered.push_back(std::move(table.rendered));
-  *out = json_document(reported, rendered, runs.back().sources(), kVersion);
+  for (const Run& run : runs)
+    if (Status s = reported_run(run, &reported.emplace_back()); !s) return s;
+  *out = json_document(reported, tables, runs.back().sources(), kVersion);
   return Status::ok();
 }
 
@@ -118,7 +111,7 @@ std::string markdown_report(const Report& report) {
 }
 
 Status report_text(const std::string& format, std::span<const Run> runs,
-                   std::vector<RunTable>& tables, std::string* out) {
+                   const std::vector<RenderedResult>& tables, std::string* out) {
   if (format == "junit") return junit_report(runs, tables, out);
   if (format == "csv") return csv_report(tables, out);
   return json_report(runs, tables, out);

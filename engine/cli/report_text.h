@@ -1,11 +1,13 @@
 // `tally report` in forms other than HTML.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
-#include "engine/cli/run_tables.h"
 #include "engine/report/html_report.h"
+#include "engine/report/report.h"
+#include "engine/run/run.h"
 
 namespace tally {
 
@@ -15,8 +17,8 @@ std::string report_format(const std::string& given, const std::string& path);
 // The report in Markdown. It has what the page has, but for the charts.
 std::string markdown_report(const Report& report);
 
-// Adds the text in the format json, junit or csv. `tables` are moved from.
+// Makes the text in the format json, junit or csv.
 Status report_text(const std::string& format, std::span<const Run> runs,
-                   std::vector<RunTable>& tables, std::string* out);
+                   const std::vector<RenderedResult>& tables, std::string* out);
 
 }  // namespace tally

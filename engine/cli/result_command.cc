@@ -7,7 +7,7 @@
 #include "engine/cli/commands.h"
 #include "engine/cli/log_results.h"
 #include "engine/cli/results.h"
-#include "engine/cli/run_tables.h"
+#include "engine/cli/runs.h"
 #include "engine/cli/summary.h"
 
 namespace tally {
@@ -135,16 +135,17 @@ int result_command(const Settings& settings, const ResultArgs& args) {
     return kBadInput;
   }
   ShowOptions options;
-  options.render.only = args.only;
-  options.render.select = args.select;
-  options.render.exclude = args.exclude;
-  options.render.style = args.style;
+  options.request.render.only = args.only;
+  options.request.render.select = args.select;
+  options.request.render.exclude = args.exclude;
+  options.request.render.style = args.style;
   std::vector<Sample> samples;
   if (runs.size() == 1 && newest.rules.values_are_kept &&
       lacks_samples(runs.front().journal(), args))
     options.samples = &samples;
   const int code = show_results(settings, runs, options);
-  keep_samples(runs.front(), samples);
+  // They are not kept if the run is in use or belongs to another person.
+  (void)static_cast<bool>(runs.front().keep_samples(samples));
   return code;
 }
 

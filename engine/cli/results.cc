@@ -1,55 +1,22 @@
 #include "engine/cli/results.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <iterator>
-#include <optional>
 #include <set>
 
-#include "engine/base/files.h"
-#include "engine/base/own_files.h"
-#include "engine/base/path_text.h"
-#include "engine/chart/from_table.h"
-#include "engine/chart/svg.h"
-#include "engine/cli/prepare.h"
-#include "engine/cli/result_writer.h"
-#include "engine/cli/run_tables.h"
-#include "engine/cli/runs.h"
 #include "engine/cli/version.h"
-#include "engine/expand/evaluator.h"
 #include "engine/jube/jube_files.h"
-#include "engine/read/files.h"
 #include "engine/report/history.h"
-#include "engine/results/read/run_notes.h"
-#include "engine/results/read/views.h"
+#include "engine/report/joined.h"
 
 namespace tally {
 namespace {
 
 void print_text(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
-// Keeps the samples of a run beside the runs, for `tally history`.
-int write_history(const Settings& settings, const Run& run, const ReportedRun& reported,
-                  const std::vector<RenderedResult>& tables,
-                  const std::vector<WorkpackageView>& views) {
-  if (!run.definitions().rules.values_are_kept) return kFine;
-  const std::string text =
-      history_file(run.definitions(), reported, run.journal().run().start, tables, views, kVersion);
-  if (text.empty()) return kFine;
-  const std::string folder = reported.directory.substr(0, reported.directory.rfind('/'));
-  const std::string path = history_path(folder, run.directory().id);
-  Status written = make_directories(folder + "/history.d");
-  if (written) written = write_file(path, text);
-  if (!written) print_error(settings, written.message(), "results are shown, but not kept");
-  return written ? kFine : kFailed;
 }
 
 // If a table above has reported a failure or a busy machine, only the row is marked.
@@ -109,199 +76,183 @@ void print_unfinished(const Run& run, const std::string& note) {
   fmt::print(stderr, "note: {}: {}\n", run.directory().path, note);
 }
 
-bool read_views(const Settings& settings, const Run& run, const Benchmark& definitions,
-                std::vector<WorkpackageView>* views) {
-  const Status read = workpackage_views(definitions, run.journal(), run.directory().path, views);
-  if (!read) {
+bool read_run(const Settings& settings, const Run& run, const Benchmark& definitions,
+              RunResults* out) {
+  if (const Status read = read_workpackages(settings, run, definitions, out); !read) {
     print_error(settings, read.message());
     return false;
   }
-  print_unfinished(run, unfinished_note(definitions, *views));
+  print_unfinished(run, out->unfinished);
   return true;
 }
 
-namespace {
-
-// Analyses with all analysers of the input and stores the results as analyse.xml. Returns the
-// number of result lines.
-size_t analyse_all(const Run& run, const std::vector<WorkpackageView>& views, Evaluator& evaluator,
-                   Diagnostics& diagnostics, bool tell_unmatched) {
-  size_t rows = 0;
-  std::vector<AnalyserResult> results;
-  for (const Analyser& analyser : run.definitions().analysers) {
-    AnalyserResult& result = results.emplace_back();
-    result.name = analyser.name.value;
-    const Records records =
-        analyse(run.definitions(), analyser, views, evaluator, diagnostics, &result.workpackages);
-    rows += records.rows.size();
-    if (tell_unmatched) warn_of_unmatched(records, diagnostics);
-  }
-  if (Status kept = write_analyse_xml(results, run.directory().path); !kept)
-    diagnostics.error({}, kept.message());
-  return rows;
-}
-
-}  // namespace
-
 bool analyse_run(const Settings& settings, const Run& run, size_t* rows) {
-  Diagnostics diagnostics = result_diagnostics(settings);
-  std::unique_ptr<Evaluator> evaluator = make_result_evaluator(settings);
+  const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(settings);
   note_command(run.directory().path, "analyse", "analysed");
-  std::vector<WorkpackageView> views;
-  if (!read_views(settings, run, run.definitions(), &views)) return false;
-  *rows = analyse_all(run, views, *evaluator, diagnostics, !settings.called_as_jube);
-  print_diagnostics(settings, diagnostics, run.sources());
-  return !diagnostics.has_errors();
-}
-
-void keep_samples(Run& run, const std::vector<Sample>& samples) {
-  const Status kept = run.keep_samples(samples);
-  (void)static_cast<bool>(kept);
+  RunResults results;
+  if (!read_run(settings, run, run.definitions(), &results)) return false;
+  *rows = analyse_all(settings, *evaluator, &results);
+  print_diagnostics(settings, results.diagnostics, run.sources());
+  return !results.diagnostics.has_errors();
 }
 
 namespace {
 
-// Analyses runs and shows and writes their results.
-class Shown {
- public:
-  Shown(const Settings& settings, std::span<const Run> runs, const ShowOptions& options)
-      : settings_(settings),
-        runs_(runs),
-        options_(options),
-        newest_(runs.back().definitions()),
-        evaluator_(make_result_evaluator(settings)),
-        writer_(settings, options),
-        diagnostics_(result_diagnostics(settings)) {}
+bool read_runs(const Settings& settings, std::span<const Run> runs, std::vector<RunResults>* all) {
+  return std::all_of(runs.begin(), runs.end(), [&](const Run& run) {
+    return read_run(settings, run, run.definitions(), &all->emplace_back());
+  });
+}
 
-  int show() {
-    if (!read_all()) return kFailed;
-    if (runs_.size() == 1) {
-      for (const Result& result : newest_.results) show_one(result);
-    } else {
-      show_each_by_its_own();
+// Prints diagnostics, unless the same ones were printed for another run.
+void print_once(const Settings& settings, const Diagnostics& diagnostics, const Sources& sources,
+                std::set<std::string>* said) {
+  if (said->insert(diagnostics.format(sources)).second)
+    print_diagnostics(settings, diagnostics, sources);
+}
+
+void print_said(const Settings& settings, const std::vector<Problem>& said) {
+  for (const Problem& one : said) {
+    if (one.severity == Severity::error) {
+      print_error(settings, one.message, one.hint);
+    } else if (!settings.quiet) {
+      fmt::print(stderr, "note: {}\n", one.message);
     }
-    return finish();
   }
+}
 
- private:
-  bool read_all() {
-    for (const Run& run : runs_) {
-      if (!read_views(settings_, run, run.definitions(), &views_.emplace_back())) return false;
-      // As in JUBE, `result` also writes the analysis. Its problems are the same as those reported
-      // below.
-      Diagnostics said_below;
-      if (settings_.called_as_jube && options_.write)
-        analyse_all(run, views_.back(), *evaluator_, said_below, false);
+// Joins the tables of several runs. Returns false, after printing why, if some cannot be joined; the
+// others are in *tables.
+bool join_runs(const Settings& settings, std::vector<RunResults>& all, const RenderOptions& options,
+               std::vector<RenderedResult>* tables) {
+  JoinedTables joined = join_tables(all, options, !settings.called_as_jube);
+  for (const std::string& problem : joined.problems) print_error(settings, problem);
+  *tables = std::move(joined.tables);
+  return joined.problems.empty();
+}
+
+// Shows the results of one run. Returns an exit code.
+int show_run(const Settings& settings, RunResults& results, std::vector<RenderedResult>* shown) {
+  int code = kFine;
+  for (const MadeResult& made : results.results) {
+    print_said(settings, made.said);
+    code = std::max(code, print_results(settings, made.outputs, results.run->sources()));
+  }
+  *shown = results.take_outputs();
+  return code;
+}
+
+// Shows the results of several runs: tables of one name are joined. Returns an exit code.
+int show_joined(const Settings& settings, const RenderOptions& options,
+                std::vector<RunResults>& all, std::vector<RenderedResult>* shown) {
+  int code = kFine;
+  std::set<std::string> said;
+  for (RunResults& results : all) {
+    const Sources& sources = results.run->sources();
+    for (MadeResult& made : results.results) {
+      print_said(settings, made.said);
+      std::vector<RenderedResult> of_one_run;
+      for (RenderedResult& one : made.outputs)
+        if (one.of_one_run) of_one_run.push_back(std::move(one));
+      code = std::max(code, print_results(settings, of_one_run, sources));
     }
-    return true;
+    if (results.diagnostics.has_errors()) code = std::max(code, kFailed);
+    print_once(settings, results.diagnostics, sources, &said);
   }
+  if (!join_runs(settings, all, options, shown)) code = std::max(code, kFailed);
+  return std::max(code, print_results(settings, *shown, all.back().run->sources()));
+}
 
-  void print(const std::vector<RenderedResult>& rendered, const Sources& sources) {
-    if (options_.print) code_ = std::max(code_, print_results(settings_, rendered, sources));
+// Whether there was anything to show. Prints what there was not.
+int report_no_output(const Settings& settings, const RenderOptions& options,
+                     const Benchmark& newest) {
+  if (!options.only.empty()) {
+    print_error(settings, "the input has no result of that name");
+    return kBadInput;
   }
+  if (newest.results.empty())
+    fmt::print(stderr, "{}: the input defines no result\n", settings.program);
+  return kFine;
+}
 
-  void show_one(const Result& result) {
-    const Run& run = runs_.front();
-    Records own = result_records(run.definitions(), result, views_.front(), *evaluator_,
-                                 diagnostics_, options_.samples);
-    if (!settings_.called_as_jube) warn_of_unmatched(own, diagnostics_);
-    const ResultTables tables(newest_, own, *evaluator_, diagnostics_);
-    std::vector<RenderedResult> rendered =
-        writer_.render_and_write(run, newest_, result, tables, diagnostics_);
-    outputs_ += rendered.size();
-    print(rendered, run.sources());
-    std::move(rendered.begin(), rendered.end(), std::back_inserter(reported_));
-  }
-
-  // Several runs: each is computed by its own definitions, and tables of one name are joined.
-  void show_each_by_its_own() {
-    std::vector<std::vector<RunTable>> of_runs;
-    std::set<std::string> said;
-    for (size_t i = 0; i < runs_.size(); ++i) {
-      const Run& run = runs_[i];
-      Diagnostics diagnostics = result_diagnostics(settings_);
-      std::vector<RunTable>& tables = of_runs.emplace_back();
-      for (const Result& result : run.definitions().results)
-        show_own(run, views_[i], result, diagnostics, tables);
-      failed_ = failed_ || diagnostics.has_errors();
-      print_once(settings_, diagnostics, run.sources(), &said);
-    }
-    if (!options_.print) return;
-    std::vector<RunTable> joined;
-    if (!join_tables(settings_, runs_, std::move(of_runs), options_.render, &joined))
-      failed_ = true;
-    for (RunTable& one : joined) reported_.push_back(std::move(one.rendered));
-    print(reported_, runs_.back().sources());
-  }
-
-  void show_own(const Run& run, const std::vector<WorkpackageView>& views, const Result& result,
-                Diagnostics& diagnostics, std::vector<RunTable>& tables) {
-    const Records records =
-        result_records(run.definitions(), result, views, *evaluator_, diagnostics);
-    if (!settings_.called_as_jube) warn_of_unmatched(records, diagnostics);
-    const ResultTables maker(run.definitions(), records, *evaluator_, diagnostics);
-    std::vector<RenderedResult> rendered =
-        writer_.render_and_write(run, run.definitions(), result, maker, diagnostics);
-    outputs_ += rendered.size();
-    std::vector<RenderedResult> of_one_run;
-    for (RenderedResult& one : rendered) {
-      const Table* table = table_of(result, one);
-      if (table != nullptr) {
-        tables.push_back({&result, table, std::move(one)});
-      } else if (one.of_one_run) {
-        of_one_run.push_back(std::move(one));
-      }
-    }
-    print(of_one_run, run.sources());
-  }
-
-  int finish() {
-    std::vector<ReportedRun> reported_runs;
-    for (const Run& run : runs_) {
-      Journal::Facts facts;
-      if (Status s = run_facts(run.journal(), &facts); !s) diagnostics_.error({}, s.message());
-      reported_runs.push_back({run.directory().id, absolute_path(run.directory().path),
-                               run.definitions().name.value, std::move(facts)});
-    }
-    const Sources& sources = runs_.back().sources();
-    const std::vector<std::string>& only = options_.render.only;
-    if (options_.print && (outputs_ != 0 || only.empty()))
-      print_json(options_.render.style, reported_runs, reported_, sources);
-    if (options_.write && runs_.size() == 1 && only.empty())
-      code_ = std::max(code_, write_history(settings_, runs_.front(), reported_runs.front(),
-                                            reported_, views_.front()));
-    if (options_.shown != nullptr) *options_.shown = std::move(reported_);
-    print_diagnostics(settings_, diagnostics_, sources);
-    if (outputs_ == 0 && options_.print) {
-      if (!only.empty()) {
-        print_error(settings_, "the input has no result of that name");
-        return kBadInput;
-      }
-      if (newest_.results.empty())
-        fmt::print(stderr, "{}: the input defines no result\n", settings_.program);
-    }
-    code_ = std::max(code_, writer_.code());
-    return failed_ || diagnostics_.has_errors() ? std::max(code_, kFailed) : code_;
-  }
-
-  const Settings& settings_;
-  std::span<const Run> runs_;
-  const ShowOptions& options_;
-  const Benchmark& newest_;
-  std::unique_ptr<Evaluator> evaluator_;
-  ResultWriter writer_;
-  std::vector<std::vector<WorkpackageView>> views_;  // of each run
-  Diagnostics diagnostics_;
-  bool failed_ = false;
-  int code_ = kFine;
-  size_t outputs_ = 0;
-  std::vector<RenderedResult> reported_;
-};
+// Keeps the samples of a run beside the runs, for `tally history`.
+int keep_history(const Settings& settings, const RunResults& results, const ReportedRun& reported,
+                 const std::vector<RenderedResult>& tables) {
+  if (!results.definitions->rules.values_are_kept) return kFine;
+  const Status written =
+      write_history(*results.run, reported, tables, results.unfinished, kVersion);
+  if (!written) print_error(settings, written.message(), "results are shown, but not kept");
+  return written ? kFine : kFailed;
+}
 
 }  // namespace
 
 int show_results(const Settings& settings, std::span<const Run> runs, const ShowOptions& options) {
-  return runs.empty() ? kBadInput : Shown(settings, runs, options).show();
+  std::vector<RunResults> all;
+  if (runs.empty()) return kBadInput;
+  if (!read_runs(settings, runs, &all)) return kFailed;
+  const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(settings);
+  ResultRequest request = options.request;
+  request.samples = options.samples != nullptr;
+  request.warn = !settings.called_as_jube;
+  size_t outputs = 0;
+  for (RunResults& one : all) {
+    results_of(settings, request, *evaluator, &one);
+    outputs += one.output_count();
+  }
+  const bool single = all.size() == 1;
+  std::vector<RenderedResult> shown;
+  int code = single ? show_run(settings, all.front(), &shown)
+                    : show_joined(settings, options.request.render, all, &shown);
+  Diagnostics diagnostics =
+      single ? std::move(all.front().diagnostics) : result_diagnostics(settings);
+  std::vector<ReportedRun> reported;
+  for (const Run& run : runs)
+    if (Status s = reported_run(run, &reported.emplace_back()); !s)
+      diagnostics.error({}, s.message());
+  const RenderOptions& render = options.request.render;
+  if (outputs != 0 || render.only.empty())
+    print_json(render.style, reported, shown, runs.back().sources());
+  if (options.request.write && single && render.only.empty())
+    code = std::max(code, keep_history(settings, all.front(), reported.front(), shown));
+  if (options.samples != nullptr) *options.samples = std::move(all.front().samples);
+  if (options.shown != nullptr) *options.shown = std::move(shown);
+  print_diagnostics(settings, diagnostics, runs.back().sources());
+  if (outputs == 0)
+    if (const int none =
+            report_no_output(settings, options.request.render, runs.back().definitions());
+        none != kFine)
+      return none;
+  const bool failed = diagnostics.has_errors() ||
+                      std::any_of(all.begin(), all.end(),
+                                  [](const RunResults& one) { return one.writes_failed(); });
+  return failed ? std::max(code, kFailed) : code;
+}
+
+bool tables_of_runs(const Settings& settings, std::span<const Run> runs,
+                    std::vector<RenderedResult>* tables) {
+  const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(settings);
+  std::vector<RunResults> all;
+  std::set<std::string> said;
+  bool fine = true;
+  ResultRequest request;
+  request.write = request.warn = false;
+  for (const Run& run : runs) {
+    RunResults& one = all.emplace_back();
+    if (!read_run(settings, run, run.definitions(), &one)) {
+      fine = false;
+      continue;
+    }
+    results_of(settings, request, *evaluator, &one);
+    one.views = {};
+    print_once(settings, one.diagnostics, run.sources(), &said);
+    fine = fine && !one.diagnostics.has_errors();
+  }
+  if (!fine) return false;
+  if (runs.size() > 1) return join_runs(settings, all, {}, tables);
+  for (RenderedResult& one : all.front().take_outputs())
+    if (one.definition != nullptr) tables->push_back(std::move(one));
+  return true;
 }
 
 }  // namespace tally

@@ -60,6 +60,26 @@ Status run_facts(const Journal& journal, Journal::Facts* facts) {
   return Status::ok();
 }
 
+Status reported_run(const Run& run, ReportedRun* reported) {
+  *reported = {run.directory().id, absolute_path(run.directory().path),
+               run.definitions().name.value};
+  return run_facts(run.journal(), &reported->machine);
+}
+
+bool open_runs(const Settings& settings, const std::vector<std::string>& folders,
+               const std::vector<std::string>& ids, std::vector<Run>* runs) {
+  for (const std::string& folder : folders) {
+    const std::vector<RunDirectory> found = find_runs(settings, {folder, ids});
+    if (found.empty()) return false;
+    for (const RunDirectory& directory : found) {
+      const auto run = open_results(settings, directory);
+      if (!run) return false;
+      runs->push_back(std::move(*run));
+    }
+  }
+  return true;
+}
+
 bool parse_id(const std::string& text, int* id) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *id);
   return error == std::errc() && end == text.data() + text.size() && !text.empty();

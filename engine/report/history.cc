@@ -12,7 +12,6 @@
 
 #include "engine/base/files.h"
 #include "engine/base/presence.h"
-#include "engine/results/read/run_notes.h"
 #include "engine/results/rows/point_key.h"
 #include "engine/results/table/columns.h"
 #include "engine/results/table/marks.h"
@@ -189,14 +188,14 @@ Status read_one(const std::string& path, std::vector<HistoryEntry>* entries) {
 
 }  // namespace
 
-std::string history_file(const Benchmark& benchmark, const ReportedRun& run,
-                         const std::string& start, const std::vector<RenderedResult>& tables,
-                         const std::vector<WorkpackageView>& workpackages,
-                         const std::string& version) {
+namespace {
+
+// The rows of the columns with `statistic` or `better`. Empty: there are none.
+std::string history_rows(const Benchmark& benchmark, const std::vector<RenderedResult>& tables) {
   const RowKeys keys(benchmark);
   std::string rows;
   for (const RenderedResult& one : tables) {
-    if (!one.is_table) continue;
+    if (one.definition == nullptr) continue;
     const std::vector<std::string> parameters = keys.of(one.table);
     std::set<std::string> seen;
     for (const Column& column : one.table.columns) {
@@ -216,16 +215,29 @@ std::string history_file(const Benchmark& benchmark, const ReportedRun& run,
       }
     }
   }
-  if (rows.empty()) return {};
+  return rows;
+}
+
+}  // namespace
+
+Status write_history(const Run& run, const ReportedRun& reported,
+                     const std::vector<RenderedResult>& tables, const std::string& unfinished,
+                     const std::string& version) {
+  const std::string rows = history_rows(run.definitions(), tables);
+  if (rows.empty()) return Status::ok();
   Json head = {{"format", "tally-history"}, {"version", 1}, {"program", "tally " + version}};
-  head["run"] = {
-      {"id", run.id}, {"directory", run.directory}, {"benchmark", run.benchmark}, {"start", start}};
-  if (const std::string unfinished = unfinished_note(benchmark, workpackages); !unfinished.empty())
-    head["run"]["unfinished"] = unfinished;
-  for (const auto& [name, value] : run.machine) head["run"]["machine"][name] = value;
+  head["run"] = {{"id", reported.id},
+                 {"directory", reported.directory},
+                 {"benchmark", reported.benchmark},
+                 {"start", run.journal().run().start}};
+  if (!unfinished.empty()) head["run"]["unfinished"] = unfinished;
+  for (const auto& [name, value] : reported.machine) head["run"]["machine"][name] = value;
   std::string text = head.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.back() = ',';
-  return text + "\n\"rows\":[" + rows + "]}\n";
+  const std::string folder = reported.directory.substr(0, reported.directory.rfind('/'));
+  if (Status made = make_directories(folder + "/history.d"); !made) return made;
+  return write_file(history_path(folder, run.directory().id),
+                    text + "\n\"rows\":[" + rows + "]}\n");
 }
 
 std::string history_path(const std::string& outpath, int run) {

@@ -11,7 +11,7 @@
 #include "engine/base/status.h"
 #include "engine/report/json.h"
 #include "engine/report/report.h"
-#include "engine/results/rows/analyse.h"
+#include "engine/run/run.h"
 #include "engine/statistics/descriptive.h"
 #include "engine/statistics/intervals.h"
 
@@ -52,13 +52,11 @@ using HistorySeries = std::vector<HistoryPoint>;
 std::string history_json(const std::string& metric, const std::vector<HistorySeries>& series,
                          const std::string& version);
 
-// Returns the text of a run's file: the rows of the columns with `statistic` or `better`. Empty if
-// there are none. `start`: of the run. `workpackages`: all of the run, of which some may not have
-// ended.
-std::string history_file(const Benchmark& benchmark, const ReportedRun& run,
-                         const std::string& start, const std::vector<RenderedResult>& tables,
-                         const std::vector<WorkpackageView>& workpackages,
-                         const std::string& version);
+// Writes a run's file beside its folder: the rows of the columns with `statistic` or `better`. Writes
+// nothing if there are none. `unfinished`: unfinished_note() of the run.
+Status write_history(const Run& run, const ReportedRun& reported,
+                     const std::vector<RenderedResult>& tables, const std::string& unfinished,
+                     const std::string& version);
 // "OUTPATH/history.d/000003.json"
 std::string history_path(const std::string& outpath, int run);
 // Reads all files of the folder, by run. A file that is not a history is an error that names it.

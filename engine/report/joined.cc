@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "engine/base/text.h"
@@ -15,21 +16,33 @@
 namespace tally {
 namespace {
 
+// A table of one run.
+struct RunPart {
+  Value name;  // stands in the column that tells the runs apart
+  const Run* run = nullptr;
+  RenderedResult rendered;
+  size_t nth = 0;  // its rows' place among those of the parts
+};
+
+// Joins tables of one name, of several runs.
 class Joiner {
  public:
-  Joiner(std::vector<RunPart>& parts, const JoinOptions& how) : parts_(parts), how_(how) {}
+  Joiner(std::vector<RunPart>& parts, const Rules& rules, bool run_of_one)
+      : parts_(parts), rules_(rules), run_of_one_(run_of_one) {}
 
   Status make(RenderedResult* out) {
-    out->name = parts_.back().rendered.name;
-    out->is_table = true;
+    const RenderedResult& newest = parts_.back().rendered;
+    out->name = newest.name;
+    out->definition = newest.definition;
+    out->result = newest.result;
     choose_columns();
     for (const Place& place : places_) {
       Status same = check_unit(place);
-      if (!same && how_.rules.units_must_agree) return same;
+      if (!same && rules_.units_must_agree) return same;
       if (!same) out->table.notes.push_back({"", same.message()});
     }
     add_header(*out);
-    if (how_.rules.tables_join_one_benchmark) note_changes(out->table);
+    if (rules_.tables_join_one_benchmark) note_changes(out->table);
     std::vector<RunPart*> order;
     for (RunPart& part : parts_) order.push_back(&part);
     std::stable_sort(order.begin(), order.end(),
@@ -80,8 +93,8 @@ class Joiner {
         return Status::error(fmt::format(
             "table '{}': column '{}' has the unit {} in run {} and {} in run {}, so that their "
             "rows do not make one table; show these runs one by one, or leave the column out",
-            parts_.back().rendered.name, column.column_title(), unit, first->run.str(), own,
-            parts_[p].run.str()));
+            parts_.back().rendered.name, column.column_title(), unit, first->name.str(), own,
+            parts_[p].name.str()));
       first = &parts_[p];
       unit = own;
     }
@@ -102,7 +115,7 @@ class Joiner {
     return column;
   }
 
-  bool has_run_column() const { return parts_.size() > 1 || how_.run_of_one; }
+  bool has_run_column() const { return parts_.size() > 1 || run_of_one_; }
 
   void add_header(RenderedResult& out) {
     const Column run = run_column();
@@ -142,14 +155,14 @@ class Joiner {
     ResultTable& own = part.rendered.table;
     for (size_t i = 0; i < own.rows.size(); ++i) {
       std::vector<std::string> cells;
-      if (has_run_column()) cells.push_back(part.run.str());
+      if (has_run_column()) cells.push_back(part.name.str());
       for (const Place& place : places_)
         cells.push_back(cell(place, number, part.rendered.grid.rows[i], own.rows[i]));
       out.grid.rows.push_back(std::move(cells));
-      own.rows[i].values.set(run_key_, part.run);
+      own.rows[i].values.set(run_key_, part.name);
     }
     std::move(own.rows.begin(), own.rows.end(), std::back_inserter(out.table.rows));
-    const std::string run = "run " + part.run.str();
+    const std::string run = "run " + part.name.str();
     for (Note& note : own.notes) {
       note.row = note.row.empty() ? run : run + ", " + note.row;
       out.table.notes.push_back(std::move(note));
@@ -165,7 +178,7 @@ class Joiner {
                          std::vector<MissedReference>& from, std::vector<MissedReference>& to) {
     for (MissedReference& one : from) {
       one.text = run + ": " + one.text;
-      one.place = place(*part.sources, one.mark);
+      one.place = place(part.run->sources(), one.mark);
       to.push_back(std::move(one));
     }
   }
@@ -176,32 +189,120 @@ class Joiner {
     std::map<std::string, std::vector<std::string>> runs;  // by what is different
     for (const RunPart& part : parts_) {
       const std::vector<std::string> changes =
-          table_changes(*part.benchmark, *part.table, *last.benchmark, *last.table);
-      if (!changes.empty()) runs[join(changes, ", ")].push_back(part.run.str());
+          table_changes(part.run->definitions(), *part.rendered.definition, last.run->definitions(),
+                        *last.rendered.definition);
+      if (!changes.empty()) runs[join(changes, ", ")].push_back(part.name.str());
     }
     for (const auto& [changes, ids] : runs) {
       out.notes.push_back(
           {"", fmt::format("run{} {} {} computed by other definitions than run {}: {}; `tally "
                            "result -u FILE` computes all runs by one file",
                            ids.size() == 1 ? "" : "s", join(ids, ", "),
-                           ids.size() == 1 ? "is" : "are", last.run.str(), changes)});
+                           ids.size() == 1 ? "is" : "are", last.name.str(), changes)});
     }
   }
 
   std::vector<RunPart>& parts_;
-  const JoinOptions& how_;
+  const Rules& rules_;
+  const bool run_of_one_;  // the run's column is there, too, if only one run has the table
   std::vector<Place> places_;
   std::string run_key_;
 };
 
+// What stands in the column "id": the number, or the folder if two runs have the same number.
+std::vector<Value> names_of_runs(const std::vector<RunResults>& runs) {
+  std::set<int> ids;
+  for (const RunResults& one : runs) ids.insert(one.run->directory().id);
+  std::vector<Value> names;
+  for (const RunResults& one : runs) {
+    if (ids.size() == runs.size()) {
+      names.emplace_back().data = static_cast<long long>(one.run->directory().id);
+    } else {
+      names.emplace_back().data = one.run->directory().path;
+    }
+  }
+  return names;
+}
+
+// Tables of several runs that make one. The newest run's is the first one.
+struct Group {
+  std::string benchmark, table;
+  size_t nth = 0;  // a result may have several tables of one name
+  std::vector<std::pair<size_t, RenderedResult*>> members;  // run and table
+};
+
+// The runs with the one whose definitions come first at the front: the last one, or where tables are
+// of any benchmark the one with the highest id, in whatever order they are shown.
+std::vector<size_t> newest_first(const std::vector<RunResults>& runs, bool one_benchmark) {
+  std::vector<size_t> order;
+  for (size_t run = runs.size(); run-- > 0;) order.push_back(run);
+  if (!one_benchmark)
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return runs[a].run->directory().id > runs[b].run->directory().id;
+    });
+  return order;
+}
+
+std::vector<Group> groups_of(std::vector<RunResults>& runs, bool one_benchmark) {
+  std::vector<Group> groups;
+  for (const size_t run : newest_first(runs, one_benchmark)) {
+    const std::string& benchmark = runs[run].definitions->name.value;
+    std::map<std::string, size_t> times;
+    for (MadeResult& made : runs[run].results) {
+      for (RenderedResult& table : made.outputs) {
+        if (table.definition == nullptr) continue;
+        const size_t nth = times[table.name]++;
+        const auto found = std::find_if(groups.begin(), groups.end(), [&](const Group& one) {
+          return (!one_benchmark || one.benchmark == benchmark) && one.table == table.name &&
+                 one.nth == nth;
+        });
+        Group& group = found == groups.end()
+                           ? groups.emplace_back(Group{benchmark, table.name, nth, {}})
+                           : *found;
+        group.members.emplace_back(run, &table);
+      }
+    }
+  }
+  return groups;
+}
+
+// Names the benchmark of a table where the runs are of several.
+void note_benchmark(const Group& group, const std::vector<Value>& names, ResultTable& joined) {
+  std::vector<std::string> ids;
+  for (const auto& [run, table] : group.members) ids.insert(ids.begin(), names[run].str());
+  joined.notes.insert(joined.notes.begin(),
+                      {"", fmt::format("this table is of benchmark '{}', run{} {}", group.benchmark,
+                                       ids.size() == 1 ? "" : "s", join(ids, ", "))});
+}
+
 }  // namespace
 
-Status join_parts(std::vector<RunPart> parts, const RenderOptions& options, const JoinOptions& how,
-                  RenderedResult* joined) {
-  if (Status made = Joiner(parts, how).make(joined); !made) return made;
-  lay_out(*parts.back().table, options, how.rules.csv_is_quoted ? Quoting::rfc4180 : Quoting::raw,
-          joined);
-  return Status::ok();
+JoinedTables join_tables(std::vector<RunResults>& runs, const RenderOptions& options,
+                         bool run_of_one) {
+  JoinedTables out;
+  const std::vector<Value> names = names_of_runs(runs);
+  const Benchmark& last = *runs.back().definitions;
+  const bool one_benchmark = last.rules.tables_join_one_benchmark;
+  const bool several =
+      one_benchmark && std::any_of(runs.begin(), runs.end(), [&](const RunResults& one) {
+        return one.definitions->name.value != last.name.value;
+      });
+  for (const Group& group : groups_of(runs, one_benchmark)) {
+    std::vector<RunPart> parts;
+    for (auto member = group.members.rbegin(); member != group.members.rend(); ++member)
+      parts.push_back({names[member->first], runs[member->first].run, std::move(*member->second),
+                       member->first});
+    RenderedResult joined;
+    if (Status made = Joiner(parts, last.rules, run_of_one).make(&joined); !made) {
+      out.problems.push_back(made.message());
+      continue;
+    }
+    lay_out(*joined.definition, options, last.rules.csv_is_quoted ? Quoting::rfc4180 : Quoting::raw,
+            &joined);
+    if (several) note_benchmark(group, names, joined.table);
+    out.tables.push_back(std::move(joined));
+  }
+  return out;
 }
 
 }  // namespace tally

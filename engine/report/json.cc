@@ -136,7 +136,7 @@ std::string json_document(const std::vector<ReportedRun>& runs,
   out += "\n\"tables\":[";
   bool first_table = true;
   for (const RenderedResult& one : tables) {
-    if (!one.is_table) continue;
+    if (one.definition == nullptr) continue;
     out += first_table ? "\n" : ",\n";
     first_table = false;
     std::string text = text_of(head_of(one, sources));
@@ -152,7 +152,7 @@ std::string json_document(const std::vector<ReportedRun>& runs,
 std::string json_lines(const std::vector<RenderedResult>& tables) {
   std::string out;
   for (const RenderedResult& one : tables) {
-    if (!one.is_table) continue;
+    if (one.definition == nullptr) continue;
     for (const Record& row : one.table.rows) {
       Json line = {{"table", one.name}};
       line.update(row_of(row, one.table));

@@ -25,12 +25,11 @@ bool is_json(const RenderOptions& options) {
 class Renderer {
  public:
   Renderer(const Benchmark& benchmark, const ResultTables& tables, const RenderOptions& options,
-           const std::string& result_dir, Diagnostics& diagnostics)
+           Diagnostics& diagnostics)
       : benchmark_(benchmark),
         rules_(benchmark.rules),
         tables_(tables),
         options_(options),
-        result_dir_(result_dir),
         diagnostics_(diagnostics) {}
 
   bool wanted(const std::string& name) const {
@@ -42,7 +41,7 @@ class Renderer {
     RenderedResult out;
     out.name = table.name.value;
     out.table = tables_.table(table, {options_.select, options_.exclude, options_.with_id});
-    out.is_table = true;
+    out.definition = &table;
     out.grid = fill(out.table);
     lay_out(table, options_, rules_.csv_is_quoted ? Quoting::rfc4180 : Quoting::raw, &out);
     return out;
@@ -53,7 +52,8 @@ class Renderer {
     out.name = database.name.value;
     out.table = tables_.database(database);
     bool own_file = database.file.value.empty();
-    std::string path = own_file ? result_dir_ + "/" + out.name + ".dat" : database.file.value;
+    std::string path =
+        own_file ? options_.result_dir + "/" + out.name + ".dat" : database.file.value;
     std::error_code unknown;
     if (options_.write && own_file && std::filesystem::is_symlink(path, unknown)) {
       diagnostics_.error(database.name.mark,
@@ -153,7 +153,6 @@ class Renderer {
   const Rules& rules_;
   const ResultTables& tables_;
   const RenderOptions& options_;
-  std::string result_dir_;
   Diagnostics& diagnostics_;
   std::set<std::string> complained_;
 };
@@ -183,12 +182,14 @@ void lay_out(const Table& table, const RenderOptions& options, Quoting quoting,
 
 std::vector<RenderedResult> render(const Benchmark& benchmark, const Result& result,
                                    const ResultTables& tables, const RenderOptions& options,
-                                   const std::string& result_dir, Diagnostics& diagnostics) {
-  Renderer renderer(benchmark, tables, options, result_dir, diagnostics);
+                                   Diagnostics& diagnostics) {
+  Renderer renderer(benchmark, tables, options, diagnostics);
   std::vector<RenderedResult> rendered;
   for (const auto& output : result.outputs) {
     if (const auto* table = std::get_if<Table>(&output)) {
-      if (renderer.wanted(table->name.value)) rendered.push_back(renderer.table(*table));
+      if (!renderer.wanted(table->name.value)) continue;
+      rendered.push_back(renderer.table(*table));
+      rendered.back().result = &result;
     } else if (const auto* database = std::get_if<Database>(&output)) {
       if (renderer.wanted(database->name.value)) rendered.push_back(renderer.database(*database));
     } else if (const auto* syslog = std::get_if<Syslog>(&output)) {

@@ -20,8 +20,10 @@ struct RenderedResult {
   std::string file_text;    // the content of result/NAME.dat
   bool has_file = true;     // result/NAME.dat holds file_text
   bool of_one_run = false;  // names one run's database: not for a table of several runs
-  bool is_table = false;    // not a database or a syslog
-  Grid grid;                // of a table: its cells as text, with no other layout
+  // The table that it is, and the result that it belongs to. Null: a database or a syslog.
+  const Table* definition = nullptr;
+  const Result* result = nullptr;
+  Grid grid;  // of a table: its cells as text, with no other layout
   // The content, with the notes and missed references that are shown below the printed table.
   ResultTable table;
 };
@@ -32,20 +34,21 @@ struct RenderOptions {
   // -s: overrides the table's own; empty: keeps it. json, jsonl: nothing is rendered as text, and
   // the caller makes a document of all tables. These two and markdown do not change NAME.dat.
   std::string style, separator;
-  bool with_id = false;  // several runs in one table: "id" is the first column
-  int run_id = 0;        // shown in a database's message
-  std::string run_key;   // names the run and the result for good: see write_database()
-  bool write = true;     // false: databases and syslog are not written
+  bool with_id = false;          // several runs in one table: "id" is the first column
+  int run_id = 0;                // shown in a database's message
+  std::string run_key;           // names the run and the result for good: see write_database()
+  bool write = true;             // false: databases and syslog are not written
+  std::string result_dir = ".";  // the folder of databases that name no file
 };
 
 // Lays out the cells of a table: the text that is printed, and that of its file.
 void lay_out(const Table& table, const RenderOptions& options, Quoting quoting,
              RenderedResult* rendered);
 
-// Renders every output of `result` with the rows that `tables` makes for it. Writes databases to
-// `result_dir`, unless they name a file, and sends syslog lines. Failures go to `diagnostics`.
+// Renders every output of `result` with the rows that `tables` makes for it. Writes databases and
+// sends syslog lines. Failures go to `diagnostics`.
 std::vector<RenderedResult> render(const Benchmark& benchmark, const Result& result,
                                    const ResultTables& tables, const RenderOptions& options,
-                                   const std::string& result_dir, Diagnostics& diagnostics);
+                                   Diagnostics& diagnostics);
 
 }  // namespace tally

@@ -51,7 +51,7 @@ TEST_CASE(
   options.write = false;
   std::string made;
   for (const RenderedResult& one :
-       render(benchmark, benchmark.results.at(0), tables, options, "/nowhere", diagnostics))
+       render(benchmark, benchmark.results.at(0), tables, options, diagnostics))
     made += "=== " + one.name + "\n" + one.file_text + "\n";
   CHECK(made == content("tests/golden/jube_tables.txt"));
 }

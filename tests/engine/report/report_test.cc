@@ -55,7 +55,7 @@ struct Fixture {
     Result result;
     result.outputs.emplace_back(table);
     const ResultTables tables(benchmark, records, *evaluator, diagnostics);
-    return render(benchmark, result, tables, options, "/nowhere", diagnostics);
+    return render(benchmark, result, tables, options, diagnostics);
   }
   std::string text() { return run().at(0).text; }
 
