@@ -4,84 +4,8 @@
   mutations.py SOURCE BUILD [NAME...]
 
 BUILD is a directory that CMake made for Ninja, in which the tests are built. Neither directory is changed: the faulty
-file is compiled elsewhere and linked in front of the library that has it. The last run,
-of 2026-11-24:
-
-  sequence parallelism: gradients of norms and biases are not added up
-    found: two ranks have 0.00034705913452774082 and 0.0030787563357482324 of h.0.ln_1.weight[0]
-  sequence parallelism: K's and V's bias gradients come from one process's tokens
-    found: TP 2 SP PP 1 DP 2 ZeRO 0, recompute none, float64, tied: step 0: gradient of h.0.attn.c_attn.bias: off b...
-  a row-parallel layer adds its bias on every process
-    found: TP 2 PP 1 DP 2 ZeRO 0, recompute none, float64, tied: step 1: loss 3.89791677652779 instead of 3.8881709...
-  the positions are added on every process
-    found: TP 2 PP 1 DP 2 ZeRO 0, recompute none, float64, tied: step 0: loss 3.91135078485615 instead of 3.9175751...
-  the tied embedding's two gradients are not added up
-    found: two ranks have -0.00097897996713372905 and 0.0057162142669035547 of wte.weight[0]
-  the tied embedding's gradients are added up before those of the replicas
-    found: two ranks have -0.0012853734763585874 and -0.0012853734763585872 of wte.weight[512]
-  undivided parameters count in the norm on every process
-    found: TP 2 PP 1 DP 2 ZeRO 0, recompute none, float64, tied: step 0: gradient norm 2.81637478 instead of 2.5435...
-  the tied embedding counts in the norm twice
-    found: TP 1 PP 2 DP 2 ZeRO 0, recompute none, float64, tied: step 0: gradient norm 2.59058475 instead of 2.5435...
-  the norm is that of this process's part
-    found: TP 1 PP 1 DP 4 ZeRO 1, recompute none, float64, tied: step 0: gradient norm 1.35104537 instead of 2.5435...
-  the loss is divided by the micro batches twice
-    found: TP 1 PP 1 DP 4 ZeRO 0, recompute none, float64, tied: step 0: loss 1.95878759919283 instead of 0.4896968...
-  padding takes part in the softmax of a shard
-    found: TP 2 PP 1 DP 2 ZeRO 0, recompute none, float64, tied: step 0: loss 4.32478782076619 instead of 3.9175751...
-  every process counts the loss
-    found: TP 2 PP 1 DP 2 ZeRO 0, recompute none, float64, tied: step 0: loss 7.8351503967713 instead of 3.91757519...
-  attention's shards take neighbouring rows of Q, K and V
-    found: TP 2 PP 1 DP 2 ZeRO 0, recompute none, float64, tied: step 0: loss 3.86495405205951 instead of 3.9175751...
-  the input's gradient of a column-parallel layer is not added up
-    found: two ranks have 0.036155087722353041 and 0.030639587153168384 of wpe.weight[0]
-  a pipeline holds a micro batch too few
-    found: TP 1 PP 2 DP 2 ZeRO 0, recompute none, float64, tied: step 0: gradient of h.0.attn.c_attn.bias: off by 0...
-  a gradient between stages is not under the branch's dropout
-    found: TP 1 PP 2 DP 2 ZeRO 0, recompute none, float64, tied, dropout: step 0: gradient of h.0.attn.c_attn.bias:...
-  ZeRO: the norm is that of this process's shares
-    found: TP 1 PP 1 DP 3 ZeRO 1, recompute none, float64, tied: step 0: gradient norm 1.48386979 instead of 2.3983984
-  ZeRO: the norm is added up over one replica
-    found: TP 1 PP 1 DP 3 ZeRO 1, recompute none, float64, tied: step 0: gradient norm 1.77090967 instead of 2.3983984
-  ZeRO: all of a share decays
-    found: TP 1 PP 1 DP 3 ZeRO 1, recompute none, float64, tied: step 1: loss 3.87657388325775 instead of 3.8769243...
-  ZeRO: every share uses the first one's moments
-    found: TP 1 PP 1 DP 3 ZeRO 1, recompute none, float64, tied: step 1: loss 3.71444712093015 instead of 3.8769243...
-  LAMB: the norm of a share is taken for the parameter's
-    found: TP 1 PP 1 DP 3 ZeRO 1, recompute none, float64, tied, lamb: step 1: loss 3.8418708063701 instead of 3.841...
-  LAMB: the norm of a shard is taken for the parameter's
-    found: TP 2 PP 1 DP 1 ZeRO 0, recompute none, float64, tied, lamb: step 1: loss 3.84523667373466 instead of 3.84...
-  a shard has neighbouring rows of gates and ups
-    found: TP 2 PP 1 DP 1 ZeRO 0, recompute none, float64, tied, llama, adam: step 0: loss 3.95518178489116 instead of 3.9...
-  a shard has as many heads of K and V as of Q
-    found: Warning: An output with one or more elements was resized since it had shape [32, 144]...
-  ZeRO: the weights are not gathered before they are read
-    found: two ranks have -0.016229416162029865 and -0.013751423964980991 of wte.weight[0]
-  ZeRO: a block is computed before its weights have come
-    found: TP 1 PP 1 DP 3 ZeRO 1, recompute none, float64, tied: step 1: loss 3.87082663042517 instead of 3.8769243...
-  ZeRO: what is in no bucket is not gathered
-    found: TP 1 PP 1 DP 3 ZeRO 1, recompute none, float64, tied: step 1: loss 3.85621492305136 instead of 3.8769243...
-  ZeRO: every replica owns the first share
-    found: two ranks have 0.0031765845247480225 and 0.002773388367423882 of wte.weight[0]
-  ZeRO: gradients in no bucket are not reduced
-    found: TP 1 PP 1 DP 3 ZeRO 1, recompute none, float64, tied: step 0: gradient of h.0.attn.c_attn.bias: off by 0...
-  ZeRO 2: only the last micro batch's gradients count
-    found: TP 1 PP 1 DP 3 ZeRO 2, recompute none, float64, tied: step 0: gradient of h.0.attn.c_attn.weight: off by...
-  ZeRO 2: the last step's gradients count
-    found: no rank owns all of h.4.mlp.c_fc.weight
-  ZeRO 2: a block's gradients are added to another's
-    found: TP 1 PP 1 DP 3 ZeRO 2, recompute none, float64, tied: step 0: gradient of h.0.attn.c_attn.weight: off by...
-  ZeRO 2: only the last backward pass is reduced
-    found: no rank owns all of h.4.mlp.c_fc.weight
-  ZeRO: the tied embedding has no range of its own
-    found: rank 0: its connection closed unexpectedly: it was killed, or its node failed
-  ZeRO 2: all blocks share one block's gradients
-    found: [doctest] doctest version is "2.4.9"
-  ZeRO: shares of less than a vector
-    found: [doctest] doctest version is "2.4.9"
-  stages number the layers of their dropout from 0
-    found: TP 1 PP 2 DP 2 ZeRO 0, recompute none, float64, tied, dropout: step 0: loss 3.88056241079056 instead of ...
-33 of 33 faults found
+file is compiled elsewhere and linked in front of the library that has it. The last
+run is in bench/history/mutations.md.
 """
 import os
 import re
