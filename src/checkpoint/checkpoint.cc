@@ -256,8 +256,7 @@ TrainingState check_checkpoint(const std::string& directory, const ModelConfig& 
 }
 
 std::optional<TrainingState> load_checkpoint(const std::string& root, const ModelConfig& config,
-                                             const ParameterState& parameters, Stream& stream,
-                                             LoadShare share) {
+                                             const ParameterState& parameters, Stream& stream) {
   const std::optional<std::string> directory = latest_checkpoint(root);
   if (!directory) return std::nullopt;
   TrainingState state = read_training_state(*directory);
@@ -270,10 +269,8 @@ std::optional<TrainingState> load_checkpoint(const std::string& root, const Mode
                  parameters.optimizer.master.dtype);
   stored.open(parameters);
   // Both read the same pages. Where no thread is to be had, get() does the work.
-  std::future<void> checked = std::async(std::launch::async | std::launch::deferred, [&] {
-    stored.check();
-    check_unread(*directory, share.index, share.count);
-  });
+  std::future<void> checked =
+      std::async(std::launch::async | std::launch::deferred, [&] { stored.check(); });
   try {
     load_optimizer(stored, parameters, stream);
   } catch (...) {

@@ -87,19 +87,12 @@ TrainingState check_checkpoint(const std::string& directory, const ModelConfig& 
                                const std::vector<Parameter>& parameters, DType master,
                                OptimizerKind kind);
 
-// The process that loads, among all of the run: they share the check of the weights, of which
-// resuming reads nothing.
-struct LoadShare {
-  size_t index = 0, count = 1;
-};
-
 // Reads the last good checkpoint under `root` into `parameters`, which may be a part of the model:
 // master weights and moments bit for bit, weights rounded from the master weights as every step
 // does it; without an optimizer (evaluation) the weights from model.safetensors. The padding of the
 // vocabulary may be another one: rows that are not stored become 0. Everything is checked before
 // anything is changed. std::nullopt when there is no checkpoint.
 std::optional<TrainingState> load_checkpoint(const std::string& root, const ModelConfig& config,
-                                             const ParameterState& parameters, Stream& stream,
-                                             LoadShare share = {});
+                                             const ParameterState& parameters, Stream& stream);
 
 }  // namespace tally::train

@@ -146,22 +146,4 @@ void check_small_files(const std::string& directory) {
   }
 }
 
-void check_unread(const std::string& directory, size_t index, size_t count) {
-  size_t part = 0;
-  for (const StoredFile& file : stored_files(directory)) {
-    if (!has_tensors(file.name)) continue;
-    std::vector<ByteRange> share;
-    if (file.name == model_file) {
-      for (size_t i = index; i < file.sum.block_count(); i += count)
-        share.push_back({i * checksum_block, i * checksum_block + 1});
-    } else if (part++ % count == index) {
-      share.push_back({0, 1});
-    }
-    if (share.empty()) continue;
-    const std::string path = (fs::path(directory) / file.name).string();
-    const MappedFile mapped(path);
-    check_blocks({path, mapped.data(), mapped.size()}, file.sum, share);
-  }
-}
-
 }  // namespace tally::train

@@ -46,9 +46,4 @@ const StoredFile* find_file(const std::vector<StoredFile>& files, const std::str
 // names the file.
 void check_small_files(const std::string& directory);
 
-// Checks what resuming from the checkpoint in `directory` may not read: process `index` of `count`
-// takes every count-th block of the weights, and the beginning of every count-th other file of
-// tensors. Throws like check_small_files().
-void check_unread(const std::string& directory, size_t index, size_t count);
-
 }  // namespace tally::train

@@ -13,11 +13,7 @@
 
 namespace tally::train {
 
-Session::Session(const Config& c, Stream& s, const Mesh& mesh)
-    : config(c),
-      stream(s),
-      load_share_{static_cast<size_t>(mesh.world().rank()),
-                  static_cast<size_t>(mesh.world().size())} {
+Session::Session(const Config& c, Stream& s, const Mesh& mesh) : config(c), stream(s) {
   const std::vector<ModelPart> parts = parts_of(c, mesh.place());
   for (const ModelPart& part : parts) register_model(c.model, part, &table);
   register_model(c.model, &model);
@@ -116,7 +112,7 @@ Progress Session::resume(const StartingPoint& from) {
   if (from.optimizer) {
     std::optional<TrainingState> loaded;
     check_flag("--load", [&] {
-      loaded = load_checkpoint(config.load_dir, config.model, parameters(), stream, load_share_);
+      loaded = load_checkpoint(config.load_dir, config.model, parameters(), stream);
     });
     if (!loaded)
       throw InputError(fmt::format("--load: {} holds no checkpoint any more", config.load_dir));

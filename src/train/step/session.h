@@ -50,8 +50,6 @@ struct Session {
   void load_hugging_face(const std::string& folder, const Print& notice);
   Progress resume(const StartingPoint& from);
 
-  const LoadShare load_share_;
-
   // The optimizer's updates and the skipped steps before this run.
   int64_t first_iteration_ = 0, first_updates_ = 0, skipped_before_ = 0;
   // Memory that the GPUs of tensor parallelism, and the replicas, map from each other; null: none.

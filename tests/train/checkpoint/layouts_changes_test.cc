@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "src/checkpoint/safetensors.h"
 #include "tests/train/checkpoint/layouts.h"
 #include "tests/train/data/temp_dir.h"
 
@@ -12,18 +13,36 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What loading says, by one process after the other as a run of `layout` does.
+// A run of `layout` that resumes, or that reads the weights alone, as `evaluate` does.
+enum class Reader { resume, evaluate };
+
+// What the command's processes say, one after the other: the first fault, and the numbers of all of
+// them where there is none.
+struct Loaded {
+  std::string fault;
+  std::vector<Part::Numbers> numbers;
+};
+
+Loaded read_by(const std::string& root, const Layout& layout, Reader reader) {
+  Loaded loaded;
+  const bool resumes = reader == Reader::resume;
+  loaded.fault = error_of([&] {
+    const std::optional<std::string> folder = latest_checkpoint(root);
+    if (!folder) throw std::runtime_error("no checkpoint");
+    for (int rank = 0; rank < layout.shape().size(); ++rank) {
+      Part part(layout, rank, DType::bf16, resumes);
+      if (resumes && rank == 0)
+        check_checkpoint(*folder, part.config, *part.state().model, DType::f32,
+                         OptimizerKind::adam);
+      load_checkpoint(root, part.config, part.state(), *part.stream);
+      loaded.numbers.push_back(part.actual());
+    }
+  });
+  return loaded;
+}
+
 std::string fault_of(const std::string& root, const Layout& layout) {
-  for (int rank = 0; rank < layout.shape().size(); ++rank) {
-    Part part(layout, rank, DType::bf16);
-    const LoadShare share{static_cast<size_t>(rank), static_cast<size_t>(layout.shape().size())};
-    const std::string fault = error_of([&] {
-      if (!load_checkpoint(root, part.config, part.state(), *part.stream, share))
-        throw std::runtime_error("no checkpoint");
-    });
-    if (!fault.empty()) return fault;
-  }
-  return "";
+  return read_by(root, layout, Reader::resume).fault;
 }
 
 std::vector<fs::path> files_below(const std::string& root) {
@@ -34,23 +53,41 @@ std::vector<fs::path> files_below(const std::string& root) {
   return files;
 }
 
-// Changes `count` bytes of the checkpoint, one at a time. Returns the changes that nobody noticed.
+// Whether the command takes numbers from a file that is as it was saved. Both read all files but those
+// of tensors; a part in which no element lies is read by none.
+bool takes(Reader reader, const fs::path& file) {
+  if (file.extension() != ".safetensors") return true;
+  if (file.filename() == "model.safetensors") return reader == Reader::evaluate;
+  return reader == Reader::resume && !SafetensorsFile(file).tensors().empty();
+}
+
+// Changes `count` bytes of the checkpoint, one at a time. Returns the changes that a command which
+// reads the file did not notice, and those with which a command had other numbers.
 std::vector<std::string> unnoticed(const std::string& root, const Layout& layout, int count) {
   std::mt19937 random(20261127);
   std::vector<std::string> passed;
   const std::vector<fs::path> files = files_below(root);
+  const Loaded good[] = {read_by(root, layout, Reader::resume),
+                         read_by(root, layout, Reader::evaluate)};
   for (int i = 0; i < count; ++i) {
     const fs::path& path = files[static_cast<size_t>(i) % files.size()];
-    const std::string good = TempDir::read_path(path);
-    std::string bad = good;
+    const std::string saved = TempDir::read_path(path);
+    const bool taken[] = {takes(Reader::resume, path), takes(Reader::evaluate, path)};
+    std::string bad = saved;
     const size_t at = random() % bad.size();
     const char before = bad[at];
     while (bad[at] == before) bad[at] = static_cast<char>(random());
     std::ofstream(path, std::ios::binary) << bad;
-    if (fault_of(root, layout).empty())
-      passed.push_back(path.filename().string() + " byte " + std::to_string(at) + " " +
-                       std::to_string(before) + " to " + std::to_string(bad[at]));
-    std::ofstream(path, std::ios::binary) << good;
+    for (const Reader reader : {Reader::resume, Reader::evaluate}) {
+      const size_t which = reader == Reader::resume ? 0 : 1;
+      const Loaded loaded = read_by(root, layout, reader);
+      if (!loaded.fault.empty()) continue;
+      if (!taken[which] && loaded.numbers == good[which].numbers) continue;
+      passed.push_back((which == 0 ? "resume: " : "evaluate: ") + path.filename().string() +
+                       " byte " + std::to_string(at) + " " + std::to_string(before) + " to " +
+                       std::to_string(bad[at]));
+    }
+    std::ofstream(path, std::ios::binary) << saved;
   }
   return passed;
 }
@@ -71,7 +108,8 @@ TEST_CASE("no single byte changes unnoticed, in checkpoints of one, two and four
                            group);
          }))
       REQUIRE(error == "");
-    REQUIRE(fault_of(dir / "c", layout) == "");
+    for (const Reader reader : {Reader::resume, Reader::evaluate})
+      REQUIRE(read_by(dir / "c", layout, reader).fault == "");
     // A line's end is no number.
     fs::resize_file(dir / "c/latest_checkpointed_iteration.txt", 1);
     for (const std::string& change : unnoticed(dir / "c", layout, 700)) CHECK(change == "");

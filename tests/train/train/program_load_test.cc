@@ -257,22 +257,37 @@ TEST_CASE("a damaged checkpoint is exit code 2, whichever file it is and whoever
     CAPTURE(processes);
     const std::string saved = folder / (processes.empty() ? "one" : "two");
     REQUIRE(tally_train(run + processes + "--train-iters 2 --save " + saved).code == 0);
+    const std::string resume = run + processes + "--train-iters 4 --record " + folder / "r.json" +
+                               " --load " + saved + " ";
+    const Ended whole = tally_train(resume);
+    CHECK(whole.code == 0);
+    const json right = losses(folder);
     for (const auto& entry : fs::directory_iterator(saved + "/iter_0000002")) {
       CAPTURE(entry.path().string());
       const std::string good = read_text(entry.path());
+      const bool weights = entry.path().filename() == "model.safetensors";
       for (const size_t at : {size_t{3}, good.size() / 2, good.size() - 2}) {
+        CAPTURE(at);
         std::string bad = good;
         bad[at] = static_cast<char>(bad[at] ^ 4);
         write_text(entry.path(), bad);
-        const Ended ended = tally_train(run + processes + "--train-iters 4 --load " + saved);
-        CHECK(ended.code == 2);
-        CHECK(contains(ended.err, "--load: '" + entry.path().string() + "' "));
-        CHECK_FALSE(contains(ended.out, "iteration        3/"));
+        // A resumed run takes no number from the weights.
+        if (weights && at > 3) {
+          CHECK(tally_train(resume).code == 0);
+          CHECK(losses(folder) == right);
+        }
+        for (const std::string how : {"", "--no-load-optim ", "--finetune "}) {
+          const bool optimizer = contains(entry.path().filename().string(), "optimizer");
+          if ((weights && at > 3 && how.empty()) || (optimizer && !how.empty())) continue;
+          CAPTURE(how);
+          const Ended ended = tally_train(resume + how);
+          CHECK(ended.code == 2);
+          CHECK(contains(ended.err, "--load: '" + entry.path().string() + "' "));
+          CHECK_FALSE(contains(ended.out, "iteration        3/"));
+        }
       }
       write_text(entry.path(), good);
     }
-    const Ended whole = tally_train(run + processes + "--train-iters 4 --load " + saved);
-    CHECK(whole.code == 0);
     CHECK_FALSE(contains(whole.err, "checksums"));
   }
 }
@@ -433,8 +448,9 @@ TEST_CASE("the record's exit code is the program's where bad input is found whil
   for (const auto& [from, command] : commands)
     for (const std::string file : {"model.safetensors", "optimizer.safetensors"})
       for (const std::string ranks : {"", "--nproc-per-node 2 ", "--nproc-per-node 2 "}) {
-        if (from == "hf" && file != "model.safetensors") continue;
-        if (contains(command, "--skip-train") && file != "model.safetensors") continue;
+        // Which file a run takes its numbers from.
+        const bool resumes = from == "s" && !contains(command, "--skip-train");
+        if (file != (resumes ? "optimizer.safetensors" : "model.safetensors")) continue;
         CAPTURE(command);
         CAPTURE(file);
         CAPTURE(ranks);
