@@ -148,7 +148,11 @@ class Play {
     const RunInfo info = run_info(benchmark, 0, run_directory, start);
     Run run(input, benchmark, info, std::shared_ptr<Evaluator>(&evaluator_, [](Evaluator*) {}));
     run.take({0, run_directory}, std::move(journal), Run::Access::write);
-    if (sessions_.empty() && planned_) start_with_plan(run);
+    if (sessions_.empty() && planned_ && !start_with_plan(run)) {
+      // The program does not begin a run whose plan has errors. Begun without it, it finds the same.
+      planned_ = false;
+      return execute_once(session);
+    }
     sessions_.push_back(now_seconds());
     FakeProcesses processes(random_.next(), fail_percent_);
     const bool dies = deaths_-- > 0;
@@ -171,13 +175,16 @@ class Play {
     return again;
   }
 
-  // As the program does: the plan's first workpackages are those of the run.
-  static void start_with_plan(Run& run) {
+  // As the program does: the plan's first workpackages are those of the run. Returns false where the
+  // plan has errors; the run's journal is closed then.
+  static bool start_with_plan(Run& run) {
     Diagnostics diagnostics;
     PlannedRun planned{std::move(run), {}, {}};
     planned.plan = make_plan(planned.run.benchmark(), planned.run.expander(), diagnostics);
-    if (!diagnostics.has_errors()) tally::start_with_plan(planned);
+    if (diagnostics.has_errors()) return false;
+    tally::start_with_plan(planned);
     run = std::move(planned.run);
+    return true;
   }
 
   void draw_death(FakeProcesses& processes, Journal& journal) {
