@@ -50,16 +50,17 @@ std::string tokenizer_config(const ModelConfig& model) {
   return json.dump(2) + "\n";
 }
 
+// Settings that tokenizer.json alone can state: transformers' BertTokenizer has none for them.
+bool needs_tokenizer_json(const WordSettings& settings) {
+  return !settings.rules.clean_text || settings.longest_word != WordSettings{}.longest_word;
+}
+
 // The same of BERT's. `known`: the text of the file that there is, whose other settings stay; empty:
-// there is none. The class of a tokenizer.json without it is the one that takes all of the file.
-std::string wordpiece_config(const ModelConfig& model, const DataConfig& data,
+// there is none. `whole`: a tokenizer.json lies beside it, and its class takes all of that file.
+std::string wordpiece_config(const ModelConfig& model, const BertWordRules& rules, bool whole,
                              const std::string& known) {
   using Json = nlohmann::ordered_json;
-  const std::string folder = fs::path(data.vocab_file).parent_path().string();
-  const BertWordRules rules =
-      word_settings(folder, data.tokenizer == "BertWordPieceLowerCase").rules;
-  Json json = {{"tokenizer_class",
-                is_tokenizer_json(data.vocab_file) ? "PreTrainedTokenizerFast" : "BertTokenizer"},
+  Json json = {{"tokenizer_class", whole ? "PreTrainedTokenizerFast" : "BertTokenizer"},
                {"model_max_length", model.max_positions},
                {"pad_token", "[PAD]"},
                {"unk_token", "[UNK]"},
@@ -91,8 +92,14 @@ SideFiles read_side_files(const ModelConfig& model, const DataConfig& data,
     take_vocabulary(data.vocab_file, source, &side);
     side.files[is_tokenizer_json(data.vocab_file) ? "tokenizer.json" : "vocab.txt"] =
         bytes_of(data.vocab_file);
+    const fs::path folder = fs::path(data.vocab_file).parent_path();
+    const WordSettings settings =
+        word_settings(folder.string(), data.tokenizer == "BertWordPieceLowerCase");
+    if (needs_tokenizer_json(settings))
+      side.files["tokenizer.json"] = bytes_of(folder / "tokenizer.json");
+    const bool whole = is_tokenizer_json(data.vocab_file) || needs_tokenizer_json(settings);
     std::string& config = side.files["tokenizer_config.json"];
-    config = wordpiece_config(model, data, config);
+    config = wordpiece_config(model, settings.rules, whole, config);
     return side;
   }
   if (data.tokenizer != "GPT2BPETokenizer" || data.vocab_file.empty() || data.merge_file.empty())

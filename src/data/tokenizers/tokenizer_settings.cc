@@ -290,9 +290,14 @@ class TokenizerFolder {
       }
   }
 
-  // Null where the file does not decide.
+  // Null where the file does not decide. Where it is missing, transformers chooses the class by
+  // config.json's model_type, and has the class's defaults.
   const Json* said_by_config() const {
-    return config_.is_object() && !takes_whole() ? &config_ : nullptr;
+    static const Json defaults = Json::object();
+    if (takes_whole()) return nullptr;
+    if (config_.is_object()) return &config_;
+    return whole_.is_object() && model_.is_object() && model_.contains("model_type") ? &defaults
+                                                                                     : nullptr;
   }
   const Json* normalizer() const {
     const bool there = whole_.contains("normalizer") && whole_["normalizer"].is_object();
@@ -331,10 +336,16 @@ class TokenizerFolder {
     return std::runtime_error(fmt::format(
         "'{}' has {} for \"{}\", and {}: transformers reads the second, the library tokenizers the "
         "first: make them agree, as the model was trained",
-        path(kWhole), whole, r.in_normalizer,
-        r.in_config ? fmt::format("'{}' has {} for \"{}\"{}", path(kConfig), config, r.in_config,
-                                  config_.contains(r.in_config) ? "" : " (its default)")
-                    : fmt::format("the tokenizer_class of '{}' has {}", path(kConfig), config)));
+        path(kWhole), whole, r.in_normalizer, said_of(r, config)));
+  }
+  std::string said_of(const WordRule& r, bool config) const {
+    if (!config_.is_object())
+      return fmt::format("there is no '{}', which is {} for \"{}\" then", path(kConfig), config,
+                         r.in_config ? r.in_config : r.in_normalizer);
+    if (!r.in_config)
+      return fmt::format("the tokenizer_class of '{}' has {}", path(kConfig), config);
+    return fmt::format("'{}' has {} for \"{}\"{}", path(kConfig), config, r.in_config,
+                       config_.contains(r.in_config) ? "" : " (its default)");
   }
 
   const std::filesystem::path folder_;

@@ -2,6 +2,7 @@
 #include "src/checkpoint/hugging_face.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
@@ -195,6 +196,50 @@ TEST_CASE("what is written says how BERT's texts were read") {
   // The source's own vocabulary keeps the source's settings.
   CHECK(config(dir.write("from/vocab.txt", "[PAD]\n"))["strip_accents"] == false);
   CHECK(config(data.vocab_file)["pad_token"] == "[PAD]");
+}
+
+TEST_CASE("what is written is read back with the settings of the training") {
+  struct Case {
+    const char *normalizer, *model;
+    bool whole;  // BertTokenizer has no setting for it
+  };
+  const Case cases[] = {{"", "", false},
+                        {R"(, "clean_text": false)", "", true},
+                        {"", R"(, "max_input_chars_per_word": 7)", true},
+                        {R"(, "strip_accents": false)", "", false}};
+  for (const Case& one : cases)
+    for (const bool of_source : {false, true})
+      for (const char* given : {"vocab.txt", "tokenizer.json"}) {
+        CAPTURE(one.normalizer);
+        CAPTURE(one.model);
+        CAPTURE(of_source);
+        CAPTURE(given);
+        const TempDir dir;
+        for (const char* folder : {"from", "own", "to"}) fs::create_directories(dir / folder);
+        dir.write("from/config.json", "{}");
+        const std::string folder = of_source ? "from/" : "own/";
+        dir.write(folder + "vocab.txt", "[PAD]\n");
+        dir.write(
+            folder + "tokenizer.json",
+            fmt::format(R"({{"normalizer": {{"type": "BertNormalizer", "lowercase": false{}}}, )"
+                        R"("model": {{"type": "WordPiece"{}}}}})",
+                        one.normalizer, one.model));
+        DataConfig data;
+        data.tokenizer = "BertWordPieceCase";
+        data.vocab_file = dir / (folder + given);
+        const SideFiles side = read_side_files(tiny_config(), data, dir / "from");
+        for (const auto& [name, bytes] : side.files) dir.write("to/" + name, bytes);
+        const WordSettings before = word_settings(dir / folder, false);
+        const WordSettings after = word_settings(dir / "to", false);
+        CHECK(after.rules.clean_text == before.rules.clean_text);
+        CHECK(after.rules.strip_accents == before.rules.strip_accents);
+        CHECK(after.rules.lower_case == before.rules.lower_case);
+        CHECK(after.rules.space_cjk == before.rules.space_cjk);
+        CHECK(after.longest_word == before.longest_word);
+        const auto config = nlohmann::json::parse(side.files.at("tokenizer_config.json"));
+        const bool whole = one.whole || given == std::string("tokenizer.json");
+        CHECK(config["tokenizer_class"] == (whole ? "PreTrainedTokenizerFast" : "BertTokenizer"));
+      }
 }
 
 TEST_CASE("the names of a classifier's classes are kept") {

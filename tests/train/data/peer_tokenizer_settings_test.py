@@ -146,7 +146,12 @@ for place, value, key in [("strip_accents", False, "strip_accents"), ("lowercase
                           ("handle_chinese_chars", False, "tokenize_chinese_chars"), ("clean_text", False, "clean_text")]:
     for config in (B, {**B, "do_lower_case": True, "strip_accents": True, "tokenize_chinese_chars": True}, {}):
         refused(["tokenizer.json'", key, "make them agree"], bert, {normal + place: value}, config)
+    # Without tokenizer_config.json, transformers takes the class of config.json's model_type, and its defaults.
+    refused(["tokenizer.json'", key, "there is no", "make them agree"], bert, {normal + place: value}, None,
+            model={"model_type": "bert"})
 refused(["max_input_chars_per_word"], bert, {"model/max_input_chars_per_word": 4}, B)
+refused(["max_input_chars_per_word"], bert, {"model/max_input_chars_per_word": 4}, None, model={"model_type": "bert"})
+honoured(bert, {}, None, model={"model_type": "bert"})
 # What is not done here.
 for key, value in [("truncation_side", "left"), ("padding_side", "left"), ("do_basic_tokenize", False),
                    ("never_split", ["World"]), ("fast_tokenizer_files", ["tokenizer.4.9.0.json", "tokenizer.json"])]:
