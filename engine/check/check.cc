@@ -168,7 +168,7 @@ std::optional<Workflow> check_document(const Document& document, const CheckOpti
     if (options.run != nullptr) add_work(*options.run, &workflow.benchmarks.back());
   }
   used_tags.insert(files.used_tags().begin(), files.used_tags().end());
-  check_tag_rules(home->document.root, tags, used_tags, options, rules.unknown_names_are_errors,
+  check_tag_rules(home->document.root, {tags, used_tags, rules.unknown_names_are_errors}, options,
                   diagnostics);
   check_unique_names(workflow.benchmarks, diagnostics);
   for (const auto& set : options.set) apply_set(set, &workflow.benchmarks, diagnostics);

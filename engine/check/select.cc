@@ -122,9 +122,9 @@ void collect_tag_names(const Element& element, std::set<std::string>* names) {
   for (const Element& child : element.children) collect_tag_names(child, names);
 }
 
-void check_tag_rules(const Element& root, const std::set<std::string>& tags,
-                     const std::set<std::string>& used, const CheckOptions& options, bool strict,
+void check_tag_rules(const Element& root, const TagRules& rules, const CheckOptions& options,
                      Diagnostics& diagnostics) {
+  const auto& [tags, used, strict] = rules;
   std::set<std::string> known = used;  // plus the tags that the file describes
   bool described = false;
   for (const Element& child : root.children) {

@@ -27,8 +27,12 @@ void collect_tag_names(const Element& element, std::set<std::string>* names);
 
 // Checks check_tags, described tags, and tags that are used nowhere. An unused tag is a warning.
 // With `strict` it is an error if the file describes its tags.
-void check_tag_rules(const Element& root, const std::set<std::string>& tags,
-                     const std::set<std::string>& used, const CheckOptions& options, bool strict,
+struct TagRules {
+  const std::set<std::string>& tags;  // tags_in_force()
+  const std::set<std::string>& used;  // collect_tag_names() of the file
+  bool strict = false;
+};
+void check_tag_rules(const Element& root, const TagRules& rules, const CheckOptions& options,
                      Diagnostics& diagnostics);
 
 // The benchmarks to run, chosen by the command line's --only-bench and --not-bench, or else by the

@@ -113,7 +113,7 @@ std::vector<Text> SetBuilder::add_from(const Text& from, const std::vector<Text>
     const SetFile* file = files_.open(file_name, home, from.mark);
     if (!file) return {};
     for (const std::string& name : wanted) {
-      add_foreign(name, *file, from, pattern_sets, &found, benchmark);
+      add_foreign(name, {*file, from, pattern_sets}, &found, benchmark);
     }
   }
   std::vector<Text> result;
@@ -129,9 +129,9 @@ std::vector<Text> SetBuilder::add_from(const Text& from, const std::vector<Text>
   return result;
 }
 
-void SetBuilder::add_foreign(const std::string& name, const SetFile& file, const Text& from,
-                             bool pattern_sets, std::map<std::string, const Element*>* found,
-                             Benchmark* benchmark) {
+void SetBuilder::add_foreign(const std::string& name, const Foreign& foreign,
+                             std::map<std::string, const Element*>* found, Benchmark* benchmark) {
+  const auto& [file, from, pattern_sets] = foreign;
   const Element* element = find_set(file.document.root, pattern_sets ? "patternset" : "", name);
   if (!element) {
     diagnostics_.error(from.mark, fmt::format("no set '{}' in '{}'", name, file.path),

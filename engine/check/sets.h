@@ -95,10 +95,15 @@ class SetBuilder {
   }
   const Element* initial(const Element& element, const SetFile& home, const SetFile** file);
   static std::string set_key(const std::string& kind, std::string_view name, const SetFile& file);
-  // Adds one set that a `from` names, under a separate name in the benchmark.
-  void add_foreign(const std::string& name, const SetFile& file, const Text& from,
-                   bool pattern_sets, std::map<std::string, const Element*>* found,
-                   Benchmark* benchmark);
+  // A file that a `from` names.
+  struct Foreign {
+    const SetFile& file;
+    const Text& from;
+    bool pattern_sets = false;
+  };
+  // Adds one set of it, under a separate name in the benchmark.
+  void add_foreign(const std::string& name, const Foreign& foreign,
+                   std::map<std::string, const Element*>* found, Benchmark* benchmark);
   bool add_as(const Element& element, const SetFile& home, const std::string& name,
               Benchmark* benchmark);
   Parameter parameter(const Element& element);

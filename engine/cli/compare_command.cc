@@ -100,10 +100,7 @@ class Command {
   // What is known of the machines of the two runs.
   Status read_machines() {
     for (const Run& run : runs_) {
-      Journal::Facts facts;
-      if (Status s = run_facts(run.journal(), &facts); !s) return s;
-      reported_.push_back({run.directory().id, absolute_path(run.directory().path),
-                           run.definitions().name.value, std::move(facts)});
+      if (Status s = reported_run(run, &reported_.emplace_back()); !s) return s;
     }
     const Facts& base = reported_.front().machine;
     const Facts& other = reported_.back().machine;
@@ -319,7 +316,7 @@ class Command {
     std::move(of_rows.begin(), of_rows.end(), std::back_inserter(notes));
     if (json) {
       fmt::print("{}",
-                 comparison_json(comparison, options_, reported_, differences_, notes, kVersion));
+                 comparison_json(comparison, options_, {reported_, differences_, notes}, kVersion));
     } else {
       show_table(comparison);
     }
@@ -336,9 +333,9 @@ class Command {
     if (args_.style == "markdown") {
       text = markdown(grid, false, "comparison");
     } else if (args_.style == "csv") {
-      text = layout(grid, TableStyle::csv, ",", false, "comparison");
+      text = layout(grid, "comparison", {});
     } else {
-      text = layout(for_stdout(grid), TableStyle::pretty, ",", false, "comparison");
+      text = layout(for_stdout(grid), "comparison", {TableStyle::pretty});
     }
     std::fwrite(text.data(), 1, text.size(), stdout);
     if (args_.style != "csv") {

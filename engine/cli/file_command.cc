@@ -65,12 +65,12 @@ int write_scripts(const Settings& settings, const ScriptArgs& args, PlannedRun& 
     }
   }
   for (const std::vector<int>& members : planned.estimate.packs) {
-    std::string folder;
-    FileBytes pack;
-    Status made = generated_pack(benchmark, plan.workpackages, members, expander, &folder, &pack);
-    const std::string path = args.out + "/" + folder + "/" + pack.path;
-    if (made) made = make_directories(args.out + "/" + folder);
-    if (made) made = write_file(path, pack.bytes, pack.mode);
+    GeneratedPack pack;
+    Status made = generated_pack(benchmark, plan.workpackages, members, expander, &pack);
+    const std::string folder = args.out + "/" + pack.folder;
+    const std::string path = folder + "/" + pack.script.path;
+    if (made) made = make_directories(folder);
+    if (made) made = write_file(path, pack.script.bytes, pack.script.mode);
     if (!made) {
       print_error(settings, made.message());
       return kFailed;

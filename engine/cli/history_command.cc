@@ -186,8 +186,8 @@ class Command {
       return;
     }
     const bool csv = args_.style == "csv";
-    fmt::print("{}", csv ? layout(grid_, TableStyle::csv, ",", false, "history")
-                         : layout(for_stdout(grid_), TableStyle::pretty, ",", false, "history"));
+    fmt::print("{}", csv ? layout(grid_, "history", {})
+                         : layout(for_stdout(grid_), "history", {TableStyle::pretty}));
     if (!csv)
       fmt::print("\n{} change{} of level\n", changes_ == 0 ? "no" : std::to_string(changes_),
                  changes_ == 1 ? "" : "s");

@@ -173,7 +173,7 @@ void show_parametrization(const std::vector<const WorkpackageView*>& views, cons
     grid.rows.push_back(std::move(row));
   }
   if (args.csv) {
-    fmt::print("{}", layout(grid, TableStyle::csv, args.separator, false, ""));
+    fmt::print("{}", layout(grid, "", {TableStyle::csv, args.separator}));
     return;
   }
   grid.rows.insert(grid.rows.begin(), grid.header);

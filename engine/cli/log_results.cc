@@ -52,8 +52,8 @@ class LogResults {
     results_.definitions = only_benchmark(settings_, *input_, file);
     if (results_.definitions == nullptr) return kBadInput;
     LogProblem problem;
-    if (!log_views(*results_.definitions, args_.logs, input_->tags(), *evaluator_,
-                   results_.diagnostics, &results_.views, &problem)) {
+    if (!log_views({*results_.definitions, *evaluator_, results_.diagnostics}, args_.logs,
+                   input_->tags(), &results_.views, &problem)) {
       say(problem);
       return kBadInput;
     }

@@ -81,16 +81,15 @@ class Updater {
     Diagnostics diagnostics = result_diagnostics(settings_);
     RunResults results;
     if (!read_run(settings_, *run_, *benchmark_, &results)) return kBadInput;
+    const ResultContext context{*benchmark_, *evaluator, diagnostics};
     size_t references = 0;
     for (const Result& result : benchmark_->results) {
-      const Records records =
-          result_records(*benchmark_, result, results.views, *evaluator, diagnostics);
+      const Records records = result_records(context, result, results.views);
       for (const auto& output : result.outputs) {
         const auto* table = std::get_if<Table>(&output);
         if (table == nullptr || table->references.empty()) continue;
         references += table->references.size();
-        const ResultTable shown =
-            ResultTables(*benchmark_, records, *evaluator, diagnostics).table(*table, {});
+        const ResultTable shown = ResultTables(context, records).table(*table, {});
         for (size_t i = 0; i < table->references.size(); ++i)
           take(*table, table->references[i], shown.reference_values[i]);
       }

@@ -61,7 +61,7 @@ Status csv_report(const std::vector<RenderedResult>& tables, std::string* out) {
                     "NAME`, or --format "
                     "json",
                     tables.size()));
-  *out = layout(tables.front().grid, TableStyle::csv, ",", false, "");
+  *out = layout(tables.front().grid, "", {});
   return Status::ok();
 }
 

@@ -73,10 +73,11 @@ int dry_run(const Settings& settings, const RunArgs& args, PlannedRun& planned) 
     for (FileBytes& one : files) texts.emplace_back(one.path, std::move(one.bytes));
     for (const std::vector<int>& members : planned.estimate.packs) {
       if (std::find(members.begin(), members.end(), workpackage.id) == members.end()) continue;
-      FileBytes pack;
-      made = generated_pack(benchmark, plan.workpackages, members, expander, &folder, &pack);
+      GeneratedPack pack{folder, {}};
+      made = generated_pack(benchmark, plan.workpackages, members, expander, &pack);
       if (!made) print_error(settings, made.message());
-      texts.emplace_back("../../" + folder + "/" + pack.path, std::move(pack.bytes));
+      texts.emplace_back("../../" + pack.folder + "/" + pack.script.path,
+                         std::move(pack.script.bytes));
     }
     return texts;
   };

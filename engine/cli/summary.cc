@@ -151,7 +151,7 @@ std::string boxed(const std::vector<std::string>& lines) {
 std::string bordered(const std::vector<std::vector<std::string>>& rows, const std::string& indent) {
   if (rows.empty()) return {};
   Grid grid{rows.front(), {rows.begin() + 1, rows.end()}, {}};
-  std::string text = layout(for_stdout(std::move(grid)), TableStyle::pretty, ",", false, "");
+  std::string text = layout(for_stdout(std::move(grid)), "", {TableStyle::pretty});
   std::string out;
   std::istringstream lines(text.substr(text.find('\n') + 1));
   for (std::string line; std::getline(lines, line);) out += indent + line + "\n";

@@ -141,9 +141,9 @@ std::vector<std::string> WorkpackageGraph::definitions(const WorkpackageNode& wo
 Status WorkpackageGraph::record(const std::vector<int>& created) {
   for (const int id : created) {
     const WorkpackageNode& workpackage = (*this)[id];
-    if (Status s = journal_.add(workpackage.wp, run_.texts(), definitions(workpackage),
-                                step_of(workpackage).name.value, workpackage.directory,
-                                workpackage.wp.work_dir);
+    if (Status s = journal_.add(workpackage.wp, run_.texts(),
+                                {definitions(workpackage), step_of(workpackage).name.value,
+                                 workpackage.directory, workpackage.wp.work_dir});
         !s) {
       return s;
     }

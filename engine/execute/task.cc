@@ -318,7 +318,7 @@ bool Task::advance_files() {
     }
   }
   std::vector<FileBytes> made;
-  Status s = substitute_files(context_.run.benchmark(), sets_, values_->lookup(),
+  Status s = substitute_files(substitute_sets(context_.run.benchmark(), sets_), values_->lookup(),
                               context_.run.evaluator(), read_from(work_dir_), &made);
   keep_secrets(secrets(), &made);
   if (s) s = write_substituted(made, work_dir_);

@@ -61,16 +61,20 @@ int wait_for(pid_t pid) {
   return status;
 }
 
+struct Streams {
+  int in = -1, out = -1, err = -1;
+};
+
 // Starts argv in `directory` with its standard streams connected to the given descriptors. A
 // descriptor of -1 or an empty `directory` means the engine's own. `path` ("PATH=...") replaces the
 // engine's PATH unless it is empty. Returns 0, or an errno value when the process did not start.
-int spawn(const std::vector<std::string>& argv, const std::string& directory, int in, int out,
-          int err, pid_t* pid, const std::string& path = {}) {
+int spawn(const std::vector<std::string>& argv, const std::string& directory,
+          const Streams& streams, pid_t* pid, const std::string& path = {}) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  if (in >= 0) posix_spawn_file_actions_adddup2(&actions, in, 0);
-  if (out >= 0) posix_spawn_file_actions_adddup2(&actions, out, 1);
-  if (err >= 0) posix_spawn_file_actions_adddup2(&actions, err, 2);
+  if (streams.in >= 0) posix_spawn_file_actions_adddup2(&actions, streams.in, 0);
+  if (streams.out >= 0) posix_spawn_file_actions_adddup2(&actions, streams.out, 1);
+  if (streams.err >= 0) posix_spawn_file_actions_adddup2(&actions, streams.err, 2);
   if (!directory.empty()) posix_spawn_file_actions_addchdir_np(&actions, directory.c_str());
   // The engine may block or ignore signals. Its children must not inherit that.
   posix_spawnattr_t attributes;
@@ -213,7 +217,7 @@ class PythonHelper {
       start_error_ = std::string("cannot start python3: ") + strerror(errno);
       return false;
     }
-    const int failed = spawn(words_, directory_, in.read.get(), out.write.get(), -1, &pid_);
+    const int failed = spawn(words_, directory_, {in.read.get(), out.write.get(), -1}, &pid_);
     if (failed != 0) {
       pid_ = -1;
       start_error_ = failed == ENOENT
@@ -392,8 +396,8 @@ class RealEvaluator : public Evaluator {
       result.error = std::string("cannot start ") + shell_ + ": " + strerror(errno);
       return result;
     }
-    const int failed = spawn({shell_, "-c", command}, directory_, -1, out.write.get(),
-                             err.write.get(), &pid, path_);
+    const int failed = spawn({shell_, "-c", command}, directory_,
+                             {-1, out.write.get(), err.write.get()}, &pid, path_);
     if (failed != 0) {
       result.error = "cannot start " + shell_ + " in " + (directory_.empty() ? "." : directory_) +
                      ": " + strerror(failed);

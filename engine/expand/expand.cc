@@ -73,10 +73,16 @@ struct Expander::Impl {
   // Whether finish() works for a run or a plan. A plan leaves open what only a run can compute.
   enum class Purpose { run, plan };
   bool start_cycle(Point& point);
-  std::string finish(const Step& step, Point& point, const Builtins& late, Purpose purpose,
-                     Mark* place, const Names& later = {});
-  std::string settle(Point& point, const Builtins& late, const Builtins& early, bool last,
-                     Purpose purpose, const Names& later, bool* changed, Mark* place);
+  // How values that are not final are computed.
+  struct Finishing {
+    const Builtins& late;  // those of the workpackage
+    Purpose purpose = Purpose::run;
+    const Names& later;     // names that are known later
+    Mark* place = nullptr;  // if given: of the value that cannot be computed
+  };
+  std::string finish(const Step& step, Point& point, const Finishing& how);
+  std::string settle(Point& point, const Finishing& how, const Builtins& early, bool last,
+                     bool* changed);
   bool blocked(const Point& point, const Binding& binding, const Names& later) const;
   std::string evaluate(Binding& binding, const std::string& text, bool literal);
 
@@ -124,9 +130,10 @@ std::string Expander::Impl::evaluate(Binding& binding, const std::string& text, 
 
 // One pass over the values that are not final. With `last`, values that wait for each other are
 // resolved too.
-std::string Expander::Impl::settle(Point& point, const Builtins& late, const Builtins& early,
-                                   bool last, Purpose purpose, const Names& later, bool* changed,
-                                   Mark* place) {
+std::string Expander::Impl::settle(Point& point, const Finishing& how, const Builtins& early,
+                                   bool last, bool* changed) {
+  const Purpose purpose = how.purpose;
+  Mark* const place = how.place;
   bool literal = false;
   const Lookup lookup = [&](std::string_view name) -> const std::string* {
     for (const Binding& b : point.bindings) {
@@ -135,7 +142,7 @@ std::string Expander::Impl::settle(Point& point, const Builtins& late, const Bui
       if (!is_unresolved(b) && has_dollar(pool[b.value])) literal = true;
       return &pool[b.value];
     }
-    for (const Builtins* list : {&late, &early}) {
+    for (const Builtins* list : {&how.late, &early}) {
       for (const auto& [key, value] : *list) {
         if (key == name) return &value;
       }
@@ -152,7 +159,7 @@ std::string Expander::Impl::settle(Point& point, const Builtins& late, const Bui
   std::vector<Ready> ready;
   for (Binding& binding : point.bindings) {
     if (progress(binding) == Progress::closed) continue;
-    if (blocked(point, binding, later) && (!last || purpose == Purpose::plan)) continue;
+    if (blocked(point, binding, how.later) && (!last || purpose == Purpose::plan)) continue;
     const Mode mode = definitions.of(binding).parameter->mode;
     if (purpose == Purpose::plan && (mode == Mode::shell || mode == Mode::perl)) continue;
     literal = pool[binding.value].find("$$") != std::string::npos;
@@ -187,16 +194,15 @@ bool Expander::Impl::start_cycle(Point& point) {
   return any;
 }
 
-std::string Expander::Impl::finish(const Step& step, Point& point, const Builtins& late,
-                                   Purpose purpose, Mark* place, const Names& later) {
+std::string Expander::Impl::finish(const Step& step, Point& point, const Finishing& how) {
   const Builtins& early = step_builtins(step);
   for (bool last = false;;) {
     bool changed = false;
-    std::string error = settle(point, late, early, last, purpose, later, &changed, place);
+    std::string error = settle(point, how, early, last, &changed);
     if (!error.empty()) return error;
     // The step's own values come first: they read those of the step before, as in JUBE.
-    const bool goes_on = changed || (later.empty() && start_cycle(point));
-    if (!goes_on && (last || !later.empty())) return {};
+    const bool goes_on = changed || (how.later.empty() && start_cycle(point));
+    if (!goes_on && (last || !how.later.empty())) return {};
     last = !goes_on;
   }
 }
@@ -219,14 +225,14 @@ StepPoints Expander::expand(const Step& step, const std::vector<const Point*>& p
 std::string Expander::finish(const Step& step, Point& point, const Builtins& builtins, Mark* place,
                              const Names& later) {
   if (is_final(point)) return {};
-  return impl_->finish(step, point, builtins, Impl::Purpose::run, place, later);
+  return impl_->finish(step, point, {builtins, Impl::Purpose::run, later, place});
 }
 
 std::vector<std::string> Expander::finish_for_plan(const Step& step, Point& point,
                                                    const Builtins& builtins, const Names& later) {
   std::vector<std::string> open;
   if (is_final(point)) return open;
-  impl_->finish(step, point, builtins, Impl::Purpose::plan, nullptr, later);
+  impl_->finish(step, point, {builtins, Impl::Purpose::plan, later});
   for (const Binding& binding : point.bindings) {
     if (!is_final(binding)) open.push_back(impl_->pool[binding.name]);
   }
@@ -240,7 +246,7 @@ std::string Expander::update(const Step& step, Point& point, const Builtins& bui
     impl_->definitions.restart(binding);
     any = true;
   }
-  return any ? impl_->finish(step, point, builtins, Impl::Purpose::run, nullptr) : std::string();
+  return any ? impl_->finish(step, point, {builtins, Impl::Purpose::run, {}}) : std::string();
 }
 
 const Parameter& Expander::definition(const Binding& binding) const {

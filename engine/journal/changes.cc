@@ -157,15 +157,14 @@ std::optional<Journal::Clock::time_point> Journal::next_snapshot() const {
 }
 
 Status Journal::add(const Workpackage& workpackage, const TextPool& pool,
-                    const std::vector<std::string>& definitions, const std::string& step,
-                    const std::string& directory, const std::string& work_dir) {
-  const PackedPoint point = pack_point(workpackage.point, pool, definitions);
+                    const NewWorkpackage& with) {
+  const PackedPoint point = pack_point(workpackage.point, pool, with.definitions);
   const std::string parents = join_ids(workpackage.parents);
   add_.bind(1, static_cast<long long>(workpackage.id))
       .bind(2, static_cast<long long>(workpackage.step))
-      .bind(3, step)
-      .bind(4, directory)
-      .bind(5, work_dir)
+      .bind(3, with.step)
+      .bind(4, with.directory)
+      .bind(5, with.work_dir)
       .bind(6, static_cast<long long>(workpackage.iteration))
       .bind(7, static_cast<long long>(workpackage.cycle))
       .bind(8, parents)

@@ -94,13 +94,16 @@ class Journal {
 
   Status begin();
   Status commit();
-  // Adds a new workpackage with its parameters and parents in one transaction. `directory`: the
-  // name of its folder in the run directory. `work_dir`: the absolute path of the folder in which
-  // its operations run, if that is not directory/work. `definitions`: Expander::definition_key() of
-  // each binding.
-  Status add(const Workpackage& workpackage, const TextPool& pool,
-             const std::vector<std::string>& definitions, const std::string& step,
-             const std::string& directory, const std::string& work_dir);
+  // The texts that a new workpackage is stored with.
+  struct NewWorkpackage {
+    std::vector<std::string> definitions;  // Expander::definition_key() of each binding
+    std::string step;
+    std::string directory;  // the name of its folder in the run directory
+    // The absolute path of the folder in which its operations run, if that is not directory/work.
+    std::string work_dir;
+  };
+  // Adds a new workpackage with its parameters and parents in one transaction.
+  Status add(const Workpackage& workpackage, const TextPool& pool, const NewWorkpackage& with);
   // Sets the state of a workpackage and the reason for it.
   Status set_outcome(int workpackage, const Outcome& outcome);
   // Sets the files that the places of outcomes refer to by number. Without them places are not

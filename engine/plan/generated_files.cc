@@ -69,8 +69,7 @@ Status generated_functions(const Benchmark& benchmark, Workpackage workpackage, 
 }
 
 Status generated_pack(const Benchmark& benchmark, const std::vector<Workpackage>& workpackages,
-                      const std::vector<int>& members, Expander& expander, std::string* folder,
-                      FileBytes* file) {
+                      const std::vector<int>& members, Expander& expander, GeneratedPack* pack) {
   const StepKinds* kinds = &plain_kinds();
   PackRule rule;
   std::string options;
@@ -101,11 +100,12 @@ Status generated_pack(const Benchmark& benchmark, const std::vector<Workpackage>
       return made;
     };
     if (Status s = with_values(benchmark, workpackage, expander, &own, use); !s) return s;
-    if (scripts.size() == 1) *folder = pack_folder("", own).substr(1);
+    if (scripts.size() == 1) pack->folder = pack_folder("", own).substr(1);
   }
-  rule.folder = absolute_path(expander.run().rundir + "/" + *folder);
-  *file = {pack_script_name, kinds->pack_script(rule, kinds->common_options(options), scripts),
-           secret ? private_mode : 0644};
+  rule.folder = absolute_path(expander.run().rundir + "/" + pack->folder);
+  pack->script = {pack_script_name,
+                  kinds->pack_script(rule, kinds->common_options(options), scripts),
+                  secret ? private_mode : 0644};
   return Status::ok();
 }
 

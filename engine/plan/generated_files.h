@@ -21,10 +21,12 @@ Status generated_functions(const Benchmark& benchmark, Workpackage workpackage, 
                            FileBytes* file);
 
 // Generates the script of the job that `members` share, as a run would write it. `members` are ids
-// of workpackages in `workpackages`, which holds the whole plan. The script is *folder/pack.job,
-// and *folder is in the same directory as the members' folders.
+// of workpackages in `workpackages`, which holds the whole plan.
+struct GeneratedPack {
+  std::string folder;  // in the same directory as the members' folders
+  FileBytes script;    // pack.job in that folder
+};
 Status generated_pack(const Benchmark& benchmark, const std::vector<Workpackage>& workpackages,
-                      const std::vector<int>& members, Expander& expander, std::string* folder,
-                      FileBytes* file);
+                      const std::vector<int>& members, Expander& expander, GeneratedPack* pack);
 
 }  // namespace tally

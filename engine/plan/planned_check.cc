@@ -139,17 +139,21 @@ class PlannedCheck {
     }
   }
 
+  struct Wanted {
+    const char* words;
+    bool (*fits)(const std::string& text);
+  };
+
   // Reports a value of `text` that cannot be used, once. A value that is not known yet is skipped.
-  template <typename Fits>
   void check_text(const Step& step, const char* what, const Text& text, const Lookup& lookup,
-                  const char* wanted, const Fits& fits) {
+                  const Wanted& wanted) {
     if (text.value.empty()) return;
     const std::string value(strip(substitute(text.value, lookup)));
-    if (has_reference(value) || fits(value)) return;
+    if (has_reference(value) || wanted.fits(value)) return;
     if (!told_.insert({key(text.mark), value}).second) return;
     diagnostics_.error(
         text.mark.known() ? text.mark : step.name.mark,
-        fmt::format("step '{}': {} \"{}\" is not {}", step.name.value, what, value, wanted));
+        fmt::format("step '{}': {} \"{}\" is not {}", step.name.value, what, value, wanted.words));
   }
 
   static bool is_whole(const std::string& text, long least) {
@@ -160,18 +164,20 @@ class PlannedCheck {
 
   void check_resources(const Step& step, const Lookup& lookup) {
     const Resources& asked = step.resources;
-    const auto one = [](const std::string& text) { return is_whole(text, 1); };
-    const auto any = [](const std::string& text) { return is_whole(text, 0); };
-    const auto time = [](const std::string& text) { return parse_duration(text).value_or(0) > 0; };
-    const char* const count = "a whole number of at least 1";
-    check_text(step, "nodes", asked.nodes, lookup, count, one);
-    check_text(step, "tasks_per_node", asked.tasks_per_node, lookup, count, one);
-    check_text(step, "cpus_per_task", asked.cpus_per_task, lookup, count, one);
-    check_text(step, "gpus_per_node", asked.gpus_per_node, lookup, "a whole number", any);
-    check_text(step, "time", asked.time, lookup, "a time: seconds, 10m, 2h, HH:MM:SS or D-HH:MM:SS",
-               time);
-    check_text(step, "timeout", step.timeout, lookup, "a time above 0", time);
-    check_text(step, "cycles", step.cycles, lookup, count, one);
+    const auto above_zero = [](const std::string& text) {
+      return parse_duration(text).value_or(0) > 0;
+    };
+    const Wanted count{"a whole number of at least 1",
+                       [](const std::string& text) { return is_whole(text, 1); }};
+    const Wanted whole{"a whole number", [](const std::string& text) { return is_whole(text, 0); }};
+    const Wanted time{"a time: seconds, 10m, 2h, HH:MM:SS or D-HH:MM:SS", above_zero};
+    check_text(step, "nodes", asked.nodes, lookup, count);
+    check_text(step, "tasks_per_node", asked.tasks_per_node, lookup, count);
+    check_text(step, "cpus_per_task", asked.cpus_per_task, lookup, count);
+    check_text(step, "gpus_per_node", asked.gpus_per_node, lookup, whole);
+    check_text(step, "time", asked.time, lookup, time);
+    check_text(step, "timeout", step.timeout, lookup, {"a time above 0", above_zero});
+    check_text(step, "cycles", step.cycles, lookup, count);
     PackRule rule;
     std::string error;
     if (!step.kinds->pack_rule(step, lookup, &rule, &error) &&

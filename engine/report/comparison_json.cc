@@ -59,9 +59,7 @@ Json row_of(const ComparedRow& row, const RunComparison& comparison,
 }  // namespace
 
 std::string comparison_json(const RunComparison& comparison, const CompareOptions& options,
-                            const std::vector<ReportedRun>& runs,
-                            const std::vector<ReportedDifference>& differences,
-                            const std::vector<std::string>& notes, const std::string& version) {
+                            const ReportedComparison& about, const std::string& version) {
   Json out = {{"format", "tally-comparison"},
               {"version", 1},
               {"program", "tally " + version},
@@ -70,13 +68,13 @@ std::string comparison_json(const RunComparison& comparison, const CompareOption
               {"runs", Json::array()},
               {"differences", Json::array()},
               {"rows", Json::array()},
-              {"notes", notes}};
-  for (const ReportedRun& run : runs) {
+              {"notes", about.notes}};
+  for (const ReportedRun& run : about.runs) {
     Json one = {{"id", run.id}, {"directory", run.directory}, {"benchmark", run.benchmark}};
     for (const auto& [name, value] : run.machine) one["machine"][name] = value;
     out["runs"].push_back(std::move(one));
   }
-  for (const ReportedDifference& one : differences)
+  for (const ReportedDifference& one : about.differences)
     out["differences"].push_back({{"name", one.name}, {"base", one.base}, {"new", one.other}});
   for (const ComparedRow& row : comparison.rows)
     out["rows"].push_back(row_of(row, comparison, options));

@@ -15,11 +15,16 @@ struct ReportedDifference {
   std::string name, base, other;
 };
 
+// What a comparison says beside its rows.
+struct ReportedComparison {
+  std::vector<ReportedRun> runs;
+  std::vector<ReportedDifference> differences;
+  std::vector<std::string> notes;
+};
+
 // {"format": "tally-comparison", "version": 1, ...}: the runs, in what their machines differ, and a
 // row for each metric of each pair of rows. Changes are fractions. null: there is no such number.
 std::string comparison_json(const RunComparison& comparison, const CompareOptions& options,
-                            const std::vector<ReportedRun>& runs,
-                            const std::vector<ReportedDifference>& differences,
-                            const std::vector<std::string>& notes, const std::string& version);
+                            const ReportedComparison& about, const std::string& version);
 
 }  // namespace tally

@@ -208,8 +208,8 @@ std::string markdown(const Grid& grid, bool transpose, const std::string& name) 
   return out;
 }
 
-std::string layout(const Grid& grid, TableStyle style, const std::string& separator, bool transpose,
-                   const std::string& name, Quoting quoting) {
+std::string layout(const Grid& grid, const std::string& name, const Layout& how) {
+  const auto& [style, separator, transpose, quoting] = how;
   const Rows rows(grid, transpose);
   std::vector<size_t> widths = column_widths(rows, grid.widths, style != TableStyle::csv);
   if (style == TableStyle::pretty) return pretty(rows, widths, !transpose, name);

@@ -24,8 +24,13 @@ struct Grid {
 //   aligned  csv in which every column is as wide as its widest line.
 // The text ends in a newline. Widths are counted in code points.
 enum class Quoting { rfc4180, raw };
-std::string layout(const Grid& grid, TableStyle style, const std::string& separator, bool transpose,
-                   const std::string& name, Quoting quoting = Quoting::rfc4180);
+struct Layout {
+  TableStyle style = TableStyle::csv;
+  std::string separator = ",";
+  bool transpose = false;
+  Quoting quoting = Quoting::rfc4180;
+};
+std::string layout(const Grid& grid, const std::string& name, const Layout& how);
 
 // The table for standard output. On a terminal, cells have their control characters shown before the
 // columns are aligned.

@@ -161,22 +161,20 @@ class Renderer {
 
 void lay_out(const Table& table, const RenderOptions& options, Quoting quoting,
              RenderedResult* rendered) {
-  TableStyle style = table.style;
-  if (options.style == "csv") style = TableStyle::csv;
-  if (options.style == "pretty") style = TableStyle::pretty;
-  if (options.style == "aligned") style = TableStyle::aligned;
-  const std::string& separator = options.separator.empty() ? table.separator : options.separator;
-  rendered->file_text =
-      layout(rendered->grid, style, separator, table.transpose, rendered->name, quoting);
+  Layout how{table.style, options.separator.empty() ? table.separator : options.separator,
+             table.transpose, quoting};
+  if (options.style == "csv") how.style = TableStyle::csv;
+  if (options.style == "pretty") how.style = TableStyle::pretty;
+  if (options.style == "aligned") how.style = TableStyle::aligned;
+  rendered->file_text = layout(rendered->grid, rendered->name, how);
   if (options.style == "markdown") {
     rendered->text = markdown(rendered->grid, table.transpose, rendered->name);
   } else if (!is_json(options)) {
     rendered->text = rendered->file_text;
   }
-  const bool aligned = style != TableStyle::csv && rendered->text == rendered->file_text;
+  const bool aligned = how.style != TableStyle::csv && rendered->text == rendered->file_text;
   if (aligned && without_controls(rendered->text) != rendered->text) {
-    rendered->text = layout(for_stdout(rendered->grid), style, separator, table.transpose,
-                            rendered->name, quoting);
+    rendered->text = layout(for_stdout(rendered->grid), rendered->name, how);
   }
 }
 

@@ -55,13 +55,13 @@ Status read_workpackages(const Settings& settings, const Run& run, const Benchma
 }
 
 size_t analyse_all(const Settings& settings, Evaluator& evaluator, RunResults* out) {
+  const ResultContext context{*out->definitions, evaluator, out->diagnostics};
   size_t rows = 0;
   std::vector<AnalyserResult> results;
   for (const Analyser& analyser : out->definitions->analysers) {
     AnalyserResult& result = results.emplace_back();
     result.name = analyser.name.value;
-    const Records records = analyse(*out->definitions, analyser, out->views, evaluator,
-                                    out->diagnostics, &result.workpackages);
+    const Records records = analyse(context, analyser, out->views, &result.workpackages);
     rows += records.rows.size();
     if (!settings.called_as_jube) warn_of_unmatched(records, out->diagnostics);
   }
@@ -79,13 +79,13 @@ void results_of(const Settings& settings, const ResultRequest& request, Evaluato
     analyse_all(settings, evaluator, out);
     out->diagnostics = std::move(said_below);
   }
+  const ResultContext context{*out->definitions, evaluator, out->diagnostics};
   ResultFiles files(out->run, request.render, write);
   for (const Result& result : out->definitions->results) {
     const Records records =
-        result_records(*out->definitions, result, out->views, evaluator, out->diagnostics,
-                       request.samples ? &out->samples : nullptr);
+        result_records(context, result, out->views, request.samples ? &out->samples : nullptr);
     if (request.warn) warn_of_unmatched(records, out->diagnostics);
-    const ResultTables tables(*out->definitions, records, evaluator, out->diagnostics);
+    const ResultTables tables(context, records);
     out->results.push_back(files.make(*out->definitions, result, tables, out->diagnostics));
   }
 }
@@ -103,13 +103,14 @@ std::vector<const Table*> metric_tables(const Result& result) {
 std::vector<ResultTable> metric_values(const Settings& settings, RunResults* out) {
   std::vector<ResultTable> values;
   const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(settings);
-  const Benchmark& definitions = *out->definitions;
-  for (const Result& result : definitions.results) {
-    Records records = result_records(definitions, result, out->views, *evaluator, out->diagnostics);
-    if (&result == &definitions.results.back()) out->views = {};
+  const ResultContext context{*out->definitions, *evaluator, out->diagnostics};
+  const std::vector<Result>& results = out->definitions->results;
+  for (const Result& result : results) {
+    Records records = result_records(context, result, out->views);
+    if (&result == &results.back()) out->views = {};
     const std::vector<const Table*> tables = metric_tables(result);
     for (const Table* table : tables) {
-      const ResultTables maker(definitions, records, *evaluator, out->diagnostics);
+      const ResultTables maker(context, records);
       values.push_back(
           maker.table(*table, {}, table == tables.back() ? std::move(records.rows) : records.rows));
     }

@@ -203,8 +203,18 @@ FileReader read_from(const std::string& work_dir) {
   };
 }
 
-Status substitute_files(const Benchmark& benchmark, const std::vector<std::string>& sets,
-                        const Lookup& lookup, Evaluator& evaluator, const FileReader& reader,
+std::vector<const SubstituteSet*> substitute_sets(const Benchmark& benchmark,
+                                                  const std::vector<std::string>& names) {
+  std::vector<const SubstituteSet*> sets;
+  for (const std::string& name : names) {
+    const auto found = benchmark.substitute_sets.find(name);
+    if (found != benchmark.substitute_sets.end()) sets.push_back(&found->second);
+  }
+  return sets;
+}
+
+Status substitute_files(const std::vector<const SubstituteSet*>& sets, const Lookup& lookup,
+                        Evaluator& evaluator, const FileReader& reader,
                         std::vector<FileBytes>* files) {
   const auto made = [files](const std::string& path) -> FileBytes* {
     for (FileBytes& file : *files) {
@@ -212,10 +222,9 @@ Status substitute_files(const Benchmark& benchmark, const std::vector<std::strin
     }
     return nullptr;
   };
-  for (const std::string& name : sets) {
-    const auto set = benchmark.substitute_sets.find(name);
-    if (set == benchmark.substitute_sets.end()) continue;
-    for (const IoFile& io : set->second.files) {
+  for (const SubstituteSet* set : sets) {
+    const std::string& name = set->name.value;
+    for (const IoFile& io : set->files) {
       const std::string in = expand_path(substitute(io.in.value, lookup));
       const std::string out = expand_path(substitute(io.out.value, lookup));
       std::optional<FileBytes> input;
@@ -227,7 +236,7 @@ Status substitute_files(const Benchmark& benchmark, const std::vector<std::strin
       if (!input) {
         return Status::error("substitution set \"" + name + "\": file \"" + in + "\" not found");
       }
-      for (const Substitution& sub : set->second.substitutions) {
+      for (const Substitution& sub : set->substitutions) {
         if (Status s = apply_substitution(sub, lookup, evaluator, &input->bytes); !s) {
           return Status::error("substitution set \"" + name + "\": " + s.message(), s.reason(),
                                s.path());
@@ -285,7 +294,8 @@ Status plan_substituted_files(const Benchmark& benchmark, const std::vector<std:
     const bool absolute = !path.empty() && path.front() == '/';
     return absolute ? read_absolute(path, path, file) : Status::ok();
   };
-  Status status = substitute_files(benchmark, sets, lookup, evaluator, reader, files);
+  Status status =
+      substitute_files(substitute_sets(benchmark, sets), lookup, evaluator, reader, files);
   if (status) return status;
   return Status::error(status.message() +
                        " in the step's file sets (a file that the run itself makes cannot be shown "

@@ -45,11 +45,14 @@ using FileReader = std::function<Status(const std::string& path, std::optional<F
 // Reads from a work directory on disk.
 FileReader read_from(const std::string& work_dir);
 
-// Applies a step's substitution sets (`sets`: the names used, in order) and returns the files they
-// make, in order, each once with its final bytes. Nothing is written. `reader` reads the input
-// files. Later files see the output of earlier files in the same call.
-Status substitute_files(const Benchmark& benchmark, const std::vector<std::string>& sets,
-                        const Lookup& lookup, Evaluator& evaluator, const FileReader& reader,
+// The substitution sets of these names, in order. Other kinds of set are passed over.
+std::vector<const SubstituteSet*> substitute_sets(const Benchmark& benchmark,
+                                                  const std::vector<std::string>& names);
+// Applies a step's substitution sets, in order, and returns the files they make, in order, each once
+// with its final bytes. Nothing is written. `reader` reads the input files. Later files see the
+// output of earlier files in the same call.
+Status substitute_files(const std::vector<const SubstituteSet*>& sets, const Lookup& lookup,
+                        Evaluator& evaluator, const FileReader& reader,
                         std::vector<FileBytes>* files);
 
 // Does the same for a work directory that does not exist yet. Input files are read from where the

@@ -59,7 +59,7 @@ Status values_of(const Benchmark& benchmark, const Step& step,
         fmt::format("no analyser reads '{}' of step '{}'", metric, step.name.value));
   Diagnostics diagnostics;
   std::vector<WorkpackageResult> each;
-  analyse(benchmark, analyser, views, evaluator, diagnostics, &each);
+  analyse({benchmark, evaluator, diagnostics}, analyser, views, &each);
   for (const WorkpackageResult& one : each) {
     for (const auto& [name, value] : one.values) {
       if (name != metric || !value.number() || !std::isfinite(value.as_double())) continue;

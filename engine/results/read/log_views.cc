@@ -101,25 +101,28 @@ bool fits(const std::string& step, const Workpackages& workpackages, const TextP
 
 using Seen = std::set<std::pair<dev_t, ino_t>>;  // files, by whatever name
 
-// For a folder, takes the first file in it that the step's analyse names. A file that is among
-// `seen` is an error.
-bool log_file(const std::string& given, const Analyse& analyse, const Lookup& lookup, Seen* seen,
-              std::string* path, LogProblem* problem) {
+// The given file; for a folder, the first file in it that the step's analyse names.
+std::string log_file(const std::string& given, const Analyse& analyse, const Lookup& lookup) {
   struct stat info {};
-  *path = given;
-  if (::stat(given.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && !analyse.files.empty()) {
-    const std::string names = substitute(analyse.files.front().path.value, lookup);
-    *path = given + "/" + split_strip(names, ",").front();
-  }
-  if (::stat(path->c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+  if (::stat(given.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || analyse.files.empty())
+    return given;
+  const std::string names = substitute(analyse.files.front().path.value, lookup);
+  return given + "/" + split_strip(names, ",").front();
+}
+
+// Whether `path`, which stands for what was given, is a file and not among `seen`.
+bool is_new_log(const std::string& path, const std::string& given, Seen* seen,
+                LogProblem* problem) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
     // One measurement must not stand in two rows.
     if (seen->insert({info.st_dev, info.st_ino}).second) return true;
-    problem->message = fmt::format("the log '{}' is given twice", *path);
+    problem->message = fmt::format("the log '{}' is given twice", path);
     problem->hint = "each workpackage has a log of its own: give them in the order of the points";
     return false;
   }
-  problem->message = fmt::format("there is no log '{}'", *path);
-  if (*path != given) problem->hint = "give the file itself";
+  problem->message = fmt::format("there is no log '{}'", path);
+  if (path != given) problem->hint = "give the file itself";
   return false;
 }
 
@@ -152,16 +155,17 @@ void take_end(const std::vector<std::string>& logs, WorkpackageView* view) {
 
 }  // namespace
 
-bool log_views(const Benchmark& benchmark, const std::vector<std::string>& logs,
-               const std::set<std::string>& tags, Evaluator& evaluator, Diagnostics& diagnostics,
-               std::vector<WorkpackageView>* views, LogProblem* problem) {
+bool log_views(const ResultContext& context, const std::vector<std::string>& logs,
+               const std::set<std::string>& tags, std::vector<WorkpackageView>* views,
+               LogProblem* problem) {
+  const Benchmark& benchmark = context.benchmark;
   const Analyse* analyse = logged_step(benchmark, problem);
   if (analyse == nullptr) return false;
   RunInfo info = run_info(benchmark, 0, ".", "");
   TextPool pool;
-  Expander expander(benchmark, info, evaluator, pool, tags);
-  Plan plan = make_plan(benchmark, expander, diagnostics);
-  if (diagnostics.has_errors()) return false;
+  Expander expander(benchmark, info, context.evaluator, pool, tags);
+  Plan plan = make_plan(benchmark, expander, context.diagnostics);
+  if (context.diagnostics.has_errors()) return false;
   Workpackages workpackages;
   const std::string& step_name = analyse->step.value;
   for (Workpackage& workpackage : plan.workpackages) {
@@ -177,8 +181,8 @@ bool log_views(const Benchmark& benchmark, const std::vector<std::string>& logs,
       return false;
     }
     const WorkpackageValues values(benchmark, expander, workpackage, "DONE");
-    std::string log;
-    if (!log_file(logs[i], *analyse, values.lookup(), &seen, &log, problem)) return false;
+    const std::string log = log_file(logs[i], *analyse, values.lookup());
+    if (!is_new_log(log, logs[i], &seen, problem)) return false;
     views->push_back(planned_view(benchmark, expander, workpackage, log));
     if (benchmark.rules.rows_are_marked) take_end(logs, &views->back());
   }

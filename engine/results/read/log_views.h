@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/diagnostics.h"
-#include "engine/expand/evaluator.h"
+#include "engine/results/read/result_context.h"
 #include "engine/results/read/views.h"
 #include "engine/workflow/workflow.h"
 
@@ -19,10 +18,10 @@ struct LogProblem {
 };
 
 // Plans the benchmark as a run would, and assigns the logs to the workpackages of the analysed
-// step, in order. `logs` are files, or the folders that hold them. Returns false with errors in
-// `diagnostics`, or else with *problem.
-bool log_views(const Benchmark& benchmark, const std::vector<std::string>& logs,
-               const std::set<std::string>& tags, Evaluator& evaluator, Diagnostics& diagnostics,
-               std::vector<WorkpackageView>* views, LogProblem* problem);
+// step, in order. `logs` are files, or the folders that hold them. Returns false with errors in the
+// context's diagnostics, or else with *problem.
+bool log_views(const ResultContext& context, const std::vector<std::string>& logs,
+               const std::set<std::string>& tags, std::vector<WorkpackageView>* views,
+               LogProblem* problem);
 
 }  // namespace tally

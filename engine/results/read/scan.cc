@@ -223,7 +223,7 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
         const bool absolute = name.text.front() == '/';
         const std::string path = absolute ? name.text : workpackage.work_dir + "/" + name.text;
         const Seen seen =
-            scan_file(workpackage, path, search.patterns, values, found, here, name.text);
+            scan_file({workpackage, path, name.text}, search.patterns, values, found, here);
         if (seen == Seen::file) found.add_file(&file);
         missing = seen == Seen::nothing;
       } else {
@@ -231,7 +231,7 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
         looked = find_files(workpackage, name.text, first_name->text, which, &paths);
         missing = paths.empty() && workpackage.log.empty();
         for (const std::string& path : paths) {
-          if (scan_file(workpackage, path, search.patterns, values, found, here, name.text) ==
+          if (scan_file({workpackage, path, name.text}, search.patterns, values, found, here) ==
               Seen::file)
             found.add_file(&file);
         }
@@ -407,8 +407,8 @@ std::vector<Unmatched> Scanner::unmatched() const {
   return list;
 }
 
-bool Scanner::own_part(const WorkpackageView& workpackage, const std::string& path,
-                       const std::string& name, FilePart* part) {
+bool Scanner::own_part(const ScannedFile& file, FilePart* part) {
+  const auto& [workpackage, path, name] = file;
   if (workpackage.outside == nullptr) return true;  // as nearly always
   const OutsidePart* known = part_of(workpackage, absolute_path(path));
   if (known == nullptr) return true;
@@ -460,12 +460,12 @@ bool Scanner::own_part(const WorkpackageView& workpackage, const std::string& pa
   return true;
 }
 
-Scanner::Seen Scanner::scan_file(const WorkpackageView& workpackage, const std::string& path,
+Scanner::Seen Scanner::scan_file(const ScannedFile& scanned,
                                  const std::vector<const Pattern*>& patterns,
-                                 const ViewValues& values, const FoundIn& found, SoughtHere& here,
-                                 const std::string& file_name) {
+                                 const ViewValues& values, const FoundIn& found, SoughtHere& here) {
+  const auto& [workpackage, path, file_name] = scanned;
   FilePart part;
-  const bool any = own_part(workpackage, path, file_name, &part);
+  const bool any = own_part(scanned, &part);
   FileView view;
   if (Status opened = any ? FileView::open(path, &view, part) : Status::ok(); !opened) {
     if (means_not_there(opened.reason())) return Seen::nothing;
@@ -485,7 +485,7 @@ Scanner::Seen Scanner::scan_file(const WorkpackageView& workpackage, const std::
     if (regex == nullptr) continue;
     Sought& sought = here[pattern];
     sought.files.push_back(file_name);
-    search(path, view, *pattern, *regex, found, sought);
+    if (search(path, view, *pattern, *regex, found)) sought.matched = true;
   }
   if (Status same = any ? view.unchanged(path) : Status::ok(); !same) {
     problem({}, "open " + same.message(), same.message(), true);
@@ -507,14 +507,15 @@ void Scanner::report_cut(const std::string& path, std::string_view text, std::st
                       name, bytes_of_text(match), bytes_of_text(around(text, match)), path));
 }
 
-void Scanner::search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
-                     const FoundIn& found, Sought& sought) {
+bool Scanner::search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
+                     const FoundIn& found) {
+  bool matched = false;
   const std::string& name = pattern.name.value;
   const Targets targets(found, pattern);
   const std::string_view text = view.text();
   std::string bytes;
   auto sink = [&](std::string_view match, int group) {
-    sought.matched = true;
+    matched = true;
     view.passed(match.data());
     if (match.size() > longest_text) {
       problem(pattern.value.mark, "long " + name,
@@ -551,6 +552,7 @@ void Scanner::search(const std::string& path, FileView& view, const Pattern& pat
                         name, path, error),
             benchmark_.rules.unreadable_output_is_error);
   }
+  return matched;
 }
 
 }  // namespace tally

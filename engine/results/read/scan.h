@@ -111,17 +111,22 @@ class Scanner {
   static std::vector<FileName> file_names(const std::string& list);
   // The thing that has a file's name: a file, also one that cannot be read; a folder or the like; nothing.
   enum class Seen { file, no_file, nothing };
-  Seen scan_file(const WorkpackageView& workpackage, const std::string& path,
-                 const std::vector<const Pattern*>& patterns, const ViewValues& values,
-                 const FoundIn& found, SoughtHere& here, const std::string& name);
+  // A workpackage's file, by its path and as the analyser names it.
+  struct ScannedFile {
+    const WorkpackageView& workpackage;
+    const std::string& path;
+    const std::string& name;
+  };
+  Seen scan_file(const ScannedFile& file, const std::vector<const Pattern*>& patterns,
+                 const ViewValues& values, const FoundIn& found, SoughtHere& here);
   // Finds the part of the file that this workpackage wrote. Returns false, after reporting why, if there
   // is none.
-  bool own_part(const WorkpackageView& workpackage, const std::string& path,
-                const std::string& name, FilePart* part);
+  bool own_part(const ScannedFile& file, FilePart* part);
   void report_cut(const std::string& path, std::string_view text, std::string_view match,
                   const Pattern& pattern);
-  void search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
-              const FoundIn& found, Sought& sought);
+  // Returns whether the pattern matches in the file.
+  bool search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
+              const FoundIn& found);
   const std::vector<FileSearch>& searches_of(const Analyse& analyse);
   Search& search_of(const Pattern* pattern);
   // Takes the values of a workpackage whose outputs are gone from the journal. False: it has none.

@@ -146,22 +146,26 @@ class KnownDefinitions {
 // Makes the views of a run's workpackages, in the order of their ids.
 class ViewMaker {
  public:
-  ViewMaker(const Benchmark& benchmark, const RunRecord& run, const std::string& run_dir,
-            std::map<int, Disturbance> disturbances, std::map<int, JobUse> job_uses,
-            bool all_builtins, std::vector<WorkpackageView>& views)
+  // `keep`: the values that are wanted. Empty: all.
+  ViewMaker(const Benchmark& benchmark, const Journal& journal, const std::string& run_dir,
+            WorkpackageValues::Keep keep, std::vector<WorkpackageView>& views)
       : benchmark_(benchmark),
         run_dir_(run_dir),
         absolute_run_(absolute_path(run_dir)),
-        info_(run_info(benchmark, run.id, run_dir, run.start)),
-        disturbances_(std::move(disturbances)),
-        job_uses_(std::move(job_uses)),
+        info_(run_info(benchmark, journal.run().id, run_dir, journal.run().start)),
         definitions_(benchmark),
+        keep_(std::move(keep)),
         views_(views) {
-    if (!all_builtins) keep_ = Named(words_of_results(benchmark));
     for (const JobValue& one : job_values()) {
       if ((!keep_ || keep_(one.name)) && job_value(benchmark, one.name) != nullptr)
         job_values_.push_back(&one);
     }
+  }
+
+  // Reads what the journal has of workpackages beside themselves.
+  Status read_measures(const Journal& journal) {
+    if (Status s = journal.job_uses(&job_uses_); !s) return s;
+    return journal.disturbances(&disturbances_);
   }
 
   void add(Journal::Stored& from) {
@@ -301,8 +305,8 @@ class ViewMaker {
   const std::string& run_dir_;
   const std::string absolute_run_;
   const RunInfo info_;
-  const std::map<int, Disturbance> disturbances_;
-  const std::map<int, JobUse> job_uses_;
+  std::map<int, Disturbance> disturbances_;
+  std::map<int, JobUse> job_uses_;
   std::vector<const JobValue*> job_values_;  // those that are wanted
   KnownDefinitions definitions_;
   std::unordered_map<std::string, StepValues> of_step_;
@@ -351,10 +355,6 @@ bool shows_job_use(const Benchmark& benchmark) {
 Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
                          const std::string& run_dir, std::vector<WorkpackageView>* views,
                          bool all_builtins) {
-  std::map<int, JobUse> job_uses;
-  if (Status s = journal.job_uses(&job_uses); !s) return s;
-  std::map<int, Disturbance> disturbances;
-  if (Status s = journal.disturbances(&disturbances); !s) return s;
   size_t count = 0;
   if (Status s = journal.count(&count); !s) return s;
   views->clear();
@@ -367,8 +367,10 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
       if (Status s = ids_of_folders(run_dir, &folders.emplace()); !s) return s;
     }
   }
-  ViewMaker maker(benchmark, journal.run(), run_dir, std::move(disturbances), std::move(job_uses),
-                  all_builtins, *views);
+  WorkpackageValues::Keep keep;
+  if (!all_builtins) keep = Named(words_of_results(benchmark));
+  ViewMaker maker(benchmark, journal, run_dir, std::move(keep), *views);
+  if (Status s = maker.read_measures(journal); !s) return s;
   const auto changed_files = std::make_shared<const ChangedFiles>(journal, run_dir);
   Status read = journal.each_workpackage([&](Journal::Stored& stored) {
     const int id = stored.workpackage.id;

@@ -113,10 +113,11 @@ void note_changed(const Benchmark& benchmark, const std::vector<WorkpackageView>
 
 }  // namespace
 
-Records analyse(const Benchmark& benchmark, const Analyser& analyser,
-                const std::vector<WorkpackageView>& workpackages, Evaluator& evaluator,
-                Diagnostics& diagnostics, std::vector<WorkpackageResult>* each,
-                std::vector<Sample>* samples) {
+Records analyse(const ResultContext& context, const Analyser& analyser,
+                const std::vector<WorkpackageView>& workpackages,
+                std::vector<WorkpackageResult>* each, std::vector<Sample>* samples) {
+  const Benchmark& benchmark = context.benchmark;
+  Diagnostics& diagnostics = context.diagnostics;
   if (lacks_something(benchmark, analyser, diagnostics)) return {};
   const Wanted wanted(benchmark);
   const AnalysedPatterns patterns(benchmark, analyser, wanted);
@@ -129,7 +130,7 @@ Records analyse(const Benchmark& benchmark, const Analyser& analyser,
     const Status looked = mark_changed_files(benchmark, workpackages, scanner.suspects(), &marked);
     if (!looked) diagnostics.error({}, looked.message());
     if (!marked.empty()) {
-      Records records = analyse(benchmark, analyser, marked, evaluator, diagnostics, each, samples);
+      Records records = analyse(context, analyser, marked, each, samples);
       note_changed(benchmark, marked, records, diagnostics);
       return records;
     }
@@ -137,9 +138,9 @@ Records analyse(const Benchmark& benchmark, const Analyser& analyser,
   scanner.report(diagnostics);
   if (samples != nullptr && wanted.repeats()) take_samples(benchmark, analyser, groups, samples);
   if (each != nullptr)
-    *each = workpackage_results(benchmark, analyser, patterns, groups, evaluator);
+    *each = workpackage_results(benchmark, analyser, patterns, groups, context.evaluator);
   Records records =
-      make_rows({benchmark, analyser, wanted, patterns, groups}, evaluator, diagnostics);
+      make_rows({benchmark, analyser, wanted, patterns, groups}, context.evaluator, diagnostics);
   note_missing_rows(benchmark, analyser, groups, records);
   records.unmatched = scanner.unmatched();
   return records;
@@ -160,17 +161,17 @@ void warn_of_unmatched(const Records& records, Diagnostics& diagnostics) {
   for (const Unmatched& one : records.unmatched) diagnostics.warning(one.mark, one.text);
 }
 
-Records result_records(const Benchmark& benchmark, const Result& result,
-                       const std::vector<WorkpackageView>& views, Evaluator& evaluator,
-                       Diagnostics& diagnostics, std::vector<Sample>* samples) {
+Records result_records(const ResultContext& context, const Result& result,
+                       const std::vector<WorkpackageView>& views, std::vector<Sample>* samples) {
+  const Benchmark& benchmark = context.benchmark;
   Records records;
   for (const Text& use : result.use) {
     if (const Analyser* analyser = find_analyser(benchmark, use.value)) {
-      append(records,
-             analyse(benchmark, *analyser, views, evaluator, diagnostics, nullptr, samples));
+      append(records, analyse(context, *analyser, views, nullptr, samples));
     } else {
-      diagnostics.error(use.mark, fmt::format("<analyser name=\"{}\"> not found", use.value),
-                        "the tags leave it out: give the result the same tag");
+      context.diagnostics.error(use.mark,
+                                fmt::format("<analyser name=\"{}\"> not found", use.value),
+                                "the tags leave it out: give the result the same tag");
     }
   }
   if (std::string note = unfinished_note(benchmark, views); !note.empty())

@@ -5,8 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/diagnostics.h"
-#include "engine/expand/evaluator.h"
+#include "engine/results/read/result_context.h"
 #include "engine/results/read/workpackage_view.h"
 #include "engine/results/rows/records.h"
 #include "engine/workflow/workflow.h"
@@ -29,22 +28,22 @@ struct WorkpackageResult {
 // a glob are read in natural order (f2 before f10).
 //
 // A workpackage whose files are not what they were at its end is marked, and read once more: a note in
-// `diagnostics`, and in the records.
+// the diagnostics, and in the records.
 //
-// Problems go to `diagnostics`, each once with a count: "cannot be represented as a int", a missing
+// Problems go to the diagnostics, each once with a count: "cannot be represented as a int", a missing
 // file, an unreadable pattern. `each`, if given, gets the values of every workpackage's own files.
 // `samples`, if given and if an output asks for statistics of repeats, gets what each workpackage
 // printed.
-Records analyse(const Benchmark& benchmark, const Analyser& analyser,
-                const std::vector<WorkpackageView>& workpackages, Evaluator& evaluator,
-                Diagnostics& diagnostics, std::vector<WorkpackageResult>* each = nullptr,
+Records analyse(const ResultContext& context, const Analyser& analyser,
+                const std::vector<WorkpackageView>& workpackages,
+                std::vector<WorkpackageResult>* each = nullptr,
                 std::vector<Sample>* samples = nullptr);
 
 // Returns the records of one result: its analysers' rows over these workpackages, one analyser
 // after the other. `samples`: as for analyse().
-Records result_records(const Benchmark& benchmark, const Result& result,
-                       const std::vector<WorkpackageView>& views, Evaluator& evaluator,
-                       Diagnostics& diagnostics, std::vector<Sample>* samples = nullptr);
+Records result_records(const ResultContext& context, const Result& result,
+                       const std::vector<WorkpackageView>& views,
+                       std::vector<Sample>* samples = nullptr);
 void warn_of_unmatched(const Records& records, Diagnostics& diagnostics);
 
 }  // namespace tally

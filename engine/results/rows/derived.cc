@@ -77,8 +77,9 @@ void store_missing(const Pattern& pattern, Line& line) {
 
 // `failed_before`: patterns whose failure has been reported. Failures that only follow from these
 // are not reported.
-void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& evaluator, bool exact,
-                std::set<std::string>& failed_before, Diagnostics& diagnostics) {
+void derive_one(const ResultContext& context, const Pattern& pattern, std::vector<Line>& lines,
+                std::set<std::string>& failed_before) {
+  const bool exact = context.benchmark.rules.fractions_are_kept;
   std::vector<std::string> expressions;
   std::vector<Line*> computed;
   expressions.reserve(lines.size());
@@ -94,7 +95,7 @@ void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& eva
   if (pattern.mode == PatternMode::text) {
     for (std::string& text : expressions) results.push_back({true, std::move(text), {}});
   } else if (!expressions.empty()) {
-    results = evaluator.evaluate(mode_of(pattern.mode), expressions);
+    results = context.evaluator.evaluate(mode_of(pattern.mode), expressions);
   }
   size_t failed = 0;
   bool failed_here = false;
@@ -122,7 +123,7 @@ void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& eva
   }
   if (failed_here) failed_before.insert(pattern.name.value);
   if (failed != 0) {
-    diagnostics.warning(
+    context.diagnostics.warning(
         pattern.value.mark,
         fmt::format("pattern '{}' could not be computed in {} of {} result lines: {}",
                     pattern.name.value, failed, computed.size(), why));
@@ -131,8 +132,8 @@ void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& eva
 
 }  // namespace
 
-void derive(const std::vector<const Pattern*>& patterns, std::vector<Line>& lines,
-            Evaluator& evaluator, bool exact, Diagnostics& diagnostics) {
+void derive(const ResultContext& context, const std::vector<const Pattern*>& patterns,
+            std::vector<Line>& lines) {
   std::vector<const Pattern*> left = patterns;
   std::set<std::string> failed_before;
   auto waits = [&](const Pattern* pattern) {
@@ -148,7 +149,7 @@ void derive(const std::vector<const Pattern*>& patterns, std::vector<Line>& line
     if (next == left.end()) next = left.begin();
     const Pattern* pattern = *next;
     left.erase(next);
-    derive_one(*pattern, lines, evaluator, exact, failed_before, diagnostics);
+    derive_one(context, *pattern, lines, failed_before);
   }
 }
 

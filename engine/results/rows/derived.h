@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/diagnostics.h"
-#include "engine/expand/evaluator.h"
+#include "engine/results/read/result_context.h"
 #include "engine/results/rows/records.h"
 #include "engine/workflow/workflow.h"
 
@@ -26,9 +25,8 @@ struct Line {
 
 // Computes `patterns` for every line, in the order of their dependencies. A value that cannot be
 // computed, or cannot be converted to its type, becomes the pattern's default, or else nan (int,
-// float) or "". `exact`: an int with a fraction keeps it. Otherwise the fraction is cut off, as in
-// JUBE.
-void derive(const std::vector<const Pattern*>& patterns, std::vector<Line>& lines,
-            Evaluator& evaluator, bool exact, Diagnostics& diagnostics);
+// float) or "". An int keeps a fraction or not, as the benchmark's rules say.
+void derive(const ResultContext& context, const std::vector<const Pattern*>& patterns,
+            std::vector<Line>& lines);
 
 }  // namespace tally

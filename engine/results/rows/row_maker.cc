@@ -48,8 +48,7 @@ class RowMaker {
       lines.back().failed = !groups_.any_ended_well(group);
       leaves.push_back(&group);
     }
-    derive(patterns_.derived(), lines, evaluator_, benchmark_.rules.fractions_are_kept,
-           diagnostics);
+    derive({benchmark_, evaluator_, diagnostics}, patterns_.derived(), lines);
     Records records;
     columns_ = records.columns;
     columns_->points = groups_.points();
@@ -164,8 +163,7 @@ class RowMaker {
       }
     }
     Diagnostics said_of_the_rows;
-    derive(patterns_.derived(), lines, evaluator_, benchmark_.rules.fractions_are_kept,
-           said_of_the_rows);
+    derive({benchmark_, evaluator_, said_of_the_rows}, patterns_.derived(), lines);
     std::map<size_t, size_t> filled;  // repeats of each row
     for (size_t i = 0; i < lines.size(); ++i) {
       add_short_values(short_values(lines[i].values, nullptr), records.rows[places[i].first]);

@@ -52,7 +52,7 @@ std::vector<WorkpackageResult> workpackage_results(const Benchmark& benchmark,
     }
     WorkpackagesById workpackages;
     std::vector<Line> lines = lines_of(analyse, known, groups, &workpackages);
-    derive(derived, lines, evaluator, benchmark.rules.fractions_are_kept, said_elsewhere);
+    derive({benchmark, evaluator, said_elsewhere}, derived, lines);
     for (size_t i = 0; i < lines.size(); ++i) {
       WorkpackageResult& result = results.emplace_back();
       result.id = workpackages[i]->id;

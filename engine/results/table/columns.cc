@@ -239,21 +239,21 @@ void check_baseline_names(const Benchmark& benchmark, const Column& column,
 
 // The values of a column that is an expression. *compared: the expression uses values of the
 // baseline row itself, so no division is needed.
-std::vector<Value> expression_values(const Benchmark& benchmark, const Column& column,
+std::vector<Value> expression_values(const ResultContext& context, const Column& column,
                                      const Records& records, std::vector<Record>& rows,
-                                     Evaluator& evaluator, Diagnostics& diagnostics,
                                      bool* compared) {
+  Diagnostics& diagnostics = context.diagnostics;
   std::set<std::string> known = known_names(rows, &records);
   known.erase(column.name.value);
   std::string expression = column.expression.value;
   std::set<std::string> asked;
   if (!column.relative_to.empty()) {
     expression = with_baseline_names(expression, asked);
-    check_baseline_names(benchmark, column, asked, known, diagnostics);
-    *compared = add_baseline_values(benchmark, column, rows, asked);
+    check_baseline_names(context.benchmark, column, asked, known, diagnostics);
+    *compared = add_baseline_values(context.benchmark, column, rows, asked);
     for (const std::string& name : asked) known.insert(baseline_name(name));
   }
-  std::vector<Evaluated> results = evaluate(expression, rows, known, evaluator);
+  std::vector<Evaluated> results = evaluate(expression, rows, known, context.evaluator);
   for (Record& row : rows) {
     for (const std::string& name : asked) row.values.erase(baseline_name(name));
   }
@@ -295,9 +295,8 @@ std::string column_key(const Column& column) {
   return column.title.empty() || column.title == name ? name + "_relative" : column.title;
 }
 
-void add_derived_columns(const Benchmark& benchmark, const std::vector<Column>& columns,
-                         const Records& records, std::vector<Record>& rows, Evaluator& evaluator,
-                         Diagnostics& diagnostics) {
+void add_derived_columns(const ResultContext& context, const std::vector<Column>& columns,
+                         const Records& records, std::vector<Record>& rows) {
   for (const Column& column : columns) {
     const bool relative = !column.relative_to.empty();
     const bool computed = !column.expression.value.empty();
@@ -306,11 +305,11 @@ void add_derived_columns(const Benchmark& benchmark, const std::vector<Column>& 
     const std::string plain =
         column.statistic == Statistic::none ? column.name.value : statistic_key(column);
     bool compared = false;
-    std::vector<Value> values = computed ? expression_values(benchmark, column, records, rows,
-                                                             evaluator, diagnostics, &compared)
-                                         : values_of(rows, plain);
+    std::vector<Value> values = computed
+                                    ? expression_values(context, column, records, rows, &compared)
+                                    : values_of(rows, plain);
     if (relative && !compared) {
-      relate(benchmark, column, rows, values);
+      relate(context.benchmark, column, rows, values);
       continue;
     }
     for (size_t i = 0; i < rows.size(); ++i)

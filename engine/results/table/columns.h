@@ -20,8 +20,7 @@ std::string column_key(const Column& column);
 
 // Computes the derived columns among `columns` into `rows`, in order. A column may use those before
 // it. Statistics of expressions are not computed here (add_statistics()).
-void add_derived_columns(const Benchmark& benchmark, const std::vector<Column>& columns,
-                         const Records& records, std::vector<Record>& rows, Evaluator& evaluator,
-                         Diagnostics& diagnostics);
+void add_derived_columns(const ResultContext& context, const std::vector<Column>& columns,
+                         const Records& records, std::vector<Record>& rows);
 
 }  // namespace tally

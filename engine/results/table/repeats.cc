@@ -171,9 +171,8 @@ void note_sources(const Benchmark& benchmark, const std::vector<Column>& columns
 }
 
 // Computes the table's expressions in every repeat, for the columns that show a statistic of one.
-void compute_in_repeats(const Benchmark& benchmark, const std::vector<Column>& columns,
-                        const Records& records, std::vector<Record>& rows, Evaluator& evaluator,
-                        Diagnostics& diagnostics) {
+void compute_in_repeats(const ResultContext& context, const std::vector<Column>& columns,
+                        const Records& records, std::vector<Record>& rows) {
   const bool any = std::any_of(columns.begin(), columns.end(), [](const Column& column) {
     return is_computed(column) && shows_repeats(column);
   });
@@ -181,7 +180,7 @@ void compute_in_repeats(const Benchmark& benchmark, const std::vector<Column>& c
   std::vector<Record> repeats;
   for (Record& row : rows) {
     for (Repeat& repeat : row.repeats) {
-      note_sources(benchmark, columns, repeat);
+      note_sources(context.benchmark, columns, repeat);
       repeats.emplace_back().values = std::move(repeat.values);
     }
   }
@@ -191,8 +190,10 @@ void compute_in_repeats(const Benchmark& benchmark, const std::vector<Column>& c
     Column plain = column;
     plain.statistic = Statistic::none;
     Diagnostics said_of_the_rows;
-    add_derived_columns(benchmark, {plain}, records, repeats, evaluator,
-                        column.statistic == Statistic::none ? said_of_the_rows : diagnostics);
+    const bool said = column.statistic == Statistic::none;
+    add_derived_columns(
+        {context.benchmark, context.evaluator, said ? said_of_the_rows : context.diagnostics},
+        {plain}, records, repeats);
   }
   size_t at = 0;
   for (Record& row : rows) {
@@ -311,11 +312,11 @@ std::string statistic_key(const Column& column) {
   return column.name.value + " " + statistic_word(column.statistic);
 }
 
-void add_statistics(const Benchmark& benchmark, const std::vector<Column>& columns,
+void add_statistics(const ResultContext& context, const std::vector<Column>& columns,
                     const std::set<std::string>& names, const Records& records,
-                    std::vector<Record>& rows, Evaluator& evaluator, Diagnostics& diagnostics) {
-  compute_in_repeats(benchmark, columns, records, rows, evaluator, diagnostics);
-  const std::vector<SampleNameUse> used = sample_names(benchmark, names);
+                    std::vector<Record>& rows) {
+  compute_in_repeats(context, columns, records, rows);
+  const std::vector<SampleNameUse> used = sample_names(context.benchmark, names);
   for (Record& row : rows) {
     bool whole = false;
     for (const SampleNameUse& use : used) {

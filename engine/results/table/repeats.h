@@ -22,9 +22,9 @@ std::string statistic_key(const Column& column);
 // expression is computed for each repeat. Also stores the values of `names` such as rate_median.
 //
 // The bootstrap's seed is the run's id, so that the same run always has the same interval.
-void add_statistics(const Benchmark& benchmark, const std::vector<Column>& columns,
+void add_statistics(const ResultContext& context, const std::vector<Column>& columns,
                     const std::set<std::string>& names, const Records& records,
-                    std::vector<Record>& rows, Evaluator& evaluator, Diagnostics& diagnostics);
+                    std::vector<Record>& rows);
 
 // Adds the columns that `uncertainty` asks for, and a last one with the number of repeats ("5 of
 // 6"), to the columns and rows. Notes intervals that are no intervals, and outliers.

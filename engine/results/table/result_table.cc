@@ -230,17 +230,24 @@ void ResultTables::add_notes(ResultTable& out) const {
   out.changed = records_.changed;
 }
 
+std::vector<Record> ResultTables::rows_of(const std::vector<Column>& columns,
+                                          const std::set<std::string>& names,
+                                          const std::set<std::string>& shown,
+                                          std::vector<Record> rows) const {
+  give_own_columns(rows);
+  rows = with_status(with_marks(std::move(rows), shown), names);
+  add_statistics(context_, columns, names, records_, rows);
+  return rows;
+}
+
 ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,
                                 std::vector<Record> rows) const {
   ResultTable out;
   out.columns = chosen(table.columns, choice);
   out.units = records_.units;
-  const std::set<std::string> names = names_in(table);
-  give_own_columns(rows);
-  rows = with_marks(std::move(rows), names_shown(out.columns, table.references));
-  out.rows = with_status(std::move(rows), names);
-  add_statistics(benchmark_, table.columns, names, records_, out.rows, evaluator_, diagnostics_);
-  add_derived_columns(benchmark_, table.columns, records_, out.rows, evaluator_, diagnostics_);
+  out.rows = rows_of(table.columns, names_in(table), names_shown(out.columns, table.references),
+                     std::move(rows));
+  add_derived_columns(context_, table.columns, records_, out.rows);
   check_units(table, out);
   filter(table.filter, &table, out);
   if (choice.with_id) {
@@ -262,11 +269,8 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,
 ResultTable ResultTables::database(const Database& database) const {
   ResultTable out;
   out.columns = database.keys;
-  const std::set<std::string> names = names_in(database);
-  std::vector<Record> rows = records_.rows;
-  give_own_columns(rows);
-  out.rows = with_status(with_marks(std::move(rows), names_shown(out.columns, {})), names);
-  add_statistics(benchmark_, database.keys, names, records_, out.rows, evaluator_, diagnostics_);
+  out.rows =
+      rows_of(database.keys, names_in(database), names_shown(out.columns, {}), records_.rows);
   filter(database.filter, nullptr, out);
   if (!shows_status(benchmark_, database.keys)) {
     leave_out_failed(benchmark_, out);
@@ -280,11 +284,7 @@ ResultTable ResultTables::database(const Database& database) const {
 ResultTable ResultTables::syslog(const Syslog& syslog) const {
   ResultTable out;
   out.columns = syslog.keys;
-  const std::set<std::string> names = names_in(syslog);
-  std::vector<Record> rows = records_.rows;
-  give_own_columns(rows);
-  out.rows = with_status(with_marks(std::move(rows), names_shown(out.columns, {})), names);
-  add_statistics(benchmark_, syslog.keys, names, records_, out.rows, evaluator_, diagnostics_);
+  out.rows = rows_of(syslog.keys, names_in(syslog), names_shown(out.columns, {}), records_.rows);
   filter(syslog.filter, nullptr, out);
   sort_rows(syslog.sort, out.rows);
   drop_empty(out, false);

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/diagnostics.h"
-#include "engine/expand/evaluator.h"
+#include "engine/results/read/result_context.h"
 #include "engine/results/rows/records.h"
 #include "engine/workflow/workflow.h"
 
@@ -89,12 +88,12 @@ struct ColumnChoice {
 class ResultTables {
  public:
   // The arguments must outlive the object.
-  ResultTables(const Benchmark& benchmark, const Records& records, Evaluator& evaluator,
-               Diagnostics& diagnostics)
-      : benchmark_(benchmark),
-        records_(records),
-        evaluator_(evaluator),
-        diagnostics_(diagnostics) {}
+  ResultTables(const ResultContext& context, const Records& records)
+      : context_(context),
+        benchmark_(context.benchmark),
+        evaluator_(context.evaluator),
+        diagnostics_(context.diagnostics),
+        records_(records) {}
 
   ResultTable table(const Table& table, const ColumnChoice& choice) const {
     return this->table(table, choice, records_.rows);
@@ -117,10 +116,16 @@ class ResultTables {
   void note_missing(ResultTable& out) const;
   void add_notes(ResultTable& out) const;
 
+  // The rows of an output before they are filtered: with marks, a status and statistics.
+  std::vector<Record> rows_of(const std::vector<Column>& columns,
+                              const std::set<std::string>& names,
+                              const std::set<std::string>& shown, std::vector<Record> rows) const;
+
+  const ResultContext context_;
   const Benchmark& benchmark_;
-  const Records& records_;
   Evaluator& evaluator_;
   Diagnostics& diagnostics_;
+  const Records& records_;
 };
 
 }  // namespace tally

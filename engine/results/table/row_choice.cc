@@ -62,11 +62,13 @@ namespace {
 // run, then inserts), and merges beyond that.
 class RowOrder {
  public:
-  explicit RowOrder(const std::vector<std::string>& keys) : keys_(keys) {}
-  bool operator()(const Record& a, const Record& b) const {
+  RowOrder(const std::vector<std::string>& keys, const std::vector<Record>& rows)
+      : keys_(keys), rows_(rows) {}
+  // Whether row `a` comes before row `b`.
+  bool operator()(size_t a, size_t b) const {
     for (const std::string& key : keys_) {
-      const Value& x = a.values.at(key);
-      const Value& y = b.values.at(key);
+      const Value& x = rows_[a].values.at(key);
+      const Value& y = rows_[b].values.at(key);
       if (x == y) continue;
       return less(x, y);
     }
@@ -75,19 +77,19 @@ class RowOrder {
 
  private:
   const std::vector<std::string>& keys_;
+  const std::vector<Record>& rows_;
 };
 
 using Order = std::vector<size_t>;
 
-void insertion_sort(Order& order, size_t from, size_t to, size_t sorted,
-                    const std::vector<Record>& rows, const RowOrder& before) {
+void insertion_sort(Order& order, size_t from, size_t to, size_t sorted, const RowOrder& before) {
   for (size_t i = sorted; i < to; ++i) {
     size_t pivot = order[i];
     size_t low = from;
     size_t high = i;
     while (low < high) {
       size_t middle = (low + high) / 2;
-      if (before(rows[pivot], rows[order[middle]])) {
+      if (before(pivot, order[middle])) {
         high = middle;
       } else {
         low = middle + 1;
@@ -100,13 +102,12 @@ void insertion_sort(Order& order, size_t from, size_t to, size_t sorted,
 
 // Finds the run that starts at `from`: ascending, or strictly descending and then reversed. Returns
 // its end.
-size_t take_run(Order& order, size_t from, size_t to, const std::vector<Record>& rows,
-                const RowOrder& before) {
+size_t take_run(Order& order, size_t from, size_t to, const RowOrder& before) {
   size_t end = from + 1;
   if (end >= to) return to;
-  bool down = before(rows[order[end]], rows[order[end - 1]]);
+  bool down = before(order[end], order[end - 1]);
   ++end;
-  while (end < to && before(rows[order[end]], rows[order[end - 1]]) == down) ++end;
+  while (end < to && before(order[end], order[end - 1]) == down) ++end;
   if (down) {
     std::reverse(order.begin() + static_cast<std::ptrdiff_t>(from),
                  order.begin() + static_cast<std::ptrdiff_t>(end));
@@ -118,16 +119,16 @@ size_t take_run(Order& order, size_t from, size_t to, const std::vector<Record>&
 
 void sort_rows(const std::vector<std::string>& keys, std::vector<Record>& rows) {
   if (keys.empty() || rows.size() < 2) return;
-  RowOrder before(keys);
+  const RowOrder before(keys, rows);
   Order order(rows.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   constexpr size_t kBlock = 64;
   if (rows.size() < kBlock) {
-    size_t sorted = take_run(order, 0, order.size(), rows, before);
-    insertion_sort(order, 0, order.size(), sorted, rows, before);
+    size_t sorted = take_run(order, 0, order.size(), before);
+    insertion_sort(order, 0, order.size(), sorted, before);
   } else {
     for (size_t from = 0; from < order.size(); from += kBlock) {
-      insertion_sort(order, from, std::min(from + kBlock, order.size()), from + 1, rows, before);
+      insertion_sort(order, from, std::min(from + kBlock, order.size()), from + 1, before);
     }
     Order merged(order.size());
     for (size_t width = kBlock; width < order.size(); width *= 2) {
@@ -137,7 +138,7 @@ void sort_rows(const std::vector<std::string>& keys, std::vector<Record>& rows) 
         size_t i = from;
         size_t j = middle;
         for (size_t k = from; k < to; ++k) {
-          bool right = i == middle || (j < to && before(rows[order[j]], rows[order[i]]));
+          bool right = i == middle || (j < to && before(order[j], order[i]));
           merged[k] = order[right ? j++ : i++];
         }
       }

@@ -47,7 +47,7 @@ Status add_workpackages(Journal& journal, int count) {
     Workpackage wp;
     wp.id = i;
     wp.point.bindings.push_back({pool.intern("p"), pool.intern(std::to_string(i)), 0, 0});
-    if (Status s = journal.add(wp, pool, {"ps/p"}, "s", "00000" + std::to_string(i), ""); !s)
+    if (Status s = journal.add(wp, pool, {{"ps/p"}, "s", "00000" + std::to_string(i), ""}); !s)
       return s;
   }
   return journal.commit();

@@ -112,10 +112,10 @@ TEST_CASE("everything written is read back") {
   TextPool pool;
   {
     auto journal = create(folder);
-    REQUIRE(journal->add(workpackage(0, pool, "v\n\xff"), pool, {"ps/p", "ps/empty"}, "gen",
-                         "000000_gen", ""));
-    REQUIRE(journal->add(workpackage(1, pool, "w"), pool, {"ps/p", "ps/empty"}, "gen", "000001_gen",
-                         "/alt"));
+    REQUIRE(journal->add(workpackage(0, pool, "v\n\xff"), pool,
+                         {{"ps/p", "ps/empty"}, "gen", "000000_gen", ""}));
+    REQUIRE(journal->add(workpackage(1, pool, "w"), pool,
+                         {{"ps/p", "ps/empty"}, "gen", "000001_gen", "/alt"}));
     REQUIRE(journal->set_outcome(0, in_state(State::running)));
     REQUIRE(journal->operation_done(0, 1, 2, {"A=b=c", "GONE", "L=1\n2"}, {{"/x/stdout", 123}}));
     REQUIRE(journal->set_outcome(0, failure(Reason::value, "why")));
@@ -201,7 +201,7 @@ TEST_CASE("what is known of an attempt is forgotten with it") {
     for (const int id : {0, 1, 2}) {
       const std::string name = "00000" + std::to_string(id) + "_gen";
       REQUIRE(
-          journal->add(workpackage(id, pool, "v"), pool, {"ps/p", "ps/empty"}, "gen", name, ""));
+          journal->add(workpackage(id, pool, "v"), pool, {{"ps/p", "ps/empty"}, "gen", name, ""}));
     }
     REQUIRE(journal->set_disturbance(0, {1.5, "GPU 0: process 7 (x)", ""}));
     REQUIRE(journal->set_disturbance(0, {0.75, "", "GPU 0: thermal slowdown"}));
@@ -268,7 +268,7 @@ TEST_CASE("killed at every commit: what was committed is there, the lease is tak
           if (number == kill_at && done == after) raise(SIGKILL);
         });
         for (int i = 0; i < 6; ++i) {
-          if (!journal->add(workpackage(i, pool, "v"), pool, {}, "s", "d", "")) _exit(2);
+          if (!journal->add(workpackage(i, pool, "v"), pool, {{}, "s", "d", ""})) _exit(2);
         }
       });
       REQUIRE(WIFSIGNALED(status));
@@ -294,7 +294,7 @@ TEST_CASE("between begin and commit all or nothing is kept") {
     auto journal = create(folder);
     if (!journal->begin()) _exit(2);
     for (int i = 0; i < 100; ++i) {
-      if (!journal->add(workpackage(i, pool, "v"), pool, {}, "s", "d", "")) _exit(2);
+      if (!journal->add(workpackage(i, pool, "v"), pool, {{}, "s", "d", ""})) _exit(2);
     }
     raise(SIGKILL);
   });
@@ -308,7 +308,7 @@ TEST_CASE("readers work beside a writing engine and leave nothing behind") {
   Folder folder;
   TextPool pool;
   auto journal = create(folder);
-  REQUIRE(journal->add(workpackage(0, pool, "v"), pool, {}, "s", "d", ""));
+  REQUIRE(journal->add(workpackage(0, pool, "v"), pool, {{}, "s", "d", ""}));
   std::unique_ptr<Journal> reader;
   REQUIRE(Journal::open_read_only(folder.run(), &reader));
   CHECK(reader->run().benchmark == "b");
@@ -395,7 +395,7 @@ TEST_CASE("what is wrong with a journal is one sentence") {
       TextPool pool;
       auto writer = create(folder);
       for (int i = 0; i < 2000; ++i) {
-        REQUIRE(writer->add(workpackage(i, pool, std::string(100, 'x')), pool, {}, "s", "d", ""));
+        REQUIRE(writer->add(workpackage(i, pool, std::string(100, 'x')), pool, {{}, "s", "d", ""}));
       }
     }
     std::fstream damage(file, std::ios::in | std::ios::out | std::ios::binary);
@@ -415,7 +415,7 @@ TEST_CASE("rows that cannot be read are no end of the rows") {
     auto writer = create(folder);
     REQUIRE(writer->begin());
     for (int i = 0; i < 300; ++i) {
-      REQUIRE(writer->add(workpackage(i, pool, std::string(500, 'x')), pool, {}, "s", "d", ""));
+      REQUIRE(writer->add(workpackage(i, pool, std::string(500, 'x')), pool, {{}, "s", "d", ""}));
     }
     REQUIRE(writer->commit());
   }
@@ -450,15 +450,15 @@ TEST_CASE("a full disk is said, and what was committed stays") {
   const int status = in_child([&] {
     TextPool pool;
     auto journal = create(folder);
-    REQUIRE(journal->add(workpackage(0, pool, "v"), pool, {}, "s", "d", ""));
+    REQUIRE(journal->add(workpackage(0, pool, "v"), pool, {{}, "s", "d", ""}));
     // A file-size limit stands for a disk that is full.
     signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{200000, 200000};
     setrlimit(RLIMIT_FSIZE, &limit);
     Status s;
     for (int i = 1; i < 10000 && s; ++i) {
-      s = journal->add(workpackage(i, pool, std::string(1000, 'x') + std::to_string(i)), pool, {},
-                       "s", "d", "");
+      s = journal->add(workpackage(i, pool, std::string(1000, 'x') + std::to_string(i)), pool,
+                       {{}, "s", "d", ""});
     }
     if (s) _exit(3);
     if (s.message().find("journal.sqlite: ") == std::string::npos) _exit(4);
@@ -475,7 +475,7 @@ TEST_CASE("a thousand workpackages cost little") {
   auto journal = create(folder);
   REQUIRE(journal->begin());
   for (int i = 0; i < 1000; ++i)
-    REQUIRE(journal->add(workpackage(i, pool, "v"), pool, {}, "s", "d", ""));
+    REQUIRE(journal->add(workpackage(i, pool, "v"), pool, {{}, "s", "d", ""}));
   REQUIRE(journal->commit());
   const clock_t start = clock();
   for (int i = 0; i < 1000; ++i) {

@@ -193,7 +193,7 @@ TEST_CASE("every reason goes through the journal and makes its sentence") {
         workpackage.outcome = all[i].outcome;
         workpackage.outcome.place = {0, 12, 5};
       }
-      REQUIRE(journal->add(workpackage, pool, {}, "s", "d", ""));
+      REQUIRE(journal->add(workpackage, pool, {{}, "s", "d", ""}));
       if (i % 2 == 1) REQUIRE(journal->set_outcome(workpackage.id, all[i].outcome));
       seen.push_back(all[i].outcome.reason);
     }

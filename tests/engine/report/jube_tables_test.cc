@@ -46,7 +46,7 @@ TEST_CASE(
   const Records records = rows();
   Diagnostics diagnostics;
   auto evaluator = make_evaluator(".");
-  const ResultTables tables(benchmark, records, *evaluator, diagnostics);
+  const ResultTables tables({benchmark, *evaluator, diagnostics}, records);
   RenderOptions options;
   options.write = false;
   std::string made;

@@ -54,7 +54,7 @@ struct Fixture {
     make_points();
     Result result;
     result.outputs.emplace_back(table);
-    const ResultTables tables(benchmark, records, *evaluator, diagnostics);
+    const ResultTables tables({benchmark, *evaluator, diagnostics}, records);
     return render(benchmark, result, tables, options, diagnostics);
   }
   std::string text() { return run().at(0).text; }

@@ -76,7 +76,7 @@ class Fixture {
   Records run() {
     for (WorkpackageView& view : workpackages) view.parameters = view.values.size();
     auto evaluator = make_evaluator(".");
-    return tally::analyse(benchmark, analyser, workpackages, *evaluator, diagnostics);
+    return tally::analyse({benchmark, *evaluator, diagnostics}, analyser, workpackages);
   }
   // A row's value as text; "-" when it has none.
   static std::string at(const Records& records, size_t row, const std::string& name) {

@@ -149,7 +149,7 @@ bool Compare::same_records() {
       if (table == nullptr) continue;
       for (const Column& column : table->columns) asked_for_.insert(column.name.value);
     }
-    const Records records = result_records(benchmark_, result, views_, evaluator_, diagnostics);
+    const Records records = result_records({benchmark_, evaluator_, diagnostics}, result, views_);
     for (const Record& record : records.rows) {
       if (!same_record(record, reduced)) return false;
     }
