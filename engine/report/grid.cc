@@ -208,7 +208,7 @@ std::string markdown(const Grid& grid, bool transpose, const std::string& name) 
   return out;
 }
 
-std::string layout(const Grid& grid, const std::string& name, const Layout& how) {
+std::string layout(const Grid& grid, const std::string& name, const GridLayout& how) {
   const auto& [style, separator, transpose, quoting] = how;
   const Rows rows(grid, transpose);
   std::vector<size_t> widths = column_widths(rows, grid.widths, style != TableStyle::csv);

@@ -24,13 +24,13 @@ struct Grid {
 //   aligned  csv in which every column is as wide as its widest line.
 // The text ends in a newline. Widths are counted in code points.
 enum class Quoting { rfc4180, raw };
-struct Layout {
+struct GridLayout {
   TableStyle style = TableStyle::csv;
   std::string separator = ",";
   bool transpose = false;
   Quoting quoting = Quoting::rfc4180;
 };
-std::string layout(const Grid& grid, const std::string& name, const Layout& how);
+std::string layout(const Grid& grid, const std::string& name, const GridLayout& how);
 
 // The table for standard output. On a terminal, cells have their control characters shown before the
 // columns are aligned.

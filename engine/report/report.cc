@@ -161,8 +161,8 @@ class Renderer {
 
 void lay_out(const Table& table, const RenderOptions& options, Quoting quoting,
              RenderedResult* rendered) {
-  Layout how{table.style, options.separator.empty() ? table.separator : options.separator,
-             table.transpose, quoting};
+  GridLayout how{table.style, options.separator.empty() ? table.separator : options.separator,
+                 table.transpose, quoting};
   if (options.style == "csv") how.style = TableStyle::csv;
   if (options.style == "pretty") how.style = TableStyle::pretty;
   if (options.style == "aligned") how.style = TableStyle::aligned;
