@@ -1,9 +1,11 @@
 #include "engine/check/json_schema.h"
 
 #include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "engine/read/schema.h"
+#include "engine/read/short_form.h"
 
 namespace tally {
 namespace {
@@ -108,6 +110,54 @@ Json one_or_more(const ElementRule& rule) {
   return documented(rule.doc, "", any_of({one, {{"type", "array"}, {"items", items}}}));
 }
 
+// The mapping of an element without its name, which stands before the colon, and with the keys of
+// another element and further texts.
+Json unnamed(const char* id, const char* beside, const std::vector<const char*>& texts) {
+  Json properties = Json::object();
+  std::vector<std::string> required;
+  if (beside != nullptr) add_properties(beside, &properties, &required);
+  add_properties(id, &properties, &required);
+  for (const char* gone : {"name", "kind"}) properties.erase(gone);
+  for (const char* text : texts) properties[text] = scalar();
+  if (!properties.contains("tag")) properties["tag"] = defined(kTagKey);
+  if (find_key(id, "_") != nullptr)
+    properties["_"] = any_of({scalar(), {{"type", "array"}, {"items", scalar()}}});
+  return {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
+}
+
+// One, or a list that tags choose from.
+Json chosen(const Json& one, std::vector<Json> others) {
+  others.push_back(one);
+  others.push_back({{"type", "array"}, {"items", one}});
+  return any_of(std::move(others));
+}
+
+// The keys of the short form.
+void add_short_form(Json* properties) {
+  const Json list = {{"type", "array"}, {"items", scalar()}};
+  const auto named = [](const Json& value) {
+    return Json{{"type", "object"}, {"additionalProperties", value}};
+  };
+  const std::map<std::string_view, Json> values = {
+      {"parameters", named(chosen(defined(".parameter"), {scalar(), list}))},
+      {"where", defined("where")},
+      {"zip", defined("zip")},
+      {"build", chosen(defined(".step"), {scalar(), list})},
+      {"run", chosen(defined(".step"), {scalar()})},
+      {"on", defined("step.platform")},
+      {"files", any_of({scalar(), list})},
+      {"metrics", named(chosen(defined(".metric"), {scalar()}))},
+      {"chart", defined("chart")},
+  };
+  for (const ShortKey& key : short_keys())
+    (*properties)[key.key] = documented(key.doc, "", values.at(key.key));
+  Json of_step = Json::object();
+  std::vector<std::string> required;
+  add_properties("step", &of_step, &required);
+  for (const auto& [key, value] : of_step.items())
+    if (is_run_key(key)) (*properties)[key] = value;
+}
+
 }  // namespace
 
 std::string workflow_json_schema() {
@@ -117,6 +167,9 @@ std::string workflow_json_schema() {
     definitions[rule.id] = one_or_more(rule);
     definitions[std::string(rule.id) + ".single"] = single(rule);
   }
+  definitions[".parameter"] = unnamed("parameter", nullptr, {});
+  definitions[".step"] = unnamed("step", nullptr, {});
+  definitions[".metric"] = unnamed("pattern", "column", {"file"});
   // Any plain value. An empty one is null in YAML.
   definitions[kScalar] = {{"type", {"string", "number", "boolean", "null"}}};
   definitions[kTagKey] = documented(kTag, "", scalar());
@@ -125,6 +178,7 @@ std::string workflow_json_schema() {
   std::vector<std::string> required;
   add_properties("benchmark", &properties, &required);
   add_properties("jube", &properties, &required);
+  add_short_form(&properties);
   const Json top = {
       {"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
   Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"},

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine/base/text.h"
 #include "engine/check/reference_examples.h"
 #include "engine/read/schema.h"
+#include "engine/read/short_form.h"
 
 namespace tally {
 
@@ -124,10 +126,33 @@ std::string section(const ElementRule& rule) {
   return text + rows;
 }
 
+// What may stand at the top level of a file in the short form.
+std::string short_form_section() {
+  std::string text =
+      "\n## The short form **T**\n\n"
+      "A file with `run` and without `step` needs no sets, steps, analyser and result: they are "
+      "made "
+      "of the\nkeys below. `tally show FILE` prints the long form that a file stands for. All "
+      "other "
+      "keys may stand\nbeside these; what is there in the long form is not made. Without `outpath` "
+      "the runs are in `NAME_run`.\nThe [tutorial](tutorial.md) begins with an example.\n\n"
+      "| key | values | meaning |\n|---|---|---|\n";
+  for (const ShortKey& key : short_keys())
+    text += fmt::format("| `{}` | {} | {} |\n", key.key, cell(key.values), cell(key.doc));
+  std::vector<std::string> run_keys;
+  for (const std::string& key : known_names("step")) {
+    const std::string shown = fmt::format("`{}`", key);
+    if (is_run_key(key) && std::find(run_keys.begin(), run_keys.end(), shown) == run_keys.end())
+      run_keys.push_back(shown);
+  }
+  return text + fmt::format("\nKeys of the run's `step` may stand beside `run`: {}.\n",
+                            join(run_keys, ", "));
+}
+
 }  // namespace
 
 std::string reference_markdown() {
-  std::string text = kHead;
+  std::string text = kHead + short_form_section();
   for (const ElementRule& rule : element_rules()) text += section(rule);
   return text + kReferenceExamples;
 }

@@ -277,12 +277,17 @@ void Application::add_files() {
     if (!resolve_files("tag", files_.files, files_.input, {})) return kBadInput;
     return tag_command(settings_, files_);
   });
+  CLI::App* show =
+      command("show", "print a workflow in its long form, with what it includes", [this] {
+        if (!resolve_files("show", files_.files, files_.input, {})) return kBadInput;
+        return show_command(settings_, files_);
+      });
   validate
       ->add_option("--format", files_.format,
                    "problems for editors and CI systems, on standard output")
       ->check(CLI::IsMember({"text", "gcc", "github", "sarif", "json"}))
       ->option_text("text|gcc|github|sarif|json");
-  for (CLI::App* sub : {validate, tag}) {
+  for (CLI::App* sub : {validate, tag, show}) {
     sub->add_option("files", files_.files, "input files")->option_text("FILE ...");
     input_options(sub, files_.input);
   }

@@ -154,6 +154,8 @@ struct ValidateArgs {
 };
 int validate_command(const Settings& settings, const ValidateArgs& args);
 int tag_command(const Settings& settings, const ValidateArgs& args);
+// Prints the files in the long form, with what they include.
+int show_command(const Settings& settings, const ValidateArgs& args);
 
 struct ScriptArgs {
   std::vector<std::string> files;

@@ -1,4 +1,4 @@
-// tally validate, tag, script: information from an input file, without running it.
+// tally validate, show, tag, script: information from an input file, without running it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include "engine/plan/estimate.h"
 #include "engine/plan/generated_files.h"
 #include "engine/plan/plan.h"
+#include "engine/read/yaml_writer.h"
 #include "engine/report/problems_json.h"
 #include "engine/tags/tags.h"
 #include "engine/workpackage/values.h"
@@ -155,6 +156,19 @@ int validate_command(const Settings& given, const ValidateArgs& args) {
   }
   print_problems(args.format, problems);
   return code;
+}
+
+int show_command(const Settings& settings, const ValidateArgs& args) {
+  for (const std::string& file : args.files) {
+    const std::shared_ptr<Input> input = load_input(settings, file, args.input);
+    if (!input || !input->workflow) return kBadInput;
+    const std::vector<Benchmark>& benchmarks = input->workflow->benchmarks;
+    const bool own = !benchmarks.empty() && benchmarks.front().rules.plain_values_as_written;
+    const std::string text = input->document.is_xml ? document_to_xml(input->document)
+                                                    : document_to_yaml(input->document, own);
+    fmt::print("{}", text);
+  }
+  return kFine;
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/read/short_form.h"
 #include "engine/workflow/statistic_words.h"
 
 namespace tally {
@@ -537,6 +538,11 @@ std::vector<std::string> known_names(std::string_view element) {
   }
   for (const ElementRule& rule : element_rules()) {
     if (has_word(rule.parents, element)) names.emplace_back(rule.name);
+  }
+  if (element == "benchmark") {
+    for (const ShortKey& key : short_keys()) names.emplace_back(key.key);
+    for (std::string& name : known_names("step"))
+      if (is_run_key(name)) names.push_back(std::move(name));
   }
   if (std::find(names.begin(), names.end(), "tag") == names.end()) names.emplace_back("tag");
   return names;

@@ -9,6 +9,7 @@
 #include "engine/read/include_expression.h"
 #include "engine/read/reader.h"
 #include "engine/read/schema.h"
+#include "engine/read/short_form.h"
 #include "engine/read/yaml_tree.h"
 
 namespace tally {
@@ -35,6 +36,7 @@ class YamlReader {
     YamlPtr top = resolve(tree);
     if (!top) return;
     root->mark = top->mark;
+    if (is_short_form(*top)) top = long_form(*whole(top), base_, context_.diagnostics);
     if (top->kind == Kind::mapping) {
       read_top_mapping(*top, root);
     } else if (top->kind == Kind::sequence) {

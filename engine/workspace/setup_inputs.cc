@@ -16,9 +16,9 @@
 #include "engine/base/files.h"
 #include "engine/base/path_text.h"
 #include "engine/base/presence.h"
+#include "engine/base/shell_words.h"
 #include "engine/base/text.h"
 #include "engine/base/variables.h"
-#include "engine/workspace/shell_words.h"
 #include "engine/workspace/substitute_files.h"
 #include "engine/workspace/work_directory.h"
 
@@ -27,13 +27,41 @@ namespace {
 
 constexpr off_t kReadWhole = 64 << 20;
 // Version of the rules below. Work that was kept under another version is not reused.
-constexpr uint64_t kRules = 3;
+constexpr uint64_t kRules = 4;
 // A folder with more files or bytes is not compared.
 constexpr size_t kMostFiles = 10000;
 constexpr uintmax_t kMostBytes = uintmax_t{1} << 30;
 
 bool lies_in(const std::string& path, const std::string& folder) {
   return path.size() > folder.size() && starts_with(path, folder) && path[folder.size()] == '/';
+}
+
+bool is_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+// Replaces $NAME and ${NAME} in a text by the values of an environment. Unknown names stay.
+std::string with_variables(std::string_view text, const Environment& environment) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] != '$') {
+      out += text[at++];
+      continue;
+    }
+    const bool braces = at + 1 < text.size() && text[at + 1] == '{';
+    size_t end = at + (braces ? 2 : 1);
+    const size_t begin = end;
+    while (end < text.size() && is_name(text[end])) ++end;
+    const auto found = environment.find(std::string(text.substr(begin, end - begin)));
+    const bool whole = !braces || (end < text.size() && text[end] == '}');
+    if (end == begin || !whole || found == environment.end()) {
+      out += text[at++];
+      continue;
+    }
+    out += found->second;
+    at = end + (braces ? 1 : 0);
+  }
+  return out;
 }
 
 class Collector {
@@ -192,21 +220,29 @@ class Collector {
     return looked.reason() == EACCES ? Status::ok() : std::move(looked);
   }
 
+  // The parts of a word that may be names of files: the word, what stands behind `=`, `,` and `:`, as
+  // in --input=a.txt, and the words of a quoted text, which another program may run.
+  static std::vector<std::string> names_in_word(const ShellWord& word) {
+    std::vector<std::string> names = {word.text};
+    if (const size_t slash = word.text.find('/'); starts_with(word.text, "-") && slash == 2)
+      names.push_back(word.text.substr(slash));  // -I/usr/include, -C/home/me/src
+    const std::string_view ends = word.quoted ? " \t\n\r'\"`=;|&<>(),:" : "=,:";
+    for (size_t at = 0; at <= word.text.size();) {
+      const size_t end = std::min(word.text.find_first_of(ends, at), word.text.size());
+      if (end > at && end - at < word.text.size()) names.push_back(word.text.substr(at, end - at));
+      at = end + 1;
+    }
+    return names;
+  }
+
   Status add_named_files() {
     std::set<std::string> paths;
     for (const std::string& command : shell_texts_) {
-      for (const std::string& word : shell_words(with_variables(command, context_.environment))) {
-        if (word.find('/') == std::string::npos && !starts_with(word, "~")) {
-          add_program(word);
-          continue;
+      for (const ShellWord& word : shell_words(with_variables(command, context_.environment))) {
+        if (word.written) continue;
+        for (const std::string& name : names_in_word(word)) {
+          if (Status s = add_name(name, &paths); !s) return s;
         }
-        const std::string path = absolute_path(expand_path(word), context_.work_dir);
-        std::vector<std::string> found;
-        if (word.find_first_of("*?[") != std::string::npos) {
-          if (Status s = readable(matching_paths(path, &found)); !s) return s;
-        }
-        paths.insert(found.begin(), found.end());
-        paths.insert(path);
       }
     }
     for (const auto& [name, value] : context_.changes) {
@@ -218,8 +254,7 @@ class Collector {
       paths.insert(absolute_path(name, context_.work_dir));
     }
     for (const std::string& path : paths) {
-      const bool device = lies_in(path, "/dev") || lies_in(path, "/proc") || lies_in(path, "/sys");
-      if (device || lies_in(path, context_.work_dir)) continue;
+      if (is_of_the_host(path) || lies_in(path, context_.work_dir)) continue;
       std::optional<struct stat> found;
       Status added = readable(look_at(path, &found));
       if (found && S_ISREG(found->st_mode)) added = add_tree(path, path);
@@ -227,6 +262,28 @@ class Collector {
       if (!added) return added;
     }
     return Status::ok();
+  }
+
+  // Adds what a command may mean by this name: files and folders to `paths`, else a program.
+  Status add_name(const std::string& name, std::set<std::string>* paths) {
+    if (name.find('/') == std::string::npos && !starts_with(name, "~")) {
+      add_program(name);
+      return Status::ok();
+    }
+    const std::string path = absolute_path(expand_path(name), context_.work_dir);
+    paths->insert(path);
+    if (name.find_first_of("*?[") == std::string::npos) return Status::ok();
+    std::vector<std::string> found;
+    Status looked = readable(matching_paths(path, &found));
+    paths->insert(found.begin(), found.end());
+    return looked;
+  }
+
+  // The whole file system, and what the kernel makes of itself, are no inputs.
+  static bool is_of_the_host(const std::string& path) {
+    for (const char* folder : {"/dev", "/proc", "/sys", "/run"})
+      if (path == folder || lies_in(path, folder)) return true;
+    return path == "/";
   }
 
   // A folder that a command names, as in `make -C`. Folders of the system count as unchanged, and so do
@@ -279,11 +336,12 @@ class Collector {
     return Status::ok();
   }
 
-  // Whether it is an outpath with finished work, or a run.
+  // Whether it is an outpath, which has the histories of its workflows or finished work; or a run.
   static Status has_runs(const std::string& folder, bool* has) {
-    if (Status s = path_exists(folder + "/.tally-store", has); !s || *has)
-      return s.reason() == EACCES ? Status::ok() : s;
-    return path_exists(folder + "/journal.sqlite", has);
+    for (const char* own : {"/.tally-store", "/history.d", "/journal.sqlite"}) {
+      if (Status s = readable(path_exists(folder + own, has)); !s || *has) return s;
+    }
+    return Status::ok();
   }
 
   // The file that PATH finds for a word of a command, unless it is of the system.

@@ -84,6 +84,8 @@ def check_schema(schema):
             document = yaml.load(text, Loader)
         except Unknown:
             continue
+        if isinstance(document, dict) and True in document:
+            document["on"] = document.pop(True)  # a word in YAML 1.2, which editors read
         errors = sorted(validator.iter_errors(document), key=lambda error: list(error.path))
         assert not errors, f"{name}: {errors[0].message}\n{jsonschema.exceptions.best_match(errors).message}"
         seen += 1

@@ -30,7 +30,10 @@ TEST_CASE("reused work: what a command names is compared") {
        {"cd $jube_benchmark_home/src && cat v", "make -s -C $jube_benchmark_home/src",
         "cat $jube_benchmark_home/src/*", "S=$jube_benchmark_home/src; cat $$S/v",
         "find $jube_benchmark_home/src -name v -exec cat {} +",
-        "cd $jube_benchmark_home && cat src/v"}) {
+        "cd $jube_benchmark_home && cat src/v", "make -s -C$jube_benchmark_home/src",
+        "sh -c \"cat $jube_benchmark_home/src/v\"",
+        "cat --squeeze-blank -- $jube_benchmark_home/src/v",
+        "env IN=$jube_benchmark_home/src/v sh -c \"cat \\$IN\""}) {
     CAPTURE(command);
     const Shell shell;
     shell.file("b.yaml", workflow(command));
@@ -45,6 +48,38 @@ TEST_CASE("reused work: what a command names is compared") {
     shell.file("src/v", "v=2\n");
     ran = shell.tally("run b.yaml");
     CHECK_MESSAGE(has(ran.out, "v\n2\n"), (ran.out + ran.err));
+  }
+}
+
+TEST_CASE("reused work: a slash in a quoted text is no folder, and the host is no input") {
+  for (const char* command : {"echo gcc 12 | sed \"s/^/host compiler /\" >versions.txt; echo v=1",
+                              "echo v=1; awk \"BEGIN { x = 4 / 2; print x }\" >x",
+                              "echo v=1; ls / /proc /sys /run /dev >x", "echo v=1 # all of /"}) {
+    CAPTURE(command);
+    const Shell shell;
+    shell.file("b.yaml", workflow(command));
+    CHECK(shell.tally("run b.yaml").code == 0);
+    const Ran plan = shell.tally("run -n b.yaml");
+    CHECK_MESSAGE(has(plan.out, "#000000 b  reused"), (plan.out + plan.err));
+  }
+}
+
+TEST_CASE("reused work: runs of another workflow beside it change nothing") {
+  const Shell shell;
+  shell.file("b.yaml", workflow("ls $jube_benchmark_home >x; echo v=1"));
+  shell.file("other.yaml",
+             "name: o\noutpath: other\n"
+             "parameterset: {name: p, parameter: {name: n, type: int, _: [1, 2]}}\n"
+             "step: {name: s, kind: run, use: p, do: echo v=$n}\n"
+             "patternset: {name: o, pattern: {name: v, type: float, _: 'v=$jube_pat_fp'}}\n"
+             "analyser: {name: a, use: o, analyse: {step: s, file: stdout}}\n"
+             "result: {use: a, table: {name: t, column: [n, {_: v, better: lower}]}}\n");
+  CHECK(shell.tally("run b.yaml").code == 0);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(shell.tally("run other.yaml").code == 0);
+    CHECK(shell.exists("other/history.d"));
+    const Ran plan = shell.tally("run -n b.yaml");
+    CHECK_MESSAGE(has(plan.out, "#000000 b  reused"), (plan.out + plan.err));
   }
 }
 

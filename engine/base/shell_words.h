@@ -1,0 +1,26 @@
+// The words of a shell text, for those who ask which files and variables it names. Nothing is
+// expanded or run.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tally {
+
+struct ShellWord {
+  std::string text;      // without its quotes
+  bool quoted = false;   // a part of it stood in quotes
+  bool written = false;  // the target of an output redirection
+};
+
+// The words, in order. Blanks and the shell's operators end a word, unless they are quoted. What
+// stands in $(...) or backticks is a command, also in double quotes: its words follow the word that
+// holds it.
+std::vector<ShellWord> shell_words(std::string_view text);
+
+// The variables that a shell text names: $NAME, ${NAME...}.
+std::set<std::string> shell_variables(std::string_view text);
+
+}  // namespace tally

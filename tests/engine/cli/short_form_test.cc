@@ -1,0 +1,302 @@
+// The short form of a workflow, through the program: what it stands for, what it does, and that a
+// file of JUBE's stays one.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/engine/survive/shell.h"
+
+using tally::testing::has;
+using tally::testing::Ran;
+using tally::testing::Shell;
+
+namespace {
+
+struct Pair {
+  const char* name;
+  const char* short_form;
+  const char* long_form;  // by hand
+};
+
+const Pair kPairs[] = {
+    {"parameters, a build of files beside the workflow, a run with repeats",
+     "name: pi\n"
+     "parameters: {terms: [1000000, 2000000]}\n"
+     "build: cc -O2 -o pi pi.c\n"
+     "run: build/pi $terms\n"
+     "repeat: 6\n"
+     "metrics: {seconds: {_: 'time = $jube_pat_fp', unit: s, better: lower}}\n",
+     "name: pi\n"
+     "outpath: pi_run\n"
+     "parameterset: {name: parameters, parameter: {name: terms, type: int, _: [1000000, "
+     "2000000]}}\n"
+     "fileset: {name: build_files, copy: pi.c}\n"
+     "step:\n"
+     "  - {name: build, kind: build, use: build_files, do: cc -O2 -o pi pi.c}\n"
+     "  - {name: run, kind: run, depend: build, use: parameters, repeat: 6, launch: build/pi "
+     "$terms}\n"
+     "patternset: {name: metrics, pattern: {name: seconds, type: float, _: 'time = $jube_pat_fp', "
+     "unit: s}}\n"
+     "analyser: {name: metrics, use: metrics, analyse: {step: run, file: stdout}}\n"
+     "result: {use: metrics, table: {name: pi, style: pretty, column: [terms, {_: seconds, better: "
+     "lower, uncertainty: ci}]}}\n"},
+    {"names that are words elsewhere, tags, texts that YAML would change",
+     "name: p\n"
+     "outpath: own\n"
+     "parameters:\n"
+     "  name: [x, \"1.10\"]\n"
+     "  tag: 1.10\n"
+     "  on: 5\n"
+     "  n: [{tag: small, _: 1}, {tag: \"!small\", type: int, _: \"1,2\"}]\n"
+     "  m: {mode: python, _: $n * 2}\n"
+     "run: echo $name $tag $on $m\n"
+     "on: {tag: slurm, _: slurm}\n"
+     "env: {A: 1}\n"
+     "resources: {nodes: 1}\n"
+     "metrics: {x: 'x $jube_pat_int'}\n",
+     "name: p\n"
+     "outpath: own\n"
+     "parameterset:\n"
+     "  name: parameters\n"
+     "  parameter:\n"
+     "    - {name: name, _: [x, \"1.10\"]}\n"
+     "    - {name: tag, _: 1.10}\n"
+     "    - {name: \"on\", type: int, _: 5}\n"
+     "    - {name: n, type: int, tag: small, _: 1}\n"
+     "    - {name: n, tag: \"!small\", type: int, _: \"1,2\"}\n"
+     "    - {name: m, mode: python, _: $n * 2}\n"
+     "step: {name: run, kind: run, use: parameters, platform: {tag: slurm, _: slurm}, env: {A: 1}, "
+     "resources: {nodes: 1}, launch: echo $name $tag $on $m}\n"
+     "patternset: {name: metrics, pattern: {name: x, type: float, _: 'x $jube_pat_int'}}\n"
+     "analyser: {name: metrics, use: metrics, analyse: {step: run, file: stdout}}\n"
+     "result: {use: metrics, table: {name: p, style: pretty, column: [name, tag, \"on\", {_: n, "
+     "tag: "
+     "(small)|(!small)}, m, x]}}\n"},
+    {"a build for the parameters that it names, and for those that go with them",
+     "name: p\n"
+     "parameters: {opt: [-O0, -O2], label: [slow, fast], flags: \"$opt -g\", n: [1, 2]}\n"
+     "zip: [opt, label]\n"
+     "where: n > 1\n"
+     "build: [echo $flags >flags, cat flags]\n"
+     "run: cat build/flags\n"
+     "metrics: {o: {type: string, _: '-O$jube_pat_wrd'}}\n",
+     "name: p\n"
+     "outpath: p_run\n"
+     "parameterset:\n"
+     "  - {name: build_parameters, parameter: [{name: opt, _: [-O0, -O2]}, {name: label, _: [slow, "
+     "fast]}, {name: flags, _: $opt -g}], zip: [opt, label]}\n"
+     "  - {name: parameters, parameter: {name: n, type: int, _: [1, 2]}, where: n > 1}\n"
+     "step:\n"
+     "  - {name: build, kind: build, use: build_parameters, do: [echo $flags >flags, cat flags]}\n"
+     "  - {name: run, kind: run, depend: build, use: parameters, launch: cat build/flags}\n"
+     "patternset: {name: metrics, pattern: {name: o, type: string, _: '-O$jube_pat_wrd'}}\n"
+     "analyser: {name: metrics, use: metrics, analyse: {step: run, file: stdout}}\n"
+     "result: {use: metrics, table: {name: p, style: pretty, column: [opt, label, flags, n, "
+     "o]}}\n"},
+    {"files: what commands name beside the workflow, and what `files` names",
+     "name: p\n"
+     "parameters: {n: [1, 2]}\n"
+     "files: [more.txt]\n"
+     "build: make -C folder --file=go.sh\n"
+     "run: sh ./go.sh folder/in.$n absent.txt build/x >pi.c\n",
+     "name: p\n"
+     "outpath: p_run\n"
+     "parameterset: {name: parameters, parameter: {name: n, type: int, _: [1, 2]}}\n"
+     "fileset:\n"
+     "  - {name: build_files, link: more.txt, copy: [folder, go.sh]}\n"
+     "  - {name: files, link: [more.txt, folder], copy: go.sh}\n"
+     "step:\n"
+     "  - {name: build, kind: build, use: build_files, do: make -C folder --file=go.sh}\n"
+     "  - {name: run, kind: run, depend: build, use: [parameters, files], launch: sh ./go.sh "
+     "folder/in.$n absent.txt build/x >pi.c}\n"
+     "result: {table: {name: p, style: pretty, column: n}}\n"},
+    {"metrics of several files, computed ones, references and a chart",
+     "name: p\n"
+     "parameters: {n: [1, 2]}\n"
+     "run: ./go.sh\n"
+     "metrics:\n"
+     "  a: {_: 'a $jube_pat_fp', reference: '> 1'}\n"
+     "  b: {_: 'b $jube_pat_fp', file: log, title: B}\n"
+     "  c: {expression: a / b, unit: m/s}\n"
+     "chart: {name: c, x: n, y: a}\n",
+     "name: p\n"
+     "outpath: p_run\n"
+     "parameterset: {name: parameters, parameter: {name: n, type: int, _: [1, 2]}}\n"
+     "fileset: {name: files, copy: go.sh}\n"
+     "step: {name: run, kind: run, use: [parameters, files], launch: ./go.sh}\n"
+     "patternset:\n"
+     "  - {name: metrics, pattern: {name: a, type: float, _: 'a $jube_pat_fp'}}\n"
+     "  - {name: metrics_2, pattern: {name: b, type: float, _: 'b $jube_pat_fp'}}\n"
+     "analyser: {name: metrics, analyse: {step: run, file: [{use: metrics, _: stdout}, {use: "
+     "metrics_2, _: log}]}}\n"
+     "result:\n"
+     "  use: metrics\n"
+     "  table: {name: p, style: pretty, column: [n, {_: a, reference: '> 1'}, {_: b, title: B}, "
+     "{_: "
+     "c, expression: a / b, title: 'c[m/s]'}]}\n"
+     "  chart: {name: c, x: n, y: a}\n"},
+    {"on the way to the long form: an analyser and a result of one's own, keys of the step",
+     "name: p\n"
+     "parameters: {n: 1}\n"
+     "run: {do: [echo 1], launch: echo x $n, timeout: 5m}\n"
+     "metrics: {x: 'x $jube_pat_int'}\n"
+     "analyser: {name: a, use: metrics, analyse: {step: run, file: stdout}}\n"
+     "result: {use: a, table: {name: t, column: [x]}}\n",
+     "name: p\n"
+     "analyser: {name: a, use: metrics, analyse: {step: run, file: stdout}}\n"
+     "result: {use: a, table: {name: t, column: [x]}}\n"
+     "outpath: p_run\n"
+     "parameterset: {name: parameters, parameter: {name: n, type: int, _: 1}}\n"
+     "step: {name: run, kind: run, use: parameters, do: [echo 1], launch: echo x $n, timeout: 5m}\n"
+     "patternset: {name: metrics, pattern: {name: x, type: float, _: 'x $jube_pat_int'}}\n"},
+    {"one step of the long form, which needs no `use`, analyser and result",
+     "name: p\n"
+     "outpath: r\n"
+     "step: {name: s, kind: run, do: echo x $n}\n"
+     "parameters: {n: [1, 2]}\n"
+     "metrics: {x: {type: int, _: 'x $jube_pat_int'}}\n",
+     "name: p\n"
+     "outpath: r\n"
+     "step: {name: s, kind: run, do: echo x $n, use: parameters}\n"
+     "parameterset: {name: parameters, parameter: {name: n, type: int, _: [1, 2]}}\n"
+     "patternset: {name: metrics, pattern: {name: x, type: int, _: 'x $jube_pat_int'}}\n"
+     "analyser: {name: metrics, use: metrics, analyse: {step: s, file: stdout}}\n"
+     "result: {use: metrics, table: {name: p, style: pretty, column: [n, x]}}\n"},
+};
+
+// What lies beside the workflows.
+void lay_files(const Shell& shell) {
+  shell.sh("mkdir folder && touch pi.c more.txt folder/in.1 folder/Makefile go.sh");
+}
+
+std::string shown(const Shell& shell, const char* file) {
+  const Ran ran = shell.tally(std::string("show ") + file);
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  return ran.out;
+}
+
+}  // namespace
+
+TEST_CASE("the long form of a short one is a file by hand, byte for byte") {
+  for (const Pair& pair : kPairs) {
+    CAPTURE(pair.name);
+    const Shell shell;
+    lay_files(shell);
+    shell.file("short.yaml", pair.short_form);
+    shell.file("long.yaml", pair.long_form);
+    const std::string text = shown(shell, "short.yaml");
+    CHECK(text == shown(shell, "long.yaml"));
+    shell.file("shown.yaml", text);
+    CHECK(shown(shell, "shown.yaml") == text);
+  }
+}
+
+TEST_CASE("a short form runs: parameters, a build that is reused, medians with their interval") {
+  const Shell shell;
+  shell.file("speed.sh", "echo rate = $1.5\n");
+  shell.file("b.yaml",
+             "name: b\n"
+             "parameters: {n: [1, 2], kind: [a, b]}\n"
+             "build: [cp speed.sh program, echo $kind >kind]\n"
+             "run: sh build/program $n\n"
+             "repeat: 6\n"
+             "metrics: {rate: {_: 'rate = $jube_pat_fp', unit: x/s, better: higher}}\n");
+  const Ran first = shell.tally("-q run b.yaml");
+  CHECK_MESSAGE(first.code == 0, (first.out + first.err));
+  CHECK_MESSAGE(has(first.out,
+                    "| n | kind | rate[x/s] | rate_ci_low | rate_ci_high | repeats |\n"
+                    "|---|------|-----------|-------------|--------------|---------|\n"
+                    "| 1 |    a |       1.5 |         1.5 |          1.5 |  6 of 6 |\n"
+                    "| 2 |    a |       2.5 |         2.5 |          2.5 |  6 of 6 |\n"
+                    "| 1 |    b |       1.5 |         1.5 |          1.5 |  6 of 6 |\n"
+                    "| 2 |    b |       2.5 |         2.5 |          2.5 |  6 of 6 |\n"),
+                (first.out + first.err));
+  CHECK(has(shell.tally("run -n b.yaml").out, "#000000 build  kind=a  reused, the same as in "));
+  shell.file("speed.sh", "echo rate = 7.5\n");
+  CHECK(has(shell.tally("run -n b.yaml").out, "#000000 build  kind=a  done again, "));
+  // The run that is there is shown by its own definitions, wherever the file is by now.
+  CHECK(shell.sh("rm b.yaml speed.sh; $TALLY result b_run").code == 0);
+}
+
+TEST_CASE("a command that writes to a file beside the workflow writes to its copy") {
+  const Shell shell;
+  shell.file("out.txt", "mine\n");
+  shell.file("b.yaml",
+             "name: b\nrun: sh -c 'echo x 1 | tee out.txt' out.txt\n"
+             "metrics: {x: 'x $jube_pat_int'}\n");
+  const Ran ran = shell.tally("-q run b.yaml");
+  CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+  CHECK(shell.content("out.txt") == "mine\n");
+  CHECK(shell.content("b_run/000000/000000_run/work/out.txt") == "x 1\n");
+}
+
+TEST_CASE("mistakes in the short form point into it") {
+  struct Mistake {
+    const char* text;
+    const char* message;
+  };
+  const Mistake mistakes[] = {
+      {"parameters: 5\nrun: echo\n",
+       "b.yaml:2:13: error: 'parameters' takes names with their values\n"
+       "    parameters: 5\n"
+       "                ^\n"
+       "hint: parameters: {size: [1, 2]}\n"},
+      {"run: echo\nmetrics: ['a $jube_pat_fp']\n",
+       "b.yaml:3:10: error: 'metrics' takes names with their values\n"
+       "    metrics: ['a $jube_pat_fp']\n"
+       "             ^\n"
+       "hint: metrics: {seconds: 'time = $jube_pat_fp'}\n"},
+      {"run: [echo, ls]\n",
+       "b.yaml:2:6: error: 'run' takes a command, or the keys of a step\n"
+       "    run: [echo, ls]\n"
+       "         ^\n"
+       "hint: commands before it: run: {do: [...], launch: COMMAND}\n"},
+      {"run: {name: x, launch: echo}\n",
+       "b.yaml:2:7: error: the step that 'run' makes is called so\n"
+       "    run: {name: x, launch: echo}\n"
+       "          ^~~~\n"
+       "hint: leave out `name`, or write the step as an item of `step`\n"},
+      {"run: echo\nparameters: {n: {name: n, _: 1}}\n",
+       "b.yaml:3:24: error: 'n' has its name before the colon\n"
+       "    parameters: {n: {name: n, _: 1}}\n"
+       "                           ^\n"
+       "hint: leave out `name`\n"},
+      {"run: echo\nfiles: {a: b}\n",
+       "b.yaml:3:8: error: 'files' takes names of files, not keys\n"
+       "    files: {a: b}\n"
+       "           ^\n"
+       "hint: files: [input.dat, cases]\n"},
+      {"run: echo\nmetrcs: {a: b}\n",
+       "b.yaml:3:1: error: unknown key 'metrcs' in benchmark 'b'\n"
+       "    metrcs: {a: b}\n"
+       "    ^~~~~~\n"
+       "hint: did you mean 'metrics'?\n"},
+      {"run: echo $m\nparameters: {n: {typ: int, _: 1}}\n",
+       "b.yaml:3:18: error: unknown key 'typ' in parameter 'n'\n"},
+      {"run: echo\nparameters: {n: [1, {_: 2}]}\n", "error: a list under '_' holds texts only\n"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    const Shell shell;
+    shell.file("b.yaml", std::string("name: b\n") + mistake.text);
+    const Ran ran = shell.tally("validate b.yaml");
+    CHECK_MESSAGE(ran.code == 2, ran.err);
+    CHECK_MESSAGE(has(ran.err, mistake.message), ran.err);
+  }
+}
+
+TEST_CASE("a file that runs in JUBE stays JUBE's: its unknown keys may hold anchors") {
+  const Shell shell;
+  const std::string anchors =
+      "parameters: &p {terms: [1, 2]}\nrun: &r echo hi\nmetrics: &m [a, b]\nrepeat: 3\nbuild: x\n";
+  const std::string bench =
+      "name: b\noutpath: r\n"
+      "parameterset: {name: ps, parameter: {name: n, _: \"1,2\"}}\n"
+      "step: {name: s, use: ps, do: *r}\n";
+  shell.file("b.yaml", anchors + bench);
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK(has(ran.err, "warning: unknown key 'parameters' in benchmark 'b'"));
+  CHECK(has(ran.err, "warning: unknown key 'run' in benchmark 'b'"));
+  CHECK(shell.content("r/000000/000001_s/work/stdout") == "hi\n");
+  CHECK(!shell.exists("r/000000/000002_s"));
+}
