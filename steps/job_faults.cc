@@ -187,13 +187,29 @@ class JobFaults {
       const auto count = std::count(value.begin(), value.end(), quote);
       return count > 0 && count % 2 == 0;
     };
-    if (!in_pairs('"') && !in_pairs('\'') && !in_pairs('`') &&
-        value.find("\\ ") == std::string::npos)
-      return;
-    add({{},
-         parameter,
-         fmt::format("{} names a folder with quotes or backslashes: {}", key, value),
-         "write it without them: blanks and variables need none"});
+    if (in_pairs('"') || in_pairs('\'') || in_pairs('`') ||
+        value.find("\\ ") != std::string::npos) {
+      add({{},
+           parameter,
+           fmt::format("{} names a folder with quotes or backslashes: {}", key, value),
+           "write it without them: blanks and variables need none"});
+    } else if (const size_t tilde = other_tilde(value); tilde != std::string::npos) {
+      add({{},
+           parameter,
+           fmt::format("{} names a folder by '{}', which no shell reads there: {}", key,
+                       value.substr(tilde, value.find('/', tilde) - tilde), value),
+           "~/ at its begin is your home folder; write other folders of users in full, or $HOME"});
+    }
+  }
+
+  // A ~ that would be a letter of the name: of another user, or behind the begin.
+  static size_t other_tilde(const std::string& value) {
+    for (size_t at = value.find('~'); at != std::string::npos; at = value.find('~', at + 1)) {
+      const bool begins = at == 0 || value.compare(at - 1, 1, "-") == 0;
+      const bool home = at == 0 && (value.size() == 1 || value[1] == '/');
+      if (begins && !home) return at;
+    }
+    return std::string::npos;
   }
 
   void check_line(const char* what, const std::string& value, JobFault fault) {

@@ -16,7 +16,7 @@
 # "preempted" of a job that was being preempted when its program ended, "unasked" if Slurm did not say whether it was.
 # STATUS_FILE.job names the job that the folder belongs to; tally writes it. STATUS_FILE.begun says which start of which
 # job works in the folder, and how long its output files were before. STATUS_FILE.claim-NAME has the id of the job of that
-# name that works in the folder. STATUS_FILE.env sets the variables of the workflow; tally writes it.
+# name that works in the folder. STATUS_FILE.begun.lock is held by the job that takes the folder. STATUS_FILE.env sets the variables of the workflow; tally writes it.
 
 job_status_file=$1 job_done_file=$2 job_error_file=$3 job_reason_file=$4
 job_owner_file=${1:-.job}.job job_begun_file=${1:-.job}.begun
@@ -108,6 +108,8 @@ job_runs() {
 # Nothing of what an earlier start left counts: its status goes, its output is cut off.
 job_begin() {
   local file size again=0 id=none
+  # Of two that somebody has submitted at the same time, one looks and writes before the other looks.
+  [ -e "$job_owner_file" ] || { exec 9>> "$job_begun_file.lock" && flock -w "$job_patience" 9; } 2> /dev/null
   read -r id _ 2> /dev/null < "$job_begun_file"
   if [ "$job_restarts" -gt 0 ] && [ "$id" = "$job_id" ]; then again=1; fi
   # Somebody has submitted the script once more by hand. The jobs of a run have an owner.
@@ -134,6 +136,7 @@ job_begin() {
     fi
   } > "$job_begun_file.new"
   mv -f "$job_begun_file.new" "$job_begun_file"
+  exec 9>&-
 }
 
 # What the workflow sets outside of this script, which --export of sbatch may have left out.

@@ -17,37 +17,54 @@ std::optional<long long> whole_number(const std::string& text) {
 
 }  // namespace
 
-std::optional<double> parse_duration(const std::string& text) {
-  const std::string trimmed(strip(text));
-  if (trimmed.empty()) return std::nullopt;
-  if (trimmed.find(':') == std::string::npos) {
-    char* end = nullptr;
-    const double number = strtod(trimmed.c_str(), &end);
-    if (end == trimmed.c_str() || !(number >= 0)) return std::nullopt;
-    const std::string unit(strip(end));
-    if (unit.empty() || unit == "s") return number;
-    if (unit == "m" || unit == "min") return number * 60;
-    if (unit == "h") return number * 3600;
-    if (unit == "d") return number * 86400;
-    return std::nullopt;
-  }
-  double days = 0;
-  std::string clock = trimmed;
-  if (const size_t dash = trimmed.find('-'); dash != std::string::npos) {
-    const auto number = whole_number(trimmed.substr(0, dash));
-    if (!number || *number < 0) return std::nullopt;
-    days = static_cast<double>(*number);
-    clock = trimmed.substr(dash + 1);
-  }
-  double seconds = 0;
-  const std::vector<std::string> parts = split_strip(clock, ":");
+namespace {
+
+// "1.5h", or seconds without a unit.
+std::optional<double> number_with_unit(const std::string& text) {
+  char* end = nullptr;
+  const double number = strtod(text.c_str(), &end);
+  if (end == text.c_str() || !(number >= 0)) return std::nullopt;
+  const std::string unit(strip(end));
+  if (unit.empty() || unit == "s") return number;
+  if (unit == "m" || unit == "min") return number * 60;
+  if (unit == "h") return number * 3600;
+  if (unit == "d") return number * 86400;
+  return std::nullopt;
+}
+
+// "HH:MM:SS" and "MM:SS"; behind days, as Slurm reads it, "HH", "HH:MM" and "HH:MM:SS".
+std::optional<double> clock_time(const std::string& text, bool after_days) {
+  const std::vector<std::string> parts = split_strip(text, ":");
   if (parts.size() > 3) return std::nullopt;
+  double seconds = 0;
   for (const std::string& part : parts) {
     const auto number = whole_number(part);
     if (!number || *number < 0) return std::nullopt;
     seconds = seconds * 60 + static_cast<double>(*number);
   }
-  return days * 86400 + seconds;
+  for (size_t given = parts.size(); after_days && given < 3; ++given) seconds *= 60;
+  return seconds;
+}
+
+}  // namespace
+
+std::optional<double> parse_duration(const std::string& text) {
+  constexpr double kLongest = 100.0 * 366 * 86400;  // a longer one is a slip, and has no use
+  const std::string trimmed(strip(text));
+  std::optional<double> seconds;
+  const size_t dash = trimmed.find('-', 1);
+  const bool exponent = dash != std::string::npos && (trimmed[dash - 1] | 0x20) == 'e';
+  if (dash != std::string::npos && !exponent) {
+    const auto days = whole_number(trimmed.substr(0, dash));
+    seconds = clock_time(trimmed.substr(dash + 1), true);
+    if (!days || *days < 0 || !seconds) return std::nullopt;
+    *seconds += static_cast<double>(*days) * 86400;
+  } else if (trimmed.find(':') != std::string::npos) {
+    seconds = clock_time(trimmed, false);
+  } else {
+    seconds = number_with_unit(trimmed);
+  }
+  return seconds && *seconds <= kLongest ? seconds : std::nullopt;
 }
 
 }  // namespace tally

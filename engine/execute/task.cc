@@ -275,22 +275,38 @@ Status Task::place(const PlannedFile& file) {
   return place_file(file, work_dir_, keep ? Existing::keep : Existing::must_be_same);
 }
 
-// A substitution would add to what an earlier run has left.
-bool Task::appends_to_earlier_file() {
+// The present time as files get it.
+static long long file_time_now() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+// A substitution would add to what an earlier run or another workpackage has left. Where a link leads
+// out of the run is known once the file sets are placed; a file from after their begin is then of one
+// of their own commands.
+bool Task::appends_to_earlier_file(Outputs which) {
   for (const std::string& name : sets_) {
     const auto set = context_.run.benchmark().substitute_sets.find(name);
     if (set == context_.run.benchmark().substitute_sets.end()) continue;
     for (const IoFile& io : set->second.files) {
-      const std::string out = expand_path(substitute(io.out.value, values_->lookup()));
-      if (io.append && is_of_earlier_run("substituted file", absolute_path(out, work_dir_)))
-        return true;
+      if (!io.append) continue;
+      const std::string out =
+          absolute_path(expand_path(substitute(io.out.value, values_->lookup())), work_dir_);
+      const bool named = !starts_with(out, context_.run_dir + "/");
+      if (named != (which == Outputs::named_outside)) continue;
+      FileStamp stamp;
+      if (!named && file_stamp(out, &stamp) && stamp.written_ns > files_begun_ns_) continue;
+      if (is_of_earlier_run("substituted file", out)) return true;
     }
   }
   return false;
 }
 
 bool Task::advance_files() {
-  if (set_ == 0 && entry_ == 0 && cycle() == 0 && appends_to_earlier_file()) return false;
+  const bool begins = set_ == 0 && entry_ == 0 && cycle() == 0;
+  if (begins && appends_to_earlier_file(Outputs::named_outside)) return false;
+  if (begins) files_begun_ns_ = file_time_now();
   for (; set_ < sets_.size(); ++set_, entry_ = 0) {
     const auto found = context_.run.benchmark().file_sets.find(sets_[set_]);
     if (found == context_.run.benchmark().file_sets.end()) continue;
@@ -317,6 +333,7 @@ bool Task::advance_files() {
       if (phase_ == Phase::finished) return false;
     }
   }
+  if (cycle() == 0 && appends_to_earlier_file(Outputs::led_outside)) return false;
   std::vector<FileBytes> made;
   Status s = substitute_files(substitute_sets(context_.run.benchmark(), sets_), values_->lookup(),
                               context_.run.evaluator(), read_from(work_dir_), &made);

@@ -120,7 +120,9 @@ class Task {
   bool run_operation(const Operation& operation);
   bool is_of_earlier_run(const char* key, const std::string& file);
   bool finds_marks_of_earlier_run();
-  bool appends_to_earlier_file();
+  bool is_outside_run(const std::string& file) const;
+  enum class Outputs { named_outside, led_outside };
+  bool appends_to_earlier_file(Outputs which);
   std::string path_of(const Operation& operation, const Text& name) const;
   bool run(const std::string& command, const std::string& directory, const std::string& out,
            const std::string& err, bool capture);
@@ -158,6 +160,7 @@ class Task {
   bool shared_now_ = false;
   bool stop_operations_ = false;
   bool outside_noted_ = false;
+  long long files_begun_ns_ = 0;  // when its files were begun, by the clock of file times
   EnvironmentChanges environment_;
   std::string gpus_;
   std::vector<std::string> outputs_;  // files its operations wrote to, absolute

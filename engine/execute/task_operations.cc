@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -75,11 +76,23 @@ bool Task::run_operation(const Operation& operation) {
              values_->path(operation.stderr_file), more_to_come());
 }
 
+// Whether the file lies outside the run, also if a link of the run leads to its folder.
+bool Task::is_outside_run(const std::string& file) const {
+  const std::string run = context_.run_dir + "/";
+  if (!starts_with(file, run)) return true;
+  std::error_code error;
+  const std::string folder = file.substr(0, file.rfind('/'));
+  const std::string real = std::filesystem::weakly_canonical(folder, error).string() + "/";
+  if (error) return false;
+  const std::string real_run = std::filesystem::weakly_canonical(context_.run_dir, error).string();
+  return !error && !starts_with(real, real_run + "/");
+}
+
 // A file outside the run that belongs to the workpackage is there before it: a done_file would end its
 // command's work at once.
 bool Task::is_of_earlier_run(const char* key, const std::string& file) {
   if (file.empty() || !context_.run.benchmark().rules.outside_files_are_guarded ||
-      starts_with(file, context_.run_dir + "/"))
+      !is_outside_run(file))
     return false;
   bool there = false;
   if (Status s = path_exists(file, &there); !s) {

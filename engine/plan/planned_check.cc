@@ -46,6 +46,7 @@ class PlannedCheck {
       };
       if (step.kind == StepKind::run) check_resources(step, lookup);
       check_job(step, lookup);
+      check_modules(step);
       if (step.kind == StepKind::run && !lacks_launch(step, lookup)) check_local(step, lookup);
       check_operations(step, lookup);
       // Files that the first step copies must exist, because nothing runs before it. Any other step
@@ -98,7 +99,8 @@ class PlannedCheck {
 
   // Called once per step, because there may be a million workpackages.
   bool has_something_to_check(const Step& step) const {
-    return step.kind != StepKind::plain || (is_first(step) && may_copy(step)) ||
+    return step.kind != StepKind::plain || !step.modules.empty() ||
+           (is_first(step) && may_copy(step)) ||
            std::any_of(step.operations.begin(), step.operations.end(),
                        [](const Operation& operation) { return operation.active.value != "true"; });
   }
@@ -210,20 +212,49 @@ class PlannedCheck {
     });
   }
 
-  // A run step's job and container are those of its launch line. Its commands run beside it, on this
-  // machine, but for those that submit a script themselves.
-  bool lacks_launch(const Step& step, const Lookup& lookup) {
-    if (!step.launch.value.empty() || step.operations.empty()) return false;
-    const bool submits =
-        std::any_of(step.operations.begin(), step.operations.end(), [](const Operation& operation) {
+  // Whether its commands submit a script themselves, as in files of JUBE's.
+  static bool submits(const Step& step) {
+    return std::any_of(
+        step.operations.begin(), step.operations.end(), [](const Operation& operation) {
           const std::vector<std::string> names = referenced_names(operation.command.value);
           return std::any_of(names.begin(), names.end(), [](const std::string& name) {
             return name == "submit" || name == "submit_script";
           });
         });
+  }
+
+  // Modules are loaded for the program that is launched, and by scripts that name them.
+  void check_modules(const Step& step) {
+    if (step.modules.empty() || !step.launch.value.empty() || submits(step)) return;
+    const Mark& mark = step.modules.front().mark;
+    const std::string text =
+        fmt::format("step '{}' has no `launch`: its modules would not be loaded", step.name.value);
+    if (told_.insert({key(mark), text}).second)
+      diagnostics_.error(mark, text, "load them in its commands: module load NAME && ...");
+  }
+
+  // Whether the step itself, and not a step before it, names a platform or its sets.
+  bool has_platform(const Step& step) const {
+    if (!step.platform.empty() || step.resources.any) return true;
+    for (const Text& names : step.use) {
+      for (const std::string& name : split_strip(names.value, ",")) {
+        const auto set = benchmark_.parameter_sets.find(name);
+        if (set == benchmark_.parameter_sets.end()) continue;
+        for (const Parameter& parameter : set->second.parameters)
+          if (parameter.name.value == "scheduler") return true;
+      }
+    }
+    return false;
+  }
+
+  // A run step's job and container are those of its launch line. Its commands run beside it, on this
+  // machine, but for those that submit a script themselves.
+  bool lacks_launch(const Step& step, const Lookup& lookup) {
+    if (!step.launch.value.empty() || step.operations.empty()) return false;
     const std::string* named = lookup("scheduler");
     const std::string scheduler(named == nullptr ? "local" : strip(*named));
-    const bool no_job = !scheduler.empty() && scheduler != "local" && !submits;
+    const bool no_job =
+        !scheduler.empty() && scheduler != "local" && !submits(step) && has_platform(step);
     const bool no_container = !step.container.image.value.empty();
     if (!no_job && !no_container) return false;
     const Mark& mark = no_container && !no_job ? step.container.image.mark : step.name.mark;

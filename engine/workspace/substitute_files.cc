@@ -216,9 +216,13 @@ std::vector<const SubstituteSet*> substitute_sets(const Benchmark& benchmark,
 Status substitute_files(const std::vector<const SubstituteSet*>& sets, const Lookup& lookup,
                         Evaluator& evaluator, const FileReader& reader,
                         std::vector<FileBytes>* files) {
-  const auto made = [files](const std::string& path) -> FileBytes* {
+  // "job", "./job" and its whole path are one file.
+  const std::string* folder = lookup("jube_wp_abspath");
+  const std::string work_dir = folder != nullptr ? *folder : "/";
+  const auto made = [&](const std::string& path) -> FileBytes* {
+    const std::string wanted = normal_path(join_path(work_dir, path));
     for (FileBytes& file : *files) {
-      if (file.path == path) return &file;
+      if (normal_path(join_path(work_dir, file.path)) == wanted) return &file;
     }
     return nullptr;
   };

@@ -150,6 +150,20 @@ case "$SLURM_JOB_ID $*" in ?*PreemptTime*Reason*) echo "SIGNALING $(($(date +%s)
         (folder / "squeue").chmod(0o755)
         self.time_is_over(env={"PATH": f"{folder}:{self.cluster.env['PATH']}"})
 
+    def test_of_a_pack_that_ran_out_of_time_nobody_has_that_outcome(self):
+        """Slurm says TIMEOUT of the allocation. A member has its own exit status, or did not end in time."""
+        program = self.place.program("point", 'echo "v=${1}0"; [ "$1" != 1 ] || exit 7; [ "$1" != 2 ] || exit 0\n'
+                                              'touch started; exec sleep 600\n')
+        self.write(f"{program} $i", "{_: steps, at_once: 3}", "1,2,3", "expect: [timeout, oom]")
+        engine = self.place.start("run", "small.yaml")
+        slurm.wait_for((self.place.work(2) / "started").exists, "the start")
+        for number in (0, 1):
+            slurm.wait_for((self.place.work(number) / "job.status").exists, "the end of the others")
+        self.cluster.run("scontrol", "update", f"jobid={self.cluster.jobs()[0][0]}", "EndTime=now+2")
+        code, out = self.place.finish(engine)
+        self.assertEqual(code, 1, out)
+        self.assertEqual(self.place.table(), ["i,v,status", "1,10,FAILED", "2,20,done", "3,30,FAILED"])
+
     def time_is_over(self, **options):
         engine = self.place.start("run", "small.yaml", **options)
         slurm.wait_for((self.place.work(0) / "started").exists, "the start")

@@ -153,6 +153,27 @@ class Platform(SlurmTest):
         self.assertEqual((work / "stdout").read_text(), "1\n")
         self.assertIn(f"job {first} works in this folder, so job ", (work / "stderr").read_text())
 
+    def test_of_two_that_are_submitted_at_the_same_moment_one_works(self):
+        program = self.place.program("wait", f'echo x >> {self.place.root}/calls; until [ -e {self.place.root}/go ]; do sleep 0.1; '
+                                              'done\n')
+        self.write(program)
+        for number in range(4):
+            code, out, err = self.place.tally("script", "small.yaml", "--out", f"jobs{number}")
+            self.assertEqual(code, 0, out + err)
+            work = self.place.root / f"jobs{number}/000000_train/work"
+            ids = [self.cluster.run("sbatch", "--hold", "--parsable", f"--chdir={work}", str(work / "submit.job")).strip()
+                   for _ in range(2)]
+            self.cluster.run("scontrol", "release", *ids)
+            slurm.wait_for(lambda: [job for job in ids if not self.cluster.run(
+                "squeue", "--noheader", f"--jobs={job}", "--states=PENDING,RUNNING,COMPLETING").strip()], "the end of one")
+            slurm.wait_for((self.place.root / "calls").exists, "the start of the other")
+            (self.place.root / "go").touch()
+            slurm.wait_for((work / "job.status").exists, "the end of the other")
+            self.assertEqual((self.place.root / "calls").read_text(), "x\n")
+            self.assertEqual((work / "job.status").read_text(), "0\n")
+            for name in ("go", "calls"):
+                (self.place.root / name).unlink()
+
     def test_a_script_that_is_submitted_twice_by_hand_has_the_output_of_the_last(self):
         self.write(self.place.program("count", f'echo x >> {self.place.root}/calls; wc -l < {self.place.root}/calls\n'))
         code, out, err = self.place.tally("script", "small.yaml", "--out", "jobs")

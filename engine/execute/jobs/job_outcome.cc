@@ -82,15 +82,6 @@ void add_last_lines(const Task& task, Outcome* outcome) {
       outcome->detail.str().substr(0, outcome->detail.str().find('\n')) + "\n" + lines;
 }
 
-// Whether the workpackage started. When several share one allocation, those that did not start have
-// no result when its time is over.
-Status look_whether_it_began(const Task& task, bool* began) {
-  *began = true;
-  if (task.step().pack.kind.value != "steps") return Status::ok();
-  const std::string* out = task.values().find("stdoutlogfile");
-  return path_exists(absolute_path(out != nullptr ? *out : "stdout", task.work_dir()), began);
-}
-
 Outcome failure_of_job(const Task& task, const JobEnd& end) {
   Outcome outcome = failure(reason_of_end(end), end.words);
   outcome.exit_code = end.exit_code;
@@ -111,16 +102,11 @@ Outcome failure_of_job(const Task& task, const JobEnd& end) {
 Outcome outcome_of_job(const Task& task, const JobEnd& end) {
   std::string outcome;
   if (end.kind == JobEnd::Kind::exit) outcome = task.step().kinds->outcome_of(end.exit_code);
-  if (end.word == "TIMEOUT") {
-    bool began = false;
-    if (Status s = look_whether_it_began(task, &began); !s) {
-      Outcome unknown = in_state(State::pending, Reason::host);
-      unknown.detail = s.message();
-      return unknown;
-    }
-    if (began) outcome = "timeout";
-  }
-  if (end.word == "OUT_OF_MEMORY") outcome = "oom";
+  // What the scheduler says of an allocation that several share is said of none of them: one has its
+  // own exit status, or did not end in time.
+  const bool shared = task.step().pack.kind.value == "steps";
+  if (!shared && end.word == "TIMEOUT") outcome = "timeout";
+  if (!shared && end.word == "OUT_OF_MEMORY") outcome = "oom";
   if (end.kind == JobEnd::Kind::exit && end.exit_code == 0) return in_state(State::done);
   if (task.step().kinds->is_expected(task.step(), outcome, task.values().lookup()) &&
       end.kind != JobEnd::Kind::lost) {

@@ -41,26 +41,26 @@ class LeftFiles {
   explicit LeftFiles(const std::string& run) : run_(run) {}
   void add(const std::string& path, const FileStamp& stamp) {
     by_path_.emplace(path, stamp.size, stamp.written_ns);
-    by_inode_.emplace(stamp.inode, stamp.size, stamp.written_ns);
+    by_inode_.emplace(std::tuple(stamp.inode, stamp.size, stamp.written_ns), path);
   }
   // Whether a workpackage has left the file at `path`, which was `before`, as it is `now`, if that is
   // seen at once.
   bool has_plainly(const std::string& path, const FileStamp& before, const FileStamp& now) const {
-    if (now.inode == before.inode && by_inode_.count({now.inode, now.size, now.written_ns}) != 0)
-      return true;
+    const auto [first, last] = by_inode_.equal_range({now.inode, now.size, now.written_ns});
+    for (auto left = first; now.inode == before.inode && left != last; ++left) {
+      if (!is_in_own_folder(in_real_folder(left->second))) return true;
+    }
     return by_path_.count({path, now.size, now.written_ns}) != 0;
   }
   // The same where links lead to the file's folder, or to the one through which another workpackage
-  // left it. What that one left in its own folder is another file, whatever leads there now. Looks at
-  // the folders of all files: seldom needed.
+  // left it. What lies in the folder of a workpackage is left by that one alone: others may have read it
+  // through a link, or have changed it. Looks at the folders of all files: seldom needed.
   bool has(const std::string& path, const FileStamp& now) const {
     if (!linked_) {
       linked_.emplace();
       for (const auto& [left, size, written_ns] : by_path_) {
         std::string real = in_real_folder(left);
-        if (is_in_own_folder(left) && real == real_folder(run_) + "/" + left.substr(run_.size()))
-          continue;
-        linked_->emplace(std::move(real), size, written_ns);
+        if (!is_in_own_folder(real)) linked_->emplace(std::move(real), size, written_ns);
       }
     }
     return linked_->count({in_real_folder(path), now.size, now.written_ns}) != 0;
@@ -71,11 +71,12 @@ class LeftFiles {
  private:
   using Files = std::set<std::tuple<std::string, long long, long long>>;
 
-  // Whether it is below the folder of some workpackage.
-  bool is_in_own_folder(const std::string& path) const {
-    if (!starts_with(path, run_)) return false;
-    const size_t end = path.find_first_not_of("0123456789", run_.size());
-    return end != std::string::npos && end > run_.size() && path[end] == '_';
+  // Whether the path without links is below the folder of some workpackage.
+  bool is_in_own_folder(const std::string& real) const {
+    const std::string run = real_folder(run_) + "/";
+    if (!starts_with(real, run)) return false;
+    const size_t end = real.find_first_not_of("0123456789", run.size());
+    return end != std::string::npos && end > run.size() && real[end] == '_';
   }
   // Without the links that lead to its folder.
   std::string in_real_folder(const std::string& path) const {
@@ -96,7 +97,8 @@ class LeftFiles {
   const std::string& run_;  // with a slash
   Files by_path_;
   mutable std::optional<Files> linked_;
-  std::set<std::tuple<uint64_t, long long, long long>> by_inode_;
+  std::multimap<std::tuple<uint64_t, long long, long long>, std::string>
+      by_inode_;  // with the path
   mutable std::map<std::string, std::string> folders_;
   mutable Status looked_;
 };

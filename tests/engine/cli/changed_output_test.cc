@@ -124,6 +124,51 @@ TEST_CASE("changed output: another workpackage's folder in the file's way is a c
   }
 }
 
+// A step after it analyses the file through its link to the folder.
+TEST_CASE(
+    "changed output: what a step after it read or wrote through its link is not left by that") {
+  {
+    const std::string text =
+        "name: b\noutpath: run\n"
+        "parameterset: {name: ps, parameter: {name: i, type: int, _: \"1,2\"}}\n"
+        "step: [{name: s, use: ps, kind: run, timeout: 5m, do: 'mkdir out; echo v=$i >out/log'},\n"
+        " {name: post, depend: s, timeout: 5m, do: 'COMMAND'}]\n"
+        "patternset: {name: o, pattern: {name: v, type: int, _: 'v=$jube_pat_int'}}\n"
+        "analyser: {name: a, use: o, analyse: [{step: s, file: out/log}, {step: post, file: "
+        "s/out/log}]}\n"
+        "analyser: {name: b, use: o, analyse: {step: s, file: out/log}}\n"
+        "result: {use: b, table: {name: t, style: csv, column: [i, v, v_last]}}\n";
+    const auto with = [&](const std::string& command) {
+      std::string whole = text;
+      whole.replace(whole.find("COMMAND"), 7, command);
+      // Two analysers are a list.
+      const size_t first = whole.find("analyser: {name: a");
+      whole.replace(first, 10, "analyser:\n  - ");
+      const size_t second = whole.find("analyser: {name: b");
+      whole.replace(second, 10, "  - ");
+      return whole;
+    };
+    for (const char* change : {"cd 000000_s; rm -r work; ln -s ../000001_s/work work",
+                               "rm -r 000000_s; ln -s 000001_s 000000_s",
+                               "cd 000000_s/work; rm -r out; ln -s ../../000001_s/work/out out",
+                               "cd 000000_s/work/out; ln -f ../../../000001_s/work/out/log log"}) {
+      CAPTURE(change);
+      const Shell shell;
+      shell.file("b.yaml", with("true"));
+      const Ran first = shell.tally("run b.yaml -r");
+      CHECK_MESSAGE(has(first.out, "i,v,v_last\n1,1,1\n2,2,2\n"), (first.out + first.err));
+      shell.sh("cd run/000000 && " + std::string(change));
+      const Ran ran = shell.tally("result run");
+      CHECK_MESSAGE(has(ran.err, "/out/log' has other content"), (ran.out + ran.err));
+      CHECK_MESSAGE(has(ran.out, "1,2,2,CHANGED\n2,2,2,done\n"), (ran.out + ran.err));
+    }
+    const Shell shell;
+    shell.file("b.yaml", with("test $i = 2 || echo v=99 >>s/out/log"));
+    const Ran ran = shell.tally("run b.yaml -r");
+    CHECK_MESSAGE(has(ran.out, "1,1,1,CHANGED\n2,2,2,done\n"), (ran.out + ran.err));
+  }
+}
+
 TEST_CASE("changed output: in JUBE's language the values are JUBE's, and a note says what") {
   for (const char* program : {"\"$TALLY\"", "ln -sf \"$TALLY\" jube; ./jube"}) {
     const Shell shell;

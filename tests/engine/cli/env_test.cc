@@ -406,3 +406,60 @@ TEST_CASE("a module that cannot be loaded fails the step on this machine, too") 
     }
   }
 }
+
+TEST_CASE("modules of a step without `launch` would not be loaded, and that is an error") {
+  for (const std::string kind :
+       {"kind: run, ", "kind: build, ", "kind: setup, ", "", "kind: result, "}) {
+    CAPTURE(kind);
+    const Shell shell;
+    shell.file("b.yaml", "name: b\noutpath: run\nstep: {name: s, " + kind +
+                             "modules: [GCC, CUDA], do: cc --version}\n");
+    for (const char* command : {"validate b.yaml", "run b.yaml", "run -n b.yaml"}) {
+      const Ran ran = shell.tally(command);
+      CHECK_MESSAGE(ran.code == 2, (ran.out + ran.err));
+      CHECK_MESSAGE(
+          has(ran.err, "error: step 's' has no `launch`: its modules would not be loaded\n"),
+          ran.err);
+      CHECK(has(ran.err, "hint: load them in its commands: module load NAME && ...\n"));
+    }
+    CHECK(!shell.exists("run"));
+  }
+}
+
+TEST_CASE(
+    "a step without `launch` behind a step of a platform submits nothing, and that is no "
+    "surprise") {
+  const Shell shell;
+  const std::string steps =
+      "name: b\noutpath: run\nstep:\n"
+      "  - {name: s, kind: run, platform: slurm, launch: echo v=1}\n"
+      "  - {name: post, kind: run, depend: s, ";
+  shell.file("b.yaml", steps + "do: cat s/stdout}\n");
+  CHECK_MESSAGE(!has(shell.tally("validate b.yaml").err, "has no `launch`"),
+                shell.tally("validate b.yaml").err);
+  for (const char* own : {"platform: slurm, ", "resources: {nodes: 2}, "}) {
+    shell.file("b.yaml", steps + own + "do: cat s/stdout}\n");
+    CHECK(has(shell.tally("validate b.yaml").err, "nothing is submitted (platform slurm)"));
+  }
+}
+
+TEST_CASE("tmp and cache: a ~ that no shell reads is refused") {
+  for (const char* key : {"tmp", "cache"}) {
+    for (const auto& [value, bad] : {std::pair{"~root/x", true},
+                                     {"${NOTSET:-~/x}", true},
+                                     {"~/x", false},
+                                     {"$HOME/a~b", false},
+                                     {"~", false}}) {
+      CAPTURE(std::string(key) + ": " + value);
+      const Shell shell;
+      shell.file("site.yaml",
+                 std::string("platform: {name: site, ") + key + ": '" + value + "'}\n");
+      shell.file("b.yaml",
+                 "name: b\noutpath: run\nstep: {name: s, kind: run, platform: site.yaml, launch: "
+                 "echo}\n");
+      const Ran ran = shell.tally("validate b.yaml");
+      CHECK_MESSAGE(ran.code == (bad ? 2 : 0), ran.err);
+      CHECK(has(ran.err, std::string(key) + " names a folder by '~") == bad);
+    }
+  }
+}

@@ -359,6 +359,66 @@ TEST_CASE("outside files: a substitution does not append to what an earlier run 
   CHECK(shell.content("wd/all") == "v=1\nv=1\nv=1\n");
 }
 
+TEST_CASE("outside files: behind a link of a file set or of a command they are outside, too") {
+  // Marks of an earlier run.
+  for (const std::string key : {"break_file", "error_file", "done_file"}) {
+    CAPTURE(key);
+    const Shell shell;
+    shell.sh("mkdir out");
+    shell.file("b.yaml",
+               "name: b\noutpath: run\nfileset: {name: f, link: out}\n"
+               "step: {name: s, use: f, timeout: 5m, cycles: 2, do: ['echo v', {" +
+                   key + ": out/mark, _: '" +
+                   (key == "done_file" ? "touch out/mark"
+                                       : "test $jube_wp_cycle != 1 || touch out/mark; true") +
+                   "'}]}\n");
+    shell.tally("run b.yaml");
+    const Ran again = shell.tally("run b.yaml");
+    CHECK_MESSAGE(again.code == 1, (again.out + again.err));
+    CHECK_MESSAGE(has(again.out + again.err, "the " + key + " '"), (again.out + again.err));
+    CHECK_MESSAGE(has(again.out + again.err, "/work/out/mark' is there already"),
+                  (again.out + again.err));
+  }
+  // A file to which a substitution appends: of another workpackage, and of an earlier run.
+  for (const char* set : {"link: out", "prepare: 'ln -s ../../../../out out'"}) {
+    CAPTURE(set);
+    const Shell shell;
+    shell.sh("mkdir out");
+    shell.file("in", "v=#X#\n");
+    shell.file("b.yaml",
+               "name: b\noutpath: run\n"
+               "parameterset: {name: ps, parameter: {name: n, _: \"1,2\"}}\n"
+               "fileset: {name: f, copy: in, " +
+                   std::string(set) +
+                   "}\n"
+                   "substituteset: {name: u, iofile: {in: in, out: out/all, out_mode: a}, sub: "
+                   "{source: '#X#', dest: $n}}\n"
+                   "step: {name: s, use: [ps, f, u], timeout: 5m, do: cat out/all}\n");
+    const Ran ran = shell.tally("run b.yaml -j1");
+    CHECK_MESSAGE(ran.code == 1, (ran.out + ran.err));
+    CHECK(shell.content("out/all") == "v=1\n");
+    CHECK_MESSAGE(has(ran.out + ran.err, "/work/out/all' is there already"), (ran.out + ran.err));
+    const Ran later = shell.sh("rm out/all; \"$TALLY\" continue run");
+    CHECK_MESSAGE(later.code == 0, (later.out + later.err));
+    CHECK(shell.content("out/all") == "v=2\n");
+  }
+  // What the step's own file set has put there is its own.
+  const Shell shell;
+  shell.sh("mkdir out");
+  shell.file("in", "v=#X#\n");
+  shell.file("b.yaml",
+             "name: b\noutpath: run\n"
+             "fileset: {name: f, copy: in, link: out, prepare: 'sleep 0.02; echo head >out/all'}\n"
+             "substituteset: {name: u, iofile: {in: in, out: out/all, out_mode: a}, sub: {source: "
+             "'#X#', dest: 7}}\n"
+             "step: {name: s, use: [f, u], timeout: 5m, do: cat out/all}\n");
+  for (int run = 0; run < 2; ++run) {
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+    CHECK(shell.content("out/all") == "head\nv=7\n");
+  }
+}
+
 TEST_CASE("paths with characters of patterns are plain paths") {
   const Shell shell;
   shell.file("b.yaml", workflow("kind: run, do: 'echo rate=1 > out.log'", "out*", "1"));
