@@ -49,7 +49,7 @@ std::optional<double> clock_time(const std::string& text, bool after_days) {
 }  // namespace
 
 std::optional<double> parse_duration(const std::string& text) {
-  constexpr double kLongest = 100.0 * 366 * 86400;  // a longer one is a slip, and has no use
+  constexpr double kLongest = 1000.0 * 366 * 86400;  // a longer one is a slip
   const std::string trimmed(strip(text));
   std::optional<double> seconds;
   const size_t dash = trimmed.find('-', 1);

@@ -22,7 +22,10 @@ class Words {
       } else if (c == '#' && !open_) {
         at_ = std::min(text_.find('\n', at_), text_.size());  // a comment
       } else if (c == '\\' && at_ + 1 < text_.size()) {
-        if (text_[at_ + 1] != '\n') append(text_[at_ + 1]);
+        if (text_[at_ + 1] != '\n') {
+          append(text_[at_ + 1]);
+          word_.quoted = true;
+        }
         at_ += 2;
       } else if (std::string_view(" \t\n\r;|&<>()`").find(c) != std::string_view::npos) {
         end_word();

@@ -11,7 +11,7 @@ namespace tally {
 
 struct ShellWord {
   std::string text;      // without its quotes
-  bool quoted = false;   // a part of it stood in quotes
+  bool quoted = false;   // a part of it stood in quotes or behind a backslash
   bool written = false;  // the target of an output redirection
 };
 

@@ -94,16 +94,18 @@ void add_work(const Benchmark& run, Benchmark* benchmark) {
 void check_benchmark(const Benchmark& benchmark, const CheckOptions& options,
                      const RemovedNames& removed, const Sources& sources,
                      Diagnostics& diagnostics) {
+  // What a run has stored was accepted when it was begun.
+  const bool strict_names = benchmark.rules.unknown_names_are_errors && !options.stored;
   check_statistics(benchmark, diagnostics);
   if (options.run != nullptr) {
-    check_result_references(benchmark, removed, diagnostics);
+    check_result_references(benchmark, removed, strict_names, diagnostics);
     return;
   }
-  check_references(benchmark, removed, diagnostics);
-  check_dollar_names(benchmark, benchmark.rules.unknown_names_are_errors && !options.stored,
-                     sources, diagnostics);
+  check_references(benchmark, removed, strict_names, diagnostics);
+  check_dollar_names(benchmark, strict_names, sources, diagnostics);
   check_parameters(benchmark, options.strict || benchmark.rules.harmless_mistakes_are_errors,
                    diagnostics);
+  if (strict_names) check_types(benchmark, diagnostics);
   if (!options.stored) check_job_scripts(benchmark, diagnostics);
 }
 

@@ -40,10 +40,11 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 
 class ReferenceChecker {
  public:
-  ReferenceChecker(const Benchmark& benchmark, const RemovedNames& removed,
+  ReferenceChecker(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
                    Diagnostics& diagnostics)
       : benchmark_(benchmark),
         removed_(removed),
+        strict_(strict),
         diagnostics_(diagnostics),
         steps_(names_of(benchmark.steps)) {
     for (const Step& step : benchmark.steps) by_name_.emplace(step.name.value, &step);
@@ -345,13 +346,30 @@ class ReferenceChecker {
     std::vector<std::string> names = column_names();
     for (const Column& column : columns) {
       const std::string& name = column.name.value;
-      if (!column.expression.value.empty() || !column.relative_to.empty()) continue;
+      if (!column.expression.value.empty()) continue;
       if (name.empty() || has_dollar(name) || contains(names, name)) continue;
       if (is_step_value(name, names) || sample_name(benchmark_, name)) continue;
-      diagnostics_.warning(
-          column.name.mark,
-          fmt::format("column '{}' of {} is neither a parameter nor a pattern", name, where),
-          did_you_mean(name, names), {"column", name});
+      report_column(name, column.name.mark, where, names);
+    }
+  }
+
+  void report_column(const std::string& name, const Mark& mark, const std::string& where,
+                     const std::vector<std::string>& names) {
+    std::string message =
+        fmt::format("column '{}' of {} is neither a parameter nor a pattern", name, where);
+    const bool computes = name.find_first_of("+-*/()% ") != std::string::npos;
+    std::string hint = computes ? fmt::format(
+                                      "a computed column has a name of its own: {{_: NAME, "
+                                      "expression: {}}}",
+                                      name)
+                                : did_you_mean(name, names);
+    // What tags removed may have defined it.
+    const bool all_here = std::all_of(removed_.begin(), removed_.end(),
+                                      [](const auto& kind) { return kind.second.empty(); });
+    if (strict_ && all_here) {
+      diagnostics_.error(mark, std::move(message), std::move(hint));
+    } else {
+      diagnostics_.warning(mark, std::move(message), std::move(hint), {"column", name});
     }
   }
 
@@ -378,6 +396,7 @@ class ReferenceChecker {
 
   const Benchmark& benchmark_;
   const RemovedNames& removed_;
+  const bool strict_;
   Diagnostics& diagnostics_;
   std::vector<std::string> steps_;
   std::unordered_map<std::string_view, const Step*> by_name_;
@@ -390,16 +409,16 @@ class ReferenceChecker {
 
 }  // namespace
 
-void check_references(const Benchmark& benchmark, const RemovedNames& removed,
+void check_references(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
                       Diagnostics& diagnostics) {
-  ReferenceChecker checker(benchmark, removed, diagnostics);
+  ReferenceChecker checker(benchmark, removed, strict, diagnostics);
   checker.check_steps();
   checker.check_results();
 }
 
-void check_result_references(const Benchmark& benchmark, const RemovedNames& removed,
+void check_result_references(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
                              Diagnostics& diagnostics) {
-  ReferenceChecker(benchmark, removed, diagnostics).check_results();
+  ReferenceChecker(benchmark, removed, strict, diagnostics).check_results();
 }
 
 }  // namespace tally

@@ -8,11 +8,12 @@ namespace tally {
 
 // Reports sets, steps, analysers and columns that are named but not defined, and steps that depend
 // on each other in a cycle. An analyser or result that names something a tag removed is only a
-// warning. JUBE, too, runs the steps and reports the problem when the analyser is used.
-void check_references(const Benchmark& benchmark, const RemovedNames& removed,
+// warning. JUBE, too, runs the steps and reports the problem when the analyser is used. With `strict`
+// a column that no tag removed and nothing defines is an error: it would be empty.
+void check_references(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
                       Diagnostics& diagnostics);
 // Does the same for analysers and results alone, where the steps are those of a run.
-void check_result_references(const Benchmark& benchmark, const RemovedNames& removed,
+void check_result_references(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
                              Diagnostics& diagnostics);
 
 // Reports `$names` in commands that neither a parameter nor a built-in variable defines. This is a

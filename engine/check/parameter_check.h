@@ -15,6 +15,10 @@ namespace tally {
 // cycle is a warning, or with `strict` an error.
 void check_parameters(const Benchmark& benchmark, bool strict, Diagnostics& diagnostics);
 
+// Reports values of the file that are not of their parameter's type. Runs of an earlier version may
+// have some, whose workpackages failed.
+void check_types(const Benchmark& benchmark, Diagnostics& diagnostics);
+
 // Gives a parameter the value of --set name=value in every set that has it. It is an error if no
 // set has the parameter, or if the value is not allowed or not of the parameter's
 // type.

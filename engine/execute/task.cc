@@ -282,6 +282,13 @@ static long long file_time_now() {
   return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
 }
 
+// When the file was made or changed, whatever time it was given. 0: it cannot be looked at.
+static long long changed_ns(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return 0;
+  return info.st_ctim.tv_sec * 1'000'000'000LL + info.st_ctim.tv_nsec;
+}
+
 // A substitution would add to what an earlier run or another workpackage has left. Where a link leads
 // out of the run is known once the file sets are placed; a file from after their begin is then of one
 // of their own commands.
@@ -295,8 +302,7 @@ bool Task::appends_to_earlier_file(Outputs which) {
           absolute_path(expand_path(substitute(io.out.value, values_->lookup())), work_dir_);
       const bool named = !starts_with(out, context_.run_dir + "/");
       if (named != (which == Outputs::named_outside)) continue;
-      FileStamp stamp;
-      if (!named && file_stamp(out, &stamp) && stamp.written_ns > files_begun_ns_) continue;
+      if (!named && changed_ns(out) > files_begun_ns_) continue;
       if (is_of_earlier_run("substituted file", out)) return true;
     }
   }

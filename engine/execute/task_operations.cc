@@ -76,16 +76,14 @@ bool Task::run_operation(const Operation& operation) {
              values_->path(operation.stderr_file), more_to_come());
 }
 
-// Whether the file lies outside the run, also if a link of the run leads to its folder.
+// Whether the file lies outside the run, also if a link of the run leads to it.
 bool Task::is_outside_run(const std::string& file) const {
-  const std::string run = context_.run_dir + "/";
-  if (!starts_with(file, run)) return true;
+  if (!starts_with(file, context_.run_dir + "/")) return true;
   std::error_code error;
-  const std::string folder = file.substr(0, file.rfind('/'));
-  const std::string real = std::filesystem::weakly_canonical(folder, error).string() + "/";
+  const std::string real = std::filesystem::weakly_canonical(file, error).string();
   if (error) return false;
-  const std::string real_run = std::filesystem::weakly_canonical(context_.run_dir, error).string();
-  return !error && !starts_with(real, real_run + "/");
+  const std::string run = std::filesystem::weakly_canonical(context_.run_dir, error).string();
+  return !error && !starts_with(real, run + "/");
 }
 
 // A file outside the run that belongs to the workpackage is there before it: a done_file would end its

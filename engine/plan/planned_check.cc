@@ -27,6 +27,7 @@ class PlannedCheck {
 
   void run() {
     check_values();
+    if (benchmark_.rules.empty_run_is_error) check_excluded();
     if (diagnostics_.has_errors()) return;
     std::vector<bool> to_check;
     for (const Step& step : benchmark_.steps) to_check.push_back(has_something_to_check(step));
@@ -103,6 +104,25 @@ class PlannedCheck {
            (is_first(step) && may_copy(step)) ||
            std::any_of(step.operations.begin(), step.operations.end(),
                        [](const Operation& operation) { return operation.active.value != "true"; });
+  }
+
+  // A step of which nothing is left measures nothing.
+  void check_excluded() {
+    std::set<const Step*> left;
+    for (const Workpackage& workpackage : planned_.plan.workpackages)
+      left.insert(&step_of(workpackage));
+    std::map<const Step*, std::pair<Text, size_t>> gone;
+    for (const Excluded& excluded : planned_.plan.excluded) {
+      if (left.count(excluded.step) != 0) continue;
+      ++gone.try_emplace(excluded.step, excluded.rule, 0).first->second.second;
+    }
+    for (const auto& [step, why] : gone) {
+      const auto& [rule, count] = why;
+      diagnostics_.error(
+          rule.mark,
+          fmt::format("step '{}' has no point: this rule leaves out {}", step->name.value,
+                      count == 1 ? "its only one" : fmt::format("all {}", count)));
+    }
   }
 
   // Reports one message for each place in the file, no matter how many workpackages it affects.

@@ -119,6 +119,15 @@ class LongForm {
   }
 
   YamlPtr make() {
+    if (given("run") == nullptr && out_->find("step") == nullptr) {
+      std::vector<std::string> unknown;
+      for (const auto& [key, value] : out_->entries)
+        if (find_child("benchmark", key->value) == nullptr) unknown.push_back(name_of(*key));
+      const bool meant = nearest("run", unknown) != std::string();
+      error(given_.begin()->second.first->mark, "there is nothing to run: the file has no `run`",
+            meant ? fmt::format("is '{}' meant to be 'run'?", nearest("run", unknown))
+                  : "run: COMMAND");
+    }
     find_build_parameters();
     if (given("run") != nullptr) add_outpath();
     add_parameters();
@@ -150,8 +159,9 @@ class LongForm {
 
   void add_outpath() {
     const YamlNode* name = out_->find("name");
-    if (name != nullptr && name->kind == Kind::scalar && out_->find("outpath") == nullptr)
-      add_text(out_.get(), "outpath", name->value + "_run", name->mark);
+    if (name == nullptr || name->kind != Kind::scalar || out_->find("outpath") != nullptr) return;
+    if (!name_of(*name).empty())
+      add_text(out_.get(), "outpath", name_of(*name) + "_run", name->mark);
   }
 
   // The mapping of names that a key has; nothing and an error if it is none.
@@ -197,8 +207,9 @@ class LongForm {
     if (build == nullptr) return;
     const std::vector<Entry>& all = named("parameters");
     std::vector<std::string> open;
+    // Also those that are exported and that the shell reads ($$NAME).
     each_text(*build, [&](const std::string& text) {
-      for (const std::string& name : variables_in(text)) open.push_back(name);
+      for (const std::string& name : shell_variables(text)) open.push_back(name);
     });
     while (!open.empty()) {
       const std::string name = std::move(open.back());
@@ -260,8 +271,8 @@ class LongForm {
           zip_text(group, groups.size() == 1));
     }
     if (const auto where = given_.find("where"); where != given_.end()) {
-      YamlPtr* set = run == nullptr && build != nullptr ? &build : &run;
-      add(set_of(set, set == &build ? "build_parameters" : "parameters"), "where",
+      const bool of_build = run == nullptr ? build != nullptr : all_of_build(*where->second.second);
+      add(set_of(of_build ? &build : &run, of_build ? "build_parameters" : "parameters"), "where",
           where->second.second);
     }
     for (const YamlPtr& set : {build, run}) {
@@ -269,6 +280,29 @@ class LongForm {
     }
     build_set_ = build != nullptr;
     run_set_ = run != nullptr;
+  }
+
+  // Whether a rule names parameters of the build alone, so that it leaves out builds, too.
+  bool all_of_build(const YamlNode& rule) {
+    bool any = false, others = false;
+    each_text(rule, [&](const std::string& text) {
+      for (const auto& [key, value] : named("parameters")) {
+        if (!names_word(text, name_of(*key))) continue;
+        (build_parameters_.count(name_of(*key)) != 0 ? any : others) = true;
+      }
+    });
+    return any && !others;
+  }
+  static bool names_word(const std::string& text, const std::string& name) {
+    const auto is_name = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+    };
+    for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+      const size_t end = at + name.size();
+      if ((at == 0 || !is_name(text[at - 1])) && (end == text.size() || !is_name(text[end])))
+        return true;
+    }
+    return false;
   }
 
   // A group among several is one text, since a list of names would be an element for each.
@@ -306,13 +340,15 @@ class LongForm {
   void read_metrics() {
     for (const auto& [key, value] : named("metrics")) {
       const std::vector<YamlPtr> all = definitions(value);
-      for (size_t i = 0; i < all.size(); ++i) {
-        Metric metric = metric_of(*key, all[i]);
+      // Definitions that tags choose from have a column each; of others, the last one counts.
+      const bool chosen = std::all_of(all.begin(), all.end(), [](const YamlPtr& definition) {
+        return definition->find("tag") != nullptr;
+      });
+      for (const YamlPtr& definition : all) {
+        Metric metric = metric_of(*key, definition);
         if (metric.column == nullptr) continue;
-        if (i == 0) {
-          add_tags(all, metric.column.get());
-          columns_.push_back(metric.column);
-        }
+        if (chosen) add_tags({definition}, metric.column.get());
+        if (chosen || definition == all.back()) columns_.push_back(metric.column);
         if (metric.pattern != nullptr) metrics_.push_back(std::move(metric));
       }
     }
@@ -374,7 +410,8 @@ class LongForm {
                               {scalar("type", key.mark), scalar("float", key.mark)});
     const YamlNode* type = pattern != nullptr ? pattern->find("type") : nullptr;
     const bool number = type == nullptr || type->value == "float" || type->value == "int";
-    const bool said = metric.column->find("statistic") || metric.column->find("uncertainty");
+    const bool said = metric.column->find("statistic") || metric.column->find("uncertainty") ||
+                      metric.column->find("relative_to");
     if (given("repeat") != nullptr && number && !said)
       add_text(metric.column.get(), "uncertainty", "ci", key.mark);
     metric.pattern = std::move(pattern);
@@ -389,8 +426,9 @@ class LongForm {
     add_text(column, "title", fmt::format("{}[{}]", name, unit->value), unit->mark);
   }
 
-  // The file sets: what `files` names is linked; of what the commands name, files are copied, since a
-  // command may write to them. A folder is linked for the run, as it may hold much data.
+  // The file sets. The build, and what the run's command names, have copies: a command may write to
+  // them, and points of a run at the same time. What `files` names is linked for the run, as it may be
+  // much data that is read.
   void add_files() {
     std::vector<YamlPtr> listed;
     if (const YamlNode* files = given("files"); files != nullptr) {
@@ -405,11 +443,11 @@ class LongForm {
     }
     for (const char* step : {"build", "run"}) {
       const YamlNode* commands = given(step);
-      YamlPtr set = empty_mapping(commands != nullptr ? mark_of(step) : out_->mark);
-      const bool build = std::string_view(step) == "build";
-      add_text(set.get(), "name", build ? "build_files" : "files", set->mark);
       if (commands == nullptr) continue;
-      for (const YamlPtr& name : listed) add(set.get(), "link", name);
+      const bool build = std::string_view(step) == "build";
+      YamlPtr set = empty_mapping(mark_of(step));
+      add_text(set.get(), "name", build ? "build_files" : "files", set->mark);
+      for (const YamlPtr& name : listed) add(set.get(), build ? "copy" : "link", name);
       add_named(*commands, build, set.get());
       if (set->entries.size() == 1) continue;
       add(out_.get(), "fileset", set);
@@ -417,14 +455,29 @@ class LongForm {
     }
   }
 
+  // What the build's commands name may be what they make.
+  void warn_of_old_program(const std::set<std::string>& build_names, const YamlNode& run) {
+    if (run.kind != Kind::scalar) return;
+    const std::vector<ShellWord> words = shell_words(run.value);
+    if (words.empty() || !starts_with(words.front().text, "./")) return;
+    const std::string program = words.front().text.substr(2);
+    if (build_names.count(program) == 0) return;
+    diagnostics_.warning(
+        run.mark,
+        fmt::format("'./{}' is the file beside the workflow, not the one of the build", program),
+        fmt::format("what the build makes lies in its folder: build/{}", program));
+  }
+
   void add_named(const YamlNode& commands, bool build, YamlNode* set) {
     std::set<std::string> names;
     const auto take = [&](const std::string& text) {
       for (const ShellWord& word : shell_words(text)) {
+        if (build) in_build_.insert(word.text);
         if (word.written) continue;
         const size_t equals = word.text.find('=');
-        add_beside(word.text, &names);
-        if (equals != std::string::npos) add_beside(word.text.substr(equals + 1), &names);
+        add_beside(word.text, word.quoted, &names);
+        if (equals != std::string::npos)
+          add_beside(word.text.substr(equals + 1), word.quoted, &names);
       }
     };
     if (commands.kind == Kind::mapping || is_list_of(commands, Kind::mapping)) {
@@ -437,25 +490,32 @@ class LongForm {
     } else {
       each_text(commands, take);
     }
+    if (!build) warn_of_old_program(in_build_, commands);
     for (const std::string& name : names) {
       if (taken_.count(name) != 0 || (!build && name == "build" && given("build") != nullptr))
         continue;
-      bool folder = false;
-      if (Status s = folder_exists(join_path(directory_, name), &folder); !s) folder = false;
-      add_text(set, folder && !build ? "link" : "copy", name, set->mark);
+      add_text(set, "copy", name, set->mark);
     }
   }
 
   // Adds the name in the workflow's folder under which a word's file lies. A parameter in the name
-  // stands for any text.
-  void add_beside(const std::string& word, std::set<std::string>* names) const {
+  // stands for any text. Names that a file set reads otherwise are left to `files`.
+  void add_beside(const std::string& word, bool quoted, std::set<std::string>* names) const {
     std::string path = word;
     while (starts_with(path, "./")) path.erase(0, 2);
     const std::string first = path.substr(0, path.find('/'));
-    const bool elsewhere = path.empty() || first.empty() || first == "." || first == ".." ||
-                           std::string_view("~-+").find(path[0]) != std::string_view::npos ||
-                           first.find_first_of("$`{") != std::string::npos;
+    const auto has = [&](const char* characters) {
+      return first.find_first_of(characters) != std::string::npos;
+    };
+    const bool elsewhere = first.empty() || first == "." || first == ".." || has("$`{,") ||
+                           std::string_view("~-+").find(path[0]) != std::string_view::npos;
     if (elsewhere || path.find("..") != std::string::npos) return;
+    if (has("*?[")) {  // a glob of the shell's, and not of all that lies there
+      const bool named = std::any_of(first.begin(), first.end(), [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) != 0;
+      });
+      if (quoted || !named) return;
+    }
     std::vector<std::string> found;
     const std::string pattern = escaped_for_matching(directory_) + "/" + without_parameters(path);
     if (matching_paths(pattern, &found) && !found.empty()) names->insert(first);
@@ -525,7 +585,7 @@ class LongForm {
       if (!build && given("build") != nullptr)
         add_text(step.get(), "depend", "build", mark_of("build"));
       for (const char* set : sets) add_text(step.get(), "use", set, mark_of(name));
-      if (!build) add_run_keys(step.get());
+      if (!build) add_run_keys(*definition, step.get());
       if (one_text) {
         step->entries.emplace_back(scalar(text_key, mark_of(name)), definition);
       } else {
@@ -547,18 +607,25 @@ class LongForm {
     }
   }
 
-  void add_run_keys(YamlNode* step) {
+  void add_run_keys(const YamlNode& own, YamlNode* step) {
     if (const auto on = given_.find("on"); on != given_.end())
       step->entries.emplace_back(scalar("platform", on->second.first->mark), on->second.second);
-    step->entries.insert(step->entries.end(), run_keys_.begin(), run_keys_.end());
+    for (const Entry& entry : run_keys_) {
+      const YamlNode* twice = find_written(own, name_of(*entry.first));
+      if (twice != nullptr)
+        error(entry.first->mark,
+              fmt::format("'{}' is given beside `run` and in it", name_of(*entry.first)));
+      step->entries.push_back(entry);
+    }
   }
 
   void add_analyser() {
-    if (metrics_.empty() || out_->find("analyser") || out_->find("analyzer")) return;
-    const Mark& mark = mark_of("metrics");
+    if (out_->find("analyser") || out_->find("analyzer") || (metrics_.empty() && columns_.empty()))
+      return;
     const YamlNode* step = given("run") != nullptr ? nullptr : only_step();
     const YamlNode* name = step != nullptr ? step->find("name") : nullptr;
-    if (given("run") == nullptr && name == nullptr) return;
+    if (given("run") == nullptr && (name == nullptr || metrics_.empty())) return;
+    const Mark mark = metrics_.empty() ? out_->mark : mark_of("metrics");
     YamlPtr analyser = empty_mapping(mark), analyse = empty_mapping(mark);
     add_text(analyser.get(), "name", "metrics", mark);
     add_text(analyse.get(), "step", name != nullptr ? name->value : "run", mark);
@@ -577,15 +644,21 @@ class LongForm {
 
   // A table of all parameters and metrics.
   void add_result() {
+    if (out_->find("result") != nullptr && given("chart") != nullptr)
+      error(mark_of("chart"), "a chart belongs in the `result` of a file that has one of its own");
     if (out_->find("result") != nullptr || columns_.empty()) return;
     if (!analysed_ && given("run") == nullptr) return;
     const Mark mark = given("metrics") != nullptr ? mark_of("metrics") : out_->mark;
     YamlPtr result = empty_mapping(mark), table = empty_mapping(mark);
     if (analysed_) add_text(result.get(), "use", "metrics", mark);
     const YamlNode* name = out_->find("name");
-    const bool usable = name != nullptr && name->kind == Kind::scalar &&
-                        name->value.find_first_of("/ ") == std::string::npos;
-    add_text(table.get(), "name", usable ? name->value : "results", mark);
+    const bool usable = name != nullptr && name->kind == Kind::scalar && !name_of(*name).empty() &&
+                        name_of(*name).find_first_of("/ ") == std::string::npos;
+    if (usable) {
+      add(table.get(), "name", std::make_shared<YamlNode>(*name));
+    } else {
+      add_text(table.get(), "name", "results", mark);
+    }
     add_text(table.get(), "style", "pretty", mark);
     for (const YamlPtr& column : columns_) add(table.get(), "column", column);
     add(result.get(), "table", table);
@@ -600,7 +673,8 @@ class LongForm {
   std::map<std::string, Entry> given_;
   std::vector<Entry> run_keys_;
   std::set<std::string> build_parameters_;
-  std::set<std::string> taken_;  // names that `files` links
+  std::set<std::string> in_build_;  // words of the build's commands
+  std::set<std::string> taken_;     // names that `files` links
   std::vector<YamlPtr> columns_;
   std::vector<Metric> metrics_;
   std::vector<FileSet> pattern_sets_;  // one for each file with patterns
@@ -626,9 +700,8 @@ std::span<const ShortKey> short_keys() {
        "folder `build`."},
       {"on", "name or file", "The run's `platform`, as `slurm`."},
       {"files", "list of names",
-       "Files and folders beside the workflow that build and run find in their folders, as links. "
-       "Those that a command names are there without it: files as copies, folders copied for the "
-       "build and linked for the run."},
+       "Files and folders beside the workflow that the run finds in its folder, as links, and the "
+       "build as copies. What a command names as a word is there without it, as a copy."},
       {"metrics", "names with patterns",
        "`NAME: PATTERN`, or `NAME: {_: PATTERN, ...}` with the keys of a `pattern` and of its "
        "`column`, and `file` where it is not stdout. A metric is a float unless its `type` says "
@@ -648,10 +721,27 @@ bool is_run_key(std::string_view key) {
   return rule != nullptr && rule->language == Language::tally;
 }
 
+namespace {
+
+// Whether the file has parameters or metrics of the short form and nothing else that JUBE would read:
+// its `run` is missing.
+bool lacks_run(const YamlNode& top) {
+  for (const auto& [key, value] : top.entries) {
+    const ElementRule* element = find_child("benchmark", element_name(key->value));
+    if (element == nullptr) element = find_child("jube", element_name(key->value));
+    if (element != nullptr && std::string_view(element->name) != "comment") return false;
+  }
+  return find_written(top, "name") != nullptr && find_written(top, "parameters") != nullptr &&
+         find_written(top, "metrics") != nullptr;
+}
+
+}  // namespace
+
 bool is_short_form(const YamlNode& top) {
   if (top.kind != Kind::mapping || find_written(top, "benchmark") != nullptr) return false;
   const bool run = find_written(top, "run") != nullptr;
   if (run && find_written(top, "step") == nullptr) return true;
+  if (lacks_run(top)) return true;
   const auto keys = short_keys();
   const bool any = std::any_of(keys.begin(), keys.end(), [&](const ShortKey& key) {
     return find_written(top, key.key) != nullptr;

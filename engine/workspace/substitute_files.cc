@@ -216,13 +216,19 @@ std::vector<const SubstituteSet*> substitute_sets(const Benchmark& benchmark,
 Status substitute_files(const std::vector<const SubstituteSet*>& sets, const Lookup& lookup,
                         Evaluator& evaluator, const FileReader& reader,
                         std::vector<FileBytes>* files) {
-  // "job", "./job" and its whole path are one file.
+  // "job", "./job", its whole path and the way through a link are one file.
   const std::string* folder = lookup("jube_wp_abspath");
   const std::string work_dir = folder != nullptr ? *folder : "/";
+  const auto place = [&](const std::string& path) {
+    std::error_code error;
+    const std::string whole = join_path(work_dir, path);
+    const std::filesystem::path real = std::filesystem::weakly_canonical(whole, error);
+    return error ? normal_path(whole) : real.string();
+  };
   const auto made = [&](const std::string& path) -> FileBytes* {
-    const std::string wanted = normal_path(join_path(work_dir, path));
+    const std::string wanted = files->empty() ? std::string() : place(path);
     for (FileBytes& file : *files) {
-      if (normal_path(join_path(work_dir, file.path)) == wanted) return &file;
+      if (file.path == path || place(file.path) == wanted) return &file;
     }
     return nullptr;
   };

@@ -101,10 +101,11 @@ Outcome failure_of_job(const Task& task, const JobEnd& end) {
 
 Outcome outcome_of_job(const Task& task, const JobEnd& end) {
   std::string outcome;
-  if (end.kind == JobEnd::Kind::exit) outcome = task.step().kinds->outcome_of(end.exit_code);
   // What the scheduler says of an allocation that several share is said of none of them: one has its
   // own exit status, or did not end in time.
   const bool shared = task.step().pack.kind.value == "steps";
+  if (end.kind == JobEnd::Kind::exit || (shared && end.exit_code != 0))
+    outcome = task.step().kinds->outcome_of(end.exit_code);
   if (!shared && end.word == "TIMEOUT") outcome = "timeout";
   if (!shared && end.word == "OUT_OF_MEMORY") outcome = "oom";
   if (end.kind == JobEnd::Kind::exit && end.exit_code == 0) return in_state(State::done);

@@ -48,7 +48,7 @@ class LeftFiles {
   bool has_plainly(const std::string& path, const FileStamp& before, const FileStamp& now) const {
     const auto [first, last] = by_inode_.equal_range({now.inode, now.size, now.written_ns});
     for (auto left = first; now.inode == before.inode && left != last; ++left) {
-      if (!is_in_own_folder(in_real_folder(left->second))) return true;
+      if (!leads_into_a_folder(left->second)) return true;
     }
     return by_path_.count({path, now.size, now.written_ns}) != 0;
   }
@@ -59,11 +59,11 @@ class LeftFiles {
     if (!linked_) {
       linked_.emplace();
       for (const auto& [left, size, written_ns] : by_path_) {
-        std::string real = in_real_folder(left);
+        std::string real = real_path(left);
         if (!is_in_own_folder(real)) linked_->emplace(std::move(real), size, written_ns);
       }
     }
-    return linked_->count({in_real_folder(path), now.size, now.written_ns}) != 0;
+    return linked_->count({real_path(path), now.size, now.written_ns}) != 0;
   }
   // An error: a folder could not be looked at, so that has() may be wrong.
   const Status& looked() const { return looked_; }
@@ -71,25 +71,29 @@ class LeftFiles {
  private:
   using Files = std::set<std::tuple<std::string, long long, long long>>;
 
-  // Whether the path without links is below the folder of some workpackage.
+  // Whether the path without links is below the folder of some workpackage, as 000012_step.
   bool is_in_own_folder(const std::string& real) const {
-    const std::string run = real_folder(run_) + "/";
+    constexpr size_t kDigits = 6;
+    const std::string run = real_path(run_.substr(0, run_.size() - 1)) + "/";
     if (!starts_with(real, run)) return false;
     const size_t end = real.find_first_not_of("0123456789", run.size());
-    return end != std::string::npos && end > run.size() && real[end] == '_';
+    return end != std::string::npos && end >= run.size() + kDigits && real[end] == '_';
   }
-  // Without the links that lead to its folder.
-  std::string in_real_folder(const std::string& path) const {
-    const size_t name = path.rfind('/') + 1;
-    return real_folder(path.substr(0, name)) + "/" + path.substr(name);
+  // Whether a link leads from the path into the folder of some workpackage.
+  bool leads_into_a_folder(const std::string& path) const {
+    const std::string real = real_path(path);
+    if (!is_in_own_folder(real)) return false;
+    const std::string run = real_path(run_.substr(0, run_.size() - 1)) + "/";
+    return !starts_with(path, run_) || real != run + path.substr(run_.size());
   }
-  const std::string& real_folder(const std::string& folder) const {
-    const auto [found, is_new] = folders_.try_emplace(folder);
+  // Without the links on the way and at the end.
+  const std::string& real_path(const std::string& path) const {
+    const auto [found, is_new] = real_.try_emplace(path);
     if (is_new) {
       std::error_code error;
-      found->second = std::filesystem::canonical(folder, error).string();
-      if (error) found->second = folder;
-      if (error && !means_not_there(error.value())) looked_ = look_error(folder, error.value());
+      found->second = std::filesystem::canonical(path, error).string();
+      if (error) found->second = path;
+      if (error && !means_not_there(error.value())) looked_ = look_error(path, error.value());
     }
     return found->second;
   }
@@ -99,7 +103,7 @@ class LeftFiles {
   mutable std::optional<Files> linked_;
   std::multimap<std::tuple<uint64_t, long long, long long>, std::string>
       by_inode_;  // with the path
-  mutable std::map<std::string, std::string> folders_;
+  mutable std::map<std::string, std::string> real_;
   mutable Status looked_;
 };
 

@@ -73,6 +73,28 @@ bool is_used(const Benchmark& benchmark, const std::string& set) {
   return false;
 }
 
+// Whether all that the expression matches has a letter or a sign that no number has. What stands in
+// brackets, and what looks around, may match nothing of it.
+bool matches_words(const std::string& text) {
+  constexpr std::string_view kOfNumbers = "eEdDxX";
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '\\') {
+      ++at;
+    } else if (c == '[' || c == '(' || c == '{') {
+      if (c == '(') return false;
+      at = std::min(text.find(c == '[' ? ']' : '}', at + 2), text.size());
+    } else if (c == '|') {
+      return false;
+    } else if (kOfNumbers.find(c) == std::string_view::npos &&
+               (std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '=' || c == ':')) {
+      const char next = at + 1 < text.size() ? text[at + 1] : ' ';
+      if (next != '?' && next != '*' && next != '{') return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics) {
@@ -85,7 +107,18 @@ void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics) {
       std::string text = substitute(pattern.value.value, lookup);
       if (has_reference(text)) continue;
       std::string error;
-      if (Regex::compile(text, pattern.dotall, &error)) continue;
+      if (const auto regex = Regex::compile(text, pattern.dotall, &error); regex) {
+        if (benchmark.rules.harmless_mistakes_are_errors && regex->groups() == 0 &&
+            pattern.type != ValueType::string && matches_words(text)) {
+          diagnostics.error(
+              pattern.value.mark,
+              fmt::format("pattern '{}' is a number, and has no group that says which part of the "
+                          "match it is",
+                          pattern.name.value),
+              "put parentheses around the value, or use $jube_pat_fp");
+        }
+        continue;
+      }
       const std::string message =
           fmt::format("pattern '{}' is not a regular expression: {} in \"{}\"", pattern.name.value,
                       error, text);

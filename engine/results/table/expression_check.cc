@@ -26,7 +26,7 @@ struct Expression {
   std::string what;  // "pattern 'x'"
   Text text;
   bool lines = false;  // may span several lines, because it is evaluated within parentheses
-  bool gate = false;   // of a reference, which nothing meets if it cannot be read
+  bool gate = false;   // an error, since what it decides cannot be known: a reference, a rule
 };
 
 void add_sets(const Benchmark& benchmark, bool parameters, std::vector<Expression>& found) {
@@ -36,14 +36,14 @@ void add_sets(const Benchmark& benchmark, bool parameters, std::vector<Expressio
       found.push_back({fmt::format("pattern '{}'", pattern.name.value), pattern.value});
     }
   }
-  if (!parameters) return;
   for (const auto& [name, set] : benchmark.parameter_sets) {
     for (const Parameter& parameter : set.parameters) {
-      if (parameter.mode != Mode::python) continue;
+      if (!parameters || parameter.mode != Mode::python) continue;
       found.push_back({fmt::format("parameter '{}'", parameter.name.value), parameter.value});
     }
+    // Without its rule no point is known.
     for (const Text& rule : set.where) {
-      found.push_back({fmt::format("a rule of parameter set '{}'", name), rule, true});
+      found.push_back({fmt::format("a rule of parameter set '{}'", name), rule, true, true});
     }
   }
 }

@@ -169,6 +169,47 @@ TEST_CASE(
   }
 }
 
+// One file that all write to, in a folder of the run's input.
+TEST_CASE("changed output: a file that workpackages share by links to it is theirs") {
+  for (const char* link :
+       {"", "ln -s ../../../../common.log all.log; ", "ln ../../../../common.log all.log; "}) {
+    for (const char* kind : {"kind: run, ", ""}) {
+      CAPTURE(link);
+      CAPTURE(kind);
+      const Shell shell;
+      shell.sh("touch common.log all.log");
+      shell.file("b.yaml",
+                 "name: b\noutpath: run\nfileset: {name: f, link: all.log}\n"
+                 "parameterset: {name: ps, parameter: {name: i, type: int, _: \"1,2,3\"}}\n"
+                 "step: {name: s, use: [ps" +
+                     std::string(*link == 0 ? ", f" : "") + "], " + kind + "do: '" + link +
+                     "echo v=$i >>all.log'}\n"
+                     "patternset: {name: o, pattern: {name: v, type: int, _: 'v=$jube_pat_int'}}\n"
+                     "analyser: {name: a, use: o, analyse: {step: s, file: all.log}}\n"
+                     "result: {use: a, table: {name: t, style: csv, column: [i, v_last]}}\n");
+      const Ran ran = shell.tally("run b.yaml -r -j1");
+      CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+      CHECK_MESSAGE(!has(ran.out + ran.err, "CHANGED"), (ran.out + ran.err));
+      CHECK_MESSAGE(!has(ran.err, "has changed since"), (ran.out + ran.err));
+    }
+  }
+}
+
+// A shared folder of a step whose name begins with a digit is no workpackage's own.
+TEST_CASE("changed output: a shared folder with digits in its name") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\n"
+             "parameterset: {name: ps, parameter: {name: i, type: int, _: \"1,2,3\"}}\n"
+             "step: {name: 1_s, use: ps, kind: run, shared: shd, do: 'echo v=$i >>shd/all.log'}\n"
+             "patternset: {name: o, pattern: {name: v, type: int, _: 'v=$jube_pat_int'}}\n"
+             "analyser: {name: a, use: o, analyse: {step: 1_s, file: shd/all.log}}\n"
+             "result: {use: a, table: {name: t, style: csv, column: [i, v_last]}}\n");
+  const Ran ran = shell.tally("run b.yaml -j1");
+  CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+  CHECK_MESSAGE(!has(ran.out, "CHANGED"), (ran.out + ran.err));
+}
+
 TEST_CASE("changed output: in JUBE's language the values are JUBE's, and a note says what") {
   for (const char* program : {"\"$TALLY\"", "ln -sf \"$TALLY\" jube; ./jube"}) {
     const Shell shell;

@@ -402,6 +402,36 @@ TEST_CASE("outside files: behind a link of a file set or of a command they are o
     CHECK_MESSAGE(later.code == 0, (later.out + later.err));
     CHECK(shell.content("out/all") == "v=2\n");
   }
+  // A mark that is a link itself.
+  {
+    const Shell shell;
+    shell.file(
+        "b.yaml",
+        "name: b\noutpath: run\nfileset: {name: f, prepare: 'ln -s ../../../../mark stop'}\n"
+        "step: {name: s, use: f, timeout: 5m, cycles: 2, do: ['echo v', {break_file: stop, _: "
+        "'echo >stop'}]}\n");
+    CHECK(shell.tally("run b.yaml").code == 0);
+    CHECK(shell.exists("mark"));
+    const Ran again = shell.tally("run b.yaml");
+    CHECK_MESSAGE(has(again.out + again.err, "/work/stop' is there already"),
+                  (again.out + again.err));
+  }
+  // A copy of its own keeps its old time.
+  {
+    const Shell shell;
+    shell.sh("mkdir out; echo old=1 >base; touch -d '2 days ago' base");
+    shell.file("in", "v=#X#\n");
+    shell.file(
+        "b.yaml",
+        "name: b\noutpath: run\nfileset: {name: f, link: out, copy: [in, {name: out/all, _: "
+        "base}]}\n"
+        "substituteset: {name: u, iofile: {in: in, out: out/all, out_mode: a}, sub: {source: "
+        "'#X#', dest: 7}}\n"
+        "step: {name: s, use: [f, u], timeout: 5m, do: cat out/all}\n");
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+    CHECK(shell.content("out/all") == "old=1\nv=7\n");
+  }
   // What the step's own file set has put there is its own.
   const Shell shell;
   shell.sh("mkdir out");

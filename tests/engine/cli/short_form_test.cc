@@ -76,7 +76,7 @@ const Pair kPairs[] = {
      "name: p\n"
      "parameters: {opt: [-O0, -O2], label: [slow, fast], flags: \"$opt -g\", n: [1, 2]}\n"
      "zip: [opt, label]\n"
-     "where: n > 1\n"
+     "where: n > 1 and opt != '-O0'\n"
      "build: [echo $flags >flags, cat flags]\n"
      "run: cat build/flags\n"
      "metrics: {o: {type: string, _: '-O$jube_pat_wrd'}}\n",
@@ -85,7 +85,8 @@ const Pair kPairs[] = {
      "parameterset:\n"
      "  - {name: build_parameters, parameter: [{name: opt, _: [-O0, -O2]}, {name: label, _: [slow, "
      "fast]}, {name: flags, _: $opt -g}], zip: [opt, label]}\n"
-     "  - {name: parameters, parameter: {name: n, type: int, _: [1, 2]}, where: n > 1}\n"
+     "  - {name: parameters, parameter: {name: n, type: int, _: [1, 2]}, where: n > 1 and opt != "
+     "'-O0'}\n"
      "step:\n"
      "  - {name: build, kind: build, use: build_parameters, do: [echo $flags >flags, cat flags]}\n"
      "  - {name: run, kind: run, depend: build, use: parameters, launch: cat build/flags}\n"
@@ -98,18 +99,36 @@ const Pair kPairs[] = {
      "parameters: {n: [1, 2]}\n"
      "files: [more.txt]\n"
      "build: make -C folder --file=go.sh\n"
-     "run: sh ./go.sh folder/in.$n absent.txt build/x >pi.c\n",
+     "run: sh ./go.sh folder/in.$n absent.txt build/x '*' \\* .* 'pi.?' more.txt >pi.c\n",
      "name: p\n"
      "outpath: p_run\n"
      "parameterset: {name: parameters, parameter: {name: n, type: int, _: [1, 2]}}\n"
      "fileset:\n"
-     "  - {name: build_files, link: more.txt, copy: [folder, go.sh]}\n"
-     "  - {name: files, link: [more.txt, folder], copy: go.sh}\n"
+     "  - {name: build_files, copy: [more.txt, folder, go.sh]}\n"
+     "  - {name: files, link: more.txt, copy: [folder, go.sh]}\n"
      "step:\n"
      "  - {name: build, kind: build, use: build_files, do: make -C folder --file=go.sh}\n"
-     "  - {name: run, kind: run, depend: build, use: [parameters, files], launch: sh ./go.sh "
-     "folder/in.$n absent.txt build/x >pi.c}\n"
-     "result: {table: {name: p, style: pretty, column: n}}\n"},
+     "  - {name: run, kind: run, depend: build, use: [parameters, files], launch: "
+     "\"sh ./go.sh folder/in.$n absent.txt build/x '*' \\\\* .* 'pi.?' more.txt >pi.c\"}\n"
+     "analyser: {name: metrics, analyse: {step: run}}\n"
+     "result: {use: metrics, table: {name: p, style: pretty, column: n}}\n"},
+    {"metrics that tags choose from, each with its own column",
+     "name: p\n"
+     "run: echo x 1 y 2\n"
+     "metrics:\n"
+     "  v: [{tag: small, _: 'x $jube_pat_int', type: int, reference: '<= 1'}, {tag: '!small', _: "
+     "'y "
+     "$jube_pat_int', title: V}]\n",
+     "name: p\n"
+     "outpath: p_run\n"
+     "step: {name: run, kind: run, launch: echo x 1 y 2}\n"
+     "patternset: {name: metrics, pattern: [{name: v, tag: small, type: int, _: 'x "
+     "$jube_pat_int'}, "
+     "{name: v, type: float, tag: '!small', _: 'y $jube_pat_int'}]}\n"
+     "analyser: {name: metrics, use: metrics, analyse: {step: run, file: stdout}}\n"
+     "result: {use: metrics, table: {name: p, style: pretty, column: [{_: v, tag: small, "
+     "reference: "
+     "'<= 1'}, {_: v, title: V, tag: '!small'}]}}\n"},
     {"metrics of several files, computed ones, references and a chart",
      "name: p\n"
      "parameters: {n: [1, 2]}\n"
@@ -135,6 +154,26 @@ const Pair kPairs[] = {
      "{_: "
      "c, expression: a / b, title: 'c[m/s]'}]}\n"
      "  chart: {name: c, x: n, y: a}\n"},
+    {"a rule about the build's parameters, exported ones, a name as it is written",
+     "name: 1.10\n"
+     "parameters: {o: [1, 2], V: {export: true, _: [3, 4]}}\n"
+     "where: o + V > 4\n"
+     "build: echo $o $$V\n"
+     "run: cat build/stdout\n"
+     "repeat: 3\n"
+     "metrics: {x: {_: '$jube_pat_int', relative_to: {o: 1}}}\n",
+     "name: 1.10\n"
+     "outpath: \"1.10_run\"\n"
+     "parameterset: {name: build_parameters, parameter: [{name: o, type: int, _: [1, 2]}, {name: "
+     "V, "
+     "type: int, export: true, _: [3, 4]}], where: o + V > 4}\n"
+     "step:\n"
+     "  - {name: build, kind: build, use: build_parameters, do: echo $o $$V}\n"
+     "  - {name: run, kind: run, depend: build, repeat: 3, launch: cat build/stdout}\n"
+     "patternset: {name: metrics, pattern: {name: x, type: float, _: '$jube_pat_int'}}\n"
+     "analyser: {name: metrics, use: metrics, analyse: {step: run, file: stdout}}\n"
+     "result: {use: metrics, table: {name: 1.10, style: pretty, column: [o, V, {_: x, relative_to: "
+     "{o: 1}}]}}\n"},
     {"on the way to the long form: an analyser and a result of one's own, keys of the step",
      "name: p\n"
      "parameters: {n: 1}\n"
@@ -230,6 +269,18 @@ TEST_CASE("a command that writes to a file beside the workflow writes to its cop
   CHECK(shell.content("b_run/000000/000000_run/work/out.txt") == "x 1\n");
 }
 
+TEST_CASE("points that write into a folder that their command names do not share it") {
+  const Shell shell;
+  shell.sh("mkdir case && echo x >case/in");
+  shell.file("b.yaml",
+             "name: b\nparameters: {n: [1, 2]}\n"
+             "run: cd case && echo v=$n >out.txt\n"
+             "metrics: {v: {_: 'v=$jube_pat_int', type: int, file: case/out.txt}}\n");
+  const Ran ran = shell.tally("-q run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "| 1 | 1 |\n| 2 | 2 |\n"), (ran.out + ran.err));
+  CHECK(!shell.exists("case/out.txt"));
+}
+
 TEST_CASE("mistakes in the short form point into it") {
   struct Mistake {
     const char* text;
@@ -266,6 +317,15 @@ TEST_CASE("mistakes in the short form point into it") {
        "    files: {a: b}\n"
        "           ^\n"
        "hint: files: [input.dat, cases]\n"},
+      {"runs: echo $n\nparameters: {n: 1}\nmetrics: {a: 'a (.)'}\n",
+       "b.yaml:4:1: error: there is nothing to run: the file has no `run`\n"
+       "    metrics: {a: 'a (.)'}\n"
+       "    ^~~~~~~\n"
+       "hint: is 'runs' meant to be 'run'?\n"},
+      {"run: {launch: echo, timeout: 5m}\ntimeout: 10m\n",
+       "b.yaml:3:1: error: 'timeout' is given beside `run` and in it\n"},
+      {"run: echo\nresult: {table: {name: t, column: jube_wp_id}}\nchart: {name: c, x: a, y: b}\n",
+       "b.yaml:4:1: error: a chart belongs in the `result` of a file that has one of its own\n"},
       {"run: echo\nmetrcs: {a: b}\n",
        "b.yaml:3:1: error: unknown key 'metrcs' in benchmark 'b'\n"
        "    metrcs: {a: b}\n"
@@ -299,4 +359,21 @@ TEST_CASE("a file that runs in JUBE stays JUBE's: its unknown keys may hold anch
   CHECK(has(ran.err, "warning: unknown key 'run' in benchmark 'b'"));
   CHECK(shell.content("r/000000/000001_s/work/stdout") == "hi\n");
   CHECK(!shell.exists("r/000000/000002_s"));
+}
+
+TEST_CASE(
+    "a program beside the workflow that the build makes, too, is not the build's: a warning") {
+  const Shell shell;
+  shell.sh("printf '#!/bin/sh\\necho old\\n' >pi; chmod +x pi");
+  shell.file("b.yaml", "name: b\nbuild: cp go.sh pi\nrun: ./pi 5\nfiles: go.sh\n");
+  shell.file("go.sh", "echo new\n");
+  const Ran ran = shell.tally("validate b.yaml");
+  CHECK_MESSAGE(
+      has(ran.err,
+          "b.yaml:3:6: warning: './pi' is the file beside the workflow, not the one of the "
+          "build\n"),
+      ran.err);
+  CHECK(has(ran.err, "hint: what the build makes lies in its folder: build/pi\n"));
+  shell.file("b.yaml", "name: b\nbuild: cp go.sh pi\nrun: build/pi 5\nfiles: go.sh\n");
+  CHECK(shell.tally("validate b.yaml").err == "");
 }
