@@ -16,7 +16,7 @@ namespace tally::train {
 
 std::runtime_error JsonNode::wrong_type(const char* what) const {
   return std::runtime_error(
-      fmt::format("{} is a {}, and should be {}", place_, value_.type_name(), what));
+      fmt::format("{} is {}, and should be {}", place_, with_article(value_.type_name()), what));
 }
 
 JsonNode JsonNode::member(const char* key, const char* what) const {

@@ -28,8 +28,8 @@ const std::string& text_of_key(const nlohmann::json& object, const std::string& 
     throw BadInput(fmt::format("{}: the object has no key \"{}\": name the key of the text with {}",
                                place, key, flag));
   if (!value->is_string())
-    throw BadInput(fmt::format("{}: the value of \"{}\" is a {}, and a text is expected", place,
-                               key, value->type_name()));
+    throw BadInput(fmt::format("{}: the value of \"{}\" is {}, and a text is expected", place, key,
+                               with_article(value->type_name())));
   return value->get_ref<const std::string&>();
 }
 

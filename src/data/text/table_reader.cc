@@ -244,8 +244,8 @@ class TableReader {
       }
       if (value->is_structured() || value->is_null())
         throw fault(line_, 1,
-                    fmt::format("the value of \"{}\" is a {}, and a text or a number is expected",
-                                name, value->type_name()));
+                    fmt::format("the value of \"{}\" is {}, and a text or a number is expected",
+                                name, with_article(value->type_name())));
       row.push_back({value->is_string() ? value->get<std::string>() : value->dump(), line_, 1});
     }
     return row;

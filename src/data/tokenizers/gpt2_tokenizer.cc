@@ -12,6 +12,7 @@
 #include "src/data/text/json_fault.h"
 #include "src/data/text/utf8.h"
 #include "src/data/tokenizers/merges.h"
+#include "src/data/tokenizers/other_vocabulary.h"
 #include "src/data/tokenizers/pretokenizer.h"
 #include "src/data/tokenizers/tokenizer.h"
 #include "src/data/tokenizers/tokenizer_json.h"
@@ -145,7 +146,10 @@ MergeTable Gpt2Tokenizer::read_files(const std::string& vocab_file, const std::s
   }
   eod_ = end->second;
   fill_bytes(vocabulary, characters);
-  return read_merges(json.merges ? *json.merges : read_merge_lines(merge_file), vocabulary);
+  if (!json.merges) json.merges = read_merge_lines(merge_file);
+  MergeTable table = read_merges(*json.merges, vocabulary);
+  check_other_pairs(vocab_file, merge_file, json);
+  return table;
 }
 
 void Gpt2Tokenizer::fill_bytes(const Vocabulary& vocabulary,

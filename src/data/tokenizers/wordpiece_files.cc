@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "src/data/text/json_fault.h"
-#include "src/data/text/utf8.h"
+#include "src/data/tokenizers/other_vocabulary.h"
 #include "src/data/tokenizers/tokenizer_json.h"
 #include "src/data/tokenizers/tokenizer_settings.h"
 #include "src/data/tokenizers/wordpiece.h"
@@ -15,25 +15,6 @@ namespace tally::train {
 namespace {
 
 using Json = nlohmann::json;
-
-std::vector<std::string> read_vocab_txt(const std::string& path) {
-  const std::string text = read_tokenizer_file(path, "--vocab-file");
-  std::vector<std::string> pieces;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    std::string piece = text.substr(begin, end - begin);
-    if (!piece.empty() && piece.back() == '\r') piece.pop_back();
-    const size_t valid = valid_utf8_prefix(piece);
-    if (valid != piece.size())
-      throw std::runtime_error(
-          fmt::format("--vocab-file {}:{}:{}: this byte is not valid UTF-8: a vocab.txt has one "
-                      "piece of text per line",
-                      path, pieces.size() + 1, valid + 1));
-    pieces.push_back(std::move(piece));
-    begin = end + 1;
-  }
-  return pieces;
-}
 
 class BertJson {
  public:
@@ -121,6 +102,7 @@ std::unique_ptr<WordPieceTokenizer> make_wordpiece_tokenizer(const std::string& 
                     lower_case ? "BertWordPieceCase" : "BertWordPieceLowerCase"));
   std::vector<std::string> pieces =
       is_tokenizer_json(vocab_file) ? read_tokenizer_json(vocab_file) : read_vocab_txt(vocab_file);
+  check_other_pieces(vocab_file);
   return std::make_unique<WordPieceTokenizer>(std::move(pieces), settings.rules,
                                               settings.longest_word,
                                               fmt::format("--vocab-file '{}'", vocab_file));

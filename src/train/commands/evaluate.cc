@@ -28,6 +28,8 @@
 #include "src/train/run/folders.h"
 #include "src/train/run/host_memory.h"
 #include "src/train/run/output.h"
+#include "src/train/run/stop.h"
+#include "src/train/run/stop_request.h"
 #include "src/train/score/encoder_evaluation.h"
 #include "src/train/score/evaluation.h"
 #include "src/train/score/steady_passes.h"
@@ -138,7 +140,10 @@ Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream, con
     const auto start = std::chrono::steady_clock::now();
     result.loss = mean_loss(
         stream,
-        [&](const Batch& filled, const Pass& pass) { model->evaluate(filled, pass, *activations); },
+        [&](const Batch& filled, const Pass& pass) {
+          throw_if_signalled();
+          model->evaluate(filled, pass, *activations);
+        },
         batch, *blocks, static_cast<StepState*>(state.data), mesh,
         c.reference ? nullptr : static_cast<double*>(correct.data));
     if (!c.reference) {
@@ -371,6 +376,9 @@ class EvaluationRun {
     check_flag(evaluated_flag(config_), [&] { check_model(config_); });
     note_checksums(evaluated_flag(config_), config_.model_dir, notice_);
     const Work work = prepare_evaluation(config_, notice_);
+    // From here on a signal ends the evaluation in order. Before, while a long text is tokenized and
+    // there is no record, it has its default action. All ranks are here before one goes on.
+    catch_stop_signals();
     require_same_settings(world_.meeting(), host_name(), {{"dataset", "the dataset", work.content}},
                           "let --data-path or --text name the same data on every host");
     const std::unique_ptr<Stream> stream = open_device(config_, &record_);

@@ -20,6 +20,8 @@
 #include "src/train/run/host_memory.h"
 #include "src/train/run/memory_estimate.h"
 #include "src/train/run/output.h"
+#include "src/train/run/stop.h"
+#include "src/train/run/stop_request.h"
 #include "src/train/step/session.h"
 #include "src/train/step/step_loop.h"
 
@@ -80,6 +82,7 @@ class BatchFinder {
     record_.parameters = config.model.parameters();
     open_device(config, &record_);
     limit_ = on_gpu() ? static_cast<double>(record_.device_info.total_bytes) : host_limit();
+    catch_stop_signals();
     // A record that cannot be written is found now, and a search that is killed leaves a record that
     // says "running".
     check_flag("--record", [&] { write_record({}); });
@@ -162,7 +165,12 @@ class BatchFinder {
     const LoopParts parts{
         c,           *stream, session.table, session.stage_list(), *session.optimizer,
         data_.train, nullptr, mesh};
-    StepLoop loop(parts, {}, &unused);
+    LoopHooks hooks;
+    hooks.stop = [] {
+      throw_if_signalled();
+      return Ending{};
+    };
+    StepLoop loop(parts, hooks, &unused);
     loop.run({});
     return stream->bytes_peak();
   }

@@ -251,17 +251,20 @@ class Run {
   std::unique_ptr<CheckpointWriter> writer_;  // null where this process writes none
 };
 
+// What the other ranks know of a run's end.
+enum class Known : uint8_t { all, nothing, maybe };  // maybe: it may be the consequence of theirs
+
 // Writes the record and ends the run together with the other ranks. Returns the exit code.
-int end_run(Run* run, World* world, const Record& record, bool consequence) {
+int end_run(Run* run, World* world, const Record& record, Known known) {
   const int code = exit_code(record.outcome);
-  const bool good = code == 0 || code == 4;
+  const bool good = known == Known::all && (code == 0 || code == 4);
   if (!good) run->finish();
-  if (!good && world->size() > 1) return world->fail(code, record.message, consequence);
+  if (!good && world->size() > 1) return world->fail(code, record.message, known == Known::maybe);
   const std::string unwritten = failure_of([&] { run->write_record(); });
   if (!good) world->fail(code, record.message);
   if (!unwritten.empty()) {
     world->set_on_failure({});  // it would do the same again
-    return world->fail(good ? 1 : code, unwritten);
+    return world->fail(good || code == 4 ? 1 : code, unwritten);
   }
   if (good) world->done();
   return code;
@@ -270,12 +273,13 @@ int end_run(Run* run, World* world, const Record& record, bool consequence) {
 // Trains, and turns every outcome into the record and the exit code.
 int run_to_record(Run* run, const Config& config, World* world, Record* record, Stream* stream) {
   Ending ending;
-  bool consequence = false;
+  Known known = Known::nothing;
   try {
     ending = run->train();
+    known = Known::all;
   } catch (const CommunicationError& e) {
     ending = {Outcome::error, e.what()};
-    consequence = true;
+    known = Known::maybe;
   } catch (...) {
     ending = describe_failure(std::current_exception(), config);
   }
@@ -284,21 +288,21 @@ int run_to_record(Run* run, const Config& config, World* world, Record* record, 
   const int code = exit_code(ending.outcome);
   record->device_bytes_peak = stream->bytes_peak();
   record->ended = utc_now();
-  if ((code == 0 || code == 4) && world->is_primary())
+  if (known == Known::all && world->is_primary()) {
     print_text(measurements_summary(*record) + end_summary(*record) + "\n");
-  if (code == 4 && world->is_primary()) print_stopped(record->message);
+    if (code == 4) print_stopped(record->message);
+  }
   if (code == 0 && !output_failure().empty()) {
     record->outcome = Outcome::error;
     record->message = "all steps are done, but " + output_failure();
   }
-  return end_run(run, world, *record, consequence);
+  return end_run(run, world, *record, known);
 }
 
 }  // namespace
 
 int run(const Config& config, TimeLimit::Clock::time_point start, World& world) {
-  // An evaluation ends by itself, or by the signal's default action.
-  if (!config.skip_train) catch_stop_signals();
+  catch_stop_signals();
   const Print notice = of_primary(world, print_note);
   for (const std::string& text : config.notices) notice(text);
   Record record;

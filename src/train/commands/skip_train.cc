@@ -6,6 +6,7 @@
 
 #include "src/measure/log_line.h"
 #include "src/train/run/failures.h"
+#include "src/train/run/stop_request.h"
 #include "src/train/score/evaluator.h"
 #include "src/train/step/pipeline.h"
 
@@ -16,7 +17,10 @@ void evaluate_once(const Config& config, Session& session, const DataSources& da
   Pipeline pipeline(config, session.stream, mesh, session.stage_list());
   Evaluator evaluator(
       config, session.stream,
-      [&](const Batch& batch, const Pass& pass) { pipeline.evaluate(batch, pass); },
+      [&](const Batch& batch, const Pass& pass) {
+        throw_if_signalled();
+        pipeline.evaluate(batch, pass);
+      },
       [&] { return pipeline.stages().back()->logits(); }, mesh);
   for (const auto& [name, source] :
        {std::pair{"validation", data.validation}, std::pair{"test", data.test}}) {

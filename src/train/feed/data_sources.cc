@@ -121,7 +121,7 @@ std::shared_ptr<const SampleSource> open_split(const Config& c, Split split, boo
                     sources.back()->samples_per_epoch(),
                     split == Split::train ? "training samples an epoch" : "samples");
     if (!content->empty()) *content += "; ";
-    if (!blend.weights.empty())
+    if (blend.weights.size() > 1)  // a blend of one is that dataset
       *content += fmt::format("{:.6g} x ", blend.weights[i] / all_weights);
     *content += fmt::format("{}, first samples {:016x}", size,
                             hash_of_first_samples(*sources.back(), c.sequence));

@@ -49,6 +49,8 @@ Ending describe_failure(const std::exception_ptr& error, const Config& config) {
     return {Outcome::bad_input, e.what()};
   } catch (const CheckFailed& e) {
     return {Outcome::failed_check, e.what()};
+  } catch (const StopRequested& e) {
+    return {Outcome::signalled, e.what()};
   } catch (const std::exception& e) {
     if (says_out_of_memory(e.what())) return out_of_memory(e.what(), config);
     return {Outcome::error, first_line(e.what()) + thread_advice(e)};
@@ -59,7 +61,8 @@ Ending describe_failure(const std::exception_ptr& error, const Config& config) {
 
 Ending describe_failure(const Failure& f) {
   Outcome outcome = Outcome::error;
-  for (const Outcome known : {Outcome::bad_input, Outcome::out_of_memory, Outcome::failed_check})
+  for (const Outcome known :
+       {Outcome::bad_input, Outcome::out_of_memory, Outcome::failed_check, Outcome::signalled})
     if (f.code == exit_code(known)) outcome = known;
   return {outcome, fmt::format("rank {} on {}: {}", f.rank, f.host, f.message)};
 }

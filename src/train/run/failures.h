@@ -33,6 +33,11 @@ struct CheckFailed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A signal ended work that has no steps to vote in, such as an evaluation: exit code 4.
+struct StopRequested : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // Calls `check`; puts the flag that asked for it in front of the message of what it throws, unless
 // the message begins with a flag. Failures of memory, of the device and of other processes are not
 // the flag's: they pass unchanged.

@@ -10,11 +10,20 @@ namespace {
 
 constexpr char time_mark = 't', signal_mark = 's';
 
+// Empty where no signal has come.
+std::string signal_received() {
+  const int signal = received_stop_signal();
+  return signal == 0 ? "" : fmt::format("{} was received", signal_name(signal));
+}
+
 }  // namespace
 
+void throw_if_signalled() {
+  if (const std::string why = signal_received(); !why.empty()) throw StopRequested(why);
+}
+
 Ending stop_request(const TimeLimit& limit) {
-  if (const int signal = received_stop_signal())
-    return {Outcome::signalled, fmt::format("{} was received", signal_name(signal))};
+  if (const std::string why = signal_received(); !why.empty()) return {Outcome::signalled, why};
   if (const std::string failure = output_failure(); !failure.empty())
     return {Outcome::signalled, failure};
   if (limit.reached())

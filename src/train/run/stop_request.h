@@ -11,6 +11,10 @@ namespace tally::train {
 // the clock. The outcome is completed where there is none.
 Ending stop_request(const TimeLimit& limit);
 
+// Throws StopRequested once a signal has come. For work without steps: the rank that has the signal
+// ends it for all ranks.
+void throw_if_signalled();
+
 // The ranks vote in every step whether to stop, and a vote has no reason with it. This is the
 // reason of the first rank that has one. `agreed`: how the step loop ended. Collective over all
 // ranks where that is a request to stop.

@@ -35,6 +35,10 @@ std::string choose_backend(const Config& c, const Launch& launch, Device device)
   return launch.mpi && communicator_unavailable_reason("mpi").empty() ? "mpi" : "sockets";
 }
 
+void print_end(int code, const std::string& why) {
+  code == exit_code(Outcome::signalled) ? print_stopped(why) : print_error(why);
+}
+
 // All ports of the run have been open by now. Connections that were refused are no error, and
 // somebody may want to know of them.
 void note_strangers(World& world) {
@@ -86,7 +90,7 @@ std::string World::named(const Failure& f) const {
 
 int World::fail(int code, const std::string& message, bool consequence) {
   if (size() == 1) {
-    print_error(message);
+    print_end(code, message);
     return code;
   }
   const Failure first = meeting_->fail(code, message, consequence);
@@ -100,7 +104,7 @@ void World::end(const Failure& first, bool report) {
   std::unique_lock lock(mutex_, std::defer_lock);
   if (report) {
     lock.lock();
-    print_error(named(first));
+    print_end(first.code, named(first));
     if (on_failure_) on_failure_(first);
   }
   // The supervisor reports what no rank has.

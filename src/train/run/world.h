@@ -37,8 +37,8 @@ class World {
   // Runs `write` while no failure ends this process, which would write the same file or read what
   // `write` changes. If one does, it does not return.
   void write_unless_ending(const std::function<void()>& write);
-  // This process has failed. One process: prints the message and returns `code`. Several: notifies
-  // the others and ends this process. `consequence`: the error may be the consequence of another
+  // This process has failed, or was asked to stop where the ranks do not vote on it. One process:
+  // prints the message and returns `code`. Several: notifies the others and ends this process. `consequence`: the error may be the consequence of another
   // process's failure.
   int fail(int code, const std::string& message, bool consequence = false);
   // A good end of the run.

@@ -13,6 +13,7 @@
 #include "src/train/run/device.h"
 #include "src/train/run/failures.h"
 #include "src/train/run/folders.h"
+#include "src/train/run/stop_request.h"
 #include "src/train/score/class_counts.h"
 
 namespace tally::train {
@@ -310,6 +311,7 @@ EncoderEvaluation evaluate_encoder(const Config& c, const EncoderExam& exam, Str
       c.reference ? make_reference(c, table, compute) : make_model(c, table, compute);
   const std::unique_ptr<ActivationSet> set = model->make_activations();
   const EvaluateBatch evaluate = [&](const Batch& batch, const Pass& pass) {
+    throw_if_signalled();
     model->evaluate(batch, pass, *set);
   };
   const std::function<Tensor()> logits = [&] { return model->logits(); };

@@ -31,6 +31,16 @@ TEST_CASE("defaults are Megatron's where it has them") {
   CHECK(c.notices.empty());
 }
 
+TEST_CASE("a limit of 0 minutes is none, and a note says so") {
+  for (const char* zero : {"0", "0.0", "0e3"}) {
+    const Config c = parse(base + "--exit-duration-in-mins " + zero);
+    CHECK(c.exit_duration_minutes == 0);
+    CHECK(c.notices == std::vector<std::string>{
+                           "--exit-duration-in-mins 0: is no limit, as if it were left out"});
+  }
+  CHECK(parse(base + "--exit-duration-in-mins 0.001").notices.empty());
+}
+
 TEST_CASE("the command line of the JUPITER NLP benchmark, 13B, is read value by value") {
   // spec: "The whole parameter set, value by value". 32 processes.
   const std::string line =

@@ -109,7 +109,7 @@ for name, data, message in [
         *(("e.json", text, ":1:1: this line is not a JSON object: each line should be one, without a list around them")
           for text in ('[\n {"a":"x"}\n]', '[{"a":"x"},\n{"a":"y"}]\n', '  [ \r\n', '[\n')),
         ("e.jsonl", '{"b":"x","c":1}\n', ":1:1: the object has no key \"a\": its keys are \"b\", \"c\""),
-        ("e.jsonl", '{"a":[]}\n', ":1:1: the value of \"a\" is a array"),
+        ("e.jsonl", '{"a":[]}\n', ":1:1: the value of \"a\" is an array"),
         ("e.dat", "a\n", "' does not say what it is")]:
     path = written(name, data)
     error = run("table", path, "auto", "a", code=2).removeprefix("'")

@@ -300,7 +300,7 @@ print(f"{len(CASES)} edge cases scored")
 good = {"context": "one two", "qas": [{"id": "1", "question": "?", "answers": [{"text": "two", "answer_start": 4}]}]}
 for change, message in [
         ({"context": 3}, ": data[0].paragraphs[0].context is a number, and should be a text"),
-        ({"qas": None}, ": data[0].paragraphs[0].qas is a null, and should be a list"),
+        ({"qas": None}, ": data[0].paragraphs[0].qas is null, and should be a list"),
         ({"qas": [{"question": "?"}]}, ": data[0].paragraphs[0].qas[0] has no \"id\", which should be a text"),
         ({"qas": [3]}, ": data[0].paragraphs[0].qas[0] has no \"id\""),
         ({"context": "one"}, ": data[0].paragraphs[0].qas[0].answers[0] lies outside the context: characters 4 to 7 of 3"),
@@ -323,7 +323,7 @@ for change, message in [
         ({"answers": {"text": ["two"], "answer_start": ["4"]}}, ":2: answers.answer_start[0] is a string, and should be an"),
         ({"answers": {"text": [], "answer_start": []}}, ":2 has 0 answers, and training needs one"),
         ({"id": 1.5}, ":2: id is a number, and should be a text"), ({"id": 7}, ":2 has the id \"7\" of an earlier question"),
-        ({"context": None}, ":2: context is a null, and should be a text"), ({"question": 3}, ":2: question is a number")]:
+        ({"context": None}, ":2: context is null, and should be a text"), ({"question": 3}, ":2: question is a number")]:
     with open(lines, "w", encoding="utf-8") as f:
         f.write(json.dumps(row) + "\n" + json.dumps({**row, "id": 8, **change}) + "\n")
     error = run("squad-features", vocab, lines, "training", 1, 384, 128, 64, code=2)

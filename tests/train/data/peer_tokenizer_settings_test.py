@@ -205,3 +205,103 @@ for place, value in CHANGES:
                            os.path.join(work, "vocab.json"), "--merge-file", os.path.join(work, "merges.txt")], input=TEXT,
                           encoding="utf-8", capture_output=True)
     check(done.returncode != 0 and "is not a tokenizer of GPT-2's kind" in done.stderr, f"{place}: {done.stderr}")
+
+# A folder with both forms of a vocabulary: they are found equal, or one sentence names both files and what differs.
+OTHER = {bert: ["vocab.txt"], gpt2: ["vocab.json", "merges.txt"]}
+
+
+def both_forms(source, change, rewrite=None):
+    """The results for either named form. `change(tokenizer.json)` and `rewrite(name, text)` change one of them."""
+    folder_of(source, {}, None)
+    file = load("tokenizer.json", work)
+    change(file)
+    store("tokenizer.json", file)
+    for name in OTHER[source]:
+        with open(os.path.join(source, name), encoding="utf-8") as text:
+            changed = text.read() if rewrite is None else rewrite(name, text.read())
+        if changed is not None:
+            with open(os.path.join(work, name), "w", encoding="utf-8", newline="") as text:
+                text.write(changed)
+    kind = "BertWordPieceLowerCase" if source == bert else "GPT2BPETokenizer"
+    results = []
+    for names in (["tokenizer.json"], OTHER[source]):
+        flags = [word for flag, name in zip(("--vocab-file", "--merge-file"), names)
+                 for word in (flag, os.path.join(work, name))]
+        if all(os.path.exists(flag) for flag in flags[1::2]):
+            results.append(subprocess.run([tool, "tokenize", "--tokenizer-type", kind, *flags], input=TEXT,
+                                          encoding="utf-8", capture_output=True, timeout=120))
+    return results
+
+
+def agree(source, change, rewrite=None):
+    for done in both_forms(source, change, rewrite):
+        peer = AutoTokenizer.from_pretrained(source)(TEXT, add_special_tokens=False)["input_ids"]
+        check(numbers(done, "two forms that agree") == peer, "two forms that agree: the numbers of transformers")
+
+
+def differ(words, source, change, rewrite=None, other=None):
+    for done in both_forms(source, change, rewrite):
+        names = [os.path.join(work, name) + "'" for name in ("tokenizer.json", other or OTHER[source][0])]
+        check(done.returncode == 2 and not done.stdout and done.stderr.count("\n") == 1
+              and all(word in done.stderr for word in words + names + ["two vocabularies that differ"]),
+              f"{words}: exit code {done.returncode}, {done.stdout} {done.stderr}")
+
+
+def vocabulary(change):
+    return lambda file: change(file["model"]["vocab"])
+
+
+def exchange(one, two):
+    def change(numbers):
+        numbers[one], numbers[two] = numbers[two], numbers[one]
+    return change
+
+
+def without(token):
+    return lambda numbers: numbers.pop(token)
+
+
+def keep(file):
+    pass
+
+
+def merges(change):
+    def changed(file):
+        file["model"]["merges"] = change(file["model"]["merges"])
+    return changed
+
+
+def only_added(file):
+    file["model"]["vocab"].pop("<|endoftext|>")
+
+
+for source in (bert, gpt2):
+    agree(source, keep)
+    agree(source, keep, lambda name, text: text.replace("\n", "\r\n"))
+agree(bert, keep, lambda name, text: text + "\n")
+agree(bert, lambda file: file["model"]["vocab"].pop("[PAD]"))  # added_tokens has it
+agree(gpt2, only_added)
+agree(gpt2, merges(lambda pairs: [" ".join(pair) if isinstance(pair, list) else pair.split(" ") for pair in pairs]))
+agree(gpt2, keep, lambda name, text: json.dumps(json.loads(text), indent=1) if name == "vocab.json" else text.replace(
+    "#version: 0.2\n", ""))
+differ(['"Hello" has the numbers', "7", "8"], bert, vocabulary(exchange("hello", "Hello")))
+differ(["no token", '","'], bert, vocabulary(without(",")))
+differ(["no token", '"more"'], bert, vocabulary(lambda numbers: numbers.update(more=len(numbers))))
+differ(["no token", '"more"'], bert, keep, lambda name, text: text + "more\n")
+differ(["no token"], bert, keep, lambda name, text: text.replace("hello\n", "##s\n"))
+pair = [token for token in load("vocab.json", gpt2) if len(token) > 1 and not token.startswith("<|")][:2]
+differ([f'"{min(pair)}" has the numbers'], gpt2, vocabulary(exchange(*pair)))
+differ(["no token", '"more"'], gpt2, vocabulary(lambda numbers: numbers.update(more=len(numbers))))
+differ(["no token", '"more"'], gpt2, keep,
+       lambda name, text: text[:-1] + ', "more": 999}' if name == "vocab.json" else text)
+differ(["no token", '"more"'], gpt2, keep,  # a vocab.json without its merges.txt
+       lambda name, text: text[:-1] + ', "more": 999}' if name == "vocab.json" else None)
+differ(["merge 2 is"], gpt2, merges(lambda pairs: [pairs[0], pairs[2], pairs[1], *pairs[3:]]), other="merges.txt")
+differ([" merges"], gpt2, merges(lambda pairs: pairs[:-1]), other="merges.txt")
+differ([" merges"], gpt2, keep,
+       lambda name, text: text if name == "vocab.json" else text[:text.rstrip("\n").rfind("\n") + 1], other="merges.txt")
+differ([" merges"], gpt2, keep,  # a merges.txt alone
+       lambda name, text: None if name == "vocab.json" else text[:text.rstrip("\n").rfind("\n") + 1], other="merges.txt")
+for broken in ("", "[1]", '{"a": 1', "\0\0\0"):
+    for done in both_forms(gpt2, keep, lambda name, text: broken if name == "vocab.json" else text):
+        check(done.returncode == 2 and "vocab.json' " in done.stderr and not done.stdout, f"{broken}: {done.stderr}")

@@ -253,4 +253,20 @@ TEST_CASE("tokenizer.json holds both files, and must be of GPT-2's kind") {
             "merge 2: \"qz\" is not in the vocabulary"));
   CHECK(has(fault("/model/merges", nlohmann::json::array()), "it has no merges"));
   CHECK(has(fault("/added_tokens/0/id", 3), "both have the number 3"));
+
+  // Whichever of the two is named, they must agree.
+  const auto contradiction = [&](const std::string& pointer, const nlohmann::json& value) {
+    const std::string one = fault(pointer, value);
+    const std::string other = error_of([&] { make_gpt2_tokenizer(v.vocab_file, v.merge_file); });
+    for (const std::string& sentence : {one, other}) {
+      CHECK_MESSAGE(has(sentence, "are two vocabularies that differ: "), sentence);
+      CHECK(has(sentence, "'" + dir / "tokenizer.json'"));
+    }
+    return one;
+  };
+  CHECK(has(contradiction("/model/vocab/more", 262), "the second has no token \"more\""));
+  CHECK(has(contradiction("/added_tokens/0/id", 262),
+            "\"<|endoftext|>\" has the numbers 262 and 261"));
+  CHECK(has(contradiction("/model/merges", {"l o"}), "they have 1 and 5 merges"));
+  CHECK(error_of([&] { made(); }).empty());
 }

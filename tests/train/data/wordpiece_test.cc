@@ -120,6 +120,28 @@ TEST_CASE("tokenizer.json: its rules, its limits, its added tokens") {
   CHECK(refused("/added_tokens", {3}).find("an added token has no content") != std::string::npos);
 }
 
+TEST_CASE("a vocab.txt and a tokenizer.json in one folder have the same tokens") {
+  const TempDir dir;
+  const auto whole = dir.write("tokenizer.json", tokenizer_json().dump());
+  const auto fault = [&](const std::string& lines) {
+    const auto path = dir.write("vocab.txt", lines);
+    const std::string one = error_of([&] { make_wordpiece_tokenizer(path, true); });
+    const std::string other = error_of([&] { make_wordpiece_tokenizer(whole, true); });
+    CHECK(one.empty() == other.empty());
+    for (const std::string& file : {whole, path})
+      CHECK((one.empty() || other.find("'" + file + "'") != std::string::npos));
+    return one;
+  };
+  const std::string roles = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+  CHECK(fault(roles + "un\n##aff\n").empty());
+  CHECK(fault(roles + "un\r\n##aff\r\n\r\n").empty());
+  CHECK(fault(roles + "##aff\nun\n").find("token \"##aff\" has the numbers 5 and 6") !=
+        std::string::npos);
+  CHECK(fault(roles + "un\n##aff\nun2\n").find("the second has no token \"un2\"") !=
+        std::string::npos);
+  CHECK(fault(roles + "un\n").find("the second has no token \"##aff\"") != std::string::npos);
+}
+
 TEST_CASE("what is wrong with a vocabulary is said with its place") {
   const TempDir dir;
   const auto fault = [&](const std::string& text) {

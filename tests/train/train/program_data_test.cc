@@ -308,6 +308,7 @@ TEST_CASE(
   CHECK_FALSE(notes(a, "--split 90,10,0 --data-path " + corpora / "link/a"));
   CHECK_FALSE(notes(a, "--split 9,1,0 --data-path " + corpora / "./a"));
   CHECK_FALSE(notes(ab, "--data-path 7 " + corpora / "a" + " 3 " + corpora / "link/../b"));
+  CHECK_FALSE(notes(a, "--split 90,10,0 --data-path 3 " + corpora / "a"));
   CHECK(notes(a, "--split 50,50,0 --data-path " + corpora / "a"));
   CHECK(notes(a, "--split 90,10,0 --data-path " + corpora / "b"));
   CHECK(notes(ab, "--data-path 6 " + corpora / "a" + " 4 " + corpora / "b"));

@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "tests/train/data/small_vocabulary.h"
 #include "tests/train/train/tiny_run.h"
 
 TEST_CASE("a missing dataset, and no command") {
@@ -258,6 +259,60 @@ TEST_CASE("a checkpoint that is damaged or of another precision is found before 
     std::ofstream(place + name, std::ios::binary) << whole;
   }
   CHECK(tally_train(mock + "--train-iters 2 --load " + saved).code == 0);
+}
+
+TEST_CASE("two vocabularies in one folder that differ end every command, and nothing is written") {
+  const TempDir dir;
+  const SmallVocabulary v(dir);
+  dir.write("text.txt", "lower low aa and some more words of a text\n");
+  const std::string files = " --vocab-file " + v.vocab_file + " --merge-file " + v.merge_file;
+  const std::string run =
+      "--num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 --micro-batch-size 1 "
+      "--device cpu --lr 1e-3 --mock-data --tokenizer-type GPT2BPETokenizer ";
+  REQUIRE(tally_train(run + files + " --vocab-size 262 --train-iters 1 --save " + dir / "s" +
+                      " --save-hf " + dir / "m")
+              .code == 0);
+  const std::string model = dir / "m", checkpoint = dir / "s/iter_0000001";
+  const auto write_whole = [&](const json& merges) {
+    const json whole = {
+        {"added_tokens", json::array()},
+        {"normalizer", nullptr},
+        {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+        {"model", {{"type", "BPE"}, {"vocab", read_json(v.vocab_file)}, {"merges", merges}}}};
+    for (const std::string& folder : {model, checkpoint})
+      write_text(folder + "/tokenizer.json", whole.dump());
+  };
+  const std::string named = " --vocab-file " + model + "/vocab.json --merge-file " + model +
+                            "/merges.txt ",
+                    evaluate = "evaluate --device cpu --seq-length 8 --text " + dir / "text.txt" +
+                               " --record " + dir / "new ",
+                    saves = " --save " + dir / "new" + " --save-hf " + dir / "new2";
+  const std::vector<std::string> commands{
+      "prepare --input " + dir / "text.txt" + " --output " + dir / "new" + named,
+      "tokenize --input " + dir / "text.txt" + " --vocab-file " + model + "/tokenizer.json",
+      evaluate + "--load-hf " + model,
+      evaluate + "--load " + dir / "s",
+      run + "--train-iters 1 --load-hf " + model + saves,
+      run + "--vocab-size 262 --train-iters 2 --load " + dir / "s" + saves};
+  const json good = {"l o", "lo w", "e r", "Ġ low", "a a"};
+  json other = good;
+  std::swap(other[1], other[2]);
+  for (const std::string& command : commands) {
+    CAPTURE(command);
+    write_whole(other);
+    const auto before = dir.names();
+    const Ended refused = tally_train(command);
+    CAPTURE(refused.err);
+    CHECK(refused.code == 2);
+    CHECK(contains(refused.err, "are two vocabularies that differ: merge 2 is"));
+    CHECK(contains(refused.err, "/merges.txt'"));
+    CHECK(contains(refused.err, "/tokenizer.json'"));
+    CHECK(refused.out.empty());
+    CHECK(dir.names() == before);
+    write_whole(good);
+    CHECK(tally_train(command).code == 0);
+    for (const char* made : {"new", "new2", "new.bin", "new.idx"}) fs::remove_all(dir / made);
+  }
 }
 
 TEST_CASE("evaluate reports what it needs and what it does not support") {

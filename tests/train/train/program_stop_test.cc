@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -309,6 +310,60 @@ TEST_CASE("an evaluation whose result cannot be written is an error") {
   const json record = read_json(folder / "r.json");
   CHECK(record["outcome"] == "error");
   CHECK(record["results"]["scored_tokens"] == 25);
+}
+
+// Works that have no steps: they end at their next micro batch.
+TEST_CASE("a signal ends an evaluation in order, and its record says so") {
+  const Folder folder("signalled");
+  {
+    std::ofstream text(folder / "text.txt");
+    for (int line = 0; line < 500000; ++line) text << "a text that takes minutes to read\n";
+  }
+  const std::string encoder =
+      "--num-layers 1 --hidden-size 16 --num-attention-heads 2 --vocab-size 60 --seq-length 16 "
+      "--micro-batch-size 2 --device cpu --task classify --num-classes 2 --mock-data ";
+  REQUIRE(tally_train(mock + "--train-iters 1 --save " + folder / "s").code == 0);
+  REQUIRE(tally_train("--model bert-base --global-batch-size 2 --train-iters 1 --lr 1e-3 " +
+                      encoder + "--save " + folder / "e")
+              .code == 0);
+  const std::vector<std::string> works{
+      "evaluate --device cpu --tokenizer-type bytes --load " + folder / "s --text " +
+          folder / "text.txt ",
+      "evaluate --device cpu --mock-data --mock-samples 1000000 --micro-batch-size 2 --load " +
+          folder / "e ",
+      mock + "--skip-train --eval-iters 100000000 --split 50,50,0 --load " + folder / "s "};
+  // Sends the signal once the record says "running": to the program, or to the rank started last.
+  const auto sent = [&](const std::string& signal, bool to_rank) {
+    const std::string children = "$(cat /proc/$$/task/$$/children)";
+    return fmt::format(
+        "(until [ -s {} ] || ! kill -0 $$; do sleep 0.01; done; {} kill -{} $to) > /dev/null 2>&1 "
+        "&",
+        folder / "r.json", to_rank ? "for to in " + children + "; do :; done;" : "to=$$;", signal);
+  };
+  for (const std::string& work : works) {
+    for (const auto& [signal, ranks, to_rank] :
+         {std::tuple{"TERM", "", false}, std::tuple{"INT", "", false}, std::tuple{"HUP", "", false},
+          std::tuple{"USR1", "--nproc-per-node 2 ", false},
+          std::tuple{"TERM", "--nproc-per-node 2 ", true}}) {
+      CAPTURE(work);
+      CAPTURE(signal);
+      CAPTURE(ranks);
+      fs::remove(folder / "r.json");
+      const Ended ended =
+          tally_train(work + ranks + "--record " + folder / "r.json", sent(signal, to_rank));
+      INFO(ended.err);
+      const std::string why = fmt::format("SIG{} was received", signal);
+      CHECK(ended.code == 4);
+      CHECK(contains(ended.err, "tally-train: stopped: "));
+      CHECK(contains(ended.err, why));
+      CHECK_FALSE(contains(ended.err, "error"));
+      const json record = read_json(folder / "r.json");
+      CHECK(record["outcome"] == "signalled");
+      CHECK(record["ended"].is_string());
+      CHECK_MESSAGE(contains(record["message"], why), record["message"]);
+      if (to_rank) CHECK(contains(record["message"], "rank 1"));
+    }
+  }
 }
 
 TEST_CASE("a closed standard output takes no line into the files that the run writes") {

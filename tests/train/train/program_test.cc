@@ -489,6 +489,23 @@ TEST_CASE("the record has the notes on what differs from the checkpoint") {
   CHECK(contains(notices[1].get<std::string>(), "--seed 5 differs from the checkpoint's"));
 }
 
+TEST_CASE("an evaluation of a checkpoint has no notes on a schedule that it does not follow") {
+  const Folder folder("skip_noted");
+  REQUIRE(tally_train(mock + "--train-iters 1 --save " + folder / "s").code == 0);
+  const std::string other = mock + "--train-iters 2 --seed 5 --lr 1e-2 --weight-decay 0.3 --load " +
+                            folder / "s --record " + folder / "r.json ";
+  REQUIRE(tally_train(other).code == 0);
+  CHECK(read_json(folder / "r.json")["notices"].size() > 3);
+  for (const std::string evaluation : {"--skip-train ", "--skip-train --bf16 "}) {
+    const Ended ended = tally_train(other + evaluation + "--eval-iters 1 --split 50,50,0");
+    CAPTURE(ended.err);
+    CHECK(ended.code == 0);
+    const json notices = read_json(folder / "r.json")["notices"];
+    CHECK(notices.size() == (contains(evaluation, "bf16") ? 1 : 0));
+    CHECK_FALSE(contains(ended.err, "differs from the checkpoint's"));
+  }
+}
+
 TEST_CASE("a window that a run does not complete is said to be unknown") {
   const Ended ended = tally_train(
       mock + "--train-iters 4 --exit-interval 2 --throughput-start 2 --throughput-stop 3");

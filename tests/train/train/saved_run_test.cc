@@ -129,6 +129,38 @@ TEST_CASE("each setting that changes the updates of a resumed training has its n
     }
 }
 
+TEST_CASE("another micro batch draws other masks of dropout, wherever there is one") {
+  const auto changed = [](const Config& first) {
+    Config c = first;
+    c.micro_batch += 1;
+    c.data_parallel += 1;
+    return differences(configuration_json(run_of(first)).dump(), run_of(c), true);
+  };
+  Config c = bytes_config();
+  c.model.kind = "bert";
+  c.model.task = Task::classification;
+  c.model.hidden_dropout = c.model.attention_dropout = 0;
+  c.model.classifier_dropout = 0;
+  CHECK(changed(c).empty());
+  for (const auto place : {&ModelConfig::hidden_dropout, &ModelConfig::attention_dropout}) {
+    Config dropped = c;
+    dropped.model.*place = 0.1;
+    CHECK(changed(dropped).size() == 1);
+  }
+  c.model.classifier_dropout = 0.1;
+  const std::vector<std::string> notes = changed(c);
+  REQUIRE(notes.size() == 1);
+  CHECK(notes[0] ==
+        "--micro-batch-size 2 differs from the checkpoint's 1: the masks of dropout are drawn for "
+        "each micro batch, so that the updates are others");
+  // Where each micro batch has a mean of its own, that is the reason, of this flag and of replicas.
+  Config ends = bytes_config();
+  ends.data.eod_mask_loss = true;
+  REQUIRE(ends.model.hidden_dropout > 0);
+  REQUIRE(changed(ends).size() == 2);
+  for (const std::string& note : changed(ends)) CHECK(note.find("with --eod-mask-loss each") > 0);
+}
+
 TEST_CASE("the dropout of a head is compared where the task has one") {
   Record record;
   record.config = bytes_config();
