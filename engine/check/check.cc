@@ -14,8 +14,8 @@
 #include "engine/check/names.h"
 #include "engine/check/parameter_check.h"
 #include "engine/check/schema_check.h"
-#include "engine/check/select.h"
 #include "engine/check/sets.h"
+#include "engine/check/tags_and_selection.h"
 #include "engine/read/files.h"
 
 namespace tally {

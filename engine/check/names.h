@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/check/check.h"
-#include "engine/check/select.h"
+#include "engine/check/tags_and_selection.h"
 
 namespace tally {
 

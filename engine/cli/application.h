@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/base/command_spec.h"
-#include "engine/cli/command_line.h"
 #include "engine/cli/commands.h"
+#include "engine/cli/option_parsing.h"
 
 namespace tally {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/cli/commands.h"
-#include "engine/cli/junit.h"
+#include "engine/cli/junit_cases.h"
 #include "engine/run/run.h"
 
 namespace tally {

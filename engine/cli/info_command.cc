@@ -12,7 +12,7 @@
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
-#include "engine/cli/results.h"
+#include "engine/cli/show_results.h"
 #include "engine/cli/summary.h"
 #include "engine/report/grid.h"
 #include "engine/results/read/views.h"

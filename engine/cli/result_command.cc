@@ -6,8 +6,8 @@
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/log_results.h"
-#include "engine/cli/results.h"
 #include "engine/cli/runs.h"
+#include "engine/cli/show_results.h"
 #include "engine/cli/summary.h"
 
 namespace tally {

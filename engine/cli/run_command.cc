@@ -18,7 +18,7 @@
 #include "engine/check/core_values.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/execution.h"
-#include "engine/cli/junit.h"
+#include "engine/cli/junit_cases.h"
 #include "engine/cli/prepare.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/summary.h"

@@ -1,6 +1,6 @@
 #include "engine/journal/tables.h"
 
-#include "engine/journal/parts.h"
+#include "engine/journal/journal_files.h"
 
 namespace tally {
 namespace {

@@ -11,7 +11,7 @@
 #include "engine/base/text.h"
 #include "engine/workflow/step_kinds.h"
 #include "engine/workpackage/values.h"
-#include "engine/workspace/command.h"
+#include "engine/workspace/external_command.h"
 
 namespace tally {
 namespace {

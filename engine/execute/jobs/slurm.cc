@@ -11,8 +11,8 @@
 
 #include "engine/base/text.h"
 #include "engine/execute/jobs/scheduler.h"
-#include "engine/workspace/command.h"
 #include "engine/workspace/environment.h"
+#include "engine/workspace/external_command.h"
 
 namespace tally {
 namespace {

@@ -18,8 +18,8 @@
 #include "engine/results/read/kept_values.h"
 #include "engine/results/read/outside_parts.h"
 #include "engine/results/read/scan.h"
-#include "engine/workpackage/analysed_files.h"
 #include "engine/workpackage/ended_file.h"
+#include "engine/workpackage/matching_files.h"
 
 namespace tally {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/common.h"
-#include "engine/base/rare.h"
+#include "engine/base/rare_container.h"
+#include "engine/base/shared_container.h"
 #include "engine/python/value.h"
 #include "engine/results/read/outside_parts.h"
 #include "engine/workpackage/disturbance.h"

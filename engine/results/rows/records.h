@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/base/mark.h"
-#include "engine/base/rare.h"
+#include "engine/base/rare_container.h"
 #include "engine/python/value.h"
 #include "engine/results/read/patterns.h"
 #include "engine/results/rows/cells.h"

@@ -7,7 +7,7 @@
 #include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/journal/journal.h"
-#include "engine/journal/parts.h"
+#include "engine/journal/journal_files.h"
 #include "engine/journal/tables.h"
 
 namespace tally {

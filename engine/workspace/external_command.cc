@@ -1,4 +1,4 @@
-#include "engine/workspace/command.h"
+#include "engine/workspace/external_command.h"
 
 #include <fcntl.h>
 #include <poll.h>

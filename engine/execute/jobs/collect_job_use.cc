@@ -1,4 +1,4 @@
-#include "engine/execute/jobs/job_use.h"
+#include "engine/execute/jobs/collect_job_use.h"
 
 #include <algorithm>
 #include <ctime>

@@ -1,4 +1,4 @@
-#include "engine/workpackage/analysed_files.h"
+#include "engine/workpackage/matching_files.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "engine/journal/journal.h"
-#include "engine/journal/parts.h"
+#include "engine/journal/journal_files.h"
 #include "engine/journal/tables.h"
 
 namespace tally {

@@ -1,4 +1,4 @@
-#include "engine/cli/results.h"
+#include "engine/cli/show_results.h"
 
 #include <fmt/format.h>
 

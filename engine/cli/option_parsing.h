@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/cli/input.h"
-#include "engine/jube/command_line.h"
+#include "engine/jube/argument_forms.h"
 
 namespace tally {
 

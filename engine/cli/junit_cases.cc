@@ -1,4 +1,4 @@
-#include "engine/cli/junit.h"
+#include "engine/cli/junit_cases.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
