@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -24,6 +25,8 @@ bool may_pass(int reason);
 bool may_pass(const Status& error, const std::string& folder);
 // Makes a folder and its missing parents. It is not an error if the folder exists.
 Status make_directories(const std::string& path);
+// Writes all bytes. False: errno says why not.
+bool write_all(int file, std::string_view bytes);
 // Replaces a file atomically: readers see either the old or the new bytes.
 Status write_file(const std::string& path, const std::string& bytes, int mode = 0644);
 // The same for a file that the user names. A link stays and its target is replaced, which keeps its

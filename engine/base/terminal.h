@@ -25,9 +25,6 @@ void finish_standard_streams();
 // bytes that are not UTF-8, characters that turn the direction of writing, and those that cannot be
 // seen at all. Joiners (U+200C, U+200D) stay, which some scripts need.
 std::string without_controls(std::string_view text);
-// The text if the stream is no terminal, or else without_controls(). For what is aligned, and for
-// what does not pass stdout and stderr.
-std::string for_stream(int fd, std::string text);
 
 // The program's own sequences, such as colours. `styled` has them as they are; all else in it must
 // come from literal(), which doubles ESC.

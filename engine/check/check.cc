@@ -96,10 +96,10 @@ void check_benchmark(const Benchmark& benchmark, const CheckOptions& options,
                      Diagnostics& diagnostics) {
   check_statistics(benchmark, diagnostics);
   if (options.run != nullptr) {
-    check_result_references(benchmark, removed, diagnostics);
+    check_named_by_results(benchmark, removed, diagnostics);
     return;
   }
-  check_references(benchmark, removed, diagnostics);
+  check_named(benchmark, removed, diagnostics);
   check_dollar_names(benchmark, benchmark.rules.unknown_names_are_errors && !options.stored,
                      sources, diagnostics);
   check_parameters(benchmark, options.strict || benchmark.rules.harmless_mistakes_are_errors,

@@ -320,7 +320,7 @@ class ReferenceChecker {
   // only a warning.
   std::vector<std::string> column_names() const {
     std::vector<std::string> names = fixed_builtin_names();
-    names.emplace_back("jube_res_analyser");
+    names.emplace_back(kAnalyserColumn);
     if (benchmark_.rules.own_columns) {
       names.emplace_back(kStatusColumn);
       for (const std::string_view name : kind_names(benchmark_)) names.emplace_back(name);
@@ -390,15 +390,15 @@ class ReferenceChecker {
 
 }  // namespace
 
-void check_references(const Benchmark& benchmark, const RemovedNames& removed,
-                      Diagnostics& diagnostics) {
+void check_named(const Benchmark& benchmark, const RemovedNames& removed,
+                 Diagnostics& diagnostics) {
   ReferenceChecker checker(benchmark, removed, diagnostics);
   checker.check_steps();
   checker.check_results();
 }
 
-void check_result_references(const Benchmark& benchmark, const RemovedNames& removed,
-                             Diagnostics& diagnostics) {
+void check_named_by_results(const Benchmark& benchmark, const RemovedNames& removed,
+                            Diagnostics& diagnostics) {
   ReferenceChecker(benchmark, removed, diagnostics).check_results();
 }
 

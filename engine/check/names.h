@@ -9,11 +9,10 @@ namespace tally {
 // Reports sets, steps, analysers and columns that are named but not defined, and steps that depend
 // on each other in a cycle. An analyser or result that names something a tag removed is only a
 // warning. JUBE, too, runs the steps and reports the problem when the analyser is used.
-void check_references(const Benchmark& benchmark, const RemovedNames& removed,
-                      Diagnostics& diagnostics);
-// Does the same for analysers and results alone, where the steps are those of a run.
-void check_result_references(const Benchmark& benchmark, const RemovedNames& removed,
-                             Diagnostics& diagnostics);
+void check_named(const Benchmark& benchmark, const RemovedNames& removed, Diagnostics& diagnostics);
+// Reports what analysers and results name without a definition, where the steps are those of a run.
+void check_named_by_results(const Benchmark& benchmark, const RemovedNames& removed,
+                            Diagnostics& diagnostics);
 
 // Reports `$names` in commands that neither a parameter nor a built-in variable defines. This is a
 // warning, because the shell may know the name. With `strict` it is an error if neither the

@@ -24,7 +24,7 @@
 #include "engine/cli/summary.h"
 #include "engine/cli/version.h"
 #include "engine/execute/machine_facts.h"
-#include "engine/execute/setup_reuse.h"
+#include "engine/execute/predict_reuse.h"
 #include "engine/expand/evaluator.h"
 #include "engine/jube/jube_files.h"
 #include "engine/plan/estimate.h"

@@ -56,7 +56,6 @@ class RunLoop {
   Status put_back(const std::vector<int>& workpackages, Reason reason);
   Status leave_gathered(Status status);
   void show();
-  std::vector<JobView> running_views() const;
   void sum_up(RunSummary* summary) const;
 
   const Settings& settings_;

@@ -29,7 +29,4 @@ struct FactDifference {
 // The facts in which two runs differ, without those that differ from run to run on one machine.
 std::vector<FactDifference> differences(const Facts& base, const Facts& other);
 
-// Whether the fact differs from run to run on one machine, so that a comparison leaves it out.
-bool is_momentary(const std::string& fact);
-
 }  // namespace tally

@@ -123,7 +123,7 @@ class Journal {
   // Records a process that an operation of the workpackage started. It is the leader of a session.
   struct Process {
     int workpackage = 0, pid = 0;
-    std::string start;  // tells it from other processes with this id; process_start_mark()
+    std::string start;  // tells it from other processes with this id; start_mark() of left_behind.h
   };
   Status process_started(const Process& process);
   // The processes of workpackages that are recorded as running. Most of them have ended.

@@ -86,7 +86,7 @@ std::string planned(const Layout& layout, const std::string& program, bool* answ
                     layout.request.arguments.end());
   spec.environment = own_environment();
   spec.patience = patience;
-  const CommandResult result = run_command(spec);
+  const CommandResult result = run_external(spec);
   *answers = result.status >= 0;
   std::string summary = layout.step->kinds->plan_summary(result.out);
   if (!summary.empty()) return summary;

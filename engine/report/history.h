@@ -49,6 +49,8 @@ struct HistoryPoint {
 using HistorySeries = std::vector<HistoryPoint>;
 
 // The document of `tally history -s json`: docs/history.schema.json.
+// The series of the entries of one point, with the places where its level changed.
+HistorySeries history_series(std::vector<HistoryEntry> entries);
 std::string history_json(const std::string& metric, const std::vector<HistorySeries>& series,
                          const std::string& version);
 
@@ -57,8 +59,6 @@ std::string history_json(const std::string& metric, const std::vector<HistorySer
 Status write_history(const Run& run, const ReportedRun& reported,
                      const std::vector<RenderedResult>& tables, const std::string& unfinished,
                      const std::string& version);
-// "OUTPATH/history.d/000003.json"
-std::string history_path(const std::string& outpath, int run);
 // Reads all files of the folder, by run. A file that is not a history is an error that names it.
 Status read_history(const std::string& outpath, std::vector<HistoryEntry>* entries);
 

@@ -62,6 +62,9 @@ inline bool names_workpackage(std::string_view text) {
 }
 
 // The names that the kinds of the benchmark's steps may add.
+// A name of tables alone: the analyser of the row.
+inline constexpr const char* kAnalyserColumn = "jube_res_analyser";
+
 std::set<std::string_view> kind_names(const Benchmark& benchmark);
 
 }  // namespace tally

@@ -26,6 +26,9 @@ Uncertainty uncertainty_of(std::string_view word);
 // "" for none.
 std::string statistic_word(Statistic statistic);
 // The words of SampleStatistic.
+std::string uncertainty_word(Uncertainty uncertainty);
+// "" for unknown.
+const char* better_word(Better better);
 const std::vector<std::string>& sample_words();
 
 }  // namespace tally

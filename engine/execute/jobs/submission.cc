@@ -89,12 +89,12 @@ std::string read_platform(const Task& task, JobRules* rules, PackRule* pack) {
     if (wrong.empty() && !fault.constant) wrong = fault.message;
   }
   const std::string& scheduler = platform.scheduler;
-  if (scheduler == "pbs" || scheduler == "lsf") {
+  if (!is_submitted_to(scheduler)) {
     return "jobs of " + scheduler + " are not submitted by tally yet: its script is \"" +
            task.work_dir() + "/" + platform.submit_script +
            "\", and `tally script` writes all of them";
   }
-  if (wrong.empty() && pack->kind != PackRule::Kind::none && scheduler != "slurm") {
+  if (wrong.empty() && pack->kind != PackRule::Kind::none && !takes_packs(scheduler)) {
     wrong = "pack needs Slurm, and its platform's scheduler is " + scheduler;
   }
   return wrong;

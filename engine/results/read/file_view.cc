@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
 
@@ -118,16 +119,6 @@ size_t append_text(std::string_view bytes, size_t at, size_t end, std::string& o
     at += length;
   }
   return at;
-}
-
-bool write_all(int file, std::string_view data) {
-  while (!data.empty()) {
-    ssize_t wrote = ::write(file, data.data(), data.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return false;
-    data.remove_prefix(static_cast<size_t>(wrote));
-  }
-  return true;
 }
 
 Status file_error(const std::string& path) {

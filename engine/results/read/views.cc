@@ -48,7 +48,7 @@ void add_sets(const Benchmark& benchmark, const Step& step, std::vector<const St
 
 const char* status_of(State state) {
   if (finished_well(state)) return "DONE";
-  return state == State::failed || state == State::lost ? "ERROR" : "RUNNING";
+  return has_failed(state) ? "ERROR" : "RUNNING";
 }
 
 // Every word of the texts that results are made from.

@@ -75,7 +75,7 @@ void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser, con
   if (!benchmark.rules.rows_are_marked) return;
   const auto& analysed = analyser.analyse;
   for (const WorkpackageView* workpackage : groups.by_id()) {
-    if (workpackage->state != State::failed && workpackage->state != State::lost) continue;
+    if (!has_failed(workpackage->state)) continue;
     const std::string& failed = workpackage->step;
     if (groups.has_row(*workpackage)) continue;
     const auto after = std::find_if(analysed.begin(), analysed.end(), [&](const Analyse& analyse) {

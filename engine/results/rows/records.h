@@ -35,11 +35,7 @@ struct Summary {
   statistics::Outliers outliers;
 };
 
-// The marks of rows whose measurement was disturbed.
-inline constexpr const char* kBusy = "BUSY";
-inline constexpr const char* kThrottled = "THROTTLED";
-// The mark of rows with a value that was measured for less than kSteadySeconds (`measured_over`).
-inline constexpr const char* kShort = "SHORT";
+// A value that was measured for less (`measured_over`) makes its row SHORT.
 inline constexpr double kSteadySeconds = 1;
 
 // The values of one repeat of a row.
@@ -94,7 +90,7 @@ struct Record {
   std::map<std::string, Summary> summaries;
   // A failed or lost workpackage may have printed a number before it ended. References, baselines
   // and databases ignore such numbers.
-  bool failed() const { return state == State::failed || state == State::lost; }
+  bool failed() const { return has_failed(state); }
   RareText no_job_use;  // why values of its first workpackage's job are missing, a clause
   // "BUSY", "THROTTLED", "BUSY THROTTLED". Empty: nothing was noticed.
   std::string machine_mark() const;
@@ -119,7 +115,8 @@ struct Records {
   std::vector<std::string> notes;         // about workpackages that have no row
   std::vector<std::string> missing_rows;  // of these, why rows or repeats are missing
   std::vector<std::string> of_run;        // about the run (run_notes.h), which commands print once
-  bool changed = false;  // the output of a workpackage that counts in nothing for it
+  bool changed =
+      false;  // the output of a workpackage changed after its end, and thus counts in nothing
   std::vector<Unmatched> unmatched;
   std::map<std::string, std::string> units;  // by column name
   // Names whose values have a second unit: another pattern or parameter of the same name has it.

@@ -8,6 +8,7 @@
 #include "engine/expand/substitute.h"
 #include "engine/results/rows/derived.h"
 #include "engine/results/rows/value_sources.h"
+#include "engine/workflow/builtin_names.h"
 #include "engine/workflow/sample_names.h"
 
 namespace tally {
@@ -231,8 +232,8 @@ class RowMaker {
     parameters_.add(shown, true, values, records);
     for (const WorkpackageView* workpackage : groups_.ancestors(shown))
       parameters_.add(*workpackage, false, values, records);
-    if (wanted_.has("jube_res_analyser") && !values.has("jube_res_analyser"))
-      values.set("jube_res_analyser", Value{analyser_.name.value});
+    if (wanted_.has(kAnalyserColumn) && !values.has(kAnalyserColumn))
+      values.set(kAnalyserColumn, Value{analyser_.name.value});
     return values;
   }
 

@@ -24,6 +24,9 @@ bool is_reused(const Group& group) {
                      });
 }
 
+namespace {
+
+// Whether its values are those of outputs that changed after the end of their workpackages.
 bool is_changed(const Group& group) {
   const auto has = [&](State state) {
     return std::any_of(group.members.begin(), group.members.end(),
@@ -31,6 +34,8 @@ bool is_changed(const Group& group) {
   };
   return has(State::changed) && !has(State::done);
 }
+
+}  // namespace
 
 ValueSources::ValueSources(const Benchmark& benchmark, const Analyser& analyser,
                            const AnalysedPatterns& patterns, const Groups& groups)

@@ -39,9 +39,6 @@ class LinkedFiles {
 bool shares_work(const Group& group, const WorkpackageView& member);
 // Whether the group shows work of others.
 bool is_reused(const Group& group);
-// Whether its values are those of outputs that changed after the end of their workpackages.
-bool is_changed(const Group& group);
-
 class ValueSources {
  public:
   // The arguments must outlive the object. The groups' files must have been read.

@@ -13,14 +13,13 @@
 
 namespace tally {
 
-inline constexpr const char* kReused = "REUSED";
-
 enum class Origin {
   none,      // no file: a parameter, for example
   reused,    // reused work alone: an earlier run measured it, or another workpackage of this run
   measured,  // work of the row's own, at least in part
 };
 
+#include "engine/results/rows/mark_words.h"
 // The origin of the column's value in this row. An expression has the origin of the values in it.
 Origin origin_of(const Benchmark& benchmark, const Record& row, const Column& column);
 // Whether it is Origin::reused. Takes no time for a row without reused work.
