@@ -1,6 +1,6 @@
-// Standard output and standard error. Names, values, outputs and messages of other programs may hold
-// characters that command a terminal. Everything that is printed passes one filter, which makes
-// them visible where the stream is a terminal. Files and pipes get the bytes as they are.
+// Standard output and standard error. Names, values, outputs and messages of other programs may
+// hold characters that command a terminal. Everything that is printed passes one filter, which
+// makes them visible where the stream is a terminal. Files and pipes get the bytes as they are.
 #pragma once
 
 #include <cstdio>
@@ -10,10 +10,10 @@
 namespace tally {
 
 // Called once, at the start of the program.
-// - Descriptors 0 to 2 that are closed become /dev/null, so that no file gets their numbers. Writing
-//   to a standard output that was closed is still an error.
-// - stdout, stderr and std::cout pass the filter. Errors of writing to stderr are ignored: they must
-//   not end a run.
+// - Descriptors 0 to 2 that are closed become /dev/null, so that no file gets their numbers.
+//   Writing to a standard output that was closed is still an error.
+// - stdout, stderr and std::cout pass the filter. Errors of writing to stderr are ignored: they
+//   must not end a run.
 // - Writing to a pipe that nobody reads, or beyond the limit of file sizes, is an error and no
 //   signal. Programs that are started have both signals as they were by default.
 void prepare_standard_streams();

@@ -72,7 +72,8 @@ void check_unique_names(const std::vector<Benchmark>& benchmarks, Diagnostics& d
   }
 }
 
-// Removes what a new definition of a run's results does not use, so that no fault in it is reported.
+// Removes what a new definition of a run's results does not use, so that no fault in it is
+// reported.
 void remove_work(Element* element) {
   const auto is_work = [](const Element& child) {
     return child.name == "step" || (is_set(child.name) && child.name != "patternset");

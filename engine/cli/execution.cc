@@ -92,8 +92,8 @@ class PreciseEnough final : public RepeatJudge {
   }
 };
 
-// Executes what is left of the run. What JUBE's files do not have, a record of the machine and of the
-// jobs' use of it, is kept in the journal.
+// Executes what is left of the run. What JUBE's files do not have, a record of the machine and of
+// the jobs' use of it, is kept in the journal.
 Status execute_left(const Settings& settings, Run& run, RunSummary* summary) {
   const Benchmark& benchmark = run.benchmark();
   Journal& journal = run.journal();

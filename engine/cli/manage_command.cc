@@ -78,9 +78,9 @@ Status remove_run(const std::string& path, std::unique_ptr<Journal> journal) {
   return remove_tree(path);
 }
 
-// Another run may have links to the work of set-ups that this run did. Its programs may have their path
-// built in, so that the work cannot be moved. `with`: runs that are removed, too.
-// `part`: what is removed of the run.
+// Another run may have links to the work of set-ups that this run did. Its programs may have their
+// path built in, so that the work cannot be moved. `with`: runs that are removed, too. `part`: what
+// is removed of the run.
 Status check_not_needed(const std::string& run_dir, const std::string& part,
                         const std::vector<RunDirectory>& with) {
   namespace fs = std::filesystem;

@@ -1,5 +1,6 @@
 // The loop over a run's workpackages, for one call of execute(). It takes the next one from the
-// queue, starts it, waits for processes and jobs, passes each end on, and stops on request.
+// queue, starts it, waits for processes and jobs, passes each end on, and stops on request
+// (loop_interrupts.cc).
 //
 //   queue -> starter -> task -> finisher -> queue      the parts of this folder
 //                        |-> shared operations         once for a step's workpackages

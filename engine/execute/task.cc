@@ -172,8 +172,8 @@ void Task::set_gpus(const std::vector<std::string>& gpus) {
 EnvironmentChanges Task::environment_for_script() const {
   EnvironmentChanges changes = environment_;
   if (step_.env.empty()) return changes;
-  // `read` has the variables that others are set from, `from_others` those that are set from another.
-  // A script that had them already would set them, or others, from the new values.
+  // `read` has the variables that others are set from, `from_others` those that are set from
+  // another. A script that had them already would set them, or others, from the new values.
   std::set<std::string> read, from_others;
   for (const auto& [name, text] : step_.env) {
     const auto names = variables_in(substitute_parameters(text.value, values_->lookup()));

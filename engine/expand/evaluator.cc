@@ -303,8 +303,8 @@ std::string trusted_python() {
   return "/usr/bin/python3";
 }
 
-// Parses in a Python that reads nothing of the current directory or the user: -I, -S. It starts in /,
-// because a python3 of pyenv reads the file .python-version of its directory.
+// Parses in a Python that reads nothing of the current directory or the user: -I, -S. It starts in
+// /, because a python3 of pyenv reads the file .python-version of its directory.
 class PythonReader {
  public:
   PythonReader() : python_({trusted_python(), "-I", "-S"}, python_read, "/") {}

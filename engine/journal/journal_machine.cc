@@ -1,5 +1,6 @@
 // The tables about the machine, and those of analysed files. They were added after version 2 of the
-// journal; readers of that version do not look for them, and a journal without them has none of this.
+// journal; readers of that version do not look for them, and a journal without them has none of
+// this.
 #include <utility>
 
 #include "engine/journal/journal.h"

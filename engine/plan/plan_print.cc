@@ -259,7 +259,8 @@ class Printer {
                         folder_name_of(*plan_.benchmark, first), pack_script_name);
   }
 
-  // Excluded points show the parameters that differ within their step, and their rule with its values.
+  // Excluded points show the parameters that differ within their step, and their rule with its
+  // values.
   void print_excluded() {
     if (plan_.excluded.empty()) return;
     out_ << "excluded by a rule:\n";

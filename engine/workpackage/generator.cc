@@ -267,8 +267,8 @@ bool Generator::copies_of_points(Family& family, Diagnostics& diagnostics) const
   return true;
 }
 
-// Whether the step's workpackages are few enough, with those of this family. Otherwise an error says
-// so, before anything is made of it.
+// Whether the step's workpackages are few enough, with those of this family. Otherwise an error
+// says so, before anything is made of it.
 bool Generator::has_room(const Family& family, Diagnostics& diagnostics) {
   size_t& made = made_[static_cast<size_t>(family.step_number)];
   for (const Copies& copies : family.copies) {

@@ -27,8 +27,8 @@ constexpr size_t state_count = 8;
 const char* state_name(State state);
 // The state of that name. Nothing: there is none.
 std::optional<State> state_named(std::string_view name);
-// True for done (also changed) and expected: children may be created, and the workpackage has a row in
-// the table.
+// True for done (also changed) and expected: children may be created, and the workpackage has a row
+// in the table.
 inline bool finished_well(State s) {
   return s == State::done || s == State::expected || s == State::changed;
 }

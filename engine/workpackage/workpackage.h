@@ -22,7 +22,7 @@ struct Workpackage {
   int cycle = 0;
   Outcome outcome;  // its state, and how it came to that state
   RareText doubt;   // plan only: why a run fails it, unless an earlier step makes what is missing
-  // Its folder's name in the run directory, if it is not the default (directory_of()).
+  // Its folder's name in the run directory, if it is not the default (folder_name_of()).
   RareText directory;
   // Where its operations run, if not in directory/work. An absolute path.
   RareText work_dir;

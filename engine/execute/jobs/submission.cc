@@ -100,9 +100,9 @@ std::string read_platform(const Task& task, JobRules* rules, PackRule* pack) {
   return wrong;
 }
 
-// Why the job may not have this environment, as `export SBATCH_TIMELIMIT=50` of a command makes it; or
-// an empty string. What an engine within another job has of that job does no harm, and the job script
-// sets srun's number of CPUs itself.
+// Why the job may not have this environment, as `export SBATCH_TIMELIMIT=50` of a command makes it;
+// or an empty string. What an engine within another job has of that job does no harm, and the job
+// script sets srun's number of CPUs itself.
 std::string environment_fault(const Environment& environment, const JobRequests& requests) {
   for (const auto& [name, value] : environment) {
     const bool of_srun = starts_with(name, "SRUN_") && name != "SRUN_CPUS_PER_TASK";

@@ -68,8 +68,8 @@ bool clashes(const AnalysedPatterns& patterns, const Groups& groups, Diagnostics
   return found;
 }
 
-// Notes in `records` the workpackages that failed before an analysed step could start, so that rows or
-// repeats of it are missing.
+// Notes in `records` the workpackages that failed before an analysed step could start, so that rows
+// or repeats of it are missing.
 void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser, const Groups& groups,
                        Records& records) {
   if (!benchmark.rules.rows_are_marked) return;

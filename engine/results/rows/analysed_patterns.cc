@@ -53,8 +53,8 @@ bool AnalysedPatterns::applies(const Pattern& pattern, const FoundFiles& files) 
                      [&](const AnalyseFile* file) { return of_file_.at(file).count(name) != 0; });
 }
 
-// A computed pattern may use any statistic, and also a text that was found may name one. Without such
-// patterns, only those that the results show are kept.
+// A computed pattern may use any statistic, and also a text that was found may name one. Without
+// such patterns, only those that the results show are kept.
 void AnalysedPatterns::choose_statistics(const Pattern& pattern) {
   const std::string& name = pattern.name.value;
   std::vector<StoredStatistic> all = all_statistics(name);

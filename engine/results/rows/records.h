@@ -62,13 +62,14 @@ struct Record {
   // The state of its workpackage. With several iterations, it is failed only if all of them failed.
   State state = State::done;
   bool reused = false;  // it, or a workpackage that gives it a value
-  // Not yet said of the row: outputs differ in the values that they show.
+  // Marks that an output gives to the row if it shows one of their values.
   Rare<std::vector<MarksOfEarlier>> earlier;
-  // Says it of the row. `shown`: the patterns that an output shows.
+  // Gives the row those marks. `shown`: the patterns that an output shows.
   void take_marks_of_earlier(const std::set<std::string>& shown);
   // Patterns whose values come from reused work alone (origin_of()).
   Rare<std::set<std::string>> reused_values;
-  // Patterns whose values were measured for less than kSteadySeconds: the fewest seconds of a repeat.
+  // Patterns whose values were measured for less than kSteadySeconds: the fewest seconds of a
+  // repeat.
   Rare<std::map<std::string, double>> short_values;
   int id = 0;                          // the workpackage's
   int match = -1;                      // the match in its files that makes the row; -1: all of them
@@ -86,7 +87,8 @@ struct Record {
   // was throttled; the most cores that others used, and all that was noticed.
   int busy = 0, throttled = 0;
   Disturbance disturbance;
-  // The summaries of the columns with `statistic` or `better`, by column_key(). Only in a ResultTable.
+  // The summaries of the columns with `statistic` or `better`, by column_key(). Only in a
+  // ResultTable.
   std::map<std::string, Summary> summaries;
   // A failed or lost workpackage may have printed a number before it ended. References, baselines
   // and databases ignore such numbers.
@@ -102,9 +104,9 @@ struct Record {
   PointKey point() const { return {points(), id}; }
   // Not run yet, or under way.
   bool unfinished() const { return !failed() && !finished_well(state); }
-  // Whether its numbers are a measurement. Those of a failed, unfinished or expected (`expect: oom`)
-  // workpackage, and of one whose output has changed, are shown and marked, and are compared with
-  // nothing.
+  // Whether its numbers are a measurement. Those of a failed, unfinished or expected (`expect:
+  // oom`) workpackage, and of one whose output has changed, are shown and marked, and are compared
+  // with nothing.
   bool measured() const { return state == State::done; }
   // "failed", "has not ended": why a row that is not measured() has no number that counts.
   const char* why_not_measured() const;
@@ -126,8 +128,8 @@ struct Records {
   void add_unit(const std::string& name, const std::string& unit);
 };
 
-// Gives the rows columns of their own, equal to those that they have: what is added to them is not of
-// other tables with the same rows.
+// Gives the rows columns of their own, equal to those that they have: what is added to them is not
+// of other tables with the same rows.
 void give_own_columns(std::vector<Record>& rows);
 
 // Appends the rows, units and types of `more` to `records`. The first unit of a name stays.

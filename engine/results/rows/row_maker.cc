@@ -175,8 +175,8 @@ class RowMaker {
   }
 
   // Patterns whose value was measured for too short a time, by what the line says of it
-  // (`measured_over`), and those that are computed from them. `group`: of a line that stands for all
-  // repeats; the one with the fewest seconds counts.
+  // (`measured_over`), and those that are computed from them. `group`: of a line that stands for
+  // all repeats; the one with the fewest seconds counts.
   std::map<std::string, double> short_values(const Cells& line, const Group* group) const {
     std::map<std::string, double> found;
     if (!benchmark_.rules.rows_are_marked) return found;

@@ -145,8 +145,8 @@ void ValueSources::add_marks(const std::vector<const WorkpackageView*>& members,
   record.earlier.edit().push_back(std::move(marks));
 }
 
-// The same as of ancestors for a value that was read in the folder of the row's step and that another
-// one wrote.
+// The same as of ancestors for a value that was read in the folder of the row's step and that
+// another one wrote.
 void ValueSources::take_marks_of_linked(const Group& group, Origins& origins,
                                         Record& record) const {
   const std::vector<LinkedFile>& files = linked_.of(groups_.find(record.step));

@@ -1,5 +1,5 @@
-// Which workpackages gave the values of a row, and what is to be said of the row for that: that work
-// was reused, that the machine was disturbed. Private to results/.
+// Which workpackages gave the values of a row, and what is to be said of the row for that: that
+// work was reused, that the machine was disturbed. Private to results/.
 #pragma once
 
 #include <map>
@@ -22,8 +22,8 @@ struct LinkedFile {
   std::set<std::string> alone;     // of these, those that no file of the step itself may give
 };
 
-// The linked files of an analyser. JUBE's rows say nothing of where a value comes from, so that it has
-// none in JUBE's files.
+// The linked files of an analyser. JUBE's rows say nothing of where a value comes from, so that it
+// has none in JUBE's files.
 class LinkedFiles {
  public:
   LinkedFiles(const Benchmark& benchmark, const Analyser& analyser);

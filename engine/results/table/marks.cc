@@ -160,8 +160,8 @@ std::string state_mark(const Record& row) {
   return word;
 }
 
-// Adds the column that marks failed, unfinished and expected rows, if there are such rows and no column shows
-// it.
+// Adds the column that marks failed, unfinished and expected rows, if there are such rows and no
+// column shows it.
 void mark_states(const Benchmark& benchmark, ResultTable& out) {
   const auto marked = [](const Record& row) { return !row.measured() || row.reused; };
   const bool any = std::any_of(out.rows.begin(), out.rows.end(), marked);
@@ -252,8 +252,8 @@ void leave_out_failed(const Benchmark& benchmark, ResultTable& out) {
                        left_out == 1 ? "is" : "are")});
 }
 
-// A row that shows reused work alone is in the database already, or measured nothing: under this run's
-// name, its number would be taken for another measurement.
+// A row that shows reused work alone is in the database already, or measured nothing: under this
+// run's name, its number would be taken for another measurement.
 void leave_out_reused(const Benchmark& benchmark, ResultTable& out) {
   if (!benchmark.rules.rows_are_marked) return;
   const auto reused = [&](const Record& row) {

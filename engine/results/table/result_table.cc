@@ -116,8 +116,8 @@ void ResultTables::check_units(const Table& table, ResultTable& out) const {
   }
 }
 
-// A failed row, and one that lacks a value that a reference asks for, must not disappear because the
-// filter has nothing to compare.
+// A failed row, and one that lacks a value that a reference asks for, must not disappear because
+// the filter has nothing to compare.
 void ResultTables::filter(const Text& filter, const Table* table, ResultTable& out) const {
   if (strip(filter.value).empty()) return;
   Matching matching =
@@ -147,8 +147,8 @@ void ResultTables::filter(const Text& filter, const Table* table, ResultTable& o
   out.rows = std::move(kept);
 }
 
-// Drops rows in which no column has a value. Such a row stays if it is marked as failed, or if it is
-// to be reported that a column's pattern matched nothing in its output.
+// Drops rows in which no column has a value. Such a row stays if it is marked as failed, or if it
+// is to be reported that a column's pattern matched nothing in its output.
 void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
   const auto searched = [this](const Record& row, const Column& column) {
     return std::any_of(row.unmatched.begin(), row.unmatched.end(), [&](const std::string& pattern) {
