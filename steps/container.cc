@@ -18,14 +18,9 @@ struct Image {
   Variables variables;
 };
 
-std::string value_of(const Lookup& lookup, std::string_view name) {
-  const std::string* found = lookup(name);
-  return found != nullptr ? std::string(strip(*found)) : std::string();
-}
-
 std::string chosen(const Text& own, const Lookup& lookup, std::string_view name) {
   if (!own.value.empty()) return std::string(strip(substitute(own.value, lookup)));
-  return substitute(value_of(lookup, name), lookup);
+  return substitute(stripped_value(lookup, name), lookup);
 }
 
 Image image_of(const Step& step, const Lookup& lookup) {
@@ -37,17 +32,17 @@ Image image_of(const Step& step, const Lookup& lookup) {
   if (image.runtime.empty()) image.runtime = "apptainer";
   image.args = chosen(own.args, lookup, "container_args");
   const std::string gpus = chosen(own.gpus, lookup, "container_gpus");
-  std::string asked = value_of(lookup, "gpuspernode");
+  std::string asked = stripped_value(lookup, "gpuspernode");
   if (!step.resources.gpus_per_node.value.empty()) {
     asked = strip(substitute(step.resources.gpus_per_node.value, lookup));
   }
   image.gpus = gpus == "all" || (gpus != "none" && !asked.empty() && asked != "0");
-  for (const Text& list : {Text{value_of(lookup, "container_bind"), {}}, own.bind}) {
+  for (const Text& list : {Text{stripped_value(lookup, "container_bind"), {}}, own.bind}) {
     for (std::string& bind : split_strip(substitute(list.value, lookup), ",")) {
       if (!bind.empty()) image.binds.push_back(std::move(bind));
     }
   }
-  for (const auto& [name, text] : unpack_variables(value_of(lookup, "container_env"))) {
+  for (const auto& [name, text] : unpack_variables(stripped_value(lookup, "container_env"))) {
     image.variables.emplace_back(name, substitute_parameters(text, lookup));
   }
   for (const auto& [name, text] : own.env) {
@@ -55,13 +50,13 @@ Image image_of(const Step& step, const Lookup& lookup) {
                                  substitute_parameters(text.value, lookup));
   }
   // Parents are beside this run, and so is setup work reused from earlier runs.
-  const std::string run = value_of(lookup, "jube_benchmark_rundir");
+  const std::string run = stripped_value(lookup, "jube_benchmark_rundir");
   image.outpath = run.substr(0, run.rfind('/'));
   return image;
 }
 
-// Apptainer takes a value of --env with a comma for several variables. What the environment has under
-// this prefix stays whole.
+// Apptainer takes a value of --env with a comma for several variables. What the environment has
+// under this prefix stays whole.
 std::string apptainer(const Image& image) {
   std::string command;
   for (const auto& [name, value] : image.variables) {
@@ -104,7 +99,7 @@ std::string docker(const Image& image, const Step& step, const Lookup& lookup) {
     command += std::string(" --env ") + name;
   }
   for (const char* parameter : {"site_interconnect_variables", "site_variables"}) {
-    for (const auto& variable : unpack_variables(value_of(lookup, parameter)))
+    for (const auto& variable : unpack_variables(stripped_value(lookup, parameter)))
       command += " --env " + variable.first;
   }
   for (const std::string& name : exported_names(lookup)) command += " --env " + name;

@@ -42,8 +42,8 @@ std::string take_option(NamedValues& options, const std::string& name) {
   return value;
 }
 
-// A path in which Slurm replaces nothing. It reads % as the beginning of a pattern, unless there is a
-// backslash, which it removes.
+// A path in which Slurm replaces nothing. It reads % as the beginning of a pattern, unless there is
+// a backslash, which it removes.
 std::string without_patterns(const std::string& path) {
   const bool backslash = path.find('\\') != std::string::npos;
   std::string text;

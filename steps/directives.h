@@ -24,7 +24,4 @@ std::string output_directive(const std::string& folder, const std::string& name)
 // The name of an output file that a directive gives, or empty if it is a pattern of Slurm's.
 std::string output_file(const std::string& directive);
 
-std::vector<JobFault> job_faults(const Step& step, const Lookup& lookup);
-JobRequests job_requests(const Step& step, const Lookup& lookup);
-
 }  // namespace tally

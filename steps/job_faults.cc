@@ -33,7 +33,7 @@ class JobFaults {
     check_variable_names();
     if (step_.kind != StepKind::run || scheduler_.empty() || scheduler_ == "local")
       return std::move(faults_);
-    requests_ = job_requests(step_, lookup_);
+    requests_ = step_kinds().job_requests(step_, lookup_);
     check_cycles();
     check_timeout();
     check_options();
@@ -179,8 +179,8 @@ class JobFaults {
     }
   }
 
-  // The script has the folder in quotes, with its variables. A pair of quotes is there for the shell,
-  // which does not read them; one alone belongs to a name, as in O'Brien.
+  // The script has the folder in quotes, with its variables. A pair of quotes is there for the
+  // shell, which does not read them; one alone belongs to a name, as in O'Brien.
   void check_folder(const char* key, const char* parameter) {
     const std::string value = value_of(parameter);
     const auto in_pairs = [&](char quote) {
@@ -228,14 +228,14 @@ class JobFaults {
 
 }  // namespace
 
-JobRequests job_requests(const Step& step, const Lookup& lookup) {
+JobRequests TallyKinds::job_requests(const Step& step, const Lookup& lookup) const {
   JobRequests requests;
   requests.gpus = is_asked(step.resources.gpus_per_node, "gpuspernode", lookup);
   requests.memory = is_asked(step.resources.memory, "memory", lookup);
   return requests;
 }
 
-std::vector<JobFault> job_faults(const Step& step, const Lookup& lookup) {
+std::vector<JobFault> TallyKinds::job_faults(const Step& step, const Lookup& lookup) const {
   // Asked of each workpackage of a plan.
   const bool none = step.kind != StepKind::run && step.env.empty() && step.env_unset.empty();
   return none ? std::vector<JobFault>() : JobFaults(step, lookup).find();

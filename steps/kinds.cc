@@ -13,35 +13,21 @@
 #include "engine/base/variables.h"
 #include "steps/container.h"
 #include "steps/directives.h"
-#include "steps/pack.h"
-#include "steps/training_plan.h"
 
 namespace tally {
 namespace {
 
 using Named = std::vector<std::pair<std::string, std::string>>;
 
-std::string value_of(const Lookup& lookup, std::string_view name) {
-  const std::string* found = lookup(name);
-  return found != nullptr ? std::string(strip(*found)) : std::string();
-}
-
 void add_text(Named& values, const char* name, const Text& text, const Lookup& lookup) {
   if (!text.value.empty()) values.emplace_back(name, substitute(text.value, lookup));
-}
-
-std::optional<long long> whole_number(const std::string& text) {
-  char* end = nullptr;
-  const long long number = strtoll(text.c_str(), &end, 10);
-  if (text.empty() || *end != '\0') return std::nullopt;
-  return number;
 }
 
 std::string added_or(const Named& values, const Lookup& lookup, std::string_view name) {
   for (const auto& [key, value] : values) {
     if (key == name) return value;
   }
-  return value_of(lookup, name);
+  return stripped_value(lookup, name);
 }
 
 void add_product(Named& values, const Lookup& lookup, const char* name, const char* first,
@@ -120,13 +106,14 @@ Lookup with_added(const Named& values, const Lookup& lookup) {
 // A site's launcher may refer to values of a step, as in `mpirun -n $tasks`. They are known only
 // here, after the values of `resources`.
 void add_starter(Named& values, const Lookup& lookup) {
-  const std::string starter = value_of(lookup, "starter");
+  const std::string starter = stripped_value(lookup, "starter");
   if (!has_reference(starter)) return;
   const std::string text = substitute(starter, with_added(values, lookup));
   values.emplace_back("starter", text);
 }
 
-// The command that sets variables. It is a single one, so that no variable sees another's new value.
+// The command that sets variables. It is a single one, so that no variable sees another's new
+// value.
 std::string export_command(const Named& variables, const Lookup& lookup) {
   std::string command;
   for (const auto& [name, text] : variables) {
@@ -156,7 +143,7 @@ std::string export_of_parameters(const Lookup& parameters) {
 // child step inherits the value from its parent.
 std::string exports_of_platform(const Step& step, const Lookup& lookup, const Lookup& written) {
   const std::string* text = step.kind == StepKind::run && written ? written("env") : nullptr;
-  if (text == nullptr) return value_of(lookup, "env");
+  if (text == nullptr) return stripped_value(lookup, "env");
   const std::string exports = export_of_parameters(lookup) + "\n";
   const std::string lines = substitute(*text, [&](std::string_view name) {
     return name == "jube_wp_envstr" ? &exports : lookup(name);
@@ -170,7 +157,8 @@ void add_environment(const Step& step, Named& values, const Lookup& lookup, cons
   Named lines;
   for (const auto& [packed, name] : {std::pair{"site_interconnect_variables", "site_interconnect"},
                                      {"site_variables", "site_env"}}) {
-    const std::string command = export_command(unpack_variables(value_of(lookup, packed)), both);
+    const std::string command =
+        export_command(unpack_variables(stripped_value(lookup, packed)), both);
     if (!command.empty()) lines.emplace_back(name, command);
   }
   std::string own;
@@ -192,15 +180,15 @@ void add_environment(const Step& step, Named& values, const Lookup& lookup, cons
 // because its script and its end belong to one workpackage.
 void add_job_files(const Step& step, Named& values, const Lookup& lookup) {
   if (step.work_dir.value.empty()) return;
-  const std::string run = value_of(lookup, "jube_benchmark_rundir");
+  const std::string run = stripped_value(lookup, "jube_benchmark_rundir");
   if (run.empty()) return;
   if (lookup("job_functions") != nullptr) {
     set_value(values, "job_functions", run + "/job_functions.sh");
   }
-  if (platform_of(step, lookup).local()) return;
+  if (step_kinds().platform_of(step, lookup).local()) return;
   for (const char* name : {"submit_script", "stdoutlogfile", "stderrlogfile", "status_file",
                            "done_file", "error_file", "reason_file"}) {
-    const std::string file = value_of(lookup, name);
+    const std::string file = stripped_value(lookup, name);
     if (file.empty() || file.front() == '/') continue;
     set_value(values, name, own_folder(step, lookup) + "/" + file);
   }
@@ -215,7 +203,8 @@ size_t name_length(std::string_view text) {
   return end > 0 && isdigit(static_cast<unsigned char>(text[0])) == 0 ? end : 0;
 }
 
-// A folder's name as a word of the shell: with blanks, with variables, each of which the job must have
+// A folder's name as a word of the shell: with blanks, with variables, each of which the job must
+// have
 // (":?" ends it), and with ~ at its begin. Nothing stays nothing. What stands in braces, as
 // ${NAME:-other}, stays as it is.
 std::string word_of_folder(std::string_view text) {
@@ -257,8 +246,8 @@ void add_job_lines(Named& values, const Lookup& lookup) {
   for (const auto& [name, folder] :
        {std::pair{"tmp_word", "site_tmp"}, {"cache_word", "site_cache"}})
     values.emplace_back(name, word_of_folder(added_or(values, lookup, folder)));
-  const bool modules =
-      !added_or(values, lookup, "modules").empty() || !value_of(lookup, "site_modules").empty();
+  const bool modules = !added_or(values, lookup, "modules").empty() ||
+                       !stripped_value(lookup, "site_modules").empty();
   values.emplace_back("modules_begin", modules ? "trap job_module_failed ERR" : "");
   values.emplace_back("modules_end", modules ? "trap - ERR" : "");
   std::string launch;
@@ -272,20 +261,21 @@ void add_job_lines(Named& values, const Lookup& lookup) {
 }  // namespace
 
 std::string own_folder(const Step& step, const Lookup& lookup) {
-  std::string folder = value_of(lookup, "jube_benchmark_rundir") + "/" +
-                       value_of(lookup, "jube_wp_padid") + "_" + step.name.value;
+  std::string folder = stripped_value(lookup, "jube_benchmark_rundir") + "/" +
+                       stripped_value(lookup, "jube_wp_padid") + "_" + step.name.value;
   const std::string suffix = substitute(step.suffix.value, lookup);
   if (!suffix.empty()) folder += "_" + suffix;
   return folder + "/work";
 }
 
 std::vector<std::string> exported_names(const Lookup& lookup) {
-  std::vector<std::string> names = split_strip(value_of(lookup, "jube_wp_envlist"), ",");
+  std::vector<std::string> names = split_strip(stripped_value(lookup, "jube_wp_envlist"), ",");
   std::erase(names, "");
   return names;
 }
 
-Named kind_values(const Step& step, const Lookup& lookup, const Lookup& written) {
+NamedValues TallyKinds::values(const Step& step, const Lookup& lookup,
+                               const Lookup& written) const {
   Named values;
   for (const ResourceKey& one : resource_keys())
     add_text(values, one.parameter, step.resources.*one.text, lookup);
@@ -313,7 +303,7 @@ Named kind_values(const Step& step, const Lookup& lookup, const Lookup& written)
   return values;
 }
 
-const std::vector<std::string_view>& step_value_names() {
+const std::vector<std::string_view>& TallyKinds::value_names() const {
   static const std::vector<std::string_view> names = [] {
     std::vector<std::string_view> list = {
         // of `resources`, and what follows from them
@@ -336,39 +326,39 @@ const std::vector<std::string_view>& step_value_names() {
   return names;
 }
 
-Platform platform_of(const Step& step, const Lookup& lookup) {
+Platform TallyKinds::platform_of(const Step& step, const Lookup& lookup) const {
   Platform platform;
   if (step.kind != StepKind::run || step.launch.value.empty()) return platform;
-  const std::string scheduler = value_of(lookup, "scheduler");
+  const std::string scheduler = stripped_value(lookup, "scheduler");
   if (!scheduler.empty()) platform.scheduler = scheduler;
-  platform.submit = value_of(lookup, "submit");
-  platform.submit_script = value_of(lookup, "submit_script");
+  platform.submit = stripped_value(lookup, "submit");
+  platform.submit_script = stripped_value(lookup, "submit_script");
   return platform;
 }
 
-LocalLaunch local_launch(const Step& step, const Lookup& lookup) {
+LocalLaunch TallyKinds::local_launch(const Step& step, const Lookup& lookup) const {
   if (step.kind != StepKind::run || step.launch.value.empty()) return {};
   if (!platform_of(step, lookup).local()) return {};
-  // `lookup` includes the values of kind_values(). The step's own variables are in its environment.
+  // `lookup` includes the values of values(). The step's own variables are in its environment.
   // After lines of its platform they are set again, since they take precedence and may refer to
   // what these set.
   std::string command;
   bool sets_env = false;
   // Without one of its modules the program would measure something else.
   for (const char* name : {"site_modules", "modules"}) {
-    const std::string lines = value_of(lookup, name);
+    const std::string lines = stripped_value(lookup, name);
     if (!lines.empty()) command += "set -e\n" + lines + "\nset +e\n";
   }
   for (const char* name : {"site_interconnect", "site_env"}) {
-    const std::string lines = value_of(lookup, name);
+    const std::string lines = stripped_value(lookup, name);
     if (!lines.empty()) command += lines + "\n";
   }
-  if (const std::string own = value_of(lookup, "env"); !command.empty() && !own.empty()) {
+  if (const std::string own = stripped_value(lookup, "env"); !command.empty() && !own.empty()) {
     command += own + "\n";
     sets_env = true;
   }
   for (const char* name : {"starter", "site_mpi", "args_starter"}) {
-    const std::string word = value_of(lookup, name);
+    const std::string word = stripped_value(lookup, name);
     if (!word.empty()) command += word + " ";
   }
   if (const std::string inside = container_command(step, lookup); !inside.empty()) {
@@ -377,7 +367,7 @@ LocalLaunch local_launch(const Step& step, const Lookup& lookup) {
   return {command + std::string(strip(substitute(step.launch.value, lookup))), sets_env};
 }
 
-std::string outcome_of(int exit_code) {
+std::string TallyKinds::outcome_of(int exit_code) const {
   switch (exit_code) {
     case 3:
       return "oom";
@@ -390,7 +380,8 @@ std::string outcome_of(int exit_code) {
   }
 }
 
-bool is_expected(const Step& step, const std::string& outcome, const Lookup& lookup) {
+bool TallyKinds::is_expected(const Step& step, const std::string& outcome,
+                             const Lookup& lookup) const {
   if (outcome.empty()) return false;
   for (const Text& expected : step.expect) {
     for (const std::string& name : split_strip(substitute(expected.value, lookup), ",")) {
@@ -400,62 +391,7 @@ bool is_expected(const Step& step, const std::string& outcome, const Lookup& loo
   return false;
 }
 
-namespace {
-
-// Implements the engine's interface with the functions of this folder.
-class TallyKinds : public StepKinds {
- public:
-  NamedValues values(const Step& step, const Lookup& lookup, const Lookup& written) const override {
-    return kind_values(step, lookup, written);
-  }
-  const std::vector<std::string_view>& value_names() const override { return step_value_names(); }
-  Platform platform_of(const Step& step, const Lookup& lookup) const override {
-    return tally::platform_of(step, lookup);
-  }
-  LocalLaunch local_launch(const Step& step, const Lookup& lookup) const override {
-    return tally::local_launch(step, lookup);
-  }
-  std::string outcome_of(int exit_code) const override { return tally::outcome_of(exit_code); }
-  bool is_expected(const Step& step, const std::string& outcome,
-                   const Lookup& lookup) const override {
-    return tally::is_expected(step, outcome, lookup);
-  }
-  std::vector<JobFault> job_faults(const Step& step, const Lookup& lookup) const override {
-    return tally::job_faults(step, lookup);
-  }
-  JobRequests job_requests(const Step& step, const Lookup& lookup) const override {
-    return tally::job_requests(step, lookup);
-  }
-  PlanRequest plan_request(const Step& step, const Lookup& lookup) const override {
-    return tally::plan_request(step, lookup);
-  }
-  std::string plan_summary(const std::string& answer) const override {
-    return tally::plan_summary(answer);
-  }
-  bool pack_rule(const Step& step, const Lookup& lookup, PackRule* rule,
-                 std::string* error) const override {
-    return tally::pack_rule(step, lookup, rule, error);
-  }
-  std::string script_options(const std::string& script) const override {
-    return tally::script_options(script);
-  }
-  std::string common_options(const std::string& options) const override {
-    return tally::common_options(options);
-  }
-  PackMember pack_member(const std::string& directory, const std::string& script,
-                         const std::string& options, const NamedValues& environment,
-                         const Lookup& lookup) const override {
-    return tally::pack_member(directory, script, options, environment, lookup);
-  }
-  std::string pack_script(const PackRule& rule, const std::string& options,
-                          const std::vector<PackMember>& members) const override {
-    return tally::pack_script(rule, options, members);
-  }
-};
-
-}  // namespace
-
-const StepKinds& step_kinds() {
+const TallyKinds& step_kinds() {
   static const TallyKinds kinds;
   return kinds;
 }

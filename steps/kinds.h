@@ -1,10 +1,9 @@
-// The additions of the four kinds of steps to JUBE's step. Pure functions: nothing here touches the
-// disk or a process.
+// The additions of the four kinds of steps to JUBE's step, behind the engine's interface. Pure
+// functions: nothing here touches the disk or a process.
 #pragma once
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "engine/expand/substitute.h"
@@ -13,53 +12,78 @@
 
 namespace tally {
 
-// Names and values from a step's own keys. They take precedence over parameters of the same name. A
-// platform's job template (templates/) therefore finds them whether they come from `resources:` or,
-// as in JUBE, from a parameter set called systemParameter:
-//   resources  nodes, taskspernode, threadspertask, gpuspernode, timelimit, queue, account, memory,
-//              tasks (nodes x taskspernode, when both are numbers), cpuspernode (taskspernode x
-//              threadspertask), timelimit_seconds, timelimit_minutes
-//   launch     launch (the program's command line), starter and args_starter stay the platform's
-//   container  container (the command that puts the program into its image, or empty)
-//   options    scheduler_options and site_options, the step's and its platform's (lines of a job
-//              script, in the form of the platform's option_line)
-//   modules    modules ("module load a b", or empty)
-//   env        env ("export A='x'" lines and "unset B" lines for a job script). Where the platform's
-//              own `env` is written with $jube_wp_envstr, the lines of exported parameters are there
-//   job files  only with `work_dir`: submit_script, stdoutlogfile, stderrlogfile, status_file,
-//              done_file, error_file, reason_file and job_functions, as absolute paths in the
-//              workpackage's own folder
-//   words      job_name_word, queue_word, account_word, memory_word, gpus_word, hint_word,
-//              signal_word, stdout_word, stderr_word: values as the scheduler's directives state
-//              them, with quotes where it needs them
-//   job lines  job_begin, modules_begin, modules_end, launch_line, tmp_word, cache_word (for job scripts that source
-//              job_functions)
-// `written`, if given, finds a parameter's text as the workflow has it (StepKinds::values).
-std::vector<std::pair<std::string, std::string>> kind_values(const Step& step, const Lookup& lookup,
-                                                             const Lookup& written = {});
+// StepKinds says what each function is for. Comments here are about what Tally's kinds make of it.
+class TallyKinds : public StepKinds {
+ public:
+  // Names and values from a step's own keys. They take precedence over parameters of the same name.
+  // A platform's job template (templates/) therefore finds them whether they come from `resources:`
+  // or, as in JUBE, from a parameter set called systemParameter. value_names() lists them by what
+  // they come from. Worth knowing of some:
+  //   tasks      nodes x taskspernode, when both are numbers
+  //   launch     the program's command line; starter and args_starter stay the platform's
+  //   options    scheduler_options and site_options: lines of a job script, the step's and its
+  //              platform's, in the form of the platform's option_line
+  //   env        "export A='x'" lines and "unset B" lines for a job script. Where the platform's
+  //   own
+  //              `env` is written with $jube_wp_envstr, the lines of exported parameters are there
+  //   job files  submit_script, status_file and the like, only with `work_dir`: absolute paths in
+  //   the
+  //              workpackage's own folder
+  //   *_word     values as the scheduler's directives state them, with quotes where it needs them
+  //   job lines  job_begin, launch_line and the like, for job scripts that source job_functions
+  NamedValues values(const Step& step, const Lookup& lookup, const Lookup& written) const override;
+  const std::vector<std::string_view>& value_names() const override;
+  Platform platform_of(const Step& step, const Lookup& lookup) const override;
+  // The platform's starter with its arguments, then launch. Empty when the step has no launch or
+  // its platform submits jobs.
+  LocalLaunch local_launch(const Step& step, const Lookup& lookup) const override;
+  // Of tally-train: 3 "oom", 4 "timeout", 5 "check". Empty for other codes.
+  std::string outcome_of(int exit_code) const override;
+  bool is_expected(const Step& step, const std::string& outcome,
+                   const Lookup& lookup) const override;
+
+  // In job_faults.cc.
+  std::vector<JobFault> job_faults(const Step& step, const Lookup& lookup) const override;
+  JobRequests job_requests(const Step& step, const Lookup& lookup) const override;
+
+  // In training_plan.cc: what a dry run asks of `tally-train --plan`, and what it makes of the
+  // answer.
+  //
+  // The plan that a run step's `launch` needs when its program is tally-train that trains: its
+  // flags, the step's GPUs (nodes x gpuspernode), and the parameter plan_device where it has a
+  // value. Parameters that only a run knows, and words that only a shell could expand, give a
+  // `why_not`.
+  PlanRequest plan_request(const Step& step, const Lookup& lookup) const override;
+  // One line of a plan in JSON (docs/planner.md): parameters, layout, memory of a GPU, whether it
+  // fits, bubble, the smallest number of nodes. Empty when `json` is not a plan.
+  std::string plan_summary(const std::string& json) const override;
+
+  // In pack.cc: many workpackages in one job, as an array of jobs or as steps of one allocation.
+  //
+  // Fails with a sentence when size or at_once is not a whole number of at least 1.
+  bool pack_rule(const Step& step, const Lookup& lookup, PackRule* rule,
+                 std::string* error) const override;
+  std::string script_options(const std::string& script) const override;
+  std::string common_options(const std::string& options) const override;
+  PackMember pack_member(const std::string& directory, const std::string& script,
+                         const std::string& options, const NamedValues& environment,
+                         const Lookup& lookup) const override;
+  // Returns the script of the job. It starts each member's own script in the member's directory
+  // with the member's output files. The end of one member does not affect the others. `options`:
+  // common_options() of the members' scripts. In an allocation `at_once` members run side by side.
+  // The time limit is multiplied by the number of rounds, and the resources that the scheduler
+  // gives for a node grow with at_once.
+  std::string pack_script(const PackRule& rule, const std::string& options,
+                          const std::vector<PackMember>& members) const override;
+};
+
+// The one object of the class. The program passes it to the engine.
+const TallyKinds& step_kinds();
+
 // The names of exported parameters, from jube_wp_envlist.
 std::vector<std::string> exported_names(const Lookup& lookup);
-// All these names, sorted.
-const std::vector<std::string_view>& step_value_names();
-
-// The platform of a run step, from the platform's parameters.
-Platform platform_of(const Step& step, const Lookup& lookup);
-
 // The absolute path of the workpackage's own work folder, from jube_benchmark_rundir and
 // jube_wp_padid. Its operations run there unless the step has a work_dir.
 std::string own_folder(const Step& step, const Lookup& lookup);
-
-// The command with which a run step starts its program without a scheduler: the platform's starter
-// with its arguments, then launch. Empty when the step has no launch or its platform submits jobs.
-LocalLaunch local_launch(const Step& step, const Lookup& lookup);
-
-// The outcome for an exit code of tally-train, as `expect:` names it: 3 "oom", 4 "timeout", 5
-// "check". Empty for other codes.
-std::string outcome_of(int exit_code);
-// Whether the step accepts this outcome as a result.
-bool is_expected(const Step& step, const std::string& outcome, const Lookup& lookup);
-
-// The engine's interface to this folder, including packs. The program passes it to the engine.
-const StepKinds& step_kinds();
 
 }  // namespace tally

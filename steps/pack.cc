@@ -1,5 +1,4 @@
-#include "steps/pack.h"
-
+// Packs: many workpackages in one job.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,26 +10,21 @@
 #include "engine/base/text.h"
 #include "engine/workflow/job_options.h"
 #include "steps/directives.h"
+#include "steps/kinds.h"
 
 namespace tally {
 namespace {
-
-std::string value_of(const Lookup& lookup, std::string_view name) {
-  const std::string* found = lookup(name);
-  return found != nullptr ? std::string(strip(*found)) : std::string();
-}
 
 bool read_count(const Text& text, const char* key, const Lookup& lookup, int* count,
                 std::string* error) {
   if (text.value.empty()) return true;
   const std::string value(strip(substitute(text.value, lookup)));
-  char* end = nullptr;
-  const long number = strtol(value.c_str(), &end, 10);
-  if (value.empty() || *end != '\0' || number < 1 || number > 1000000) {
+  const std::optional<long long> number = whole_number(value);
+  if (!number || *number < 1 || *number > 1000000) {
     *error = fmt::format("pack: {} is '{}', not a whole number of at least 1", key, value);
     return false;
   }
-  *count = static_cast<int>(number);
+  *count = static_cast<int>(*number);
   return true;
 }
 
@@ -220,22 +214,23 @@ std::string steps_script(const PackRule& rule, const std::string& options,
 
 }  // namespace
 
-bool pack_rule(const Step& step, const Lookup& lookup, PackRule* rule, std::string* error) {
+bool TallyKinds::pack_rule(const Step& step, const Lookup& lookup, PackRule* rule,
+                           std::string* error) const {
   *rule = PackRule();
   const std::string kind(strip(step.pack.kind.value));
   if (kind == "array") rule->kind = PackRule::Kind::array;
   if (kind == "steps") rule->kind = PackRule::Kind::steps;
   if (rule->kind == PackRule::Kind::none) return true;
   if (rule->kind == PackRule::Kind::steps) rule->at_once = 1;
-  rule->nodes = value_of(lookup, "nodes");
-  rule->tasks_per_node = value_of(lookup, "taskspernode");
-  rule->gpus_per_node = value_of(lookup, "gpuspernode");
-  rule->seconds = parse_duration(value_of(lookup, "timelimit"));
+  rule->nodes = stripped_value(lookup, "nodes");
+  rule->tasks_per_node = stripped_value(lookup, "taskspernode");
+  rule->gpus_per_node = stripped_value(lookup, "gpuspernode");
+  rule->seconds = parse_duration(stripped_value(lookup, "timelimit"));
   return read_count(step.pack.size, "size", lookup, &rule->size, error) &&
          read_count(step.pack.at_once, "at_once", lookup, &rule->at_once, error);
 }
 
-std::string script_options(const std::string& script) {
+std::string TallyKinds::script_options(const std::string& script) const {
   std::string options;
   size_t at = 0;
   while (at < script.size()) {
@@ -251,22 +246,21 @@ std::string script_options(const std::string& script) {
   return options;
 }
 
-PackMember pack_member(const std::string& directory, const std::string& script,
-                       const std::string& options,
-                       const std::vector<std::pair<std::string, std::string>>& environment,
-                       const Lookup& lookup) {
+PackMember TallyKinds::pack_member(const std::string& directory, const std::string& script,
+                                   const std::string& options, const NamedValues& environment,
+                                   const Lookup& lookup) const {
   PackMember member{directory, script, environment, options};
   for (const auto& [name, file] :
        {std::pair{"status_file", &member.status_file}, {"reason_file", &member.reason_file}}) {
-    if (const std::string value = value_of(lookup, name); !value.empty()) *file = value;
+    if (const std::string value = stripped_value(lookup, name); !value.empty()) *file = value;
   }
-  if (const std::string file = value_of(lookup, "job_functions"); !file.empty()) {
+  if (const std::string file = stripped_value(lookup, "job_functions"); !file.empty()) {
     member.functions = (std::filesystem::path(directory) / file).lexically_normal();
   }
   return member;
 }
 
-std::string common_options(const std::string& options) {
+std::string TallyKinds::common_options(const std::string& options) const {
   std::string common;
   for (const std::string& line : split_strip(options, "\n")) {
     if (!line.empty() && !names_output(line)) common += line + "\n";
@@ -274,8 +268,8 @@ std::string common_options(const std::string& options) {
   return common;
 }
 
-std::string pack_script(const PackRule& rule, const std::string& options,
-                        const std::vector<PackMember>& members) {
+std::string TallyKinds::pack_script(const PackRule& rule, const std::string& options,
+                                    const std::vector<PackMember>& members) const {
   return rule.kind == PackRule::Kind::array ? array_script(rule, options, members)
                                             : steps_script(rule, options, members);
 }

@@ -1,5 +1,4 @@
-#include "steps/training_plan.h"
-
+// What a dry run asks of `tally-train --plan`, and what it makes of the answer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <optional>
 
 #include "engine/base/text.h"
+#include "steps/kinds.h"
 
 namespace tally {
 namespace {
@@ -68,13 +68,8 @@ bool trains_encoder(const std::vector<std::string>& words) {
   return false;
 }
 
-std::string value_of(const Lookup& lookup, std::string_view name) {
-  const std::string* found = lookup(name);
-  return found != nullptr ? std::string(strip(*found)) : std::string();
-}
-
 long long number_of(const Lookup& lookup, std::string_view name) {
-  return std::strtoll(value_of(lookup, name).c_str(), nullptr, 10);
+  return std::strtoll(stripped_value(lookup, name).c_str(), nullptr, 10);
 }
 
 std::string gigabytes(double bytes) {
@@ -93,9 +88,9 @@ std::string memory(const nlohmann::json& plan) {
 
 }  // namespace
 
-PlanRequest plan_request(const Step& step, const Lookup& lookup) {
+PlanRequest TallyKinds::plan_request(const Step& step, const Lookup& lookup) const {
   PlanRequest request;
-  const std::string launch = value_of(lookup, "launch");
+  const std::string launch = stripped_value(lookup, "launch");
   if (step.kind != StepKind::run || launch.find(trainer) == std::string::npos) return request;
   const auto words = plain_words(launch);
   if (!words) {
@@ -121,12 +116,12 @@ PlanRequest plan_request(const Step& step, const Lookup& lookup) {
     request.arguments.push_back(fmt::format("--plan-nodes={}", std::max(1LL, nodes)));
     request.arguments.push_back(fmt::format("--plan-gpus-per-node={}", gpus));
   }
-  if (const std::string device = value_of(lookup, "plan_device"); !device.empty())
+  if (const std::string device = stripped_value(lookup, "plan_device"); !device.empty())
     request.arguments.push_back("--plan-device=" + device);
   return request;
 }
 
-std::string plan_summary(const std::string& json) {
+std::string TallyKinds::plan_summary(const std::string& json) const {
   try {
     const auto plan = nlohmann::json::parse(json);
     const auto& layout = plan.at("layout");

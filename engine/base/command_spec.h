@@ -1,4 +1,5 @@
-// What a program's command line takes, as data: the one source of its completions and its manual page.
+// What a program's command line takes, as data: the one source of its completions and its manual
+// page.
 //
 // Both programs use it. Only this header and those of completion.h and manual_page.h are shared
 // with the trainer.

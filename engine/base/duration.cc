@@ -6,16 +6,6 @@
 #include "engine/base/text.h"
 
 namespace tally {
-namespace {
-
-std::optional<long long> whole_number(const std::string& text) {
-  char* end = nullptr;
-  const long long number = strtoll(text.c_str(), &end, 10);
-  if (text.empty() || *end != '\0') return std::nullopt;
-  return number;
-}
-
-}  // namespace
 
 namespace {
 

@@ -26,8 +26,8 @@ FileStamp stamp_of(const struct stat& info);
 // The digest of the bytes [from, to) of a file. Of more than 64 MiB only the first and the last 32
 // MiB count. An error if the file has fewer bytes.
 Status digest_part(const std::string& path, long long from, long long to, std::string* hex);
-// The stamp of a regular file, and the digest of all its bytes. Without one there is no digest. What
-// is written meanwhile makes another stamp.
+// The stamp of a regular file, and the digest of all its bytes. Without one there is no digest.
+// What is written meanwhile makes another stamp.
 Status stamp_and_digest(const std::string& path, FileStamp* stamp, std::string* hex);
 
 }  // namespace tally

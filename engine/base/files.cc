@@ -21,16 +21,8 @@
 namespace tally {
 namespace {
 
-Status write_all(int fd, const std::string& bytes, const std::string& path) {
-  for (size_t at = 0; at < bytes.size();) {
-    const ssize_t put = write(fd, bytes.data() + at, bytes.size() - at);
-    if (put < 0) {
-      if (errno == EINTR) continue;
-      return file_error(path, "cannot write", errno);
-    }
-    at += static_cast<size_t>(put);
-  }
-  return Status::ok();
+Status write_to(int file, const std::string& bytes, const std::string& path) {
+  return write_all(file, bytes) ? Status::ok() : file_error(path, "cannot write", errno);
 }
 
 // A relative path that stayed relative would be recorded in a run and mean something else later.
@@ -113,6 +105,16 @@ Status make_directories(const std::string& path) {
   return file_error(path, "cannot make the folder", reason);
 }
 
+bool write_all(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
 Status write_file(const std::string& path, const std::string& bytes, int mode) {
   // The temporary name is unique to this process. Others, possibly on other hosts, may write the
   // same file at the same moment.
@@ -125,7 +127,7 @@ Status write_file(const std::string& path, const std::string& bytes, int mode) {
     fd = open(aside.c_str(), flags, permissions);
   }
   if (fd < 0) return file_error(path, "cannot write", errno);
-  Status status = write_all(fd, bytes, path);
+  Status status = write_to(fd, bytes, path);
   if (close(fd) != 0 && status) status = file_error(path, "cannot write", errno);
   if (status && rename(aside.c_str(), path.c_str()) != 0) {
     status = file_error(path, "cannot write", errno);
@@ -174,11 +176,11 @@ Status write_into(const std::string& path, const std::string& bytes) {
   // afterwards is not written over.
   if (const int own = descriptor_of(path); own >= 0) {
     std::fflush(nullptr);
-    return write_all(own, bytes, path);
+    return write_to(own, bytes, path);
   }
   const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (fd < 0) return file_error(path, "cannot write", errno);
-  Status status = write_all(fd, bytes, path);
+  Status status = write_to(fd, bytes, path);
   if (close(fd) != 0 && status) status = file_error(path, "cannot write", errno);
   return status;
 }
@@ -197,7 +199,7 @@ Status write_named_file(const std::string& path, const std::string& bytes) {
 Status append_file(const std::string& path, const std::string& bytes) {
   const int fd = open(path.c_str(), O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0644);
   if (fd < 0) return file_error(path, "cannot write", errno);
-  Status status = write_all(fd, bytes, path);
+  Status status = write_to(fd, bytes, path);
   if (close(fd) != 0 && status) status = file_error(path, "cannot write", errno);
   return status;
 }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -18,15 +19,17 @@ std::string advice(int reason, const char* then);
 // descriptors, no processes, an I/O error, a server that does not answer. What failed may then be
 // tried again.
 bool may_pass(int reason);
-// The same, for an error about a file below `folder`, which is the engine's own. The engine made
-// it, so that where it is not there, or may not be used, its file system is away: unmounted,
-// unmounted by autofs, mounted read-only, exported to somebody else.
+// Whether the reason of an error may pass that is about a file below `folder`, which is the
+// engine's own. The engine made it, so that where it is not there, or may not be used, its file
+// system is away: unmounted, unmounted by autofs, mounted read-only, exported to somebody else.
 bool may_pass(const Status& error, const std::string& folder);
 // Makes a folder and its missing parents. It is not an error if the folder exists.
 Status make_directories(const std::string& path);
+// Writes all bytes. False: errno says why not.
+bool write_all(int file, std::string_view bytes);
 // Replaces a file atomically: readers see either the old or the new bytes.
 Status write_file(const std::string& path, const std::string& bytes, int mode = 0644);
-// The same for a file that the user names. A link stays and its target is replaced, which keeps its
+// Writes a file that the user names. A link stays and its target is replaced, which keeps its
 // permissions; what is no regular file, such as a device or a FIFO, and /dev/stdout
 // get the bytes.
 Status write_named_file(const std::string& path, const std::string& bytes);

@@ -1,5 +1,5 @@
-// A map of few entries in one piece of memory: a std::map takes a piece for each. Of 100,000 rows each
-// has some.
+// A map of few entries in one piece of memory: a std::map takes a piece for each. Of 100,000 rows
+// each has some.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 
 namespace tally {
 
-// In the order of the keys, as std::map. Pointers to its entries are valid until it is changed.
+// A map in the order of its keys, as std::map, in one vector. Pointers to its entries are valid
+// until it is changed.
 template <class Key, class Mapped>
 class FlatMap {
  public:

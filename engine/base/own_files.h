@@ -2,8 +2,8 @@
 // plant links. None below the folder is followed: neither at the end of a path nor on its way. The
 // folder itself is reached as the user named it.
 //
-// A path lies below the folder if it begins with the folder's own text and a slash. Any other path is
-// somewhere that the user chose, and is used as it is.
+// A path lies below the folder if it begins with the folder's own text and a slash. Any other path
+// is somewhere that the user chose, and is used as it is.
 #pragma once
 
 #include <sys/types.h>

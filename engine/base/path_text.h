@@ -14,7 +14,7 @@ using Variables = std::function<std::optional<std::string>(const std::string& na
 // environment. The rules are those of Python's os.path.expanduser and os.path.expandvars, as in
 // JUBE. Unknown names stay as they are.
 std::string expand_path(const std::string& path);
-// The same, with the variables of another environment.
+// Does so with the variables of another environment.
 std::string expand_path(const std::string& path, const Variables& variables);
 
 // The first `$NAME` that expand_path() left in the path, or "".

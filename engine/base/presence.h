@@ -1,7 +1,7 @@
-// Whether a file is there, and which files are. The host has three answers: there, not there, and one
-// that says nothing about the file: an I/O error, a server that does not answer, too many open files, a
-// folder that may not be entered. That is an error, never "not there": who took it so would show
-// values of other files.
+// Whether a file is there, and which files are. The host has three answers: there, not there, and
+// one that says nothing about the file: an I/O error, a server that does not answer, too many open
+// files, a folder that may not be entered. That is an error, never "not there": who took it so
+// would show values of other files.
 #pragma once
 
 #include <dirent.h>
@@ -30,7 +30,8 @@ Status path_exists(const std::string& path, bool* there);
 bool may_be_there(const std::string& path);
 // False also for what is there and no folder.
 Status folder_exists(const std::string& path, bool* there);
-// Passes the entries of a folder, without `.` and `..`, to `take`. A folder that is not there has none.
+// Passes the entries of a folder, without `.` and `..`, to `take`. A folder that is not there has
+// none.
 Status each_entry(const std::string& folder, const std::function<void(const dirent&)>& take);
 // Their names in byte order.
 Status names_in(const std::string& folder, std::vector<std::string>* names);

@@ -10,9 +10,9 @@ namespace tally {
 
 inline constexpr int private_mode = 0600;
 
-// By its name, in capital or small letters: a word of it ends with KEY, TOKEN, PASSWORD, PASSWD,
-// PASSPHRASE, SECRET or CREDENTIAL(S), or is PASS, PWD or JWT behind another word. Words are
-// divided by underscores. (PWD alone is the current directory.)
+// Decides by its name, in capital or small letters: a word of it ends with KEY, TOKEN, PASSWORD,
+// PASSWD, PASSPHRASE, SECRET or CREDENTIAL(S), or is PASS, PWD or JWT behind another word. Words
+// are divided by underscores. (PWD alone is the current directory.)
 bool names_secret(std::string_view name);
 // Whether one of the entries "NAME=value" is a secret. An empty value is none.
 bool has_secret(const std::vector<std::string>& entries);

@@ -191,10 +191,6 @@ std::string without_controls(std::string_view text) {
   return out;
 }
 
-std::string for_stream(int fd, std::string text) {
-  return ::isatty(fd) == 1 ? without_controls(text) : text;
-}
-
 std::string literal(std::string_view text) {
   std::string doubled;
   for (const char c : text) doubled.append(c == escape ? 2 : 1, c);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 
 namespace tally {
 
@@ -41,7 +42,7 @@ std::vector<std::string> split_strip(std::string_view text, std::string_view sep
 std::string one_line(std::string_view text) {
   std::string line;
   for (const char c : strip(text)) {
-    const bool blank = std::string_view(" \t\n\r\f\v").find(c) != std::string_view::npos;
+    const bool blank = kSpace.find(c) != std::string_view::npos;
     if (!blank) {
       line += c;
     } else if (line.back() != ' ') {
@@ -62,6 +63,27 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 
 bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
+}
+
+std::optional<long long> whole_number(const std::string& text) {
+  char* end = nullptr;
+  const long long number = strtoll(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0') return std::nullopt;
+  return number;
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  if (from.empty()) return;
+  std::string result;
+  size_t at = 0;
+  for (;;) {
+    const size_t found = text.find(from, at);
+    if (found == std::string::npos) break;
+    result.append(text, at, found - at).append(to);
+    at = found + from.size();
+  }
+  if (at == 0) return;
+  text = result.append(text, at, std::string::npos);
 }
 
 std::string padded_id(int id) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,10 @@ bool starts_with(std::string_view text, std::string_view prefix);
 inline bool has_dollar(std::string_view text) {
   return text.find('$') != std::string_view::npos;
 }
+// The whole number, with or without a sign, that `text` consists of.
+std::optional<long long> whole_number(const std::string& text);
+// Replaces every occurrence of `from`, which does nothing if it is empty.
+void replace_all(std::string& text, std::string_view from, std::string_view to);
 // The candidate nearest to `name` by edit distance, or "" when none is close enough.
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 // "did you mean 'x'?" for nearest(), or "".

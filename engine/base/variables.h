@@ -26,8 +26,8 @@ std::set<std::string> variables_in(std::string_view text);
 // Whether a shell can hold a variable of this name.
 bool is_variable_name(std::string_view name);
 
-// Names and texts as one text and back. It has one line for each name and no dollars, so that it can
-// be the value of a parameter.
+// Names and texts as one text and back. It has one line for each name and no dollars, so that it
+// can be the value of a parameter.
 std::string pack_variables(const std::vector<std::pair<std::string, std::string>>& variables);
 std::vector<std::pair<std::string, std::string>> unpack_variables(std::string_view packed);
 

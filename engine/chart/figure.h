@@ -1,5 +1,5 @@
-// A figure: a chart's content, ready to be drawn: panels, series and points with their intervals. Everything
-// here has been read from a table; the writers of pictures compute no results.
+// A figure: a chart's content, ready to be drawn: panels, series and points with their intervals.
+// Everything here has been read from a table; the writers of pictures compute no results.
 #pragma once
 
 #include <optional>

@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
-#include "engine/check/analysed_files.h"
+#include "engine/check/analyse_entries.h"
 #include "engine/check/elements.h"
+#include "engine/check/parse_values.h"
 #include "engine/check/platform.h"
 #include "engine/check/repeat.h"
 #include "engine/check/schema_check.h"
-#include "engine/check/values.h"
 #include "engine/workflow/chart_words.h"
 #include "engine/workflow/statistic_words.h"
 

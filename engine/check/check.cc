@@ -14,8 +14,8 @@
 #include "engine/check/names.h"
 #include "engine/check/parameter_check.h"
 #include "engine/check/schema_check.h"
-#include "engine/check/select.h"
 #include "engine/check/sets.h"
+#include "engine/check/tags_and_selection.h"
 #include "engine/read/files.h"
 
 namespace tally {
@@ -72,7 +72,8 @@ void check_unique_names(const std::vector<Benchmark>& benchmarks, Diagnostics& d
   }
 }
 
-// Removes what a new definition of a run's results does not use, so that no fault in it is reported.
+// Removes what a new definition of a run's results does not use, so that no fault in it is
+// reported.
 void remove_work(Element* element) {
   const auto is_work = [](const Element& child) {
     return child.name == "step" || (is_set(child.name) && child.name != "patternset");
@@ -98,10 +99,10 @@ void check_benchmark(const Benchmark& benchmark, const CheckOptions& options,
   const bool strict_names = benchmark.rules.unknown_names_are_errors && !options.stored;
   check_statistics(benchmark, diagnostics);
   if (options.run != nullptr) {
-    check_result_references(benchmark, removed, strict_names, diagnostics);
+    check_named_by_results(benchmark, removed, strict_names, diagnostics);
     return;
   }
-  check_references(benchmark, removed, strict_names, diagnostics);
+  check_named(benchmark, removed, strict_names, diagnostics);
   check_dollar_names(benchmark, strict_names, sources, diagnostics);
   check_parameters(benchmark, options.strict || benchmark.rules.harmless_mistakes_are_errors,
                    diagnostics);

@@ -321,7 +321,7 @@ class ReferenceChecker {
   // only a warning.
   std::vector<std::string> column_names() const {
     std::vector<std::string> names = fixed_builtin_names();
-    names.emplace_back("jube_res_analyser");
+    names.emplace_back(kAnalyserColumn);
     if (benchmark_.rules.own_columns) {
       names.emplace_back(kStatusColumn);
       for (const std::string_view name : kind_names(benchmark_)) names.emplace_back(name);
@@ -409,15 +409,15 @@ class ReferenceChecker {
 
 }  // namespace
 
-void check_references(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
-                      Diagnostics& diagnostics) {
+void check_named(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
+                 Diagnostics& diagnostics) {
   ReferenceChecker checker(benchmark, removed, strict, diagnostics);
   checker.check_steps();
   checker.check_results();
 }
 
-void check_result_references(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
-                             Diagnostics& diagnostics) {
+void check_named_by_results(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
+                            Diagnostics& diagnostics) {
   ReferenceChecker(benchmark, removed, strict, diagnostics).check_results();
 }
 

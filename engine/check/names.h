@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/check/check.h"
-#include "engine/check/select.h"
+#include "engine/check/tags_and_selection.h"
 
 namespace tally {
 
@@ -10,11 +10,11 @@ namespace tally {
 // on each other in a cycle. An analyser or result that names something a tag removed is only a
 // warning. JUBE, too, runs the steps and reports the problem when the analyser is used. With `strict`
 // a column that no tag removed and nothing defines is an error: it would be empty.
-void check_references(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
-                      Diagnostics& diagnostics);
-// Does the same for analysers and results alone, where the steps are those of a run.
-void check_result_references(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
-                             Diagnostics& diagnostics);
+void check_named(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
+                 Diagnostics& diagnostics);
+// Reports what analysers and results name without a definition, where the steps are those of a run.
+void check_named_by_results(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
+                            Diagnostics& diagnostics);
 
 // Reports `$names` in commands that neither a parameter nor a built-in variable defines. This is a
 // warning, because the shell may know the name. With `strict` it is an error if neither the

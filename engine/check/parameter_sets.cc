@@ -5,8 +5,8 @@
 
 #include "engine/base/text.h"
 #include "engine/check/elements.h"
+#include "engine/check/parse_values.h"
 #include "engine/check/sets.h"
-#include "engine/check/values.h"
 
 namespace tally {
 

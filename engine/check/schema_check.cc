@@ -7,7 +7,7 @@
 
 #include "engine/base/text.h"
 #include "engine/base/variables.h"
-#include "engine/check/values.h"
+#include "engine/check/parse_values.h"
 #include "engine/read/schema.h"
 #include "engine/tags/tags.h"
 

@@ -7,8 +7,8 @@
 
 namespace tally {
 
-// The rules of a file: Tally's if any of its elements or keys belongs to Tally's own language, unless
-// the program was called by the name jube.
+// The rules of a file: Tally's if any of its elements or keys belongs to Tally's own language,
+// unless the program was called by the name jube.
 Rules rules_of(const Element& root, bool called_as_jube);
 
 // Reports unknown keys and elements, values that are not allowed, and missing values. Unknown names
@@ -16,7 +16,7 @@ Rules rules_of(const Element& root, bool called_as_jube);
 // in JUBE.
 void check_schema(const Element& root, bool strict, bool is_xml, Diagnostics& diagnostics);
 
-// The same, only for the sets in a file that other files take sets from.
+// Checks only the sets in a file that other files take sets from.
 void check_set_schema(const Element& root, bool strict, bool is_xml, Diagnostics& diagnostics);
 
 // Describes an element in messages: "parameter 'bind'", "step".

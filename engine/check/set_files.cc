@@ -7,8 +7,8 @@
 #include "engine/check/core_values.h"
 #include "engine/check/platform.h"
 #include "engine/check/schema_check.h"
-#include "engine/check/select.h"
 #include "engine/check/sets.h"
+#include "engine/check/tags_and_selection.h"
 #include "engine/read/files.h"
 #include "engine/read/reader.h"
 

@@ -7,7 +7,7 @@
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/check/elements.h"
-#include "engine/check/values.h"
+#include "engine/check/parse_values.h"
 #include "engine/read/files.h"
 
 namespace tally {

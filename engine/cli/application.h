@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/base/command_spec.h"
-#include "engine/cli/command_line.h"
 #include "engine/cli/commands.h"
+#include "engine/cli/option_parsing.h"
 
 namespace tally {
 
@@ -39,8 +39,7 @@ class Application {
   bool resolve_files(const std::string& name, Words& files, InputArgs& input,
                      std::vector<Words*> lists);
 
-  // The functions below are in app_commands.cc, help_command.cc, plot_command.cc and
-  // report_command.cc.
+  // The functions below are in app_commands.cc, or in X_command.cc of their command.
   void add_run();
   void add_continue();
   void add_watch();

@@ -8,12 +8,12 @@
 #include "engine/cli/commands.h"
 #include "engine/cli/on_fail.h"
 #include "engine/cli/prepare.h"
-#include "engine/cli/results.h"
+#include "engine/cli/show_results.h"
 #include "engine/cli/summary.h"
 #include "engine/cli/terminal_output.h"
 #include "engine/energy/gpu_devices.h"
 #include "engine/execute/execute.h"
-#include "engine/execute/jobs/job_use.h"
+#include "engine/execute/jobs/collect_job_use.h"
 #include "engine/execute/machine_facts.h"
 #include "engine/jube/jube_files.h"
 #include "engine/results/judge/precision.h"
@@ -92,8 +92,8 @@ class PreciseEnough final : public RepeatJudge {
   }
 };
 
-// Executes what is left of the run. What JUBE's files do not have, a record of the machine and of the
-// jobs' use of it, is kept in the journal.
+// Executes what is left of the run. What JUBE's files do not have, a record of the machine and of
+// the jobs' use of it, is kept in the journal.
 Status execute_left(const Settings& settings, Run& run, RunSummary* summary) {
   const Benchmark& benchmark = run.benchmark();
   Journal& journal = run.journal();
@@ -115,7 +115,7 @@ Status execute_left(const Settings& settings, Run& run, RunSummary* summary) {
   }
   if (status) status = execute(run, settings, parts, summary);
   if (benchmark.rules.machine_is_watched && status && !summary->interrupted)
-    status = collect_job_use(journal, *make_slurm_scheduler(),
+    status = collect_job_use(journal, *make_scheduler(),
                              std::chrono::seconds(shows_job_use(benchmark) ? 20 : 0));
   if (const std::string load = load_average(); status && !load.empty())
     status = journal.add_fact("Load at end", load);

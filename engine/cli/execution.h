@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/cli/commands.h"
-#include "engine/cli/junit.h"
+#include "engine/cli/junit_cases.h"
 #include "engine/run/run.h"
 
 namespace tally {
@@ -15,14 +15,14 @@ struct Executed {
   bool interrupted = false;  // somebody asked the command to end: no other run begins
 };
 
-// Executes what is left of the run, prints its summary, and shows its results if they are asked for.
-// Prints errors. `junit` gets the run's suite, if it is not null.
+// Executes what is left of the run, prints its summary, and shows its results if they are asked
+// for. Prints errors. `junit` gets the run's suite, if it is not null.
 Executed execute_run(const Settings& settings, Run& run, std::vector<JunitSuite>* junit);
 
 // Waits until the engine that holds a run has ended. False: none holds it.
 using WaitForHolder = std::function<bool(const RunDirectory& directory)>;
-// Goes on with the runs. `wait_for_holder` is called for a run that is in use. Null: such a run is an
-// error.
+// Goes on with the runs. `wait_for_holder` is called for a run that is in use. Null: such a run is
+// an error.
 int continue_runs(const Settings& settings, const RunsArgs& args,
                   const WaitForHolder& wait_for_holder);
 

@@ -7,9 +7,9 @@
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "engine/cli/command_line.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/input.h"
+#include "engine/cli/option_parsing.h"
 #include "engine/cli/prepare.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/version.h"

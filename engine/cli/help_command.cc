@@ -1,4 +1,5 @@
-// Help on commands, and the texts made from all of them: completion, the manual page, the reference.
+// Help on commands, and the texts made from all of them: completion, the manual page, the
+// reference.
 #include <fmt/format.h>
 
 #include "engine/base/completion.h"

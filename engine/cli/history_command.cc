@@ -16,8 +16,7 @@
 #include "engine/cli/version.h"
 #include "engine/report/grid.h"
 #include "engine/report/history.h"
-#include "engine/statistics/change_points.h"
-#include "engine/statistics/intervals.h"
+#include "engine/results/rows/mark_words.h"
 
 namespace tally {
 namespace {
@@ -44,7 +43,10 @@ class Command {
                  "it begins with the first run whose table has a column with `statistic` or "
                  "`better`; `tally result` writes it for an earlier run");
     if (!choose(entries)) return kBadInput;
-    for (auto& [point, entries_of_point] : points_) add(entries_of_point);
+    for (auto& [point, entries_of_point] : points_) {
+      series_.push_back(history_series(std::move(entries_of_point)));
+      for (const HistoryPoint& one : series_.back()) changes_ += one.change ? 1 : 0;
+    }
     print();
     return kFine;
   }
@@ -94,44 +96,6 @@ class Command {
     return true;
   }
 
-  // The runs of one point, with the places where its level changed.
-  void add(std::vector<HistoryEntry>& entries) {
-    HistorySeries& series = series_.emplace_back();
-    statistics::Sample medians;
-    std::vector<size_t> measured;
-    for (HistoryEntry& entry : entries) {
-      HistoryPoint& point = series.emplace_back();
-      const statistics::Sample& sample = entry.sample;
-      if (!sample.empty()) point.median = statistics::median(sample);
-      if (sample.size() >= statistics::kFewestForMedian)
-        point.interval = statistics::median_interval(sample).interval;
-      if (point.median && !entry.failed) {
-        medians.push_back(*point.median);
-        measured.push_back(series.size() - 1);
-      }
-      point.entry = std::move(entry);
-    }
-    std::vector<size_t> starts = statistics::change_points(medians);
-    starts.push_back(medians.size());
-    for (size_t k = 0, before = 0; k + 1 < starts.size(); ++k) {
-      const auto level = [&](size_t from, size_t to) {
-        return statistics::median({medians.begin() + static_cast<std::ptrdiff_t>(from),
-                                   medians.begin() + static_cast<std::ptrdiff_t>(to)});
-      };
-      HistoryPoint& point = series[measured[starts[k]]];
-      point.change = change(point.entry, level(before, starts[k]), level(starts[k], starts[k + 1]));
-      ++changes_;
-      before = starts[k];
-    }
-  }
-
-  static HistoryPoint::Change change(const HistoryEntry& entry, double before, double after) {
-    const bool up = after > before;
-    std::string word = up ? "rises" : "falls";
-    if (!entry.better.empty()) word = (entry.better == "higher") == up ? "improves" : "regresses";
-    return {word, before, after};
-  }
-
   static std::string change_text(const HistoryPoint& point) {
     if (!point.change) return {};
     const auto& [word, before, after] = *point.change;
@@ -152,10 +116,10 @@ class Command {
     cells.push_back(point.interval ? number(point.interval->low) : "");
     cells.push_back(point.interval ? number(point.interval->high) : "");
     cells.push_back(fmt::format("{} of {}", entry.sample.size(), entry.repeats));
-    std::string status = entry.failed ? entry.mark : entry.busy ? kBusy : "";
-    if (!entry.failed && entry.throttled)
-      status += std::string(status.empty() ? "" : " ") + kThrottled;
-    if (!entry.failed && entry.too_short) status += std::string(status.empty() ? "" : " ") + kShort;
+    std::string status = entry.failed ? entry.mark : "";
+    add_mark(!entry.failed && entry.busy, kBusy, &status);
+    add_mark(!entry.failed && entry.throttled, kThrottled, &status);
+    add_mark(!entry.failed && entry.too_short, kShort, &status);
     cells.push_back(std::move(status));
     cells.push_back(change_text(point));
     return cells;

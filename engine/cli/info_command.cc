@@ -12,7 +12,7 @@
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
-#include "engine/cli/results.h"
+#include "engine/cli/show_results.h"
 #include "engine/cli/summary.h"
 #include "engine/report/grid.h"
 #include "engine/results/read/views.h"
@@ -126,7 +126,7 @@ void show_run(const Run& run, const std::vector<Journal::Stored>& workpackages, 
   for (const Journal::Stored& stored : workpackages) {
     Line& line = lines[stored.step];
     State state = stored.workpackage.outcome.state;
-    bool failed = state == State::failed || state == State::lost;
+    bool failed = has_failed(state);
     line.work += 1;
     line.error += failed ? 1 : 0;
     line.done += finished_well(state) ? 1 : 0;
@@ -205,7 +205,7 @@ void show_step(const Run& run, const std::vector<Journal::Stored>& workpackages,
   std::vector<std::vector<std::string>> rows = {{"id", "started?", "error?", "done?", "work_dir"}};
   for (const WorkpackageView* view : own) {
     State state = states[view->id];
-    bool failed = state == State::failed || state == State::lost;
+    bool failed = has_failed(state);
     rows.push_back({std::to_string(view->id),
                     flag(state != State::pending || started[view->id] > 0), flag(failed),
                     flag(finished_well(state)), view->work_dir});

@@ -14,7 +14,7 @@ namespace tally {
 // Reads and checks `path`. Problems have been printed when this returns; see Input::workflow.
 std::shared_ptr<Input> load_input(const Settings& settings, const std::string& path,
                                   const InputArgs& args);
-// Does the same for a text that stands for the file `name`.
+// Reads and checks a text that stands for the file `name`.
 std::shared_ptr<Input> load_input_text(const Settings& settings, const std::string& name,
                                        const std::string& text, const InputArgs& args);
 
@@ -33,7 +33,8 @@ bool read_definitions(const Settings& settings, Run* run);
 
 // Whether output to this file descriptor is coloured.
 bool in_color(const Settings& settings, int fd);
-// Prints diagnostics to standard error, or adds them to settings.problems, and returns their number.
+// Prints diagnostics to standard error, or adds them to settings.problems, and returns their
+// number.
 size_t print_diagnostics(const Settings& settings, const Diagnostics& diagnostics,
                          const Sources& sources);
 // Prints "tally: error: ..." to standard error, in colour on a terminal; or adds it to

@@ -8,7 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/cli/input.h"
 #include "engine/cli/prepare.h"
-#include "engine/cli/results.h"
+#include "engine/cli/show_results.h"
 #include "engine/expand/evaluator.h"
 #include "engine/results/read/log_views.h"
 

@@ -19,16 +19,16 @@
 namespace tally {
 namespace {
 
-enum class CommandResult { yes, no, none };
+enum class Answer { yes, no, none };
 
-CommandResult ask(const std::string& what) {
+Answer ask(const std::string& what) {
   fmt::print("Really remove \"{}\" (y/n):", what);
   std::fflush(stdout);
   std::string answer;
   const bool answered = static_cast<bool>(std::getline(std::cin, answer));
-  if (answer == "y" || answer == "yes") return CommandResult::yes;
+  if (answer == "y" || answer == "yes") return Answer::yes;
   fmt::print("{}nothing was removed; --force does not ask\n", answered ? "" : "\n");
-  return answered ? CommandResult::no : CommandResult::none;
+  return answered ? Answer::no : Answer::none;
 }
 
 Status remove_tree(const std::string& path) {
@@ -78,9 +78,9 @@ Status remove_run(const std::string& path, std::unique_ptr<Journal> journal) {
   return remove_tree(path);
 }
 
-// Another run may have links to the work of set-ups that this run did. Its programs may have their path
-// built in, so that the work cannot be moved. `with`: runs that are removed, too.
-// `part`: what is removed of the run.
+// Another run may have links to the work of set-ups that this run did. Its programs may have their
+// path built in, so that the work cannot be moved. `with`: runs that are removed, too. `part`: what
+// is removed of the run.
 Status check_not_needed(const std::string& run_dir, const std::string& part,
                         const std::vector<RunDirectory>& with) {
   namespace fs = std::filesystem;
@@ -181,9 +181,9 @@ int remove_command(const Settings& settings, const RemoveArgs& args) {
         print_error(settings, s.message());
         return kFailed;
       }
-      const CommandResult answer = args.force ? CommandResult::yes : ask(directory.path);
-      if (answer == CommandResult::none) return kFailed;
-      if (answer == CommandResult::no) continue;
+      const Answer answer = args.force ? Answer::yes : ask(directory.path);
+      if (answer == Answer::none) return kFailed;
+      if (answer == Answer::no) continue;
       if (Status s = remove_run(directory.path, std::move(journal)); !s) {
         print_error(settings, s.message());
         return kFailed;
@@ -197,11 +197,10 @@ int remove_command(const Settings& settings, const RemoveArgs& args) {
                     fmt::format("'{}' is not a valid workpackage id: use a number", word));
         return kBadInput;
       }
-      const CommandResult answer =
-          args.force ? CommandResult::yes
-                     : ask(fmt::format("workpackage {} of {}", id, directory.path));
-      if (answer == CommandResult::none) return kFailed;
-      if (answer == CommandResult::no) continue;
+      const Answer answer =
+          args.force ? Answer::yes : ask(fmt::format("workpackage {} of {}", id, directory.path));
+      if (answer == Answer::none) return kFailed;
+      if (answer == Answer::no) continue;
       if (Status s = remove_workpackage(*journal, directory.path, id); !s) {
         print_error(settings, s.message());
         return kFailed;

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/cli/results.h"
+#include "engine/cli/show_results.h"
 
 namespace tally {
 

@@ -12,8 +12,8 @@
 #include "engine/chart/svg.h"
 #include "engine/cli/application.h"
 #include "engine/cli/prepare.h"
-#include "engine/cli/results.h"
 #include "engine/cli/runs.h"
+#include "engine/cli/show_results.h"
 #include "engine/expand/evaluator.h"
 #include "engine/read/schema.h"
 #include "engine/results/table/row_choice.h"
@@ -22,15 +22,11 @@
 namespace tally {
 namespace {
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 // An input file stands for its runs; any other file holds a table.
 bool is_table_file(const std::string& path) {
   const std::string name = to_lower(path);
-  return is_file(path) && !ends_with(name, ".yaml") && !ends_with(name, ".yml") &&
-         !ends_with(name, ".xml");
+  return is_file(path) && !name.ends_with(".yaml") && !name.ends_with(".yml") &&
+         !name.ends_with(".xml");
 }
 
 Chart chart_of(const PlotArgs& args) {
@@ -205,7 +201,7 @@ bool keep_rows(const Settings& settings, const std::string& where, ResultTable* 
 
 Status write_chart(const Figure& figure, const std::string& path) {
   SvgOptions options;
-  if (!ends_with(to_lower(path), ".png")) return write_named_file(path, svg(figure, options));
+  if (!to_lower(path).ends_with(".png")) return write_named_file(path, svg(figure, options));
   options.scale = 2;
   std::string png;
   if (Status made = png_of_svg(svg(figure, options), &png); !made) return made;
@@ -217,7 +213,7 @@ Status write_chart(const Figure& figure, const std::string& path) {
 int plot_command(const Settings& settings, const PlotArgs& given) {
   PlotArgs args = given;
   const std::string ending = to_lower(args.out);
-  if (!ends_with(ending, ".svg") && !ends_with(ending, ".png")) {
+  if (!ending.ends_with(".svg") && !ending.ends_with(".png")) {
     print_error(settings, fmt::format("-o {}: a chart is written as .svg or .png", args.out));
     return kBadInput;
   }

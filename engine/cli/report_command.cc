@@ -13,8 +13,8 @@
 #include "engine/chart/svg.h"
 #include "engine/cli/application.h"
 #include "engine/cli/report_text.h"
-#include "engine/cli/results.h"
 #include "engine/cli/runs.h"
+#include "engine/cli/show_results.h"
 #include "engine/cli/version.h"
 #include "engine/report/html_report.h"
 #include "engine/report/result_files.h"
@@ -24,7 +24,7 @@ namespace tally {
 namespace {
 
 // The last lines of a file, at most `most` bytes of them. Empty if it cannot be read.
-std::string last_lines(const std::string& path, size_t most) {
+std::string last_bytes(const std::string& path, size_t most) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return {};
   const auto size = static_cast<size_t>(std::max<std::streamoff>(0, file.tellg()));
@@ -126,8 +126,7 @@ class ReportMaker {
     if (Status read = run_facts(run.journal(), &facts); !read) return read;
     for (const auto& [name, value] : facts) out.facts.emplace_back(name, value);
     for (const Journal::Stored& stored : workpackages) {
-      const State state = stored.workpackage.outcome.state;
-      if (state == State::failed || state == State::lost)
+      if (has_failed(stored.workpackage.outcome.state))
         out.failures.push_back(failure(run, stored));
     }
     report_.runs.push_back(std::move(out));
@@ -159,7 +158,7 @@ class ReportMaker {
     out.values = join(values, " ");
     out.message = strip(message(stored.workpackage.outcome));
     const std::string work = stored.work_dir.empty() ? folder + "/work" : stored.work_dir;
-    const std::string printed = last_lines(work + "/stdout", 1000);
+    const std::string printed = last_bytes(work + "/stdout", 1000);
     if (!printed.empty()) out.message += "\n\nThe end of stdout:\n" + printed;
     out.link = link_to(folder);
     return out;

@@ -7,7 +7,7 @@
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "engine/cli/junit.h"
+#include "engine/cli/junit_cases.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/version.h"
 

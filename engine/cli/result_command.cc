@@ -6,8 +6,8 @@
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/log_results.h"
-#include "engine/cli/results.h"
 #include "engine/cli/runs.h"
+#include "engine/cli/show_results.h"
 #include "engine/cli/summary.h"
 
 namespace tally {
@@ -33,8 +33,8 @@ bool open_all(const Settings& settings, const ResultArgs& args, std::vector<Run>
   return true;
 }
 
-// Keeps the runs that have one of the tags of -t, as JUBE's `result` does. With -u, the tags are those
-// that the file is read with.
+// Keeps the runs that have one of the tags of -t, as JUBE's `result` does. With -u, the tags are
+// those that the file is read with.
 void choose_by_tags(const ResultArgs& args, std::vector<Run>* runs) {
   const std::vector<std::string> wanted = split_tags(args.input.tags);
   if (wanted.empty() || !args.update.empty()) return;

@@ -19,16 +19,16 @@ std::vector<RunDirectory> find_runs(const Settings& settings, const RunsArgs& ar
 // is set.
 bool find_outpath(const Settings& settings, const std::string& directory, std::string* outpath,
                   int* id);
-// Opens the runs with these ids in each of the folders, as `result` finds them. Returns false, after
-// printing why, if one cannot be opened.
+// Opens the runs with these ids in each of the folders, as `result` finds them. Returns false,
+// after printing why, if one cannot be opened.
 bool open_runs(const Settings& settings, const std::vector<std::string>& folders,
                const std::vector<std::string>& ids, std::vector<Run>* runs);
 // What is known of the machines of a run, over all sessions, and the nodes of its jobs.
 Status run_facts(const Journal& journal, Journal::Facts* facts);
 // What documents say of a run. The facts are missing if they cannot be read.
 Status reported_run(const Run& run, ReportedRun* reported);
-// The time at which a workpackage last started or ended, as "2026-11-21T01:18:53". If there is none,
-// the start of the run.
+// The time at which a workpackage last started or ended, as "2026-11-21T01:18:53". If there is
+// none, the start of the run.
 std::string last_change(const RunRecord& run, const std::vector<Journal::Stored>& workpackages);
 // Parses "3" as 3. Accepts only numbers.
 bool parse_id(const std::string& text, int* id);

@@ -32,7 +32,7 @@ std::map<std::string, Counts> count_states(const std::vector<Journal::Tally>& st
     c.all += tally.count;
     if (finished_well(tally.state)) {
       c.done += tally.count;
-    } else if (tally.state == State::failed || tally.state == State::lost) {
+    } else if (has_failed(tally.state)) {
       c.failed += tally.count;
     } else if (tally.state == State::waiting) {
       c.waiting += tally.count;
@@ -69,7 +69,7 @@ std::vector<Failure> failures_of(const std::vector<Journal::Stored>& workpackage
     const State state = stored.workpackage.outcome.state;
     const bool put_off =
         state == State::pending && stored.workpackage.outcome.reason == Reason::host;
-    if (state != State::failed && state != State::lost && !put_off) continue;
+    if (!has_failed(state) && !put_off) continue;
     const int id = stored.workpackage.id;
     if (stored.started <= 0 && !stored.place.empty()) {
       const auto [known, fresh] =

@@ -41,7 +41,7 @@ Status look_at(const Settings& settings, const RunDirectory& directory, const Jo
   if (Status s = journal.has_end(&sight->has_end); !s) return s;
   sight->at_work = run_holder(directory.path).has_value();
   if (settings.called_as_jube) return Status::ok();
-  const std::unique_ptr<Scheduler> scheduler = make_slurm_scheduler();
+  const std::unique_ptr<Scheduler> scheduler = make_scheduler();
   sight->asked = jobs_of_run(journal, *scheduler, &sight->jobs, &sight->counts);
   return Status::ok();
 }
@@ -53,7 +53,7 @@ const char* word_of(const Settings& settings, const Sight& sight) {
   bool open = false, waiting = false, failed = false;
   for (const Journal::Tally& tally : sight.states) {
     if (tally.count == 0) continue;
-    if (tally.state == State::failed || tally.state == State::lost) {
+    if (has_failed(tally.state)) {
       failed = true;
     } else if (tally.state == State::waiting) {
       waiting = true;
@@ -192,7 +192,7 @@ int status_command(const Settings& settings, const RunsArgs& args) {
 }
 
 int watch_command(const Settings& settings, const RunsArgs& args) {
-  const std::unique_ptr<Scheduler> scheduler = make_slurm_scheduler();
+  const std::unique_ptr<Scheduler> scheduler = make_scheduler();
   const auto wait_for_holder = [&](const RunDirectory& directory) {
     const auto holder = run_holder(directory.path);
     if (holder) watch_other(directory, *scheduler, *holder);

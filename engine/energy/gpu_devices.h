@@ -20,8 +20,8 @@ struct GpuReading {
   uint64_t throttle = 0;           // NVML's bits
 };
 
-// What it does at one moment, and how long it has done so since the driver was loaded. Empty: it does
-// not say that.
+// What it does at one moment, and how long it has done so since the driver was loaded. Empty: it
+// does not say that.
 struct GpuWork {
   uint64_t throttle = 0;             // NVML's bits
   std::optional<unsigned> busy;      // percent of the last moments in which a kernel ran
@@ -56,7 +56,8 @@ class GpuDevices {
   virtual std::string cuda() const = 0;
 };
 
-// "power cap, thermal slowdown"; "none". Idle clocks and clocks that a person set are no throttling.
+// "power cap, thermal slowdown"; "none". Idle clocks and clocks that a person set are no
+// throttling.
 std::string throttle_words(uint64_t bits);
 
 // Whether the bits say that the power limit holds the clocks down.

@@ -6,7 +6,7 @@
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "engine/workpackage/analysed_files.h"
+#include "engine/workpackage/matching_files.h"
 
 namespace tally {
 namespace {

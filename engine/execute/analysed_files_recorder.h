@@ -1,7 +1,7 @@
-// Records what the files that results read were before and after a workpackage. Files outside its own
-// folder are looked at twice: only so can its values be told from those of earlier runs and of
-// other workpackages. Its own files are looked at when it has ended: whoever changes them afterwards
-// changes its values.
+// Records what the files that results read were before and after a workpackage. Files outside its
+// own folder are looked at twice: only so can its values be told from those of earlier runs and of
+// other workpackages. Its own files are looked at when it has ended: whoever changes them
+// afterwards changes its values.
 #pragma once
 
 #include <string>
@@ -22,9 +22,9 @@ class AnalysedFilesRecorder {
     OutsideFiles outside;
     EndedFiles own;
   };
-  // Look before the first operation of an attempt, and when the workpackage has ended, well or not. An
-  // error: the host cannot tell what is there. Who went on without knowing would count another run's
-  // values, or would take the files for changed.
+  // Look before the first operation of an attempt, and when the workpackage has ended, well or not.
+  // An error: the host cannot tell what is there. Who went on without knowing would count another
+  // run's values, or would take the files for changed.
   Status look_before(int id, OutsideFiles* files) const;
   Status look_after(int id, bool well, End* end) const;
   // An error: the journal cannot be written.

@@ -1,5 +1,5 @@
-// Whether this machine's CPUs are slower than they should be, from Linux's /sys: thermal throttling,
-// and clocks below the base clock.
+// Whether this machine's CPUs are slower than they should be, from Linux's /sys: thermal
+// throttling, and clocks below the base clock.
 #pragma once
 
 #include <map>

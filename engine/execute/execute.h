@@ -65,9 +65,9 @@ struct RunSummary {
   }
 };
 
-// Starts the run, or resumes it. Progress goes to the status line and to run.log. SIGINT and SIGTERM
-// end the child processes and leave a run that can be resumed. An error status means that the run
-// itself could not proceed, for example because the journal could not be written. A failed
+// Starts the run, or resumes it. Progress goes to the status line and to run.log. SIGINT and
+// SIGTERM end the child processes and leave a run that can be resumed. An error status means that
+// the run itself could not proceed, for example because the journal could not be written. A failed
 // workpackage is only counted in `summary`.
 Status execute(Run& run, const Settings& settings, const Parts& parts, RunSummary* summary);
 

@@ -20,8 +20,8 @@ class Finisher {
            SetupSharing& setups)
       : context_(context), queue_(queue), tasks_(tasks), shared_(shared), setups_(setups) {}
 
-  // Whether a workpackage has ended in an earlier session, or before it could start in a new run. Its
-  // marker file is written, if it is missing.
+  // Whether a workpackage has ended in an earlier session, or before it could start in a new run.
+  // Its marker file is written, if it is missing.
   bool ended_before(int id, bool restored);
   // Puts new workpackages into the queue. They are already recorded.
   void take_created(const std::vector<int>& created);

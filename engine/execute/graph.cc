@@ -16,10 +16,6 @@ Status first_error(const Diagnostics& diagnostics) {
   return Status::ok();
 }
 
-bool ended(State state) {
-  return finished_well(state) || state == State::failed || state == State::lost;
-}
-
 }  // namespace
 
 WorkpackageGraph::WorkpackageGraph(Run& run)
@@ -50,7 +46,7 @@ void WorkpackageGraph::drop(int id) {
 void WorkpackageGraph::take(Workpackage&& workpackage) {
   taken_.push_back(workpackage.id);
   WorkpackageNode record;
-  record.directory = directory_of(benchmark_, workpackage);
+  record.directory = folder_name_of(benchmark_, workpackage);
   Outcome& outcome = workpackage.outcome;
   if (outcome.state == State::failed && !outcome.place.known()) {
     outcome.place = benchmark_.steps[static_cast<size_t>(workpackage.step)].name.mark;
@@ -204,7 +200,7 @@ bool WorkpackageGraph::complete(int step) const {
     if (parent < 0) continue;
     if (!complete(parent)) return false;
     for (const int id : of_step(parent)) {
-      if (!ended((*this)[id].wp.outcome.state)) return false;
+      if (!has_ended((*this)[id].wp.outcome.state)) return false;
     }
   }
   return true;

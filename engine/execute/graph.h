@@ -26,14 +26,15 @@ class WorkpackageGraph : private WorkpackageSink {
   // Records nothing yet: record() does that in the caller's transaction.
   Status make_children(int workpackage, std::vector<int>* created);
   Status record(const std::vector<int>& created);
-  // The one place that changes the state of a workpackage: in memory, in the journal and in the
-  // counts.
+  // Changes the state of a workpackage: in memory, in the journal and in the counts. Beside it,
+  // only start_anew() and look_again() change a state. (`remove -w` resets workpackages in the
+  // journal of a run that nobody executes.)
   Status transition(int id, Outcome outcome);
-  // The workpackage begins anew, with nothing of its work. `outputs`: the sizes that its output files
-  // had before its first operation.
+  // The workpackage begins anew, with nothing of its work. `outputs`: the sizes that its output
+  // files had before its first operation.
   Status start_anew(int id, const OutputSizes& outputs);
-  // The workpackage runs in memory alone, while it is looked whether it still waits for its done_file.
-  // In the journal it waits: an engine that is killed meanwhile has done nothing.
+  // The workpackage runs in memory alone, while it is looked whether it still waits for its
+  // done_file. In the journal it waits: an engine that is killed meanwhile has done nothing.
   void look_again(int id);
   // How many workpackages are in this state.
   int count(State state) const { return counts_[static_cast<size_t>(state)]; }

@@ -1,5 +1,6 @@
 // The loop over a run's workpackages, for one call of execute(). It takes the next one from the
-// queue, starts it, waits for processes and jobs, passes each end on, and stops on request.
+// queue, starts it, waits for processes and jobs, passes each end on, and stops on request
+// (loop_interrupts.cc).
 //
 //   queue -> starter -> task -> finisher -> queue      the parts of this folder
 //                        |-> shared operations         once for a step's workpackages
@@ -56,7 +57,6 @@ class RunLoop {
   Status put_back(const std::vector<int>& workpackages, Reason reason);
   Status leave_gathered(Status status);
   void show();
-  std::vector<JobView> running_views() const;
   void sum_up(RunSummary* summary) const;
 
   const Settings& settings_;

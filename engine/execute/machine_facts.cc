@@ -218,6 +218,11 @@ std::string cpu_boost(const std::string& root) {
   return boost == "1" || none == "0" ? "on" : "off";
 }
 
+// Whether the fact differs from run to run on one machine, so that a comparison leaves it out.
+bool is_momentary(const std::string& fact) {
+  return starts_with(fact, "Load ");
+}
+
 }  // namespace
 
 std::string load_average(const std::string& root) {
@@ -301,10 +306,6 @@ std::vector<FactDifference> differences(const Facts& base, const Facts& other) {
     if (!is_momentary(name) && before.count(name) == 0) out.push_back({name, "", value});
   }
   return out;
-}
-
-bool is_momentary(const std::string& fact) {
-  return starts_with(fact, "Load ");
 }
 
 }  // namespace tally

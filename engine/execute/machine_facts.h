@@ -14,7 +14,8 @@ class GpuDevices;
 // Host, kernel, CPU, memory, GPUs, fabric, modules, environment; the commit of the folder `home` if
 // Git is there; the versions of the compilers that PATH names. What cannot be read is left out.
 // `gpus`: null if there are none that can be read; `no_gpus` then says why. The fact kUnwatchedGpus
-// says that the machine has GPUs all the same. `root`: where /proc and /sys are, which tests replace.
+// says that the machine has GPUs all the same. `root`: where /proc and /sys are, which tests
+// replace.
 Facts machine_facts(const std::string& home, const GpuDevices* gpus = nullptr,
                     const std::string& no_gpus = "", const std::string& root = "");
 inline constexpr const char* kUnwatchedGpus = "GPUs not watched";
@@ -28,8 +29,5 @@ struct FactDifference {
 };
 // The facts in which two runs differ, without those that differ from run to run on one machine.
 std::vector<FactDifference> differences(const Facts& base, const Facts& other);
-
-// Whether the fact differs from run to run on one machine, so that a comparison leaves it out.
-bool is_momentary(const std::string& fact);
 
 }  // namespace tally

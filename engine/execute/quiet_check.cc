@@ -19,7 +19,7 @@ bool wanted(const Benchmark& benchmark) {
 
 bool is_watched(const Benchmark& benchmark, const Step& step) {
   if (!step.quiet_check) return false;
-  if (step.kind != StepKind::setup && step.kind != StepKind::build) return true;
+  if (!reuses_work(step.kind)) return true;
   const auto reads = [&](const Analyse& one) {
     return one.step.value == step.name.value ||
            std::any_of(one.files.begin(), one.files.end(), [&](const AnalyseFile& file) {

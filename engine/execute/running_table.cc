@@ -17,7 +17,7 @@ std::vector<std::string> running_table(const RunContext& context, std::vector<Jo
     JobView& view = views.emplace_back();
     view.workpackage = id;
     view.id = "here";
-    view.label = directory_of(context.run.benchmark(), graph[id].wp);
+    view.label = folder_name_of(context.run.benchmark(), graph[id].wp);
     view.state = "running";
     view.running = true;
   }

@@ -4,13 +4,6 @@
 #include "engine/workspace/work_directory.h"
 
 namespace tally {
-namespace {
-
-bool is_shared(StepKind kind) {
-  return kind == StepKind::setup || kind == StepKind::build;
-}
-
-}  // namespace
 
 Status SetupSharing::restore() {
   std::vector<Journal::Setup> setups;
@@ -19,7 +12,7 @@ Status SetupSharing::restore() {
   for (const Journal::Setup& setup : setups) {
     if (!graph.has(setup.workpackage)) continue;
     const WorkpackageNode& workpackage = graph[setup.workpackage];
-    if (!is_shared(graph.step_of(workpackage).kind)) continue;
+    if (!reuses_work(graph.step_of(workpackage).kind)) continue;
     if (finished_well(workpackage.wp.outcome.state)) {
       reuse_.restore(setup.workpackage, setup.hash, setup.instance);
     }
@@ -30,7 +23,7 @@ Status SetupSharing::restore() {
 // One workpackage does the work for all with the same inputs. run.log says which one, and why work
 // is done again that could have been reused.
 SetupSharing::Next SetupSharing::decide(Task& task) {
-  if (task.state() != State::running || !is_shared(task.step().kind)) return Next::work;
+  if (task.state() != State::running || !reuses_work(task.step().kind)) return Next::work;
   const WorkpackageNode& workpackage = context_.graph[task.id()];
   const Environment environment = with_changes(context_.base, task.environment());
   const SetupContext inputs{context_.run.benchmark(), task.step(),     task.values(),
@@ -92,7 +85,7 @@ bool SetupSharing::link_to_work(Task& task, const std::string& target, const std
 // Children need the lineage when the run is resumed.
 Status SetupSharing::record(int id) {
   const WorkpackageNode& workpackage = context_.graph[id];
-  if (!is_shared(context_.graph.step_of(workpackage).kind)) return Status::ok();
+  if (!reuses_work(context_.graph.step_of(workpackage).kind)) return Status::ok();
   std::string problem;
   const Lineage* lineage = reuse_.ended_well(
       workpackage.wp, absolute_path(context_.graph.work_dir(workpackage)), &problem);

@@ -89,8 +89,7 @@ void Task::prepare_folder() {
   if (mkdir(folder_.c_str(), 0777) != 0 || mkdir(own_work.c_str(), 0777) != 0) {
     // A set-up that is reused has a link there. An engine killed before it recorded that left it.
     struct stat info {};
-    const bool set_up = step_.kind == StepKind::setup || step_.kind == StepKind::build;
-    if (set_up && lstat(own_work.c_str(), &info) == 0 && S_ISLNK(info.st_mode)) {
+    if (reuses_work(step_.kind) && lstat(own_work.c_str(), &info) == 0 && S_ISLNK(info.st_mode)) {
       if (Status s = remove_own(context_.run_dir, own_work); !s) return fail(Reason::directory, s);
     }
     if (Status s = make_own_directories(context_.run_dir, own_work); !s) {
@@ -173,8 +172,8 @@ void Task::set_gpus(const std::vector<std::string>& gpus) {
 EnvironmentChanges Task::environment_for_script() const {
   EnvironmentChanges changes = environment_;
   if (step_.env.empty()) return changes;
-  // `read` has the variables that others are set from, `from_others` those that are set from another.
-  // A script that had them already would set them, or others, from the new values.
+  // `read` has the variables that others are set from, `from_others` those that are set from
+  // another. A script that had them already would set them, or others, from the new values.
   std::set<std::string> read, from_others;
   for (const auto& [name, text] : step_.env) {
     const auto names = variables_in(substitute_parameters(text.value, values_->lookup()));

@@ -1,5 +1,6 @@
 // Runs one workpackage: file sets, substitutions, operations, cycles. A task is a state machine
 // that the engine's loop drives. It never blocks between two processes.
+// task.cc has its phases, task_operations.cc its commands, task_outputs.cc what they leave.
 #pragma once
 
 #include <chrono>
@@ -32,7 +33,8 @@ class Task {
   int graph_step() const { return workpackage().wp.step; }
   int pid() const { return pid_; }
   State state() const { return outcome_.state; }
-  // At the end it knows its place: the last command, the program of its job, or else the step.
+  // The outcome. At the end it has its place: the last command, the program of its job, or else the
+  // step.
   const Outcome& outcome() const { return outcome_; }
   const Step& step() const { return step_; }
   const WorkpackageValues& values() const { return *values_; }
@@ -70,7 +72,7 @@ class Task {
   void set_gpus(const std::vector<std::string>& gpus);
   // The environment changes that its operations made, for the journal and for children.
   const EnvironmentChanges& environment() const { return environment_; }
-  // The same without the variables of `env` that refer to others or that others refer to, for a
+  // The changes without the variables of `env` that refer to others or that others refer to, for a
   // script that sets these.
   EnvironmentChanges environment_for_script() const;
   // Called when another workpackage did the same work. Takes over the environment changes of that
@@ -83,7 +85,7 @@ class Task {
   std::vector<std::string> secrets() const;
   // The files its operations wrote to, absolute.
   const std::vector<std::string>& outputs() const { return outputs_; }
-  // Those in a work_dir outside its own folder, before its first operation.
+  // The sizes of those in a work_dir outside its own folder, before its first operation.
   const OutputSizes& sizes_before() const { return before_; }
   // Copies what its operations added to these files to the folder of a failed attempt.
   void keep_outputs(const std::string& folder) const;

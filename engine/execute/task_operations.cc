@@ -86,8 +86,8 @@ bool Task::is_outside_run(const std::string& file) const {
   return !error && !starts_with(real, run + "/");
 }
 
-// A file outside the run that belongs to the workpackage is there before it: a done_file would end its
-// command's work at once.
+// A file outside the run that belongs to the workpackage is there before it: a done_file would end
+// its command's work at once.
 bool Task::is_of_earlier_run(const char* key, const std::string& file) {
   if (file.empty() || !context_.run.benchmark().rules.outside_files_are_guarded ||
       !is_outside_run(file))
@@ -160,7 +160,8 @@ bool Task::run(const std::string& command, const std::string& directory, const s
     fail(Reason::host, s);
     return false;
   }
-  // By it the process's session is known after a kill. The mark in the environment is known without.
+  // By it the process's session is known after a kill. The mark in the environment is known
+  // without.
   if (const std::string start = start_mark(context_.boot, pid_); !start.empty()) {
     if (Status s = context_.run.journal().process_started({id_, pid_, start}); !s) {
       context_.log.write(s.message());
@@ -367,7 +368,8 @@ Status Task::wait_for_done_file(const Operation& operation) {
     context_.log.write(s.message());
   Outcome outcome = in_state(State::waiting, Reason::done_file);
   outcome.file = values_->apply(operation.done_file);
-  // Together: a killed engine would do the operation again and take its output for an earlier one's.
+  // Together: a killed engine would do the operation again and take its output for an earlier
+  // one's.
   Status recorded = context_.run.journal().begin();
   if (recorded) recorded = record_progress();
   const bool waits = phase_ != Phase::finished;

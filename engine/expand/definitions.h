@@ -42,8 +42,8 @@ inline constexpr uint32_t not_computed_bit = 8U;
 inline bool is_not_computed(const Binding& b) {
   return (b.definition & not_computed_bit) != 0;
 }
-// Marks a value of the step before that is computed again when the first cycle begins. Until then the
-// step's other values read it.
+// Marks a value of the step before that is computed again when the first cycle begins. Until then
+// the step's other values read it.
 inline constexpr uint32_t until_cycle_bit = 16U;
 inline bool is_until_cycle(const Binding& b) {
   return (b.definition & until_cycle_bit) != 0;
@@ -68,8 +68,8 @@ class Definitions {
   Binding fresh(uint32_t number) const;
   // Resets a binding to the text that its value was made from. It keeps its position in a list.
   void restart(Binding& binding);
-  // The value of a restarted binding that has been computed again. If the text is the list from which
-  // the point had one value, the point keeps its position in it.
+  // The value of a restarted binding that has been computed again. If the text is the list from
+  // which the point had one value, the point keeps its position in it.
   TextId piece_again(const Binding& binding, TextId text);
   // The pieces of a text, stripped and interned. The same text and separator give the same object.
   const std::vector<TextId>& pieces(TextId text, const std::string& separator);

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/expand/python_helper.h"
 #include "engine/python/literal.h"
@@ -124,16 +125,6 @@ class NoSigpipe {
  private:
   sigset_t set_, before_;
 };
-
-bool write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return true;
-}
 
 // Reads the available bytes, at most 64 KiB. Returns false at the end of the stream or on an error.
 bool read_some(int fd, std::string* out) {
@@ -312,8 +303,8 @@ std::string trusted_python() {
   return "/usr/bin/python3";
 }
 
-// Parses in a Python that reads nothing of the current directory or the user: -I, -S. It starts in /,
-// because a python3 of pyenv reads the file .python-version of its directory.
+// Parses in a Python that reads nothing of the current directory or the user: -I, -S. It starts in
+// /, because a python3 of pyenv reads the file .python-version of its directory.
 class PythonReader {
  public:
   PythonReader() : python_({trusted_python(), "-I", "-S"}, python_read, "/") {}

@@ -43,9 +43,9 @@ class Evaluator {
 std::unique_ptr<Evaluator> make_evaluator(std::string directory, std::string shell = "/bin/sh",
                                           const std::string& programs = {});
 
-// Makes an evaluator that executes and evaluates nothing, for files of strangers. Python, without the
-// user's settings and the current directory, parses expressions. It reports those that it cannot
-// read, and those that certainly name what does not exist.
+// Makes an evaluator that executes and evaluates nothing, for files of strangers. Python, without
+// the user's settings and the current directory, parses expressions. It reports those that it
+// cannot read, and those that certainly name what does not exist.
 std::unique_ptr<Evaluator> make_reading_evaluator();
 
 // Makes an evaluator that executes nothing. It throws std::system_error, which names the value: a

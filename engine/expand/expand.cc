@@ -183,7 +183,8 @@ std::string Expander::Impl::settle(Point& point, const Finishing& how, const Bui
   return {};
 }
 
-// Opens the values that are computed again when the first cycle begins. Returns whether there are any.
+// Opens the values that are computed again when the first cycle begins. Returns whether there are
+// any.
 bool Expander::Impl::start_cycle(Point& point) {
   bool any = false;
   for (Binding& binding : point.bindings) {

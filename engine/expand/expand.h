@@ -37,8 +37,8 @@ struct PointError {
 struct StepPoints {
   std::vector<Point> points;  // in JUBE's order
   std::vector<Excluded> excluded;
-  // By index of the point. A value that cannot be computed fails the points concerned, not the whole
-  // run. Few points have an error, so the others take no space here.
+  // The errors of points, by index. A value that cannot be computed fails the points concerned, not
+  // the whole run. Few points have an error, so the others take no space here.
   std::map<size_t, PointError> errors;
   // Rules that are not computed (Evaluator::computes()) may exclude points.
   bool in_doubt = false;
@@ -68,8 +68,8 @@ class Expander {
 
   // Resolves the late values of one workpackage: parameters that need jube_wp_* or other late
   // names, and parameters whose update mode asks for it (see execute/). Returns an error text, or
-  // "". If `place` is not null, it receives where the failed parameter is written. What names one of
-  // `later`, itself or through other parameters, stays open for another call.
+  // "". If `place` is not null, it receives where the failed parameter is written. What names one
+  // of `later`, itself or through other parameters, stays open for another call.
   using Names = std::vector<std::string_view>;
   std::string finish(const Step& step, Point& point,
                      const std::vector<std::pair<std::string, std::string>>& builtins,

@@ -4,6 +4,8 @@
 // interpreter in batches:
 //   split value lists -> { substitute and evaluate what is ready } -> split the results -> ...
 //   -> sets whose names depend on parameters -> texts with undefined names -> rules
+// expansion_lists.cc splits value lists, expansion_settle.cc computes what is ready, level by
+// level.
 #pragma once
 
 #include <deque>
@@ -41,8 +43,8 @@ struct ExpansionContext {
   std::set<std::string>& not_computed;
 };
 
-// Whether a parent's parameter with this update mode starts anew in a child step, with all values of
-// its list.
+// Whether a parent's parameter with this update mode starts anew in a child step, with all values
+// of its list.
 bool starts_anew(UpdateMode mode, bool set_is_used);
 // Whether it is computed again when a cycle begins, also the first one of a child step. Until then
 // it has the value of the step before, which the child's other values read, as in JUBE.
@@ -53,7 +55,7 @@ bool updates_in_cycle(UpdateMode mode);
 std::string evaluation_error(const Parameter& parameter, const std::string& expression,
                              const Evaluation& evaluation, bool explained);
 
-// The same when a text becomes too long.
+// The error of a text that becomes too long.
 std::string too_long(const Parameter& parameter);
 
 // Which parameters a point has, and in which slots. All points that use the same sets share one.

@@ -17,8 +17,8 @@ inline constexpr size_t longest_text = size_t{16} << 20;
 // Substitutes until nothing changes, for at most five rounds. A last pass removes the escaping. A
 // result longer than longest_text is not complete.
 std::string substitute(std::string_view text, const Lookup& lookup);
-// The same for a text in which something else reads the dollars that are left, as in `env`: `$$` and
-// the dollars of values stay as they are.
+// Substitutes in a text in which something else reads the dollars that are left, as in `env`: `$$`
+// and the dollars of values stay as they are.
 std::string substitute_parameters(std::string_view text, const Lookup& lookup);
 // The names that a text refers to, in order, each once.
 std::vector<std::string> referenced_names(std::string_view text);

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "engine/base/files.h"
+#include "engine/journal/journal_files.h"
 #include "engine/journal/page_sums.h"
-#include "engine/journal/parts.h"
 
 namespace tally {
 

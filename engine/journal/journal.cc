@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "engine/base/presence.h"
+#include "engine/journal/journal_files.h"
 #include "engine/journal/page_sums.h"
-#include "engine/journal/parts.h"
 #include "engine/journal/tables.h"
 
 namespace tally {

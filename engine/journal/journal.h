@@ -61,8 +61,16 @@ using OutputSizes = std::vector<std::pair<std::string, long long>>;
 // engine leaves about once a second.
 //
 // Every method that changes something has committed when it returns, except between begin() and
-// commit(). Not thread-safe. journal.cc opens and closes it, changes.cc writes, stored.cc reads. Files: journal.sqlite, journal.sqlite-wal, journal.snapshot,
-// journal.lease.
+// commit(). Not thread-safe.
+//
+// Files in the run's folder: journal.sqlite (and journal.sqlite-wal while it is written), the
+// snapshot for readers (journal.snapshot) and the lease of the engine that writes (journal.lease).
+//
+// journal.cc opens and closes it; journal_write.cc and journal_read.cc are for workpackages;
+// journal_machine.cc for machines, sessions, disturbances and jobs; journal_analysed.cc for what
+// results read. Below them: database (SQLite), page_sums (checksums of pages), tables (the schema),
+// outcome_columns (an outcome as columns), lease, journal_files (names, packed lists, atomic
+// copies).
 class Journal {
  public:
   static Status create(const std::string& run_dir, const RunRecord& run, const Sources& sources,
@@ -123,12 +131,12 @@ class Journal {
   // Records a process that an operation of the workpackage started. It is the leader of a session.
   struct Process {
     int workpackage = 0, pid = 0;
-    std::string start;  // tells it from other processes with this id; process_start_mark()
+    std::string start;  // tells it from other processes with this id; start_mark() of left_behind.h
   };
   Status process_started(const Process& process);
   // The processes of workpackages that are recorded as running. Most of them have ended.
   Status processes(std::vector<Process>* out) const;
-  // From now on only the user may read the journal and its snapshot: it holds a secret. (It does so
+  // Lets only the user read the journal and its snapshot: it holds a secret. (It does so
   // by itself when an environment has one.)
   Status keep_private();
   // Clears the record of a workpackage's work so that it runs again (`remove -w`, a retry).
@@ -151,32 +159,33 @@ class Journal {
   // Records what disturbed a workpackage while it ran on this machine. reset() and remove() clear
   // it.
   Status set_disturbance(int workpackage, const Disturbance& disturbance);
-  // By workpackage. Those that nothing disturbed, or that were not watched, are not in it.
+  // Reads them by workpackage. Those that nothing disturbed, or that were not watched, are missing.
   Status disturbances(std::map<int, Disturbance>* all) const;
-  // Adds what is known of a workpackage's job. Values that `use` lacks are kept. reset() and remove()
-  // clear it.
+  // Adds what is known of a workpackage's job. Values that `use` lacks are kept. reset() and
+  // remove() clear it.
   Status set_job_use(int workpackage, const JobUse& use);
-  // By workpackage.
+  // Reads them by workpackage.
   Status job_uses(std::map<int, JobUse>* all) const;
-  // Samples of repeats. A sample replaces an earlier one of the same workpackage, analyser, pattern and
-  // definition. reset() and remove() clear those of a workpackage.
+  // Samples of repeats. A sample replaces an earlier one of the same workpackage, analyser, pattern
+  // and definition. reset() and remove() clear those of a workpackage.
   Status set_samples(const std::vector<Sample>& samples);
-  // By workpackage.
+  // Takes them by workpackage.
   Status each_sample(const std::function<void(const Sample& sample)>& take) const;
   Status has_samples(bool* has) const;
   // The files outside the run's folder that results read, before and after a workpackage. Replaces
   // what is known for the workpackage. reset() and remove() clear it.
   Status set_outside(int workpackage, const OutsideFiles& files);
   Status outside_of(int workpackage, OutsideFiles* files) const;
-  // By workpackage.
+  // Takes them by workpackage.
   Status each_outside(
       const std::function<void(int workpackage, const OutsideFile& file)>& take) const;
-  // Replaces what is known of a workpackage's end (Stored::ended_files). reset() and remove() clear it.
+  // Replaces what is known of a workpackage's end (Stored::ended_files). reset() and remove() clear
+  // it.
   Status set_ended(int workpackage, const EndedFiles& ended);
   // When the run's first workpackage began, in seconds since 1970; 0: none has.
   Status first_start(double* seconds) const;
-  // What is known of the machine and its software: the facts of each session, the first one when the
-  // run was started and one for each `continue`.
+  // What is known of the machine and its software: the facts of each session, the first one when
+  // the run was started and one for each `continue`.
   using Facts = std::vector<std::pair<std::string, std::string>>;  // name, value
   Status add_session(const Facts& facts);
   // Adds to the last session.
@@ -224,8 +233,8 @@ class Journal {
   };
   // All workpackages, by id. On an error status `out` is incomplete.
   Status workpackages(std::vector<Stored>* out) const;
-  // Calls `take` with what results need of each workpackage: a list of a hundred thousand takes much
-  // memory.
+  // Calls `take` with what results need of each workpackage: a list of a hundred thousand takes
+  // much memory.
   Status each_workpackage(const std::function<void(Stored& stored)>& take) const;
   // Only the workpackages that have a job name.
   Status with_jobs(std::vector<Stored>* out) const;

@@ -15,7 +15,7 @@
 #include "engine/base/host.h"
 #include "engine/base/own_files.h"
 #include "engine/base/process_start.h"
-#include "engine/journal/parts.h"
+#include "engine/journal/journal_files.h"
 
 namespace tally {
 namespace {

@@ -1,6 +1,6 @@
 #include "engine/journal/tables.h"
 
-#include "engine/journal/parts.h"
+#include "engine/journal/journal_files.h"
 
 namespace tally {
 namespace {
@@ -144,8 +144,8 @@ Status read_run(SqliteDatabase& database, RunRecord* run) {
                     &run->include_path);
 }
 
-// The first row has the file as it was given, and as its text the tags. Version 0.2.0 left that text
-// empty and does not read it. The other rows have the texts of the file and of its includes.
+// The first row has the file as it was given, and as its text the tags. Version 0.2.0 left that
+// text empty and does not read it. The other rows have the texts of the file and of its includes.
 Status write_update(SqliteDatabase& database, const Journal::Update& update) {
   Pairs rows = {{update.file, pack(update.tags)}};
   rows.insert(rows.end(), update.texts.begin(), update.texts.end());

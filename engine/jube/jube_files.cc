@@ -221,8 +221,6 @@ std::vector<std::string> secrets_of(const Journal::Stored& stored, const Definit
   return secrets;
 }
 
-}  // namespace
-
 Status workpackages_xml(const Benchmark& benchmark, const Journal& journal, std::string* xml) {
   std::vector<Journal::Stored> workpackages;
   if (Status s = journal.workpackages(&workpackages); !s) return s;
@@ -274,6 +272,8 @@ Status workpackages_xml(const Benchmark& benchmark, const Journal& journal, std:
   *xml = out + "</workpackages>\n";
   return Status::ok();
 }
+
+}  // namespace
 
 Status write_workpackages_xml(const Benchmark& benchmark, const Journal& journal,
                               const std::string& run_dir) {

@@ -23,9 +23,6 @@ struct AnalyserResult {
 // with their templates.
 Status write_workpackages_xml(const Benchmark& benchmark, const Journal& journal,
                               const std::string& run_dir);
-// Returns the same as a text.
-Status workpackages_xml(const Benchmark& benchmark, const Journal& journal, std::string* xml);
-
 // Writes RUNDIR/analyse.xml: the values from each workpackage's files, by analyser and step.
 Status write_analyse_xml(const std::vector<AnalyserResult>& results, const std::string& run_dir);
 

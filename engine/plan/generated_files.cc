@@ -18,7 +18,7 @@ Status with_values(const Benchmark& benchmark, Workpackage workpackage, Expander
                    std::string* folder,
                    const std::function<Status(const WorkpackageValues&, const std::string&)>& use) {
   if (Status s = finish_planned(benchmark, expander, &workpackage); !s) return s;
-  *folder = directory_of(benchmark, workpackage);
+  *folder = folder_name_of(benchmark, workpackage);
   return use(WorkpackageValues(benchmark, expander, workpackage),
              work_dir_of(benchmark, expander.run().rundir, workpackage));
 }

@@ -1,4 +1,5 @@
 // What a run would do, computed before anything is written: workpackages, jobs and scripts.
+// plan_print.cc prints it.
 #pragma once
 
 #include <functional>
@@ -24,7 +25,7 @@ struct Plan {
   std::vector<Excluded> excluded;
   // What only a run can establish (a parameter read from a parent's output), one sentence each.
   std::vector<std::string> unknown;
-  // Of an evaluator that computes nothing: what it left out ("parameter 'x'"), and the workpackages of
+  // What an evaluator that computes nothing left out ("parameter 'x'"), and the workpackages of
   // which it is not known whether they will be there.
   std::set<std::string> not_computed;
   std::set<int> in_doubt;

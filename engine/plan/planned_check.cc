@@ -267,8 +267,8 @@ class PlannedCheck {
     return false;
   }
 
-  // A run step's job and container are those of its launch line. Its commands run beside it, on this
-  // machine, but for those that submit a script themselves.
+  // A run step's job and container are those of its launch line. Its commands run beside it, on
+  // this machine, but for those that submit a script themselves.
   bool lacks_launch(const Step& step, const Lookup& lookup) {
     if (!step.launch.value.empty() || step.operations.empty()) return false;
     const std::string* named = lookup("scheduler");

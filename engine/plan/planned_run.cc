@@ -19,8 +19,7 @@ bool runs_commands(const Benchmark& benchmark) {
   return false;
 }
 
-}  // namespace
-
+// Whether a run of the benchmark may submit jobs, because a run step's platform names a scheduler.
 bool may_submit(const Benchmark& benchmark) {
   const bool launches = std::any_of(
       benchmark.steps.begin(), benchmark.steps.end(),
@@ -33,6 +32,8 @@ bool may_submit(const Benchmark& benchmark) {
   }
   return false;
 }
+
+}  // namespace
 
 void plan_and_check(PlannedRun& planned, bool needs_plan, Diagnostics& diagnostics) {
   const Benchmark& benchmark = planned.run.benchmark();

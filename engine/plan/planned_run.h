@@ -22,7 +22,4 @@ void plan_and_check(PlannedRun& planned, bool needs_plan, Diagnostics& diagnosti
 // afterwards.
 void start_with_plan(PlannedRun& planned);
 
-// Whether a run of the benchmark may submit jobs, because a run step's platform names a scheduler.
-bool may_submit(const Benchmark& benchmark);
-
 }  // namespace tally

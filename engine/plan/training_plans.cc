@@ -11,7 +11,7 @@
 #include "engine/base/text.h"
 #include "engine/workflow/step_kinds.h"
 #include "engine/workpackage/values.h"
-#include "engine/workspace/command.h"
+#include "engine/workspace/external_command.h"
 
 namespace tally {
 namespace {
@@ -86,7 +86,7 @@ std::string planned(const Layout& layout, const std::string& program, bool* answ
                     layout.request.arguments.end());
   spec.environment = own_environment();
   spec.patience = patience;
-  const CommandResult result = run_command(spec);
+  const CommandResult result = run_external(spec);
   *answers = result.status >= 0;
   std::string summary = layout.step->kinds->plan_summary(result.out);
   if (!summary.empty()) return summary;

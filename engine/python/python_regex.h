@@ -1,4 +1,5 @@
 // Runs patterns of Python's `re` with PCRE2. Only this code knows how the two dialects differ.
+// python_regex.cc translates a pattern, python_regex_match.cc matches.
 //
 // Patterns are always MULTILINE and match text (str), so \d, \w, \s and \b are Unicode.
 // Differences:
@@ -50,8 +51,8 @@ class Regex {
   // Passes every string that Python's findall() would return to `sink`, in order, with the groups
   // of a match one after the other and the number of the group (0: the pattern has none). Empty
   // strings are left out, as in JUBE. `ascii` promises that
-  // `text` has no byte above 127. Nothing matches bytes that are not UTF-8 (see text_of_bytes()), and
-  // they do no harm. Returns false and sets *error if PCRE2 gave up.
+  // `text` has no byte above 127. Nothing matches bytes that are not UTF-8 (see text_of_bytes()),
+  // and they do no harm. Returns false and sets *error if PCRE2 gave up.
   bool find_all(std::string_view text, bool ascii,
                 const std::function<void(std::string_view, int)>& sink, std::string* error);
   int groups() const;

@@ -41,8 +41,8 @@ bool whole(const Value& value) {
   return value.number() && value.data.index() != 3;
 }
 
-// The whole number that a text which is a valid number says: "12", "1_000", "1.5e3", "+7.0". Nothing
-// if it has a fraction. Infinite and nan texts have no digits.
+// The whole number that a text which is a valid number says: "12", "1_000", "1.5e3", "+7.0".
+// Nothing if it has a fraction. Infinite and nan texts have no digits.
 std::optional<Value> exact_integer(std::string_view text) {
   std::string plain(strip(text));
   plain.erase(std::remove(plain.begin(), plain.end(), '_'), plain.end());

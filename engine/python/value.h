@@ -34,9 +34,9 @@ bool less(const Value& a, const Value& b);
 
 // Python's repr() of a float: "1.0", "1e+22", "nan", "-inf".
 std::string python_repr(double value);
-// Converts `text` to `type`. An int is int(float(text)), with Python's result: above 2^53 the double
-// between them changes it. With `exact`, an int has the text's own digits, and the conversion fails
-// if it would lose a fraction. Returns nothing if the conversion fails.
+// Converts `text` to `type`. An int is int(float(text)), with Python's result: above 2^53 the
+// double between them changes it. With `exact`, an int has the text's own digits, and the
+// conversion fails if it would lose a fraction. Returns nothing if the conversion fails.
 std::optional<Value> make_value(std::string_view text, ValueType type, bool exact = false);
 // An integer of any size, stored as long long if it fits.
 Value integer_value(const BigInt& value);

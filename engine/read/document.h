@@ -30,8 +30,8 @@ struct Element {
   std::string get(const std::string& attribute, const std::string& otherwise = {}) const;
 };
 
-// A YAML scalar whose text PyYAML changes (`12.10`, `true`, `010`), or a list of such that is joined
-// to one text.
+// A YAML scalar whose text PyYAML changes (`12.10`, `true`, `010`), or a list of such that is
+// joined to one text.
 struct CoreValue {
   Mark mark;
   std::string pyyaml;   // Python's str() of PyYAML's value
@@ -69,8 +69,8 @@ struct ReadOptions {
 Document read_document(const std::string& path, const ReadOptions& options, Sources& sources,
                        Diagnostics& diagnostics);
 
-// The same, from memory. `name` replaces the path: in messages, in relative includes, and to find
-// the kind of file by its ending.
+// Reads a text from memory. `name` replaces the path: in messages, in relative includes, and to
+// find the kind of file by its ending.
 Document read_document_text(const std::string& name, const std::string& text,
                             const ReadOptions& options, Sources& sources, Diagnostics& diagnostics);
 

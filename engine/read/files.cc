@@ -12,6 +12,7 @@
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
+#include "engine/base/utf8.h"
 
 namespace tally {
 
@@ -48,20 +49,6 @@ Status read_from_disk(const std::string& path, std::string* text) {
   return status;
 }
 
-void append_utf8(uint32_t code, std::string* text) {
-  auto add = [&](uint32_t byte) { text->push_back(static_cast<char>(byte)); };
-  if (code < 0x80) {
-    add(code);
-  } else if (code < 0x800) {
-    add(0xC0 | (code >> 6)), add(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    add(0xE0 | (code >> 12)), add(0x80 | ((code >> 6) & 0x3F)), add(0x80 | (code & 0x3F));
-  } else {
-    add(0xF0 | (code >> 18)), add(0x80 | ((code >> 12) & 0x3F));
-    add(0x80 | ((code >> 6) & 0x3F)), add(0x80 | (code & 0x3F));
-  }
-}
-
 std::string from_utf16(std::string_view bytes, bool big_endian) {
   auto unit = [&](size_t i) {
     auto high = static_cast<unsigned char>(bytes[i + (big_endian ? 0 : 1)]);
@@ -78,7 +65,7 @@ std::string from_utf16(std::string_view bytes, bool big_endian) {
         i += 2;
       }
     }
-    append_utf8(code, &text);
+    append_utf8(code, text);
   }
   return text;
 }
@@ -100,7 +87,7 @@ std::string to_utf8(std::string bytes) {
   if (starts_with(view, "\xFF\xFE")) return from_utf16(view.substr(2), false);
   if (!declares_latin1(view)) return bytes;
   std::string text;
-  for (unsigned char c : bytes) append_utf8(c, &text);
+  for (unsigned char c : bytes) append_utf8(c, text);
   return text;
 }
 
@@ -121,8 +108,9 @@ Status load_text(const std::string& path, const ReadOptions& options, std::strin
 std::string find_file(const std::string& name, const std::vector<std::string>& directories,
                       const ReadOptions& options) {
   auto exists = [&](const std::string& path) {
-    // As a shell does with PATH, folders that may not be entered are passed over. Opening tells what
-    // is wrong with a file that the host cannot look at now: another one would be a different input.
+    // As a shell does with PATH, folders that may not be entered are passed over. Opening tells
+    // what is wrong with a file that the host cannot look at now: another one would be a different
+    // input.
     return options.stored.count(path) > 0 || ::access(path.c_str(), F_OK) == 0 || may_pass(errno);
   };
   if (name.empty()) return {};

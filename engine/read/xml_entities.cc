@@ -7,6 +7,7 @@
 #include <map>
 
 #include "engine/base/text.h"
+#include "engine/base/utf8.h"
 
 namespace tally {
 namespace {
@@ -33,25 +34,6 @@ bool is_known_reference(std::string_view text) {
          digits.find_first_not_of("0123456789abcdefABCDEF", 1) == std::string_view::npos;
 }
 
-void append_utf8(unsigned long code, std::string* out) {
-  const auto add = [&](unsigned long byte) { out->push_back(static_cast<char>(byte)); };
-  if (code < 0x80) {
-    add(code);
-  } else if (code < 0x800) {
-    add(0xC0 | code >> 6);
-    add(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    add(0xE0 | code >> 12);
-    add(0x80 | (code >> 6 & 0x3F));
-    add(0x80 | (code & 0x3F));
-  } else {
-    add(0xF0 | code >> 18);
-    add(0x80 | (code >> 12 & 0x3F));
-    add(0x80 | (code >> 6 & 0x3F));
-    add(0x80 | (code & 0x3F));
-  }
-}
-
 // References to characters count where the entity is declared, so that `&#60;` is the `<` of a tag.
 // One that is not a character stays, for the parser to report.
 std::string with_characters(std::string_view value) {
@@ -69,7 +51,7 @@ std::string with_characters(std::string_view value) {
     if (code == 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) {
       text += rest.substr(0, end + 1);
     } else {
-      append_utf8(code, &text);
+      append_utf8(static_cast<uint32_t>(code), text);
     }
     i += end + 1;
   }

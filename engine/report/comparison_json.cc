@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/report/comparison_table.h"
+#include "engine/results/rows/mark_words.h"
 
 namespace tally {
 namespace {
@@ -19,7 +20,7 @@ Json side(size_t n, double median, State state, bool reused, const std::string& 
   const auto marked = [&](const char* word) { return mark.find(word) != std::string::npos; };
   Json out = {{"n", n},
               {"median", number(n > 0, median)},
-              {"failed", state == State::failed || state == State::lost},
+              {"failed", has_failed(state)},
               {"status", reused && state == State::done ? "reused" : state_name(state)},
               {"busy", marked(kBusy)},
               {"throttled", marked(kThrottled)}};

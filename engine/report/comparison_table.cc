@@ -7,6 +7,7 @@
 
 #include "engine/base/in_thread.h"
 #include "engine/python/value.h"
+#include "engine/results/rows/mark_words.h"
 #include "engine/results/table/marks.h"
 
 namespace tally {
@@ -106,11 +107,9 @@ std::vector<std::string> cells_of(const ComparedRow& row, const Grid& grid, bool
   cells.push_back(result.interval ? percent(result.interval->high) : "");
   cells.push_back(result.interval ? fmt::format("{:.2g}", result.adjusted_p) : "");
   std::string verdict = verdict_word(result.verdict);
-  if (row.base_reused || row.other_reused) verdict += std::string(" ") + kReused;
-  for (const char* mark : {kBusy, kThrottled, kShort}) {
-    if (is_marked(row.base_mark, mark) || is_marked(row.other_mark, mark))
-      verdict += std::string(" ") + mark;
-  }
+  add_mark(row.base_reused || row.other_reused, kReused, &verdict);
+  for (const char* mark : {kBusy, kThrottled, kShort})
+    add_mark(is_marked(row.base_mark, mark) || is_marked(row.other_mark, mark), mark, &verdict);
   cells.push_back(std::move(verdict));
   return cells;
 }

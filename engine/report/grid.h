@@ -32,8 +32,8 @@ struct GridLayout {
 };
 std::string layout(const Grid& grid, const std::string& name, const GridLayout& how);
 
-// The table for standard output. On a terminal, cells have their control characters shown before the
-// columns are aligned.
+// The table for standard output. On a terminal, cells have their control characters shown before
+// the columns are aligned.
 Grid for_stdout(Grid grid);
 
 // A table of GitHub's Markdown below its name in bold. Characters that Markdown or HTML would

@@ -15,6 +15,8 @@
 #include "engine/results/rows/point_key.h"
 #include "engine/results/table/columns.h"
 #include "engine/results/table/marks.h"
+#include "engine/statistics/change_points.h"
+#include "engine/workflow/statistic_words.h"
 
 namespace tally {
 namespace {
@@ -112,7 +114,7 @@ class RowWriter {
       add_json(unit->second, end_);
     }
     if (column.better != Better::unknown)
-      end_ += column.better == Better::higher ? R"(,"better":"higher")" : R"(,"better":"lower")";
+      end_ += std::string(",\"better\":\"") + better_word(column.better) + "\"";
   }
 
   void add(const Record& row, const Summary& summary, const std::string& parameters, bool reused,
@@ -186,9 +188,12 @@ Status read_one(const std::string& path, std::vector<HistoryEntry>* entries) {
   return Status::ok();
 }
 
-}  // namespace
-
-namespace {
+HistoryPoint::Change change(const HistoryEntry& entry, double before, double after) {
+  const bool up = after > before;
+  std::string word = up ? "rises" : "falls";
+  if (!entry.better.empty()) word = (entry.better == "higher") == up ? "improves" : "regresses";
+  return {word, before, after};
+}
 
 // The rows of the columns with `statistic` or `better`. Empty: there are none.
 std::string history_rows(const Benchmark& benchmark, const std::vector<RenderedResult>& tables) {
@@ -218,6 +223,11 @@ std::string history_rows(const Benchmark& benchmark, const std::vector<RenderedR
   return rows;
 }
 
+// "OUTPATH/history.d/000003.json"
+std::string history_path(const std::string& outpath, int run) {
+  return fmt::format("{}/history.d/{:06}.json", outpath, run);
+}
+
 }  // namespace
 
 Status write_history(const Run& run, const ReportedRun& reported,
@@ -240,10 +250,6 @@ Status write_history(const Run& run, const ReportedRun& reported,
                     text + "\n\"rows\":[" + rows + "]}\n");
 }
 
-std::string history_path(const std::string& outpath, int run) {
-  return fmt::format("{}/history.d/{:06}.json", outpath, run);
-}
-
 Status read_history(const std::string& outpath, std::vector<HistoryEntry>* entries) {
   std::vector<std::string> paths;
   const std::string files = escaped_for_matching(outpath) + "/history.d/*.json";
@@ -254,6 +260,36 @@ Status read_history(const std::string& outpath, std::vector<HistoryEntry>* entri
   std::stable_sort(entries->begin(), entries->end(),
                    [](const HistoryEntry& a, const HistoryEntry& b) { return a.run < b.run; });
   return Status::ok();
+}
+
+HistorySeries history_series(std::vector<HistoryEntry> entries) {
+  HistorySeries series;
+  statistics::Sample medians;
+  std::vector<size_t> measured;
+  for (HistoryEntry& entry : entries) {
+    HistoryPoint& point = series.emplace_back();
+    const statistics::Sample& sample = entry.sample;
+    if (!sample.empty()) point.median = statistics::median(sample);
+    if (sample.size() >= statistics::kFewestForMedian)
+      point.interval = statistics::median_interval(sample).interval;
+    if (point.median && !entry.failed) {
+      medians.push_back(*point.median);
+      measured.push_back(series.size() - 1);
+    }
+    point.entry = std::move(entry);
+  }
+  std::vector<size_t> starts = statistics::change_points(medians);
+  starts.push_back(medians.size());
+  for (size_t k = 0, before = 0; k + 1 < starts.size(); ++k) {
+    const auto level = [&](size_t from, size_t to) {
+      return statistics::median({medians.begin() + static_cast<std::ptrdiff_t>(from),
+                                 medians.begin() + static_cast<std::ptrdiff_t>(to)});
+    };
+    HistoryPoint& point = series[measured[starts[k]]];
+    point.change = change(point.entry, level(before, starts[k]), level(starts[k], starts[k + 1]));
+    before = starts[k];
+  }
+  return series;
 }
 
 }  // namespace tally

@@ -1,7 +1,8 @@
 // The results of runs over time: one file for each run in OUTPATH/history.d/.
 //
 // A file is written beside its name and renamed, so that several hosts can write to the folder at
-// once, also on a network file system. It holds the raw samples, so that it outlives the run's folder.
+// once, also on a network file system. It holds the raw samples, so that it outlives the run's
+// folder.
 #pragma once
 
 #include <optional>
@@ -48,17 +49,17 @@ struct HistoryPoint {
 // The runs of one point, in the order of their ids. Never empty.
 using HistorySeries = std::vector<HistoryPoint>;
 
+// The series of the entries of one point, with the places where its level changed.
+HistorySeries history_series(std::vector<HistoryEntry> entries);
 // The document of `tally history -s json`: docs/history.schema.json.
 std::string history_json(const std::string& metric, const std::vector<HistorySeries>& series,
                          const std::string& version);
 
-// Writes a run's file beside its folder: the rows of the columns with `statistic` or `better`. Writes
-// nothing if there are none. `unfinished`: unfinished_note() of the run.
+// Writes a run's file beside its folder: the rows of the columns with `statistic` or `better`.
+// Writes nothing if there are none. `unfinished`: unfinished_note() of the run.
 Status write_history(const Run& run, const ReportedRun& reported,
                      const std::vector<RenderedResult>& tables, const std::string& unfinished,
                      const std::string& version);
-// "OUTPATH/history.d/000003.json"
-std::string history_path(const std::string& outpath, int run);
 // Reads all files of the folder, by run. A file that is not a history is an error that names it.
 Status read_history(const std::string& outpath, std::vector<HistoryEntry>* entries);
 

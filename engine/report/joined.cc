@@ -231,8 +231,8 @@ struct Group {
   std::vector<std::pair<size_t, RenderedResult*>> members;  // run and table
 };
 
-// The runs with the one whose definitions come first at the front: the last one, or where tables are
-// of any benchmark the one with the highest id, in whatever order they are shown.
+// The runs with the one whose definitions come first at the front: the last one, or where tables
+// are of any benchmark the one with the highest id, in whatever order they are shown.
 std::vector<size_t> newest_first(const std::vector<RunResults>& runs, bool one_benchmark) {
   std::vector<size_t> order;
   for (size_t run = runs.size(); run-- > 0;) order.push_back(run);

@@ -35,20 +35,6 @@ Json json_of(const Value& value) {
   return whole.is_number_integer() ? whole : Json(text);  // a double would change its digits
 }
 
-const char* word(Uncertainty uncertainty) {
-  switch (uncertainty) {
-    case Uncertainty::ci:
-      return "ci";
-    case Uncertainty::mad:
-      return "mad";
-    case Uncertainty::range:
-      return "range";
-    case Uncertainty::none:
-      break;
-  }
-  return "";
-}
-
 Json column_of(const Column& column, const ResultTable& table) {
   Json out = {
       {"key", column_key(column)}, {"name", column.name.value}, {"title", column.column_title()}};
@@ -56,9 +42,9 @@ Json column_of(const Column& column, const ResultTable& table) {
   const bool ratio = !column.relative_to.empty();
   if (!ratio && unit != table.units.end() && !unit->second.empty()) out["unit"] = unit->second;
   if (column.statistic != Statistic::none) out["statistic"] = statistic_word(column.statistic);
-  if (column.uncertainty != Uncertainty::none) out["uncertainty"] = word(column.uncertainty);
-  if (column.better != Better::unknown)
-    out["better"] = column.better == Better::higher ? "higher" : "lower";
+  if (column.uncertainty != Uncertainty::none)
+    out["uncertainty"] = uncertainty_word(column.uncertainty);
+  if (column.better != Better::unknown) out["better"] = better_word(column.better);
   return out;
 }
 

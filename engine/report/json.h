@@ -19,8 +19,8 @@ struct ReportedRun {
 };
 
 // One document with the tables and their runs. Values are not formatted: numbers are numbers, in
-// full precision. NaN is null. An infinite number, and an integer that needs more than 64 bits, is a
-// string. `version`: this program's. Only outputs that are tables are in it.
+// full precision. NaN is null. An infinite number, and an integer that needs more than 64 bits, is
+// a string. `version`: this program's. Only outputs that are tables are in it.
 std::string json_document(const std::vector<ReportedRun>& runs,
                           const std::vector<RenderedResult>& tables, const Sources& sources,
                           const std::string& version);

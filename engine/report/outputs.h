@@ -14,12 +14,12 @@ namespace tally {
 // missing, in one transaction.
 //
 // `run_key` names the run (and result) of the rows, in Tally's own files. The rows that it wrote
-// before are replaced: those with equal primary keys, or without such keys all of its rows, which have
-// the key in the column `tally_run`. Nothing else in the table is changed or dropped.
+// before are replaced: those with equal primary keys, or without such keys all of its rows, which
+// have the key in the column `tally_run`. Nothing else in the table is changed or dropped.
 //
-// Null: as JUBE does. It uses REPLACE INTO, so a row replaces an older one with the same primary key. Columns
-// are named as the keys and have the types (int, float, text, NoneType) of the first row. In an
-// existing table, new keys are added and columns that are no longer listed are dropped.
+// Null: as JUBE does. It uses REPLACE INTO, so a row replaces an older one with the same primary
+// key. Columns are named as the keys and have the types (int, float, text, NoneType) of the first
+// row. In an existing table, new keys are added and columns that are no longer listed are dropped.
 Status write_database(const Database& database, const std::vector<Record>& rows,
                       const std::string& path, const std::string* run_key = nullptr);
 

@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "engine/base/accounts.h"
+#include "engine/base/text.h"
 #include "engine/python/python_format.h"
 #include "engine/report/outputs.h"
 
@@ -17,13 +18,6 @@ namespace {
 
 constexpr const char* kDefaultFormat = "jube[%(process)s]: %(message)s";
 constexpr int kUserInfo = (1 << 3) | 6;  // facility user, severity informational
-
-void replace_all(std::string& text, const std::string& what, const std::string& with) {
-  for (size_t at = text.find(what); at != std::string::npos;
-       at = text.find(what, at + with.size())) {
-    text.replace(at, what.size(), with);
-  }
-}
 
 std::string message(const Syslog& syslog, const std::string& line) {
   std::string text = syslog.format.empty() ? kDefaultFormat : syslog.format;

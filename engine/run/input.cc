@@ -191,8 +191,8 @@ void note_include_path(const std::vector<std::string>& given, RunRecord* run) {
 
 namespace {
 
-// The options for a run's input, from files or from texts that the run keeps. Relative paths of such
-// texts keep the meaning they had when the run was started.
+// The options for a run's input, from files or from texts that the run keeps. Relative paths of
+// such texts keep the meaning they had when the run was started.
 CheckOptions options_of_run(const Settings& settings, const RunRecord& run,
                             const std::vector<std::string>& tags) {
   CheckOptions options;

@@ -37,7 +37,8 @@ struct Input {
   Document document;
   std::optional<Workflow> workflow;  // empty when there were errors
   std::vector<std::pair<std::string, std::string>> set;
-  // Of an update: the number of its first file in `sources`, and the tags that it is read with.
+  // What an update adds: the number of its first file in `sources`, and the tags that it is read
+  // with.
   uint32_t update_file = 0;
   std::vector<std::string> update_tags;
 
@@ -53,19 +54,19 @@ std::vector<std::string> template_directories(Status* problem);
 // Reads and checks `path`. An error says that there is no such file, or what is wrong with `args`.
 Status read_input(const Settings& settings, const std::string& path, const InputArgs& args,
                   Input* input);
-// Does the same for a text that stands for the file `name`.
+// Reads a text that stands for the file `name`, as read_input().
 Status read_input_text(const Settings& settings, const std::string& name, const std::string& text,
                        const InputArgs& args, Input* input);
-// Does the same for the input that a run in `run_dir` has stored. Its warnings were reported when the
+// Reads the input that a run in `run_dir` has stored. Its warnings were reported when the
 // run was started, and are left out.
 Status read_stored_input(const Settings& settings, const Journal& journal,
                          const std::string& run_dir, Input* input);
-// Does the same for the file of -u. *input has what the run has stored. The patterns, analysers and
+// Reads the file of -u. *input has what the run has stored. The patterns, analysers and
 // results of the file take the place of those. It is read with the run's tags, those of earlier
 // updates, and those of `args`.
 Status read_update(const Settings& settings, const Journal& journal, const std::string& file,
                    const InputArgs& args, Input* input);
-// Does the same for the update that the run in `run_dir` has kept.
+// Reads the update that the run in `run_dir` has kept, as read_update().
 void read_kept_update(const Settings& settings, const RunRecord& run, const Journal::Update& update,
                       const std::string& run_dir, Input* input);
 

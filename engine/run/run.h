@@ -42,8 +42,8 @@ class Run {
       std::shared_ptr<Evaluator> evaluator);
 
   // Makes the folder, JUBE's files there and the journal. If its number, its folder or its start
-  // is another one than expected, the plan does not hold: it is expanded anew. If this fails with a folder in directory(),
-  // nothing has begun, and what was made is removed.
+  // is another one than expected, the plan does not hold: it is expanded anew. If this fails with a
+  // folder in directory(), nothing has begun, and what was made is removed.
   Status create(const NewRun& what);
   // Opens a run that is there, and reads the input that it has stored. An error status says why it
   // cannot be opened. Otherwise problems of the input are among its diagnostics; with errors it has

@@ -1,5 +1,7 @@
-// What the command line and the environment ask for. The parser fills the one object; everything
-// else reads it.
+// What the command line and the environment ask for, as far as several commands share it. The
+// parser fills the one object; everything else reads it. How an input is read (--tag, --set) is in
+// InputArgs (input.h), what one command alone takes in the struct of its arguments
+// (cli/commands.h).
 #pragma once
 
 #include <string>
@@ -22,8 +24,8 @@ struct Settings {
   bool no_exec = false;  // nothing that an input or a run names may be executed
   // automatic: in colour if the output is a terminal and NO_COLOR is not set.
   enum class Color { automatic, always, never } color = Color::automatic;
-  // The folder of the program, which also holds tally-train. PATH of steps of Tally's own kinds ends
-  // with it. Empty: unknown.
+  // The folder of the program, which also holds tally-train. PATH of steps of Tally's own kinds
+  // ends with it. Empty: unknown.
   std::string programs;
   std::string shell = "/bin/sh";  // of the commands of steps and parameters
   // Takes problems in place of standard error. Not owned; null: they are printed.

@@ -71,7 +71,8 @@ std::vector<size_t> change_points(const Sample& series) {
   // Values that are equal but for rounding are one level.
   const double floor = 1e-6 * std::max(std::fabs(median(series)), 1e-300);
   const size_t most = std::min(kMostSegments, n / kFewestInSegment);
-  // best[k][j]: of the first j + 1 values in k + 1 segments. begin[k][j]: where the last one begins.
+  // best[k][j]: of the first j + 1 values in k + 1 segments. begin[k][j]: where the last one
+  // begins.
   std::vector<std::vector<double>> best(most, std::vector<double>(n, kNever));
   std::vector<std::vector<size_t>> begin(most, std::vector<size_t>(n, 0));
   best[0] = cost[0];

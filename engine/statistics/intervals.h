@@ -20,7 +20,7 @@ struct Interval {
 struct MedianInterval {
   Interval interval;
   // The probability that it contains the median of a continuous distribution: at least 0.95, or
-  // less if it is the range of fewer than six values.
+  // less if it is the range of fewer than six values. Tests compare it with the theory.
   double confidence = 0;
   bool is_range = false;
 };

@@ -1,6 +1,7 @@
 // The names that every workflow may use without defining them, each with the phase in which it gets
 // its value. Kinds of step add the names of StepKinds::value_names(); tables have those of
-// job_values.h and sample_names.h, too.
+// job_values.h and sample_names.h, too, and regular expressions those of results/read/patterns.cc
+// (jube_pat_int).
 #pragma once
 
 #include <set>
@@ -60,6 +61,9 @@ inline bool is_workpackage_name(std::string_view name) {
 inline bool names_workpackage(std::string_view text) {
   return text.find(kWorkpackagePrefix) != std::string_view::npos;
 }
+
+// A name of tables alone: the analyser of the row.
+inline constexpr const char* kAnalyserColumn = "jube_res_analyser";
 
 // The names that the kinds of the benchmark's steps may add.
 std::set<std::string_view> kind_names(const Benchmark& benchmark);

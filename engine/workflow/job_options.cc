@@ -108,8 +108,8 @@ std::optional<OptionFault> beside_fault(const std::string& name, const SlurmOpti
   return std::nullopt;
 }
 
-// The first of the values, divided by commas, that is none of the option's `values` or, where it has
-// no such list, is a flag's value in a spelling of its own.
+// The first of the values, divided by commas, that is none of the option's `values` or, where it
+// has no such list, is a flag's value in a spelling of its own.
 std::string untaken_value(const std::string& values, const std::string& value) {
   const std::vector<std::string> list = values.empty()
                                             ? std::vector<std::string>{"yes", "no", "on", "off"}

@@ -1,6 +1,6 @@
-// Options of a scheduler: which of them a workflow may set by `options`, and how a job script states
-// them. The rules are those of sbatch (22.05 to 25.11), of OpenPBS' qsub and of LSF's bsub. For any
-// other scheduler there are no rules.
+// Options of a scheduler: which of them a workflow may set by `options`, and how a job script
+// states them. The rules are those of sbatch (22.05 to 25.11), of OpenPBS' qsub and of LSF's bsub.
+// For any other scheduler there are no rules.
 #pragma once
 
 #include <optional>
@@ -27,12 +27,13 @@ struct OptionFault {
 std::optional<OptionFault> option_fault(const std::string& scheduler, const std::string& name,
                                         const std::string& value, const JobRequests& requests);
 
-// The same of a variable of sbatch's or srun's environment, as SBATCH_TIMELIMIT, SLURM_NTASKS or
+// Says it of a variable of sbatch's or srun's environment, as SBATCH_TIMELIMIT, SLURM_NTASKS or
 // SRUN_EXPORT_ENV, which comes before the options of a job script.
 std::optional<OptionFault> variable_fault(const std::string& name, const std::string& value,
                                           const JobRequests& requests);
 
-// `text` as one word of a directive (#SBATCH, #PBS, #BSUB), quoted where the scheduler needs quotes.
+// `text` as one word of a directive (#SBATCH, #PBS, #BSUB), quoted where the scheduler needs
+// quotes.
 std::string directive_word(const std::string& scheduler, const std::string& text);
 // The first word of a Slurm directive's text, as sbatch reads it.
 std::string read_directive_word(std::string_view text);

@@ -1,5 +1,5 @@
-// Files that an analyser reads in the folder of one step and that another step wrote: the folder of a
-// workpackage has a link to each one that it depends on.
+// Files that an analyser reads in the folder of one step and that another step wrote: the folder of
+// a workpackage has a link to each one that it depends on.
 #pragma once
 
 #include <set>

@@ -46,7 +46,8 @@ struct Rules {
   bool rows_are_marked = false;
   // Names of our own: a table may show `status`, `job_energy`, `NAME_median` and the like.
   bool own_columns = false;
-  // Reduced lines: all iterations make one row. JUBE's: not if a parameter follows from their number.
+  // Reduced lines: all iterations make one row. JUBE's: not if a parameter follows from their
+  // number.
   bool iterations_make_one_row = false;
   // Values that are missing: all are reported, and nan is shown as one.
   bool missing_values_are_reported = false;
@@ -61,8 +62,8 @@ struct Rules {
   bool titles_as_written = false;
   // CSV: fields are quoted where they must be.
   bool csv_is_quoted = false;
-  // Several runs in one table: runs of one benchmark make a table, with a note where their definitions
-  // differ. JUBE's: runs of any benchmark.
+  // Several runs in one table: runs of one benchmark make a table, with a note where their
+  // definitions differ. JUBE's: runs of any benchmark.
   bool tables_join_one_benchmark = false;
   // Databases: rows of the run are replaced, and the table's own columns stay.
   bool database_knows_runs = false;

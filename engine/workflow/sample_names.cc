@@ -7,10 +7,6 @@
 namespace tally {
 namespace {
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 bool is_pattern(const Benchmark& benchmark, const std::string& name) {
   return std::any_of(
       benchmark.pattern_sets.begin(), benchmark.pattern_sets.end(), [&](const auto& entry) {
@@ -53,9 +49,32 @@ bool is_match_value(const Benchmark& benchmark, const std::string& name) {
   if (value != nullptr && value->type != ValueType::string) return true;
   return std::any_of(match_suffixes().begin(), match_suffixes().end(),
                      [&](const std::string& suffix) {
-                       return ends_with(name, suffix) &&
+                       return name.ends_with(suffix) &&
                               is_pattern(benchmark, name.substr(0, name.size() - suffix.size()));
                      });
+}
+
+bool is_match_value_of(std::string_view name, std::string_view pattern) {
+  if (!name.starts_with(pattern)) return false;
+  const std::string_view suffix = name.substr(pattern.size());
+  const std::vector<std::string>& all = match_suffixes();
+  return suffix.empty() || std::find(all.begin(), all.end(), suffix) != all.end();
+}
+
+bool is_value_of(std::string_view name, std::string_view pattern) {
+  if (is_match_value_of(name, pattern)) return true;
+  return std::any_of(
+      sample_suffixes().begin(), sample_suffixes().end(), [&](const std::string& suffix) {
+        return name.ends_with(suffix) &&
+               is_match_value_of(name.substr(0, name.size() - suffix.size()), pattern);
+      });
+}
+
+bool has_unit(std::string_view suffix) {
+  for (const char* without : {"_cnt", "_sum2", "_cv", "_n", "_outliers"}) {
+    if (suffix == without) return false;
+  }
+  return true;
 }
 
 std::string pattern_of(const Benchmark& benchmark, const std::string& name) {
@@ -63,7 +82,7 @@ std::string pattern_of(const Benchmark& benchmark, const std::string& name) {
   const std::string& base = sample ? sample->base : name;
   if (is_pattern(benchmark, base)) return base;
   for (const std::string& suffix : match_suffixes()) {
-    if (!ends_with(base, suffix)) continue;
+    if (!base.ends_with(suffix)) continue;
     const std::string rest = base.substr(0, base.size() - suffix.size());
     if (is_pattern(benchmark, rest)) return rest;
   }
@@ -74,7 +93,7 @@ std::optional<SampleName> sample_name(const Benchmark& benchmark, const std::str
   if (!benchmark.rules.own_columns) return {};
   const std::vector<std::string>& suffixes = sample_suffixes();
   for (size_t i = 0; i < suffixes.size(); ++i) {
-    if (!ends_with(name, suffixes[i])) continue;
+    if (!name.ends_with(suffixes[i])) continue;
     const std::string base = name.substr(0, name.size() - suffixes[i].size());
     if (!is_match_value(benchmark, base)) continue;
     if (is_match_value(benchmark, name) || is_parameter(benchmark, name)) return {};

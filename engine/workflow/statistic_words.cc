@@ -14,6 +14,11 @@ size_t position(const char* words, std::string_view word) {
   return found == all.end() ? 0 : static_cast<size_t>(found - all.begin()) + 1;
 }
 
+// The word at that position.
+std::string word(const char* words, size_t position) {
+  return position == 0 ? std::string() : split_strip(words, "|")[position - 1];
+}
+
 }  // namespace
 
 Statistic statistic_of(std::string_view word) {
@@ -25,9 +30,16 @@ Uncertainty uncertainty_of(std::string_view word) {
 }
 
 std::string statistic_word(Statistic statistic) {
-  if (statistic == Statistic::none) return {};
-  static const std::vector<std::string> words = split_strip(kStatisticWords, "|");
-  return words[static_cast<size_t>(statistic) - 1];
+  return word(kStatisticWords, static_cast<size_t>(statistic));
+}
+
+std::string uncertainty_word(Uncertainty uncertainty) {
+  return word(kUncertaintyWords, static_cast<size_t>(uncertainty));
+}
+
+const char* better_word(Better better) {
+  if (better == Better::unknown) return "";
+  return better == Better::higher ? "higher" : "lower";
 }
 
 const std::vector<std::string>& sample_words() {

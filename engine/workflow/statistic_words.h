@@ -10,9 +10,10 @@
 
 namespace tally {
 
-// Of repeats, as `reference: {of: ...}` and the ends of names have it. n: how many repeats have a value.
-// mad: the median absolute deviation. cv: standard deviation / |mean|. p05, p95: percentiles. ci_low,
-// ci_high: the 95 % confidence interval of the median. outliers: how many values are outliers.
+// Statistics of repeats, as `reference: {of: ...}` and the ends of names have it. n: how many
+// repeats have a value. mad: the median absolute deviation. cv: standard deviation / |mean|. p05,
+// p95: percentiles. ci_low, ci_high: the 95 % confidence interval of the median. outliers: how many
+// values are outliers.
 enum class SampleStatistic { median, mad, cv, p05, p95, ci_low, ci_high, n, outliers };
 
 // The words of each enumeration in its order, as the schema has choices. `none` has no word.
@@ -25,6 +26,9 @@ Statistic statistic_of(std::string_view word);
 Uncertainty uncertainty_of(std::string_view word);
 // "" for none.
 std::string statistic_word(Statistic statistic);
+std::string uncertainty_word(Uncertainty uncertainty);
+// "" for unknown.
+const char* better_word(Better better);
 // The words of SampleStatistic.
 const std::vector<std::string>& sample_words();
 

@@ -1,6 +1,9 @@
-// The engine's only interface to kinds of step. The kinds themselves are in steps/. The program
-// passes them to the engine together with the workflow (Step::kinds), so the engine does not name
-// any of them.
+// What kinds of step add to a workpackage's values, platform, launch, job and packs. The additions
+// are in steps/. The program passes them to the engine together with the workflow (Step::kinds), so
+// that the engine includes nothing of steps/. The engine does know the kinds' names (StepKind in
+// workflow.h), and asks them where the order of work depends on the kind: which keys a step may
+// have (check/), whether its work is kept and reused (execute/setup_reuse.h), whether it launches a
+// program (plan/, execute/), and whether its end makes rows (results/).
 #pragma once
 
 #include <optional>
@@ -17,9 +20,8 @@ namespace tally {
 struct Step;
 
 // Where a run step's program runs, from its platform's parameters:
-//   scheduler      local (the default) or the name of a scheduler: slurm
+//   scheduler      local (the default) or the name of a scheduler: slurm, pbs, lsf
 //   submit         the command that submits a job script: "sbatch --parsable"
-//   submit_script  the job script's name in the work directory
 //   submit_script  the job script's name in the work directory
 struct Platform {
   std::string scheduler = "local";

@@ -117,6 +117,10 @@ struct Operation {  // one `do`
 
 // The kinds of step. plain is exactly JUBE's step; the other four are Tally's own.
 enum class StepKind { plain, setup, build, run, result };
+// Whether work of this kind is done once for equal workpackages, and kept for later runs.
+inline bool reuses_work(StepKind kind) {
+  return kind == StepKind::setup || kind == StepKind::build;
+}
 
 // The resources that a run step requests from its platform. Texts may hold $parameters.
 struct Resources {

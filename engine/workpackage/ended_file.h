@@ -44,8 +44,8 @@ struct EndedFiles {
   static EndedFiles unpacked(std::string_view packed);
 };
 
-// A number that tells the sizes and times of files, in whatever order they are added: results compare
-// it with that of the files that they open anyway, which costs nothing.
+// A number that tells the sizes and times of files, in whatever order they are added: results
+// compare it with that of the files that they open anyway, which costs nothing.
 class FilesPrint {
  public:
   void add(const FileStamp& stamp);

@@ -20,7 +20,7 @@ bool is_truth(const std::string& text) {
   return word.empty() || word == "true" || word == "True" || word == "false" || word == "False";
 }
 
-bool depends_on(const Step& step, const std::string& name) {
+bool names_parent(const Step& step, const std::string& name) {
   return std::any_of(step.depend.begin(), step.depend.end(),
                      [&](const Text& parent) { return parent.value == name; });
 }
@@ -134,7 +134,7 @@ Generator::Generator(const Benchmark& benchmark, Expander& expander, Purpose pur
   for (const Step& step : benchmark.steps) {
     has_children_.push_back(
         std::any_of(benchmark.steps.begin(), benchmark.steps.end(),
-                    [&](const Step& other) { return depends_on(other, step.name.value); }));
+                    [&](const Step& other) { return names_parent(other, step.name.value); }));
   }
 }
 
@@ -159,7 +159,7 @@ void Generator::make_children(int id, Diagnostics& diagnostics) {
   const std::string& name = benchmark_.steps[step_number].name.value;
   for (size_t child = 0; child < benchmark_.steps.size(); ++child) {
     const Step& step = benchmark_.steps[child];
-    if (!depends_on(step, name)) continue;
+    if (!names_parent(step, name)) continue;
     if (names_workpackage(step.active.value) && ended_before_.count(id) != 0) continue;
     for_each_parents(benchmark_, step, sink_.at(id), finished_, [&](const auto& parents) {
       if (adopted_[child].count(parents) == 0) make(static_cast<int>(child), parents, diagnostics);
@@ -267,8 +267,8 @@ bool Generator::copies_of_points(Family& family, Diagnostics& diagnostics) const
   return true;
 }
 
-// Whether the step's workpackages are few enough, with those of this family. Otherwise an error says
-// so, before anything is made of it.
+// Whether the step's workpackages are few enough, with those of this family. Otherwise an error
+// says so, before anything is made of it.
 bool Generator::has_room(const Family& family, Diagnostics& diagnostics) {
   size_t& made = made_[static_cast<size_t>(family.step_number)];
   for (const Copies& copies : family.copies) {

@@ -63,8 +63,8 @@ class Generator {
   std::vector<Excluded> take_excluded() { return std::move(excluded_); }
   // What only a run can establish (a parameter read from a parent's output), one sentence each.
   std::vector<std::string> unknown() const;
-  // Workpackages of which only a run knows whether they will be there: their rules or their `active`
-  // are not computed (Evaluator::computes()).
+  // Workpackages of which only a run knows whether they will be there: their rules or their
+  // `active` are not computed (Evaluator::computes()).
   std::set<int> take_in_doubt() { return std::move(in_doubt_); }
   int points() const { return points_; }    // workpackages before iterations and repetitions
   int repeats() const { return repeats_; }  // the largest `repeat` of a step

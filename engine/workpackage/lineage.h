@@ -36,7 +36,7 @@ class FinishedWorkpackages {
   void add(const Workpackage& workpackage);
   // The ids of a step's finished workpackages, in the order in which they were added.
   const std::vector<int>& of_step(int step) const;
-  // Those that can agree with `point`. This is a superset: Expander::expand() decides.
+  // The workpackages that can agree with `point`. This is a superset: Expander::expand() decides.
   const std::vector<int>& agreeing(int step, const Point& point) const;
 
  private:
@@ -53,11 +53,11 @@ class FinishedWorkpackages {
   std::vector<int> none_;
 };
 
-// Gives `take` the combinations of parents that `finished` completes, until it returns false. A combination has one workpackage of each
-// step that `child` depends on, with ids in the order of `depend`. The combinations are sorted by
-// the steps' names; the first step varies slowest. This is JUBE's order, except that JUBE's is
-// random for three steps or more. `others` may or may not contain `finished` already. `finished` is
-// not read any more when `take` is called.
+// Gives `take` the combinations of parents that `finished` completes, until it returns false. A
+// combination has one workpackage of each step that `child` depends on, with ids in the order of
+// `depend`. The combinations are sorted by the steps' names; the first step varies slowest. This is
+// JUBE's order, except that JUBE's is random for three steps or more. `others` may or may not
+// contain `finished` already. `finished` is not read any more when `take` is called.
 void for_each_parents(const Benchmark& benchmark, const Step& child, const Workpackage& finished,
                       const FinishedWorkpackages& others,
                       const std::function<bool(const std::vector<int>&)>& take);

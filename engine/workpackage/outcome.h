@@ -27,10 +27,16 @@ constexpr size_t state_count = 8;
 const char* state_name(State state);
 // The state of that name. Nothing: there is none.
 std::optional<State> state_named(std::string_view name);
-// True for done (also changed) and expected: children may be created, and the workpackage has a row in
-// the table.
+// True for done (also changed) and expected: children may be created, and the workpackage has a row
+// in the table.
 inline bool finished_well(State s) {
   return s == State::done || s == State::expected || s == State::changed;
+}
+inline bool has_failed(State s) {
+  return s == State::failed || s == State::lost;
+}
+inline bool has_ended(State s) {
+  return finished_well(s) || has_failed(s);
 }
 
 // The journal stores the names from reason_name(), so an existing name must never change.
@@ -72,8 +78,7 @@ enum class Reason {
   job_withdrawn,  // its job was cancelled when the engine was stopped
   // done
   reused,  // the work of `workpackage`, or of what `detail` names, was reused
-  // A journal of version 1 may give a reason only as text that matches none of the above.
-  other,
+  other,   // a reason that this version does not know
 };
 // The name as the journal stores it, such as "command". Empty for Reason::none.
 const char* reason_name(Reason reason);

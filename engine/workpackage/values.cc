@@ -16,8 +16,9 @@ const std::string* find_in(const NamedValues& list, std::string_view name) {
   return nullptr;
 }
 
-// The value of jube_wp_envstr: lines of the form export NAME="value". As in JUBE, quotes are escaped
-// and nothing else, so that a value may name variables of the shell. `exported` must be sorted.
+// The value of jube_wp_envstr: lines of the form export NAME="value". As in JUBE, quotes are
+// escaped and nothing else, so that a value may name variables of the shell. `exported` must be
+// sorted.
 std::string environment_lines(const NamedValues& exported) {
   std::string lines;
   for (const auto& [name, value] : exported) {

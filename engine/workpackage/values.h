@@ -32,7 +32,7 @@ struct StoredParameters {
   std::vector<ParentName> parents;
   std::string work_dir;                 // absolute
   const NamedValues* common = nullptr;  // run_builtins(), made once per step
-  // Those of `common` that are wanted. Null: all()'s `keep` says it.
+  // The values of `common` that are wanted. Null: all()'s `keep` says it.
   const NamedValues* kept = nullptr;
   bool without_added = false;  // nobody asks for what the kind of step adds
 };
@@ -106,8 +106,8 @@ class WorkpackageValues {
 std::vector<std::string> used_sets(const Step& step, const Lookup& lookup);
 
 // Evaluates the `active` of a step, an operation or a file set's entry, after substitution. It is
-// true, false or a Python expression; anything else is an error. What the evaluator does not compute
-// counts as true.
+// true, false or a Python expression; anything else is an error. What the evaluator does not
+// compute counts as true.
 Status evaluate_active(const std::string& text, Evaluator& evaluator, bool* active);
 // The Python expression that is equivalent to an `active` text.
 std::string active_expression(std::string_view text);

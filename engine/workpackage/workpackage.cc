@@ -16,7 +16,7 @@ std::string workpackage_directory_name(int id, const std::string& step, const st
   return name;
 }
 
-std::string directory_of(const Benchmark& benchmark, const Workpackage& workpackage) {
+std::string folder_name_of(const Benchmark& benchmark, const Workpackage& workpackage) {
   if (!workpackage.directory.empty()) return workpackage.directory;
   const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
   return workpackage_directory_name(workpackage.id, step.name.value, "");
@@ -25,7 +25,7 @@ std::string directory_of(const Benchmark& benchmark, const Workpackage& workpack
 std::string work_dir_of(const Benchmark& benchmark, const std::string& run_dir,
                         const Workpackage& workpackage) {
   if (!workpackage.work_dir.empty()) return workpackage.work_dir;
-  return run_dir + "/" + directory_of(benchmark, workpackage) + "/work";
+  return run_dir + "/" + folder_name_of(benchmark, workpackage) + "/work";
 }
 
 }  // namespace tally

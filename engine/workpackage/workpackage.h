@@ -22,7 +22,7 @@ struct Workpackage {
   int cycle = 0;
   Outcome outcome;  // its state, and how it came to that state
   RareText doubt;   // plan only: why a run fails it, unless an earlier step makes what is missing
-  // Its folder's name in the run directory, if it is not the default (directory_of()).
+  // Its folder's name in the run directory, if it is not the default (folder_name_of()).
   RareText directory;
   // Where its operations run, if not in directory/work. An absolute path.
   RareText work_dir;
@@ -31,7 +31,7 @@ struct Workpackage {
 // "000003_step" or "000003_step_suffix".
 std::string workpackage_directory_name(int id, const std::string& step, const std::string& suffix);
 // The name of a workpackage's folder in the run directory.
-std::string directory_of(const Benchmark& benchmark, const Workpackage& workpackage);
+std::string folder_name_of(const Benchmark& benchmark, const Workpackage& workpackage);
 // Where its operations run: its work_dir, or else RUNDIR/directory/work with RUNDIR as the user
 // wrote it.
 std::string work_dir_of(const Benchmark& benchmark, const std::string& run_dir,

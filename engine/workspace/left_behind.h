@@ -23,7 +23,8 @@ std::string workpackage_mark(const std::string& run, int workpackage);
 
 // The workpackage of a run whose operation started the process, if the mark says so.
 std::optional<int> workpackage_of(int pid, const std::string& run);
-// Whether a process is `ancestor` or came from it; nothing when it, or a process between them, has ended.
+// Whether a process is `ancestor` or came from it; nothing when it, or a process between them, has
+// ended.
 std::optional<bool> is_descendant(int pid, int ancestor);
 
 // This boot of this host, seen from this pid namespace.
@@ -40,7 +41,7 @@ struct Unfinished {
   std::string mark;
   std::vector<Session> sessions;
   std::vector<std::string> outputs;  // its output files
-  // Those outside the run, which others may have open, too, without being reported.
+  // Output files outside the run, which others may have open, too, without being reported.
   std::vector<std::string> outside;
 };
 // A process that has an output file open (as its standard output or error) and is not the run's.

@@ -64,20 +64,6 @@ std::string python_literal(std::string_view text) {
   return literal + "'";
 }
 
-void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  if (from.empty()) return;
-  std::string result;
-  size_t at = 0;
-  for (;;) {
-    const size_t found = text.find(from, at);
-    if (found == std::string::npos) break;
-    result.append(text, at, found - at).append(to);
-    at = found + from.size();
-  }
-  if (at == 0) return;
-  text = result.append(text, at, std::string::npos);
-}
-
 // Replaces each line that consists of `from` only, apart from blanks at its ends.
 void replace_lines(std::string& text, std::string_view from, const std::string& to) {
   std::string result;

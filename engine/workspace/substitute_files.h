@@ -48,14 +48,14 @@ FileReader read_from(const std::string& work_dir);
 // The substitution sets of these names, in order. Other kinds of set are passed over.
 std::vector<const SubstituteSet*> substitute_sets(const Benchmark& benchmark,
                                                   const std::vector<std::string>& names);
-// Applies a step's substitution sets, in order, and returns the files they make, in order, each once
-// with its final bytes. Nothing is written. `reader` reads the input files. Later files see the
-// output of earlier files in the same call.
+// Applies a step's substitution sets, in order, and returns the files they make, in order, each
+// once with its final bytes. Nothing is written. `reader` reads the input files. Later files see
+// the output of earlier files in the same call.
 Status substitute_files(const std::vector<const SubstituteSet*>& sets, const Lookup& lookup,
                         Evaluator& evaluator, const FileReader& reader,
                         std::vector<FileBytes>* files);
 
-// Does the same for a work directory that does not exist yet. Input files are read from where the
+// Plans it for a work directory that does not exist yet. Input files are read from where the
 // step's file sets would copy them from. Fails when an input can only be made by a run, for example
 // by a prepare command; the message says so.
 Status plan_substituted_files(const Benchmark& benchmark, const std::vector<std::string>& sets,

@@ -73,7 +73,8 @@ bool same_bytes(const std::string& a, const std::string& b, Status* status) {
   return text_a == text_b;
 }
 
-// Whether copy_entry() would change nothing at `to`. `differs` becomes the path that it would change.
+// Whether copy_entry() would change nothing at `to`. `differs` becomes the path that it would
+// change.
 Status compare_entry(const std::string& from, const std::string& to, bool follow,
                      std::string* differs) {
   std::optional<struct stat> a, b;

@@ -80,8 +80,8 @@ void JobFollower::take_exit(Tracked& tracked, const JobExit& exit, Clock::time_p
 
 // Whether the job ended because other jobs needed its nodes. With a time of grace, its program is
 // told to end, and Slurm gives the job any state. The job script asks Slurm when its program has
-// ended, or says that it could not. A program that had failed before has left an exit status without the mark, in a job that
-// Slurm calls FAILED.
+// ended, or says that it could not. A program that had failed before has left an exit status
+// without the mark, in a job that Slurm calls FAILED.
 bool JobFollower::is_preempted(const Tracked& tracked) {
   const JobReport& report = tracked.report;
   if (tracked.exit && (tracked.exit->preempted || (tracked.exit->unasked && report.preempted))) {

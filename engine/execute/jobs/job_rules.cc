@@ -11,17 +11,12 @@
 namespace tally {
 namespace {
 
-std::string value_of(const Lookup& lookup, const char* name) {
-  const std::string* found = lookup(name);
-  return found != nullptr ? std::string(strip(*found)) : std::string();
-}
-
 Status wrong(const char* name, const std::string& value, const char* expected) {
   return Status::error(std::string(name) + " \"" + value + "\" is not " + expected);
 }
 
 Status read_duration(const Lookup& lookup, const char* name, std::chrono::milliseconds* into) {
-  const std::string value = value_of(lookup, name);
+  const std::string value = stripped_value(lookup, name);
   if (value.empty()) return Status::ok();
   const auto seconds = parse_duration(value);
   if (!seconds) return wrong(name, value, "a duration; write it as 90s, 10m or 01:30:00");
@@ -30,7 +25,7 @@ Status read_duration(const Lookup& lookup, const char* name, std::chrono::millis
 }
 
 Status read_number(const Lookup& lookup, const char* name, double* into) {
-  const std::string value = value_of(lookup, name);
+  const std::string value = stripped_value(lookup, name);
   if (value.empty()) return Status::ok();
   char* end = nullptr;
   const double number = strtod(value.c_str(), &end);
@@ -43,7 +38,7 @@ Status read_count(const Lookup& lookup, const char* name, int* into) {
   double number = *into;
   Status status = read_number(lookup, name, &number);
   if (status && (number > 1e9 || number != static_cast<int>(number))) {
-    return wrong(name, value_of(lookup, name), "a whole number from 0 on");
+    return wrong(name, stripped_value(lookup, name), "a whole number from 0 on");
   }
   *into = static_cast<int>(number);
   return status;
@@ -71,7 +66,7 @@ Status read_job_rules(const Lookup& lookup, JobRules* rules) {
   for (const auto& [name, into] : durations) {
     if (Status s = read_duration(lookup, name, into); !s) return s;
   }
-  if (std::string wanted = value_of(lookup, "job_environment"); !wanted.empty()) {
+  if (std::string wanted = stripped_value(lookup, "job_environment"); !wanted.empty()) {
     rules->environment = std::move(wanted);
   }
   return Status::ok();

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -82,8 +83,18 @@ class Scheduler {
   virtual void abandon_query() {}
 };
 
-// Uses Slurm's sbatch, sacct, squeue and scancel from PATH.
-std::unique_ptr<Scheduler> make_slurm_scheduler();
+// The scheduler that jobs are submitted to: Slurm's sbatch, sacct, squeue and scancel from PATH.
+// Another one would be chosen here.
+std::unique_ptr<Scheduler> make_scheduler();
+// Whether jobs of a platform whose `scheduler` has this name are submitted. Of others the scripts
+// are written.
+inline bool is_submitted_to(std::string_view scheduler) {
+  return scheduler != "pbs" && scheduler != "lsf";
+}
+// Whether its jobs may be packs of workpackages.
+inline bool takes_packs(std::string_view scheduler) {
+  return scheduler == "slurm";
+}
 
 // Maps a Slurm state. Only the first word counts ("CANCELLED by 1000").
 JobState slurm_state(const std::string& text);

@@ -11,8 +11,8 @@
 
 #include "engine/base/text.h"
 #include "engine/execute/jobs/scheduler.h"
-#include "engine/workspace/command.h"
 #include "engine/workspace/environment.h"
+#include "engine/workspace/external_command.h"
 
 namespace tally {
 namespace {
@@ -213,7 +213,7 @@ class Slurm final : public Scheduler {
     spec.words.push_back(request.script);
     spec.directory = request.directory;
     spec.environment = request.environment;
-    const CommandResult result = run_command(spec);
+    const CommandResult result = run_external(spec);
     const std::string& program = spec.words.front();
     *refusal = Refusal::none;
     *id = id_of(result.out);
@@ -257,7 +257,7 @@ class Slurm final : public Scheduler {
     spec.words = {"scancel"};
     spec.words.insert(spec.words.end(), ids.begin(), ids.end());
     spec.environment = environment_;
-    const CommandResult result = run_command(spec);
+    const CommandResult result = run_external(spec);
     return result.status == 0 ? Status::ok() : Status::error(error_text(result, "scancel"));
   }
 
@@ -304,7 +304,7 @@ class Slurm final : public Scheduler {
     spec.words = std::move(words);
     spec.environment = environment_;
     spec.given_up = &given_up_;
-    return run_command(spec);
+    return run_external(spec);
   }
 
   // Runs sacct if there is accounting. The first call finds out, and the answer is kept. Without
@@ -476,7 +476,7 @@ JobState slurm_state(const std::string& text) {
   return found != states.end() ? found->second : JobState::unheard;
 }
 
-std::unique_ptr<Scheduler> make_slurm_scheduler() {
+std::unique_ptr<Scheduler> make_scheduler() {
   return std::make_unique<Slurm>();
 }
 

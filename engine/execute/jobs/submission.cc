@@ -89,20 +89,20 @@ std::string read_platform(const Task& task, JobRules* rules, PackRule* pack) {
     if (wrong.empty() && !fault.constant) wrong = fault.message;
   }
   const std::string& scheduler = platform.scheduler;
-  if (scheduler == "pbs" || scheduler == "lsf") {
+  if (!is_submitted_to(scheduler)) {
     return "jobs of " + scheduler + " are not submitted by tally yet: its script is \"" +
            task.work_dir() + "/" + platform.submit_script +
            "\", and `tally script` writes all of them";
   }
-  if (wrong.empty() && pack->kind != PackRule::Kind::none && scheduler != "slurm") {
+  if (wrong.empty() && pack->kind != PackRule::Kind::none && !takes_packs(scheduler)) {
     wrong = "pack needs Slurm, and its platform's scheduler is " + scheduler;
   }
   return wrong;
 }
 
-// Why the job may not have this environment, as `export SBATCH_TIMELIMIT=50` of a command makes it; or
-// an empty string. What an engine within another job has of that job does no harm, and the job script
-// sets srun's number of CPUs itself.
+// Why the job may not have this environment, as `export SBATCH_TIMELIMIT=50` of a command makes it;
+// or an empty string. What an engine within another job has of that job does no harm, and the job
+// script sets srun's number of CPUs itself.
 std::string environment_fault(const Environment& environment, const JobRequests& requests) {
   for (const auto& [name, value] : environment) {
     const bool of_srun = starts_with(name, "SRUN_") && name != "SRUN_CPUS_PER_TASK";

@@ -56,26 +56,11 @@ Named columns_of(const Table& table) {
   return out;
 }
 
-bool cut_suffix(std::string* name, const std::vector<std::string>& suffixes) {
-  for (const std::string& suffix : suffixes) {
-    if (name->size() < suffix.size() || !name->ends_with(suffix)) continue;
-    name->resize(name->size() - suffix.size());
-    return true;
-  }
-  return false;
-}
-
 // Whether one of the words is the pattern, or a statistic of it: rate_avg, rate_median,
 // rate_avg_median.
 bool uses(const std::set<std::string>& words, const std::string& pattern) {
-  for (auto word = words.lower_bound(pattern); word != words.end() && starts_with(*word, pattern);
-       ++word) {
-    std::string suffix = word->substr(pattern.size());
-    if (!suffix.empty()) cut_suffix(&suffix, sample_suffixes());
-    if (!suffix.empty()) cut_suffix(&suffix, match_suffixes());
-    if (suffix.empty()) return true;
-  }
-  return false;
+  return std::any_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return is_value_of(word, pattern); });
 }
 
 Named patterns_of(const Benchmark& benchmark, const std::set<std::string>& words) {

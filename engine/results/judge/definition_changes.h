@@ -1,4 +1,4 @@
-// In what the definitions of two runs differ.
+// The differences between the definitions of two runs.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace tally {
 
-// In what two runs compute the rows of a table differently: "filter", "column 'x'", "pattern
-// 'rate'", "analyser 'a'". Columns that only one of the tables has are not named: they can be seen.
+// The names of what two runs compute the rows of a table differently: "filter", "column 'x'",
+// "pattern 'rate'", "analyser 'a'". Columns that only one of the tables has are not named: they can
+// be seen.
 std::vector<std::string> table_changes(const Benchmark& before, const Table& table_before,
                                        const Benchmark& after, const Table& table_after);
 
@@ -18,12 +19,12 @@ struct WorkChange {
   std::string before, after;  // short texts; of a secret "(secret)"
 };
 
-// In what two runs do different work: parameters by which rows are not told apart, commands,
+// What makes two runs do different work: parameters by which rows are not told apart, commands,
 // resources and environments of steps, and substitutions.
 std::vector<WorkChange> work_changes(const Benchmark& before, const Benchmark& after);
 
-// A column whose values have another unit in the other benchmark. Empty: all have the same, as far as
-// both benchmarks name one.
+// A column whose values have another unit in the other benchmark. Empty: all have the same, as far
+// as both benchmarks name one.
 struct UnitChange {
   std::string name, before, after;
 };

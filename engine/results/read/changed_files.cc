@@ -18,8 +18,8 @@
 #include "engine/results/read/kept_values.h"
 #include "engine/results/read/outside_parts.h"
 #include "engine/results/read/scan.h"
-#include "engine/workpackage/analysed_files.h"
 #include "engine/workpackage/ended_file.h"
+#include "engine/workpackage/matching_files.h"
 
 namespace tally {
 namespace {
@@ -43,8 +43,8 @@ class LeftFiles {
     by_path_.emplace(path, stamp.size, stamp.written_ns);
     by_inode_.emplace(std::tuple(stamp.inode, stamp.size, stamp.written_ns), path);
   }
-  // Whether a workpackage has left the file at `path`, which was `before`, as it is `now`, if that is
-  // seen at once.
+  // Whether a workpackage has left the file at `path`, which was `before`, as it is `now`, if that
+  // is seen at once.
   bool has_plainly(const std::string& path, const FileStamp& before, const FileStamp& now) const {
     const auto [first, last] = by_inode_.equal_range({now.inode, now.size, now.written_ns});
     for (auto left = first; now.inode == before.inode && left != last; ++left) {
@@ -53,8 +53,8 @@ class LeftFiles {
     return by_path_.count({path, now.size, now.written_ns}) != 0;
   }
   // The same where links lead to the file's folder, or to the one through which another workpackage
-  // left it. What lies in the folder of a workpackage is left by that one alone: others may have read it
-  // through a link, or have changed it. Looks at the folders of all files: seldom needed.
+  // left it. What lies in the folder of a workpackage is left by that one alone: others may have
+  // read it through a link, or have changed it. Looks at the folders of all files: seldom needed.
   bool has(const std::string& path, const FileStamp& now) const {
     if (!linked_) {
       linked_.emplace();
@@ -200,7 +200,8 @@ class Comparer {
   const bool goes_on_;
 };
 
-// Whether the journal has kept what all patterns found that are sought in the workpackage's outputs.
+// Whether the journal has kept what all patterns found that are sought in the workpackage's
+// outputs.
 bool has_kept_all(const Benchmark& benchmark, const WorkpackageView& view) {
   if (view.kept == nullptr) return false;
   for (const Analyser& analyser : benchmark.analysers) {
@@ -217,8 +218,8 @@ bool has_kept_all(const Benchmark& benchmark, const WorkpackageView& view) {
   return true;
 }
 
-// Shows the values of the bytes that were there when the workpackage ended, with a mark: output that
-// somebody has changed cannot be trusted.
+// Shows the values of the bytes that were there when the workpackage ended, with a mark: output
+// that somebody has changed cannot be trusted.
 void mark_changed(WorkpackageView& view) {
   view.state = State::changed;
   std::vector<OutsidePart> parts;

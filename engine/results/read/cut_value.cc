@@ -212,7 +212,8 @@ bool has_groups_of_points(std::string_view number) {
   return first < number.size() && has_groups(number.substr(0, first), number.substr(first), ".");
 }
 
-// A decimal comma ("3" of "3,14", "1.234" of "1.234,56") or groups, but not the first one of a list.
+// A decimal comma ("3" of "3,14", "1.234" of "1.234,56") or groups, but not the first one of a
+// list.
 bool has_comma(std::string_view before, std::string_view value, std::string_view after) {
   if (is_in(",([{", from_end(before, 0))) return false;
   if (has_groups(value, after, ",")) return true;

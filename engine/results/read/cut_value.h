@@ -12,11 +12,11 @@
 namespace tally {
 
 // Whether a value ends or begins in the middle of a number or of a word: "-0.76026" of
-// "-0.76026D+02", "1" of "1,234.5", "0" of "0x1F", "3.14" of "3.14.15", "5" of "12.5", "76" of "-76",
-// "12" of "0:12", "H" of "H100". Letters behind a number are its unit (5ms, 1.5GB, 3x) and before it
-// a name (H100, rank3), unless a further number follows in the same word (1m30s). A list (1,2,3), a
-// range (0-15) and a fraction (5/100) are several numbers. A side that the pattern names is not
-// looked at. `value` is a part of `text`.
+// "-0.76026D+02", "1" of "1,234.5", "0" of "0x1F", "3.14" of "3.14.15", "5" of "12.5", "76" of
+// "-76", "12" of "0:12", "H" of "H100". Letters behind a number are its unit (5ms, 1.5GB, 3x) and
+// before it a name (H100, rank3), unless a further number follows in the same word (1m30s). A list
+// (1,2,3), a range (0-15) and a fraction (5/100) are several numbers. A side that the pattern names
+// is not looked at. `value` is a part of `text`.
 bool is_cut(std::string_view text, std::string_view value, const GroupEdges& edges);
 
 // The characters that is_cut() asks for.
@@ -56,8 +56,8 @@ inline bool may_be_cut(std::string_view text, std::string_view value) {
 // The value with what stands around it up to the next spaces, for messages.
 std::string around(std::string_view text, std::string_view value);
 
-// A number with an exponent of Fortran's ("-0.76026D+02", "1.0-100") as Python writes it. Nothing if
-// it is not one.
+// A number with an exponent of Fortran's ("-0.76026D+02", "1.0-100") as Python writes it. Nothing
+// if it is not one.
 std::optional<std::string> without_fortran(std::string_view number);
 
 }  // namespace tally

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
 
@@ -36,8 +37,8 @@ struct Survey {
   bool carriage_return = false;
 };
 
-// The end of the characters from `at` on that begin before `end`. In front of it if a byte there is not
-// one of a character.
+// The end of the characters from `at` on that begin before `end`. In front of it if a byte there is
+// not one of a character.
 size_t end_of_characters(std::string_view text, size_t at, size_t end) {
   while (at < end) {
     const size_t length =
@@ -48,8 +49,8 @@ size_t end_of_characters(std::string_view text, size_t at, size_t end) {
   return at;
 }
 
-// One pass over the bytes, a second one over blocks that are not ASCII. The inner loop is simple enough
-// for the compiler to vectorise.
+// One pass over the bytes, a second one over blocks that are not ASCII. The inner loop is simple
+// enough for the compiler to vectorise.
 template <typename Passed>
 Survey survey(std::string_view text, Passed passed) {
   Survey result;
@@ -99,8 +100,8 @@ void map_holes(void* map, size_t size, int file) {
   }
 }
 
-// Appends the characters of `bytes` from `at` on that begin before `end`, with \r\n and \r converted
-// to \n. Returns where they end.
+// Appends the characters of `bytes` from `at` on that begin before `end`, with \r\n and \r
+// converted to \n. Returns where they end.
 size_t append_text(std::string_view bytes, size_t at, size_t end, std::string& out) {
   while (at < end) {
     const char c = bytes[at];
@@ -118,16 +119,6 @@ size_t append_text(std::string_view bytes, size_t at, size_t end, std::string& o
     at += length;
   }
   return at;
-}
-
-bool write_all(int file, std::string_view data) {
-  while (!data.empty()) {
-    ssize_t wrote = ::write(file, data.data(), data.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return false;
-    data.remove_prefix(static_cast<size_t>(wrote));
-  }
-  return true;
 }
 
 Status file_error(const std::string& path) {

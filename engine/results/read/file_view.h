@@ -13,8 +13,8 @@
 
 namespace tally {
 
-// The kernel looks up each component of a path. For a file below the folder it looks up those behind
-// the folder alone: a run's 100,000 outputs open a tenth faster.
+// The kernel looks up each component of a path. For a file below the folder it looks up those
+// behind the folder alone: a run's 100,000 outputs open a tenth faster.
 class OpenFolder {
  public:
   // Where the folder cannot be opened, open() uses whole paths.
@@ -38,9 +38,10 @@ struct FilePart {
 };
 
 // Reads a small file and maps any other: a mapping costs several times what reading a page does. If
-// the file contains carriage returns, \r\n and \r become \n in a copy. Bytes that are not UTF-8 become
-// characters there (text_of_bytes()). The copy is in memory when small and otherwise in an unlinked
-// temporary file, so anonymous memory stays small whatever the file's size. Movable. The text lives as long as the object.
+// the file contains carriage returns, \r\n and \r become \n in a copy. Bytes that are not UTF-8
+// become characters there (text_of_bytes()). The copy is in memory when small and otherwise in an
+// unlinked temporary file, so anonymous memory stays small whatever the file's size. Movable. The
+// text lives as long as the object.
 class FileView {
  public:
   FileView() = default;

@@ -16,8 +16,8 @@ namespace tally {
 Status take_kept(const Journal& journal, const std::set<int>& ids,
                  std::vector<WorkpackageView>& views);
 
-// Returns the matches of the pattern that it kept under this analyse, or nothing where it kept none, or
-// matches under another definition or type.
+// Returns the matches of the pattern that it kept under this analyse, or nothing where it kept
+// none, or matches under another definition or type.
 std::optional<Statistics> kept_statistics(const WorkpackageView::Kept& kept,
                                           const Benchmark& benchmark, const Analyser& analyser,
                                           const Analyse& analyse, const Pattern& pattern);

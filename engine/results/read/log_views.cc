@@ -126,8 +126,8 @@ bool is_new_log(const std::string& path, const std::string& given, Seen* seen,
   return false;
 }
 
-// A job script notes that it begins, and how its program ended, in files beside its log. If several logs are in one
-// folder, those files cannot be assigned to one of them.
+// A job script notes that it begins, and how its program ended, in files beside its log. If several
+// logs are in one folder, those files cannot be assigned to one of them.
 void take_end(const std::vector<std::string>& logs, WorkpackageView* view) {
   const auto folder = [](const std::string& path) {
     const size_t slash = path.rfind('/');

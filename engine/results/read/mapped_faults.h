@@ -1,5 +1,5 @@
-// Faults of mapped files: the kernel sends SIGBUS when a file becomes shorter, or its disk fails, while
-// it is read.
+// Faults of mapped files: the kernel sends SIGBUS when a file becomes shorter, or its disk fails,
+// while it is read.
 #pragma once
 
 namespace tally {

@@ -100,8 +100,8 @@ void Statistics::add(const Statistics& later) {
   all.float_sum2 += more.float_sum2;
 }
 
-// "f", the count, and the length of each value with the value behind it: "5:hello". A double has its
-// shortest text that is read back as the same.
+// "f", the count, and the length of each value with the value behind it: "5:hello". A double has
+// its shortest text that is read back as the same.
 std::string Statistics::packed() const {
   constexpr std::string_view kTypes = "sif";
   std::string bytes(1, kTypes[static_cast<size_t>(type_)]);

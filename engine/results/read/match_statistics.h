@@ -35,8 +35,8 @@ class Statistics {
   explicit Statistics(ValueType type) : type_(type) {}
 
   void add(const Value& value);
-  // Adds the values that `later` has taken, as if they were taken after the own ones. Sums of floats
-  // may differ in the last digit from those of the single values.
+  // Adds the values that `later` has taken, as if they were taken after the own ones. Sums of
+  // floats may differ in the last digit from those of the single values.
   void add(const Statistics& later);
   long long count() const { return count_; }
   const Value& first() const { return first_; }

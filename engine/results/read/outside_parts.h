@@ -28,14 +28,15 @@ struct OutsidePart {
   std::string why;
 };
 
-// Whether the path is below the own folder of the workpackage. `run`: the run's folder, with a slash.
+// Whether the path is below the own folder of the workpackage. `run`: the run's folder, with a
+// slash.
 bool is_in_folder_of(const std::string& run, int id, const std::string& path);
 
 // Null: nothing is known of the file, so that all of it counts.
 const OutsidePart* part_of(const WorkpackageView& workpackage, const std::string& path);
 
-// Tells the views of the run in that folder what the journal knows of such files, compared with what
-// they are now.
+// Tells the views of the run in that folder what the journal knows of such files, compared with
+// what they are now.
 Status take_outside_files(const Journal& journal, const std::string& run_dir,
                           std::vector<WorkpackageView>* views);
 

@@ -18,13 +18,14 @@ std::vector<const Pattern*> patterns_of(const Benchmark& benchmark, const std::v
 std::vector<const Pattern*> patterns_for(const Benchmark& benchmark, const Analyser& analyser,
                                          const AnalyseFile& file);
 
-// The definition decides which values a pattern finds in a step's outputs: its text, the names of the
-// files, and the texts of other patterns where it refers to names. A kept sample serves this definition alone.
+// The definition decides which values a pattern finds in a step's outputs: its text, the names of
+// the files, and the texts of other patterns where it refers to names. A kept sample serves this
+// definition alone.
 std::string definition_of(const Benchmark& benchmark, const Analyser& analyser,
                           const Analyse& analyse, const std::string& pattern);
 
-// The text of jube_pat_int, _fp, _wrd, _nint, _nfp, _nwrd and _bl. Null for any other name. In Tally's
-// own files _fp and _nfp also match Fortran's exponents.
+// The text of jube_pat_int, _fp, _wrd, _nint, _nfp, _nwrd and _bl. Null for any other name. In
+// Tally's own files _fp and _nfp also match Fortran's exponents.
 const std::string* pattern_building_block(std::string_view name, bool fortran);
 
 // A pattern that matched nothing in the files of some successful workpackages.

@@ -10,16 +10,12 @@
 namespace tally {
 namespace {
 
-bool has_ended(const WorkpackageView& view) {
-  return finished_well(view.state) || view.state == State::failed || view.state == State::lost;
-}
-
 // The steps that follow an unfinished one, of which no workpackage has been made yet.
 std::string later_steps(const Benchmark& benchmark, const std::vector<WorkpackageView>& views) {
   std::set<std::string> made, unfinished;
   for (const WorkpackageView& view : views) {
     made.insert(view.step);
-    if (!has_ended(view)) unfinished.insert(view.step);
+    if (!has_ended(view.state)) unfinished.insert(view.step);
   }
   std::vector<std::string> names;
   for (const Step& step : benchmark.steps) {

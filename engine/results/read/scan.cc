@@ -12,7 +12,7 @@
 #include "engine/results/read/cut_value.h"
 #include "engine/results/read/file_view.h"
 #include "engine/results/read/kept_values.h"
-#include "engine/workpackage/analysed_files.h"
+#include "engine/workpackage/matching_files.h"
 
 namespace tally {
 namespace {

@@ -44,7 +44,7 @@ struct InFiles {
   FoundFiles files;  // that were there
 };
 
-// Where the matches of a workpackage go.
+// Takes the matches of a workpackage.
 struct FoundIn {
   InFiles* row = nullptr;  // of its row
   InFiles* own = nullptr;  // its own, if statistics of repeats are wanted; else null
@@ -61,7 +61,8 @@ class Scanner {
 
   // Reads the files of `analyse` in the workpackage and adds the values to `found`.
   void scan(const Analyse& analyse, const WorkpackageView& workpackage, const FoundIn& found);
-  // Workpackages of which another file, or one of another size or time, was opened than at their end.
+  // Workpackages of which another file, or one of another size or time, was opened than at their
+  // end.
   const std::vector<int>& suspects() const { return suspects_; }
   // Adds what another scanner has found out about workpackages that come after this one's.
   void add(const Scanner& later);
@@ -109,7 +110,8 @@ class Scanner {
   };
 
   static std::vector<FileName> file_names(const std::string& list);
-  // The thing that has a file's name: a file, also one that cannot be read; a folder or the like; nothing.
+  // The thing that has a file's name: a file, also one that cannot be read; a folder or the like;
+  // nothing.
   enum class Seen { file, no_file, nothing };
   // A workpackage's file, by its path and as the analyser names it.
   struct ScannedFile {
@@ -119,8 +121,8 @@ class Scanner {
   };
   Seen scan_file(const ScannedFile& file, const std::vector<const Pattern*>& patterns,
                  const ViewValues& values, const FoundIn& found, SoughtHere& here);
-  // Finds the part of the file that this workpackage wrote. Returns false, after reporting why, if there
-  // is none.
+  // Finds the part of the file that this workpackage wrote. Returns false, after reporting why, if
+  // there is none.
   bool own_part(const ScannedFile& file, FilePart* part);
   void report_cut(const std::string& path, std::string_view text, std::string_view match,
                   const Pattern& pattern);

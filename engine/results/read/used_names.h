@@ -16,7 +16,7 @@ void add_words(const std::string& text, std::set<std::string>& out);
 // Every word that could be a name. The set is rather too large than too small.
 std::set<std::string> names_shown(const std::vector<Column>& columns,
                                   const std::vector<Reference>& references);
-// The same, also of what chooses the rows and their order.
+// Adds these, and the names of what chooses the rows and their order.
 std::set<std::string> names_in(const Table& table);
 std::set<std::string> names_in(const Database& database);
 std::set<std::string> names_in(const Syslog& syslog);

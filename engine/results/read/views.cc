@@ -48,7 +48,7 @@ void add_sets(const Benchmark& benchmark, const Step& step, std::vector<const St
 
 const char* status_of(State state) {
   if (finished_well(state)) return "DONE";
-  return state == State::failed || state == State::lost ? "ERROR" : "RUNNING";
+  return has_failed(state) ? "ERROR" : "RUNNING";
 }
 
 // Every word of the texts that results are made from.
@@ -191,7 +191,8 @@ class ViewMaker {
  private:
   void set_state(const Outcome& outcome, const Step* step, WorkpackageView& view) const {
     // A workpackage that waits for its done_file has written output. Workpackages of
-    // plain steps that have not ended or not even started are shown too, with the values that exist.
+    // plain steps that have not ended or not even started are shown too, with the values that
+    // exist.
     const bool plain = step == nullptr || step->kind == StepKind::plain;
     const State state = outcome.state;
     view.finished =
@@ -248,7 +249,8 @@ class ViewMaker {
     });
   }
 
-  // The common part of a step's workpackages: JUBE's variables, and mostly the kinds of their values.
+  // The common part of a step's workpackages: JUBE's variables, and mostly the kinds of their
+  // values.
   struct StepValues {
     NamedValues all, kept;
     bool shows_added = false;              // whether a value of the step's kind is wanted
@@ -319,8 +321,8 @@ class ViewMaker {
 
 namespace {
 
-// The ids of the workpackages that have a folder in the run's, in order. A folder's name begins with
-// its workpackage's id, as "000012_step". The names are not kept, because there may be many.
+// The ids of the workpackages that have a folder in the run's, in order. A folder's name begins
+// with its workpackage's id, as "000012_step". The names are not kept, because there may be many.
 Status ids_of_folders(const std::string& run_dir, std::vector<int>* ids) {
   Status listed = each_entry(run_dir, [ids](const dirent& entry) {
     char* rest = nullptr;

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/common.h"
-#include "engine/base/rare.h"
+#include "engine/base/rare_container.h"
+#include "engine/base/shared_container.h"
 #include "engine/python/value.h"
 #include "engine/results/read/outside_parts.h"
 #include "engine/workpackage/disturbance.h"
@@ -39,22 +39,23 @@ struct WorkpackageView {
   // Files outside its own folder that results read. Null: there are none.
   std::shared_ptr<const std::vector<OutsidePart>> outside;
   bool outside_changed = false;  // since it ended
-  // Its analysed files when it ended (files_print()). 0: unknown. What is opened now is compared with it.
+  // Its analysed files when it ended (files_print()). 0: unknown. What is opened now is compared
+  // with it.
   uint64_t files_at_end = 0;
   // Looks closely where that differs. Null: nothing is known of files.
   std::shared_ptr<const ChangedFiles> changed_files;
-  // Its own outputs that have changed since it ended, as analyse() finds out. In Tally's files its state
-  // is then `changed`, unless the journal has kept its values.
+  // Its own outputs that have changed since it ended, as analyse() finds out. In Tally's files its
+  // state is then `changed`, unless the journal has kept its values.
   struct Change {
     std::string path, text;  // "is 6 bytes longer"
     long long size = 0;      // when it ended
     bool grown = false;      // and what was there then is still there
   };
   std::vector<Change> changes;
-  // What the journal kept of outputs that are gone or have changed. Null: they are there, or nothing
-  // was kept.
+  // What the journal kept of outputs that are gone or have changed. Null: they are there, or
+  // nothing was kept.
   struct Kept {
-    // By analyser, pattern and its definition_of().
+    // The samples by analyser, pattern and its definition_of().
     std::map<std::array<std::string, 3>, std::string> values;
     std::vector<std::string> absent;  // names and globs of which no file was there (EndedFile)
   };
@@ -66,7 +67,7 @@ struct WorkpackageView {
   size_t parameters = 0;  // how many of the values are parameters
   // The own values of parameters that a key of the step hides (launch).
   std::vector<std::pair<std::string, std::string>> hidden;
-  // By the names of values. Mostly those of the other workpackages of the step.
+  // Files by the names of values. Mostly those of the other workpackages of the step.
   using Types = std::vector<std::pair<std::string, ValueType>>;
   using Units = std::vector<std::pair<std::string, std::string>>;
   Common<Types> types;

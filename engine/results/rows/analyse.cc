@@ -68,14 +68,14 @@ bool clashes(const AnalysedPatterns& patterns, const Groups& groups, Diagnostics
   return found;
 }
 
-// Notes in `records` the workpackages that failed before an analysed step could start, so that rows or
-// repeats of it are missing.
+// Notes in `records` the workpackages that failed before an analysed step could start, so that rows
+// or repeats of it are missing.
 void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser, const Groups& groups,
                        Records& records) {
   if (!benchmark.rules.rows_are_marked) return;
   const auto& analysed = analyser.analyse;
   for (const WorkpackageView* workpackage : groups.by_id()) {
-    if (workpackage->state != State::failed && workpackage->state != State::lost) continue;
+    if (!has_failed(workpackage->state)) continue;
     const std::string& failed = workpackage->step;
     if (groups.has_row(*workpackage)) continue;
     const auto after = std::find_if(analysed.begin(), analysed.end(), [&](const Analyse& analyse) {

@@ -27,13 +27,13 @@ struct WorkpackageResult {
 // that differ only in their iteration make one record, shown under the lowest id. Files that match
 // a glob are read in natural order (f2 before f10).
 //
-// A workpackage whose files are not what they were at its end is marked, and read once more: a note in
-// the diagnostics, and in the records.
+// A workpackage whose files are not what they were at its end is marked, and read once more: a note
+// in the diagnostics, and in the records.
 //
-// Problems go to the diagnostics, each once with a count: "cannot be represented as a int", a missing
-// file, an unreadable pattern. `each`, if given, gets the values of every workpackage's own files.
-// `samples`, if given and if an output asks for statistics of repeats, gets what each workpackage
-// printed.
+// Problems go to the diagnostics, each once with a count: "cannot be represented as a int", a
+// missing file, an unreadable pattern. `each`, if given, gets the values of every workpackage's own
+// files. `samples`, if given and if an output asks for statistics of repeats, gets what each
+// workpackage printed.
 Records analyse(const ResultContext& context, const Analyser& analyser,
                 const std::vector<WorkpackageView>& workpackages,
                 std::vector<WorkpackageResult>* each = nullptr,

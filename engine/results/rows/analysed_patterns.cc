@@ -53,8 +53,8 @@ bool AnalysedPatterns::applies(const Pattern& pattern, const FoundFiles& files) 
                      [&](const AnalyseFile* file) { return of_file_.at(file).count(name) != 0; });
 }
 
-// A computed pattern may use any statistic, and also a text that was found may name one. Without such
-// patterns, only those that the results show are kept.
+// A computed pattern may use any statistic, and also a text that was found may name one. Without
+// such patterns, only those that the results show are kept.
 void AnalysedPatterns::choose_statistics(const Pattern& pattern) {
   const std::string& name = pattern.name.value;
   std::vector<StoredStatistic> all = all_statistics(name);
@@ -108,15 +108,20 @@ void AnalysedPatterns::describe(Records& records) const {
     const bool described = records.types.count(name) != 0;  // a pattern of the same name
     records.types[name] = pattern->type;
     if (pattern->unit.empty()) continue;
-    for (const char* suffix : {"", "_first", "_last", "_min", "_max", "_avg", "_sum", "_std"}) {
+    const auto add = [&](const std::string& suffix) {
       std::string& unit = records.units[name + suffix];
       if (described && !unit.empty() && unit != pattern->unit)
         records.other_units.try_emplace(name + suffix, unit);
       unit = pattern->unit;
+    };
+    add("");
+    for (const std::string& suffix : match_suffixes()) {
+      if (has_unit(suffix)) add(suffix);
     }
     if (!benchmark_.rules.own_columns) continue;
-    for (const char* suffix : {"_median", "_mad", "_p05", "_p95", "_ci_low", "_ci_high"})
-      records.units.try_emplace(name + suffix, pattern->unit);
+    for (const std::string& suffix : sample_suffixes()) {
+      if (has_unit(suffix)) records.units.try_emplace(name + suffix, pattern->unit);
+    }
   }
 }
 

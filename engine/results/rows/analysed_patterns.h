@@ -1,4 +1,5 @@
-// The patterns of an analyser, and what is known of them before a file is read. Private to results/.
+// The patterns of an analyser, and what is known of them before a file is read. Private to
+// results/.
 #pragma once
 
 #include <map>
@@ -35,9 +36,9 @@ class AnalysedPatterns {
   const std::vector<const Pattern*>& of(const Analyse* analyse) const {
     return of_step_.at(analyse);
   }
-  // Whether a workpackage of which these files were there has the pattern: its matches or default, or
-  // what is computed. A pattern that the analyser uses is there without any file. One that a file
-  // uses needs such a file, as in JUBE.
+  // Whether a workpackage of which these files were there has the pattern: its matches or default,
+  // or what is computed. A pattern that the analyser uses is there without any file. One that a
+  // file uses needs such a file, as in JUBE.
   bool applies(const Pattern& pattern, const FoundFiles& files) const;
   // The values that records keep of a pattern's matches.
   const std::vector<StoredStatistic>& statistics(const std::string& pattern) const {

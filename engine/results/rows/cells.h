@@ -23,8 +23,8 @@ struct ColumnInfo {
   std::string name;
 };
 
-// The columns that rows of one origin have in common. Columns are only added, so that a number keeps
-// its meaning.
+// The columns that rows of one origin have in common. Columns are only added, so that a number
+// keeps its meaning.
 class RowColumns {
  public:
   std::shared_ptr<const Points> points;  // of the rows' run; null: they are of no run
@@ -61,7 +61,7 @@ class Cells {
   void set(std::string_view name, Value value, ColumnKind kind = ColumnKind::found);
   void erase(std::string_view name);
 
-  // By number. Null: None.
+  // The value in the column of that number. Null: None.
   const Value* cell(int number) const {
     const auto at = static_cast<size_t>(number);  // -1 is beyond all
     return at < values_.size() && !values_[at].none() ? &values_[at] : nullptr;

@@ -60,8 +60,8 @@ std::string missing_input(const Pattern& pattern, const Line& line) {
   return {};
 }
 
-// Stores what stands for a value that could not be computed. A default stands for what was not found,
-// and not for what was not computed.
+// Stores what stands for a value that could not be computed. A default stands for what was not
+// found, and not for what was not computed.
 void store_missing(const Pattern& pattern, Line& line) {
   const std::string& name = pattern.name.value;
   line.values.set(name, missing(pattern));

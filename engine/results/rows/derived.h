@@ -18,7 +18,8 @@ struct Line {
   Cells values;
   const std::vector<std::pair<std::string, std::string>>* parameters = nullptr;
   std::vector<const Pattern*> left_out;  // patterns that are not computed here
-  // Computed patterns that lacked an input: later ones keep the name, as of a pattern that found nothing.
+  // Computed patterns that lacked an input: later ones keep the name, as of a pattern that found
+  // nothing.
   std::set<std::string> not_computed;
   bool failed = false;  // all its workpackages failed, so missing values are not reported
 };

@@ -11,10 +11,6 @@
 namespace tally {
 namespace {
 
-bool has_ended(State state) {
-  return finished_well(state) || state == State::failed || state == State::lost;
-}
-
 // How many repeats of the step each of its points has, without warm-ups.
 int repeats_of(const Benchmark& benchmark, const std::string& name) {
   const Step* step = benchmark.find_step(name);

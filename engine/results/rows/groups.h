@@ -55,7 +55,8 @@ class Groups {
   bool counts(const WorkpackageView& workpackage) const;
   bool any_counts(const Group& group) const;
   bool any_ended_well(const Group& group) const;
-  // The repeats of the row with this workpackage. One without reduce or without iterations has one repeat.
+  // The repeats of the row with this workpackage. One without reduce or without iterations has one
+  // repeat.
   PlannedRepeats planned_repeats(const WorkpackageView& workpackage) const;
   // Whether what became of the workpackage needs no note of its own: it is in a row, or a warm-up.
   bool has_row(const WorkpackageView& workpackage) const;

@@ -1,6 +1,9 @@
-// Which rows and workpackages are the same point. The values of parameters decide it, here and nowhere
-// else: `reduce`, baselines, `compare` and the history ask for the key by those parameters that count
-// for them.
+// Which rows and workpackages are the same point: by the values of parameters. `reduce`, baselines,
+// `compare` and the history ask for the text of those parameters that count for them. What else
+// makes rows different, each adds itself: baselines the match, the iteration and parameters that
+// follow from others in several ways (table/columns.cc), `compare` the analyser and the match
+// (judge/compare.cc), the history the text that people read: shown parameters, those that differ,
+// the step (report/history.cc).
 #pragma once
 
 #include <cstdint>
@@ -18,14 +21,14 @@ namespace tally {
 // The parameters of the input that are not derived from others. Rows with equal values of these are
 // the same point.
 std::set<std::string> free_parameters(const Benchmark& benchmark);
-// The parameters whose values may differ between the repeats of one point: they are evaluated again,
-// or follow from jube_wp_*.
+// The parameters whose values may differ between the repeats of one point: they are evaluated
+// again, or follow from jube_wp_*.
 std::set<std::string> varying_parameters(const Benchmark& benchmark);
 // All parameters, in the order in which the workflow's steps use them.
 std::vector<std::string> parameter_order(const Benchmark& benchmark);
 
-// The values of the parameters of a run's workpackages, each text once. A parameter that a key of the
-// step hides has its own value.
+// The values of the parameters of a run's workpackages, each text once. A parameter that a key of
+// the step hides has its own value.
 class Points {
  public:
   // `exact`: see make_value().
@@ -90,7 +93,7 @@ class PointKey {
   const std::string* value(std::string_view name) const;
   // "name=value" of those parameters that it has, each ended by a NUL. Equal for the same point.
   std::string text(const std::set<std::string>& names) const;
-  // The same of all parameters but these and JUBE's own, by the values as they were written.
+  // The text of all parameters but these and JUBE's own, by the values as they were written.
   std::string text_without(const std::set<std::string>& names) const;
 
  private:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/results/rows/mark_words.h"
+
 namespace tally {
 namespace {
 
@@ -14,9 +16,10 @@ void add_text(const RareText& more, RareText& all) {
 }  // namespace
 
 std::string Record::machine_mark() const {
-  std::string mark = busy > 0 ? kBusy : "";
-  if (throttled > 0) mark += std::string(mark.empty() ? "" : " ") + kThrottled;
-  return mark;
+  std::string marks;
+  add_mark(busy > 0, kBusy, &marks);
+  add_mark(throttled > 0, kThrottled, &marks);
+  return marks;
 }
 
 const char* Record::why_not_measured() const {

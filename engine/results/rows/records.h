@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/base/mark.h"
-#include "engine/base/rare.h"
+#include "engine/base/rare_container.h"
 #include "engine/python/value.h"
 #include "engine/results/read/patterns.h"
 #include "engine/results/rows/cells.h"
@@ -35,11 +35,7 @@ struct Summary {
   statistics::Outliers outliers;
 };
 
-// The marks of rows whose measurement was disturbed.
-inline constexpr const char* kBusy = "BUSY";
-inline constexpr const char* kThrottled = "THROTTLED";
-// The mark of rows with a value that was measured for less than kSteadySeconds (`measured_over`).
-inline constexpr const char* kShort = "SHORT";
+// A value that was measured for less (`measured_over`) makes its row SHORT.
 inline constexpr double kSteadySeconds = 1;
 
 // The values of one repeat of a row.
@@ -66,13 +62,14 @@ struct Record {
   // The state of its workpackage. With several iterations, it is failed only if all of them failed.
   State state = State::done;
   bool reused = false;  // it, or a workpackage that gives it a value
-  // Not yet said of the row: outputs differ in the values that they show.
+  // Marks that an output gives to the row if it shows one of their values.
   Rare<std::vector<MarksOfEarlier>> earlier;
-  // Says it of the row. `shown`: the patterns that an output shows.
+  // Gives the row those marks. `shown`: the patterns that an output shows.
   void take_marks_of_earlier(const std::set<std::string>& shown);
   // Patterns whose values come from reused work alone (origin_of()).
   Rare<std::set<std::string>> reused_values;
-  // Patterns whose values were measured for less than kSteadySeconds: the fewest seconds of a repeat.
+  // Patterns whose values were measured for less than kSteadySeconds: the fewest seconds of a
+  // repeat.
   Rare<std::map<std::string, double>> short_values;
   int id = 0;                          // the workpackage's
   int match = -1;                      // the match in its files that makes the row; -1: all of them
@@ -90,11 +87,12 @@ struct Record {
   // was throttled; the most cores that others used, and all that was noticed.
   int busy = 0, throttled = 0;
   Disturbance disturbance;
-  // The summaries of the columns with `statistic` or `better`, by column_key(). Only in a ResultTable.
+  // The summaries of the columns with `statistic` or `better`, by column_key(). Only in a
+  // ResultTable.
   std::map<std::string, Summary> summaries;
   // A failed or lost workpackage may have printed a number before it ended. References, baselines
   // and databases ignore such numbers.
-  bool failed() const { return state == State::failed || state == State::lost; }
+  bool failed() const { return has_failed(state); }
   RareText no_job_use;  // why values of its first workpackage's job are missing, a clause
   // "BUSY", "THROTTLED", "BUSY THROTTLED". Empty: nothing was noticed.
   std::string machine_mark() const;
@@ -106,9 +104,9 @@ struct Record {
   PointKey point() const { return {points(), id}; }
   // Not run yet, or under way.
   bool unfinished() const { return !failed() && !finished_well(state); }
-  // Whether its numbers are a measurement. Those of a failed, unfinished or expected (`expect: oom`)
-  // workpackage, and of one whose output has changed, are shown and marked, and are compared with
-  // nothing.
+  // Whether its numbers are a measurement. Those of a failed, unfinished or expected (`expect:
+  // oom`) workpackage, and of one whose output has changed, are shown and marked, and are compared
+  // with nothing.
   bool measured() const { return state == State::done; }
   // "failed", "has not ended": why a row that is not measured() has no number that counts.
   const char* why_not_measured() const;
@@ -119,7 +117,8 @@ struct Records {
   std::vector<std::string> notes;         // about workpackages that have no row
   std::vector<std::string> missing_rows;  // of these, why rows or repeats are missing
   std::vector<std::string> of_run;        // about the run (run_notes.h), which commands print once
-  bool changed = false;  // the output of a workpackage that counts in nothing for it
+  bool changed =
+      false;  // the output of a workpackage changed after its end, and thus counts in nothing
   std::vector<Unmatched> unmatched;
   std::map<std::string, std::string> units;  // by column name
   // Names whose values have a second unit: another pattern or parameter of the same name has it.
@@ -129,8 +128,8 @@ struct Records {
   void add_unit(const std::string& name, const std::string& unit);
 };
 
-// Gives the rows columns of their own, equal to those that they have: what is added to them is not of
-// other tables with the same rows.
+// Gives the rows columns of their own, equal to those that they have: what is added to them is not
+// of other tables with the same rows.
 void give_own_columns(std::vector<Record>& rows);
 
 // Appends the rows, units and types of `more` to `records`. The first unit of a name stays.

@@ -8,6 +8,7 @@
 #include "engine/expand/substitute.h"
 #include "engine/results/rows/derived.h"
 #include "engine/results/rows/value_sources.h"
+#include "engine/workflow/builtin_names.h"
 #include "engine/workflow/sample_names.h"
 
 namespace tally {
@@ -174,8 +175,8 @@ class RowMaker {
   }
 
   // Patterns whose value was measured for too short a time, by what the line says of it
-  // (`measured_over`), and those that are computed from them. `group`: of a line that stands for all
-  // repeats; the one with the fewest seconds counts.
+  // (`measured_over`), and those that are computed from them. `group`: of a line that stands for
+  // all repeats; the one with the fewest seconds counts.
   std::map<std::string, double> short_values(const Cells& line, const Group* group) const {
     std::map<std::string, double> found;
     if (!benchmark_.rules.rows_are_marked) return found;
@@ -231,8 +232,8 @@ class RowMaker {
     parameters_.add(shown, true, values, records);
     for (const WorkpackageView* workpackage : groups_.ancestors(shown))
       parameters_.add(*workpackage, false, values, records);
-    if (wanted_.has("jube_res_analyser") && !values.has("jube_res_analyser"))
-      values.set("jube_res_analyser", Value{analyser_.name.value});
+    if (wanted_.has(kAnalyserColumn) && !values.has(kAnalyserColumn))
+      values.set(kAnalyserColumn, Value{analyser_.name.value});
     return values;
   }
 

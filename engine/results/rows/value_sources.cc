@@ -24,6 +24,9 @@ bool is_reused(const Group& group) {
                      });
 }
 
+namespace {
+
+// Whether its values are those of outputs that changed after the end of their workpackages.
 bool is_changed(const Group& group) {
   const auto has = [&](State state) {
     return std::any_of(group.members.begin(), group.members.end(),
@@ -31,6 +34,8 @@ bool is_changed(const Group& group) {
   };
   return has(State::changed) && !has(State::done);
 }
+
+}  // namespace
 
 ValueSources::ValueSources(const Benchmark& benchmark, const Analyser& analyser,
                            const AnalysedPatterns& patterns, const Groups& groups)
@@ -140,8 +145,8 @@ void ValueSources::add_marks(const std::vector<const WorkpackageView*>& members,
   record.earlier.edit().push_back(std::move(marks));
 }
 
-// The same as of ancestors for a value that was read in the folder of the row's step and that another
-// one wrote.
+// The same as of ancestors for a value that was read in the folder of the row's step and that
+// another one wrote.
 void ValueSources::take_marks_of_linked(const Group& group, Origins& origins,
                                         Record& record) const {
   const std::vector<LinkedFile>& files = linked_.of(groups_.find(record.step));

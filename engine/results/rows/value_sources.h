@@ -1,5 +1,5 @@
-// Which workpackages gave the values of a row, and what is to be said of the row for that: that work
-// was reused, that the machine was disturbed. Private to results/.
+// Which workpackages gave the values of a row, and what is to be said of the row for that: that
+// work was reused, that the machine was disturbed. Private to results/.
 #pragma once
 
 #include <map>
@@ -22,8 +22,8 @@ struct LinkedFile {
   std::set<std::string> alone;     // of these, those that no file of the step itself may give
 };
 
-// The linked files of an analyser. JUBE's rows say nothing of where a value comes from, so that it has
-// none in JUBE's files.
+// The linked files of an analyser. JUBE's rows say nothing of where a value comes from, so that it
+// has none in JUBE's files.
 class LinkedFiles {
  public:
   LinkedFiles(const Benchmark& benchmark, const Analyser& analyser);
@@ -39,9 +39,6 @@ class LinkedFiles {
 bool shares_work(const Group& group, const WorkpackageView& member);
 // Whether the group shows work of others.
 bool is_reused(const Group& group);
-// Whether its values are those of outputs that changed after the end of their workpackages.
-bool is_changed(const Group& group);
-
 class ValueSources {
  public:
   // The arguments must outlive the object. The groups' files must have been read.

@@ -1,4 +1,5 @@
-// The names that a benchmark's results can ask for, and the parameters among them. Private to results/.
+// The names that a benchmark's results can ask for, and the parameters among them. Private to
+// results/.
 #pragma once
 
 #include <set>
@@ -33,8 +34,8 @@ class Wanted {
   bool computes_repeats_ = false;  // an expression in each repeat may use any value
 };
 
-// The values of a row that are not read from files: parameters and built-ins of its workpackage and of
-// those it depends on.
+// The values of a row that are not read from files: parameters and built-ins of its workpackage and
+// of those it depends on.
 class ParameterValues {
  public:
   // The arguments must outlive the object. `exact`: see make_value().

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 
+#include "engine/results/read/match_statistics.h"
 #include "engine/results/rows/analysed_patterns.h"
 #include "engine/results/rows/derived.h"
 
@@ -58,9 +59,7 @@ std::vector<WorkpackageResult> workpackage_results(const Benchmark& benchmark,
       result.id = workpackages[i]->id;
       result.step = analyse.step.value;
       for (const Pattern* pattern : patterns) {
-        for (const char* suffix :
-             {"", "_first", "_min", "_max", "_sum", "_sum2", "_cnt", "_avg", "_std", "_last"}) {
-          const std::string name = pattern->name.value + suffix;
+        for (const auto& [which, name] : all_statistics(pattern->name.value)) {
           if (const Value* value = lines[i].values.find(name))
             result.values.emplace_back(name, *value);
         }

@@ -37,7 +37,7 @@ bool same(const Cells& values, const std::string& name, const std::string& wante
 }
 
 // The run, analyser and step of a row. Rows of another one were measured in another way.
-std::string origin_of(const Record& row) {
+std::string source_key(const Record& row) {
   return fmt::format("{}\1{}\1{}", row.run, row.analyser, row.step);
 }
 
@@ -54,7 +54,7 @@ std::set<std::string> distinguishing_parameters(const Benchmark& benchmark,
       std::map<std::string, std::string> first;
       const bool spans = std::any_of(rows.begin(), rows.end(), [&](const Record& row) {
         const std::string own = row.point().text({name});
-        return first.try_emplace(origin_of(row) + '\1' + row.point().text(names), own)
+        return first.try_emplace(source_key(row) + '\1' + row.point().text(names), own)
                    .first->second != own;
       });
       if (spans) names.insert(name);
@@ -77,7 +77,7 @@ class Baselines {
           column.relative_to.begin(), column.relative_to.end(),
           [&](const auto& c) { return same(rows[i].values, c.first.value, c.second.value); });
       if (!here) continue;
-      origins_.insert(origin_of(rows[i]));
+      origins_.insert(source_key(rows[i]));
       const std::string key = key_of(rows[i]);
       if (!rows[i].measured()) broken_[key] = state_mark(rows[i]);
       if (!rows[i].measured() || !usable(i)) continue;
@@ -92,10 +92,10 @@ class Baselines {
     const std::string key = key_of(row);
     std::vector<size_t> found;
     const auto all = of_key_.find(key);
-    const bool own = origins_.count(origin_of(row)) != 0;
+    const bool own = origins_.count(source_key(row)) != 0;
     for (size_t i = 0; all != of_key_.end() && i < all->second.size(); ++i) {
       const Record& other = rows_[all->second[i]];
-      if (!own || origin_of(other) == origin_of(row)) found.push_back(all->second[i]);
+      if (!own || source_key(other) == source_key(row)) found.push_back(all->second[i]);
     }
     if (found.size() == 1) return static_cast<long>(found.front());
     if (row.measured()) note(found, key, row);  // else its own mark says it

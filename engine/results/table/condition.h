@@ -23,13 +23,13 @@ std::optional<NumericCondition> numeric_condition(const std::string& condition);
 // otherwise one. None if the condition is a Python expression of its own.
 std::vector<std::string> condition_bounds(const std::string& condition);
 
-// By how much a value misses the nearest bound: "4.8 %", or "0.3" where the bound is 0. Empty if
-// the value meets the condition or the condition has no plain numbers.
+// The amount by which a value misses the nearest bound: "4.8 %", or "0.3" where the bound is 0.
+// Empty if the value meets the condition or the condition has no plain numbers.
 std::string missed_by(const std::string& condition, double value);
 
 // The condition in the same form that the values from `low` to `high` meet, with a margin of
-// `tolerance` (0.05: 5 %). A condition with a tolerance keeps it, and needs a single value. Empty if
-// there is no such condition.
+// `tolerance` (0.05: 5 %). A condition with a tolerance keeps it, and needs a single value. Empty
+// if there is no such condition.
 std::string condition_for(const std::string& condition, double low, double high, double tolerance);
 
 }  // namespace tally

@@ -158,8 +158,8 @@ void check_formats(const std::vector<Column>& columns, Diagnostics& diagnostics)
   }
 }
 
-// A filter that compares `status` with a mark of the tables ("FAILED"). The values are in small letters,
-// so that such a filter drops every row, or none.
+// A filter that compares `status` with a mark of the tables ("FAILED"). The values are in small
+// letters, so that such a filter drops every row, or none.
 void check_status_words(const Text& filter, Diagnostics& diagnostics) {
   std::set<std::string> words;
   add_words(filter.value, words);

@@ -8,11 +8,11 @@
 namespace tally {
 
 // Warns of each expression that is invalid Python whatever its $names stand for, and of each column
-// format that fits no value. For a reference, which nothing would meet, and for a rule it is an error.
-// Checks rules and the expressions that a result needs: patterns, filters, computed columns, expected
-// values. With `parameters` it also checks those that are evaluated
-// while steps are made; a run reports these with their workpackage. Evaluates nothing. Starts
-// Python only if there is an expression.
+// format that fits no value. For a reference, which nothing would meet, and for a rule it is an
+// error. Checks rules and the expressions that a result needs: patterns, filters, computed columns,
+// expected values. With `parameters` it also checks those that are evaluated while steps are made; a
+// run reports these with their workpackage. Evaluates nothing. Starts Python only if there is an
+// expression.
 void check_expressions(const Benchmark& benchmark, bool parameters, Evaluator& evaluator,
                        Diagnostics& diagnostics);
 

@@ -1,5 +1,5 @@
-// Whether a condition of Python may be true, from what is known of its names before a run. Private to
-// results/.
+// Whether a condition of Python may be true, from what is known of its names before a run. Private
+// to results/.
 #pragma once
 
 #include <functional>

@@ -23,30 +23,10 @@ std::set<std::string> words_of(const Column& column) {
   return words;
 }
 
-// Whether it is the pattern's name, or that of a statistic: rate, rate_avg, rate_median,
-// rate_avg_median.
-bool is_value_of(const std::string& pattern, const std::string& word) {
-  if (!starts_with(word, pattern)) return false;
-  const std::string rest = word.substr(pattern.size());
-  const std::vector<std::string>& samples = sample_suffixes();
-  const auto is_sample = [&](const std::string& suffix) {
-    return suffix.empty() || std::find(samples.begin(), samples.end(), suffix) != samples.end();
-  };
-  if (is_sample(rest)) return true;
-  return std::any_of(match_suffixes().begin(), match_suffixes().end(), [&](const std::string& one) {
-    return starts_with(rest, one) && is_sample(rest.substr(one.size()));
-  });
-}
-
 // Whether the name is that of a number of matches or of repeats: rate_cnt, rate_n, rate_avg_n.
 bool is_count_of(const std::string& pattern, const std::string& word) {
   const std::string rest = word.substr(pattern.size());
   return starts_with(rest, "_cnt") || (rest.size() > 1 && rest.substr(rest.size() - 2) == "_n");
-}
-
-std::string with_short(std::string marks, bool is_short) {
-  if (is_short) marks += std::string(marks.empty() ? "" : " ") + kShort;
-  return marks;
 }
 
 }  // namespace
@@ -57,7 +37,7 @@ bool names_reused(const Record& row, const Column& column) {
   return std::any_of(
       row.reused_values->begin(), row.reused_values->end(), [&](const std::string& pattern) {
         return std::any_of(words.begin(), words.end(),
-                           [&](const std::string& word) { return is_value_of(pattern, word); });
+                           [&](const std::string& word) { return is_value_of(word, pattern); });
       });
 }
 
@@ -67,7 +47,7 @@ std::map<std::string, double> short_values_of(const Record& row, const Column& c
   const std::set<std::string> words = words_of(column);
   for (const auto& [pattern, seconds] : *row.short_values) {
     if (std::any_of(words.begin(), words.end(), [&, &name = pattern](const std::string& word) {
-          return is_value_of(name, word) && !is_count_of(name, word);
+          return is_value_of(word, name) && !is_count_of(name, word);
         }))
       found.emplace(pattern, seconds);
   }
@@ -83,11 +63,15 @@ std::map<std::string, double> short_values_of(const Record& row,
 }
 
 std::string marks_of(const Record& row, const std::vector<Column>& columns) {
-  return with_short(row.machine_mark(), !short_values_of(row, columns).empty());
+  std::string marks = row.machine_mark();
+  add_mark(!short_values_of(row, columns).empty(), kShort, &marks);
+  return marks;
 }
 
 std::string marks_of(const Record& row, const Column& column) {
-  return with_short(row.machine_mark(), !short_values_of(row, column).empty());
+  std::string marks = row.machine_mark();
+  add_mark(!short_values_of(row, column).empty(), kShort, &marks);
+  return marks;
 }
 
 Origin origin_of(const Benchmark& benchmark, const Record& row, const Column& column) {
@@ -176,8 +160,8 @@ std::string state_mark(const Record& row) {
   return word;
 }
 
-// Adds the column that marks failed, unfinished and expected rows, if there are such rows and no column shows
-// it.
+// Adds the column that marks failed, unfinished and expected rows, if there are such rows and no
+// column shows it.
 void mark_states(const Benchmark& benchmark, ResultTable& out) {
   const auto marked = [](const Record& row) { return !row.measured() || row.reused; };
   const bool any = std::any_of(out.rows.begin(), out.rows.end(), marked);
@@ -219,14 +203,14 @@ void mark_disturbed(const Benchmark& benchmark, ResultTable& out) {
     };
     if (row.busy > 0) {
       add_row(i, row.disturbance.cores,
-              {"BUSY", "other programs used ", row.disturbance.gpu_users.str(),
+              {kBusy, "other programs used ", row.disturbance.gpu_users.str(),
                fmt::format(" during the measurement{}; measure again on a quiet machine",
                            times(row.busy))},
               &notes);
     }
     if (row.throttled > 0) {
       add_row(i, 0,
-              {"THROTTLED",
+              {kThrottled,
                fmt::format("the machine was slower than it should be during the measurement{}: ",
                            times(row.throttled)),
                row.disturbance.throttling.str(),
@@ -268,8 +252,8 @@ void leave_out_failed(const Benchmark& benchmark, ResultTable& out) {
                        left_out == 1 ? "is" : "are")});
 }
 
-// A row that shows reused work alone is in the database already, or measured nothing: under this run's
-// name, its number would be taken for another measurement.
+// A row that shows reused work alone is in the database already, or measured nothing: under this
+// run's name, its number would be taken for another measurement.
 void leave_out_reused(const Benchmark& benchmark, ResultTable& out) {
   if (!benchmark.rules.rows_are_marked) return;
   const auto reused = [&](const Record& row) {

@@ -1,5 +1,19 @@
-// The marks of rows: how their work ended (FAILED, PENDING, reused), on what machine (BUSY, THROTTLED),
-// for how long it was measured (SHORT), and whose work a value is.
+// The marks of rows: how their work ended, on what machine, for how long it was measured, and whose
+// work a value is.
+//
+//   mark                      decided by
+//   FAILED, LOST, EXPECTED,   Record::state, the state of the row's workpackage. With repeats, the
+//   PENDING, RUNNING,         state that is nearest to done (rows/row_maker.cc)
+//   WAITING
+//   CHANGED                   mark_changed() in read/changed_files.cc: output that changed after
+//                             the end. Of an earlier step: Record::take_marks_of_earlier()
+//   REUSED                    Record::reused (rows/row_maker.cc)
+//   BUSY, THROTTLED           Record::add_disturbance(), from what execute/ has kept in the journal
+//   SHORT                     Record::short_values: measured for less than kSteadySeconds
+//
+// state_mark() gives the states their words, mark_words.h the others. mark_states() and
+// mark_disturbed() add the columns `status` and `machine` that show them, with a note for each.
+// report/history.cc and report/comparison_table.cc show them in their own documents.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +21,12 @@
 #include <string>
 #include <vector>
 
+#include "engine/results/rows/mark_words.h"
 #include "engine/results/rows/records.h"
 #include "engine/results/table/result_table.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
-
-inline constexpr const char* kReused = "REUSED";
 
 enum class Origin {
   none,      // no file: a parameter, for example
@@ -28,18 +41,19 @@ inline bool is_reused(const Benchmark& benchmark, const Record& row, const Colum
   return !row.reused_values->empty() && origin_of(benchmark, row, column) == Origin::reused;
 }
 
-// The values in the column that were measured for too short a time (Record::short_values), and for how
-// many seconds. Nothing for a row that is no measurement.
+// The values in the column that were measured for too short a time (Record::short_values), and for
+// how many seconds. Nothing for a row that is no measurement.
 std::map<std::string, double> short_values_of(const Record& row, const Column& column);
 std::map<std::string, double> short_values_of(const Record& row,
                                               const std::vector<Column>& columns);
 
-// Record::machine_mark(), and SHORT if one of the columns shows such a value. Empty: nothing is marked.
+// Record::machine_mark(), and SHORT if one of the columns shows such a value. Empty: nothing is
+// marked.
 std::string marks_of(const Record& row, const std::vector<Column>& columns);
 std::string marks_of(const Record& row, const Column& column);
 
-// Whether the column shows or is computed from a value that is reused. For tables that may come from
-// several benchmarks.
+// Whether the column shows or is computed from a value that is reused. For tables that may come
+// from several benchmarks.
 bool names_reused(const Record& row, const Column& column);
 
 // A note about rows that were disturbed alike. The texts are equal but for the most cores that

@@ -234,7 +234,8 @@ std::vector<Choice> choices_in(const Benchmark& benchmark, const std::string& te
   const std::vector<std::string> names = names_read(text);
   for (const std::string& name : std::set<std::string>(names.begin(), names.end())) {
     const Parameter* parameter = constant_parameter(benchmark, name);
-    // A value of --set has no place in the file: the file is right, and this run shows a part of it.
+    // A value of --set has no place in the file: the file is right, and this run shows a part of
+    // it.
     if (parameter == nullptr || !parameter->value.mark.known()) continue;
     choices.push_back(
         {name, parameter->type, split_strip(parameter->value.value, parameter->separator)});

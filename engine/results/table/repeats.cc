@@ -102,8 +102,9 @@ void add_interval(const Column& column, int run, Summary& summary) {
              sample.size() >= statistics::kFewestForMedian) {
     summary.interval = statistics::mean_interval(sample, static_cast<uint64_t>(run));
   } else if (column.uncertainty == Uncertainty::ci) {
-    summary.too_few = sample.size() < statistics::kFewestForMedian;
-    summary.interval = statistics::median_interval(sample).interval;
+    const statistics::MedianInterval found = statistics::median_interval(sample);
+    summary.too_few = found.is_range;
+    summary.interval = found.interval;
   }
 }
 

@@ -1,4 +1,5 @@
-// Statistics over the repeats of a point: the columns that ask for them, and names as `rate_median`.
+// Statistics over the repeats of a point: the columns that ask for them, and names as
+// `rate_median`.
 #pragma once
 
 #include <set>

@@ -55,13 +55,6 @@ void sort_each_run(const std::vector<std::string>& keys, std::vector<Record>& ro
   rows = std::move(sorted);
 }
 
-// Whether `name` is the pattern's own value or one of its statistics.
-bool is_value_of(const std::string& name, const std::string& pattern) {
-  if (!starts_with(name, pattern)) return false;
-  const std::string suffix = name.substr(pattern.size());
-  return suffix.empty() || has(match_suffixes(), suffix);
-}
-
 // Whether `name` comes from the files: a pattern, or a statistic of its matches or repeats.
 bool is_pattern_value(const Benchmark& benchmark, const std::string& name) {
   const std::optional<SampleName> sample = sample_name(benchmark, name);
@@ -123,8 +116,8 @@ void ResultTables::check_units(const Table& table, ResultTable& out) const {
   }
 }
 
-// A failed row, and one that lacks a value that a reference asks for, must not disappear because the
-// filter has nothing to compare.
+// A failed row, and one that lacks a value that a reference asks for, must not disappear because
+// the filter has nothing to compare.
 void ResultTables::filter(const Text& filter, const Table* table, ResultTable& out) const {
   if (strip(filter.value).empty()) return;
   Matching matching =
@@ -154,13 +147,13 @@ void ResultTables::filter(const Text& filter, const Table* table, ResultTable& o
   out.rows = std::move(kept);
 }
 
-// Drops rows in which no column has a value. Such a row stays if it is marked as failed, or if it is
-// to be reported that a column's pattern matched nothing in its output.
+// Drops rows in which no column has a value. Such a row stays if it is marked as failed, or if it
+// is to be reported that a column's pattern matched nothing in its output.
 void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
   const auto searched = [this](const Record& row, const Column& column) {
     return std::any_of(row.unmatched.begin(), row.unmatched.end(), [&](const std::string& pattern) {
       const std::optional<SampleName> sample = sample_name(benchmark_, column.name.value);
-      return is_value_of(sample ? sample->base : column.name.value, pattern);
+      return is_match_value_of(sample ? sample->base : column.name.value, pattern);
     });
   };
   const auto empty = [&](const Record& row) {

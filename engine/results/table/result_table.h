@@ -63,20 +63,18 @@ struct ColumnChoice {
 
 // Makes the rows that the outputs of one benchmark show.
 //
-// The row of a failed or lost workpackage is marked, except in JUBE mode. If the table has no
-// column `status` (done, reused, failed, expected, lost), a column is added that says FAILED or
-// LOST. A parameter or pattern named `status` takes precedence over the built-in one. A database
+// A row that is no measurement, or whose work was reused, is marked, except in JUBE mode. If the
+// table has no column `status` (state_word()), a column is added that says so. marks.h lists the
+// marks. A parameter or pattern named `status` takes precedence over the built-in one. A database
 // without a `status` key does not get the row.
 //
-// A row that was measured while other programs used the machine says BUSY in a column `machine`, and
-// THROTTLED if the machine was slower than it should be, and SHORT if one of the columns shows a value
-// that was measured for less than a second. The column is added if there is such a row.
-// Each mark has a note.
+// A row whose measurement was disturbed or short says so in a column `machine`, which is added if
+// there is such a row. Each mark has a note.
 //
 // Derived columns: `expression` is Python over the row's values, by bare name or as $name.
 // `relative_to` divides a column by its value in the baseline row. The baseline row has the given
-// values, and otherwise the same parameters, analyser, step and iteration. No
-// division takes place if the expression itself uses values of the baseline row, as baseline.NAME.
+// values, and otherwise what Baselines in columns.cc asks for. No division takes place if the
+// expression itself uses values of the baseline row, as baseline.NAME.
 //
 // A column with `statistic` or `better` has a Summary in each row: Record::summaries, by
 // column_key(). It holds the sample, the number of repeats, the interval that `uncertainty` asks

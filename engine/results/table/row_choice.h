@@ -12,16 +12,16 @@
 
 namespace tally {
 
-// Chooses the rows for which `filter` is true. Parameters are substituted, then Python evaluates it.
-// `without`: what happens to a row that lacks a value for a name in it.
+// Chooses the rows for which `filter` is true. Parameters are substituted, then Python evaluates
+// it. `without`: what happens to a row that lacks a value for a name in it.
 struct Matching {
   std::vector<size_t> rows;     // indexes
   std::vector<size_t> lacking;  // those that were left out and lack a value
 };
 Matching matching_rows(const Text& filter, const std::vector<Record>& rows, Evaluator& evaluator,
                        Diagnostics& diagnostics, WithoutValue without = WithoutValue::leaves_out);
-// The same, but a row that is no measurement and lacks a value stays: nobody would see otherwise that
-// it failed.
+// Chooses rows likewise, but a row that is no measurement and lacks a value stays: nobody would see
+// otherwise that it failed.
 Matching matching_rows_or_failed(const Text& filter, const std::vector<Record>& rows,
                                  Evaluator& evaluator, Diagnostics& diagnostics,
                                  WithoutValue without = WithoutValue::leaves_out);

@@ -12,7 +12,6 @@
 #include "engine/workspace/setup_inputs.h"
 #include "steps/container.h"
 #include "steps/kinds.h"
-#include "steps/pack.h"
 #include "tests/engine/check/checked.h"
 #include "tests/engine/execute/fake_scheduler.h"
 #include "tests/engine/execute/run_fixture.h"
@@ -21,6 +20,10 @@ using namespace tally;
 using namespace tally::testing;
 
 namespace {
+
+NamedValues kind_values(const Step& step, const Lookup& lookup) {
+  return step_kinds().values(step, lookup, {});
+}
 
 Step run_step(const std::string& launch) {
   Step step = step_of("train", {}, {"ps"});
@@ -216,7 +219,7 @@ TEST_CASE("value_names() has every value of the kinds") {
     if (asked.ends_with("_variables")) return &variables;
     return asked == "modules" ? nullptr : asked == "scheduler" ? &scheduler : &any;
   });
-  const auto& names = step_value_names();
+  const auto& names = step_kinds().value_names();
   CHECK(std::is_sorted(names.begin(), names.end()));
   std::set<std::string_view> given;
   for (const auto& [key, value] : values) given.insert(key);
@@ -225,7 +228,7 @@ TEST_CASE("value_names() has every value of the kinds") {
 
 TEST_CASE("each name of the kinds may stand in a command and in a column") {
   std::string commands, columns;
-  for (const std::string_view name : step_value_names()) {
+  for (const std::string_view name : step_kinds().value_names()) {
     commands += fmt::format("{}'echo ${{{}}}'", commands.empty() ? "" : ", ", name);
     columns += fmt::format("{}{}", columns.empty() ? "" : ", ", name);
   }
@@ -638,9 +641,9 @@ TEST_CASE("a scheduler that tally only writes scripts for is named, and nothing 
 }
 
 TEST_CASE("what a job script asks of the scheduler") {
-  CHECK(script_options("#!/bin/bash\n#SBATCH --nodes=1\n# a comment\n\n#SBATCH --mem=8G\n\n"
-                       "rm -f x\n#SBATCH --time=late\n") ==
-        "#SBATCH --nodes=1\n#SBATCH --mem=8G\n");
+  CHECK(step_kinds().script_options(
+            "#!/bin/bash\n#SBATCH --nodes=1\n# a comment\n\n#SBATCH --mem=8G\n\n"
+            "rm -f x\n#SBATCH --time=late\n") == "#SBATCH --nodes=1\n#SBATCH --mem=8G\n");
 }
 
 TEST_CASE("the script of a pack") {
@@ -653,9 +656,9 @@ TEST_CASE("the script of a pack") {
   const std::vector<PackMember> members = {
       {"/run/a b/work", "submit.job", {}, own},
       {"/run/c/work", "/own/submit.job", {{"X", "it's"}}, own, "/own/status"}};
-  const std::string options = common_options(own);
+  const std::string options = step_kinds().common_options(own);
   CHECK(options.find("--output") == std::string::npos);
-  std::string script = pack_script(rule, options, members);
+  std::string script = step_kinds().pack_script(rule, options, members);
   const auto has = [&](const char* part) { return script.find(part) != std::string::npos; };
   CHECK(has("#SBATCH --array=0-1%3\n"));
   CHECK(has("  0) cd '/run/a b/work' &&\n    exec bash submit.job > out.log 2>&1 ;;\n"));
@@ -668,7 +671,7 @@ TEST_CASE("the script of a pack") {
   rule.seconds = 90;
   rule.tasks_per_node = "4";
   rule.gpus_per_node = "1";
-  script = pack_script(rule, options, {members[0], members[1], members[1]});
+  script = step_kinds().pack_script(rule, options, {members[0], members[1], members[1]});
   CHECK(
       has("#SBATCH --time=00:03:00\n#SBATCH --ntasks-per-node=8\n#SBATCH --gres=gpu:a100:2\n"
           "#SBATCH --mem=1000M\n"));
@@ -682,22 +685,22 @@ TEST_CASE("the script of a pack") {
              "\n")
                 .c_str()));
   // Each of several resources grows, and one without a number is one.
-  script = pack_script(rule, "#SBATCH --gres=gpu:1,nvme\n", members);
+  script = step_kinds().pack_script(rule, "#SBATCH --gres=gpu:1,nvme\n", members);
   CHECK(has("#SBATCH --gres=gpu:2,nvme:2\n"));
   // Words with quotes and %% are read as sbatch reads them.
   PackMember quoted = members[0];
   quoted.options = "#SBATCH --output=\"/runs/5%%/a b/out\"\n#SBATCH --error=job-%j.err\n";
-  script = pack_script(rule, options, {quoted, quoted});
+  script = step_kinds().pack_script(rule, options, {quoted, quoted});
   CHECK(has("bash submit.job >> "));
   CHECK(has("/runs/5%/a b/out"));
   CHECK(has("2>> stderr"));
   rule.folder = "/runs/5%/pack";
-  script = pack_script(rule, options, members);
+  script = step_kinds().pack_script(rule, options, members);
   CHECK(has("#SBATCH --output=/runs/5%%/pack/pack.out\n"));
   rule.folder.clear();
   // One after the other each has all of it.
   rule.at_once = 1;
-  script = pack_script(rule, options, members);
+  script = step_kinds().pack_script(rule, options, members);
   CHECK(has("#SBATCH --time=00:03:00\n#SBATCH --output=pack.out\n"));
   CHECK_FALSE(has("SLURM_NTASKS"));
 }
@@ -709,11 +712,11 @@ TEST_CASE("pack's numbers are numbers") {
   PackRule rule;
   std::string error, n = "12";
   const Lookup lookup = [&](std::string_view name) { return name == "n" ? &n : nullptr; };
-  CHECK(pack_rule(step, lookup, &rule, &error));
+  CHECK(step_kinds().pack_rule(step, lookup, &rule, &error));
   CHECK(rule.size == 12);
   CHECK(rule.at_once == 1);
   n = "0";
-  CHECK_FALSE(pack_rule(step, lookup, &rule, &error));
+  CHECK_FALSE(step_kinds().pack_rule(step, lookup, &rule, &error));
   CHECK(error == "pack: size is '0', not a whole number of at least 1");
 }
 

@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
         commands.push_back(values.apply(operation.command));
       }
     }
-    std::cout << nlohmann::json{{"name", tally::directory_of(benchmark, workpackage)},
+    std::cout << nlohmann::json{{"name", tally::folder_name_of(benchmark, workpackage)},
                                 {"do", commands}}
                      .dump()
               << '\n';

@@ -1,9 +1,9 @@
 // What a dry run asks the planner of tally-train.
-#include "steps/training_plan.h"
-
 #include <doctest/doctest.h>
 
 #include <map>
+
+#include "steps/kinds.h"
 
 namespace tally {
 namespace {
@@ -13,7 +13,7 @@ using Values = std::map<std::string, std::string, std::less<>>;
 PlanRequest request_of(Values values, StepKind kind = StepKind::run) {
   Step step;
   step.kind = kind;
-  return plan_request(step, [&](std::string_view name) {
+  return step_kinds().plan_request(step, [&](std::string_view name) {
     const auto found = values.find(name);
     return found == values.end() ? nullptr : &found->second;
   });
@@ -70,23 +70,23 @@ TEST_CASE("the line of a plan") {
       R"({"parameters": 12843796480, "bubble": 0.0117, "worst_stage": 1, "layout": {"gpus": 32,
       "tensor": 2, "pipeline": 4, "data": 4}, "stages": [{"bytes": {"total": 1e9}},
       {"bytes": {"total": 23.3e9}}])";
-  CHECK(plan_summary(layout + "}") ==
+  CHECK(step_kinds().plan_summary(layout + "}") ==
         "12.8 billion parameters on 32 GPUs (tensor 2 x pipeline 4 x data 4), 23.3 GB a GPU, "
         "bubble 1.2 %");
   const std::string device = R"(, "device": {"name": "A100-40GB", "bytes": 42.9e9})";
-  CHECK(plan_summary(layout + device +
-                     R"(, "fits": true, "changes": [], "smallest": {"nodes": 2}})") ==
+  CHECK(step_kinds().plan_summary(layout + device +
+                                  R"(, "fits": true, "changes": [], "smallest": {"nodes": 2}})") ==
         "12.8 billion parameters on 32 GPUs (tensor 2 x pipeline 4 x data 4), 23.3 GB a GPU of the "
         "42.9 GB of A100-40GB: fits, bubble 1.2 %, the model fits from 2 nodes on");
-  CHECK(
-      plan_summary(layout + device +
-                   R"(, "fits": false, "changes": ["--plan-zero 2"], "smallest": {"nodes": 0}})") ==
-      "12.8 billion parameters on 32 GPUs (tensor 2 x pipeline 4 x data 4), 23.3 GB a GPU of the "
-      "42.9 GB of A100-40GB: DOES NOT FIT, bubble 1.2 %, would fit with --plan-zero 2, no layout "
-      "of the model fits such nodes");
-  CHECK(plan_summary("").empty());
-  CHECK(plan_summary("{}").empty());
-  CHECK(plan_summary("usage: ...").empty());
+  CHECK(step_kinds().plan_summary(
+            layout + device +
+            R"(, "fits": false, "changes": ["--plan-zero 2"], "smallest": {"nodes": 0}})") ==
+        "12.8 billion parameters on 32 GPUs (tensor 2 x pipeline 4 x data 4), 23.3 GB a GPU of the "
+        "42.9 GB of A100-40GB: DOES NOT FIT, bubble 1.2 %, would fit with --plan-zero 2, no layout "
+        "of the model fits such nodes");
+  CHECK(step_kinds().plan_summary("").empty());
+  CHECK(step_kinds().plan_summary("{}").empty());
+  CHECK(step_kinds().plan_summary("usage: ...").empty());
 }
 
 }  // namespace tally

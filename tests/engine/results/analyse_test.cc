@@ -1,6 +1,6 @@
 // Result lines; expected values are those of runs of JUBE 2.5.1 unless a comment says otherwise.
 #include "engine/results/rows/analyse.h"
-#include "engine/workpackage/analysed_files.h"
+#include "engine/workpackage/matching_files.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

@@ -7,7 +7,7 @@
 #include "engine/base/files.h"
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
-#include "engine/cli/results.h"
+#include "engine/cli/show_results.h"
 #include "engine/plan/generated_files.h"
 #include "engine/results/read/views.h"
 #include "engine/workpackage/values.h"
@@ -161,7 +161,7 @@ bool Compare::same_lineage(const Journal::Stored& stored) {
   }
   if (cannot) return true;
   if (!iteration_is_right(plan) || !zip_holds(one)) return false;
-  const std::string directory = directory_of(benchmark_, plan);
+  const std::string directory = folder_name_of(benchmark_, plan);
   if (stored.directory != directory || stored.work_dir != plan.work_dir) {
     return differs(name_of(stored) + " lies in " + stored.directory + " " + stored.work_dir +
                    ", in the plan in " + directory + " " + plan.work_dir);

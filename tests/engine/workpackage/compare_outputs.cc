@@ -7,7 +7,7 @@
 #include "engine/base/files.h"
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
-#include "engine/cli/results.h"
+#include "engine/cli/show_results.h"
 #include "engine/plan/generated_files.h"
 #include "tests/engine/workpackage/compare.h"
 

@@ -8,7 +8,7 @@
 #include "engine/base/files.h"
 #include "engine/check/check.h"
 #include "engine/execute/execute.h"
-#include "engine/journal/parts.h"
+#include "engine/journal/journal_files.h"
 #include "engine/plan/planned_run.h"
 #include "engine/run/run.h"
 #include "engine/workpackage/values.h"

@@ -77,7 +77,7 @@ class Printer {
                                         : std::vector<std::pair<std::string, std::string>>();
     if (files.empty()) {
       out_ << fmt::format("tally: workpackage {} generates no files\n",
-                          directory_of(*plan_.benchmark, workpackage));
+                          folder_name_of(*plan_.benchmark, workpackage));
     }
     for (const auto& [name, bytes] : files) {
       if (files.size() > 1) out_ << "==> " << name << " <==\n";
@@ -246,7 +246,7 @@ class Printer {
     if (place == places_.end()) {
       out_ << fmt::format("  job {}/{}", ++job_number_, jobs_);
       if (!job.script.empty()) {
-        out_ << fmt::format("  {}/work/{}", directory_of(*plan_.benchmark, workpackage),
+        out_ << fmt::format("  {}/work/{}", folder_name_of(*plan_.benchmark, workpackage),
                             job.script);
       }
       return;
@@ -256,10 +256,11 @@ class Printer {
     const Workpackage& first = plan_.workpackages[static_cast<size_t>(leader)];
     out_ << fmt::format("  job {}/{} {} {}  pack_{}/{}", number_of_[leader], jobs_,
                         job.pack.kind == PackRule::Kind::array ? "task" : "step", member,
-                        directory_of(*plan_.benchmark, first), pack_script_name);
+                        folder_name_of(*plan_.benchmark, first), pack_script_name);
   }
 
-  // Excluded points show the parameters that differ within their step, and their rule with its values.
+  // Excluded points show the parameters that differ within their step, and their rule with its
+  // values.
   void print_excluded() {
     if (plan_.excluded.empty()) return;
     out_ << "excluded by a rule:\n";

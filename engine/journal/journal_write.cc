@@ -10,8 +10,8 @@
 #include "engine/base/own_files.h"
 #include "engine/base/secrets.h"
 #include "engine/journal/journal.h"
+#include "engine/journal/journal_files.h"
 #include "engine/journal/page_sums.h"
-#include "engine/journal/parts.h"
 #include "engine/journal/tables.h"
 
 namespace tally {

@@ -14,8 +14,8 @@
 namespace tally {
 
 // Reads the workpackages of a run whose results a command shows, and prints to standard error what
-// makes them incomplete: workpackages that have not ended. (What has changed since the end is found out
-// while files are read, and is among the diagnostics.) Every command that shows results calls
+// makes them incomplete: workpackages that have not ended. (What has changed since the end is found
+// out while files are read, and is among the diagnostics.) Every command that shows results calls
 // it, in JUBE's language, too. Returns false, after printing why, if they cannot be read.
 bool read_run(const Settings& settings, const Run& run, const Benchmark& definitions,
               RunResults* out);
@@ -30,8 +30,8 @@ struct ShowOptions {
   std::vector<RenderedResult>* shown = nullptr;
 };
 
-// Makes the results of the runs, each with its own definitions, and shows them. The tables of several
-// runs are joined and get an "id" column. Returns an exit code.
+// Makes the results of the runs, each with its own definitions, and shows them. The tables of
+// several runs are joined and get an "id" column. Returns an exit code.
 int show_results(const Settings& settings, std::span<const Run> runs, const ShowOptions& options);
 // Makes the tables of the runs, for commands that show them in forms of their own. Prints problems.
 // Returns false if the output of a run cannot be read, or if tables cannot be joined.

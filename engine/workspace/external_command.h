@@ -27,7 +27,7 @@ struct ExternalCommand {
 
 // Runs the command in a session of its own, so that ctrl-C reaches only the engine and does not
 // interrupt a submission.
-CommandResult run_command(const ExternalCommand& spec);
+CommandResult run_external(const ExternalCommand& spec);
 
 // Returns "sbatch: ..." with the message of the command that failed.
 std::string error_text(const CommandResult& result, const std::string& command);

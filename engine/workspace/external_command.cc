@@ -1,4 +1,4 @@
-#include "engine/workspace/command.h"
+#include "engine/workspace/external_command.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -80,7 +80,7 @@ bool listen(const ExternalCommand& spec, pid_t pid, int out, int err, CommandRes
 
 }  // namespace
 
-CommandResult run_command(const ExternalCommand& spec) {
+CommandResult run_external(const ExternalCommand& spec) {
   CommandResult result;
   std::array<int, 2> out{}, err{};
   if (pipe2(out.data(), O_CLOEXEC) != 0 || pipe2(err.data(), O_CLOEXEC) != 0) {

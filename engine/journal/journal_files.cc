@@ -1,4 +1,4 @@
-#include "engine/journal/parts.h"
+#include "engine/journal/journal_files.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/cli/input.h"
-#include "engine/jube/command_line.h"
+#include "engine/jube/argument_forms.h"
 
 namespace tally {
 
@@ -21,8 +21,9 @@ bool parse_percent(const std::string& text, double* fraction);
 // Accepts a whole number that is not below `least`.
 CLI::Validator at_least(long least);
 
-// Ends words that CLI11 does not leave as they are with a mark: it takes `[a,b]` apart where several
-// values are allowed, and drops `++`. without_mark() gives back the word; a mark is no part of it.
+// Ends words that CLI11 does not leave as they are with a mark: it takes `[a,b]` apart where
+// several values are allowed, and drops `++`. without_mark() gives back the word; a mark is no part
+// of it.
 std::string with_mark(std::string word);
 std::string without_mark(std::string word);
 

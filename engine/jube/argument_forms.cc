@@ -1,4 +1,4 @@
-#include "engine/jube/command_line.h"
+#include "engine/jube/argument_forms.h"
 
 #include <algorithm>
 #include <cstring>

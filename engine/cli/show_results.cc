@@ -1,4 +1,4 @@
-#include "engine/cli/results.h"
+#include "engine/cli/show_results.h"
 
 #include <fmt/format.h>
 
@@ -121,8 +121,8 @@ void print_said(const Settings& settings, const std::vector<Problem>& said) {
   }
 }
 
-// Joins the tables of several runs. Returns false, after printing why, if some cannot be joined; the
-// others are in *tables.
+// Joins the tables of several runs. Returns false, after printing why, if some cannot be joined;
+// the others are in *tables.
 bool join_runs(const Settings& settings, std::vector<RunResults>& all, const RenderOptions& options,
                std::vector<RenderedResult>* tables) {
   JoinedTables joined = join_tables(all, options, !settings.called_as_jube);

@@ -1,4 +1,4 @@
-#include "engine/workpackage/analysed_files.h"
+#include "engine/workpackage/matching_files.h"
 
 #include <algorithm>
 
@@ -30,7 +30,8 @@ bool is_glob(const std::string& name) {
 }
 
 std::string pattern_in(const std::string& work_dir, const std::string& name) {
-  // The folder is taken literally. In the name a backslash is a character as any other, as in Python.
+  // The folder is taken literally. In the name a backslash is a character as any other, as in
+  // Python.
   const bool absolute = !name.empty() && name.front() == '/';
   std::string pattern = absolute ? "" : escaped_for_matching(work_dir) + "/";
   for (const char c : name) pattern += c == '\\' ? "\\\\" : std::string(1, c);

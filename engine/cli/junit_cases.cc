@@ -1,4 +1,4 @@
-#include "engine/cli/junit.h"
+#include "engine/cli/junit_cases.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@ namespace tally {
 namespace {
 
 // The parameters in which the workpackages of a step differ.
-std::map<std::string, std::set<std::string>> varying_parameters(
+std::map<std::string, std::set<std::string>> differing_parameters(
     const std::vector<Journal::Stored>& all) {
   std::map<std::string, std::map<std::string, std::string>> first;
   std::map<std::string, std::set<std::string>> varying;
@@ -44,7 +44,7 @@ JunitCase case_of(const Benchmark& benchmark, const Journal::Stored& stored,
   if (finished_well(outcome.state)) return out;
   const std::string why = message(outcome);
   out.message = why.substr(0, why.find('\n'));
-  if (outcome.state == State::failed || outcome.state == State::lost) {
+  if (has_failed(outcome.state)) {
     out.result = JunitResult::failed;
     out.details = why;
     return out;
@@ -102,7 +102,7 @@ Status junit_suite(const Benchmark& benchmark, const Journal& journal,
   if (Status s = journal.workpackages(&all); !s) return s;
   out->name = fmt::format("{} run {}", benchmark.name.value, padded_id(journal.run().id));
   out->timestamp = journal.run().start;
-  const auto varying = varying_parameters(all);
+  const auto varying = differing_parameters(all);
   static const std::set<std::string> none;
   for (const Journal::Stored& stored : all) {
     const auto found = varying.find(stored.step);

@@ -1,4 +1,4 @@
-#include "engine/check/values.h"
+#include "engine/check/parse_values.h"
 
 #include <algorithm>
 

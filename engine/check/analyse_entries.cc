@@ -1,4 +1,4 @@
-#include "engine/check/analysed_files.h"
+#include "engine/check/analyse_entries.h"
 
 #include <algorithm>
 #include <set>

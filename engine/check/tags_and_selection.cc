@@ -1,11 +1,11 @@
-#include "engine/check/select.h"
+#include "engine/check/tags_and_selection.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "engine/base/text.h"
-#include "engine/check/values.h"
+#include "engine/check/parse_values.h"
 #include "engine/tags/tags.h"
 
 namespace tally {

@@ -1,4 +1,4 @@
-#include "engine/execute/jobs/job_use.h"
+#include "engine/execute/jobs/collect_job_use.h"
 
 #include <algorithm>
 #include <ctime>
@@ -25,9 +25,9 @@ Status find_open(const Journal& journal, Open* open) {
   for (const Journal::Stored& stored : all) {
     const int id = stored.workpackage.id;
     const State state = stored.workpackage.outcome.state;
-    const bool ended = finished_well(state) || state == State::failed || state == State::lost;
     const auto use = known.find(id);
-    if (!ended || stored.job_id.empty() || (use != known.end() && use->second.seconds)) continue;
+    if (!has_ended(state) || stored.job_id.empty() || (use != known.end() && use->second.seconds))
+      continue;
     open->workpackages.emplace(stored.job_id, id);
     open->shared[id] = stored.job_name.find('@') != std::string::npos;
     if (stored.started > 0)

@@ -1,9 +1,10 @@
 // The tables about the machine, and those of analysed files. They were added after version 2 of the
-// journal; readers of that version do not look for them, and a journal without them has none of this.
+// journal; readers of that version do not look for them, and a journal without them has none of
+// this.
 #include <utility>
 
 #include "engine/journal/journal.h"
-#include "engine/journal/parts.h"
+#include "engine/journal/journal_files.h"
 #include "engine/journal/tables.h"
 
 namespace tally {

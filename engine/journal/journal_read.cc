@@ -7,7 +7,7 @@
 #include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/journal/journal.h"
-#include "engine/journal/parts.h"
+#include "engine/journal/journal_files.h"
 #include "engine/journal/tables.h"
 
 namespace tally {
@@ -18,8 +18,8 @@ bool is_folder_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
 }
 
-// The journal names output files by their whole paths. Those in the run's folder are where that folder
-// is now: the run may have been moved, or copied, since they were written.
+// The journal names output files by their whole paths. Those in the run's folder are where that
+// folder is now: the run may have been moved, or copied, since they were written.
 void find_moved_outputs(const std::string& now, Journal::Stored* stored) {
   const auto is_there = [&](const auto& output) {
     const std::string& path = output.first;

@@ -1,4 +1,4 @@
-#include "engine/cli/command_line.h"
+#include "engine/cli/option_parsing.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
