@@ -47,7 +47,7 @@ class PlannedCheck {
       };
       if (step.kind == StepKind::run) check_resources(step, lookup);
       check_job(step, lookup);
-      check_modules(step);
+      check_modules(step, lookup);
       if (step.kind == StepKind::run && !lacks_launch(step, lookup)) check_local(step, lookup);
       check_operations(step, lookup);
       // Files that the first step copies must exist, because nothing runs before it. Any other step
@@ -243,14 +243,24 @@ class PlannedCheck {
         });
   }
 
-  // Modules are loaded for the program that is launched, and by scripts that name them.
-  void check_modules(const Step& step) {
+  // Modules are loaded for the program that is launched, and by a job script that the step's own
+  // commands submit in a way that cannot be known here.
+  void check_modules(const Step& step, const Lookup& lookup) {
     if (step.modules.empty() || !step.launch.value.empty() || submits(step)) return;
+    for (const Operation& operation : step.operations) {
+      for (const std::string& name : referenced_names(operation.command.value))
+        if (name == "modules") return;
+    }
     const Mark& mark = step.modules.front().mark;
     const std::string text =
         fmt::format("step '{}' has no `launch`: its modules would not be loaded", step.name.value);
-    if (told_.insert({key(mark), text}).second)
-      diagnostics_.error(mark, text, "load them in its commands: module load NAME && ...");
+    const char* hint = "load them in its commands: module load NAME && ...";
+    if (!told_.insert({key(mark), text}).second) return;
+    if (lookup("submit_script") == nullptr) {
+      diagnostics_.error(mark, text, hint);
+    } else {
+      diagnostics_.warning(mark, text, hint);
+    }
   }
 
   // Whether the step itself, and not a step before it, names a platform or its sets.

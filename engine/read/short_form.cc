@@ -89,7 +89,7 @@ bool is_list_of(const YamlNode& node, Kind kind) {
 // Calls `take` for each text in the node, keys left out.
 template <typename Take>
 void each_text(const YamlNode& node, const Take& take) {
-  if (node.kind == Kind::scalar) take(node.value);
+  if (node.kind == Kind::scalar) take(name_of(node));
   for (const YamlPtr& item : node.items) each_text(*item, take);
   for (const auto& [key, value] : node.entries) each_text(*value, take);
 }
@@ -332,7 +332,7 @@ class LongForm {
     for (const YamlPtr& definition : all) {
       const YamlNode* tag = definition->find("tag");
       if (tag == nullptr) return;
-      tags.push_back(all.size() > 1 ? "(" + tag->value + ")" : tag->value);
+      tags.push_back(all.size() > 1 ? "(" + name_of(*tag) + ")" : name_of(*tag));
     }
     add_text(column, "tag", join(tags, "|"), all.front()->mark);
   }
@@ -392,7 +392,7 @@ class LongForm {
       const std::string& name = entry.first->value;
       const bool of_column = find_key("column", name) != nullptr || find_child("column", name);
       if (name == "file" && is_text(*entry.second)) {
-        metric.file = entry.second->value;
+        metric.file = name_of(*entry.second);
       } else if (name != "_" && of_column && find_key("pattern", name) == nullptr) {
         metric.column->entries.push_back(entry);
       } else {
@@ -423,7 +423,7 @@ class LongForm {
     const YamlNode* unit = pattern.find("unit");
     if (unit == nullptr || column->find("title") != nullptr) return;
     const std::string& name = column->find("_")->value;
-    add_text(column, "title", fmt::format("{}[{}]", name, unit->value), unit->mark);
+    add_text(column, "title", fmt::format("{}[{}]", name, name_of(*unit)), unit->mark);
   }
 
   // The file sets. The build, and what the run's command names, have copies: a command may write to
@@ -491,6 +491,10 @@ class LongForm {
       each_text(commands, take);
     }
     if (!build) warn_of_old_program(in_build_, commands);
+    // An old file of the name would be read where the run makes none.
+    names.erase("stdout");
+    names.erase("stderr");
+    for (const Metric& metric : metrics_) names.erase(metric.file);
     for (const std::string& name : names) {
       if (taken_.count(name) != 0 || (!build && name == "build" && given("build") != nullptr))
         continue;

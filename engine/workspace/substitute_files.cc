@@ -109,9 +109,11 @@ Status apply_substitution(const Substitution& sub, const Lookup& lookup, Evaluat
 // The source from which a file set would copy `path` of a work directory.
 std::optional<std::string> planned_source(const std::vector<PlannedFile>& files,
                                           const std::string& path) {
+  const std::string wanted = normal_path("/" + path);
   for (const PlannedFile& file : files) {
-    if (file.target == path) return file.source;
-    if (starts_with(path, file.target + "/")) return file.source + path.substr(file.target.size());
+    const std::string target = normal_path("/" + file.target);
+    if (wanted == target) return file.source;
+    if (starts_with(wanted, target + "/")) return file.source + wanted.substr(target.size());
   }
   return std::nullopt;
 }

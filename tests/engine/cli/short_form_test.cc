@@ -281,6 +281,20 @@ TEST_CASE("points that write into a folder that their command names do not share
   CHECK(!shell.exists("case/out.txt"));
 }
 
+TEST_CASE(
+    "a file that a metric is read from is the run's, also if an old one lies beside the workflow") {
+  const Shell shell;
+  shell.file("results.csv", "v=8\n");
+  shell.file("b.yaml",
+             "name: b\nparameters: {n: [1, 2]}\n"
+             "run: sh -c 'echo v=$n | tee -a results.csv' results.csv stdout\n"
+             "metrics: {v: {_: 'v=$jube_pat_int', type: int, file: results.csv}}\n");
+  shell.file("stdout", "v=8\n");
+  const Ran ran = shell.tally("-q run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "| 1 | 1 |\n| 2 | 2 |\n"), (ran.out + ran.err));
+  CHECK(shell.content("results.csv") == "v=8\n");
+}
+
 TEST_CASE("mistakes in the short form point into it") {
   struct Mistake {
     const char* text;
