@@ -157,7 +157,7 @@ std::optional<Workflow> check_document(const Document& document, const CheckOpti
   collect_tag_names(document.root, &used_tags);
   Element root = whole;
   remove_untagged(tags, &root);
-  const RemovedNames removed = removed_names(whole, root);
+  RemovedNames removed = removed_names(whole, root);
 
   SetFiles files(options, rules, tags, sources, diagnostics);
   const SetFile* home = files.add_main(document, root);
@@ -171,6 +171,8 @@ std::optional<Workflow> check_document(const Document& document, const CheckOpti
     if (options.run != nullptr) add_work(*options.run, &workflow.benchmarks.back());
   }
   used_tags.insert(files.used_tags().begin(), files.used_tags().end());
+  // What tags removed of files of sets is not known one by one.
+  removed["tags of other files"] = files.used_tags();
   check_tag_rules(home->document.root, {tags, used_tags, rules.unknown_names_are_errors}, options,
                   diagnostics);
   check_unique_names(workflow.benchmarks, diagnostics);

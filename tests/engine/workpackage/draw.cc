@@ -282,8 +282,13 @@ class Draw {
          {{"- name: all", {{"use: seen", {}}, {"reduce: " + reduce, {}}, std::move(analyses)}}}});
     Names columns{"jube_wp_id", "jube_step_name", "jube_wp_iteration", "nodes", "seen_jube_wp_id"};
     for (const DrawnSet& set : sets_.sets()) add(columns, set.parameters);
+    const Names parameters = columns;
     for (const DrawnStep& step : steps_) {
-      add(columns, {"jube_wp_id_" + step.name, "a0_" + step.name, "b1_" + step.name});
+      add(columns, {"jube_wp_id_" + step.name});
+      for (const char* name : {"a0", "b1"}) {
+        if (std::find(parameters.begin(), parameters.end(), name) != parameters.end())
+          add(columns, {name + ("_" + step.name)});
+      }
     }
     root.children.push_back(
         {"result:",
