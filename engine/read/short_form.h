@@ -5,10 +5,8 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
 
-#include "engine/base/diagnostics.h"
 #include "engine/read/yaml_tree.h"
 
 namespace tally {
@@ -28,10 +26,5 @@ bool is_run_key(std::string_view key);
 // form, or any of short_keys() beside a key of Tally's own. JUBE drops unknown keys, which may hold
 // anchors: a file that runs in JUBE stays what it is.
 bool is_short_form(const YamlNode& top);
-
-// The long form of `top`, whose includes are resolved. Files that `build` and `run` name are looked
-// for in `directory`, the folder of the file. Problems go to `diagnostics`; the result then has what
-// could be understood.
-YamlPtr long_form(const YamlNode& top, const std::string& directory, Diagnostics& diagnostics);
 
 }  // namespace tally

@@ -310,8 +310,9 @@ TEST_CASE("a time limit reaches the scheduler in the one form that means the sam
   CHECK(limit("", "5400") == "01:30:00");
   CHECK(limit("", "01:00:00") == "01:00:00");
   CHECK(limit("", "") == "");
+  CHECK(limit("1-12", "") == "36:00:00");
+  CHECK(limit("1-12:30", "") == "36:30:00");
   // The scheduler's own words.
-  CHECK(limit("1-12", "") == "1-12");
   CHECK(limit("30:00", "") == "30:00");
 }
 
