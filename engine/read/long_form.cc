@@ -60,10 +60,9 @@ class LongForm {
       std::vector<std::string> unknown;
       for (const auto& [key, value] : out_->entries)
         if (find_child("benchmark", key->value) == nullptr) unknown.push_back(written_text(*key));
-      const bool meant = nearest("run", unknown) != std::string();
+      const std::string meant = nearest("run", unknown);
       error(given_.begin()->second.first->mark, "there is nothing to run: the file has no `run`",
-            meant ? fmt::format("is '{}' meant to be 'run'?", nearest("run", unknown))
-                  : "run: COMMAND");
+            meant.empty() ? "run: COMMAND" : fmt::format("is '{}' meant to be 'run'?", meant));
     }
     find_build_parameters();
     if (given("run") != nullptr) add_outpath();

@@ -74,7 +74,8 @@ bool lacks_run(const YamlNode& top) {
 }  // namespace
 
 bool is_short_form(const YamlNode& top) {
-  if (top.kind != YamlNode::Kind::mapping || find_written(top, "benchmark") != nullptr) return false;
+  if (top.kind != YamlNode::Kind::mapping || find_written(top, "benchmark") != nullptr)
+    return false;
   const bool run = find_written(top, "run") != nullptr;
   if (run && find_written(top, "step") == nullptr) return true;
   if (lacks_run(top)) return true;
