@@ -95,6 +95,7 @@ CALLS = {
     "comment": [["comment", "run", "new" + EVIL], ["comment", "run"]],
     "remove": [["remove", "run", "-i", "7"], ["remove", "--force", EVIL]],
     "validate": [["validate", "w.yaml"], ["validate", "bad.yaml"], ["validate", EVIL], ["validate", "broken.yaml"]],
+    "show": [["show", "w.yaml"], ["show", "bad.yaml"], ["show", EVIL]],
     "tag": [["tag", "w.yaml"], ["tag", EVIL]],
     "script": [["script", "jobs.yaml", "--out", "o" + EVIL], ["script", "jobs.yaml"]],
     "help": [["help", EVIL], ["help", "run"]],
