@@ -14,8 +14,25 @@
 namespace tally {
 namespace {
 
+// The length of a character at `at` that YAML's readers take for a line's end, refuse, or drop: C1
+// controls, U+2028, U+2029, U+FEFF. 0: it is none.
+size_t special_length(const std::string& text, size_t at) {
+  const auto byte = [&](size_t i) {
+    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
+  };
+  if (byte(0) == 0xC2 && byte(1) >= 0x80 && byte(1) < 0xA0) return 2;
+  if (byte(0) == 0xE2 && byte(1) == 0x80 && (byte(2) == 0xA8 || byte(2) == 0xA9)) return 3;
+  return byte(0) == 0xEF && byte(1) == 0xBB && byte(2) == 0xBF ? 3 : 0;
+}
+bool has_special(const std::string& text) {
+  for (size_t at = 0; at < text.size(); ++at)
+    if (special_length(text, at) != 0) return true;
+  return false;
+}
+
 // Whether YAML's grammar lets the text stand without quotes in block style.
 bool may_be_plain(const std::string& text) {
+  if (has_special(text)) return false;
   if (text.empty() || text.front() == ' ' || text.back() == ' ' || text.back() == ':') return false;
   if (std::string_view("!&*?|>@`\"'%#,[]{}=<").find(text.front()) != std::string_view::npos)
     return false;
@@ -29,6 +46,7 @@ bool may_be_plain(const std::string& text) {
 // Whether a literal block keeps the text: whole lines of printable characters, the first without a
 // blank in front.
 bool may_be_block(const std::string& text) {
+  if (has_special(text)) return false;
   if (text.find('\n') == std::string::npos || text.front() == ' ' || text.front() == '\n')
     return false;
   if (text.size() > 1 && text.back() == '\n' && text[text.size() - 2] == '\n') return false;
@@ -39,13 +57,20 @@ bool may_be_block(const std::string& text) {
 
 std::string double_quoted(const std::string& text) {
   std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') {
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    const auto byte = static_cast<unsigned char>(c);
+    if (const size_t length = special_length(text, at); length != 0) {
+      const auto low = static_cast<unsigned char>(text[at + length - 1]);
+      const bool mark = byte == 0xEF;
+      out += fmt::format("\\u{:04x}", length == 2 ? low : mark ? 0xFEFFU : 0x2000U + low - 0x80U);
+      at += length - 1;
+    } else if (c == '"' || c == '\\') {
       out += {'\\', c};
     } else if (c == '\n') {
       out += "\\n";
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    } else if (byte < 0x20 || c == 0x7F) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned>(byte));
     } else {
       out += c;
     }
@@ -120,8 +145,9 @@ class Writer {
   }
 
   static bool plain_bytes(const std::string& text) {
-    return std::none_of(text.begin(), text.end(),
-                        [](char c) { return static_cast<unsigned char>(c) < 0x20; });
+    return !has_special(text) && std::none_of(text.begin(), text.end(), [](char c) {
+      return static_cast<unsigned char>(c) < 0x20;
+    });
   }
   static std::string replaced_quotes(const std::string& text) {
     std::string out;

@@ -391,3 +391,19 @@ TEST_CASE(
   shell.file("b.yaml", "name: b\nbuild: cp go.sh pi\nrun: build/pi 5\nfiles: go.sh\n");
   CHECK(shell.tally("validate b.yaml").err == "");
 }
+
+TEST_CASE("show: texts that other readers of YAML would take for something else are escaped") {
+  const Shell shell;
+  shell.file(
+      "b.yaml",
+      "name: b\noutpath: r\nparameterset: {name: p, where: 1 > 0, parameter: [{name: a, _: "
+      "\"x\\u0085y\"}, {name: b, _: \"\\u2028\\u2029\\uFEFF\"}, {name: c, _: \"\\e[1m\"}, {name: "
+      "d, _: \"\u00e9 \\u00a0\"}]}\nstep: {name: s, use: p, do: echo}\n");
+  const Ran ran = shell.tally("show b.yaml");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  for (const char* text :
+       {"\"x\\u0085y\"", "\"\\u2028\\u2029\\ufeff\"", "\"\\x1b[1m\"", "_: \u00e9 \u00a0\n"})
+    CHECK_MESSAGE(has(ran.out, text), ran.out);
+  shell.file("shown.yaml", ran.out);
+  CHECK(shell.tally("show shown.yaml").out == ran.out);
+}
