@@ -95,7 +95,7 @@ void add_work(const Benchmark& run, Benchmark* benchmark) {
 void check_benchmark(const Benchmark& benchmark, const CheckOptions& options,
                      const RemovedNames& removed, const Sources& sources,
                      Diagnostics& diagnostics) {
-  // What a run has stored was accepted when it was begun.
+  // Names that a run has stored were accepted when it was begun.
   const bool strict_names = benchmark.rules.unknown_names_are_errors && !options.stored;
   check_statistics(benchmark, diagnostics);
   if (options.run != nullptr) {
@@ -171,7 +171,7 @@ std::optional<Workflow> check_document(const Document& document, const CheckOpti
     if (options.run != nullptr) add_work(*options.run, &workflow.benchmarks.back());
   }
   used_tags.insert(files.used_tags().begin(), files.used_tags().end());
-  // What tags removed of files of sets is not known one by one.
+  // Names that tags removed from files of sets are not known one by one.
   removed["tags of other files"] = files.used_tags();
   check_tag_rules(home->document.root, {tags, used_tags, rules.unknown_names_are_errors}, options,
                   diagnostics);

@@ -363,7 +363,7 @@ class ReferenceChecker {
                                       "expression: {}}}",
                                       name)
                                 : did_you_mean(name, names);
-    // What tags removed may have defined it.
+    // An element that tags removed may have defined it.
     const bool all_here = std::all_of(removed_.begin(), removed_.end(),
                                       [](const auto& kind) { return kind.second.empty(); });
     if (strict_ && all_here) {

@@ -126,7 +126,7 @@ std::string section(const ElementRule& rule) {
   return text + rows;
 }
 
-// What may stand at the top level of a file in the short form.
+// The keys that may stand at the top level of a file in the short form.
 std::string short_form_section() {
   std::string text =
       "\n## The short form **T**\n\n"

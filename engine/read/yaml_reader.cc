@@ -4,6 +4,7 @@
 #include <functional>
 #include <unordered_set>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/read/files.h"
 #include "engine/read/include_expression.h"
@@ -37,7 +38,7 @@ class YamlReader {
     YamlPtr top = resolve(tree);
     if (!top) return;
     root->mark = top->mark;
-    if (is_short_form(*top)) top = long_form(*whole(top), base_, context_.diagnostics);
+    if (is_short_form(*top)) top = long_form(*whole(top), folder(), context_.diagnostics);
     if (top->kind == Kind::mapping) {
       read_top_mapping(*top, root);
     } else if (top->kind == Kind::sequence) {
@@ -49,6 +50,12 @@ class YamlReader {
   }
 
  private:
+  // The folder of the file, wherever the program was called: that of a run's stored input is known.
+  std::string folder() const {
+    const std::string& started = context_.options.directory;
+    return started.empty() ? base_ : absolute_path(base_, started);
+  }
+
   struct PartScope {
     ReadContext& context;
     ~PartScope() { context.open_parts.pop_back(); }

@@ -407,3 +407,18 @@ TEST_CASE("show: texts that other readers of YAML would take for something else 
   shell.file("shown.yaml", ran.out);
   CHECK(shell.tally("show shown.yaml").out == ran.out);
 }
+
+TEST_CASE("continue from another folder finds what commands name beside the workflow") {
+  const Shell shell;
+  shell.file("p.sh", "echo v=$1\n");
+  shell.file("b.yaml",
+             "name: b\nparameters: {n: [1, 2]}\n"
+             "run: {do: 'test $n = 1 || test -e $jube_benchmark_home/go || kill -9 $TALLY_PID', "
+             "launch: sh p.sh $n}\n"
+             "metrics: {v: {_: 'v=$jube_pat_int', type: int}}\n");
+  shell.sh("sh -c 'export TALLY_PID=$$; exec \"$TALLY\" run b.yaml'");
+  const Ran ran =
+      shell.sh("touch go; mkdir elsewhere; cd elsewhere && \"$TALLY\" -q continue ../b_run");
+  CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.out, "| 1 | 1 |\n| 2 | 2 |\n"), (ran.out + ran.err));
+}
