@@ -51,12 +51,38 @@ cached() {
   sed -n "s/^$1:[A-Z]*=//p" "$TALLY_BUILD/CMakeCache.txt"
 }
 
+# A cold build compiles eight files at a time: most of its time are headers. Who changes one file wants that one compiled
+# again, so a build directory of CMake's presets does not.
+TALLY_COLD_BUILD=(-DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON)
+
 # begin_engine CUDA: builds the engine in silence until it is killed. What fails here fails again, aloud, in configure_and_build.
 begin_engine() {
   trap 'exit 0' TERM # after CMake's end, because nobody else may configure this directory meanwhile
   mkdir -p "$TALLY_BUILD"
-  cmake -S "$TALLY_ROOT" -B "$TALLY_BUILD" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTALLY_CUDA="$1" \
+  cmake -S "$TALLY_ROOT" -B "$TALLY_BUILD" -G Ninja "${TALLY_COLD_BUILD[@]}" -DTALLY_CUDA="$1" \
     -DTALLY_TESTS=OFF -DTALLY_TRAIN=OFF >/dev/null 2>&1 && exec ninja -C "$TALLY_BUILD" -j "$TALLY_JOBS" tally >/dev/null 2>&1
+}
+
+# set_up CUDA OPTION...: scripts/setup with these options. For a new build directory the engine, which needs nothing of
+# PyPI's, is built while those packages come.
+set_up() {
+  local cuda=$1
+  shift
+  if [ -e "$TALLY_BUILD/CMakeCache.txt" ]; then
+    "$TALLY_ROOT/scripts/setup" "$@"
+    return
+  fi
+  "$TALLY_ROOT/scripts/setup" --engine-only
+  begin_engine "$cuda" &
+  engine=$!
+  trap end_engine EXIT # also when the set-up fails or is interrupted
+  "$TALLY_ROOT/scripts/setup" "$@"
+  trap - EXIT
+  end_engine # what it has not built yet is built later, in sight
+}
+end_engine() {
+  kill "$engine" 2>/dev/null || true
+  wait "$engine" || true
 }
 
 # configure_and_build TESTS CUDA TARGET...: CMake with what setup installed; builds the targets (all when none is
@@ -66,7 +92,7 @@ configure_and_build() {
   shift 2
   local options=(-S "$TALLY_ROOT" -B "$TALLY_BUILD" -G Ninja -DTALLY_TESTS="$tests" -DTALLY_CUDA="$cuda" -DTALLY_TRAIN=ON
     -DTALLY_SITE_PACKAGES="$(site_packages)")
-  [ -e "$TALLY_BUILD/CMakeCache.txt" ] || options+=(-DCMAKE_BUILD_TYPE=Release)
+  [ -e "$TALLY_BUILD/CMakeCache.txt" ] || options+=("${TALLY_COLD_BUILD[@]}")
   local nvcc
   if [ "$cuda" != OFF ] && nvcc=$(cuda_compiler); then
     options+=(-DCMAKE_CUDA_COMPILER="$nvcc")

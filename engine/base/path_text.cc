@@ -4,17 +4,14 @@
 #include <cstdlib>
 
 #include "engine/base/accounts.h"
+#include "engine/base/ascii.h"
 
 namespace tally {
 namespace {
 
-bool is_word(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
-}
-
 // Reads the variable at path[at] == '$' into *name and the position after it into *after. Returns
 // false if there is no variable.
-bool variable_at(const std::string& path, size_t at, std::string* name, size_t* after) {
+bool path_variable_at(const std::string& path, size_t at, std::string* name, size_t* after) {
   if (at + 1 >= path.size()) return false;
   if (path[at + 1] == '{') {
     const size_t end = path.find('}', at);
@@ -24,7 +21,7 @@ bool variable_at(const std::string& path, size_t at, std::string* name, size_t* 
     return true;
   }
   size_t end = at + 1;
-  while (end < path.size() && is_word(path[end])) ++end;
+  while (end < path.size() && is_name_char(path[end])) ++end;
   *name = path.substr(at + 1, end - at - 1);
   *after = end;
   return !name->empty();
@@ -61,7 +58,7 @@ std::string expand_path(const std::string& path, const Variables& variables) {
   std::string result, name;
   for (size_t at = 0, after = 0; at < text.size(); at = after) {
     std::optional<std::string> value;
-    const bool variable = text[at] == '$' && variable_at(text, at, &name, &after);
+    const bool variable = text[at] == '$' && path_variable_at(text, at, &name, &after);
     if (variable) value = variables(name);
     if (!variable) after = at + 1;
     result += value ? *value : text.substr(at, after - at);
@@ -73,7 +70,7 @@ std::string unknown_variable(const std::string& path) {
   std::string name;
   size_t after = 0;
   for (size_t at = path.find('$'); at != std::string::npos; at = path.find('$', at + 1)) {
-    if (variable_at(path, at, &name, &after)) return path.substr(at, after - at);
+    if (path_variable_at(path, at, &name, &after)) return path.substr(at, after - at);
   }
   return {};
 }

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cctype>
 
+#include "engine/base/ascii.h"
+
 namespace tally {
 namespace {
-
-bool is_name(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
 
 class Words {
  public:
@@ -96,7 +94,7 @@ std::set<std::string> shell_variables(std::string_view text) {
     size_t begin = at + 1;
     if (begin < text.size() && text[begin] == '{') ++begin;
     size_t end = begin;
-    while (end < text.size() && is_name(text[end])) ++end;
+    while (end < text.size() && is_name_char(text[end])) ++end;
     if (end > begin && std::isdigit(static_cast<unsigned char>(text[begin])) == 0) {
       names.emplace(text.substr(begin, end - begin));
     }

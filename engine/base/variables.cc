@@ -3,17 +3,11 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/base/ascii.h"
 #include "engine/base/text.h"
 
 namespace tally {
 namespace {
-
-bool is_name_start(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-bool is_name_char(char c) {
-  return is_name_start(c) || (c >= '0' && c <= '9');
-}
 
 // The variable that text[at], a dollar, begins. An empty name: none.
 struct Variable {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "engine/base/ascii.h"
 #include "engine/base/text.h"
 #include "engine/check/names.h"
 #include "engine/workflow/builtin_names.h"
@@ -15,14 +16,6 @@
 namespace tally {
 
 namespace {
-
-bool is_word_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-bool is_word_start(char c) {
-  return is_word_char(c) && !(c >= '0' && c <= '9');
-}
 
 struct DollarName {
   std::string name;
@@ -44,8 +37,8 @@ std::vector<DollarName> dollar_names(std::string_view text) {
     bool braces = text[start] == '{';
     if (braces) ++start;
     size_t end = start;
-    while (end < text.size() && is_word_char(text[end])) ++end;
-    if (end == start || !is_word_start(text[start])) continue;
+    while (end < text.size() && is_name_char(text[end])) ++end;
+    if (end == start || !is_name_start(text[start])) continue;
     // ${name:-x} and similar forms belong to the shell.
     if (braces && (end == text.size() || text[end] != '}')) continue;
     names.push_back(
@@ -59,12 +52,12 @@ std::vector<DollarName> dollar_names(std::string_view text) {
 void collect_assigned(std::string_view command, std::set<std::string>* names) {
   std::string before;
   for (size_t i = 0; i < command.size();) {
-    if (!is_word_start(command[i])) {
+    if (!is_name_start(command[i])) {
       ++i;
       continue;
     }
     size_t end = i;
-    while (end < command.size() && is_word_char(command[end])) ++end;
+    while (end < command.size() && is_name_char(command[end])) ++end;
     std::string word(command.substr(i, end - i));
     bool assigned =
         end < command.size() && (command[end] == '=' || starts_with(command.substr(end), "+=") ||
@@ -325,7 +318,7 @@ class DollarChecker {
       for (size_t at = text.find(written); at != std::string_view::npos;
            at = text.find(written, at + 1)) {
         size_t end = at + written.size();
-        bool whole = end >= text.size() || !is_word_char(text[end]);
+        bool whole = end >= text.size() || !is_name_char(text[end]);
         uint32_t column = 1;
         for (size_t i = 0; i < at; ++column) {
           i += std::max<size_t>(1, utf8_length(text.substr(i)));

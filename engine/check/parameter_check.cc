@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "engine/base/ascii.h"
 #include "engine/base/text.h"
 #include "engine/python/number.h"
 #include "engine/workflow/allowed.h"
@@ -46,9 +47,6 @@ void check_zips(const ParameterSet& set, Diagnostics& diagnostics) {
 
 // The names in a text's $name and ${name} references.
 std::set<std::string> references(const std::string& text) {
-  auto is_name = [](char c) {
-    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  };
   std::set<std::string> names;
   for (size_t i = 0; i + 1 < text.size(); ++i) {
     if (text[i] != '$') continue;
@@ -58,7 +56,7 @@ std::set<std::string> references(const std::string& text) {
     }
     size_t begin = i + 1 + (text[i + 1] == '{' ? 1 : 0);
     size_t end = begin;
-    while (end < text.size() && is_name(text[end])) ++end;
+    while (end < text.size() && is_name_char(text[end])) ++end;
     if (end > begin) names.insert(text.substr(begin, end - begin));
   }
   return names;

@@ -28,9 +28,10 @@ namespace {
 
 using statistics::Verdict;
 
-class Command {
+class CompareCommand {
  public:
-  Command(const Settings& settings, const CompareArgs& args) : settings_(settings), args_(args) {}
+  CompareCommand(const Settings& settings, const CompareArgs& args)
+      : settings_(settings), args_(args) {}
 
   int run() {
     if (!read_options() || !open_runs() || !choose_metrics() || !can_be_compared())
@@ -378,7 +379,7 @@ class Command {
 }  // namespace
 
 int compare_command(const Settings& settings, const CompareArgs& args) {
-  return Command(settings, args).run();
+  return CompareCommand(settings, args).run();
 }
 
 }  // namespace tally

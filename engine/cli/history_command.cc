@@ -25,9 +25,10 @@ std::string number(double value) {
   return fmt::format("{:.6g}", value);
 }
 
-class Command {
+class HistoryCommand {
  public:
-  Command(const Settings& settings, const HistoryArgs& args) : settings_(settings), args_(args) {}
+  HistoryCommand(const Settings& settings, const HistoryArgs& args)
+      : settings_(settings), args_(args) {}
 
   int run() {
     std::string outpath;
@@ -171,7 +172,7 @@ class Command {
 }  // namespace
 
 int history_command(const Settings& settings, const HistoryArgs& args) {
-  return Command(settings, args).run();
+  return HistoryCommand(settings, args).run();
 }
 
 void Application::add_history() {

@@ -108,7 +108,7 @@ void show_parts(const Benchmark& benchmark) {
   }
 }
 
-void show_run(const Run& run, const std::vector<Journal::Stored>& workpackages, bool has_end) {
+void print_run(const Run& run, const std::vector<Journal::Stored>& workpackages, bool has_end) {
   const RunRecord& record = run.journal().run();
   fmt::print(
       "{}",
@@ -305,7 +305,7 @@ int info_command(const Settings& settings, const InfoArgs& args) {
         print_error(settings, s);
         return kBadInput;
       }
-      show_run(run, workpackages, has_end);
+      print_run(run, workpackages, has_end);
       continue;
     }
     std::vector<WorkpackageView> views;

@@ -146,7 +146,7 @@ bool of_one_benchmark(const Settings& settings, std::span<const Run> runs) {
 }
 
 // The table that was asked for, or the first one with the columns.
-bool read_runs(const Settings& settings, const PlotArgs& args, ResultTable* table) {
+bool read_table(const Settings& settings, const PlotArgs& args, ResultTable* table) {
   std::vector<Run> runs;
   std::vector<RenderedResult> tables;
   if (!open_runs(settings, args.sources, args.ids, &runs) || !of_one_benchmark(settings, runs) ||
@@ -225,7 +225,7 @@ int plot_command(const Settings& settings, const PlotArgs& given) {
   }
   ResultTable table;
   const bool read =
-      files > 0 ? read_tables(settings, args, &table) : read_runs(settings, args, &table);
+      files > 0 ? read_tables(settings, args, &table) : read_table(settings, args, &table);
   if (!read || !keep_rows(settings, args.where, &table)) return kBadInput;
   if (args.x.empty()) args.x = first_column(table, args.y);
   Figure figure;

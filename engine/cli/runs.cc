@@ -30,7 +30,7 @@ bool is_run(const std::string& path, int* id) {
   return digits && parse_id(name, id) && has_journal(path);
 }
 
-std::string id_list(const std::vector<RunDirectory>& runs) {
+std::string newest_ids(const std::vector<RunDirectory>& runs) {
   std::vector<std::string> ids;
   for (const RunDirectory& run : runs) ids.push_back(std::to_string(run.id));
   if (ids.size() > 12) ids.erase(ids.begin(), ids.end() - 12);
@@ -157,7 +157,7 @@ std::vector<RunDirectory> find_runs(const Settings& settings, const RunsArgs& ar
     if (found == all.end()) {
       print_error(settings,
                   fmt::format("Benchmark directory not found: \"{}/{}\"", outpath, padded_id(id)),
-                  "there are runs " + id_list(all));
+                  "there are runs " + newest_ids(all));
       return {};
     }
     chosen.push_back(*found);

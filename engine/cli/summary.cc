@@ -117,7 +117,8 @@ void print_failures(const Settings& settings, const std::vector<Journal::Stored>
 }
 
 // Prints notes about successful workpackages: expected outcomes and reused work.
-void print_notes(const std::vector<Journal::Stored>& workpackages, const RunDirectory& directory) {
+void print_workpackage_notes(const std::vector<Journal::Stored>& workpackages,
+                             const RunDirectory& directory) {
   size_t notes = 0;
   for (const Journal::Stored& stored : workpackages) {
     const Workpackage& workpackage = stored.workpackage;
@@ -191,7 +192,7 @@ Status print_summary(const Settings& settings, const Run& run, const RunSummary&
     std::fflush(stdout);
     return Status::ok();
   }
-  print_notes(workpackages, directory);
+  print_workpackage_notes(workpackages, directory);
   std::string handle = directory.path.substr(0, directory.path.rfind('/'));
   const std::string& program = settings.program;
   auto command = [&](const char* name) {

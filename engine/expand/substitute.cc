@@ -2,17 +2,13 @@
 
 #include <algorithm>
 
+#include "engine/base/ascii.h"
+
 namespace tally {
 namespace {
 
 constexpr int max_rounds = 5;
 
-bool is_name_start(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-bool is_name_char(char c) {
-  return is_name_start(c) || (c >= '0' && c <= '9');
-}
 bool is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }

@@ -1,4 +1,5 @@
 #include "engine/expand/where_rules.h"
+#include "engine/base/ascii.h"
 #include "engine/python/number.h"
 
 #include <algorithm>
@@ -13,10 +14,6 @@ namespace {
 
 // The number of points whose rule is evaluated by one Python expression.
 constexpr size_t chunk = 4096;
-
-bool is_word(char c) {
-  return isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
 
 // The Python literal for a parameter's value.
 std::string literal(const Parameter& parameter, const std::string& value) {
@@ -49,7 +46,8 @@ std::vector<size_t> mentioned(const std::string& rule, const Point& point, const
     const std::string& name = pool[point.bindings[slot].name];
     for (size_t at = rule.find(name); at != std::string::npos; at = rule.find(name, at + 1)) {
       const size_t end = at + name.size();
-      if ((at == 0 || !is_word(rule[at - 1])) && (end == rule.size() || !is_word(rule[end]))) {
+      if ((at == 0 || !is_name_char(rule[at - 1])) &&
+          (end == rule.size() || !is_name_char(rule[end]))) {
         slots.push_back(slot);
         break;
       }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "engine/base/ascii.h"
 #include "engine/base/utf8.h"
 
 namespace tally {
@@ -28,9 +29,6 @@ struct Spec {
 
 bool is_align(char c) {
   return c == '<' || c == '>' || c == '=' || c == '^';
-}
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
 }
 constexpr long kMostWidth = 1'000'000;
 

@@ -4,20 +4,16 @@
 
 #include <algorithm>
 
+#include "engine/base/ascii.h"
+
 namespace tally {
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 bool is_octal(char c) {
   return c >= '0' && c <= '7';
 }
 bool is_hex(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 constexpr std::string_view kFlags = "aiLmsux-";
 

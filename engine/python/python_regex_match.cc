@@ -14,36 +14,36 @@ constexpr size_t kStackStart = size_t{64} << 10;
 constexpr size_t kStackMost = size_t{512} << 20;  // reserved; used only by patterns like (.|\n)*?
 constexpr uint32_t kMatchLimit = 2'000'000'000;
 
-struct FreeCode {
-  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
-};
-struct FreeData {
-  void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
-};
-struct FreeMatchContext {
-  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
-};
-struct FreeStack {
-  void operator()(pcre2_jit_stack* stack) const { pcre2_jit_stack_free(stack); }
-};
-
 std::string message_of(int code) {
   std::array<PCRE2_UCHAR, 256> buffer{};
   pcre2_get_error_message(code, buffer.data(), buffer.size());
   return reinterpret_cast<const char*>(buffer.data());
 }
 
-// A pattern compiled for one kind of text: Unicode, or pure ASCII. For ASCII the character classes
-// are tables and nothing needs to be decoded.
-struct Program {
-  std::unique_ptr<pcre2_code, FreeCode> code;
-  std::unique_ptr<pcre2_match_data, FreeData> data;
-  bool jit = false;
-};
-
 }  // namespace
 
 struct Regex::Impl {
+  struct FreeCode {
+    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+  };
+  struct FreeData {
+    void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
+  };
+  struct FreeMatchContext {
+    void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
+  };
+  struct FreeStack {
+    void operator()(pcre2_jit_stack* stack) const { pcre2_jit_stack_free(stack); }
+  };
+
+  // A pattern compiled for one kind of text: Unicode, or pure ASCII. For ASCII the character classes
+  // are tables and nothing needs to be decoded.
+  struct Program {
+    std::unique_ptr<pcre2_code, FreeCode> code;
+    std::unique_ptr<pcre2_match_data, FreeData> data;
+    bool jit = false;
+  };
+
   TranslatedRegex translated;
   std::vector<GroupEdges> edges;
   bool dot_all = false;
@@ -120,7 +120,7 @@ int Regex::groups() const {
 
 bool Regex::find_all(std::string_view text, bool ascii,
                      const std::function<void(std::string_view, int)>& sink, std::string* error) {
-  Program* program = &impl_->unicode;
+  Impl::Program* program = &impl_->unicode;
   if (ascii && !impl_->translated.non_ascii) {
     if (!impl_->ascii.code && !impl_->build(impl_->ascii, false, error)) return false;
     program = &impl_->ascii;

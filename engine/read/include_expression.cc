@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "engine/base/ascii.h"
 #include "engine/base/text.h"
 #include "engine/read/include_values.h"
 
@@ -18,7 +19,7 @@ using Kind = YamlNode::Kind;
 using Names = std::map<std::string, YamlPtr>;
 using Expression = std::function<YamlPtr(const Names&)>;
 
-constexpr int kDeepest = 100;
+constexpr int kDeepestExpression = 100;
 
 // A recursive-descent parser. Every rule returns a function of the names bound at its position.
 class ExpressionParser {
@@ -50,14 +51,10 @@ class ExpressionParser {
     return true;
   }
 
-  static bool is_word_char(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  }
-
   std::string_view peek_word() {
     skip_space();
     size_t end = at_;
-    while (end < text_.size() && is_word_char(text_[end])) ++end;
+    while (end < text_.size() && is_name_char(text_[end])) ++end;
     return text_.substr(at_, end - at_);
   }
 
@@ -86,7 +83,7 @@ class ExpressionParser {
   }
 
   Expression either() {
-    if (++depth_ > kDeepest) throw ExpressionError("it nests too deeply");
+    if (++depth_ > kDeepestExpression) throw ExpressionError("it nests too deeply");
     Expression left = all();
     while (take_word("or")) {
       Expression right = all();
@@ -113,7 +110,7 @@ class ExpressionParser {
 
   Expression negation() {
     if (take_word("not")) {
-      if (++depth_ > kDeepest) throw ExpressionError("it nests too deeply");
+      if (++depth_ > kDeepestExpression) throw ExpressionError("it nests too deeply");
       Expression inner = negation();
       --depth_;
       return [inner](const Names& n) { return bool_node(!truth(*inner(n))); };
@@ -185,7 +182,7 @@ class ExpressionParser {
 
   Expression sign() {
     if (!take("-")) return power();
-    if (++depth_ > kDeepest) throw ExpressionError("it nests too deeply");
+    if (++depth_ > kDeepestExpression) throw ExpressionError("it nests too deeply");
     Expression inner = sign();
     --depth_;
     const YamlPtr zero = number_node("0");
@@ -195,7 +192,7 @@ class ExpressionParser {
   Expression power() {
     Expression base = whole(postfix());
     if (!take("**")) return base;
-    if (++depth_ > kDeepest) throw ExpressionError("it nests too deeply");
+    if (++depth_ > kDeepestExpression) throw ExpressionError("it nests too deeply");
     Expression exponent = sign();
     --depth_;
     return binary("**", base, exponent);
@@ -263,7 +260,7 @@ class ExpressionParser {
       return (text_[end] == '+' || text_[end] == '-') && (text_[end - 1] | 0x20) == 'e';
     };
     while (end < text_.size() &&
-           (is_word_char(text_[end]) || text_[end] == '.' || (end > at_ && sign_of_exponent()))) {
+           (is_name_char(text_[end]) || text_[end] == '.' || (end > at_ && sign_of_exponent()))) {
       ++end;
     }
     YamlPtr value = number_node(text_.substr(at_, end - at_));

@@ -14,11 +14,7 @@ namespace {
 
 constexpr size_t kMostText = 8 << 20;  // beyond the file's own
 constexpr size_t kMostReplacements = 100000;
-constexpr size_t kDeepest = 20;
-
-bool is_space(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
+constexpr size_t kDeepestEntity = 20;
 
 // Whether the text begins with a reference to a character or to an entity that XML defines.
 bool is_known_reference(std::string_view text) {
@@ -114,14 +110,14 @@ class Declarations {
   }
 
   void skip_spaces() {
-    while (at_ < file_.size() && is_space(file_[at_])) ++at_;
+    while (at_ < file_.size() && is_xml_space(file_[at_])) ++at_;
   }
 
   std::string_view word() {
     skip_spaces();
     const size_t start = at_;
-    while (at_ < file_.size() && !is_space(file_[at_]) && file_[at_] != '>' && file_[at_] != '"' &&
-           file_[at_] != '\'')
+    while (at_ < file_.size() && !is_xml_space(file_[at_]) && file_[at_] != '>' &&
+           file_[at_] != '"' && file_[at_] != '\'')
       ++at_;
     return file_.substr(start, at_ - start);
   }
@@ -245,8 +241,8 @@ class Expander {
            "write its text into the DOCTYPE, or use <include>");
     } else if (entity->open) {
       fail(fmt::format("entity '{}' contains itself", name));
-    } else if (depth >= kDeepest) {
-      fail(fmt::format("entities are nested more than {} deep", kDeepest));
+    } else if (depth >= kDeepestEntity) {
+      fail(fmt::format("entities are nested more than {} deep", kDeepestEntity));
     } else if (++replacements_ > kMostReplacements) {
       fail("entities multiply themselves: more than 100000 replacements");
     } else {

@@ -8,6 +8,11 @@
 
 namespace tally {
 
+// XML's white space.
+constexpr bool is_xml_space(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
 // A text in which the entities were replaced, and where each of its parts comes from.
 class ExpandedXml {
  public:

@@ -20,11 +20,7 @@ namespace tally {
 
 namespace {
 
-constexpr int kDeepest = 200;
-
-bool is_space(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
+constexpr int kDeepestElement = 200;
 
 // One XML file: its parsed form, and what is needed to make marks.
 struct XmlFile {
@@ -55,9 +51,9 @@ bool is_inner_element(const char* name) {
 // tag's name.
 std::vector<std::pair<size_t, size_t>> attribute_places(std::string_view text, size_t at) {
   std::vector<std::pair<size_t, size_t>> places;
-  while (at < text.size() && !is_space(text[at]) && text[at] != '>' && text[at] != '/') ++at;
+  while (at < text.size() && !is_xml_space(text[at]) && text[at] != '>' && text[at] != '/') ++at;
   for (;;) {
-    while (at < text.size() && is_space(text[at])) ++at;
+    while (at < text.size() && is_xml_space(text[at])) ++at;
     if (at >= text.size() || text[at] == '>' || text[at] == '/') return places;
     size_t name = at;
     size_t equals = text.find('=', at);
@@ -226,7 +222,7 @@ class XmlReader {
 
   void convert_child(const XmlFile& file, const pugi::xml_node& child, Element* element,
                      int depth) {
-    if (depth >= kDeepest) {
+    if (depth >= kDeepestElement) {
       context_.diagnostics.error(file.mark(child), "elements are nested more than 200 deep");
       return;
     }
@@ -244,7 +240,7 @@ class XmlReader {
     if (!element->text.mark.known() && !strip(text).empty()) {
       auto offset = static_cast<size_t>(std::max<ptrdiff_t>(0, child.offset_debug()));
       const std::string& all = file.expanded.text;
-      while (offset < all.size() && is_space(all[offset])) ++offset;
+      while (offset < all.size() && is_xml_space(all[offset])) ++offset;
       element->text.mark = file.at(offset);
     }
     element->text.value += text;

@@ -12,15 +12,12 @@
 #include <cstdlib>
 #include <vector>
 
+#include "engine/base/ascii.h"
 #include "engine/base/text.h"
 
 namespace tally {
 
 namespace {
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 // Reads a text from left to right. Every take_* returns how much it took.
 class Cursor {

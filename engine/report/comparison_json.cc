@@ -12,14 +12,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 using statistics::Comparison;
 
-Json number(bool known, double value) {
+Json number_if(bool known, double value) {
   return known && std::isfinite(value) ? Json(value) : Json();
 }
 
 Json side(size_t n, double median, State state, bool reused, const std::string& mark) {
   const auto marked = [&](const char* word) { return mark.find(word) != std::string::npos; };
   Json out = {{"n", n},
-              {"median", number(n > 0, median)},
+              {"median", number_if(n > 0, median)},
               {"failed", has_failed(state)},
               {"status", reused && state == State::done ? "reused" : state_name(state)},
               {"busy", marked(kBusy)},
@@ -28,8 +28,8 @@ Json side(size_t n, double median, State state, bool reused, const std::string& 
   return out;
 }
 
-Json row_of(const ComparedRow& row, const RunComparison& comparison,
-            const CompareOptions& options) {
+Json compared_row_of(const ComparedRow& row, const RunComparison& comparison,
+                     const CompareOptions& options) {
   const Comparison& result = row.result;
   Json parameters = Json::object();
   for (size_t i = 0; i < comparison.parameters.size(); ++i)
@@ -43,10 +43,10 @@ Json row_of(const ComparedRow& row, const RunComparison& comparison,
       {"parameters", std::move(parameters)},
       {"base", side(result.n, result.base, row.base_state, row.base_reused, row.base_mark)},
       {"new", side(result.m, result.other, row.other_state, row.other_reused, row.other_mark)},
-      {"change", number(result.positive, result.change)},
-      {"low", number(has_interval, interval.low)},
-      {"high", number(has_interval, interval.high)},
-      {"p", number(has_interval, result.adjusted_p)},
+      {"change", number_if(result.positive, result.change)},
+      {"low", number_if(has_interval, interval.low)},
+      {"high", number_if(has_interval, interval.high)},
+      {"p", number_if(has_interval, result.adjusted_p)},
       {"verdict", verdict_word(result.verdict)},
       {"repeats_needed", result.needed == 0 ? Json() : Json(result.needed)},
   };
@@ -78,7 +78,7 @@ std::string comparison_json(const RunComparison& comparison, const CompareOption
   for (const ReportedDifference& one : about.differences)
     out["differences"].push_back({{"name", one.name}, {"base", one.base}, {"new", one.other}});
   for (const ComparedRow& row : comparison.rows)
-    out["rows"].push_back(row_of(row, comparison, options));
+    out["rows"].push_back(compared_row_of(row, comparison, options));
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

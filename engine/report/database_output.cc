@@ -18,7 +18,7 @@ struct Finalize {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
 using Handle = std::unique_ptr<sqlite3, Close>;
-using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
+using SqlStatement = std::unique_ptr<sqlite3_stmt, Finalize>;
 
 constexpr const char* kRunColumn = "tally_run";
 
@@ -110,7 +110,7 @@ class Writer {
     if (sqlite3_prepare_v2(handle_.get(), sql.c_str(), -1, &raw, nullptr) != SQLITE_OK) {
       return failure("read the table of");
     }
-    Statement statement(raw);
+    SqlStatement statement(raw);
     while (sqlite3_step(raw) == SQLITE_ROW) {
       there.insert(reinterpret_cast<const char*>(sqlite3_column_text(raw, 1)));
     }
@@ -133,7 +133,7 @@ class Writer {
     return Status::ok();
   }
 
-  bool prepare(const std::string& sql, Statement* out) {
+  bool prepare(const std::string& sql, SqlStatement* out) {
     sqlite3_stmt* raw = nullptr;
     const int code = sqlite3_prepare_v2(handle_.get(), sql.c_str(), -1, &raw, nullptr);
     out->reset(raw);
@@ -141,7 +141,7 @@ class Writer {
   }
 
   // Runs a statement whose ?1, ?2, ... are the row's values, and perhaps the run's key behind them.
-  bool step(const Statement& statement, const Record& row, bool with_run) {
+  bool step(const SqlStatement& statement, const Record& row, bool with_run) {
     sqlite3_stmt* raw = statement.get();
     const int count = static_cast<int>(database_.keys.size());
     for (int i = 0; i < count; ++i)
@@ -180,7 +180,7 @@ class Writer {
       names += ", " + quoted(kRunColumn);
       values += fmt::format(", ?{}", database_.keys.size() + 1);
     }
-    Statement insertion, change;
+    SqlStatement insertion, change;
     if (!prepare("INSERT INTO " + table + " (" + names + ") VALUES (" + values + ")", &insertion))
       return failure("write");
     if (marked) {
@@ -221,7 +221,7 @@ class Writer {
     if (sqlite3_prepare_v2(handle_.get(), sql.c_str(), -1, &raw, nullptr) != SQLITE_OK) {
       return failure("write");
     }
-    Statement statement(raw);
+    SqlStatement statement(raw);
     for (const Record& row : rows_) {
       for (size_t i = 0; i < database_.keys.size(); ++i) {
         bind(raw, static_cast<int>(i) + 1, row.values.at(database_.keys[i].name.value));

@@ -9,16 +9,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json number(double value) {
+Json finite_number(double value) {
   return std::isfinite(value) ? Json(value) : Json();
 }
 
 Json change_of(const HistoryPoint::Change& change) {
   const bool ratio = change.before > 0;
   return {{"word", change.word},
-          {"before", number(change.before)},
-          {"after", number(change.after)},
-          {"change", ratio ? number(change.after / change.before - 1) : Json()}};
+          {"before", finite_number(change.before)},
+          {"after", finite_number(change.after)},
+          {"change", ratio ? finite_number(change.after / change.before - 1) : Json()}};
 }
 
 Json point_of(const HistoryPoint& point) {
@@ -28,9 +28,9 @@ Json point_of(const HistoryPoint& point) {
       {"start", entry.start},
       {"sample", entry.sample},
       {"of", entry.repeats},
-      {"median", point.median ? number(*point.median) : Json()},
-      {"low", point.interval ? number(point.interval->low) : Json()},
-      {"high", point.interval ? number(point.interval->high) : Json()},
+      {"median", point.median ? finite_number(*point.median) : Json()},
+      {"low", point.interval ? finite_number(point.interval->low) : Json()},
+      {"high", point.interval ? finite_number(point.interval->high) : Json()},
       {"failed", entry.failed},
       {"reused", entry.mark == kReused},
       {"busy", entry.busy},

@@ -15,7 +15,7 @@ const char* word(Severity severity) {
 }
 
 // File names and messages may hold bytes that are not UTF-8; JSON must be UTF-8.
-std::string text_of(const Json& json) {
+std::string indented_text(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -44,7 +44,8 @@ std::string problems_as_json(const std::vector<Problem>& problems) {
     if (!p.file.empty()) one.update({{"file", p.file}, {"line", p.line}, {"column", p.column}});
     list.push_back(std::move(one));
   }
-  return text_of({{"version", 1}, {"errors", errors}, {"warnings", warnings}, {"problems", list}});
+  return indented_text(
+      {{"version", 1}, {"errors", errors}, {"warnings", warnings}, {"problems", list}});
 }
 
 std::string problems_as_sarif(const std::vector<Problem>& problems, const std::string& version) {
@@ -65,9 +66,9 @@ std::string problems_as_sarif(const std::vector<Problem>& problems, const std::s
   const Json driver = {{"name", "tally"}, {"version", version}, {"rules", Json::array({rule})}};
   const Json run = {
       {"tool", {{"driver", driver}}}, {"columnKind", "unicodeCodePoints"}, {"results", results}};
-  return text_of({{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
-                  {"version", "2.1.0"},
-                  {"runs", Json::array({run})}});
+  return indented_text({{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+                        {"version", "2.1.0"},
+                        {"runs", Json::array({run})}});
 }
 
 }  // namespace tally

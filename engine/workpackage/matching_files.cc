@@ -2,18 +2,13 @@
 
 #include <algorithm>
 
+#include "engine/base/ascii.h"
 #include "engine/base/path_text.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
 
 namespace tally {
-namespace {
-
-bool digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-}  // namespace
+namespace {}  // namespace
 
 // The names in a list that is divided by commas.
 std::vector<std::string> names_of(const std::string& list) {
@@ -72,11 +67,11 @@ bool natural_less(std::string_view a, std::string_view b) {
   size_t i = 0;
   size_t j = 0;
   while (i < a.size() && j < b.size()) {
-    if (digit(a[i]) && digit(b[j])) {
+    if (is_digit(a[i]) && is_digit(b[j])) {
       size_t from_i = i;
       size_t from_j = j;
-      while (i < a.size() && digit(a[i])) ++i;
-      while (j < b.size() && digit(b[j])) ++j;
+      while (i < a.size() && is_digit(a[i])) ++i;
+      while (j < b.size() && is_digit(b[j])) ++j;
       std::string_view left = a.substr(from_i, i - from_i);
       std::string_view right = b.substr(from_j, j - from_j);
       left.remove_prefix(std::min(left.find_first_not_of('0'), left.size()));

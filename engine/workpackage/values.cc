@@ -33,10 +33,10 @@ std::string environment_lines(const NamedValues& exported) {
 }
 
 std::string environment_names(const NamedValues& exported) {
-  std::vector<std::string> names;
-  names.reserve(exported.size());
-  for (const auto& [name, value] : exported) names.push_back(name);
-  return join(names, ",");
+  std::vector<std::string> written;
+  written.reserve(exported.size());
+  for (const auto& [name, value] : exported) written.push_back(name);
+  return join(written, ",");
 }
 
 // Sorts by name without regard to case, as JUBE does.

@@ -1,5 +1,6 @@
 #include "engine/workspace/environment.h"
 
+#include "engine/base/ascii.h"
 #include "engine/base/secrets.h"
 
 #include <unistd.h>
@@ -13,10 +14,6 @@
 
 namespace tally {
 namespace {
-
-bool is_name_char(char c) {
-  return isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
 
 // Variables that belong to each shell itself. They are not a result of the command.
 bool is_shells_own(const std::string& name) {

@@ -12,6 +12,7 @@
 #include <set>
 #include <string_view>
 
+#include "engine/base/ascii.h"
 #include "engine/base/digest.h"
 #include "engine/base/files.h"
 #include "engine/base/path_text.h"
@@ -32,12 +33,8 @@ constexpr uint64_t kRules = 4;
 constexpr size_t kMostFiles = 10000;
 constexpr uintmax_t kMostBytes = uintmax_t{1} << 30;
 
-bool lies_in(const std::string& path, const std::string& folder) {
+bool lies_below(const std::string& path, const std::string& folder) {
   return path.size() > folder.size() && starts_with(path, folder) && path[folder.size()] == '/';
-}
-
-bool is_name(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
 // Replaces $NAME and ${NAME} in a text by the values of an environment. Unknown names stay.
@@ -51,7 +48,7 @@ std::string with_variables(std::string_view text, const Environment& environment
     const bool braces = at + 1 < text.size() && text[at + 1] == '{';
     size_t end = at + (braces ? 2 : 1);
     const size_t begin = end;
-    while (end < text.size() && is_name(text[end])) ++end;
+    while (end < text.size() && is_name_char(text[end])) ++end;
     const auto found = environment.find(std::string(text.substr(begin, end - begin)));
     const bool whole = !braces || (end < text.size() && text[end] == '}');
     if (end == begin || !whole || found == environment.end()) {
@@ -254,7 +251,7 @@ class Collector {
       paths.insert(absolute_path(name, context_.work_dir));
     }
     for (const std::string& path : paths) {
-      if (is_of_the_host(path) || lies_in(path, context_.work_dir)) continue;
+      if (is_of_the_host(path) || lies_below(path, context_.work_dir)) continue;
       std::optional<struct stat> found;
       Status added = readable(look_at(path, &found));
       if (found && S_ISREG(found->st_mode)) added = add_tree(path, path);
@@ -282,7 +279,7 @@ class Collector {
   // The whole file system, and what the kernel makes of itself, are no inputs.
   static bool is_of_the_host(const std::string& path) {
     for (const char* folder : {"/dev", "/proc", "/sys", "/run"})
-      if (path == folder || lies_in(path, folder)) return true;
+      if (path == folder || lies_below(path, folder)) return true;
     return path == "/";
   }
 
@@ -290,7 +287,7 @@ class Collector {
   // runs: they change with every run. A folder that is too large for a comparison is never the same.
   Status add_folder(const std::string& path) {
     for (const char* system : {"/usr", "/opt", "/etc", "/bin", "/lib", "/lib64", "/sbin", "/var"})
-      if (path == system || lies_in(path, system)) return Status::ok();
+      if (path == system || lies_below(path, system)) return Status::ok();
     std::vector<std::string> files;
     uintmax_t bytes = 0;
     bool too_large = false;

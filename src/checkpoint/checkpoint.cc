@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-FileChecksum write_text(const std::string& path, const std::string& text) {
+FileChecksum write_with_checksum(const std::string& path, const std::string& text) {
   OutputFile file(path);
   file.append(text.data(), text.size());
   file.sync_and_keep();
@@ -63,7 +63,7 @@ void publish(const fs::path& root, const fs::path& made, int64_t iteration) {
   }
   rename_durably(made.string(), place.string());
   const fs::path text = root / temporary_name(latest_file);
-  write_text(text.string(), fmt::format("{}\n", iteration));
+  write_with_checksum(text.string(), fmt::format("{}\n", iteration));
   rename_durably(text.string(), (root / latest_file).string());
   fs::remove_all(old);
 }
@@ -194,13 +194,13 @@ class Save {
     add("config.json", model_config_json(config_, parameters_.weights.dtype, side_));
     add(state_file, state_text(state_));
     for (const auto& [name, bytes] : side_.files) add(name, bytes);
-    write_text(path(manifest_file), manifest_text(optimizer_manifest(parts), files_));
+    write_with_checksum(path(manifest_file), manifest_text(optimizer_manifest(parts), files_));
     sync_directory(folder_.string());
     publish(root_, folder_, state_.iteration);
   }
 
   void add(const std::string& name, const std::string& text) {
-    files_.push_back({name, write_text(path(name.c_str()), text)});
+    files_.push_back({name, write_with_checksum(path(name.c_str()), text)});
   }
 
   const fs::path root_;

@@ -11,12 +11,8 @@
 namespace tally::train {
 namespace {
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 template <typename T>
-void transpose(const char* from, int64_t rows, int64_t columns, char* to) {
+void transpose_elements(const char* from, int64_t rows, int64_t columns, char* to) {
   constexpr int64_t kBlock = 64;
   const T* in = reinterpret_cast<const T*>(from);
   T* out = reinterpret_cast<T*>(to);
@@ -51,7 +47,7 @@ bool is_conv1d(const std::string& name, const ModelConfig& config) {
   if (config.is_llama()) return false;
   for (const char* layer :
        {".attn.c_attn.weight", ".attn.c_proj.weight", ".mlp.c_fc.weight", ".mlp.c_proj.weight"}) {
-    if (ends_with(name, layer)) return true;
+    if (name.ends_with(layer)) return true;
   }
   return false;
 }
@@ -181,7 +177,7 @@ std::vector<std::string> other_names(const std::string& name, const ModelConfig&
   if (name == "cls.predictions.bias") return {"cls.predictions.decoder.bias"};
   for (const auto& [ours, old] : {std::pair("LayerNorm.weight", "LayerNorm.gamma"),
                                   std::pair("LayerNorm.bias", "LayerNorm.beta")})
-    if (ends_with(name, ours)) return {name.substr(0, name.size() - std::strlen(ours)) + old};
+    if (name.ends_with(ours)) return {name.substr(0, name.size() - std::strlen(ours)) + old};
   return {};
 }
 
@@ -226,17 +222,17 @@ bool is_of_head(const std::string& name, const ModelConfig& config) {
 
 bool is_ignored(const std::string& name, const ModelConfig& config) {
   if (!config.encoder())
-    return ends_with(name, ".attn.bias") || ends_with(name, ".attn.masked_bias") ||
-           ends_with(name, ".rotary_emb.inv_freq");
+    return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
+           name.ends_with(".rotary_emb.inv_freq");
   // BERT's pooler has the prefix, and not all heads need it.
   return is_of_head(name, config) || (config.kind == "bert" && is_in({"pooler.dense"}, name)) ||
          name == "embeddings.position_ids";
 }
 
 void transpose(const char* from, int64_t rows, int64_t columns, size_t element, char* to) {
-  if (element == 2) return transpose<uint16_t>(from, rows, columns, to);
-  if (element == 4) return transpose<uint32_t>(from, rows, columns, to);
-  transpose<uint64_t>(from, rows, columns, to);
+  if (element == 2) return transpose_elements<uint16_t>(from, rows, columns, to);
+  if (element == 4) return transpose_elements<uint32_t>(from, rows, columns, to);
+  transpose_elements<uint64_t>(from, rows, columns, to);
 }
 
 }  // namespace tally::train

@@ -16,7 +16,7 @@ std::runtime_error bad(const Manifest& manifest, const std::string& why) {
   return std::runtime_error(fmt::format("'{}' does not fit this run: {}", manifest.path, why));
 }
 
-std::string shape_text(const std::string& dtype, const std::vector<int64_t>& shape) {
+std::string stored_shape_text(const std::string& dtype, const std::vector<int64_t>& shape) {
   return fmt::format("{} [{}]", dtype, fmt::join(shape, ", "));
 }
 
@@ -63,8 +63,9 @@ void check_manifest(const Manifest& manifest, const std::vector<Parameter>& para
       throw bad(manifest,
                 fmt::format("'{}{}' is {}, and {} is needed: resume with the model and precision "
                             "that it was saved with",
-                            master_prefix, parameter.name, shape_text(manifest.dtype, stored.shape),
-                            shape_text(safetensors_name(type), parameter.shape)));
+                            master_prefix, parameter.name,
+                            stored_shape_text(manifest.dtype, stored.shape),
+                            stored_shape_text(safetensors_name(type), parameter.shape)));
     check_coverage(manifest, parameter.name, stored);
   }
   if (manifest.parameters.size() != parameters.size())
@@ -107,8 +108,8 @@ void check_pieces(const Manifest& manifest, int index, OptimizerKind kind,
         for (const int64_t n : stored.shape) elements *= n;
         if (stored.dtype != manifest.dtype || elements != piece.last - piece.first)
           throw wrong(fmt::format("'{}' is {}, and {} elements of {} are needed", tensor,
-                                  shape_text(stored.dtype, stored.shape), piece.last - piece.first,
-                                  manifest.dtype));
+                                  stored_shape_text(stored.dtype, stored.shape),
+                                  piece.last - piece.first, manifest.dtype));
         ++needed;
       }
     }

@@ -27,16 +27,12 @@ std::string this_host() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 // Whether a name made by temporary_name() belongs to a process of this host that no longer exists.
 bool is_of_the_dead(const std::string& name) {
   const std::string stem = name.substr(0, name.size() - std::strlen(".tmp"));
   const size_t dot = stem.rfind('.');
   const pid_t pid = std::atoi(stem.c_str() + dot + 1);
-  if (pid <= 0 || !ends_with(stem.substr(0, dot), "." + this_host())) return false;
+  if (pid <= 0 || !stem.substr(0, dot).ends_with("." + this_host())) return false;
   return kill(pid, 0) != 0 && errno == ESRCH;
 }
 
@@ -86,7 +82,8 @@ int take_flock(int fd) {
 namespace {
 
 // The error for a folder that checkpoints cannot be written to.
-std::runtime_error unwritable(const std::string& root, const std::string& at, int fault) {
+std::runtime_error unwritable_checkpoint(const std::string& root, const std::string& at,
+                                         int fault) {
   return std::runtime_error(fmt::format("checkpoints cannot be written under '{}': '{}': {}", root,
                                         at, std::strerror(fault)));
 }
@@ -95,7 +92,7 @@ MadeFolders make_folders(const std::string& root) {
   try {
     return MadeFolders(root);
   } catch (const fs::filesystem_error& e) {
-    throw unwritable(root, e.path1().string(), e.code().value());
+    throw unwritable_checkpoint(root, e.path1().string(), e.code().value());
   }
 }
 
@@ -106,7 +103,7 @@ SaveFolder::SaveFolder(const std::string& root, const TakeLock& take)
   int fault = 0;
   for (bool ours = false; !ours;) {
     fd_ = open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd_ < 0) throw unwritable(root, root, errno);
+    if (fd_ < 0) throw unwritable_checkpoint(root, root, errno);
     fault = take(fd_);
     ours = fault != 0 || is_still(fd_, file_);
     if (!ours) close(fd_);
@@ -158,7 +155,7 @@ void remove_leftovers(const fs::path& root, bool alone) {
     const std::string name = entry.path().filename().string();
     const bool ours =
         name.rfind(".iter_", 0) == 0 || name.rfind(fmt::format(".{}.", latest_file), 0) == 0;
-    if (ours && ends_with(name, ".tmp") && (alone || is_of_the_dead(name)))
+    if (ours && name.ends_with(".tmp") && (alone || is_of_the_dead(name)))
       fs::remove_all(entry.path());
   }
 }

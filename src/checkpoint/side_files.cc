@@ -59,15 +59,16 @@ bool needs_tokenizer_json(const WordSettings& settings) {
 // there is none. `whole`: a tokenizer.json lies beside it, and its class takes all of that file.
 std::string wordpiece_config(const ModelConfig& model, const BertWordRules& rules, bool whole,
                              const std::string& known) {
-  using Json = nlohmann::ordered_json;
-  Json json = {{"tokenizer_class", whole ? "PreTrainedTokenizerFast" : "BertTokenizer"},
-               {"model_max_length", model.max_positions},
-               {"pad_token", "[PAD]"},
-               {"unk_token", "[UNK]"},
-               {"cls_token", "[CLS]"},
-               {"sep_token", "[SEP]"},
-               {"mask_token", "[MASK]"}};
-  if (!known.empty()) json = Json::parse(known);  // an object: its settings have been read
+  nlohmann::ordered_json json = {
+      {"tokenizer_class", whole ? "PreTrainedTokenizerFast" : "BertTokenizer"},
+      {"model_max_length", model.max_positions},
+      {"pad_token", "[PAD]"},
+      {"unk_token", "[UNK]"},
+      {"cls_token", "[CLS]"},
+      {"sep_token", "[SEP]"},
+      {"mask_token", "[MASK]"}};
+  if (!known.empty())
+    json = nlohmann::ordered_json::parse(known);  // an object: its settings have been read
   json["do_lower_case"] = rules.lower_case;
   json["strip_accents"] = rules.strip_accents;
   json["tokenize_chinese_chars"] = rules.space_cjk;

@@ -13,14 +13,14 @@ namespace tally::train {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr int kFormat = 1;
+constexpr int kStateFormat = 1;
 constexpr const char* kChecksums = "checksums";
 
 }  // namespace
 
 std::string state_text(const TrainingState& s) {
   Json json;
-  json["format"] = kFormat;
+  json["format"] = kStateFormat;
   json[kChecksums] = true;
   json["iteration"] = s.iteration;
   json["consumed_samples"] = s.consumed_samples;
@@ -44,10 +44,10 @@ TrainingState read_state(const std::string& path) {
   try {
     const Json json = Json::parse(file.data(), file.data() + file.size());
     const int format = json.at("format").get<int>();
-    if (format != kFormat) {
+    if (format != kStateFormat) {
       throw std::runtime_error(
           fmt::format("'{}' has format {} of another version of this program, and {} is read", path,
-                      format, kFormat));
+                      format, kStateFormat));
     }
     s.iteration = json.at("iteration").get<int64_t>();
     s.consumed_samples = json.at("consumed_samples").get<int64_t>();

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr int kFormat = 2;
+constexpr int kManifestFormat = 2;
 constexpr int kWithoutChecksums = 1;
 // The end of a manifest's text: this, the digits and the rest.
 constexpr const char* kSeal = "\"checksum\": \"";
@@ -60,11 +60,11 @@ std::optional<Json> read_manifest_json(const std::string& directory) {
   try {
     Json json = Json::parse(text);
     const int format = json.at("format").get<int>();
-    if (format != kFormat && format != kWithoutChecksums)
+    if (format != kManifestFormat && format != kWithoutChecksums)
       throw std::runtime_error(
           fmt::format("'{}' has format {} of another version of this program, and {} is read", path,
-                      format, kFormat));
-    if (format == kFormat && !sealed) throw damaged(path, "its checksum is missing");
+                      format, kManifestFormat));
+    if (format == kManifestFormat && !sealed) throw damaged(path, "its checksum is missing");
     return json;
   } catch (const Json::exception& error) {
     throw damaged(path, json_fault(error));
@@ -80,7 +80,7 @@ std::string sealed_manifest(Json json, const std::vector<StoredFile>& files) {
   }
   json.erase("format");
   Json all;
-  all["format"] = kFormat;
+  all["format"] = kManifestFormat;
   all.update(json);
   all["checksum"] = std::string(kDigits, '0');
   std::string text = all.dump(1) + "\n";
@@ -118,7 +118,7 @@ std::vector<StoredFile> stored_files(const std::string& directory) {
   const std::optional<Json> json = read_manifest_json(directory);
   const std::string path = (folder / manifest_file).string();
   try {
-    if (json && json->at("format").get<int>() == kFormat) return files_of(*json);
+    if (json && json->at("format").get<int>() == kManifestFormat) return files_of(*json);
     if (!was_saved_with_checksums((folder / state_file).string())) return {};
     throw std::runtime_error(
         fmt::format("'{}', which has the checkpoint's checksums, is {}: load another checkpoint, "

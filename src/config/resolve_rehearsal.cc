@@ -26,10 +26,10 @@ std::vector<std::string> parts_of(const std::string& text, char separator) {
   return parts;
 }
 
-void take(int* flag, int value, const char* name) {
-  if (*flag != 1 && *flag != value)
-    fail(rehearse, "its layout has {} and {} is {}: leave {} out", value, name, *flag, name);
-  *flag = value;
+void take(int* ranks, int value, const char* name) {
+  if (*ranks != 1 && *ranks != value)
+    fail(rehearse, "its layout has {} and {} is {}: leave {} out", value, name, *ranks, name);
+  *ranks = value;
 }
 
 void resolve_network(const std::string& text, Rehearsal* r) {

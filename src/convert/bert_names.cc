@@ -11,10 +11,6 @@ bool begins_with(const std::string& text, const std::string& begin) {
   return text.compare(0, begin.size(), begin) == 0;
 }
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 // The variables of heads, whose names have no pattern in common.
 constexpr std::pair<const char*, const char*> kHeads[] = {
     {"cls/predictions/output_bias", "cls.predictions.bias"},
@@ -46,18 +42,18 @@ BertTensorName bert_tensor_name(const std::string& variable) {
   std::replace(name.begin(), name.end(), '/', '.');
   if (const size_t layer = name.find(".layer_"); layer != std::string::npos)
     name[layer + std::strlen(".layer")] = '.';
-  if (ends_with(name, "_embeddings")) return {name + ".weight", false};
+  if (name.ends_with("_embeddings")) return {name + ".weight", false};
   const std::string norm = with_new_norm_names(name);
   if (norm != name) return {norm, false};
-  if (ends_with(name, ".bias")) return {name, false};
-  if (!ends_with(name, ".kernel")) return {};
+  if (name.ends_with(".bias")) return {name, false};
+  if (!name.ends_with(".kernel")) return {};
   return {name.substr(0, name.size() - std::strlen("kernel")) + "weight", true};
 }
 
 std::string with_new_norm_names(const std::string& name) {
   for (const auto& [old, now] : {std::pair("LayerNorm.gamma", "LayerNorm.weight"),
                                  std::pair("LayerNorm.beta", "LayerNorm.bias")})
-    if (ends_with(name, old)) return name.substr(0, name.size() - std::strlen(old)) + now;
+    if (name.ends_with(old)) return name.substr(0, name.size() - std::strlen(old)) + now;
   return name;
 }
 

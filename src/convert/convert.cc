@@ -30,10 +30,6 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kBin = "pytorch_model.bin";
 constexpr const char* kBinIndex = "pytorch_model.bin.index.json";
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 struct Input {
   bool tensorflow = false;
   std::string path;  // the file, or the prefix
@@ -63,7 +59,7 @@ Input in_folder(const std::string& folder) {
 
 Input find_input(const std::string& given) {
   if (fs::is_directory(given)) return in_folder(given);
-  if (ends_with(given, ".index")) return {true, given.substr(0, given.size() - 6)};
+  if (given.ends_with(".index")) return {true, given.substr(0, given.size() - 6)};
   if (!fs::exists(given) && fs::exists(given + ".index")) return {true, given};
   if (!fs::exists(given))
     throw BadInput(fmt::format("--input: there is no '{}', nor a '{}.index'", given, given));
@@ -186,8 +182,8 @@ void read_weights(const Input& input, SourceWeights* weights) {
   if (input.tensorflow) {
     read_tensorflow(input.path, weights);
   } else {
-    ends_with(input.path, ".json") ? read_torch_index(input.path, weights)
-                                   : read_torch_file(input.path, weights);
+    input.path.ends_with(".json") ? read_torch_index(input.path, weights)
+                                  : read_torch_file(input.path, weights);
     rename_torch(weights);
   }
   if (weights->tensors.empty())
@@ -210,7 +206,7 @@ fs::path find_config(const ConvertOptions& options, const Input& input) {
 
 // Whether a tensor has this name, after any prefix.
 bool is_named(const SourceTensor& tensor, const std::string& name) {
-  return tensor.name == name || ends_with(tensor.name, "." + name);
+  return tensor.name == name || tensor.name.ends_with("." + name);
 }
 
 // What the names of transformers' models with a head end with, and a tensor of each head.
@@ -262,7 +258,7 @@ void check_head(const Json& config, const std::vector<std::string>& missing) {
   if (missing.empty() || !names.is_array() || names.empty() || !names[0].is_string()) return;
   const auto name = names[0].get<std::string>();
   for (const auto& [tensor, task] : kTasks)
-    if (ends_with(name, task))
+    if (name.ends_with(task))
       throw std::runtime_error(
           fmt::format("'{}' is missing, which {} has: let \"architectures\" in the configuration "
                       "name the model that these are the weights of",

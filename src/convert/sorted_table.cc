@@ -11,7 +11,7 @@ constexpr uint64_t kMagic = 0xdb4775248b80fb57;
 constexpr size_t kFooterBytes = 48, kTrailerBytes = 5;
 constexpr size_t kLongestKey = size_t{1} << 16;
 
-using Entry = std::function<void(const std::string& key, std::string_view value)>;
+using OnEntry = std::function<void(const std::string& key, std::string_view value)>;
 
 std::array<uint32_t, 256> crc_table() {
   std::array<uint32_t, 256> table{};
@@ -43,7 +43,7 @@ std::string_view block_at(std::string_view table, ByteReader* handle) {
 }
 
 // A key is what it shares with the key before it, and the rest.
-void read_block(std::string_view block, const Entry& entry) {
+void read_block(std::string_view block, const OnEntry& entry) {
   if (block.size() < sizeof(uint32_t)) throw DamagedData("a block of its table is too short");
   const auto restarts = ByteReader(block, block.size() - sizeof(uint32_t)).take<uint32_t>();
   const uint64_t tail = (uint64_t{restarts} + 1) * sizeof(uint32_t);
@@ -72,7 +72,7 @@ uint32_t masked_crc32c(std::string_view bytes) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }
 
-void read_sorted_table(std::string_view table, const Entry& entry) {
+void read_sorted_table(std::string_view table, const OnEntry& entry) {
   if (table.size() < kFooterBytes) throw DamagedData("it is cut short");
   ByteReader footer(table.substr(table.size() - kFooterBytes));
   if (ByteReader(table, table.size() - sizeof kMagic).take<uint64_t>() != kMagic)

@@ -59,7 +59,7 @@ Header parse_header(std::string_view bytes) {
   return header;
 }
 
-struct Entry {
+struct BundleEntry {
   uint64_t type = 0, shard = 0, offset = 0, bytes = 0;
   uint32_t crc = 0;
   bool in_parts = false;
@@ -75,8 +75,8 @@ int64_t parse_dimension(std::string_view bytes) {
   return size;
 }
 
-Entry parse_entry(std::string_view bytes) {
-  Entry entry;
+BundleEntry parse_entry(std::string_view bytes) {
+  BundleEntry entry;
   for (ByteReader in(bytes); !in.done();) {
     const Field field = take_field(&in);
     if (field.number == 1) entry.type = field.integer;
@@ -143,7 +143,7 @@ class Bundle {
     return data_[number] = std::string_view(file.data(), file.size());
   }
 
-  void add(const std::string& name, const Entry& entry) {
+  void add(const std::string& name, const BundleEntry& entry) {
     try {
       out_.tensors.push_back(tensor_of(name, entry));
     } catch (const DamagedData& error) {
@@ -151,7 +151,7 @@ class Bundle {
     }
   }
 
-  SourceTensor tensor_of(const std::string& name, const Entry& entry) {
+  SourceTensor tensor_of(const std::string& name, const BundleEntry& entry) {
     if (entry.in_parts)
       throw DamagedData("it is stored in parts, which are not read: save it without a partitioner");
     SourceTensor tensor{name, dtype_of(entry.type), entry.shape, {}, nullptr};

@@ -47,9 +47,9 @@ EncoderNames distilbert() {
 }
 
 // Adds parameters with the model's initial values.
-class Registration {
+class EncoderRegistration {
  public:
-  Registration(double std, ParameterTable* table) : std_(std), table_(*table) {}
+  EncoderRegistration(double std, ParameterTable* table) : std_(std), table_(*table) {}
 
   // A matrix; `block` and `padding_rows`: see Parameter.
   void matrix(const std::string& name, int64_t rows, int64_t columns, int64_t block = -1,
@@ -101,7 +101,8 @@ class Registration {
   ParameterTable& table_;
 };
 
-void register_head(const ModelConfig& config, const EncoderNames& names, const Registration& add) {
+void register_head(const ModelConfig& config, const EncoderNames& names,
+                   const EncoderRegistration& add) {
   const int64_t c = config.hidden;
   switch (config.task) {
     case Task::language_model:
@@ -139,7 +140,7 @@ const EncoderNames& encoder_names(const ModelConfig& config) {
 }
 
 void register_encoder(const ModelConfig& config, ParameterTable* table) {
-  const Registration add(config.init_std, table);
+  const EncoderRegistration add(config.init_std, table);
   const EncoderNames& names = encoder_names(config);
   const int64_t c = config.hidden, f = config.ffn;
   add.matrix(names.words, config.padded_vocabulary, c, -1,

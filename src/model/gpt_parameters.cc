@@ -7,9 +7,9 @@ namespace tally::train {
 namespace {
 
 // Adds the parameters of a part, divided among its shards.
-class Registration {
+class GptRegistration {
  public:
-  Registration(const ModelPart& part, ParameterTable* table) : part_(part), table_(*table) {}
+  GptRegistration(const ModelPart& part, ParameterTable* table) : part_(part), table_(*table) {}
 
   // A matrix or vector that every shard has as a whole.
   void undivided(Parameter p) const {
@@ -51,12 +51,12 @@ Parameter vector(std::string name, int64_t n, double value) {
 }
 
 // RMSNorm has no bias.
-void register_norm(const Registration& add, const ModelConfig& config, const std::string& name) {
+void register_norm(const GptRegistration& add, const ModelConfig& config, const std::string& name) {
   add.undivided(vector(name + ".weight", config.hidden, 1));
   if (!config.is_llama()) add.undivided(vector(name + ".bias", config.hidden, 0));
 }
 
-void register_block(const Registration& add, const ModelConfig& config, int64_t layer) {
+void register_block(const GptRegistration& add, const ModelConfig& config, int64_t layer) {
   const int64_t c = config.hidden, f = config.ffn;
   const int64_t width = config.attention_width(), qkv = config.qkv_width();
   const double std = config.init_std;
@@ -95,7 +95,7 @@ ModelPart whole_model(const ModelConfig& config) {
 }
 
 void register_gpt(const ModelConfig& config, const ModelPart& part, ParameterTable* table) {
-  const Registration add(part, table);
+  const GptRegistration add(part, table);
   const int64_t c = config.hidden;
   // The last stage of a pipeline has a copy of the embedding that its head is tied to.
   if (part.first || (part.last && config.tied_embeddings)) {

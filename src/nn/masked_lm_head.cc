@@ -10,7 +10,7 @@ namespace {
 
 // Calls work(first, rows) for `tokens` tokens, as many at once as there are logits for.
 template <typename Work>
-void for_pieces(int64_t tokens, const Tensor& logits, const Work& work) {
+void for_rows(int64_t tokens, const Tensor& logits, const Work& work) {
   const int64_t step = logits.dim(0);
   for (int64_t first = 0; first < tokens; first += step)
     work(first, std::min(step, tokens - first));
@@ -53,7 +53,7 @@ void MaskedLmHead::evaluate(const LayerContext& c, const Tensor& x, const Masked
   if (count == 0) return;
   const Scratch s = planned_.first(count);
   transform(c, x, tokens.rows, s);
-  for_pieces(count, logits_, [&](int64_t first, int64_t rows) {
+  for_rows(count, logits_, [&](int64_t first, int64_t rows) {
     const Tensor logits = logits_.rows(0, rows);
     decoder_.forward(c, s.z.rows(first, rows), logits);
     cross_entropy(c.compute, logits, tokens.labels.rows(first, rows), options_.vocabulary, false,
@@ -69,7 +69,7 @@ void MaskedLmHead::forward_backward(const LayerContext& c, const Tensor& x,
   if (count == 0) return clear_gradients(c);
   const Scratch s = planned_.first(count);
   transform(c, x, tokens.rows, s);
-  for_pieces(count, logits_, [&](int64_t first, int64_t rows) {
+  for_rows(count, logits_, [&](int64_t first, int64_t rows) {
     const Tensor logits = logits_.rows(0, rows), z = s.z.rows(first, rows);
     decoder_.forward(c, z, logits);
     cross_entropy(c.compute, logits, tokens.labels.rows(first, rows), options_.vocabulary, true,

@@ -33,27 +33,13 @@ else()
   list(APPEND train_ops_cuda_sources attention/library/cudnn_none.cc)
 endif()
 
-# tally_fused_gemm(NAME TEMPLATE TEXT): one kernel from CUTLASS's parts in a source file of its own, because each takes
-# a minute to compile. The list of all of them, which fused.cc includes, is made from the same calls.
-#   NAME      of the object of type KIND in namespace tally::train::cuda
-#   HEADER    that has the template
-#   TEMPLATE  its instance
-#   TEXT      tile, cluster and epilogue for people, in messages and traces
-function(tally_fused_gemm)
-  cmake_parse_arguments(FUSED "" "NAME;KIND;HEADER;TEMPLATE;TEXT" "" ${ARGN})
-  set(source ${CMAKE_CURRENT_BINARY_DIR}/fused/${FUSED_NAME}.cu)
-  configure_file(${CMAKE_CURRENT_SOURCE_DIR}/gemm/fused_instance.cu.in ${source} @ONLY)
-  set(tally_fused_sources ${tally_fused_sources} ${source} PARENT_SCOPE)
-endfunction()
-
 find_path(TALLY_CUTLASS_INCLUDE cutlass/cutlass.h HINTS ${TALLY_SITE_PACKAGES}/cutlass_library/source/include)
 set(tally_cutlass OFF)
 if(TALLY_CUTLASS_INCLUDE AND "90" IN_LIST TALLY_CUDA_ARCHITECTURES)
   message(STATUS "Fused GEMMs: CUTLASS (${TALLY_CUTLASS_INCLUDE}) on Hopper")
   set(tally_cutlass ON)
-  include(gemm/fused_instances.cmake)
   # Hopper's matrix instructions are in no forward-compatible target: an architecture of their own.
-  add_library(train_ops_cutlass OBJECT ${tally_fused_sources})
+  add_library(train_ops_cutlass OBJECT gemm/fused_backward.cu gemm/fused_forward.cu loss/fused_gemm.cu)
   set_target_properties(train_ops_cutlass PROPERTIES CUDA_ARCHITECTURES 90a-real POSITION_INDEPENDENT_CODE ON)
   target_include_directories(train_ops_cutlass PRIVATE ${PROJECT_SOURCE_DIR})
   target_include_directories(train_ops_cutlass SYSTEM PRIVATE ${TALLY_CUTLASS_INCLUDE}

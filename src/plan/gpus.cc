@@ -8,11 +8,10 @@
 
 #include "engine/base/text.h"
 #include "src/config/args.h"
+#include "src/plan/units.h"
 
 namespace tally::train {
 namespace {
-
-constexpr double mib = 1 << 20, gib = 1 << 30, gb = 1e9;
 
 struct Row {
   const char* name;
@@ -24,12 +23,12 @@ struct Row {
 // datasheets. Network: one 200 Gbit/s adapter for each A100 (JUWELS Booster, DGX A100), one of 400
 // Gbit/s for each later GPU (DGX H100). Efficiency: of the A100s that of Megatron-LM; H100 and
 // GH200 have the H200's chip.
-constexpr std::array<Row, 6> rows{{{"H200", 143771, 4800, 450, 50, 0.71, 0.92, 90},
-                                   {"H100", 81559, 3350, 450, 50, 0.71, 0.92, 90},
-                                   {"GH200", 97871, 4000, 450, 50, 0.71, 0.92, 90},
-                                   {"B200", 183359, 8000, 900, 50, 0, 0, 100},
-                                   {"A100-80GB", 81920, 2039, 300, 25, 0.63, 0, 80},
-                                   {"A100-40GB", 40960, 1555, 300, 25, 0.58, 0, 80}}};
+constexpr std::array<Row, 6> known_gpus{{{"H200", 143771, 4800, 450, 50, 0.71, 0.92, 90},
+                                         {"H100", 81559, 3350, 450, 50, 0.71, 0.92, 90},
+                                         {"GH200", 97871, 4000, 450, 50, 0.71, 0.92, 90},
+                                         {"B200", 183359, 8000, 900, 50, 0, 0, 100},
+                                         {"A100-80GB", 81920, 2039, 300, 25, 0.63, 0, 80},
+                                         {"A100-40GB", 40960, 1555, 300, 25, 0.58, 0, 80}}};
 
 std::string upper(std::string text) {
   for (char& c : text)
@@ -52,13 +51,13 @@ double size_of_memory(const std::string& text) {
 
 std::vector<std::string> gpu_kind_names() {
   std::vector<std::string> names;
-  for (const Row& row : rows) names.emplace_back(row.name);
+  for (const Row& row : known_gpus) names.emplace_back(row.name);
   return names;
 }
 
 GpuKind gpu_kind(const std::string& name) {
   const std::string wanted = upper(name);
-  for (const Row& row : rows)
+  for (const Row& row : known_gpus)
     if (wanted == row.name)
       return {row.name,
               row.memory_mib * mib,

@@ -4,16 +4,12 @@
 
 #include "src/config/args.h"
 #include "src/plan/encoder_memory.h"
+#include "src/plan/units.h"
 
 namespace tally::train {
 namespace {
 
-constexpr double mib = 1 << 20, gib = 1 << 30;
 constexpr int64_t alignment = 128;  // ParameterTable::alignment
-
-double real(int64_t n) {
-  return static_cast<double>(n);
-}
 
 double bytes_of(DType type) {
   return static_cast<double>(size_of(type));

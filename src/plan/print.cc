@@ -6,13 +6,12 @@
 
 #include "src/measure/flops.h"
 #include "src/plan/plan.h"
+#include "src/plan/units.h"
 
 namespace tally::train {
 namespace {
 
 using nlohmann::json;
-
-constexpr double gib = 1 << 30, mib = 1 << 20;
 
 std::string bytes_text(double bytes) {
   if (bytes >= gib) return fmt::format("{:.2f} GiB", bytes / gib);

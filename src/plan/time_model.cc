@@ -4,6 +4,7 @@
 
 #include "src/measure/peak_rates.h"
 #include "src/plan/memory_model.h"
+#include "src/plan/units.h"
 #include "src/plan/volumes.h"
 
 namespace tally::train {
@@ -11,10 +12,6 @@ namespace {
 
 // Shares of datasheet rates that kernels and collectives reach.
 constexpr double memory_share = 0.8, link_share = 0.8, attention_share = 0.5;
-
-double real(int64_t n) {
-  return static_cast<double>(n);
-}
 
 // Sizes of one micro batch on one tensor parallel rank.
 struct Sizes {

@@ -1,13 +1,10 @@
 #include "src/plan/volumes.h"
 
 #include "src/plan/memory_model.h"
+#include "src/plan/units.h"
 
 namespace tally::train {
 namespace {
-
-double real(int64_t n) {
-  return static_cast<double>(n);
-}
 
 // Share of a tensor that a ring of n ranks sends.
 double ring(int n) {

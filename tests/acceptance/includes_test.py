@@ -1,4 +1,5 @@
-"""The order of the folders: the tree keeps it, and scripts/check-includes sees what breaks it."""
+"""The order of the folders and the names of types: the tree keeps them, and scripts/check-includes and check-types see
+what breaks them."""
 
 import pathlib
 import shutil
@@ -9,6 +10,7 @@ import unittest
 
 SOURCE = pathlib.Path(sys.argv.pop(1))
 SCRIPT = SOURCE / "scripts/check-includes"
+TYPES = SOURCE / "scripts/check-types"
 
 
 def check(root, *options):
@@ -87,6 +89,22 @@ class Includes(unittest.TestCase):
         code, said = check(self.root)
         self.assertEqual(code, 1)
         self.assertIn("the folder engine/attic has no place", said)
+
+    def types(self, root):
+        ran = subprocess.run([TYPES, root], capture_output=True, text=True, timeout=60)
+        return ran.returncode, ran.stdout + ran.stderr
+
+    def test_each_type_has_one_definition(self):
+        code, said = self.types(SOURCE)
+        self.assertEqual(code, 0, said)
+        for name, form in (("a", "struct Twin {"), ("b", "template <typename T>\nclass Twin final : public Base<T> {")):
+            (self.root / f"engine/base/{name}.cc").write_text(f"namespace tally {{\n{form}\n}};\n}}  // namespace tally\n")
+            (self.root / f"steps/{name}.cc").write_text(
+                "namespace tally {\nnamespace {\nenum class Own {\n};\n}  // namespace\n}  // namespace tally\n")
+        code, said = self.types(self.root)
+        self.assertEqual(code, 1)
+        self.assertIn("tally::Twin is defined 2 times: engine/base/a.cc:2, engine/base/b.cc:3: ", said)
+        self.assertIn(" 1 with several definitions", said)
 
     def test_the_drawing_is_renewed(self):
         page = self.root / "docs/architecture.md"

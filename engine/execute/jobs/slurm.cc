@@ -171,7 +171,7 @@ std::string plain_nodes(const std::string& nodes) {
 }
 
 // "2-03:04:05", "04:05": days, hours, minutes and seconds.
-std::optional<double> seconds_of(const std::string& text) {
+std::optional<double> elapsed_seconds(const std::string& text) {
   const size_t dash = text.find('-');
   double seconds = dash == std::string::npos ? 0 : std::atof(text.c_str()) * 24;  // hours
   double rest = 0;
@@ -356,7 +356,7 @@ class Slurm final : public Scheduler {
       const std::vector<std::string> fields = fields_of(line, 4);
       if (fields.empty() || is_active(slurm_state(fields[1]))) continue;
       JobUse& use = (*uses)[fields[0]];
-      use.seconds = seconds_of(fields[2]);
+      use.seconds = elapsed_seconds(fields[2]);
       use.nodes = plain_nodes(fields[3]);
     }
   }

@@ -19,7 +19,7 @@ namespace tally {
 namespace {
 
 // Reads a time such as "2026-11-21T01:18:53" from the run's record. Returns 0 for any other text.
-long long seconds_of(const std::string& text) {
+long long epoch_seconds(const std::string& text) {
   std::tm local{};
   if (strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &local) == nullptr) return 0;
   local.tm_isdst = -1;
@@ -147,7 +147,7 @@ Status JobSubmission::submit(Task& task, bool* taken) {
   job.label = workpackage.directory;
   job.marks = job_marks(task);
   job.id = workpackage.job_id;
-  job.named_at = seconds_of(context_.run.journal().run().start);
+  job.named_at = epoch_seconds(context_.run.journal().run().start);
   if (!job.named) {
     workpackage.job_name = job_name(context_, task.id());
     forget_earlier_try(job.marks, workpackage.attempts > 0 || workpackage.restored);

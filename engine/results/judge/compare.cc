@@ -19,16 +19,16 @@
 namespace tally {
 namespace {
 
-std::string text_of(const Record& row, const std::string& name) {
+std::string parameter_text(const Record& row, const std::string& name) {
   const std::string* value = row.point().value(name);
   return value == nullptr ? std::string() : *value;
 }
 
 // Joins rows by their free parameters, and collects the comparisons.
-class Comparer {
+class RowComparer {
  public:
-  Comparer(const Benchmark& benchmark, const CompareOptions& options, uint64_t seed,
-           RunComparison& out)
+  RowComparer(const Benchmark& benchmark, const CompareOptions& options, uint64_t seed,
+              RunComparison& out)
       : benchmark_(benchmark),
         free_(free_parameters(benchmark)),
         order_(parameter_order(benchmark)),
@@ -118,9 +118,9 @@ class Comparer {
     statistics::decide(all, lower_is_better, options_.threshold);
     for (size_t i = 0; i < all.size(); ++i) out_.rows[i].result = all[i];
     const auto differ = [&](const std::string& name) {
-      const std::string first = text_of(*sources_.front(), name);
+      const std::string first = parameter_text(*sources_.front(), name);
       return std::any_of(sources_.begin(), sources_.end(),
-                         [&](const Record* row) { return text_of(*row, name) != first; });
+                         [&](const Record* row) { return parameter_text(*row, name) != first; });
     };
     for (const std::string& name : order_) {
       if (free_.count(name) != 0 && differ(name)) out_.parameters.push_back(name);
@@ -128,7 +128,7 @@ class Comparer {
     for (size_t i = 0; i < out_.rows.size(); ++i) {
       out_.rows[i].values.reserve(out_.parameters.size());
       for (const std::string& name : out_.parameters)
-        out_.rows[i].values.push_back(text_of(*sources_[i], name));
+        out_.rows[i].values.push_back(parameter_text(*sources_[i], name));
     }
   }
 
@@ -149,8 +149,8 @@ class Comparer {
     ComparedRow row;
     row.table = table;
     row.metric = column.column_title();
-    row.base_label = text_of(base, options_.by);
-    row.other_label = text_of(other, options_.by);
+    row.base_label = parameter_text(base, options_.by);
+    row.other_label = parameter_text(other, options_.by);
     row.lower_is_better = column.better == Better::lower;
     row.base_state = base.state;
     row.other_state = other.state;
@@ -187,7 +187,7 @@ class Comparer {
 std::string name_of(const Record& row, const std::set<std::string>& parameters) {
   std::string text;
   for (const std::string& name : parameters) {
-    const std::string value = text_of(row, name);
+    const std::string value = parameter_text(row, name);
     if (!value.empty()) text += (text.empty() ? "" : ", ") + name + "=" + value;
   }
   return text.empty() ? fmt::format("row of workpackage {}", row.id) : text;
@@ -202,8 +202,8 @@ std::string changed_constants(const std::set<std::string>& parameters,
     std::set<std::string> before;
     std::set<std::string> after;
     for (const TablePair& pair : tables) {
-      for (const Record& row : pair.base.rows) before.insert(text_of(row, name));
-      for (const Record& row : pair.other.rows) after.insert(text_of(row, name));
+      for (const Record& row : pair.base.rows) before.insert(parameter_text(row, name));
+      for (const Record& row : pair.other.rows) after.insert(parameter_text(row, name));
     }
     if (before.size() != 1 || after.size() != 1 || before == after) continue;
     changed += fmt::format("{}'{}' ({} and {})", changed.empty() ? "" : ", ", name, *before.begin(),
@@ -232,11 +232,11 @@ bool is_metric(const Column& column) {
 
 Status compare_runs(const Benchmark& benchmark, const std::vector<TablePair>& tables,
                     const CompareOptions& options, uint64_t seed, RunComparison* out) {
-  Comparer comparer(benchmark, options, seed, *out);
+  RowComparer comparer(benchmark, options, seed, *out);
   for (const TablePair& pair : tables) {
     std::future<std::vector<std::string>> of_other =
         in_thread([&] { return comparer.keys(pair.other.rows); });
-    Comparer::Index before;
+    RowComparer::Index before;
     if (Status s = comparer.index(pair.name, pair.base.rows, &before); !s) return s;
     const std::vector<std::string> keys = of_other.get();
     std::vector<const Record*> partners(pair.base.rows.size());
@@ -286,7 +286,7 @@ namespace {
 std::map<std::string, int> order_of_values(const std::vector<Record>& rows, const std::string& by) {
   std::map<std::string, int> first;  // workpackage
   for (const Record& row : rows) {
-    const auto [entry, is_new] = first.try_emplace(text_of(row, by), row.id);
+    const auto [entry, is_new] = first.try_emplace(parameter_text(row, by), row.id);
     if (!is_new) entry->second = std::min(entry->second, row.id);
   }
   return first;
@@ -306,22 +306,22 @@ void note_base(const std::map<std::string, int>& order, const std::string& by,
 
 Status compare_by(const Benchmark& benchmark, const std::vector<TablePair>& tables,
                   const CompareOptions& options, uint64_t seed, RunComparison* out) {
-  Comparer comparer(benchmark, options, seed, *out);
+  RowComparer comparer(benchmark, options, seed, *out);
   out->one_run = true;
   for (const TablePair& pair : tables) {
     const std::map<std::string, int> order = order_of_values(pair.base.rows, options.by);
-    const auto place = [&](const Record& row) { return order.at(text_of(row, options.by)); };
+    const auto place = [&](const Record& row) { return order.at(parameter_text(row, options.by)); };
     std::unordered_map<std::string, const Record*> bases;
     std::set<std::string> seen;
     for (const Record& row : pair.base.rows) {
       const std::string key = comparer.key(row);
       const auto [entry, is_new] = bases.emplace(key, &row);
       if (place(row) < place(*entry->second)) entry->second = &row;
-      if (!seen.insert(key + '\0' + text_of(row, options.by)).second) {
+      if (!seen.insert(key + '\0' + parameter_text(row, options.by)).second) {
         return Status::error(fmt::format(
             "table '{}': several rows have {}={} and otherwise the same parameters; let the "
             "analyser reduce iterations to one row",
-            pair.name, options.by, text_of(row, options.by)));
+            pair.name, options.by, parameter_text(row, options.by)));
       }
     }
     for (const Record& row : pair.base.rows) {
@@ -341,7 +341,7 @@ RunComparison compare_halves(const Benchmark& benchmark, const std::vector<Table
                              const CompareOptions& options, uint64_t seed) {
   RunComparison out;
   out.one_run = true;
-  Comparer comparer(benchmark, options, seed, out);
+  RowComparer comparer(benchmark, options, seed, out);
   for (const TablePair& pair : tables) {
     for (const Record& row : pair.base.rows) comparer.add_halves(pair, row);
   }

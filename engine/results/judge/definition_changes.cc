@@ -47,10 +47,10 @@ Definition definition_of(const Analyser& analyser) {
 }
 
 // Definitions of one kind by what they are called in a message. Several may have one name.
-using Named = std::map<std::string, std::vector<Definition>>;
+using NamedDefinitions = std::map<std::string, std::vector<Definition>>;
 
-Named columns_of(const Table& table) {
-  Named out;
+NamedDefinitions columns_of(const Table& table) {
+  NamedDefinitions out;
   for (const Column& column : table.columns)
     out["column '" + column_key(column) + "'"].push_back(definition_of(column));
   return out;
@@ -63,8 +63,8 @@ bool uses(const std::set<std::string>& words, const std::string& pattern) {
                      [&](const std::string& word) { return is_value_of(word, pattern); });
 }
 
-Named patterns_of(const Benchmark& benchmark, const std::set<std::string>& words) {
-  Named out;
+NamedDefinitions patterns_of(const Benchmark& benchmark, const std::set<std::string>& words) {
+  NamedDefinitions out;
   for (const auto& [set_name, set] : benchmark.pattern_sets) {
     for (const Pattern& pattern : set.patterns) {
       if (uses(words, pattern.name.value))
@@ -74,14 +74,15 @@ Named patterns_of(const Benchmark& benchmark, const std::set<std::string>& words
   return out;
 }
 
-Named analysers_of(const Benchmark& benchmark) {
-  Named out;
+NamedDefinitions analysers_of(const Benchmark& benchmark) {
+  NamedDefinitions out;
   for (const Analyser& analyser : benchmark.analysers)
     out["analyser '" + analyser.name.value + "'"].push_back(definition_of(analyser));
   return out;
 }
 
-void add_changed(const Named& before, const Named& after, std::vector<std::string>& out) {
+void add_changed(const NamedDefinitions& before, const NamedDefinitions& after,
+                 std::vector<std::string>& out) {
   for (const auto& [name, definitions] : after) {
     const auto found = before.find(name);
     if (found != before.end() && found->second != definitions) out.push_back(name);

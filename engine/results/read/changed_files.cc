@@ -108,10 +108,10 @@ class LeftFiles {
 };
 
 // Looks closely at the files of the workpackages of which one seems to have changed.
-class Comparer {
+class FileComparer {
  public:
-  Comparer(const std::string& run, bool outside_counts, const LeftFiles& left,
-           const std::vector<WorkpackageView>& views)
+  FileComparer(const std::string& run, bool outside_counts, const LeftFiles& left,
+               const std::vector<WorkpackageView>& views)
       : run_(run),
         outside_counts_(outside_counts),
         left_(left),
@@ -250,7 +250,7 @@ Status ChangedFiles::mark(const Benchmark& benchmark, const std::vector<Workpack
     if (const auto own = ended.find(stored.workpackage.id); own != ended.end()) own->second = files;
   });
   if (!read) return read;
-  const Comparer comparer(run_, !benchmark.rules.outside_files_are_guarded, left, views);
+  const FileComparer comparer(run_, !benchmark.rules.outside_files_are_guarded, left, views);
   std::map<int, std::vector<WorkpackageView::Change>> changes;
   for (const WorkpackageView& view : views) {
     const auto files = ended.find(view.id);

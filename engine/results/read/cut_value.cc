@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/base/ascii.h"
+
 namespace tally {
 namespace {
 
@@ -21,15 +23,6 @@ constexpr std::array<std::string_view, 8> kBetweenGroups = {
 constexpr std::string_view kMinus = "\xe2\x88\x92";
 constexpr std::string_view kExponents = "eEdDqQ";
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-bool is_word(char c) {
-  return is_digit(c) || is_letter(c) || c == '_';
-}
 bool is_hex(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
@@ -95,7 +88,8 @@ bool is_exponent(std::string_view after) {
   const size_t end = begin + digits(after, begin);
   if (end > begin) return has_sign || !is_letter(at(after, end));
   const bool bare = after.front() == 'e' || after.front() == 'E';
-  return bare && !is_word(at(after, begin)) && static_cast<unsigned char>(at(after, begin)) < 128;
+  return bare && !is_name_char(at(after, begin)) &&
+         static_cast<unsigned char>(at(after, begin)) < 128;
 }
 
 // A superscript digit or sign, or a fraction such as a half.
@@ -191,7 +185,7 @@ bool is_compound(std::string_view after) {
   while (is_letter(at(after, end))) ++end;
   if (!is_digit(at(after, end))) return false;
   const bool power = after[end] == '2' || after[end] == '3';  // m2, cm3
-  return !power || is_word(at(after, end + 1)) || at(after, end + 1) == '.';
+  return !power || is_name_char(at(after, end + 1)) || at(after, end + 1) == '.';
 }
 
 // Groups of three digits behind a separator, as ",234,567".
@@ -278,7 +272,7 @@ bool goes_on(std::string_view before, std::string_view value, std::string_view a
     case '+':
     case '-':  // 1.0-100 of Fortran
       if (!point) return c == '-' && is_days(value, after);
-      return digits(after, 1) == 3 && !is_word(at(after, 4)) &&
+      return digits(after, 1) == 3 && !is_name_char(at(after, 4)) &&
              !(at(after, 4) == '.' && is_digit(at(after, 5)));
     case ',':
       return has_comma(before, value, after);
@@ -306,7 +300,7 @@ bool ends_groups(std::string_view before, std::string_view value, std::string_vi
   }
   const char first = from_end(before, end + count - 1);
   const char more = from_end(before, end + count);
-  return count > 0 && count <= 3 && first != '0' && !is_word(more) && !is_in(",.'([{", more);
+  return count > 0 && count <= 3 && first != '0' && !is_name_char(more) && !is_in(",.'([{", more);
 }
 
 // Whether it is what follows a decimal comma.
@@ -331,7 +325,7 @@ bool is_signed_exponent(std::string_view before, std::string_view value, std::st
   if (is_in(kExponents, c)) return is_digit(from_end(before, 2)) || from_end(before, 2) == '.';
   const size_t decimals = digits_from_end(before, 1);
   return is_whole(value) && value.size() == 3 && from_end(before, 1 + decimals) == '.' &&
-         is_digit(from_end(before, 2 + decimals)) && !is_word(at(after, 0)) &&
+         is_digit(from_end(before, 2 + decimals)) && !is_name_char(at(after, 0)) &&
          !(at(after, 0) == '.' && is_digit(at(after, 1)));
 }
 
@@ -402,8 +396,8 @@ bool is_cut(std::string_view text, std::string_view value, const GroupEdges& edg
   if (is_number(value))
     return (right && goes_on(before, value, after)) || (left && has_begun(before, value, after));
   if (edges.literal) return false;
-  return (right && is_word(value.back()) && is_word(after.front())) ||
-         (left && is_word(value.front()) && is_word(before.back()));
+  return (right && is_name_char(value.back()) && is_name_char(after.front())) ||
+         (left && is_name_char(value.front()) && is_name_char(before.back()));
 }
 
 std::string around(std::string_view text, std::string_view value) {

@@ -5,7 +5,7 @@
 namespace tally {
 namespace {
 
-void add_columns(const std::vector<Column>& columns, std::set<std::string>& out) {
+void add_column_words(const std::vector<Column>& columns, std::set<std::string>& out) {
   for (const Column& column : columns) {
     add_words(column.name.value + " " + column.expression.value, out);
     for (const auto& [name, value] : column.relative_to) out.insert(name.value);
@@ -31,7 +31,7 @@ void add_words(const std::string& text, std::set<std::string>& out) {
 std::set<std::string> names_shown(const std::vector<Column>& columns,
                                   const std::vector<Reference>& references) {
   std::set<std::string> names;
-  add_columns(columns, names);
+  add_column_words(columns, names);
   for (const Reference& r : references) {
     add_words(r.column.value + " " + r.condition.value + " " + r.where.value, names);
     if (!r.of.empty()) names.insert(r.column.value + "_" + r.of);
@@ -47,14 +47,14 @@ std::set<std::string> names_in(const Table& table) {
 
 std::set<std::string> names_in(const Database& database) {
   std::set<std::string> names;
-  add_columns(database.keys, names);
+  add_column_words(database.keys, names);
   add_words(join(database.primary_keys, " ") + " " + database.filter.value, names);
   return names;
 }
 
 std::set<std::string> names_in(const Syslog& syslog) {
   std::set<std::string> names;
-  add_columns(syslog.keys, names);
+  add_column_words(syslog.keys, names);
   add_words(join(syslog.sort, " ") + " " + syslog.filter.value, names);
   return names;
 }

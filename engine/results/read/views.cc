@@ -28,8 +28,8 @@
 namespace tally {
 namespace {
 
-void add_sets(const Benchmark& benchmark, const Step& step, std::vector<const Step*>& seen,
-              DefinitionsByName& out) {
+void add_definitions(const Benchmark& benchmark, const Step& step, std::vector<const Step*>& seen,
+                     DefinitionsByName& out) {
   if (std::find(seen.begin(), seen.end(), &step) != seen.end()) return;
   seen.push_back(&step);
   for (const Text& use : step.use) {
@@ -41,7 +41,7 @@ void add_sets(const Benchmark& benchmark, const Step& step, std::vector<const St
   }
   for (const Text& parent : step.depend) {
     if (const Step* found = benchmark.find_step(parent.value)) {
-      add_sets(benchmark, *found, seen, out);
+      add_definitions(benchmark, *found, seen, out);
     }
   }
 }
@@ -79,9 +79,9 @@ std::set<std::string, std::less<>> words_of_results(const Benchmark& benchmark) 
 
 // Whether a text names a value, alone or with a step (jube_wp_id_run), or one that begins so. The
 // values that are not parameters are asked for: JUBE's variables, and those of the step's kind.
-class Named {
+class IsNamed {
  public:
-  explicit Named(const std::set<std::string, std::less<>>& words)
+  explicit IsNamed(const std::set<std::string, std::less<>>& words)
       : words_(words.begin(), words.end()) {}
   bool operator()(std::string_view name) const {
     const auto word = std::lower_bound(words_.begin(), words_.end(), name);
@@ -120,7 +120,8 @@ const Parameter* named_in_step(const Benchmark& benchmark, const std::string& st
                                const std::string& name) {
   DefinitionsByName parameters;
   std::vector<const Step*> seen;
-  if (const Step* found = benchmark.find_step(step)) add_sets(benchmark, *found, seen, parameters);
+  if (const Step* found = benchmark.find_step(step))
+    add_definitions(benchmark, *found, seen, parameters);
   const auto found = parameters.find(name);
   return found == parameters.end() ? nullptr : found->second;
 }
@@ -347,7 +348,7 @@ DefinitionsByName definitions_of(const Benchmark& benchmark, const Journal::Stor
 }
 
 bool shows_job_use(const Benchmark& benchmark) {
-  const Named named(words_of_results(benchmark));  // job_energy_median, too
+  const IsNamed named(words_of_results(benchmark));  // job_energy_median, too
   return std::any_of(job_values().begin(), job_values().end(), [&](const JobValue& value) {
     return value.type != ValueType::string && named(value.name) &&
            job_value(benchmark, value.name) != nullptr;
@@ -370,7 +371,7 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
     }
   }
   WorkpackageValues::Keep keep;
-  if (!all_builtins) keep = Named(words_of_results(benchmark));
+  if (!all_builtins) keep = IsNamed(words_of_results(benchmark));
   ViewMaker maker(benchmark, journal, run_dir, std::move(keep), *views);
   if (Status s = maker.read_measures(journal); !s) return s;
   const auto changed_files = std::make_shared<const ChangedFiles>(journal, run_dir);

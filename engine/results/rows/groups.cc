@@ -229,9 +229,10 @@ std::vector<Range> divide(size_t count) {
   return ranges;
 }
 
-class Reader {
+class GroupReader {
  public:
-  Reader(const Benchmark& benchmark, const Analyser& analyser, bool each_member, Groups& groups)
+  GroupReader(const Benchmark& benchmark, const Analyser& analyser, bool each_member,
+              Groups& groups)
       : benchmark_(benchmark), analyser_(analyser), each_member_(each_member), groups_(groups) {}
 
   Scanner read(const Range& range) const {
@@ -262,7 +263,7 @@ class Reader {
 
 Scanner scan_groups(const Benchmark& benchmark, const Analyser& analyser, bool each_member,
                     Groups& groups) {
-  const Reader reader(benchmark, analyser, each_member, groups);
+  const GroupReader reader(benchmark, analyser, each_member, groups);
   const std::vector<Range> ranges = divide(groups.all().size());
   std::vector<std::future<Scanner>> others;
   for (size_t i = 1; i < ranges.size(); ++i)

@@ -185,8 +185,8 @@ std::string with_baseline_names(const std::string& expression, std::set<std::str
     const char c = expression[i];
     const size_t from = i + word.size();
     size_t end = from;
-    while (end < expression.size() && is_name_char(expression[end])) ++end;
-    const bool alone = i == 0 || !(is_name_char(expression[i - 1]) || expression[i - 1] == '.');
+    while (end < expression.size() && is_column_char(expression[end])) ++end;
+    const bool alone = i == 0 || !(is_column_char(expression[i - 1]) || expression[i - 1] == '.');
     if (quote == '\0' && alone && end > from && expression.compare(i, word.size(), word) == 0) {
       if (!out.empty() && out.back() == '$') out.pop_back();
       const std::string name = expression.substr(from, end - from);
@@ -277,7 +277,7 @@ std::vector<Value> expression_values(const ResultContext& context, const Column&
   return values;
 }
 
-std::vector<Value> values_of(const std::vector<Record>& rows, const std::string& name) {
+std::vector<Value> column_values(const std::vector<Record>& rows, const std::string& name) {
   std::vector<Value> values(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     values[i] = rows[i].values.at(name);
@@ -307,7 +307,7 @@ void add_derived_columns(const ResultContext& context, const std::vector<Column>
     bool compared = false;
     std::vector<Value> values = computed
                                     ? expression_values(context, column, records, rows, &compared)
-                                    : values_of(rows, plain);
+                                    : column_values(rows, plain);
     if (relative && !compared) {
       relate(context.benchmark, column, rows, values);
       continue;

@@ -10,7 +10,7 @@
 
 namespace tally {
 
-bool is_name_char(char c) {
+bool is_column_char(char c) {
   return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
          static_cast<unsigned char>(c) >= 128;
 }
@@ -53,7 +53,7 @@ class Binder {
     char quote = '\0';
     for (size_t i = 0; i < expression.size();) {
       const char c = expression[i];
-      if (quote == '\0' && is_name_char(c)) {
+      if (quote == '\0' && is_column_char(c)) {
         i = word(expression, i);
         continue;
       }
@@ -76,7 +76,7 @@ class Binder {
 
  private:
   static size_t end_of_word(const std::string& text, size_t from) {
-    while (from < text.size() && is_name_char(text[from])) ++from;
+    while (from < text.size() && is_column_char(text[from])) ++from;
     return from;
   }
 
@@ -116,7 +116,7 @@ std::string unquote_names(const std::string& expression, const Cells& values) {
     if (name.size() > 2 && name.front() == '{' && name.back() == '}') {
       name = name.substr(1, name.size() - 2);
     }
-    bool whole = !name.empty() && std::all_of(name.begin(), name.end(), is_name_char);
+    bool whole = !name.empty() && std::all_of(name.begin(), name.end(), is_column_char);
     out += whole && values.has(name) ? "str(" + name + ")" : expression.substr(i, end - i + 1);
     i = end;
   }

@@ -46,6 +46,6 @@ std::set<std::string> known_names(const std::vector<Record>& rows, const Records
 bool is_python_word(const std::string& word);
 
 // Whether `c` may be part of a name. All bytes of non-ASCII characters may.
-bool is_name_char(char c);
+bool is_column_char(char c);
 
 }  // namespace tally

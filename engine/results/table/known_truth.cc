@@ -37,7 +37,7 @@ KnownValue number_of(double number) {
   value.number = number;
   return value;
 }
-KnownValue text_of(std::string text) {
+KnownValue text_value(std::string text) {
   KnownValue value;
   value.kind = Kind::text;
   value.known = true;
@@ -60,15 +60,15 @@ std::vector<std::string> tokens_of(std::string_view text) {
     if (c == '\'' || c == '"') {
       while (end < text.size() && text[end] != c) end += text[end] == '\\' ? 2 : 1;
       end = std::min(end + 1, text.size());
-    } else if (is_name_char(c) || c == '.') {
+    } else if (is_column_char(c) || c == '.') {
       while (end < text.size() &&
-             (is_name_char(text[end]) || text[end] == '.' ||
+             (is_column_char(text[end]) || text[end] == '.' ||
               (is_one_of("+-", text[end]) && is_one_of("eE", text[end - 1]) && c <= '9')))
         ++end;
     } else if (c == '$') {
       const bool braces = end < text.size() && text[end] == '{';
       if (braces) ++end;
-      while (end < text.size() && is_name_char(text[end])) ++end;
+      while (end < text.size() && is_column_char(text[end])) ++end;
       if (braces && end < text.size()) ++end;
     } else if (is_one_of("=!<>*/", c) && end < text.size() &&
                (text[end] == '=' || (is_one_of("*/", c) && text[end] == c))) {
@@ -80,9 +80,9 @@ std::vector<std::string> tokens_of(std::string_view text) {
   return tokens;
 }
 
-class Reader {
+class TruthReader {
  public:
-  Reader(std::string_view text, const KnownValues& values, std::string* mixed)
+  TruthReader(std::string_view text, const KnownValues& values, std::string* mixed)
       : tokens_(tokens_of(text)), values_(values), mixed_(mixed) {}
 
   Truth read() {
@@ -197,10 +197,10 @@ class Reader {
     if (c == '\'' || c == '"') {
       std::string text = token.substr(1, token.size() - 2);
       if (text.find('\\') != std::string::npos) return {};
-      if (text.find('$') == std::string::npos) return text_of(std::move(text));
+      if (text.find('$') == std::string::npos) return text_value(std::move(text));
       const std::string name = name_in(text);
       const KnownValue value = name.empty() ? KnownValue() : values_(name);
-      return value.known ? text_of(value.text) : KnownValue();
+      return value.known ? text_value(value.text) : KnownValue();
     }
     if (c == '$') {
       const KnownValue value = values_(name_in(token));
@@ -211,7 +211,7 @@ class Reader {
     const bool digits = is_one_of("0123456789.", c);
     const std::optional<double> number = digits ? python_float(token) : std::nullopt;
     if (number) return number_of(*number);
-    const bool name = !digits && std::all_of(token.begin(), token.end(), is_name_char);
+    const bool name = !digits && std::all_of(token.begin(), token.end(), is_column_char);
     return name ? values_(token) : KnownValue();
   }
   static std::string name_in(const std::string& text) {
@@ -219,7 +219,7 @@ class Reader {
     if (text.front() != '$') return {};
     if (name.size() > 2 && name.front() == '{' && name.back() == '}')
       name = name.substr(1, name.size() - 2);
-    return std::all_of(name.begin(), name.end(), is_name_char) ? name : "";
+    return std::all_of(name.begin(), name.end(), is_column_char) ? name : "";
   }
 
   Truth compared(const KnownValue& a, const std::string& sign, const KnownValue& b) {
@@ -285,7 +285,7 @@ class Reader {
 }  // namespace
 
 Truth known_truth(std::string_view expression, const KnownValues& values, std::string* mixed) {
-  return Reader(expression, values, mixed).read();
+  return TruthReader(expression, values, mixed).read();
 }
 
 }  // namespace tally

@@ -25,9 +25,9 @@ namespace tally {
 namespace {
 
 // A text of letters, digits and underscores that does not begin with a digit.
-bool is_word(const std::string& text) {
+bool is_plain_name(const std::string& text) {
   return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0 &&
-         std::all_of(text.begin(), text.end(), is_name_char);
+         std::all_of(text.begin(), text.end(), is_column_char);
 }
 
 // The names that an expression reads: words outside of quotes that are neither Python's own nor
@@ -45,7 +45,7 @@ std::vector<std::string> names_read(const std::string& text) {
     }
     const bool put_in =
         (i > 0 && text[i - 1] == '$') || (i > 1 && text.compare(i - 2, 2, "${") == 0);
-    const bool begins = is_name_char(c) && (quote == '\0' || put_in);
+    const bool begins = is_column_char(c) && (quote == '\0' || put_in);
     if (!begins) {
       if (c == quote) {
         quote = '\0';
@@ -56,12 +56,13 @@ std::vector<std::string> names_read(const std::string& text) {
       continue;
     }
     size_t end = i;
-    while (end < text.size() && is_name_char(text[end])) ++end;
+    while (end < text.size() && is_column_char(text[end])) ++end;
     const std::string word = text.substr(i, end - i);
     const bool attribute = i > 0 && text[i - 1] == '.';
     const bool prefix =
         quote == '\0' && end < text.size() && (text[end] == '\'' || text[end] == '"');
-    if (is_word(word) && !attribute && !prefix && !is_python_word(word)) names.push_back(word);
+    if (is_plain_name(word) && !attribute && !prefix && !is_python_word(word))
+      names.push_back(word);
     i = end;
   }
   return names;
@@ -142,7 +143,7 @@ class ConditionCheck {
     if (number && !std::isfinite(*number))
       return fmt::format("no value is compared with {}", bound);
     static const std::set<std::string> constants = {"True", "False", "None"};
-    if (!number && is_word(bound) && !is_name(bound) && constants.count(bound) == 0)
+    if (!number && is_plain_name(bound) && !is_name(bound) && constants.count(bound) == 0)
       return fmt::format("'{}' is neither a number nor the name of a value", bound);
     return {};
   }
@@ -243,7 +244,7 @@ std::vector<Choice> choices_in(const Benchmark& benchmark, const std::string& te
   return choices;
 }
 
-KnownValue value_of(const Choice& choice, size_t index) {
+KnownValue known_value(const Choice& choice, size_t index) {
   KnownValue value;
   value.name = choice.name;
   value.text = choice.values[index];
@@ -270,7 +271,7 @@ std::string choice_fault(const std::vector<Choice>& choices, const ConditionChec
     std::map<std::string, KnownValue> row;
     size_t rest = i;
     for (const Choice& choice : choices) {
-      row[choice.name] = value_of(choice, rest % choice.values.size());
+      row[choice.name] = known_value(choice, rest % choice.values.size());
       rest /= choice.values.size();
     }
     const KnownValues values = [&](const std::string& name) {

@@ -45,7 +45,7 @@ bool uses_name(const std::string& expression, const std::set<std::string>& names
   char quote = '\0';
   for (size_t i = 0; i < expression.size();) {
     size_t end = i;
-    while (end < expression.size() && is_name_char(expression[end])) ++end;
+    while (end < expression.size() && is_column_char(expression[end])) ++end;
     if (end == i) {
       const char c = expression[i++];
       if (quote == c) {

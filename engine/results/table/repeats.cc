@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kRepeats = "tally repeats";  // a key that no value can have
 
-double value_of(Statistic statistic, const statistics::Sample& sample) {
+double statistic_value(Statistic statistic, const statistics::Sample& sample) {
   switch (statistic) {
     case Statistic::median:
       return statistics::median(sample);
@@ -115,7 +115,7 @@ Summary summarise(const Column& column, const Record& row, bool* whole) {
   summary.repeats = numbers.of;
   *whole = numbers.whole;
   if (summary.sample.empty()) return summary;
-  summary.value = value_of(column.statistic, summary.sample);
+  summary.value = statistic_value(column.statistic, summary.sample);
   summary.outliers = statistics::outliers(summary.sample);
   add_interval(column, row.run, summary);
   return summary;

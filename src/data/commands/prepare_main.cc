@@ -19,7 +19,7 @@
 namespace tally::train {
 namespace {
 
-struct Arguments {
+struct PrepareArguments {
   PrepareOptions options;
   std::string output, output_prefix;
   TokenizerFlags tokenizer;
@@ -36,7 +36,7 @@ int usable_cores() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
 }
 
-void declare(CLI::App* app, Arguments* a) {
+void declare_prepare(CLI::App* app, PrepareArguments* a) {
   app->add_option(
          "--input", a->options.inputs,
          "Text or JSON lines (by name: .jsonl, .ndjson, .json), gzip'd or not; - is standard input")
@@ -70,7 +70,7 @@ void declare(CLI::App* app, Arguments* a) {
       ->capture_default_str();
 }
 
-void declare_bert(CLI::App* app, Arguments* a) {
+void declare_bert(CLI::App* app, PrepareArguments* a) {
   app->add_option(
          "--task", a->task,
          "gpt: an indexed dataset; bert: pairs of sentences with masked tokens, as HDF5 files")
@@ -127,7 +127,7 @@ void check_task(const CLI::App& app, const std::string& task) {
 }
 
 // Resolves flags that depend on each other.
-void complete(Arguments* a, const Tokenizer& tokenizer) {
+void complete(PrepareArguments* a, const Tokenizer& tokenizer) {
   if (a->output.empty() == a->output_prefix.empty()) {
     throw BadInput("--output PREFIX is required: PREFIX.bin and PREFIX.idx are written");
   }
@@ -185,7 +185,7 @@ void print_summary(const PrepareOptions& options, const PrepareSummary& s) {
   warn_of_replacements(s.replaced);
 }
 
-void run_bert(Arguments* a, const Tokenizer& tokenizer) {
+void run_bert(PrepareArguments* a, const Tokenizer& tokenizer) {
   const auto& wordpiece = dynamic_cast<const WordPieceTokenizer&>(tokenizer);
   if (a->output.empty())
     throw BadInput("--output DIR is required: a folder of shards is made in it");
@@ -209,24 +209,24 @@ void run_bert(Arguments* a, const Tokenizer& tokenizer) {
   warn_of_replacements(s.replaced);
 }
 
-constexpr const char* kWhat =
+constexpr const char* kPrepareWhat =
     "Makes an indexed dataset (Megatron-LM's .bin and .idx) or BERT's pre-training data from text.";
 
 }  // namespace
 
 CommandSpec prepare_spec(const KnownValues& known) {
-  Arguments arguments;
-  CLI::App app(kWhat);
-  declare(&app, &arguments);
+  PrepareArguments arguments;
+  CLI::App app(kPrepareWhat);
+  declare_prepare(&app, &arguments);
   declare_bert(&app, &arguments);
   return command_spec(app, {"prepare"}, known);
 }
 
 int prepare_main(int argc, char** argv) {
-  Arguments arguments;
+  PrepareArguments arguments;
   arguments.options.workers = usable_cores();
-  CLI::App app(kWhat, "tally-train prepare");
-  declare(&app, &arguments);
+  CLI::App app(kPrepareWhat, "tally-train prepare");
+  declare_prepare(&app, &arguments);
   declare_bert(&app, &arguments);
   return run_data_command(&app, argc, argv, [&] {
     check_task(app, arguments.task);

@@ -15,7 +15,7 @@
 namespace tally::train {
 namespace {
 
-constexpr size_t kBlock = size_t{1} << 18;
+constexpr size_t kWriteBlock = size_t{1} << 18;
 
 // The tokens of a chunk, and where its sentences and documents end.
 struct Encoded {
@@ -114,7 +114,7 @@ void write_sentences(const WordPieceTokenizer& tokenizer, const BertPrepareOptio
     splitter.start(input.name(), json ? DocumentRule::json_lines : DocumentRule::blank_lines);
     Utf8Cleaner cleaner;
     std::string block, text;
-    while (input.read(kBlock, &block)) {
+    while (input.read(kWriteBlock, &block)) {
       summary->input_bytes += static_cast<int64_t>(block.size());
       text.clear();
       cleaner.append(block, &text);

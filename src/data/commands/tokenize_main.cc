@@ -65,15 +65,15 @@ void print_tokens(const std::string& path, LinePrinter* printer) {
   if (!rest.empty()) printer->print(rest);
 }
 
-constexpr const char* kWhat = "Prints the tokens of each line of a text.";
+constexpr const char* kTokenizeWhat = "Prints the tokens of each line of a text.";
 
-struct Arguments {
+struct TokenizeArguments {
   TokenizerFlags tokenizer;
   std::string input = "-";
   bool pieces = false;
 };
 
-void declare(CLI::App* app, Arguments* a) {
+void declare_tokenize(CLI::App* app, TokenizeArguments* a) {
   app->add_option("--input", a->input, "Text, gzip'd or not; - is standard input")
       ->capture_default_str();
   declare_tokenizer_flags(app, &a->tokenizer);
@@ -83,16 +83,16 @@ void declare(CLI::App* app, Arguments* a) {
 }  // namespace
 
 CommandSpec tokenize_spec(const KnownValues& known) {
-  Arguments arguments;
-  CLI::App app(kWhat);
-  declare(&app, &arguments);
+  TokenizeArguments arguments;
+  CLI::App app(kTokenizeWhat);
+  declare_tokenize(&app, &arguments);
   return command_spec(app, {"tokenize"}, known);
 }
 
 int tokenize_main(int argc, char** argv) {
-  CLI::App app(kWhat, "tally-train tokenize");
-  Arguments arguments;
-  declare(&app, &arguments);
+  CLI::App app(kTokenizeWhat, "tally-train tokenize");
+  TokenizeArguments arguments;
+  declare_tokenize(&app, &arguments);
   return run_data_command(&app, argc, argv, [&] {
     check_inputs({arguments.input});
     const auto tokenizer = tokenizer_of(arguments.tokenizer);

@@ -14,7 +14,7 @@
 namespace tally::train {
 namespace {
 
-bool is_blank(char32_t c) {
+bool is_squad_blank(char32_t c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == 0x202F;
 }
 
@@ -23,7 +23,7 @@ std::shared_ptr<const SquadParagraph> make_paragraph(const std::string& context)
   paragraph->context = context;
   std::u32string word;
   for (const char32_t c : to_characters(context)) {
-    if (!is_blank(c)) {
+    if (!is_squad_blank(c)) {
       word.push_back(c);
     } else if (!word.empty()) {
       paragraph->words.push_back(to_utf8(word));

@@ -22,15 +22,11 @@ std::string whole_text(const std::string& path) {
   return text;
 }
 
-bool ends_with(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
 TableFormat format_of(const std::string& path) {
   std::string_view name = path;
-  if (ends_with(name, ".gz")) name.remove_suffix(3);
-  if (ends_with(name, ".csv")) return TableFormat::csv;
-  if (ends_with(name, ".tsv")) return TableFormat::tsv;
+  if (name.ends_with(".gz")) name.remove_suffix(3);
+  if (name.ends_with(".csv")) return TableFormat::csv;
+  if (name.ends_with(".tsv")) return TableFormat::tsv;
   if (is_json_name(path)) return TableFormat::jsonl;
   throw BadInput(fmt::format("'{}' does not say what it is: name it .csv, .tsv or .jsonl", path));
 }

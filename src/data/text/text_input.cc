@@ -13,13 +13,7 @@
 #include <string_view>
 
 namespace tally::train {
-namespace {
-
-bool ends_with(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TextInput::TextInput(const std::string& path)
     : path_(path), name_(path == "-" ? "standard input" : "'" + path + "'") {
@@ -27,7 +21,7 @@ TextInput::TextInput(const std::string& path)
     throw BadInput(fmt::format("{} cannot be read: {}", name_, std::strerror(error)));
   };
   for (const char* packed : {".zst", ".xz", ".bz2", ".zip", ".7z"}) {
-    if (ends_with(path, packed)) {
+    if (path.ends_with(packed)) {
       throw BadInput(fmt::format(
           "{} is compressed in a way that is not read here (gzip is): unpack it and pipe it into "
           "--input -",
@@ -70,7 +64,7 @@ bool TextInput::read(size_t bytes, std::string* block) {
 }
 
 void TextInput::check_beginning(const std::string& block) const {
-  if (ends_with(path_, ".gz") && gzdirect(file_) == 1 && !block.empty()) {
+  if (path_.ends_with(".gz") && gzdirect(file_) == 1 && !block.empty()) {
     throw BadInput(fmt::format(
         "{} is named .gz and holds no gzip data: rename it, or download it again", name_));
   }
@@ -93,8 +87,8 @@ int64_t input_size(const std::string& path) {
 
 bool is_json_name(const std::string& path) {
   std::string_view name = path;
-  if (ends_with(name, ".gz")) name.remove_suffix(3);
-  return ends_with(name, ".jsonl") || ends_with(name, ".ndjson") || ends_with(name, ".json");
+  if (name.ends_with(".gz")) name.remove_suffix(3);
+  return name.ends_with(".jsonl") || name.ends_with(".ndjson") || name.ends_with(".json");
 }
 
 }  // namespace tally::train

@@ -20,14 +20,6 @@ T load(const char* from) {
   return value;
 }
 
-struct TokenType {
-  uint8_t code;
-  size_t bytes;
-  const char* name;
-};
-constexpr TokenType kTypes[] = {{1, 1, "u8"},  {2, 1, "i8"},  {3, 2, "i16"}, {4, 4, "i32"},
-                                {5, 8, "i64"}, {6, 8, "f64"}, {7, 4, "f32"}, {8, 2, "u16"}};
-
 template <typename T>
 void widen(const char* from, int64_t count, int32_t* out) {
   for (int64_t i = 0; i < count; ++i) {
@@ -40,6 +32,15 @@ void widen(const char* from, int64_t count, int32_t* out) {
 }  // namespace
 
 struct IndexedDataset::Impl {
+  struct TokenType {
+    uint8_t code;
+    size_t bytes;
+    const char* name;
+  };
+  static constexpr TokenType kTypes[] = {{1, 1, "u8"},  {2, 1, "i8"},  {3, 2, "i16"},
+                                         {4, 4, "i32"}, {5, 8, "i64"}, {6, 8, "f64"},
+                                         {7, 4, "f32"}, {8, 2, "u16"}};
+
   explicit Impl(const std::string& prefix);
   [[noreturn]] void bad_index(const std::string& why) const {
     throw std::runtime_error(fmt::format(

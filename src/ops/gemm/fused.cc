@@ -1,4 +1,4 @@
-// The list of the CUTLASS kernels. fused_instances.cmake makes a source file of each.
+// The list of the CUTLASS kernels, which fused_forward.cu, fused_backward.cu and loss/fused_gemm.cu make.
 #include "src/ops/gemm/fused.h"
 
 #include "src/ops/loss/fused_gemm.h"

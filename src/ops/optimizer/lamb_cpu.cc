@@ -9,12 +9,12 @@ namespace tally::train::cpu {
 namespace {
 
 template <typename A>
-struct Coefficients {
+struct LambCoefficients {
   A beta1, rest1, beta2, rest2, clip, correction1, correction2, epsilon, decay;
 };
 
 template <typename A>
-TALLY_CLONES void directions(int64_t n, const Coefficients<A>& c, A* __restrict g,
+TALLY_CLONES void directions(int64_t n, const LambCoefficients<A>& c, A* __restrict g,
                              const A* __restrict w, A* __restrict m, A* __restrict v) {
   for (int64_t i = 0; i < n; ++i) {
     const A gradient = g[i] * c.clip;
@@ -57,15 +57,15 @@ void lamb_direction(Stream&, const AdamW& hyper, const StepState* state, const L
     at::parallel_for(0, tables.count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const LambPiece& p = tables.pieces[i];
-        const Coefficients<A> c{as(hyper.beta1),
-                                as(1 - hyper.beta1),
-                                as(hyper.beta2),
-                                as(1 - hyper.beta2),
-                                as(state->clip_factor),
-                                as(state->bias_correction1),
-                                as(state->bias_correction2),
-                                as(hyper.epsilon),
-                                as(p.norm < 0 ? 0 : state->weight_decay)};
+        const LambCoefficients<A> c{as(hyper.beta1),
+                                    as(1 - hyper.beta1),
+                                    as(hyper.beta2),
+                                    as(1 - hyper.beta2),
+                                    as(state->clip_factor),
+                                    as(state->bias_correction1),
+                                    as(state->bias_correction2),
+                                    as(hyper.epsilon),
+                                    as(p.norm < 0 ? 0 : state->weight_decay)};
         A* const u = static_cast<A*>(p.gradient);
         const A* const w = buffers.master.as<A>() + p.state;
         directions(p.count, c, u, w, buffers.m.as<A>() + p.state, buffers.v.as<A>() + p.state);

@@ -10,13 +10,13 @@ namespace {
 constexpr int64_t elements_of_a_thread = 8192;
 
 template <typename A>
-struct Coefficients {
+struct SgdCoefficients {
   A rate, decay, clip, momentum;
 };
 
 // `out` is the weights in their own type, or null where the master weights are the weights.
 template <typename A, typename W>
-TALLY_CLONES void update(int64_t n, const Coefficients<A>& c, const A* __restrict g,
+TALLY_CLONES void update(int64_t n, const SgdCoefficients<A>& c, const A* __restrict g,
                          A* __restrict w, A* __restrict m, W* __restrict out) {
   for (int64_t i = 0; i < n; ++i) {
     m[i] = c.momentum * m[i] + (c.clip * g[i] + c.decay * w[i]);
@@ -35,8 +35,8 @@ void sgd_step(Stream&, double momentum, const StepState* state, int64_t decayed,
   with_type(weights.dtype, "sgd_step", [&]<typename W>() {
     using A = accumulate_t<W>;
     const auto range = [&](int64_t first, int64_t last, double decay) {
-      const Coefficients<A> c{static_cast<A>(state->learning_rate), static_cast<A>(decay),
-                              static_cast<A>(state->clip_factor), static_cast<A>(momentum)};
+      const SgdCoefficients<A> c{static_cast<A>(state->learning_rate), static_cast<A>(decay),
+                                 static_cast<A>(state->clip_factor), static_cast<A>(momentum)};
       at::parallel_for(first, last, elements_of_a_thread, [&](int64_t begin, int64_t end) {
         A* const g = gradients.as<A>() + begin;
         W* const out = weights.data == master.data ? nullptr : weights.as<W>() + begin;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t most_hosts = 65536;
 
-[[noreturn]] void fail(const std::string& list, const char* why) {
+[[noreturn]] void bad_list(const std::string& list, const char* why) {
   throw LaunchError(fmt::format("the host list '{}' cannot be read: {}", list, why));
 }
 
@@ -21,7 +21,7 @@ int64_t number(const std::string& list, const std::string& digits) {
   const char* end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, value);
   if (digits.empty() || digits.front() == '-' || stop != end || error != std::errc())
-    fail(list, "a range is not of numbers");
+    bad_list(list, "a range is not of numbers");
   return value;
 }
 
@@ -45,8 +45,9 @@ std::vector<std::string> expand_ranges(const std::string& list, const std::strin
     const std::string from = range.substr(0, dash);
     const int64_t first = number(list, from);
     const int64_t last = dash == std::string::npos ? first : number(list, range.substr(dash + 1));
-    if (last < first) fail(list, "a range ends before it begins");
-    if (static_cast<uint64_t>(last - first) >= most_hosts) fail(list, "it names too many hosts");
+    if (last < first) bad_list(list, "a range ends before it begins");
+    if (static_cast<uint64_t>(last - first) >= most_hosts)
+      bad_list(list, "it names too many hosts");
     for (int64_t n = first; n <= last; ++n) out.push_back(fmt::format("{:0{}}", n, from.size()));
   }
   return out;
@@ -54,14 +55,14 @@ std::vector<std::string> expand_ranges(const std::string& list, const std::strin
 
 // One name with its brackets.
 void expand_name(const std::string& list, const std::string& name, std::vector<std::string>* out) {
-  if (name.empty()) fail(list, "a name is empty");
+  if (name.empty()) bad_list(list, "a name is empty");
   std::vector<std::string> made{""};
   for (size_t i = 0; i < name.size();) {
-    if (name[i] == ']') fail(list, "a ']' has no '['");
+    if (name[i] == ']') bad_list(list, "a ']' has no '['");
     std::vector<std::string> pieces;
     if (name[i] == '[') {
       const size_t close = name.find(']', i);
-      if (close == std::string::npos) fail(list, "a '[' is not closed");
+      if (close == std::string::npos) bad_list(list, "a '[' is not closed");
       pieces = expand_ranges(list, name.substr(i + 1, close - i - 1));
       i = close + 1;
     } else {
@@ -69,7 +70,7 @@ void expand_name(const std::string& list, const std::string& name, std::vector<s
       pieces = {name.substr(i, next - i)};
       i = next;
     }
-    if (made.size() * pieces.size() > most_hosts) fail(list, "it names too many hosts");
+    if (made.size() * pieces.size() > most_hosts) bad_list(list, "it names too many hosts");
     std::vector<std::string> longer;
     longer.reserve(made.size() * pieces.size());
     for (const std::string& start : made)
@@ -87,7 +88,7 @@ std::vector<std::string> expand_host_list(const std::string& list) {
   bool inside = false;
   for (const char c : list) {
     if (c == '[') {
-      if (inside) fail(list, "a '[' is inside another");
+      if (inside) bad_list(list, "a '[' is inside another");
       inside = true;
     }
     if (c == ']') inside = false;
@@ -99,7 +100,7 @@ std::vector<std::string> expand_host_list(const std::string& list) {
     }
   }
   expand_name(list, name, &hosts);
-  if (hosts.size() > most_hosts) fail(list, "it names too many hosts");
+  if (hosts.size() > most_hosts) bad_list(list, "it names too many hosts");
   return hosts;
 }
 
@@ -108,12 +109,12 @@ std::vector<int> expand_tasks_per_node(const std::string& list) {
   for (const std::string& entry : split(list, ',')) {
     const size_t times = entry.find("(x");
     const bool closed = times == std::string::npos || entry.back() == ')';
-    if (!closed) fail(list, "a '(' is not closed");
+    if (!closed) bad_list(list, "a '(' is not closed");
     const int64_t count = number(list, entry.substr(0, times));
     const int64_t repeats = times == std::string::npos
                                 ? 1
                                 : number(list, entry.substr(times + 2, entry.size() - times - 3));
-    if (static_cast<uint64_t>(repeats) > most_hosts) fail(list, "it names too many nodes");
+    if (static_cast<uint64_t>(repeats) > most_hosts) bad_list(list, "it names too many nodes");
     tasks.insert(tasks.end(), static_cast<size_t>(repeats), static_cast<int>(count));
   }
   return tasks;

@@ -13,7 +13,7 @@ namespace tally::train {
 namespace {
 
 template <typename... Args>
-[[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) {
+[[noreturn]] void fail_launch(fmt::format_string<Args...> text, Args&&... args) {
   throw LaunchError(fmt::format(text, std::forward<Args>(args)...));
 }
 
@@ -33,12 +33,13 @@ class Variables {
     const char* end = value.data() + value.size();
     const auto [stop, error] = std::from_chars(value.data(), end, n);
     if (stop != end || error != std::errc() || n < 0)
-      fail("{}={} is not a number of processes or a rank", name, value);
+      fail_launch("{}={} is not a number of processes or a rank", name, value);
     return n;
   }
   int number(const char* name, const char* beside) const {
     const auto n = number(name);
-    if (!n) fail("{}={} is set and {} is not: set both or neither", beside, text(beside), name);
+    if (!n)
+      fail_launch("{}={} is set and {} is not: set both or neither", beside, text(beside), name);
     return *n;
   }
 
@@ -67,7 +68,7 @@ std::optional<Claim> claim_of(const Variables& v, const char* source, const char
   c.rank_name = rank;
   c.size_name = size;
   if (c.size < 1 || c.rank >= c.size)
-    fail("{}={} and {}={} cannot both be true", rank, c.rank, size, c.size);
+    fail_launch("{}={} and {}={} cannot both be true", rank, c.rank, size, c.size);
   return c;
 }
 
@@ -98,8 +99,9 @@ std::optional<Claim> outer_claim(const Variables& v) {
     return c;
   }
   if (const auto pmix = v.number("PMIX_RANK"); slurm && pmix && *pmix != slurm->rank)
-    fail("PMIX_RANK={} and SLURM_PROCID={} disagree: start the program by srun --mpi=pmix directly",
-         *pmix, slurm->rank);
+    fail_launch(
+        "PMIX_RANK={} and SLURM_PROCID={} disagree: start the program by srun --mpi=pmix directly",
+        *pmix, slurm->rank);
   return slurm;
 }
 
@@ -117,7 +119,7 @@ std::optional<Claim> torchrun_claim(const Variables& v, const std::optional<Clai
 void check_agreement(const Variables& v, const Claim& inner, const Claim& outer) {
   if (v.has("TORCHELASTIC_RUN_ID") || v.has("TALLY_SUPERVISED") || outer.size == 1) return;
   if (inner.size == outer.size && inner.rank == outer.rank) return;
-  fail(
+  fail_launch(
       "{}={} and {}={} contradict {}, which says {}={} and {}={}: unset {} and {}, or start the "
       "program without {}",
       inner.rank_name, inner.rank, inner.size_name, inner.size, outer.source, outer.rank_name,
@@ -152,7 +154,8 @@ std::string run_name(const Variables& v) {
 int choose_port(const LaunchOptions& options, const Variables& v, const std::string& run) {
   if (options.port != 0 && !v.has("TALLY_SUPERVISED")) return options.port;
   if (const auto port = v.number("MASTER_PORT")) {
-    if (*port < 1 || *port > 65535) fail("MASTER_PORT={} is not a valid port: 1 to 65535", *port);
+    if (*port < 1 || *port > 65535)
+      fail_launch("MASTER_PORT={} is not a valid port: 1 to 65535", *port);
     return *port;
   }
   if (run.empty()) return 29500;  // torchrun's
@@ -167,7 +170,7 @@ std::string choose_address(const LaunchOptions& options, const Variables& v, con
   for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"})
     if (v.has(name))
       return with_suffix(expand_host_list(v.text(name)).front(), options.address_suffix);
-  fail(
+  fail_launch(
       "{} started {} processes on several hosts, and nothing says where they meet: give "
       "--master-addr HOST or MASTER_ADDR, the host of rank 0",
       launch.source, launch.size);
@@ -198,7 +201,7 @@ Launch launch_of(const Claim& c) {
   launch.source = c.source;
   if (c.size == 1) return launch;
   if (!c.local_rank)
-    fail(
+    fail_launch(
         "{}={} of {} processes, and nothing says which of its host's processes this is: set "
         "LOCAL_RANK",
         c.rank_name, c.rank, c.size);
@@ -207,8 +210,8 @@ Launch launch_of(const Claim& c) {
   launch.local_size = c.local_size.value_or(c.nodes == 1 ? c.size : *c.local_rank + 1);
   launch.nodes = c.nodes.value_or(c.local_size == c.size ? 1 : 2);
   if (launch.local_rank >= launch.local_size)
-    fail("local rank {} of {} local processes ({}) is impossible", launch.local_rank,
-         launch.local_size, c.source);
+    fail_launch("local rank {} of {} local processes ({}) is impossible", launch.local_rank,
+                launch.local_size, c.source);
   return launch;
 }
 
@@ -227,14 +230,14 @@ Launch discover_launch(const LaunchOptions& options, const Environment& environm
   if (inner && outer) check_agreement(v, *inner, *outer);
   const bool starts = options.processes > 0 && !supervised;
   if (starts && inner && inner->size > 1)
-    fail(
+    fail_launch(
         "--nproc-per-node starts processes, and {}={} says that a launcher did already: leave one "
         "of them out",
         inner->size_name, inner->size);
   const std::optional<Claim>& claim = inner ? inner : outer;
   Launch launch = claim ? launch_of(*claim) : Launch();
   if (starts && launch.local_size > 1)
-    fail(
+    fail_launch(
         "--nproc-per-node {}: {} started {} processes on this host already, and each would start "
         "as many: give {} one process a node, or leave out --nproc-per-node",
         options.processes, launch.source, launch.local_size, launch.source);

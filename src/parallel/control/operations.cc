@@ -5,7 +5,7 @@
 namespace tally::train {
 namespace {
 
-std::string text_of(const char* operation, int peer) {
+std::string operation_text(const char* operation, int peer) {
   return peer < 0 ? operation : operation + (" rank " + std::to_string(peer));
 }
 
@@ -63,10 +63,10 @@ RankActivity OperationWatch::activity(Clock::time_point now) {
   if (task_ != nullptr) a.task = task_;
   for (const Group& g : groups_) {
     a.groups.push_back(g.calls);
-    a.groups.back().last = text_of(g.last, g.last_peer);
+    a.groups.back().last = operation_text(g.last, g.last_peer);
   }
   if (operation_ == nullptr) return a;
-  a.operation = text_of(operation_, peer_);
+  a.operation = operation_text(operation_, peer_);
   a.group = group_;
   return a;
 }

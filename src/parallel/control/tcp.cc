@@ -24,7 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 template <typename... Args>
-[[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) {
+[[noreturn]] void fail_connection(fmt::format_string<Args...> text, Args&&... args) {
   throw CommunicationError(fmt::format(text, std::forward<Args>(args)...));
 }
 
@@ -62,12 +62,12 @@ Addresses look_up_until(const std::string& host, int port, Deadline deadline) {
     if (found) return found;
     // A host name has no colon.
     if (error == EAI_ADDRFAMILY || host.find(':') != std::string::npos)
-      fail(
+      fail_connection(
           "'{}' of rank 0 has no IPv4 address ({}), and ranks meet over IPv4: give one, or a name "
           "that has one, by MASTER_ADDR or --master-addr",
           host, gai_strerror(error));
     if (error != EAI_AGAIN || Clock::now() >= deadline)
-      fail(
+      fail_connection(
           "the host name '{}' of rank 0 is unknown here ({}): correct MASTER_ADDR or "
           "--master-addr, "
           "or give the suffix that names its fast interface by --master-addr-suffix",
@@ -76,7 +76,7 @@ Addresses look_up_until(const std::string& host, int port, Deadline deadline) {
   }
 }
 
-std::string text_of(const sockaddr_in& address) {
+std::string address_text(const sockaddr_in& address) {
   std::array<char, INET_ADDRSTRLEN> text{};
   inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
   return text.data();
@@ -86,7 +86,7 @@ sockaddr_in name_of(const Socket& socket) {
   sockaddr_in address{};
   socklen_t size = sizeof address;
   if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
-    fail("getsockname: {}", std::strerror(errno));
+    fail_connection("getsockname: {}", std::strerror(errno));
   return address;
 }
 
@@ -109,16 +109,18 @@ int milliseconds_until(Deadline deadline) {
 Socket listen_on(const std::string& address, int port) {
   int error = 0;
   const Addresses found = look_up_once(address, port, &error);
-  if (!found) fail("the address '{}' is unknown: {}", address, gai_strerror(error));
+  if (!found) fail_connection("the address '{}' is unknown: {}", address, gai_strerror(error));
   Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket.open()) fail("a socket cannot be made: {}", std::strerror(errno));
+  if (!socket.open()) fail_connection("a socket cannot be made: {}", std::strerror(errno));
   set_option(socket.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (bind(socket.fd(), found->ai_addr, found->ai_addrlen) != 0 ||
       listen(socket.fd(), SOMAXCONN) != 0) {
     if (errno == EADDRNOTAVAIL) return Socket();
     if (errno == EADDRINUSE)
-      fail("port {} is in use on this host: give another by --master-port or MASTER_PORT", port);
-    fail("port {} of '{}' cannot be listened on: {}", port, address, std::strerror(errno));
+      fail_connection(
+          "port {} is in use on this host: give another by --master-port or MASTER_PORT", port);
+    fail_connection("port {} of '{}' cannot be listened on: {}", port, address,
+                    std::strerror(errno));
   }
   return socket;
 }
@@ -128,7 +130,7 @@ int port_of(const Socket& socket) {
 }
 
 std::string local_address(const Socket& socket) {
-  return text_of(name_of(socket));
+  return address_text(name_of(socket));
 }
 
 namespace {
@@ -139,14 +141,14 @@ struct NetworkInterface {
 
 std::vector<NetworkInterface> network_interfaces() {
   ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) fail("the network interfaces cannot be listed");
+  if (getifaddrs(&all) != 0) fail_connection("the network interfaces cannot be listed");
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(all, freeifaddrs);
   std::vector<NetworkInterface> found;
   for (const ifaddrs* i = all; i != nullptr; i = i->ifa_next) {
     if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET) continue;
     sockaddr_in address{};
     std::memcpy(&address, i->ifa_addr, sizeof address);
-    found.push_back({i->ifa_name, text_of(address)});
+    found.push_back({i->ifa_name, address_text(address)});
   }
   return found;
 }
@@ -178,7 +180,7 @@ std::vector<std::string> look_up(const std::string& host, Deadline deadline) {
   for (const addrinfo* i = all.get(); i != nullptr; i = i->ai_next) {
     sockaddr_in address{};
     std::memcpy(&address, i->ai_addr, sizeof address);
-    found.push_back(text_of(address));
+    found.push_back(address_text(address));
   }
   return found;
 }
@@ -203,7 +205,8 @@ Socket connect_until(const std::string& host, int port, Deadline deadline) {
       return socket;
     }
     const std::string why = std::strerror(errno);
-    if (Clock::now() >= deadline) fail("{}:{} could not be reached: {}", host, port, why);
+    if (Clock::now() >= deadline)
+      fail_connection("{}:{} could not be reached: {}", host, port, why);
     poll(nullptr, 0, std::min(pause, milliseconds_until(deadline)));
   }
 }
@@ -220,7 +223,7 @@ void send_all(const Socket& socket, const void* data, size_t bytes) {
   while (bytes > 0) {
     const ssize_t n = send(socket.fd(), at, bytes, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail("a message could not be sent: {}", std::strerror(errno));
+    if (n < 0) fail_connection("a message could not be sent: {}", std::strerror(errno));
     at += n;
     bytes -= static_cast<size_t>(n);
   }

@@ -24,22 +24,22 @@ namespace {
 constexpr size_t shortest = 32, longest = 4096;
 
 template <typename... Args>
-[[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) {
+[[noreturn]] void fail_token(fmt::format_string<Args...> text, Args&&... args) {
   throw LaunchError(fmt::format(text, std::forward<Args>(args)...));
 }
 
 // Root may read everybody's files, and a file server may give its files to another user.
 void check_private(int fd, const std::string& path) {
   struct stat status {};
-  if (fstat(fd, &status) != 0) fail("the token '{}': {}", path, std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) fail("the token '{}' is not a file", path);
+  if (fstat(fd, &status) != 0) fail_token("the token '{}': {}", path, std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) fail_token("the token '{}' is not a file", path);
   if ((status.st_mode & 077U) != 0)
-    fail(
+    fail_token(
         "the token '{}' is not secret: its mode is {:03o}, which lets others read or write it; "
         "chmod 600 makes it yours alone",
         path, status.st_mode & 0777U);
   if (status.st_uid != geteuid() && geteuid() != 0)
-    fail("the token '{}' belongs to another user", path);
+    fail_token("the token '{}' belongs to another user", path);
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ std::string new_token() {
 
 void check_token(const std::string& text, const std::string& where) {
   if (text.size() >= shortest) return;
-  fail(
+  fail_token(
       "{} has {} characters, and a token of less than {} can be guessed: openssl rand -hex 32 "
       "makes one",
       where, text.size(), shortest);
@@ -63,17 +63,17 @@ std::optional<std::string> read_token(const std::string& path) {
   // Not a pipe, which would wait for a writer.
   const Socket file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.open() && errno == ENOENT) return std::nullopt;
-  if (!file.open()) fail("the token '{}' cannot be read: {}", path, std::strerror(errno));
+  if (!file.open()) fail_token("the token '{}' cannot be read: {}", path, std::strerror(errno));
   check_private(file.fd(), path);
   std::array<char, longest> bytes;
   std::string text;
   for (;;) {
     const ssize_t n = read(file.fd(), bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail("the token '{}' cannot be read: {}", path, std::strerror(errno));
+    if (n < 0) fail_token("the token '{}' cannot be read: {}", path, std::strerror(errno));
     if (n == 0) break;
     text.append(bytes.data(), static_cast<size_t>(n));
-    if (text.size() > longest) fail("the token '{}' has more than {} bytes", path, longest);
+    if (text.size() > longest) fail_token("the token '{}' has more than {} bytes", path, longest);
   }
   const char* white = " \t\r\n";
   const size_t first = std::min(text.find_first_not_of(white), text.size());
@@ -147,7 +147,7 @@ TokenFile::TokenFile(std::string path) : path_(std::move(path)) {
       fsync(file.fd()) != 0 || rename(made.c_str(), path_.c_str()) != 0) {
     const std::string why = std::strerror(errno);
     unlink(made.c_str());
-    fail(
+    fail_token(
         "the ranks meet by a token in the folder in which they start, and '{}' cannot be written "
         "({}): start them in a folder of yours that all their hosts share, or set {} on every rank",
         path_, why, token_variable);

@@ -9,7 +9,7 @@ namespace tally::train {
 namespace {
 
 // Of each rank. A round of a sum takes some 0.3 ms, beside which meeting twice is little.
-constexpr size_t local_bytes = size_t{64} << 20;
+constexpr size_t engine_local_bytes = size_t{64} << 20;
 constexpr size_t flag_bytes = 4096, slot_alignment = 512;
 // A batch of memory operations has at most 255, and a meeting three for each other rank.
 constexpr int most_ranks = 64;
@@ -61,7 +61,7 @@ std::unique_ptr<CopyEngine> CopyEngine::make(int rank, int size, const std::vect
                                              const GatherBytes& gather) {
   std::unique_ptr<CopyEngine> made(new CopyEngine(rank, size));
   const bool good = size <= most_ranks && made->allocate();
-  std::vector<MemoryBlock> blocks{{good ? made->local_ : nullptr, local_bytes}};
+  std::vector<MemoryBlock> blocks{{good ? made->local_ : nullptr, engine_local_bytes}};
   for (const Tensor& t : memory) blocks.push_back({t.data, t.bytes()});
   made->peers_ = PeerMemory::map(rank, size, std::move(blocks), gather);
   if (!made->peers_) return nullptr;
@@ -75,7 +75,7 @@ CopyEngine::~CopyEngine() {
 
 bool CopyEngine::allocate() {
   void* memory = nullptr;
-  if (cudaMalloc(&memory, local_bytes) != cudaSuccess) {
+  if (cudaMalloc(&memory, engine_local_bytes) != cudaSuccess) {
     cudaGetLastError();  // so that no later check finds it
     return false;
   }
@@ -121,7 +121,7 @@ void CopyEngine::meet(cudaStream_t stream, int set) {
 
 // Elements that each other rank has room for in this rank's staging memory.
 int64_t CopyEngine::slot(DType type) const {
-  const size_t bytes = (local_bytes - flag_bytes) / static_cast<size_t>(size_ - 1);
+  const size_t bytes = (engine_local_bytes - flag_bytes) / static_cast<size_t>(size_ - 1);
   return static_cast<int64_t>(bytes / slot_alignment * slot_alignment / size_of(type));
 }
 
@@ -142,7 +142,7 @@ void CopyEngine::push(cudaStream_t stream, int peer, const void* mine, size_t by
 void CopyEngine::push_shares(cudaStream_t stream, const Tensor& whole, int64_t share,
                              int64_t round) {
   for_each_peer([&](int peer) {
-    const Piece p = piece_of(whole.numel(), share, slot(whole.dtype), peer, round);
+    const SharePiece p = piece_of(whole.numel(), share, slot(whole.dtype), peer, round);
     if (p.count == 0) return;
     const Tensor piece = whole.rows(p.first, p.count);
     check(
@@ -153,7 +153,7 @@ void CopyEngine::push_shares(cudaStream_t stream, const Tensor& whole, int64_t s
 
 void CopyEngine::add_share(cudaStream_t stream, const Tensor& whole, int64_t share, int64_t round,
                            char* sum) {
-  const Piece own = piece_of(whole.numel(), share, slot(whole.dtype), rank_, round);
+  const SharePiece own = piece_of(whole.numel(), share, slot(whole.dtype), rank_, round);
   if (own.count == 0) return;
   Addends a;
   a.type = whole.dtype;
@@ -178,7 +178,7 @@ bool CopyEngine::all_reduce(cudaStream_t stream, const Tensor& t) {
     meet(stream, 0);
     add_share(stream, flat, share, round,
               static_cast<char*>(t.data) + static_cast<size_t>(rank_ * share) * size_of(t.dtype));
-    const Piece own = piece_of(flat.numel(), share, most, rank_, round);
+    const SharePiece own = piece_of(flat.numel(), share, most, rank_, round);
     if (own.count > 0) {
       const Tensor sum = flat.rows(own.first, own.count);
       for_each_peer([&](int peer) { push(stream, peer, sum.data, sum.bytes()); });

@@ -10,8 +10,8 @@ namespace {
 constexpr size_t vector_bytes = 16;
 constexpr size_t flag_count = size_t{most_peer_blocks} * most_peers;
 // Flags and numbers of meetings, in an allocation that shares its pages with nothing else.
-constexpr size_t local_bytes = size_t{2} << 20;
-static_assert((flag_count + most_peer_blocks) * sizeof(uint32_t) <= local_bytes);
+constexpr size_t peer_local_bytes = size_t{2} << 20;
+static_assert((flag_count + most_peer_blocks) * sizeof(uint32_t) <= peer_local_bytes);
 
 bool aligned(const void* data) {
   return reinterpret_cast<uintptr_t>(data) % vector_bytes == 0;
@@ -32,7 +32,7 @@ std::unique_ptr<PeerKernels> PeerKernels::make(int rank, int size,
                                                const GatherBytes& gather) {
   std::unique_ptr<PeerKernels> made(new PeerKernels(rank, size));
   const bool good = size <= most_peers && has_room() && made->allocate();
-  std::vector<MemoryBlock> blocks{{good ? made->local_ : nullptr, local_bytes}};
+  std::vector<MemoryBlock> blocks{{good ? made->local_ : nullptr, peer_local_bytes}};
   for (const Tensor& t : memory) blocks.push_back({t.data, t.bytes()});
   made->peers_ = PeerMemory::map(rank, size, std::move(blocks), gather);
   if (!made->peers_) return nullptr;
@@ -46,12 +46,12 @@ PeerKernels::~PeerKernels() {
 
 bool PeerKernels::allocate() {
   void* memory = nullptr;
-  if (cudaMalloc(&memory, local_bytes) != cudaSuccess) {
+  if (cudaMalloc(&memory, peer_local_bytes) != cudaSuccess) {
     cudaGetLastError();  // so that no later check finds it
     return false;
   }
   local_ = static_cast<uint32_t*>(memory);
-  return cudaMemset(local_, 0, local_bytes) == cudaSuccess &&
+  return cudaMemset(local_, 0, peer_local_bytes) == cudaSuccess &&
          cudaStreamSynchronize(nullptr) == cudaSuccess;
 }
 

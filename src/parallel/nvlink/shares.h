@@ -7,7 +7,7 @@
 
 namespace tally::train {
 
-struct Piece {
+struct SharePiece {
   int64_t first = 0, count = 0;  // elements
 };
 
@@ -24,7 +24,7 @@ inline int64_t rounds_of(int64_t share, int64_t slot) {
 }
 
 // What is summed of rank `rank`'s share in a round; empty where the share has ended.
-inline Piece piece_of(int64_t count, int64_t share, int64_t slot, int rank, int64_t round) {
+inline SharePiece piece_of(int64_t count, int64_t share, int64_t slot, int rank, int64_t round) {
   const int64_t first = std::min(rank * share + std::min(round * slot, share), count);
   const int64_t last = std::min({first + slot, (rank + 1) * share, count});
   return {first, last - first};

@@ -100,8 +100,8 @@ nlohmann::ordered_json text_or_null(const std::string& text) {
   return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
 }
 
-Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream, const Mesh& mesh,
-               World& world) {
+Result evaluate_tokens(const Config& c, std::vector<int32_t> tokens, Stream& stream,
+                       const Mesh& mesh, World& world) {
   ParameterTable table;
   register_gpt(c.model, &table);
   table.layout(stream, c.compute_type());
@@ -194,7 +194,7 @@ struct Report {
 
 Report report_of_text(const Config& c, std::vector<int32_t> tokens, Stream& stream,
                       const Mesh& mesh, World& world) {
-  const Result r = measure(c, std::move(tokens), stream, mesh, world);
+  const Result r = evaluate_tokens(c, std::move(tokens), stream, mesh, world);
   return {r.loss,
           fmt::format("loss: {:.6E} | perplexity: {:.6E} | {}scored tokens: {} | blocks: {} of {} "
                       "tokens, stride {} | tokens per second: {:.1f} in {:.3g} s",

@@ -66,7 +66,7 @@ double host_limit() {
   return std::max(0.0, limit - process_bytes);
 }
 
-nlohmann::ordered_json text_or_null(const std::string& text) {
+nlohmann::ordered_json message_or_null(const std::string& text) {
   return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
 }
 
@@ -217,8 +217,8 @@ class BatchFinder {
     return {{"schema", "tally-train-find-batch/1"},
             {"outcome", outcome_name(record_.outcome)},
             {"started", record_.started},
-            {"message", text_or_null(record_.message)},
-            {"ended", text_or_null(record_.ended)},
+            {"message", message_or_null(record_.message)},
+            {"ended", message_or_null(record_.ended)},
             {"command_line", config_.command_line},
             {"configuration", configuration_json(record_)},
             {"environment", environment_json(record_)},

@@ -94,7 +94,7 @@ std::vector<Messages> count_messages(const Rehearsed& r, RehearsalLedger* ledger
   return messages;
 }
 
-Measured measure(const Rehearsed& r) {
+Measured measure_steps(const Rehearsed& r) {
   const Config& c = r.config;
   ForwardBackward passes(c, r.session.stream, r.session.table, r.session.stage_list(), r.mesh,
                          *r.session.optimizer, 1);
@@ -229,7 +229,7 @@ int rehearse(const Config& config) {
   const auto loader = loader_of(config, session, mesh);
   const Rehearsed rehearsed{config, session, mesh, loader.get()};
   const std::vector<Messages> messages = count_messages(rehearsed, &ledger);
-  const Measured measured = measure(rehearsed);
+  const Measured measured = measure_steps(rehearsed);
 
   RehearsedStep step;
   step.micro_batches = config.micro_batches();

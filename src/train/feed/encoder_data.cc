@@ -226,7 +226,7 @@ class Opener {
   std::vector<std::string> notes_;
 };
 
-uint64_t hash_of_first_samples(const EncoderSource& source) {
+uint64_t hash_of_first_encoder_samples(const EncoderSource& source) {
   EncoderSample s;
   uint64_t hash = 0;
   for (int64_t k = 0; k < std::min<int64_t>(source.samples_per_epoch(), 32); ++k) {
@@ -238,20 +238,21 @@ uint64_t hash_of_first_samples(const EncoderSource& source) {
   return hash;
 }
 
-void check_length(const EncoderSource& source, const Config& c,
-                  const std::vector<std::string>& paths, const Use& use) {
+void check_sample_length(const EncoderSource& source, const Config& c,
+                         const std::vector<std::string>& paths, const Use& use) {
   if (source.sequence() <= c.sequence) return;
   throw std::runtime_error(fmt::format("{}: {} has samples of {} tokens: give --seq-length {}",
                                        use.flag, paths.empty() ? "--mock-data" : paths.front(),
                                        source.sequence(), source.sequence()));
 }
 
-Samples open_split(Opener* opener, const Config& c, const std::vector<std::string>& paths,
-                   const Use& use, DataSources* data) {
+Samples open_encoder_split(Opener* opener, const Config& c, const std::vector<std::string>& paths,
+                           const Use& use, DataSources* data) {
   const Source source = opener->open(paths, use);
-  check_length(*source, c, paths, use);
-  const std::string what = fmt::format("{} samples an epoch, first samples {:016x}",
-                                       source->samples_per_epoch(), hash_of_first_samples(*source));
+  check_sample_length(*source, c, paths, use);
+  const std::string what =
+      fmt::format("{} samples an epoch, first samples {:016x}", source->samples_per_epoch(),
+                  hash_of_first_encoder_samples(*source));
   data->content += fmt::format("{}{}: {}", data->content.empty() ? "" : "; ", use.name, what);
   const std::string from = c.data.mock ? "random tokens (--mock-data)" : paths.front();
   data->description += fmt::format("{}{}{}: {} samples", data->description.empty() ? "" : "; ",
@@ -269,8 +270,10 @@ void open_held_out(Opener* opener, const Config& c, DataSources* data) {
     throw std::runtime_error(
         "--valid-data-path: is missing: --eval-interval evaluates on it, with --train-data-path "
         "for training");
-  if (same || !paths.empty()) data->validation = open_split(opener, c, paths, validation, data);
-  if (!c.data.test.paths.empty()) data->test = open_split(opener, c, c.data.test.paths, test, data);
+  if (same || !paths.empty())
+    data->validation = open_encoder_split(opener, c, paths, validation, data);
+  if (!c.data.test.paths.empty())
+    data->test = open_encoder_split(opener, c, c.data.test.paths, test, data);
   // Exact match and F1 need all windows of a question, which whole files have.
   if (c.epochs == 0 || c.model.task != Task::question_answering) return;
   for (const auto& [samples, from] : {std::pair{&data->validation, &c.data.validation.paths},
@@ -288,7 +291,7 @@ EncoderExam open_encoder_exam(const Config& c) {
   EncoderExam exam;
   const Use all{"evaluation", "--data-path", false};
   exam.source = opener.open(c.data.paths, all);
-  check_length(*exam.source, c, c.data.paths, all);
+  check_sample_length(*exam.source, c, c.data.paths, all);
   exam.name = c.data.mock ? "--mock-data" : c.data.paths.front();
   exam.classes = opener.classes();
   exam.notes = opener.notes();
@@ -298,7 +301,7 @@ EncoderExam open_encoder_exam(const Config& c) {
 DataSources open_encoder_data(const Config& c, const std::string& model) {
   DataSources data;
   Opener opener(c, model);
-  if (!c.skip_train) data.train = open_split(&opener, c, c.data.paths, training, &data);
+  if (!c.skip_train) data.train = open_encoder_split(&opener, c, c.data.paths, training, &data);
   if (!c.skip_train) data.classes = opener.classes();
   data.training_content = data.content;
   const bool files = !c.data.validation.paths.empty() || !c.data.test.paths.empty();

@@ -17,7 +17,7 @@
 namespace tally::train {
 namespace {
 
-using json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
 // More ranks than this are counted instead of listed.
 constexpr size_t most_listed = 8;
@@ -68,13 +68,13 @@ std::string label_of(const std::string& name, const std::vector<std::string>& fl
 }
 
 // Names may hold bytes that are not UTF-8.
-std::string text_of(const json& value) {
+std::string value_text(const Json& value) {
   if (value.is_null()) return "not given";
   if (value.is_string()) return value.get<std::string>();
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-void flatten(const json& value, const std::string& name, const std::vector<std::string>& flags,
+void flatten(const Json& value, const std::string& name, const std::vector<std::string>& flags,
              Settings* out) {
   if (value.is_object()) {
     for (const auto& [key, inner] : value.items())
@@ -82,20 +82,20 @@ void flatten(const json& value, const std::string& name, const std::vector<std::
     return;
   }
   if (among(paths_of_hosts, name)) return;
-  const std::string text = !among(given_or_not, name) ? text_of(value)
+  const std::string text = !among(given_or_not, name) ? value_text(value)
                            : value.is_null()          ? "not given"
                                                       : "given";
   out->push_back({name, label_of(name, flags), text});
 }
 
-std::string encoded(const std::string& host, const Settings& settings) {
-  json out{{"host", host}, {"settings", json::array()}};
+std::string encoded_settings(const std::string& host, const Settings& settings) {
+  Json out{{"host", host}, {"settings", Json::array()}};
   for (const Setting& s : settings) out["settings"].push_back({s.name, s.label, s.value});
-  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string hash_of(const Settings& settings) {
-  const std::string text = encoded("", settings);
+  const std::string text = encoded_settings("", settings);
   return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));
 }
 
@@ -105,8 +105,8 @@ std::string ranks_text(const std::vector<size_t>& ranks) {
 }
 
 // The first setting in which two ranks differ: its label and both values.
-std::array<std::string, 3> first_difference(const json& zero, const json& other) {
-  const json &a = zero["settings"], &b = other["settings"];
+std::array<std::string, 3> first_difference(const Json& zero, const Json& other) {
+  const Json &a = zero["settings"], &b = other["settings"];
   for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
     if (i >= a.size() || i >= b.size() || a[i][0] != b[i][0])
       return {"the list of settings", "of another version of tally-train", "of this version"};
@@ -147,10 +147,10 @@ void require_same_settings(Rendezvous& meeting, const std::string& host, const S
   if (differs == hashes.end()) return;
   const auto other = static_cast<size_t>(differs - hashes.begin());
   const auto me = static_cast<size_t>(meeting.rank());
-  const auto all = meeting.exchange(me == 0 || me == other ? encoded(host, mine) : "");
+  const auto all = meeting.exchange(me == 0 || me == other ? encoded_settings(host, mine) : "");
   // Rank 0 reports for all. An exchange without it ends with its failure.
   if (me != 0) meeting.exchange("");
-  const json zero = json::parse(all.front()), its = json::parse(all[other]);
+  const Json zero = Json::parse(all.front()), its = Json::parse(all[other]);
   std::vector<size_t> ranks;
   for (size_t r = 0; r < hashes.size(); ++r)
     if (hashes[r] == *differs) ranks.push_back(r);

@@ -50,7 +50,7 @@ double needed_bytes(Config c, int processes) {
   return sum;
 }
 
-Config with_micro_batch(Config c, int64_t micro_batch) {
+Config of_micro_batch(Config c, int64_t micro_batch) {
   c.micro_batch = micro_batch;
   return c;
 }
@@ -78,7 +78,7 @@ bool is_wide(const Config& c) {
 int64_t fitting_micro_batch(const Config& c, double available) {
   const int64_t of_process = c.global_batch / std::max(1, c.data_parallel);
   for (int64_t m = c.micro_batch / 2; m > 0; m = c.micro_batch / (c.micro_batch / m + 1)) {
-    if (of_process % m == 0 && needed_bytes(with_micro_batch(c, m), c.local_size) <= available)
+    if (of_process % m == 0 && needed_bytes(of_micro_batch(c, m), c.local_size) <= available)
       return m;
   }
   return 0;
@@ -173,7 +173,7 @@ std::string memory_advice(const Config& c) {
     return estimate_memory(other).total() < 0.9 * now;
   };
   std::vector<std::string> advice;
-  if (c.micro_batch > 1 && helps(with_micro_batch(c, 1)))
+  if (c.micro_batch > 1 && helps(of_micro_batch(c, 1)))
     advice.push_back(fmt::format("--micro-batch-size below {} (the global batch stays the same)",
                                  c.micro_batch));
   if (c.recompute != Recompute::full && helps(with_recompute(c)))

@@ -9,30 +9,30 @@
 namespace tally::train {
 namespace {
 
-using json = nlohmann::json;
+using PlainJson = nlohmann::json;
 
-json known(const std::optional<double>& value) {
-  return value ? json(*value) : json(nullptr);
+PlainJson known(const std::optional<double>& value) {
+  return value ? PlainJson(*value) : PlainJson(nullptr);
 }
 
-std::optional<double> value_of(const json& value) {
+std::optional<double> value_of(const PlainJson& value) {
   return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
 }
 
-std::string encoded(const GpuEnergyUse& use) {
-  return json{{"host", use.host},
-              {"gpu", use.gpu},
-              {"seconds", use.energy.seconds},
-              {"joules", known(use.energy.joules)},
-              {"sampled_joules", known(use.energy.sampled_joules)},
-              {"throttle", use.energy.throttle},
-              {"limit_watts", known(use.limit_watts)},
-              {"not_available", use.not_available}}
-      .dump(-1, ' ', false, json::error_handler_t::replace);
+std::string encoded_use(const GpuEnergyUse& use) {
+  return PlainJson{{"host", use.host},
+                   {"gpu", use.gpu},
+                   {"seconds", use.energy.seconds},
+                   {"joules", known(use.energy.joules)},
+                   {"sampled_joules", known(use.energy.sampled_joules)},
+                   {"throttle", use.energy.throttle},
+                   {"limit_watts", known(use.limit_watts)},
+                   {"not_available", use.not_available}}
+      .dump(-1, ' ', false, PlainJson::error_handler_t::replace);
 }
 
 GpuEnergyUse decoded(int rank, const std::string& text) {
-  const json in = json::parse(text);
+  const PlainJson in = PlainJson::parse(text);
   GpuEnergyUse use;
   use.rank = rank;
   use.host = in["host"];
@@ -79,8 +79,9 @@ void gather_energy(Rendezvous& meeting, EnergySampler* sampler, const std::strin
   mine.host = host_name();
   mine.gpu = pci_address(record->device);
   record->energy.clear();
-  const std::vector<std::string> all = meeting.size() == 1 ? std::vector<std::string>{encoded(mine)}
-                                                           : meeting.exchange(encoded(mine));
+  const std::vector<std::string> all = meeting.size() == 1
+                                           ? std::vector<std::string>{encoded_use(mine)}
+                                           : meeting.exchange(encoded_use(mine));
   for (size_t rank = 0; rank < all.size(); ++rank)
     record->energy.push_back(decoded(static_cast<int>(rank), all[rank]));
 }

@@ -17,7 +17,7 @@ enum class When {
 };
 
 // A setting of the record's configuration.
-struct Setting {
+struct SavedSetting {
   const char* flag;
   const char* path;  // JSON pointer
   const char* effect;
@@ -35,7 +35,7 @@ constexpr const char* kMeans =
 constexpr const char* kMasks =
     "the masks of dropout are drawn for each micro batch, so that the updates are others";
 
-constexpr Setting kSettings[] = {
+constexpr SavedSetting kSettings[] = {
     {"--global-batch-size", "/training/global_batch_size", kBatch},
     {"--rampup-batch-size", "/training/rampup_batch_size", kBatch},
     {"--micro-batch-size", "/training/micro_batch_size", kMeans, When::means},
@@ -71,7 +71,7 @@ constexpr Setting kSettings[] = {
     {"--reset-position-ids", "/data/reset_position_ids", kUpdate},
     {"--reset-attention-mask", "/data/reset_attention_mask", kUpdate}};
 
-std::string text_of(const Json& value, const char* zero = nullptr) {
+std::string setting_text(const Json& value, const char* zero = nullptr) {
   if (zero && value == 0) return zero;
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
@@ -98,17 +98,17 @@ std::vector<std::string> differences(const std::string& saved, const Record& run
     notes.push_back(fmt::format(
         "--precision: the checkpoint was trained in {}, and this run trains in {}: give "
         "--precision {} to train as before",
-        text_of(*precision), text_of(now["precision"]), text_of(*precision)));
+        setting_text(*precision), setting_text(now["precision"]), setting_text(*precision)));
   if (!resumes) return notes;
-  for (const Setting& setting : kSettings) {
+  for (const SavedSetting& setting : kSettings) {
     if (setting.when == When::means && !means) continue;
     if (setting.when == When::dropout && (means || !masks)) continue;
     const Json *before = find(then, setting.path), *here = find(now, setting.path);
     // Null instead of a number: the task has no such setting.
     if (before && here && before->is_number() == here->is_number() && *before != *here)
       notes.push_back(fmt::format("{} {} differs from the checkpoint's {}: {}", setting.flag,
-                                  text_of(*here, setting.zero), text_of(*before, setting.zero),
-                                  setting.effect));
+                                  setting_text(*here, setting.zero),
+                                  setting_text(*before, setting.zero), setting.effect));
   }
   return notes;
 }

@@ -9,12 +9,12 @@
 namespace tally::train {
 namespace {
 
-using json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 using Sums = EvaluationSums;
 
 // Names may hold bytes that are not UTF-8.
-std::string text_of(const json& value, int indent) {
-  return value.dump(indent, ' ', false, json::error_handler_t::replace);
+std::string json_text(const Json& value, int indent) {
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
 double share(double part, double whole) {
@@ -140,15 +140,15 @@ void EncoderScores::score_questions(EvaluationSums* sums) {
     answers_.emplace_back(examples[n].id, predictions[n].text);
 }
 
-json EncoderScores::class_name(int32_t number) const {
+Json EncoderScores::class_name(int32_t number) const {
   const auto at = static_cast<size_t>(number);
-  return at < exam_.classes.size() ? json(exam_.classes[at]) : json(number);
+  return at < exam_.classes.size() ? Json(exam_.classes[at]) : Json(number);
 }
 
-json EncoderScores::class_scores(size_t at) const {
+Json EncoderScores::class_scores(size_t at) const {
   const auto classes = static_cast<size_t>(config_.model.classes);
   const bool named = exam_.classes.size() == classes;
-  json scores = named ? json::object() : json::array();
+  Json scores = named ? Json::object() : Json::array();
   for (size_t k = 0; k < classes; ++k) {
     // An f32 has 7 digits.
     const double score = std::round(1e7 * probabilities_[at * classes + k]) / 1e7;
@@ -163,33 +163,33 @@ json EncoderScores::class_scores(size_t at) const {
 
 std::string EncoderScores::predictions() const {
   if (config_.model.task == Task::question_answering) {
-    json all = json::object();
+    Json all = Json::object();
     for (const auto& [id, text] : answers_) all[id] = text;
-    return text_of(all, -1);
+    return json_text(all, -1);
   }
   std::string lines;
   for (size_t n = 0; n < classes_.size(); ++n)
-    lines += text_of({{"sample", range_.begin + static_cast<int64_t>(n)},
-                      {"prediction", class_name(classes_[n])},
-                      {"label", labels_[n] < 0 ? json(nullptr) : class_name(labels_[n])},
-                      {"scores", class_scores(n)}},
-                     -1) +
+    lines += json_text({{"sample", range_.begin + static_cast<int64_t>(n)},
+                        {"prediction", class_name(classes_[n])},
+                        {"label", labels_[n] < 0 ? Json(nullptr) : class_name(labels_[n])},
+                        {"scores", class_scores(n)}},
+                       -1) +
              "\n";
   return lines;
 }
 
 std::string joined_predictions(const std::vector<std::string>& parts, Task task) {
   std::string lines;
-  json all = json::object();
+  Json all = Json::object();
   for (const std::string& part : parts) {
     if (task != Task::question_answering) {
       lines += part;
     } else if (!part.empty()) {
-      const json answers = json::parse(part);
+      const Json answers = Json::parse(part);
       for (const auto& [id, text] : answers.items()) all[id] = text;
     }
   }
-  return task == Task::question_answering ? text_of(all, 4) + "\n" : lines;
+  return task == Task::question_answering ? json_text(all, 4) + "\n" : lines;
 }
 
 }  // namespace tally::train

@@ -13,7 +13,7 @@ std::vector<int> covered(int64_t count, int ranks, int64_t share, int64_t slot) 
   std::vector<int> times(static_cast<size_t>(count));
   for (int64_t round = 0; round < rounds_of(share, slot); ++round)
     for (int rank = 0; rank < ranks; ++rank) {
-      const Piece p = piece_of(count, share, slot, rank, round);
+      const SharePiece p = piece_of(count, share, slot, rank, round);
       REQUIRE(p.count >= 0);
       REQUIRE(p.count <= slot);
       for (int64_t i = 0; i < p.count; ++i) {
