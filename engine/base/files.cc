@@ -9,6 +9,7 @@
 #include <charconv>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -17,6 +18,7 @@
 
 #include "engine/base/host.h"
 #include "engine/base/presence.h"
+#include "engine/base/text.h"
 
 namespace tally {
 namespace {
@@ -290,6 +292,20 @@ std::string past_links(const std::string& path) {
 std::string relative_path(const std::string& to, const std::string& from) {
   const std::string path = std::filesystem::path(to).lexically_relative(from).string();
   return path.empty() ? to : path;
+}
+
+std::string find_program(const std::vector<std::string>& names,
+                         std::vector<std::string> directories) {
+  const char* path = std::getenv("PATH");
+  for (std::string& directory : split_strip(path != nullptr ? path : "", ":"))
+    if (!directory.empty() && directory.front() == '/') directories.push_back(std::move(directory));
+  for (const std::string& directory : directories) {
+    for (const std::string& name : names) {
+      std::string program = directory + "/" + name;
+      if (access(program.c_str(), X_OK) == 0) return program;
+    }
+  }
+  return {};
 }
 
 std::string program_directory() {

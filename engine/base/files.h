@@ -50,6 +50,10 @@ std::string normal_path(const std::string& path);
 std::string past_links(const std::string& path);
 // The relative path from folder `from` to `to`, such as "../../000000_x/work". Both are absolute.
 std::string relative_path(const std::string& to, const std::string& from);
+// The path of the first program with one of these names in these folders, then in those of PATH.
+// Empty: there is none.
+std::string find_program(const std::vector<std::string>& names,
+                         std::vector<std::string> directories = {});
 // The folder of the running program, which also holds tally-train. Empty: unknown.
 std::string program_directory();
 // The current time, such as "2026-11-21 01:18:53".

@@ -134,8 +134,9 @@ std::string short_form_section() {
       "made "
       "of the\nkeys below. `tally show FILE` prints the long form that a file stands for. All "
       "other "
-      "keys may stand\nbeside these; what is there in the long form is not made. Without `outpath` "
-      "the runs are in `NAME_run`.\nThe [tutorial](tutorial.md) begins with an example.\n\n"
+      "keys may stand\nbeside these; what is there in the long form is not made. Without `name` "
+      "the\nworkflow is called as its file is, and without `outpath` the runs are in `NAME_run`. "
+      "The [tutorial](tutorial.md) begins with an example.\n\n"
       "| key | values | meaning |\n|---|---|---|\n";
   for (const ShortKey& key : short_keys())
     text += fmt::format("| `{}` | {} | {} |\n", key.key, cell(key.values), cell(key.doc));

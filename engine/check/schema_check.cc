@@ -224,6 +224,13 @@ class SchemaChecker {
     check_value(element, *key, element.text);
   }
 
+  // JUBE's words where its users write angle brackets.
+  std::string missing(const Element& element, const ElementRule& rule, const char* key) const {
+    if (is_xml_) return fmt::format("Missing attribute '{}' in <{}>", key, rule.name);
+    const std::string which = describe(element);
+    return fmt::format("{}{} has no '{}'", which == element.name ? "this " : "", which, key);
+  }
+
   void check_required(const Element& element, const ElementRule& rule) {
     for (const KeyRule& key : key_rules()) {
       if (!key.required || std::strcmp(key.element, rule.id) != 0) continue;
@@ -235,8 +242,7 @@ class SchemaChecker {
       } else {
         const Attribute* given = element.find(key.key);
         if (given && !strip(given->value.value).empty()) continue;
-        diagnostics_.error(given ? given->name.mark : element.mark,
-                           fmt::format("Missing attribute '{}' in <{}>", key.key, rule.name),
+        diagnostics_.error(given ? given->name.mark : element.mark, missing(element, rule, key.key),
                            key.doc);
       }
     }

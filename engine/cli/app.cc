@@ -91,6 +91,7 @@ Application::Application(Settings settings, const std::string& name)
     add_compare();
     add_history();
     add_meter();
+    add_doctor();
   }
   add_reference();
   add_info();

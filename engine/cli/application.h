@@ -50,6 +50,7 @@ class Application {
   void add_reference();
   void add_history();
   void add_meter();
+  void add_doctor();
   void add_info();
   void add_manage();
   void add_files();

@@ -97,6 +97,9 @@ struct MeterArgs {
 // Returns the command's exit code.
 int meter_command(const Settings& settings, const MeterArgs& args);
 
+// Exit code 1 where no run can be kept in this folder.
+int doctor_command();
+
 struct ReferenceArgs {
   bool json_schema = false;
   bool update = false;  // write measured values into an input file's references

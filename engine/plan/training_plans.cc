@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <ostream>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/workflow/step_kinds.h"
 #include "engine/workpackage/values.h"
@@ -43,21 +43,6 @@ std::vector<Layout> layouts_of(const Plan& plan, const Expander& expander) {
     ++layouts[at->second].workpackages;
   }
   return layouts;
-}
-
-bool is_program(const std::string& path) {
-  return access(path.c_str(), X_OK) == 0;
-}
-
-std::string find_program(const std::vector<std::string>& names,
-                         std::vector<std::string> directories) {
-  const char* path = std::getenv("PATH");
-  for (std::string& directory : split_strip(path != nullptr ? path : "", ":"))
-    if (!directory.empty() && directory.front() == '/') directories.push_back(std::move(directory));
-  for (const std::string& directory : directories)
-    for (const std::string& name : names)
-      if (is_program(directory + "/" + name)) return directory + "/" + name;
-  return "";
 }
 
 // Without a launcher's variables: the planner would take itself for one of several processes.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
@@ -41,8 +42,11 @@ bool all_whole(const YamlNode& value) {
 
 class LongForm {
  public:
-  LongForm(const YamlNode& top, const std::string& directory, Diagnostics& diagnostics)
+  LongForm(const YamlNode& top, const std::string& file, const std::string& directory,
+           Diagnostics& diagnostics)
       : directory_(directory), diagnostics_(diagnostics), out_(make_mapping(top.mark)) {
+    if (find_written(top, "run") != nullptr && find_written(top, "name") == nullptr)
+      add_text(out_.get(), "name", std::filesystem::path(file).stem().string(), top.mark);
     for (const Entry& entry : top.entries) {
       const std::string& name = written_text(*entry.first);
       const bool of_run = find_written(top, "run") != nullptr && is_run_key(name);
@@ -529,8 +533,9 @@ class LongForm {
 
 }  // namespace
 
-YamlPtr long_form(const YamlNode& top, const std::string& directory, Diagnostics& diagnostics) {
-  return LongForm(top, directory, diagnostics).make();
+YamlPtr long_form(const YamlNode& top, const std::string& file, const std::string& directory,
+                  Diagnostics& diagnostics) {
+  return LongForm(top, file, directory, diagnostics).make();
 }
 
 }  // namespace tally

@@ -29,7 +29,7 @@ bool is_global_key(const std::string& key) {
 class YamlReader {
  public:
   YamlReader(ReadContext& context, const std::string& path, std::vector<CoreValue>* core_values)
-      : context_(context), base_(directory_of(path)), core_values_(*core_values) {}
+      : context_(context), path_(path), base_(directory_of(path)), core_values_(*core_values) {}
 
   void read(uint32_t file, Element* root) {
     const YamlPtr tree = parsed(file);
@@ -38,7 +38,7 @@ class YamlReader {
     YamlPtr top = resolve(tree);
     if (!top) return;
     root->mark = top->mark;
-    if (is_short_form(*top)) top = long_form(*whole(top), folder(), context_.diagnostics);
+    if (is_short_form(*top)) top = long_form(*whole(top), path_, folder(), context_.diagnostics);
     if (top->kind == Kind::mapping) {
       read_top_mapping(*top, root);
     } else if (top->kind == Kind::sequence) {
@@ -342,7 +342,8 @@ class YamlReader {
   }
 
   ReadContext& context_;
-  std::string base_;
+  const std::string path_;
+  const std::string base_;  // the path's folder
   std::vector<CoreValue>& core_values_;
   std::vector<std::string> include_paths_;
   std::map<uint32_t, YamlPtr> trees_;  // by the file's number

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -76,6 +77,12 @@ class Scheduler {
                        std::map<std::string, JobUse>* uses) {
     (void)ids, (void)since, (void)uses;
     return Status::error("this scheduler keeps no records of jobs");
+  }
+  // What the scheduler is, for people: a name and a text each. None: it cannot be used from here, and
+  // the status says why.
+  virtual Status describe(std::vector<std::pair<std::string, std::string>>* facts) {
+    facts->clear();
+    return Status::error("this scheduler does not describe itself");
   }
   // Cancels all of them with one command.
   virtual Status cancel(const std::vector<std::string>& ids) = 0;

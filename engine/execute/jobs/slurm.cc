@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -281,6 +283,29 @@ class Slurm final : public Scheduler {
         use.why = "Slurm has no accounting here (slurmdbd)";
       }
     }
+    return Status::ok();
+  }
+
+  Status describe(std::vector<std::pair<std::string, std::string>>* facts) override {
+    facts->clear();
+    const CommandResult version = run({"sbatch", "--version"});
+    if (version.status != 0) return Status::error(error_text(version, "sbatch"));
+    facts->emplace_back("Scheduler", strip(version.out));
+    const CommandResult partitions = run({"sinfo", "--noheader", "--format=%P|%D|%c|%m|%G|%l|%a"});
+    if (partitions.status != 0) return Status::error(error_text(partitions, "sinfo"));
+    for (const std::string& line : split_strip(partitions.out, "\n")) {
+      const std::vector<std::string> f = fields_of(line, 7);
+      if (f.empty()) continue;
+      facts->emplace_back(
+          "Partition",
+          fmt::format("{}: {} node{} of {} CPUs and {} MB{}, limit {}{}", f[0], f[1],
+                      f[1] == "1" ? "" : "s", f[2], f[3], f[4] == "(null)" ? "" : ", " + f[4], f[5],
+                      f[6] == "up" ? "" : ", " + f[6]));
+    }
+    const bool kept = account({"--format=jobid"}, std::time(nullptr)).status == 0;
+    facts->emplace_back("Accounting", kept ? "sacct answers"
+                                           : "none: what jobs used is not known, and a job that "
+                                             "ended long ago cannot be asked for");
     return Status::ok();
   }
 

@@ -32,6 +32,7 @@ const std::string* pattern_building_block(std::string_view name, bool fortran);
 struct Unmatched {
   Mark mark;
   std::string text;
+  bool is_error = false;  // nowhere in the run, which has not measured it at all
 };
 
 // Reports patterns that Python's `re` cannot compile. Patterns that contain $parameters are left to

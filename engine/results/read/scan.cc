@@ -402,7 +402,8 @@ std::vector<Unmatched> Scanner::unmatched() const {
         {search.pattern->value.mark,
          fmt::format("pattern '{}' matched nothing in {} of {} workpackage{} ({}); searched: {}",
                      search.pattern->name.value, without.size(), search.workpackages,
-                     search.workpackages == 1 ? "" : "s", which, join(search.files, ", "))});
+                     search.workpackages == 1 ? "" : "s", which, join(search.files, ", ")),
+         benchmark_.rules.missing_values_are_reported && nowhere});
   }
   return list;
 }

@@ -157,8 +157,16 @@ const Analyser* find_analyser(const Benchmark& benchmark, const std::string& nam
 
 }  // namespace
 
-void warn_of_unmatched(const Records& records, Diagnostics& diagnostics) {
-  for (const Unmatched& one : records.unmatched) diagnostics.warning(one.mark, one.text);
+void report_unmatched(const Records& records, Diagnostics& diagnostics) {
+  for (const Unmatched& one : records.unmatched) {
+    if (one.is_error) {
+      diagnostics.error(one.mark, one.text,
+                        "a pattern that may have no value has a 'default', or its column a "
+                        "'null_value'");
+    } else {
+      diagnostics.warning(one.mark, one.text);
+    }
+  }
 }
 
 Records result_records(const ResultContext& context, const Result& result,

@@ -44,6 +44,7 @@ Records analyse(const ResultContext& context, const Analyser& analyser,
 Records result_records(const ResultContext& context, const Result& result,
                        const std::vector<WorkpackageView>& views,
                        std::vector<Sample>* samples = nullptr);
-void warn_of_unmatched(const Records& records, Diagnostics& diagnostics);
+// Patterns without a value: a warning, and an error for one that has none in the whole run.
+void report_unmatched(const Records& records, Diagnostics& diagnostics);
 
 }  // namespace tally

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -80,14 +83,25 @@ Numbers numbers_of(const Record& row, const std::string& name) {
   return out;
 }
 
-// A number as a table shows it: None if there is none, and the median of integers an integer where
-// it is one.
-Value shown(double number, bool whole) {
+// What was computed from decimals, without the digits that only the computing made: 0.15 is the mean
+// of 0.1 and 0.2, and not 0.15000000000000002.
+double without_rounding_error(double number) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.15g", number);
+  const double decimal = std::strtod(text.data(), nullptr);
+  const double step = std::fabs(std::nextafter(number, HUGE_VAL) - number);
+  return std::fabs(decimal - number) <= 2 * step ? decimal : number;
+}
+
+// A number as a table shows it: None if there is none, a value of the sample as it was printed, and
+// the median of integers an integer where it is one.
+Value shown(double number, const statistics::Sample& sample, bool whole) {
   if (!std::isfinite(number)) return {};
   constexpr double kExact = 9007199254740992;  // 2^53
   if (whole && std::floor(number) == number && std::fabs(number) < kExact)
     return {static_cast<long long>(number)};
-  return {number};
+  if (std::find(sample.begin(), sample.end(), number) != sample.end()) return {number};
+  return {without_rounding_error(number)};
 }
 
 void add_interval(const Column& column, int run, Summary& summary) {
@@ -126,19 +140,19 @@ Value sample_value(SampleStatistic statistic, const statistics::Sample& sample, 
   if (sample.empty()) return {};
   switch (statistic) {
     case SampleStatistic::median:
-      return shown(statistics::median(sample), whole);
+      return shown(statistics::median(sample), sample, whole);
     case SampleStatistic::mad:
-      return shown(statistics::median_absolute_deviation(sample), whole);
+      return shown(statistics::median_absolute_deviation(sample), sample, whole);
     case SampleStatistic::cv:
-      return shown(statistics::coefficient_of_variation(sample), false);
+      return shown(statistics::coefficient_of_variation(sample), sample, false);
     case SampleStatistic::p05:
-      return shown(statistics::percentile(sample, 5), whole);
+      return shown(statistics::percentile(sample, 5), sample, whole);
     case SampleStatistic::p95:
-      return shown(statistics::percentile(sample, 95), whole);
+      return shown(statistics::percentile(sample, 95), sample, whole);
     case SampleStatistic::ci_low:
-      return shown(statistics::median_interval(sample).interval.low, whole);
+      return shown(statistics::median_interval(sample).interval.low, sample, whole);
     case SampleStatistic::ci_high:
-      return shown(statistics::median_interval(sample).interval.high, whole);
+      return shown(statistics::median_interval(sample).interval.high, sample, whole);
     case SampleStatistic::outliers:
       return {static_cast<long long>(statistics::outliers(sample).indexes.size())};
     case SampleStatistic::n:
@@ -272,7 +286,7 @@ void add_beside(const Column& column, const std::string& suffix, const Get& valu
   for (Record& row : rows) {
     const auto found = row.summaries.find(column_key(column));
     if (found == row.summaries.end() || !found->second.interval) continue;
-    row.values.set(beside.name.value, Value{value(found->second)});
+    row.values.set(beside.name.value, shown(value(found->second), found->second.sample, false));
   }
   columns.push_back(std::move(beside));
 }
@@ -332,7 +346,8 @@ void add_statistics(const ResultContext& context, const std::vector<Column>& col
       if (column->statistic != Statistic::none) {
         const bool mean =
             column->statistic == Statistic::mean || column->statistic == Statistic::harmonic;
-        const Value value = summary.sample.empty() ? Value{} : shown(summary.value, whole && !mean);
+        const Value value =
+            summary.sample.empty() ? Value{} : shown(summary.value, summary.sample, whole && !mean);
         row.values.set(statistic_key(*column), value, ColumnKind::computed);
         if (owns_name(columns, *column))
           row.values.set(column->name.value, value, ColumnKind::computed);

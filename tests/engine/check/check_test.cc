@@ -122,16 +122,19 @@ TEST_CASE("booleans in any spelling, which JUBE 2.7.1 refuses for shared") {
                   .shared);
 }
 
-TEST_CASE("missing names are said in JUBE's words, with the place") {
+TEST_CASE("missing names are said with the place, in XML in JUBE's words") {
   CHECK(Checked("outpath: o\nstep: {name: s}\n").messages() ==
-        "f.yaml:1:1: error: Missing attribute 'name' in <benchmark>\n"
+        "f.yaml:1:1: error: this benchmark has no 'name'\n"
         "    outpath: o\n"
         "    ^~~~~~~\n"
         "hint: The benchmark's name.\n");
-  CHECK(Checked(kHead + "step: {do: echo}\n").says("Missing attribute 'name' in <step>"));
+  CHECK(Checked(kHead + "step: {do: echo}\n").says("this step has no 'name'"));
   CHECK(Checked(kHead + "substituteset: {name: q, iofile: {in: a}}\n")
-            .says("Missing attribute 'out' in <iofile>"));
-  CHECK(Checked(kHead + "step: {name: , do: echo}\n").says("Missing attribute 'name' in <step>"));
+            .says("this iofile has no 'out'"));
+  CHECK(Checked(kHead + "step: {name: , do: echo}\n").says("this step has no 'name'"));
+  CHECK(Checked("f.xml",
+                Files{{"f.xml", "<jube><benchmark outpath='o'><step/></benchmark></jube>\n"}})
+            .says("Missing attribute 'name' in <step>"));
 }
 
 TEST_CASE("text where there is none to hold") {

@@ -105,7 +105,7 @@ TEST_CASE("what a site's file may not hold, with the nearest that it may") {
   CHECK(checked.says("d/site.yaml:3:3: error: unknown key 'acount' in platform 'big'"));
   CHECK(checked.says("did you mean 'account'?"));
   CHECK(with_site("platform: {name: p, scheduler: slurmm}\n").says("did you mean 'slurm'?"));
-  CHECK(with_site("platform: {partition: p}\n").says("Missing attribute 'name' in <platform>"));
+  CHECK(with_site("platform: {partition: p}\n").says("this platform has no 'name'"));
   CHECK(with_site("platform: {name: p, container: {imag: x}}\n").says("did you mean 'image'?"));
 }
 

@@ -121,7 +121,7 @@ TEST_CASE("repeat: mistakes") {
       {"{max: 9, until: {metric: w, half_width: 1%}}", "error: until: there is no pattern 'w'"},
       {"{max: 9, until: {metric: v, half_width: 1}}",
        "error: until: half_width: '1' is not a percentage between 0% and 100%"},
-      {"{max: 9, until: {metric: v}}", "Missing attribute 'half_width' in <until>"},
+      {"{max: 9, until: {metric: v}}", "this until has no 'half_width'"},
       {"{max: 9, untl: {metric: v}}", "did you mean 'until'?"},
   };
   for (const Row& row : rows) {

@@ -132,9 +132,9 @@ TEST_CASE("a pattern that matches nothing is said once, with its place") {
   const std::string text = replaced(own(), "rate=$jube_pat_fp", "speed=$jube_pat_fp");
   shell.file("b.yaml", replaced(text, "; test $n -ne 2", ""));
   Ran ran = shell.tally("run b.yaml");
-  CHECK(ran.code == 0);
+  CHECK(ran.code == 1);
   CHECK_MESSAGE(has(ran.err,
-                    "b.yaml:4:62: warning: pattern 'rate' matched nothing in 3 of 3 workpackages "
+                    "b.yaml:4:62: error: pattern 'rate' matched nothing in 3 of 3 workpackages "
                     "(0, 1, 2); searched: stdout\n"),
                 ran.err);
   CHECK(ran.err.find("matched nothing") == ran.err.rfind("matched nothing"));

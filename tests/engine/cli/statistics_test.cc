@@ -70,6 +70,20 @@ TEST_CASE("suffixes are statistics of repeats, and may be used like any name") {
   CHECK(!has(ran.out, "1,8"));
 }
 
+TEST_CASE(
+    "a mean has no digits that only computing it made; a printed value keeps all of its own") {
+  const Shell shell;
+  // Python: (0.1 + 0.2) / 2 is 0.15000000000000002.
+  shell.file("b.yaml", own(2, "rate_median, rate_p05, {_: rate, title: m, statistic: mean}",
+                           "case $n$jube_wp_iteration in 10) v=0.1;; 11) v=0.2;; "
+                           "*) v=0.30000000000000004;; esac; echo rate=$v"));
+  const Ran ran = shell.tally("-q run b.yaml");
+  CHECK_MESSAGE(has(ran.out,
+                    "1,0.15,0.105,0.15,2 of 2\n"
+                    "2,0.30000000000000004,0.30000000000000004,0.30000000000000004,2 of 2\n"),
+                (ran.out + ran.err));
+}
+
 TEST_CASE("uncertainty adds columns, and says what is no interval") {
   const Shell shell;
   shell.file("b.yaml", own(8,

@@ -86,6 +86,7 @@ CALLS = {
     "compare": [["compare", "run/000000", "run/000001"], ["compare", "run", "--by", EVIL], ["compare", "run/000000", EVIL]],
     "history": [["history", "run", "--metric", "rate"], ["history", "run"], ["history", EVIL]],
     "meter": [["meter", "--", EVIL], ["meter", "--", "true"]],
+    "doctor": [["doctor"]],
     "reference": [["reference"], ["reference", "--update", "run"]],
     "info": [["info", "run"], ["info", "run", "-i", "0"], ["info", "run", "-i", "0", "-s", "s"], ["info", "run", "-i", "0", "-p"],
              ["info", "run", "-i", "0", "-s", "s", "-p"], ["info", "jobs"], ["info", EVIL]],
