@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <map>
 #include <sstream>
+#include <tuple>
 #include <utility>
 
 #include "engine/base/terminal.h"
@@ -55,42 +56,67 @@ void print_steps(const Benchmark& benchmark, const std::vector<Journal::Tally>& 
   fmt::print("\n{}\n", bordered(rows, "  "));
 }
 
-// Workpackages that failed for the same reason. A value that could not be computed is reported
-// once, at its place in the file, however many workpackages have it.
+// Workpackages that failed for the same reason, with the same words: they are reported once.
 struct Failure {
-  const Journal::Stored* first;
-  std::vector<int> ids;
+  std::vector<const Journal::Stored*> all;
 };
+
+// What equal failures have in common. A value that could not be computed is told by its place in
+// the file alone.
+using FailureKey = std::tuple<std::string, std::string, Reason, int, int, std::string>;
+FailureKey failure_key(const Journal::Stored& stored) {
+  const Outcome& outcome = stored.workpackage.outcome;
+  if (stored.started <= 0 && !stored.place.empty())
+    return {stored.step, stored.place, Reason::value, 0, 0, ""};
+  return {stored.step,       stored.place,   outcome.reason,
+          outcome.exit_code, outcome.signal, outcome.detail.str()};
+}
 
 std::vector<Failure> failures_of(const std::vector<Journal::Stored>& workpackages) {
   std::vector<Failure> failures;
-  std::map<std::pair<std::string, std::string>, size_t> by_value;  // step, place
+  std::map<FailureKey, size_t> known;
   for (const Journal::Stored& stored : workpackages) {
     const State state = stored.workpackage.outcome.state;
     const bool put_off =
         state == State::pending && stored.workpackage.outcome.reason == Reason::host;
     if (!has_failed(state) && !put_off) continue;
-    const int id = stored.workpackage.id;
-    if (stored.started <= 0 && !stored.place.empty()) {
-      const auto [known, fresh] =
-          by_value.try_emplace({stored.step, stored.place}, failures.size());
-      if (!fresh) {
-        failures[known->second].ids.push_back(id);
-        continue;
-      }
-    }
-    failures.push_back({&stored, {id}});
+    const auto [at, is_new] = known.try_emplace(failure_key(stored), failures.size());
+    if (is_new) failures.emplace_back();
+    failures[at->second].all.push_back(&stored);
   }
   return failures;
 }
 
+// ", m=0, opt=-O3": the parameters that the failures share and other workpackages of their step
+// have otherwise. They most often say what is wrong.
+std::string shared_parameters(const Failure& failure,
+                              const std::vector<Journal::Stored>& workpackages) {
+  const Journal::Stored& first = *failure.all.front();
+  std::string text;
+  for (const auto& parameter : first.parameters) {
+    const auto has = [&](const Journal::Stored& stored) {
+      return std::find(stored.parameters.begin(), stored.parameters.end(), parameter) !=
+             stored.parameters.end();
+    };
+    const bool shared = std::all_of(failure.all.begin(), failure.all.end(),
+                                    [&](const Journal::Stored* stored) { return has(*stored); });
+    const bool tells = std::any_of(
+        workpackages.begin(), workpackages.end(),
+        [&](const Journal::Stored& stored) { return stored.step == first.step && !has(stored); });
+    if (shared && tells) text += fmt::format(", {}={}", parameter.first, parameter.second);
+  }
+  return text;
+}
+
 // Returns "1, 3, 4 and 20 more".
-std::string id_list(const std::vector<int>& ids) {
+std::string id_list(const Failure& failure) {
   constexpr size_t kMostIds = 8;
   std::vector<std::string> shown;
-  for (size_t i = 0; i < ids.size() && i < kMostIds; ++i) shown.push_back(std::to_string(ids[i]));
+  for (size_t i = 0; i < failure.all.size() && i < kMostIds; ++i)
+    shown.push_back(std::to_string(failure.all[i]->workpackage.id));
   std::string text = join(shown, ", ");
-  if (ids.size() > kMostIds) text += fmt::format(" and {} more", ids.size() - kMostIds);
+  if (failure.all.size() > kMostIds)
+    text += fmt::format(" and {} more", failure.all.size() - kMostIds);
   return text;
 }
 
@@ -100,13 +126,17 @@ void print_failures(const Settings& settings, const std::vector<Journal::Stored>
   const std::vector<Failure> failures = failures_of(workpackages);
   for (size_t i = 0; i < failures.size() && i < kMostFailures; ++i) {
     const Failure& failure = failures[i];
-    const Journal::Stored& stored = *failure.first;
+    const Journal::Stored& stored = *failure.all.front();
+    const bool several = failure.all.size() > 1;
+    const std::string which = several ? shared_parameters(failure, workpackages) : "";
     print_styled(stdout,
                  fmt::format("{}{}{} {} ({}): {}\n", color ? "\033[1;31m" : "",
                              state_name(stored.workpackage.outcome.state), color ? "\033[0m" : "",
-                             id_list(failure.ids), literal(stored.step),
+                             id_list(failure), literal(stored.step + which),
                              literal(strip(message(stored.workpackage.outcome)))));
-    if (stored.started > 0) fmt::print("       in {}/{}\n", directory.path, stored.directory);
+    if (stored.started > 0)
+      fmt::print("       in {}/{}{}\n", directory.path, stored.directory,
+                 several ? fmt::format(", the first of {}", failure.all.size()) : "");
     if (!stored.place.empty()) fmt::print("       at {}\n", stored.place);
   }
   if (failures.size() > kMostFailures) {

@@ -306,3 +306,23 @@ TEST_CASE("a command that is asked to end begins no other run") {
   CHECK_MESSAGE(has(ran.err, "interrupted: 1 further run was not begun"), (ran.out + ran.err));
   CHECK(shell.tally("status run -i 1").out != "FINISHED\n");
 }
+
+TEST_CASE("equal failures are said once, with the parameters that they share") {
+  const Shell shell;
+  shell.file(
+      "b.yaml",
+      "name: b\n"
+      "parameters: {n: [1, 2, 3], m: [0, 1], same: 5}\n"
+      "run: sh -c 'test $m = 1 || { echo must be one >&2; exit 3; }; test $n -lt 3 || exit 4; "
+      "echo v $n'\n"
+      "metrics: {v: 'v $jube_pat_int'}\n");
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.out, "failed 0, 2, 4 (run, m=0): Error"), ran.out);
+  CHECK_MESSAGE(has(ran.out,
+                    "stderr\":\nmust be one\nIt ended with exit code 3\n"
+                    "       in b_run/000000/000000_run, the first of 3\n"
+                    "       at b.yaml:3:6\n"
+                    "failed 5 (run): Error"),
+                ran.out);
+}
