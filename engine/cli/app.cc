@@ -92,6 +92,7 @@ Application::Application(Settings settings, const std::string& name)
     add_history();
     add_meter();
     add_doctor();
+    add_new();
   }
   add_reference();
   add_info();

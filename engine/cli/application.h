@@ -51,6 +51,7 @@ class Application {
   void add_history();
   void add_meter();
   void add_doctor();
+  void add_new();
   void add_info();
   void add_manage();
   void add_files();
@@ -81,6 +82,7 @@ class Application {
   ReferenceArgs reference_;
   HistoryArgs history_;
   MeterArgs meter_;
+  NewArgs new_;
   InfoArgs info_;
   LogArgs log_;
   OutputArgs output_;

@@ -97,6 +97,12 @@ struct MeterArgs {
 // Returns the command's exit code.
 int meter_command(const Settings& settings, const MeterArgs& args);
 
+struct NewArgs {
+  std::string name;                  // NAME.yaml is written, and must not be there
+  std::vector<std::string> command;  // run once, for what it prints; empty: an example is written
+};
+int new_command(const Settings& settings, const NewArgs& args);
+
 // Exit code 1 where no run can be kept in this folder.
 int doctor_command();
 

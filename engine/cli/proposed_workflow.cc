@@ -1,0 +1,229 @@
+#include "engine/cli/proposed_workflow.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "engine/base/ascii.h"
+#include "engine/base/text.h"
+
+namespace tally {
+namespace {
+
+constexpr size_t kMostMetrics = 8;
+constexpr size_t kLongestLine = 400;
+
+// A name that parameters and patterns may have: "Tokens per second" is tokens_per_second.
+std::string as_name(const std::string& text) {
+  std::string name;
+  for (const char c : to_lower(text)) {
+    if (is_name_char(c)) {
+      name += c;
+    } else if (!name.empty() && name.back() != '_') {
+      name += '_';
+    }
+  }
+  while (!name.empty() && name.back() == '_') name.pop_back();
+  if (!name.empty() && is_digit(name.front())) name.insert(0, 1, 'n');
+  return name;
+}
+
+// The name itself, or with a number behind it if it is taken. It is taken from then on.
+std::string unused(std::string name, std::set<std::string>& taken) {
+  const std::string first = name;
+  for (int i = 2; !taken.insert(name).second; ++i) name = fmt::format("{}_{}", first, i);
+  return name;
+}
+
+bool is_number(const std::string& text) {
+  static const std::regex number(R"([-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?)");
+  return std::regex_match(text, number);
+}
+
+// The text as a regular expression, with any white space for more than one space.
+std::string as_pattern(const std::string& text) {
+  std::string pattern;
+  for (size_t i = 0; i < text.size();) {
+    const size_t end = std::min(text.find_first_not_of(" \t", i), text.size());
+    if (end > i) {
+      pattern += end - i == 1 && text[i] == ' ' ? " " : R"(\s+)";
+      i = end;
+      continue;
+    }
+    if (std::string_view(R"(.^*+?{}[]()|\)").find(text[i]) != std::string_view::npos)
+      pattern += '\\';
+    pattern += text[i++];
+  }
+  return pattern;
+}
+
+struct NamedNumber {
+  std::string name, separator, unit;
+  bool begins_line = false;
+};
+
+// The numbers of a line that have a name: up to five words, then "=", ":" or white space. A word
+// behind a number is its unit, unless it is the name of the next: "step 1 loss 2.5".
+std::vector<NamedNumber> numbers_of(const std::string& line) {
+  static const std::regex named(
+      R"((^|[^A-Za-z0-9_.-])([A-Za-z][A-Za-z0-9_/%-]*(?:[ \t]+[A-Za-z][A-Za-z0-9_/%-]*){0,4}(?:[ \t]*\([A-Za-z /%]+\))?))"
+      R"(([ \t]*[=:][ \t]*|[ \t]+)([-+]?[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)(?![0-9.:_]|-[0-9]))");
+  static const std::regex unit(
+      R"(^[ \t]*([A-Za-z%][A-Za-z0-9/%^-]{0,11})(?![A-Za-z0-9/%^_-]|[ \t]*[=:]|[ \t]+[-+]?[0-9]))");
+  static const std::set<std::string> counters = {"step",  "iteration", "iter",
+                                                 "epoch", "rank",      "version"};
+  static const std::set<std::string> no_units = {"and", "at",  "by", "for", "from",
+                                                 "in",  "is",  "of", "on",  "out",
+                                                 "per", "the", "to", "was", "with"};
+  std::vector<NamedNumber> found;
+  std::smatch match;
+  for (auto at = line.cbegin(); std::regex_search(at, line.cend(), match, named);
+       at = match[0].second) {
+    const bool begins = strip(std::string(line.cbegin(), match[2].first)).empty();
+    NamedNumber number{match[2].str(), match[3].str(), "", begins};
+    std::smatch behind;
+    const std::string rest(match[0].second, line.cend());
+    if (std::regex_search(rest, behind, unit) && no_units.count(behind[1].str()) == 0)
+      number.unit = behind[1].str();
+    if (counters.count(to_lower(number.name)) == 0) found.push_back(std::move(number));
+  }
+  return found;
+}
+
+// A value of YAML. Single quotes keep every character but themselves.
+std::string yaml_text(const std::string& text) {
+  static const std::regex plain(R"([A-Za-z./_$][A-Za-z0-9./_$=+@ -]*)");
+  if (std::regex_match(text, plain) && text.back() != ' ') return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? "''" : std::string(1, c);
+  return quoted + "'";
+}
+
+// Which way is better, where the unit says it.
+std::string better_of(const std::string& unit) {
+  static const std::set<std::string> times = {"s",  "sec", "secs",    "second", "seconds", "ms",
+                                              "us", "ns",  "minutes", "min",    "h",       "hours"};
+  if (times.count(to_lower(unit)) != 0) return "lower";
+  const bool rate =
+      unit.find("/s") != std::string::npos || to_lower(unit).find("flops") != std::string::npos;
+  return rate ? "higher" : "";
+}
+
+std::string metric_line(const ProposedMetric& metric) {
+  const std::string better = better_of(metric.unit);
+  std::string line = "  " + metric.name + ": ";
+  if (metric.unit.empty()) {
+    line += yaml_text(metric.pattern);
+  } else {
+    line += fmt::format("{{_: {}, unit: {}{}}}", yaml_text(metric.pattern), yaml_text(metric.unit),
+                        better.empty() ? "" : ", better: " + better);
+  }
+  if (metric.lines > 1)
+    line += fmt::format("  # the first of {}; {}_last, _min, _max, _avg are columns, too",
+                        metric.lines, metric.name);
+  return line + "\n";
+}
+
+// The command with $NAME in place of the numbers. Its other dollars are the shell's.
+std::string run_line(const std::vector<std::string>& command,
+                     const std::vector<ProposedParameter>& parameters) {
+  std::vector<std::string> words;
+  for (size_t i = 0; i < command.size(); ++i) {
+    const auto found =
+        std::find_if(parameters.begin(), parameters.end(),
+                     [&](const ProposedParameter& parameter) { return parameter.word == i; });
+    const size_t kept =
+        found == parameters.end() ? command[i].size() : command[i].size() - found->value.size();
+    static const std::regex plain(R"([A-Za-z0-9_./=:,@%+-]*)");
+    const std::string text = command[i].substr(0, kept);
+    std::string word;
+    for (const char c : std::regex_match(text, plain) ? text : shell_quote(text))
+      word += c == '$' ? "$$" : std::string(1, c);
+    if (command[i].empty()) word = "''";
+    words.push_back(found == parameters.end() ? word : word + "$" + found->name);
+  }
+  return join(words, " ");
+}
+
+constexpr const char* kExample =
+    "name: {0}\n"
+    "parameters: {{size: [1, 2, 4]}}             # a list is several points\n"
+    "run: sh -c 'echo \"work = $size\"'            # the command; $NAME is a parameter's value\n"
+    "metrics:\n"
+    "  work: 'work = $jube_pat_fp'              # what is read from its output\n";
+
+}  // namespace
+
+std::vector<ProposedParameter> proposed_parameters(const std::vector<std::string>& command) {
+  std::vector<ProposedParameter> found;
+  std::set<std::string> taken;
+  for (size_t i = 1; i < command.size(); ++i) {
+    const std::string& word = command[i];
+    const size_t equals = word.find('=');
+    const std::string value = equals == std::string::npos ? word : word.substr(equals + 1);
+    if (!is_number(value)) continue;
+    std::string name;
+    if (equals != std::string::npos) {
+      name = as_name(word.substr(0, equals));
+    } else if (command[i - 1].size() > 1 && command[i - 1].front() == '-' &&
+               !is_number(command[i - 1])) {
+      name = as_name(command[i - 1]);
+    }
+    found.push_back({unused(name.empty() ? "n" : name, taken), value, i});
+  }
+  return found;
+}
+
+std::vector<ProposedMetric> proposed_metrics(const std::string& output, size_t most) {
+  std::vector<ProposedMetric> found;
+  std::set<std::string> taken;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.size() > kLongestLine) continue;
+    for (const NamedNumber& number : numbers_of(line)) {
+      const std::string pattern = (number.begins_line ? R"(^\s*)" : "") +
+                                  as_pattern(number.name + number.separator) + "$jube_pat_fp";
+      const auto same = std::find_if(found.begin(), found.end(), [&](const ProposedMetric& metric) {
+        return metric.pattern == pattern;
+      });
+      if (same != found.end()) {
+        ++same->lines;
+      } else if (found.size() < most) {
+        found.push_back({unused(as_name(number.name), taken), pattern, number.unit, 1});
+      }
+    }
+  }
+  return found;
+}
+
+std::string proposed_workflow(const std::string& name, const std::vector<std::string>& command,
+                              const std::string& output) {
+  const std::string head = fmt::format(
+      "# Look at the plan with `tally run -n {0}.yaml`, run it with `tally run {0}.yaml`.\n", name);
+  if (command.empty()) return head + fmt::format(kExample, name);
+  std::vector<ProposedMetric> metrics = proposed_metrics(output, kMostMetrics);
+  std::vector<ProposedParameter> parameters = proposed_parameters(command);
+  std::set<std::string> taken;
+  for (const ProposedParameter& parameter : parameters) taken.insert(parameter.name);
+  for (ProposedMetric& metric : metrics) metric.name = unused(metric.name, taken);
+  std::string text = head + fmt::format("name: {}\n", yaml_text(name));
+  if (!parameters.empty())
+    text += "parameters:                 # more values are more points: [1, 2, 4]\n";
+  for (const ProposedParameter& parameter : parameters)
+    text += fmt::format("  {}: [{}]\n", parameter.name, parameter.value);
+  text += fmt::format("run: {}\n", yaml_text(run_line(command, parameters)));
+  text += "# repeat: 6                 # each point six times: the median and its 95 % interval\n";
+  if (metrics.empty())
+    return text +
+           "# The command printed no name with a number. A metric is a regular expression with "
+           "one\n"
+           "# number in it: 'time = $jube_pat_fp'\n";
+  text += "metrics:\n";
+  for (const ProposedMetric& metric : metrics) text += metric_line(metric);
+  return text;
+}
+
+}  // namespace tally
