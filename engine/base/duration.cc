@@ -3,14 +3,17 @@
 #include <cstdlib>
 #include <vector>
 
+#include "engine/base/ascii.h"
 #include "engine/base/text.h"
 
 namespace tally {
 
 namespace {
 
-// "1.5h", or seconds without a unit.
+// "1.5h", or seconds without a unit. Python prints 1e-05 for a small one; 0x10 is a slip.
 std::optional<double> number_with_unit(const std::string& text) {
+  if (text.empty() || !is_digit(text.front()) || text.find_first_of("xX") != std::string::npos)
+    return std::nullopt;
   char* end = nullptr;
   const double number = strtod(text.c_str(), &end);
   if (end == text.c_str() || !(number >= 0)) return std::nullopt;

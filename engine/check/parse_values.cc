@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/base/ascii.h"
+#include "engine/base/duration.h"
 #include "engine/base/text.h"
 
 namespace tally {
@@ -10,12 +12,6 @@ namespace {
 
 bool all_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
-bool is_number(std::string_view text) {
-  size_t point = text.find('.');
-  if (point == std::string_view::npos) return all_digits(text);
-  return all_digits(text.substr(0, point)) && all_digits(text.substr(point + 1));
 }
 
 }  // namespace
@@ -45,27 +41,13 @@ bool is_number_or_parameter(std::string_view text) {
 }
 
 bool is_duration_or_parameter(std::string_view text) {
-  text = strip(text);
-  if (has_dollar(text) || is_number(text)) return true;
-  if (text.empty()) return false;
-  if (std::string_view("smhd").find(text.back()) != std::string_view::npos) {
-    return is_number(text.substr(0, text.size() - 1));
-  }
-  size_t dash = text.find('-');
-  if (dash != std::string_view::npos) {
-    if (!all_digits(text.substr(0, dash))) return false;
-    text.remove_prefix(dash + 1);
-  }
-  auto parts = split_strip(text, ":");
-  return parts.size() <= 3 && (parts.size() > 1 || dash != std::string_view::npos) &&
-         std::all_of(parts.begin(), parts.end(), all_digits);
+  return has_dollar(text) || parse_duration(std::string(text)).has_value();
 }
 
 bool is_identifier(std::string_view text) {
-  if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
+  if (text.empty() || is_digit(text[0])) return false;
   return std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           static_cast<unsigned char>(c) >= 0x80;
+    return is_name_char(c) || static_cast<unsigned char>(c) >= 0x80;
   });
 }
 

@@ -26,5 +26,7 @@ TEST_CASE("durations") {
     CHECK_FALSE(parse_duration(long_one));
   CHECK_FALSE(parse_duration("soon"));
   CHECK_FALSE(parse_duration("-5"));
+  CHECK_FALSE(parse_duration("0x10"));
+  CHECK_FALSE(parse_duration("1h30m"));
   CHECK_FALSE(parse_duration("1:2:3:4"));
 }
