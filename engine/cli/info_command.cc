@@ -36,8 +36,8 @@ std::string shown_time(double seconds) {
   return text;
 }
 
-bool read_workpackages(const Settings& settings, const Journal& journal,
-                       std::vector<Journal::Stored>* workpackages) {
+bool selected_workpackages(const Settings& settings, const Journal& journal,
+                           std::vector<Journal::Stored>* workpackages) {
   Status read = journal.workpackages(workpackages);
   if (!read) print_error(settings, read.message());
   return static_cast<bool>(read);
@@ -297,7 +297,7 @@ int info_command(const Settings& settings, const InfoArgs& args) {
     if (!opened) return kBadInput;
     const Run& run = *opened;
     std::vector<Journal::Stored> workpackages;
-    if (!read_workpackages(settings, run.journal(), &workpackages)) return kBadInput;
+    if (!selected_workpackages(settings, run.journal(), &workpackages)) return kBadInput;
     if (!has_workpackages(settings, directory, workpackages, args.workpackages)) return kBadInput;
     if (!details) {
       bool has_end = false;
@@ -374,7 +374,7 @@ int output_command(const Settings& settings, const OutputArgs& args) {
     if (!opened) return kBadInput;
     const Run& run = *opened;
     std::vector<Journal::Stored> workpackages;
-    if (!read_workpackages(settings, run.journal(), &workpackages)) return kBadInput;
+    if (!selected_workpackages(settings, run.journal(), &workpackages)) return kBadInput;
     if (!has_workpackages(settings, directory, workpackages, args.workpackages)) return kBadInput;
     for (const std::string& step : args.steps) {
       if (!has_step(settings, directory, run.definitions(), step)) return kBadInput;

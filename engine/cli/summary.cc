@@ -103,7 +103,9 @@ std::string shared_parameters(const Failure& failure,
     const bool tells = std::any_of(
         workpackages.begin(), workpackages.end(),
         [&](const Journal::Stored& stored) { return stored.step == first.step && !has(stored); });
-    if (shared && tells) text += fmt::format(", {}={}", parameter.first, parameter.second);
+    const bool computed = parameter.second.find('$') == std::string::npos;
+    if (shared && tells && computed)
+      text += fmt::format(", {}={}", parameter.first, parameter.second);
   }
   return text;
 }

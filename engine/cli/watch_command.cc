@@ -35,8 +35,8 @@ struct Sight {
   Status asked;  // whether the scheduler has answered
 };
 
-Status look_at(const Settings& settings, const RunDirectory& directory, const Journal& journal,
-               Sight* sight) {
+Status look_at_run(const Settings& settings, const RunDirectory& directory, const Journal& journal,
+                   Sight* sight) {
   if (Status s = journal.states(&sight->states); !s) return s;
   if (Status s = journal.has_end(&sight->has_end); !s) return s;
   sight->at_work = run_holder(directory.path).has_value();
@@ -162,7 +162,7 @@ int status_command(const Settings& settings, const RunsArgs& args) {
     std::unique_ptr<Journal> journal;
     Sight sight;
     Status status = Journal::open_read_only(directory.path, &journal);
-    if (status) status = look_at(settings, directory, *journal, &sight);
+    if (status) status = look_at_run(settings, directory, *journal, &sight);
     if (!status) {
       print_error(settings, status);
       return kBadInput;

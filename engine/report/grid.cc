@@ -165,7 +165,7 @@ std::string separated(const Rows& rows, const std::vector<size_t>& widths,
   return out;
 }
 
-std::string escaped(const std::string& cell) {
+std::string markdown_cell(const std::string& cell) {
   std::string out;
   for (const char c : cell) {
     switch (c) {
@@ -194,11 +194,11 @@ std::string escaped(const std::string& cell) {
 }  // namespace
 
 std::string markdown(const Grid& grid, bool transpose, const std::string& name) {
-  std::string out = "**" + escaped(name) + "**\n\n";
+  std::string out = "**" + markdown_cell(name) + "**\n\n";
   const Rows rows(grid, transpose);
   for (size_t i = 0; i < rows.size(); ++i) {
     out += '|';
-    for (const std::string& cell : rows[i]) out += ' ' + escaped(cell) + " |";
+    for (const std::string& cell : rows[i]) out += ' ' + markdown_cell(cell) + " |";
     out += '\n';
     if (i != 0) continue;
     out += '|';

@@ -63,7 +63,7 @@ size_t analyse_all(const Settings& settings, Evaluator& evaluator, RunResults* o
     result.name = analyser.name.value;
     const Records records = analyse(context, analyser, out->views, &result.workpackages);
     rows += records.rows.size();
-    if (!settings.called_as_jube) report_unmatched(records, out->diagnostics);
+    if (!settings.called_as_jube) report_unmatched(records, true, out->diagnostics);
   }
   if (Status kept = write_analyse_xml(results, out->run->directory().path); !kept)
     out->diagnostics.error({}, kept.message());
@@ -85,7 +85,7 @@ void results_of(const Settings& settings, const ResultRequest& request, Evaluato
   for (const Result& result : out->definitions->results) {
     const Records records =
         result_records(context, result, out->views, request.samples ? &out->samples : nullptr);
-    if (request.warn) report_unmatched(records, out->diagnostics);
+    if (request.warn) report_unmatched(records, out->run != nullptr, out->diagnostics);
     const ResultTables tables(context, records);
     out->results.push_back(files.make(*out->definitions, result, tables, out->diagnostics));
   }

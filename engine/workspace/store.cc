@@ -49,7 +49,7 @@ std::string text_of_parts(const StepInputs& inputs) {
 }
 
 // The difference between the last kept work and the current inputs.
-std::string difference(const std::string& kept, const StepInputs& inputs) {
+std::string input_difference(const std::string& kept, const StepInputs& inputs) {
   std::map<std::string, std::string> before;
   for (const std::string& line : split(kept, '\n')) {
     const size_t space = line.find(' ');
@@ -99,7 +99,7 @@ std::string WorkStore::find(const StepInputs& inputs, const std::string& hash, s
     if (stat(last(inputs.step).c_str(), &info) != 0 || !read_file(last(inputs.step), &kept)) {
       *why = "nothing of this step is kept from earlier runs";
     } else {
-      *why = "compared with the last kept work: " + difference(kept, inputs);
+      *why = "compared with the last kept work: " + input_difference(kept, inputs);
     }
     return {};
   }

@@ -18,7 +18,7 @@ std::vector<Tensor> buffers_of(const ParameterState& state) {
   return {o.master, o.first_moment, o.second_moment};
 }
 
-Tensor part_of(const Tensor& flat, int64_t at, int64_t count) {
+Tensor flat_part(const Tensor& flat, int64_t at, int64_t count) {
   return Tensor(static_cast<char*>(flat.data) + static_cast<size_t>(at) * size_of(flat.dtype),
                 flat.dtype, {count});
 }
@@ -29,7 +29,7 @@ TensorSource source_of(const std::string& name, const std::vector<int64_t>& shap
                        Stream& stream) {
   return {name, buffer.dtype, shape, [=, &stream](char* out) {
             for (const HeldPiece& piece : pieces) {
-              const Tensor range = part_of(buffer, piece.at, piece.last - piece.first);
+              const Tensor range = flat_part(buffer, piece.at, piece.last - piece.first);
               stream.copy(out + static_cast<size_t>(piece.first - first) * size_of(buffer.dtype),
                           range.data, range.bytes());
             }
@@ -83,7 +83,7 @@ bool copy_finite(const Tensor& to, const char* from, Stream& stream) {
   constexpr int64_t part = 1 << 20;
   const size_t element = size_of(to.dtype);
   for (int64_t at = 0; at < to.numel(); at += part) {
-    const Tensor range = part_of(to, at, std::min(part, to.numel() - at));
+    const Tensor range = flat_part(to, at, std::min(part, to.numel() - at));
     const char* source = from + static_cast<size_t>(at) * element;
     if (first_not_finite(source, range.dtype, range.numel())) return false;
     stream.copy(range.data, source, range.bytes());
@@ -232,7 +232,7 @@ void load_optimizer(const StoredOptimizer& stored, const ParameterState& state, 
   const auto pieces = held_pieces(*state.parameters, state.optimizer.ranges);
   for (size_t i = 0; i < buffers.size(); ++i) {
     for (const HeldPiece& piece : pieces) {
-      const Tensor to = part_of(buffers[i], piece.at, piece.last - piece.first);
+      const Tensor to = flat_part(buffers[i], piece.at, piece.last - piece.first);
       const char* from =
           stored.elements(prefixes[i], *piece.parameter, piece.first, piece.last, &staging);
       if (i > 0) {

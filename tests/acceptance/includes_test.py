@@ -1,4 +1,4 @@
-"""The order of the folders and the names of types: the tree keeps them, and scripts/check-includes and check-types see
+"""The order of the folders and names: the tree keeps them, and scripts/check-includes and check-names see
 what breaks them."""
 
 import pathlib
@@ -10,7 +10,7 @@ import unittest
 
 SOURCE = pathlib.Path(sys.argv.pop(1))
 SCRIPT = SOURCE / "scripts/check-includes"
-TYPES = SOURCE / "scripts/check-types"
+NAMES = SOURCE / "scripts/check-names"
 
 
 def check(root, *options):
@@ -90,21 +90,32 @@ class Includes(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("the folder engine/attic has no place", said)
 
-    def types(self, root):
-        ran = subprocess.run([TYPES, root], capture_output=True, text=True, timeout=60)
+    def names(self, root):
+        ran = subprocess.run([NAMES, root], capture_output=True, text=True, timeout=60)
         return ran.returncode, ran.stdout + ran.stderr
 
     def test_each_type_has_one_definition(self):
-        code, said = self.types(SOURCE)
+        code, said = self.names(SOURCE)
         self.assertEqual(code, 0, said)
         for name, form in (("a", "struct Twin {"), ("b", "template <typename T>\nclass Twin final : public Base<T> {")):
             (self.root / f"engine/base/{name}.cc").write_text(f"namespace tally {{\n{form}\n}};\n}}  // namespace tally\n")
             (self.root / f"steps/{name}.cc").write_text(
                 "namespace tally {\nnamespace {\nenum class Own {\n};\n}  // namespace\n}  // namespace tally\n")
-        code, said = self.types(self.root)
+        code, said = self.names(self.root)
         self.assertEqual(code, 1)
         self.assertIn("tally::Twin is defined 2 times: engine/base/a.cc:2, engine/base/b.cc:3: ", said)
-        self.assertIn(" 1 with several definitions", said)
+        self.assertIn(" 1 names that would be mistaken", said)
+
+    def test_no_function_hides_one_of_a_header(self):
+        for name in ("grid", "json"):  # html_report.cc calls that of chart/markup.h
+            with open(self.root / f"engine/report/{name}.cc", "a") as file:
+                file.write("namespace tally {\nnamespace {\nstd::string escaped(const std::string& cell) {\n"
+                           "  return cell;\n}\n}  // namespace\n}  // namespace tally\n")
+        code, said = self.names(self.root)
+        self.assertEqual(code, 1)
+        self.assertIn("escaped is in the unnamed namespaces of engine/report/grid.cc:", said)
+        self.assertIn(": escaped would be called in engine/report/html_report.cc in place of that in "
+                      "engine/chart/markup.h: rename it", said)
 
     def test_the_drawing_is_renewed(self):
         page = self.root / "docs/architecture.md"

@@ -24,7 +24,7 @@ Status read_duration(const Lookup& lookup, const char* name, std::chrono::millis
   return Status::ok();
 }
 
-Status read_number(const Lookup& lookup, const char* name, double* into) {
+Status read_rule(const Lookup& lookup, const char* name, double* into) {
   const std::string value = stripped_value(lookup, name);
   if (value.empty()) return Status::ok();
   char* end = nullptr;
@@ -36,7 +36,7 @@ Status read_number(const Lookup& lookup, const char* name, double* into) {
 
 Status read_count(const Lookup& lookup, const char* name, int* into) {
   double number = *into;
-  Status status = read_number(lookup, name, &number);
+  Status status = read_rule(lookup, name, &number);
   if (status && (number > 1e9 || number != static_cast<int>(number))) {
     return wrong(name, stripped_value(lookup, name), "a whole number from 0 on");
   }
@@ -56,7 +56,7 @@ bool of_slurm(const std::string& name) {
 
 Status read_job_rules(const Lookup& lookup, JobRules* rules) {
   if (Status s = read_count(lookup, "jobs_in_flight", &rules->in_flight); !s) return s;
-  if (Status s = read_number(lookup, "submit_rate", &rules->per_second); !s) return s;
+  if (Status s = read_rule(lookup, "submit_rate", &rules->per_second); !s) return s;
   if (Status s = read_count(lookup, "resubmit", &rules->resubmits); !s) return s;
   const std::pair<const char*, std::chrono::milliseconds*> durations[] = {
       {"submit_patience", &rules->patience},

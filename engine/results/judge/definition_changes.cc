@@ -16,7 +16,7 @@ namespace {
 // Marks are no part of a definition: a line may have moved.
 using Definition = std::vector<std::string>;
 
-Definition definition_of(const Column& column) {
+Definition as_definition(const Column& column) {
   Definition out = {column.expression.value, std::to_string(static_cast<int>(column.statistic)),
                     std::to_string(static_cast<int>(column.uncertainty))};
   for (const auto& [name, value] : column.relative_to) {
@@ -26,14 +26,14 @@ Definition definition_of(const Column& column) {
   return out;
 }
 
-Definition definition_of(const Pattern& pattern) {
+Definition as_definition(const Pattern& pattern) {
   return {pattern.value.value, std::to_string(static_cast<int>(pattern.mode)),
           std::to_string(static_cast<int>(pattern.type)),
           pattern.default_value ? "=" + *pattern.default_value : "",
           pattern.dotall ? "dotall" : ""};
 }
 
-Definition definition_of(const Analyser& analyser) {
+Definition as_definition(const Analyser& analyser) {
   Definition out = {analyser.reduce ? "reduce" : ""};
   for (const Text& use : analyser.use) out.push_back(use.value);
   for (const Analyse& analyse : analyser.analyse) {
@@ -52,7 +52,7 @@ using NamedDefinitions = std::map<std::string, std::vector<Definition>>;
 NamedDefinitions columns_of(const Table& table) {
   NamedDefinitions out;
   for (const Column& column : table.columns)
-    out["column '" + column_key(column) + "'"].push_back(definition_of(column));
+    out["column '" + column_key(column) + "'"].push_back(as_definition(column));
   return out;
 }
 
@@ -63,12 +63,12 @@ bool uses(const std::set<std::string>& words, const std::string& pattern) {
                      [&](const std::string& word) { return is_value_of(word, pattern); });
 }
 
-NamedDefinitions patterns_of(const Benchmark& benchmark, const std::set<std::string>& words) {
+NamedDefinitions named_patterns(const Benchmark& benchmark, const std::set<std::string>& words) {
   NamedDefinitions out;
   for (const auto& [set_name, set] : benchmark.pattern_sets) {
     for (const Pattern& pattern : set.patterns) {
       if (uses(words, pattern.name.value))
-        out["pattern '" + pattern.name.value + "'"].push_back(definition_of(pattern));
+        out["pattern '" + pattern.name.value + "'"].push_back(as_definition(pattern));
     }
   }
   return out;
@@ -77,7 +77,7 @@ NamedDefinitions patterns_of(const Benchmark& benchmark, const std::set<std::str
 NamedDefinitions analysers_of(const Benchmark& benchmark) {
   NamedDefinitions out;
   for (const Analyser& analyser : benchmark.analysers)
-    out["analyser '" + analyser.name.value + "'"].push_back(definition_of(analyser));
+    out["analyser '" + analyser.name.value + "'"].push_back(as_definition(analyser));
   return out;
 }
 
@@ -222,7 +222,7 @@ std::vector<std::string> table_changes(const Benchmark& before, const Table& tab
   add_changed(columns_of(table_before), columns_of(table_after), out);
   std::set<std::string> words = names_in(table_before);
   words.merge(names_in(table_after));
-  add_changed(patterns_of(before, words), patterns_of(after, words), out);
+  add_changed(named_patterns(before, words), named_patterns(after, words), out);
   add_changed(analysers_of(before), analysers_of(after), out);
   return out;
 }

@@ -21,7 +21,7 @@ constexpr double kNano = 1e-9;
 // workpackages start.
 constexpr double kTick = 0.01;
 
-Status compare(const OutsideFile& file, OutsidePart& part) {
+Status compare_part(const OutsideFile& file, OutsidePart& part) {
   part.path = file.path;
   part.from = file.from;
   part.to = file.after.size;
@@ -59,7 +59,7 @@ class OutsideParts {
 
   void finish() {
     for (Known& one : known_) {
-      if (Status s = compare(one.file, one.part); !s) {
+      if (Status s = compare_part(one.file, one.part); !s) {
         one.part.kind = OutsidePart::Kind::unknown;
         one.part.why = s.message();
       }

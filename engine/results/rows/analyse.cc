@@ -157,9 +157,9 @@ const Analyser* find_analyser(const Benchmark& benchmark, const std::string& nam
 
 }  // namespace
 
-void report_unmatched(const Records& records, Diagnostics& diagnostics) {
+void report_unmatched(const Records& records, bool of_run, Diagnostics& diagnostics) {
   for (const Unmatched& one : records.unmatched) {
-    if (one.is_error) {
+    if (one.is_error && of_run) {
       diagnostics.error(one.mark, one.text,
                         "a pattern that may have no value has a 'default', or its column a "
                         "'null_value'");

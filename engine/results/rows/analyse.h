@@ -45,6 +45,7 @@ Records result_records(const ResultContext& context, const Result& result,
                        const std::vector<WorkpackageView>& views,
                        std::vector<Sample>* samples = nullptr);
 // Patterns without a value: a warning, and an error for one that has none in the whole run.
-void report_unmatched(const Records& records, Diagnostics& diagnostics);
+// `of_run`: false for the logs that a person names, which need not have everything.
+void report_unmatched(const Records& records, bool of_run, Diagnostics& diagnostics);
 
 }  // namespace tally

@@ -19,11 +19,11 @@ bool is_one_of(std::string_view list, char c) {
   return list.find(c) != std::string_view::npos;
 }
 
-Truth truth(bool value) {
+Truth as_truth(bool value) {
   return value ? Truth::yes : Truth::no;
 }
 Truth negated(Truth value) {
-  return value == Truth::open ? value : truth(value == Truth::no);
+  return value == Truth::open ? value : as_truth(value == Truth::no);
 }
 Truth both(Truth a, Truth b) {
   if (a == Truth::no || b == Truth::no) return Truth::no;
@@ -46,9 +46,9 @@ KnownValue text_value(std::string text) {
 }
 
 Truth truth_of(const KnownValue& value) {
-  if (value.kind == Kind::list) return truth(!value.items.empty());
+  if (value.kind == Kind::list) return as_truth(!value.items.empty());
   if (!value.known) return Truth::open;
-  return truth(value.kind == Kind::number ? value.number != 0 : !value.text.empty());
+  return as_truth(value.kind == Kind::number ? value.number != 0 : !value.text.empty());
 }
 
 // Tokens of the expression: words, numbers, texts in quotes, and signs.
@@ -239,7 +239,7 @@ class TruthReader {
       return Truth::no;
     }
     if (!a.known || !b.known) return Truth::open;
-    return truth(a.kind == Kind::number ? a.number == b.number : a.text == b.text);
+    return as_truth(a.kind == Kind::number ? a.number == b.number : a.text == b.text);
   }
   Truth contains(const KnownValue& list, const KnownValue& value) {
     if (list.kind != Kind::list) return Truth::open;
@@ -259,7 +259,7 @@ class TruthReader {
       if (sign == ">=") return x >= y;
       return sign == "<" ? x < y : x > y;
     };
-    return truth(a.kind == Kind::number ? compare(a.number, b.number) : compare(a.text, b.text));
+    return as_truth(a.kind == Kind::number ? compare(a.number, b.number) : compare(a.text, b.text));
   }
   void note_mixed(const KnownValue& a, const KnownValue& b) {
     const KnownValue& number = a.kind == Kind::number ? a : b;

@@ -284,7 +284,8 @@ TEST_CASE("gpu_slots: a GPU belongs to one workpackage at a time") {
   shell.file("b.yaml", bench(set, "gpu_slots: 3, do: echo v=1", "p, v"));
   ran = shell.sh("CUDA_VISIBLE_DEVICES=3,5 \"$TALLY\" run b.yaml");
   CHECK(ran.code == 1);
-  CHECK_MESSAGE(has(ran.out, "failed 0 (s): needs 3 GPU slots, this machine has 2\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "failed 0, 1, 2, 3 (s): needs 3 GPU slots, this machine has 2\n"),
+                ran.out);
 }
 
 TEST_CASE(

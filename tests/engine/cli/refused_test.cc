@@ -221,10 +221,11 @@ TEST_CASE("values that only some workpackages cannot have are told once, where t
   }
   // The summary tells it once, with the workpackages, at the parameter's place.
   const Ran ran = shell.tally("run bench.yaml");
-  CHECK_MESSAGE(has(ran.out,
-                    "failed 1, 3, 4 (s): Cannot evaluate \"10 // 0\" for parameter \"q\": integer "
-                    "division or modulo by zero\n       at bench.yaml:3:91\n"),
-                ran.out);
+  CHECK_MESSAGE(
+      has(ran.out,
+          "failed 1, 3, 4 (s, a=0): Cannot evaluate \"10 // 0\" for parameter \"q\": integer "
+          "division or modulo by zero\n       at bench.yaml:3:91\n"),
+      ran.out);
 }
 
 TEST_CASE("all files are looked at before the first of them runs") {
