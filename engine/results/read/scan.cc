@@ -12,6 +12,7 @@
 #include "engine/results/read/cut_value.h"
 #include "engine/results/read/file_view.h"
 #include "engine/results/read/kept_values.h"
+#include "engine/workflow/sample_names.h"
 #include "engine/workpackage/matching_files.h"
 
 namespace tally {
@@ -364,6 +365,17 @@ Scanner::Search& Scanner::search_of(const Pattern* pattern) {
 
 namespace {
 
+// Whether a table shows values of the pattern.
+bool is_shown(const Benchmark& benchmark, const std::string& name) {
+  const auto shows = [&](const Column& column) { return is_value_of(column.name.value, name); };
+  return std::any_of(benchmark.results.begin(), benchmark.results.end(), [&](const Result& result) {
+    return std::any_of(result.outputs.begin(), result.outputs.end(), [&](const auto& output) {
+      const auto* table = std::get_if<Table>(&output);
+      return table != nullptr && std::any_of(table->columns.begin(), table->columns.end(), shows);
+    });
+  });
+}
+
 // Whether all columns of a pattern define what to show without a value. If so, the pattern may lack
 // values.
 bool may_lack_values(const Benchmark& benchmark, const std::string& name) {
@@ -403,7 +415,8 @@ std::vector<Unmatched> Scanner::unmatched() const {
          fmt::format("pattern '{}' matched nothing in {} of {} workpackage{} ({}); searched: {}",
                      search.pattern->name.value, without.size(), search.workpackages,
                      search.workpackages == 1 ? "" : "s", which, join(search.files, ", ")),
-         benchmark_.rules.missing_values_are_reported && nowhere});
+         benchmark_.rules.missing_values_are_reported && nowhere &&
+             is_shown(benchmark_, search.pattern->name.value)});
   }
   return list;
 }

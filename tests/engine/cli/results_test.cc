@@ -127,6 +127,21 @@ TEST_CASE("a step that failed before the measurement could begin: its missing ro
   CHECK_MESSAGE(has(ran.err, "; rows of step 's' are missing\n"), ran.err);
 }
 
+TEST_CASE("a pattern that no column shows may match nothing") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "run: echo a 1\nmetrics: {a: 'a $jube_pat_int', b: 'b $jube_pat_int'}\n"
+             "result: {use: metrics, table: {name: t, column: a}}\n");
+  Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.err, "warning: pattern 'b' matched nothing in 1 of 1 workpackage"),
+                ran.err);
+  shell.file("b.yaml", "run: echo a 1\nmetrics: {a: 'a $jube_pat_int', b: 'b $jube_pat_int'}\n");
+  ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.err, "error: pattern 'b' matched nothing in 1 of 1 workpackage"), ran.err);
+}
+
 TEST_CASE("a pattern that matches nothing is said once, with its place") {
   const Shell shell;
   const std::string text = replaced(own(), "rate=$jube_pat_fp", "speed=$jube_pat_fp");
