@@ -111,6 +111,7 @@ int Application::run(int argc, char** argv) {
     Words words;  // CLI11 takes them from the end
     // What follows "--" belongs to another program.
     const auto end = std::find(argv, argv + argc, std::string_view("--")) - argv;
+    behind_ = static_cast<size_t>(std::max<std::ptrdiff_t>(argc - end - 1, 0));
     for (int i = argc - 1; i > 0; --i) {
       const std::string word = i < end ? unabbreviated(app_, argc, argv, argv[i]) : argv[i];
       // CLI11 would take the next word for the value of `--comment=`.

@@ -60,6 +60,8 @@ class Application {
   ProgramSpec program_spec(const std::string& name) const;
   // The completion script for shell_.
   std::string completion(const std::string& name) const;
+  // Divides the words of `new` into the name and the command. Prints an error if it cannot.
+  bool divide_words_of_new();
   // tally result FILE --logs PATH...
   int result_of_logs();
 
@@ -83,6 +85,7 @@ class Application {
   HistoryArgs history_;
   MeterArgs meter_;
   NewArgs new_;
+  size_t behind_ = 0;  // how many words stand behind "--"
   InfoArgs info_;
   LogArgs log_;
   OutputArgs output_;

@@ -98,7 +98,7 @@ struct MeterArgs {
 int meter_command(const Settings& settings, const MeterArgs& args);
 
 struct NewArgs {
-  std::string name;                  // NAME.yaml is written, and must not be there
+  std::string name;                  // NAME.yaml is written, and must not be there yet
   std::vector<std::string> command;  // run once, for what it prints; empty: an example is written
 };
 int new_command(const Settings& settings, const NewArgs& args);

@@ -112,6 +112,8 @@ class Doctor {
       line("tally-train", trainer);
       for (const std::string& one : split_strip(version, "\n")) line("", one);
       if (version.empty()) missing("tally-train", trainer + " --version fails", "it cannot train");
+      look_at_module(trainer, "nccl", "NCCL", "training on several GPUs does not run");
+      look_at_module(trainer, "mpi", "MPI of tally-train", "ranks on CPUs exchange over sockets");
     }
     const std::string container = find_program({"apptainer", "singularity", "podman", "docker"});
     if (container.empty()) {
@@ -147,6 +149,16 @@ class Doctor {
   }
 
  private:
+  // What tally-train opens to reach other ranks: beside it, or where an installation has it.
+  void look_at_module(const std::string& trainer, const std::string& module, const char* name,
+                      const char* so) {
+    const std::string folder = trainer.substr(0, trainer.rfind('/'));
+    const std::string file = "tally_" + module + ".so";
+    for (const std::string& path : {folder + "/" + file, folder + "/../lib/tally/" + file}) {
+      if (access(path.c_str(), R_OK) == 0) return line(name, path);
+    }
+    missing(name, file + " is not beside tally-train", so);
+  }
   // It is printed with its first line.
   void head(const char* name) { head_ = name; }
   void line(const std::string& name, const std::string& value) {

@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <string_view>
 
+#include "engine/base/ascii.h"
 #include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/cli/application.h"
@@ -32,13 +35,23 @@ int run_and_keep(const std::vector<std::string>& command, std::string* output) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+// A name that stands in a command line and in the names of a file and a folder as it is.
+bool is_simple_name(const std::string& name) {
+  return !name.empty() && name.front() != '-' && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return is_name_char(c) || c == '.' || c == '-' || static_cast<unsigned char>(c) >= 128;
+         });
+}
+
 }  // namespace
 
 int new_command(const Settings& settings, const NewArgs& args) {
-  const std::string file = args.name + ".yaml";
-  if (args.name.empty() || args.name.find('/') != std::string::npos) {
+  std::string name = args.name;
+  if (name.ends_with(".yaml")) name.resize(name.size() - std::string_view(".yaml").size());
+  const std::string file = name + ".yaml";
+  if (!is_simple_name(name)) {
     print_error(settings, fmt::format("'{}' is no name for a workflow", args.name),
-                "tally new pi -- ./pi 1000000 writes pi.yaml");
+                "letters, digits, '.', '_' and '-': tally new pi -- ./pi 1000000 writes pi.yaml");
     return kBadInput;
   }
   if (std::filesystem::exists(std::filesystem::symlink_status(file))) {
@@ -53,7 +66,7 @@ int new_command(const Settings& settings, const NewArgs& args) {
       return kFailed;
     }
   }
-  const std::string text = proposed_workflow(args.name, args.command, output);
+  const std::string text = proposed_workflow(name, args.command, output);
   if (Status s = write_file(file, text); !s) {
     print_error(settings, s.message());
     return kFailed;
@@ -62,15 +75,33 @@ int new_command(const Settings& settings, const NewArgs& args) {
   return kFine;
 }
 
+// CLI11 does not tell what stands before "--": the first word of a command may have become the name.
+bool Application::divide_words_of_new() {
+  Words words = std::move(new_.command);
+  if (!new_.name.empty()) words.insert(words.begin(), new_.name);
+  const auto command = words.end() - static_cast<std::ptrdiff_t>(behind_);
+  if (command - words.begin() > 1) {
+    print_error(settings_, "a workflow has one name, and a command stands behind '--'",
+                fmt::format("{} new {} -- {} ...", settings_.program, words[0], words[1]));
+    return false;
+  }
+  new_.command = {command, words.end()};
+  if (command != words.begin()) {
+    new_.name = words.front();
+  } else {
+    new_.name = behind_ == 0 ? "" : std::filesystem::path(new_.command.front()).stem().string();
+  }
+  return new_.command.empty() || may_execute("new");
+}
+
 void Application::add_new() {
   CLI::App* sub =
-      command("new", "write a first workflow, with what a command takes and prints", [this] {
-        if (!new_.command.empty() && !may_execute("new")) return kBadInput;
-        return new_command(settings_, new_);
-      });
-  sub->add_option("name", new_.name, "the workflow's name; NAME.yaml is written")->required();
-  sub->add_option("command", new_.command, "a program and its arguments, after --")
-      ->option_text("-- COMMAND ...");
+      command("new", "write a first workflow, with what a command takes and prints",
+              [this] { return divide_words_of_new() ? new_command(settings_, new_) : kBadInput; });
+  sub->add_option("name", new_.name, "NAME.yaml is written; without it, after the program")
+      ->option_text("[NAME]");
+  sub->add_option("command", new_.command, "a program and its arguments, which is run once")
+      ->option_text("[-- COMMAND ...]");
 }
 
 }  // namespace tally

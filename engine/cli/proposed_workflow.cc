@@ -3,12 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <regex>
 #include <set>
 #include <sstream>
 
 #include "engine/base/ascii.h"
 #include "engine/base/text.h"
+#include "engine/python/number.h"
+#include "engine/python/python_regex.h"
+#include "engine/read/yaml_writer.h"
+#include "engine/results/read/patterns.h"
 
 namespace tally {
 namespace {
@@ -61,7 +66,7 @@ std::string as_pattern(const std::string& text) {
 }
 
 struct NamedNumber {
-  std::string name, separator, unit;
+  std::string name, separator, value, unit;
   bool begins_line = false;
 };
 
@@ -83,7 +88,7 @@ std::vector<NamedNumber> numbers_of(const std::string& line) {
   for (auto at = line.cbegin(); std::regex_search(at, line.cend(), match, named);
        at = match[0].second) {
     const bool begins = strip(std::string(line.cbegin(), match[2].first)).empty();
-    NamedNumber number{match[2].str(), match[3].str(), "", begins};
+    NamedNumber number{match[2].str(), match[3].str(), match[4].str(), "", begins};
     std::smatch behind;
     const std::string rest(match[0].second, line.cend());
     if (std::regex_search(rest, behind, unit) && no_units.count(behind[1].str()) == 0)
@@ -93,13 +98,15 @@ std::vector<NamedNumber> numbers_of(const std::string& line) {
   return found;
 }
 
-// A value of YAML. Single quotes keep every character but themselves.
-std::string yaml_text(const std::string& text) {
-  static const std::regex plain(R"([A-Za-z./_$][A-Za-z0-9./_$=+@ -]*)");
-  if (std::regex_match(text, plain) && text.back() != ' ') return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? "''" : std::string(1, c);
-  return quoted + "'";
+// What the pattern and a number behind it match in the output, as a run would read it.
+std::vector<std::string> matches_of(const std::string& pattern, const std::string& output) {
+  std::vector<std::string> matches;
+  std::string error;
+  const std::unique_ptr<Regex> regex =
+      Regex::compile(pattern + *pattern_building_block("jube_pat_fp", true), false, &error);
+  const auto keep = [&](std::string_view match, int) { matches.emplace_back(match); };
+  if (regex == nullptr || !regex->find_all(output, false, keep, &error)) return {};
+  return matches;
 }
 
 // Which way is better, where the unit says it.
@@ -114,16 +121,16 @@ std::string better_of(const std::string& unit) {
 
 std::string metric_line(const ProposedMetric& metric) {
   const std::string better = better_of(metric.unit);
-  std::string line = "  " + metric.name + ": ";
+  std::string line = "  " + yaml_scalar(metric.name) + ": ";
   if (metric.unit.empty()) {
-    line += yaml_text(metric.pattern);
+    line += yaml_scalar(metric.pattern);
   } else {
-    line += fmt::format("{{_: {}, unit: {}{}}}", yaml_text(metric.pattern), yaml_text(metric.unit),
-                        better.empty() ? "" : ", better: " + better);
+    line += fmt::format("{{_: {}, unit: {}{}}}", yaml_scalar(metric.pattern),
+                        yaml_scalar(metric.unit), better.empty() ? "" : ", better: " + better);
   }
-  if (metric.lines > 1)
+  if (metric.matches > 1)
     line += fmt::format("  # the first of {}; {}_last, _min, _max, _avg are columns, too",
-                        metric.lines, metric.name);
+                        metric.matches, metric.name);
   return line + "\n";
 }
 
@@ -135,15 +142,16 @@ std::string run_line(const std::vector<std::string>& command,
     const auto found =
         std::find_if(parameters.begin(), parameters.end(),
                      [&](const ProposedParameter& parameter) { return parameter.word == i; });
-    const size_t kept =
-        found == parameters.end() ? command[i].size() : command[i].size() - found->value.size();
-    static const std::regex plain(R"([A-Za-z0-9_./=:,@%+-]*)");
-    const std::string text = command[i].substr(0, kept);
-    std::string word;
-    for (const char c : std::regex_match(text, plain) ? text : shell_quote(text))
-      word += c == '$' ? "$$" : std::string(1, c);
-    if (command[i].empty()) word = "''";
-    words.push_back(found == parameters.end() ? word : word + "$" + found->name);
+    std::string word = command[i];
+    if (found != parameters.end()) word.resize(word.size() - found->value.size());
+    const bool named = word.ends_with('=');
+    if (named) word.pop_back();
+    const bool value_alone = found != parameters.end() && word.empty();
+    std::string shown;
+    for (const char c : value_alone ? word : shell_quote(word))
+      shown += c == '$' ? "$$" : std::string(1, c);
+    if (named) shown += '=';
+    words.push_back(found == parameters.end() ? shown : shown + "$" + found->name);
   }
   return join(words, " ");
 }
@@ -178,22 +186,22 @@ std::vector<ProposedParameter> proposed_parameters(const std::vector<std::string
 }
 
 std::vector<ProposedMetric> proposed_metrics(const std::string& output, size_t most) {
+  constexpr size_t kMostTried = 64;
   std::vector<ProposedMetric> found;
-  std::set<std::string> taken;
+  std::set<std::string> taken, tried;
   std::istringstream lines(output);
   for (std::string line; std::getline(lines, line);) {
     if (line.size() > kLongestLine) continue;
     for (const NamedNumber& number : numbers_of(line)) {
-      const std::string pattern = (number.begins_line ? R"(^\s*)" : "") +
-                                  as_pattern(number.name + number.separator) + "$jube_pat_fp";
-      const auto same = std::find_if(found.begin(), found.end(), [&](const ProposedMetric& metric) {
-        return metric.pattern == pattern;
-      });
-      if (same != found.end()) {
-        ++same->lines;
-      } else if (found.size() < most) {
-        found.push_back({unused(as_name(number.name), taken), pattern, number.unit, 1});
-      }
+      if (found.size() == most || tried.size() == kMostTried) return found;
+      const std::string pattern = (number.begins_line ? R"(^\s*)" : R"((?<![\w.-]))") +
+                                  as_pattern(number.name + number.separator);
+      if (!tried.insert(pattern).second) continue;
+      const std::vector<std::string> matches = matches_of(pattern, output);
+      // Another line may have the name in a longer one: "time" in "setup time".
+      if (matches.empty() || python_float(matches.front()) != python_float(number.value)) continue;
+      found.push_back({unused(as_name(number.name), taken), pattern + "$jube_pat_fp", number.unit,
+                       static_cast<int>(matches.size())});
     }
   }
   return found;
@@ -209,12 +217,12 @@ std::string proposed_workflow(const std::string& name, const std::vector<std::st
   std::set<std::string> taken;
   for (const ProposedParameter& parameter : parameters) taken.insert(parameter.name);
   for (ProposedMetric& metric : metrics) metric.name = unused(metric.name, taken);
-  std::string text = head + fmt::format("name: {}\n", yaml_text(name));
+  std::string text = head + fmt::format("name: {}\n", yaml_scalar(name));
   if (!parameters.empty())
     text += "parameters:                 # more values are more points: [1, 2, 4]\n";
   for (const ProposedParameter& parameter : parameters)
-    text += fmt::format("  {}: [{}]\n", parameter.name, parameter.value);
-  text += fmt::format("run: {}\n", yaml_text(run_line(command, parameters)));
+    text += fmt::format("  {}: [{}]\n", yaml_scalar(parameter.name), parameter.value);
+  text += fmt::format("run: {}\n", yaml_scalar(run_line(command, parameters)));
   text += "# repeat: 6                 # each point six times: the median and its 95 % interval\n";
   if (metrics.empty())
     return text +

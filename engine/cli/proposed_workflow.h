@@ -18,11 +18,12 @@ struct ProposedMetric {
   std::string name;     // "time"
   std::string pattern;  // a regular expression with one of JUBE's building blocks
   std::string unit;     // empty: none
-  int lines = 1;        // so many have the name
+  int matches = 1;      // of the pattern in the output; the first is the metric's value
 };
 
 std::vector<ProposedParameter> proposed_parameters(const std::vector<std::string>& command);
-// At most `most`, those of the output's first lines.
+// At most `most`, those of the output's first lines. The pattern's first match in this output is the
+// number that it was made for.
 std::vector<ProposedMetric> proposed_metrics(const std::string& output, size_t most);
 
 // The text of a workflow in the short form that runs the command and reads what it printed. An empty

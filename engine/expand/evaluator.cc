@@ -295,12 +295,8 @@ Evaluation environment_value(const std::string& name) {
 // The program in an absolute folder of PATH. An entry of PATH that depends on the current directory
 // would be a stranger's choice. If there is none, the name with a folder in which it is not.
 std::string trusted_python() {
-  const char* path = getenv("PATH");
-  for (const std::string& folder : split_strip(path != nullptr ? path : "/usr/bin:/bin", ":")) {
-    const std::string program = folder + "/python3";
-    if (starts_with(folder, "/") && access(program.c_str(), X_OK) == 0) return program;
-  }
-  return "/usr/bin/python3";
+  const std::string program = find_program({"python3"});
+  return program.empty() ? "/usr/bin/python3" : program;
 }
 
 // Parses in a Python that reads nothing of the current directory or the user: -I, -S. It starts in

@@ -78,6 +78,27 @@ std::string double_quoted(const std::string& text) {
   return out + '"';
 }
 
+bool plain_bytes(const std::string& text) {
+  return !has_special(text) && std::none_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20;
+  });
+}
+
+std::string replaced_quotes(const std::string& text) {
+  std::string out;
+  for (char c : text) out.append(c == '\'' ? 2 : 1, c);
+  return out;
+}
+
+// Whether YAML reads the text, without quotes, as this text.
+bool reads_as_itself(const std::string& text) {
+  const ScalarType type = resolve_scalar(text);
+  if (type == ScalarType::text) return true;
+  std::string read, error;
+  return type != ScalarType::null && construct_scalar(text, type, &read, &error) && read == text &&
+         core_scalar(text, type, read) == text;
+}
+
 class Writer {
  public:
   Writer(const Document& document, bool as_written) : as_written_(as_written) {
@@ -126,34 +147,18 @@ class Writer {
       }
     }
     const std::string& value = text.value;
-    if (value.empty()) {
-      out_ += "''\n";
-    } else if (may_be_plain(value) && reads_as_itself(value)) {
-      out_ += value + '\n';
-    } else if (may_be_block(value)) {
+    if (may_be_block(value)) {
       out_ += value.back() == '\n' ? "|\n" : "|-\n";
       const std::string_view lines(value.data(), value.size() - (value.back() == '\n' ? 1 : 0));
       for (const std::string& line : split(lines, '\n')) {
         if (!line.empty()) indent(depth);
         out_ += line + '\n';
       }
-    } else if (value.find_first_of("\n\t\r\x7f") == std::string::npos && plain_bytes(value)) {
-      out_ += "'" + replaced_quotes(value) + "'\n";
     } else {
-      out_ += double_quoted(value) + '\n';
+      out_ += yaml_scalar(value) + '\n';
     }
   }
 
-  static bool plain_bytes(const std::string& text) {
-    return !has_special(text) && std::none_of(text.begin(), text.end(), [](char c) {
-      return static_cast<unsigned char>(c) < 0x20;
-    });
-  }
-  static std::string replaced_quotes(const std::string& text) {
-    std::string out;
-    for (char c : text) out.append(c == '\'' ? 2 : 1, c);
-    return out;
-  }
   static std::vector<std::string> split(std::string_view text, char at) {
     std::vector<std::string> parts(1);
     for (char c : text) {
@@ -164,14 +169,6 @@ class Writer {
       }
     }
     return parts;
-  }
-
-  static bool reads_as_itself(const std::string& text) {
-    const ScalarType type = resolve_scalar(text);
-    if (type == ScalarType::text) return true;
-    std::string read, error;
-    return type != ScalarType::null && construct_scalar(text, type, &read, &error) &&
-           read == text && core_scalar(text, type, read) == text;
   }
 
   // The keys of an element, one a line.
@@ -281,6 +278,12 @@ class Writer {
 };
 
 }  // namespace
+
+std::string yaml_scalar(const std::string& text) {
+  if (may_be_plain(text) && reads_as_itself(text)) return text;
+  const bool single = text.find('\x7f') == std::string::npos && plain_bytes(text);
+  return single ? "'" + replaced_quotes(text) + "'" : double_quoted(text);
+}
 
 std::string document_to_yaml(const Document& document, bool as_written) {
   return Writer(document, as_written).whole(document.root);

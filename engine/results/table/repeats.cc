@@ -93,15 +93,20 @@ double without_rounding_error(double number) {
   return std::fabs(decimal - number) <= 2 * step ? decimal : number;
 }
 
-// A number as a table shows it: None if there is none, a value of the sample as it was printed, and
-// the median of integers an integer where it is one.
+// A value of the sample as it was printed, and any other without that error.
+double as_printed(double number, const statistics::Sample& sample) {
+  const bool printed = std::find(sample.begin(), sample.end(), number) != sample.end();
+  return printed || !std::isfinite(number) ? number : without_rounding_error(number);
+}
+
+// A number as a table shows it: None if there is none, and the median of integers an integer where
+// it is one.
 Value shown(double number, const statistics::Sample& sample, bool whole) {
   if (!std::isfinite(number)) return {};
   constexpr double kExact = 9007199254740992;  // 2^53
   if (whole && std::floor(number) == number && std::fabs(number) < kExact)
     return {static_cast<long long>(number)};
-  if (std::find(sample.begin(), sample.end(), number) != sample.end()) return {number};
-  return {without_rounding_error(number)};
+  return {as_printed(number, sample)};
 }
 
 void add_interval(const Column& column, int run, Summary& summary) {
@@ -132,6 +137,11 @@ Summary summarise(const Column& column, const Record& row, bool* whole) {
   summary.value = statistic_value(column.statistic, summary.sample);
   summary.outliers = statistics::outliers(summary.sample);
   add_interval(column, row.run, summary);
+  summary.value = as_printed(summary.value, summary.sample);
+  if (summary.interval) {
+    summary.interval->low = as_printed(summary.interval->low, summary.sample);
+    summary.interval->high = as_printed(summary.interval->high, summary.sample);
+  }
   return summary;
 }
 

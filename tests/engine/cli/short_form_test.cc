@@ -188,8 +188,7 @@ const Pair kPairs[] = {
      "parameterset: {name: parameters, parameter: {name: n, type: int, _: 1}}\n"
      "step: {name: run, kind: run, use: parameters, do: [echo 1], launch: echo x $n, timeout: 5m}\n"
      "patternset: {name: metrics, pattern: {name: x, type: float, _: 'x $jube_pat_int'}}\n"},
-    {"no name: that of the file",
-     "run: echo 1\n",
+    {"no name: that of the file", "run: echo 1\n",
      "name: short\n"
      "outpath: short_run\n"
      "step: {name: run, kind: run, launch: echo 1}\n"},
