@@ -9,7 +9,7 @@ constexpr bool is_digit(char c) {
 constexpr bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
-// What a shell's or Python's name may begin with, and go on with.
+// A shell's or Python's name begins with the first of these and goes on with the second.
 constexpr bool is_name_start(char c) {
   return is_letter(c) || c == '_';
 }

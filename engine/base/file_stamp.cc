@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <ctime>
 #include <optional>
 #include <vector>
 
@@ -56,6 +58,32 @@ Status file_stamp(const std::string& path, FileStamp* stamp) {
   Status looked = look_at(path, &found);
   *stamp = found ? stamp_of(*found) : FileStamp{};
   return looked;
+}
+
+static long long changed_ns(const struct stat& info) {
+  constexpr long long kNano = 1000000000;
+  return info.st_ctim.tv_sec * kNano + info.st_ctim.tv_nsec;
+}
+
+Status file_time_now(int file, long long* ns) {
+  constexpr int kTries = 20;
+  constexpr timespec kPause{0, 1000000};
+  struct stat info {};
+  if (fstat(file, &info) != 0) return Status::error(std::strerror(errno));
+  const long long first = changed_ns(info);
+  for (int i = 0; i < kTries; ++i) {
+    if (i > 0) nanosleep(&kPause, nullptr);
+    if (futimens(file, nullptr) != 0 || fstat(file, &info) != 0)
+      return Status::error(std::strerror(errno));
+    *ns = changed_ns(info);
+    if (*ns > first) break;
+  }
+  return Status::ok();
+}
+
+long long file_changed_ns(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 ? changed_ns(info) : 0;
 }
 
 Status digest_part(const std::string& path, long long from, long long to, std::string* hex) {

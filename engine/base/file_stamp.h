@@ -23,6 +23,16 @@ struct FileStamp {
 Status file_stamp(const std::string& path, FileStamp* stamp);
 FileStamp stamp_of(const struct stat& info);
 
+// A time between two changes, as files get it: whatever was changed before the call has an earlier
+// st_ctim, whatever is changed later this or a later one. `file` is open for writing and on the same
+// file system; its times are changed. The clock of the host cannot tell this: some kernels give
+// files a coarser time than clock_gettime(), some a finer one than CLOCK_REALTIME_COARSE. Where the
+// file system's times have not moved after 20 ms, what was changed before may have this time, too.
+Status file_time_now(int file, long long* ns);
+// When the file, or what a link leads to, was made or changed, whatever time it was given. 0: it
+// cannot be looked at.
+long long file_changed_ns(const std::string& path);
+
 // The digest of the bytes [from, to) of a file. Of more than 64 MiB only the first and the last 32
 // MiB count. An error if the file has fewer bytes.
 Status digest_part(const std::string& path, long long from, long long to, std::string* hex);

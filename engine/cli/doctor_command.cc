@@ -23,7 +23,7 @@
 namespace tally {
 namespace {
 
-// What a command prints; empty if it fails.
+// The output of a command; empty if it fails.
 std::string said_by(std::vector<std::string> words) {
   ExternalCommand spec;
   spec.words = std::move(words);

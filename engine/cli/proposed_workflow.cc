@@ -98,7 +98,7 @@ std::vector<NamedNumber> numbers_of(const std::string& line) {
   return found;
 }
 
-// What the pattern and a number behind it match in the output, as a run would read it.
+// The matches of the pattern with a number behind it in the output, as a run would read them.
 std::vector<std::string> matches_of(const std::string& pattern, const std::string& output) {
   std::vector<std::string> matches;
   std::string error;

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "engine/base/secrets.h"
 #include "engine/base/terminal.h"
 #include "engine/base/text.h"
 #include "engine/cli/input.h"
@@ -61,14 +62,14 @@ struct Failure {
   std::vector<const Journal::Stored*> all;
 };
 
-// What equal failures have in common. A value that could not be computed is told by its place in
+// Equal failures have this in common. A value that could not be computed is told by its place in
 // the file alone.
-using FailureKey = std::tuple<std::string, std::string, Reason, int, int, std::string>;
+using FailureKey = std::tuple<State, std::string, std::string, Reason, int, int, std::string>;
 FailureKey failure_key(const Journal::Stored& stored) {
   const Outcome& outcome = stored.workpackage.outcome;
   if (stored.started <= 0 && !stored.place.empty())
-    return {stored.step, stored.place, Reason::value, 0, 0, ""};
-  return {stored.step,       stored.place,   outcome.reason,
+    return {outcome.state, stored.step, stored.place, Reason::value, 0, 0, ""};
+  return {outcome.state,     stored.step,    stored.place,        outcome.reason,
           outcome.exit_code, outcome.signal, outcome.detail.str()};
 }
 
@@ -103,8 +104,9 @@ std::string shared_parameters(const Failure& failure,
     const bool tells = std::any_of(
         workpackages.begin(), workpackages.end(),
         [&](const Journal::Stored& stored) { return stored.step == first.step && !has(stored); });
-    const bool computed = parameter.second.find('$') == std::string::npos;
-    if (shared && tells && computed)
+    const bool may_be_shown =
+        parameter.second.find('$') == std::string::npos && !names_secret(parameter.first);
+    if (shared && tells && may_be_shown)
       text += fmt::format(", {}={}", parameter.first, parameter.second);
   }
   return text;

@@ -2,6 +2,7 @@
 // settings. It makes no decisions about the order of work.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "engine/execute/execute.h"
@@ -26,6 +27,8 @@ struct RunContext {
   std::string mark;  // the mark of the run's processes, see left_behind.h
   std::string boot;  // boot_mark()
   bool secrets;      // has_secrets(): its commands may show secrets
+  // Files outside the run to which a substitution appends: the workpackage whose substitution it is.
+  std::map<std::string, int> appended_files = {};
 };
 
 }  // namespace tally

@@ -124,7 +124,10 @@ class Task {
   bool finds_marks_of_earlier_run();
   bool is_outside_run(const std::string& file) const;
   enum class Outputs { named_outside, led_outside };
+  std::vector<std::string> appended_files() const;
   bool appends_to_earlier_file(Outputs which);
+  bool is_of_another(const std::string& file);
+  Status note_files_begun();
   std::string path_of(const Operation& operation, const Text& name) const;
   bool run(const std::string& command, const std::string& directory, const std::string& out,
            const std::string& err, bool capture);

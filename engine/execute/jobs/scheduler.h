@@ -78,8 +78,8 @@ class Scheduler {
     (void)ids, (void)since, (void)uses;
     return Status::error("this scheduler keeps no records of jobs");
   }
-  // What the scheduler is, for people: a name and a text each. None: it cannot be used from here, and
-  // the status says why.
+  // Describes the scheduler for people: a name and a text each. The status says why it cannot be
+  // used from here.
   virtual Status describe(std::vector<std::pair<std::string, std::string>>* facts) {
     facts->clear();
     return Status::error("this scheduler does not describe itself");

@@ -83,8 +83,8 @@ Numbers numbers_of(const Record& row, const std::string& name) {
   return out;
 }
 
-// What was computed from decimals, without the digits that only the computing made: 0.15 is the mean
-// of 0.1 and 0.2, and not 0.15000000000000002.
+// A number that was computed from decimals, without the digits that only the computing made: 0.15 is
+// the mean of 0.1 and 0.2, and not 0.15000000000000002.
 double without_rounding_error(double number) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.15g", number);

@@ -380,7 +380,7 @@ TEST_CASE("outside files: behind a link of a file set or of a command they are o
                   (again.out + again.err));
   }
   // A file to which a substitution appends: of another workpackage, and of an earlier run.
-  for (const char* set : {"link: out", "prepare: 'ln -s ../../../../out out'"}) {
+  for (const std::string set : {"link: out", "prepare: 'ln -s ../../../../out out'"}) {
     CAPTURE(set);
     const Shell shell;
     shell.sh("mkdir out");
@@ -389,7 +389,7 @@ TEST_CASE("outside files: behind a link of a file set or of a command they are o
                "name: b\noutpath: run\n"
                "parameterset: {name: ps, parameter: {name: n, _: \"1,2\"}}\n"
                "fileset: {name: f, copy: in, " +
-                   std::string(set) +
+                   set +
                    "}\n"
                    "substituteset: {name: u, iofile: {in: in, out: out/all, out_mode: a}, sub: "
                    "{source: '#X#', dest: $n}}\n"
@@ -401,6 +401,44 @@ TEST_CASE("outside files: behind a link of a file set or of a command they are o
     const Ran later = shell.sh("rm out/all; \"$TALLY\" continue run");
     CHECK_MESSAGE(later.code == 0, (later.out + later.err));
     CHECK(shell.content("out/all") == "v=2\n");
+  }
+  // Two at a time: one of them appends, the other says why it does not.
+  for (const std::string out : {"out/all", "../../../../out/all"}) {
+    CAPTURE(out);
+    const Shell shell;
+    shell.sh("mkdir out");
+    shell.file("in", "v=#X#\n");
+    shell.file("b.yaml",
+               "name: b\noutpath: run\n"
+               "parameterset: {name: ps, parameter: {name: n, _: \"1,2\"}}\n"
+               "fileset: {name: f, copy: in, link: out}\n"
+               "substituteset: {name: u, iofile: {in: in, out: " +
+                   out +
+                   ", out_mode: a}, sub: {source: '#X#', dest: $n}}\n"
+                   "step: {name: s, use: [ps, f, u], timeout: 5m, do: grep v= " +
+                   out + "}\n");
+    const Ran ran = shell.tally("run b.yaml -j2");
+    CHECK_MESSAGE(ran.code == 1, (ran.out + ran.err));
+    CHECK(shell.content("out/all").size() == 4);
+    const bool told = has(ran.out + ran.err, "as that of workpackage ") ||
+                      has(ran.out + ran.err, "/out/all' is there already");
+    CHECK_MESSAGE(told, (ran.out + ran.err));
+  }
+  // A file that the set's own command has made this very moment.
+  {
+    const Shell shell;
+    shell.sh("mkdir out");
+    shell.file("in", "v=1\n");
+    shell.file("b.yaml",
+               "name: b\noutpath: run\n"
+               "fileset: {name: f, copy: in, link: out, prepare: ': > out/all'}\n"
+               "substituteset: {name: u, iofile: {in: in, out: out/all, out_mode: a}, sub: "
+               "{source: x, dest: y}}\n"
+               "step: {name: s, use: [f, u], timeout: 5m, do: cat out/all}\n");
+    for (int i = 0; i < 5; ++i) {
+      const Ran ran = shell.sh("rm -f out/all; \"$TALLY\" run b.yaml");
+      CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+    }
   }
   // A mark that is a link itself.
   {
