@@ -311,6 +311,7 @@ class BenchmarkBuilder {
     Analyser a;
     a.name = attribute_text(element, "name");
     a.reduce = boolean_or(element.get("reduce"), true);
+    a.rows = split_text(attribute_text(element, "rows"));
     for (const Element& child : element.children) {
       if (child.name == "use") {
         add_use(child, true, &a.use);

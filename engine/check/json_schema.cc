@@ -147,6 +147,7 @@ void add_short_form(Json* properties) {
       {"on", defined("step.platform")},
       {"files", any_of({scalar(), list})},
       {"metrics", named(chosen(defined(".metric"), {scalar()}))},
+      {"rows", any_of({scalar(), list})},
       {"chart", defined("chart")},
   };
   for (const ShortKey& key : short_keys())

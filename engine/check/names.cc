@@ -66,6 +66,7 @@ class ReferenceChecker {
           for (const Text& use : file.use) require_later(use, patterns, "patternset", where);
         }
       }
+      check_rows(analyser);
       check_clashes(analyser);
       for (const Analyse& analyse : analyser.analyse)
         check_pattern_names(benchmark_, analyser, analyse, diagnostics_);
@@ -156,6 +157,37 @@ class ReferenceChecker {
     path_.pop_back();
     open_.erase(step.name.value);
     done_.insert(step.name.value);
+  }
+
+  // `rows` names patterns that the analyser searches for. Sets that are chosen by a parameter are
+  // not known yet.
+  void check_rows(const Analyser& analyser) {
+    std::vector<Text> uses = analyser.use;
+    for (const Analyse& analyse : analyser.analyse) {
+      for (const AnalyseFile& file : analyse.files)
+        uses.insert(uses.end(), file.use.begin(), file.use.end());
+    }
+    std::map<std::string, const Pattern*> known;
+    for (const Text& use : uses) {
+      const auto set = benchmark_.pattern_sets.find(use.value);
+      if (set == benchmark_.pattern_sets.end()) return;
+      for (const Pattern& pattern : set->second.patterns)
+        known.emplace(pattern.name.value, &pattern);
+    }
+    for (const Text& row : analyser.rows) {
+      const auto pattern = known.find(row.value);
+      if (pattern == known.end()) {
+        diagnostics_.error(
+            row.mark,
+            fmt::format("rows: analyser '{}' has no pattern '{}'", analyser.name.value, row.value),
+            did_you_mean(row.value, keys_of(known)));
+      } else if (pattern->second->mode != PatternMode::pattern) {
+        diagnostics_.error(
+            row.mark,
+            fmt::format("rows: '{}' is computed, and a row comes from a match", row.value),
+            "name a pattern that is searched for in the output");
+      }
+    }
   }
 
   // A pattern may not have the name of a parameter of the analysed step or of a step before it. The

@@ -283,12 +283,21 @@ class LongForm {
       for (const YamlPtr& definition : all) {
         const YamlPtr whole = defined(*key, definition);
         if (whole == nullptr) continue;
-        Metric metric = metric_of(*key, *whole, given("repeat") != nullptr);
+        const bool repeated = given("repeat") != nullptr && !tells_rows_apart(written_text(*key));
+        Metric metric = metric_of(*key, *whole, repeated);
         if (chosen) add_tags({definition}, metric.column.get());
         if (chosen || definition == all.back()) columns_.push_back(metric.column);
         if (metric.pattern != nullptr) metrics_.push_back(std::move(metric));
       }
     }
+  }
+
+  // A value that tells rows apart is the same in all repeats of its row.
+  bool tells_rows_apart(const std::string& metric) const {
+    const YamlNode* rows = given("rows");
+    if (rows == nullptr) return false;
+    const std::vector<std::string> names = names_in(*rows);
+    return std::find(names.begin(), names.end(), metric) != names.end();
   }
 
   void add_pattern_sets() {
@@ -468,8 +477,11 @@ class LongForm {
   }
 
   void add_analyser() {
-    if (out_->find("analyser") || out_->find("analyzer") || (metrics_.empty() && columns_.empty()))
-      return;
+    const bool own = out_->find("analyser") != nullptr || out_->find("analyzer") != nullptr;
+    if (given("rows") != nullptr && (own || metrics_.empty()))
+      error(mark_of("rows"), "'rows' names metrics, and this file has none that it reads",
+            own ? "write it in the `analyser`" : "metrics: {size: PATTERN}");
+    if (own || (metrics_.empty() && columns_.empty())) return;
     const YamlNode* step = given("run") != nullptr ? nullptr : only_step();
     const YamlNode* name = step != nullptr ? step->find("name") : nullptr;
     if (given("run") == nullptr && (name == nullptr || metrics_.empty())) return;
@@ -479,6 +491,8 @@ class LongForm {
     add_text(analyse.get(), "step", name != nullptr ? name->value : "run", mark);
     const bool one = pattern_sets_.size() == 1;
     if (one) add_text(analyser.get(), "use", "metrics", mark);
+    if (const auto rows = given_.find("rows"); rows != given_.end())
+      analyser->entries.push_back(rows->second);
     for (const FileSet& set : pattern_sets_) {
       YamlPtr file = make_mapping(mark);
       if (!one) add_text(file.get(), "use", set.name, mark);

@@ -283,6 +283,12 @@ const std::vector<KeyRule>& key_rules() {
       {"analyser", "name", R::name, "", J, true, "", "The analyser's name."},
       {"analyser", "reduce", R::boolean, "", J, false, "true",
        "Iterations of a workpackage become one row."},
+      {"analyser", "rows", R::names, "", T, false, "",
+       "Patterns: each match of the first makes a row, from its line to the line of the next "
+       "match. "
+       "The values of all of them tell the rows apart, as parameters do. What stands above the "
+       "first "
+       "row, and what a pattern of another set matches, is in all rows."},
       {"analyser.use", "_", R::names, "", J, true, "", "Pattern set names."},
       {"analyser.use", "from", R::text, "", J, false, "", "As in a step's `use`."},
       {"analyse", "step", R::name, "", J, true, "", "The step."},

@@ -29,6 +29,8 @@ std::span<const ShortKey> short_keys() {
        "`NAME: PATTERN`, or `NAME: {_: PATTERN, ...}` with the keys of a `pattern` and of its "
        "`column`, and `file` where it is not stdout. A metric is a float unless its `type` says "
        "otherwise; with `repeat` its median and interval are shown."},
+      {"rows", "name or list of names",
+       "Metrics: each match of the first makes a row of the table, as in an `analyser`."},
       {"chart", "keys of a `chart`", "As in a `result`."},
   };
   return keys;

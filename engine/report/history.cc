@@ -32,6 +32,7 @@ class RowKeys {
     for (const auto& [set_name, set] : benchmark.parameter_sets) {
       for (const Parameter& parameter : set.parameters) parameters_.insert(parameter.name.value);
     }
+    parameters_.insert(free_.begin(), free_.end());
   }
 
   // One text for each row. No two are equal.
@@ -77,6 +78,9 @@ class RowKeys {
         continue;
       add(name, *points->written(row.id, parameter));
       shown.push_back(name);
+    }
+    for (const auto& [name, value] : row.match->values) {
+      if (std::find(shown.begin(), shown.end(), name) == shown.end()) add(name, value);
     }
     if (with_step) add("step", row.step);
     return text;

@@ -203,6 +203,7 @@ struct Analyser {
   Text name;
   bool reduce = true;
   std::vector<Text> use;
+  std::vector<Text> rows;  // patterns whose values tell a workpackage's rows apart (Tally only)
   std::vector<Analyse> analyse;
 };
 

@@ -39,7 +39,7 @@ class RowComparer {
   }
 
   std::string key(const Record& row) const {
-    return fmt::format("{}\1{}\1{}", row.analyser, row.match, row.point().text(free_));
+    return fmt::format("{}\1{}\1{}", row.analyser, row.match->occurrence, row.point().text(free_));
   }
   std::vector<std::string> keys(const std::vector<Record>& rows) const {
     std::vector<std::string> keys;

@@ -51,10 +51,11 @@ Status take_kept(const Journal& journal, const std::set<int>& ids,
 
 std::optional<Statistics> kept_statistics(const WorkpackageView::Kept& kept,
                                           const Benchmark& benchmark, const Analyser& analyser,
-                                          const Analyse& analyse, const Pattern& pattern) {
+                                          const Analyse& analyse, const Pattern& pattern, int row) {
   const std::string& name = pattern.name.value;
-  const auto found = kept.values.find(
-      {analyser.name.value, name, definition_of(benchmark, analyser, analyse, name)});
+  std::string definition = definition_of(benchmark, analyser, analyse, name);
+  if (row >= 0) definition = definition_of_row(definition, analyser, row);
+  const auto found = kept.values.find({analyser.name.value, name, definition});
   if (found == kept.values.end()) return std::nullopt;
   return Statistics::unpacked(pattern.type, found->second);
 }

@@ -17,9 +17,10 @@ Status take_kept(const Journal& journal, const std::set<int>& ids,
                  std::vector<WorkpackageView>& views);
 
 // Returns the matches of the pattern that it kept under this analyse, or nothing where it kept
-// none, or matches under another definition or type.
+// none, or matches under another definition or type. `row`: those of that row of `rows`; -1: all.
 std::optional<Statistics> kept_statistics(const WorkpackageView::Kept& kept,
                                           const Benchmark& benchmark, const Analyser& analyser,
-                                          const Analyse& analyse, const Pattern& pattern);
+                                          const Analyse& analyse, const Pattern& pattern,
+                                          int row = -1);
 
 }  // namespace tally

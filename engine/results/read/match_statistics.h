@@ -38,6 +38,7 @@ class Statistics {
   // Adds the values that `later` has taken, as if they were taken after the own ones. Sums of
   // floats may differ in the last digit from those of the single values.
   void add(const Statistics& later);
+  ValueType type() const { return type_; }
   long long count() const { return count_; }
   const Value& first() const { return first_; }
 

@@ -76,7 +76,7 @@ const std::string* ViewValues::find(std::string_view name) const {
 }
 
 Scanner::Scanner(const Benchmark& benchmark, const Analyser& analyser)
-    : benchmark_(benchmark), analyser_(analyser) {}
+    : benchmark_(benchmark), analyser_(analyser), rows_(benchmark, analyser) {}
 Scanner::~Scanner() = default;
 Scanner::Scanner(Scanner&&) noexcept = default;
 
@@ -212,6 +212,7 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
   size_t which = 0;
   SoughtHere here;
   opened_ = {};
+  rows_.begin_workpackage();
   for (const FileSearch& search : searches_of(analyse)) {
     const AnalyseFile& file = *search.file;
     if (!search.names) own_names.push_back(file_names(substitute(file.path.value, lookup)));
@@ -247,6 +248,7 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
   }
   if (workpackage.files_at_end != 0 && opened_.value() != workpackage.files_at_end)
     suspects_.push_back(workpackage.id);
+  rows_.end_workpackage(found);
   count(workpackage, here);
 }
 
@@ -292,6 +294,7 @@ bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpacka
     }
   }
   if (!any) return false;
+  take_kept_rows(analyse, workpackage, found);
   const bool changed = workpackage.outside_changed || !workpackage.changes.empty();
   for (const FileSearch& search : searches_of(analyse)) {
     if (was_there(search, workpackage, here)) found.add_file(search.file);
@@ -302,6 +305,32 @@ bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpacka
                       changed ? "has changed since it ended" : "is gone"));
   count(workpackage, here);
   return true;
+}
+
+std::string definition_of_row(const std::string& definition, const Analyser& analyser, int row) {
+  std::string names;
+  for (const Text& name : analyser.rows) names += " " + name.value;
+  return fmt::format("{}row {} of{}\n", definition, row, names);
+}
+
+void Scanner::take_kept_rows(const Analyse& analyse, const WorkpackageView& workpackage,
+                             const FoundIn& found) {
+  if (analyser_.rows.empty()) return;
+  rows_.begin_workpackage();
+  for (int row = 0;; ++row) {
+    Found kept;
+    for (const FileSearch& search : searches_of(analyse)) {
+      for (const Pattern* pattern : search.patterns) {
+        if (pattern->mode != PatternMode::pattern || kept.count(pattern->name.value) != 0) continue;
+        const auto values =
+            kept_statistics(*workpackage.kept, benchmark_, analyser_, analyse, *pattern, row);
+        if (values) kept.try_emplace(pattern->name.value, pattern->type).first->second.add(*values);
+      }
+    }
+    if (kept.empty()) break;
+    rows_.add_row(std::move(kept));
+  }
+  rows_.end_workpackage(found);
 }
 
 // Whether a file of the search was there when the workpackage ended.
@@ -493,6 +522,7 @@ Scanner::Seen Scanner::scan_file(const ScannedFile& scanned,
   if (any &&
       (workpackage.outside == nullptr || part_of(workpackage, absolute_path(path)) == nullptr))
     opened_.add(view.stamp());
+  find_rows(view, patterns, values);
   for (const Pattern* pattern : patterns) {
     if (pattern->mode != PatternMode::pattern) continue;
     Regex* regex = regex_of(*pattern, patterns, values);
@@ -505,6 +535,22 @@ Scanner::Seen Scanner::scan_file(const ScannedFile& scanned,
     problem({}, "open " + same.message(), same.message(), true);
   }
   return Seen::file;
+}
+
+void Scanner::find_rows(FileView& view, const std::vector<const Pattern*>& patterns,
+                        const ViewValues& values) {
+  rows_.begin_file();
+  const Pattern* first = rows_.first_of(patterns);
+  Regex* regex = first == nullptr ? nullptr : regex_of(*first, patterns, values);
+  if (regex == nullptr) return;
+  std::string said_by_search;
+  const FileView::Search memory(view);
+  regex->find_all(
+      view.text(), view.ascii(),
+      [&](std::string_view match, int group) {
+        if (group <= 1) rows_.begin_row(view.text(), match.data());
+      },
+      &said_by_search);
 }
 
 void Scanner::report_cut(const std::string& path, std::string_view text, std::string_view match,
@@ -530,7 +576,8 @@ bool Scanner::search(const std::string& path, FileView& view, const Pattern& pat
   std::string bytes;
   auto sink = [&](std::string_view match, int group) {
     matched = true;
-    view.passed(match.data());
+    const char* at = match.data();
+    view.passed(at);
     if (match.size() > longest_text) {
       problem(pattern.value.mark, "long " + name,
               fmt::format("pattern '{}' matched {} bytes in {}; a value may have {} MiB: let the "
@@ -550,6 +597,7 @@ bool Scanner::search(const std::string& path, FileView& view, const Pattern& pat
     }
     if (value) {
       targets.add(*value);
+      rows_.add(pattern, at, *value);
       return;
     }
     const char* type = pattern.type == ValueType::integer ? "int" : "float";

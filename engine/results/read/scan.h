@@ -9,12 +9,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/base/flat_map.h"
 #include "engine/expand/substitute.h"
 #include "engine/python/python_regex.h"
 #include "engine/results/read/file_view.h"
-#include "engine/results/read/match_statistics.h"
+#include "engine/results/read/found.h"
 #include "engine/results/read/patterns.h"
+#include "engine/results/read/rows_reader.h"
 #include "engine/results/read/workpackage_view.h"
 #include "engine/workpackage/ended_file.h"
 
@@ -30,25 +30,6 @@ class ViewValues {
  private:
   const WorkpackageView& workpackage_;
   mutable std::unordered_map<std::string_view, const std::string*> values_;
-};
-
-// The matches of one result line so far, by pattern name.
-using Found = FlatMap<std::string, Statistics>;
-
-// The entries of an `analyse` with patterns of their own of which a file was there, each once.
-using FoundFiles = std::vector<const AnalyseFile*>;
-
-// What the files of a row, or of one of its workpackages, hold.
-struct InFiles {
-  Found found;
-  FoundFiles files;  // that were there
-};
-
-// Takes the matches of a workpackage.
-struct FoundIn {
-  InFiles* row = nullptr;  // of its row
-  InFiles* own = nullptr;  // its own, if statistics of repeats are wanted; else null
-  void add_file(const AnalyseFile* file) const;
 };
 
 // Holds the compiled patterns and the problems found. The workpackages of an analyser share it, or
@@ -126,6 +107,9 @@ class Scanner {
   bool own_part(const ScannedFile& file, FilePart* part);
   void report_cut(const std::string& path, std::string_view text, std::string_view match,
                   const Pattern& pattern);
+  // Finds where the file's rows begin.
+  void find_rows(FileView& view, const std::vector<const Pattern*>& patterns,
+                 const ViewValues& values);
   // Returns whether the pattern matches in the file.
   bool search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
               const FoundIn& found);
@@ -133,6 +117,8 @@ class Scanner {
   Search& search_of(const Pattern* pattern);
   // Takes the values of a workpackage whose outputs are gone from the journal. False: it has none.
   bool take_kept(const Analyse& analyse, const WorkpackageView& workpackage, const FoundIn& found);
+  void take_kept_rows(const Analyse& analyse, const WorkpackageView& workpackage,
+                      const FoundIn& found);
   static bool was_there(const FileSearch& search, const WorkpackageView& workpackage,
                         const SoughtHere& here);
   void no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
@@ -154,6 +140,7 @@ class Scanner {
   std::unordered_map<std::string, std::unique_ptr<Regex>> regexes_;  // those with parameters
   std::map<std::string, Problem> problems_;
   std::vector<Search> searches_;
+  RowsReader rows_;
   FilesPrint opened_;  // of the workpackage that is being read, its own files
   std::vector<int> suspects_;
 };

@@ -124,6 +124,10 @@ const std::string* Points::shown(int workpackage, int parameter) const {
 }
 
 const std::string* PointKey::value(std::string_view name) const {
+  if (of_match_ != nullptr && !of_match_->empty()) {
+    const auto found = of_match_->find(std::string(name));
+    if (found != of_match_->end()) return &found->second;
+  }
   return points_ == nullptr ? nullptr : points_->shown(workpackage_, points_->find(name));
 }
 
@@ -157,6 +161,9 @@ std::set<std::string> free_parameters(const Benchmark& benchmark) {
   for (const Step& step : benchmark.steps) {
     for (const ResourceKey& one : resource_keys())
       if (has_reference((step.resources.*one.text).value)) names.erase(one.parameter);
+  }
+  for (const Analyser& analyser : benchmark.analysers) {
+    for (const Text& row : analyser.rows) names.insert(row.value);
   }
   return names;
 }
@@ -202,6 +209,11 @@ std::vector<std::string> parameter_order(const Benchmark& benchmark) {
     }
   }
   for (const auto& [name, set] : benchmark.parameter_sets) add(set);
+  for (const Analyser& analyser : benchmark.analysers) {
+    for (const Text& row : analyser.rows) {
+      if (seen.insert(row.value).second) order.push_back(row.value);
+    }
+  }
   return order;
 }
 

@@ -1,4 +1,5 @@
-// Which rows and workpackages are the same point: by the values of parameters. `reduce`, baselines,
+// Which rows and workpackages are the same point: by the values of parameters, and of the patterns
+// in an analyser's `rows`, which are parameters of its rows. `reduce`, baselines,
 // `compare` and the history ask for the text of those parameters that count for them. What else
 // makes rows different, each adds itself: baselines the match, the iteration and parameters that
 // follow from others in several ways (table/columns.cc), `compare` the analyser and the match
@@ -7,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,7 +20,7 @@
 
 namespace tally {
 
-// The parameters of the input that are not derived from others. Rows with equal values of these are
+// The parameters of the input that are not derived from others, and all `rows`. Rows with equal values of these are
 // the same point.
 std::set<std::string> free_parameters(const Benchmark& benchmark);
 // The parameters whose values may differ between the repeats of one point: they are evaluated
@@ -86,8 +88,11 @@ class Points {
 // The point of a workpackage, and of the rows that are made from it.
 class PointKey {
  public:
-  // `points`: null where rows come from no run.
-  PointKey(const Points* points, int workpackage) : points_(points), workpackage_(workpackage) {}
+  // `points`: null where rows come from no run. `of_match`: of a row that comes from a match, the
+  // values that tell it from others of its workpackage; must outlive the object.
+  PointKey(const Points* points, int workpackage,
+           const std::map<std::string, std::string>* of_match = nullptr)
+      : points_(points), workpackage_(workpackage), of_match_(of_match) {}
 
   // The value as a table shows it. Null: there is no such parameter.
   const std::string* value(std::string_view name) const;
@@ -99,6 +104,7 @@ class PointKey {
  private:
   const Points* points_;
   int workpackage_;
+  const std::map<std::string, std::string>* of_match_;  // null: none
 };
 
 // The key of a workpackage's point: equal for its repeats. `varying`: varying_parameters().

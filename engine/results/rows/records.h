@@ -12,6 +12,7 @@
 #include "engine/base/mark.h"
 #include "engine/base/rare_container.h"
 #include "engine/python/value.h"
+#include "engine/results/read/found.h"
 #include "engine/results/read/patterns.h"
 #include "engine/results/rows/cells.h"
 #include "engine/results/rows/point_key.h"
@@ -72,7 +73,7 @@ struct Record {
   // repeat.
   Rare<std::map<std::string, double>> short_values;
   int id = 0;                          // the workpackage's
-  int match = -1;                      // the match in its files that makes the row; -1: all of them
+  Rare<RowKey> match;                  // of `rows`: which of its workpackage's rows it is
   std::string analyser, step;          // of the workpackage
   int iteration = 0;                   // of the workpackage, where each iteration has a row; else 0
   std::vector<std::string> unmatched;  // patterns that matched nothing in its files
@@ -101,7 +102,7 @@ struct Record {
   const Points* points() const {
     return values.columns() == nullptr ? nullptr : values.columns()->points.get();
   }
-  PointKey point() const { return {points(), id}; }
+  PointKey point() const { return {points(), id, &match->values}; }
   // Not run yet, or under way.
   bool unfinished() const { return !failed() && !finished_well(state); }
   // Whether its numbers are a measurement. Those of a failed, unfinished or expected (`expect:

@@ -38,16 +38,15 @@ class RowMaker {
         sources_(from.benchmark, from.analyser, from.patterns, from.groups) {}
 
   Records make(Diagnostics& diagnostics) {
-    std::vector<const Group*> leaves;
+    find_places();
     std::vector<Line> lines;
-    for (const Group& group : groups_.all()) {
-      if (!group.leaf) continue;
+    for (const Place& place : places_) {
       std::vector<Groups::Above> above;
-      for (const Group* ancestor : groups_.ancestors(group))
+      for (const Group* ancestor : groups_.ancestors(*place.group))
         above.push_back({ancestor->members.front(), &ancestor->all});
-      lines.push_back(make_line(*group.members.front(), group.all, above));
-      lines.back().failed = !groups_.any_ended_well(group);
-      leaves.push_back(&group);
+      lines.push_back(
+          make_line(*place.group->members.front(), {place.group->all, place.row, place}, above));
+      lines.back().failed = !groups_.any_ended_well(*place.group);
     }
     derive({benchmark_, evaluator_, diagnostics}, patterns_.derived(), lines);
     Records records;
@@ -55,41 +54,86 @@ class RowMaker {
     columns_->points = groups_.points();
     records.rows.reserve(lines.size());
     for (size_t i = 0; i < lines.size(); ++i) {
-      std::map<std::string, double> too_short = short_values(lines[i].values, leaves[i]);
-      records.rows.push_back(make_record(*leaves[i], std::move(lines[i].values), records));
+      std::map<std::string, double> too_short = short_values(lines[i].values, &places_[i]);
+      records.rows.push_back(make_record(places_[i], std::move(lines[i].values), records));
       add_short_values(std::move(too_short), records.rows.back());
     }
     lines = {};
-    if (wanted_.repeats()) add_repeats(leaves, records);
+    if (wanted_.repeats()) add_repeats(records);
     patterns_.describe(records);
     return records;
   }
 
  private:
-  // `step`: of the row, where the values are those of an earlier step.
-  void add_found(const Found& found, Cells& values, const std::string* step = nullptr) const {
-    for (const auto& [name, statistics] : found) {
-      if (step != nullptr && sources_.prints(*step, name)) continue;
-      if (statistics.count() == 0 || values.has(name)) continue;  // the child's own value
-      statistics.store(patterns_.statistics(name), [&](const std::string& one, Value value) {
-        values.set(one, std::move(value));
-      });
+  using Names = std::set<std::string>;
+  // Where a row comes from.
+  struct Place {
+    const Group* group;
+    const MatchedRow* row;                 // one of the group's `rows`; null: all of its files
+    std::shared_ptr<const Names> in_rows;  // patterns whose values are those of a row
+
+    bool has_in_rows(const std::string& name) const {
+      return row != nullptr && in_rows->count(name) != 0;
+    }
+  };
+
+  void find_places() {
+    for (const Group& group : groups_.all()) {
+      if (!group.leaf) continue;
+      if (group.all.rows.empty()) {
+        places_.push_back({&group, nullptr, nullptr});
+        continue;
+      }
+      const auto names = std::make_shared<Names>();
+      for (const MatchedRow& row : group.all.rows) {
+        for (const auto& [name, statistics] : row.found) names->insert(name);
+      }
+      for (const MatchedRow& row : group.all.rows) places_.push_back({&group, &row, names});
     }
   }
 
-  // The line of a group, or of one of its members. `own`: what its files hold; `above`: those of
-  // the groups or workpackages it depends on, nearest first.
-  Line make_line(const WorkpackageView& shown, const InFiles& own,
+  // What a row, or one repeat of it, has from its own files.
+  struct Own {
+    const InFiles& files;
+    const MatchedRow* row;
+    const Place& place;
+  };
+
+  void add_statistics(const std::string& name, const Statistics& statistics, Cells& values) const {
+    if (statistics.count() == 0 || values.has(name)) return;  // the child's own value
+    statistics.store(patterns_.statistics(name), [&](const std::string& one, Value value) {
+      values.set(one, std::move(value));
+    });
+  }
+
+  void add_found(const Own& own, Cells& values) const {
+    if (own.row != nullptr) {
+      for (const auto& [name, statistics] : own.row->found)
+        add_statistics(name, statistics, values);
+    }
+    for (const auto& [name, statistics] : own.files.found) {
+      if (!own.place.has_in_rows(name)) add_statistics(name, statistics, values);
+    }
+  }
+
+  // The line of a row, or of one of its repeats. `above`: the groups or workpackages it depends on,
+  // nearest first.
+  Line make_line(const WorkpackageView& shown, const Own& own,
                  const std::vector<Groups::Above>& above) const {
     Line line;
     line.values = Cells(line_columns_);
     line.parameters = &shown.values;
-    add_found(own.found, line.values);
+    add_found(own, line.values);
     // JUBE sets the defaults in each workpackage. Therefore the default of the last step wins even
     // if a parent's file had a match.
-    add_defaults(shown.step, own.files, line.values);
-    for (const Groups::Above& one : above) add_found(one.in_files->found, line.values, &shown.step);
-    FoundFiles files = own.files;
+    add_defaults(shown.step, own.files.files, line.values);
+    for (const Groups::Above& one : above) {
+      for (const auto& [name, statistics] : one.in_files->found) {
+        // The values of an earlier step are not those of the row's step.
+        if (!sources_.prints(shown.step, name)) add_statistics(name, statistics, line.values);
+      }
+    }
+    FoundFiles files = own.files.files;
     for (const Groups::Above& one : above) {
       const FoundFiles& theirs = one.in_files->files;
       add_defaults(one.workpackage->step, theirs, line.values);
@@ -137,58 +181,73 @@ class RowMaker {
   }
 
   // Adds to each row the values of the workpackages that it is made of, those that count.
-  void add_repeats(const std::vector<const Group*>& leaves, Records& records) {
+  void add_repeats(Records& records) {
     std::vector<Line> lines;
-    std::vector<std::pair<size_t, const WorkpackageView*>> places;  // row, workpackage
-    for (size_t row = 0; row < leaves.size(); ++row) {
-      const Group& group = *leaves[row];
+    std::vector<std::pair<size_t, const WorkpackageView*>> repeats;  // row, workpackage
+    for (size_t row = 0; row < places_.size(); ++row) {
+      const Place& place = places_[row];
+      const Group& group = *place.group;
       if (patterns_.derived().empty() && is_single(group)) {
         records.rows[row].repeats = single_repeat(group, records.rows[row]);
         continue;
       }
-      std::vector<size_t> order;
-      for (size_t i = 0; i < group.members.size(); ++i) {
-        if (groups_.counts(*group.members[i]) && !shares_work(group, *group.members[i]))
-          order.push_back(i);
-      }
-      std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-        return group.members[a]->iteration < group.members[b]->iteration;
-      });
-      for (const size_t i : order) {
+      for (const size_t i : repeats_in_order(group)) {
+        const InFiles& files = group.of_member(i);
+        const MatchedRow* match = place.row == nullptr ? nullptr : files.rows.find(place.row->key);
+        if (place.row != nullptr && match == nullptr) continue;  // it printed no such row
         const WorkpackageView& member = *group.members[i];
         const std::vector<Groups::Above> above = groups_.above(member);
-        lines.push_back(make_line(member, group.of_member(i), above));
-        places.emplace_back(row, &member);
+        lines.push_back(make_line(member, {files, match, place}, above));
+        repeats.emplace_back(row, &member);
         records.rows[row].repeats.emplace_back().from.set(
-            sources_.sources_of(member, group.of_member(i).found, above, records.rows[row]));
+            sources_.sources_of(member, files.found, above, records.rows[row]));
       }
     }
     Diagnostics said_of_the_rows;
     derive({benchmark_, evaluator_, said_of_the_rows}, patterns_.derived(), lines);
     std::map<size_t, size_t> filled;  // repeats of each row
     for (size_t i = 0; i < lines.size(); ++i) {
-      add_short_values(short_values(lines[i].values, nullptr), records.rows[places[i].first]);
-      const Cells values = all_values(*places[i].second, std::move(lines[i].values), records);
-      const size_t row = places[i].first;
+      const size_t row = repeats[i].first;
+      add_short_values(short_values(lines[i].values, nullptr), records.rows[row]);
+      const Cells values = all_values(*repeats[i].second, std::move(lines[i].values), records);
       records.rows[row].repeats[filled[row]++].values = repeat_values(values);
     }
   }
 
+  // The members of a group that count, in the order of their iterations.
+  std::vector<size_t> repeats_in_order(const Group& group) const {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < group.members.size(); ++i) {
+      if (groups_.counts(*group.members[i]) && !shares_work(group, *group.members[i]))
+        order.push_back(i);
+    }
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return group.members[a]->iteration < group.members[b]->iteration;
+    });
+    return order;
+  }
+
+  // All matches of a pattern in a row. Null: it was not searched for.
+  static const Statistics* matches_of(const Place& place, const std::string& pattern) {
+    const Found& found = place.has_in_rows(pattern) ? place.row->found : place.group->all.found;
+    const auto own = found.find(pattern);
+    return own == found.end() ? nullptr : &own->second;
+  }
+
   // Patterns whose value was measured for too short a time, by what the line says of it
-  // (`measured_over`), and those that are computed from them. `group`: of a line that stands for
+  // (`measured_over`), and those that are computed from them. `place`: of a line that stands for
   // all repeats; the one with the fewest seconds counts.
-  std::map<std::string, double> short_values(const Cells& line, const Group* group) const {
+  std::map<std::string, double> short_values(const Cells& line, const Place* place) const {
     std::map<std::string, double> found;
     if (!benchmark_.rules.rows_are_marked) return found;
     for (const Pattern* pattern : patterns_.all()) {
       const std::string& over = pattern->measured_over.value;
       if (over.empty()) continue;
       Cells all;
-      if (group != nullptr) {
-        const auto own = group->all.found.find(over);
-        if (own != group->all.found.end())
-          own->second.store(
-              over, [&](const std::string& name, Value value) { all.set(name, std::move(value)); });
+      const Statistics* matches = place == nullptr ? nullptr : matches_of(*place, over);
+      if (matches != nullptr) {
+        matches->store(
+            over, [&](const std::string& name, Value value) { all.set(name, std::move(value)); });
       }
       const Value* stated = all.find(over + "_min");
       if (stated == nullptr) stated = all.find(over);
@@ -237,14 +296,17 @@ class RowMaker {
     return values;
   }
 
-  Record make_record(const Group& group, Cells&& values, Records& records) {
+  Record make_record(const Place& place, Cells&& values, Records& records) {
+    const Group& group = *place.group;
     Record record;
     const WorkpackageView& shown = *group.members.front();
     record.values = all_values(shown, std::move(values), records);
     const bool some_count = groups_.any_counts(group);
     for (const auto& [name, statistics] : group.all.found) {
-      if (statistics.count() == 0) record.unmatched.push_back(name);
+      const Statistics* matches = matches_of(place, name);
+      if (matches == nullptr || matches->count() == 0) record.unmatched.push_back(name);
     }
+    if (place.row != nullptr) record.match.set(place.row->key);
     record.id = shown.id;
     record.run = shown.run;
     record.analyser = analyser_.name.value;
@@ -275,6 +337,7 @@ class RowMaker {
   Evaluator& evaluator_;
   ParameterValues parameters_;
   const ValueSources sources_;
+  std::vector<Place> places_;  // of the rows
   // The columns of lines, of rows and of repeats, and those of the latter two by those before.
   const std::shared_ptr<RowColumns> line_columns_ = std::make_shared<RowColumns>();
   std::shared_ptr<RowColumns> columns_;

@@ -86,6 +86,15 @@ void take_samples(const Benchmark& benchmark, const Analyser& analyser, const Gr
         samples->push_back({group.members[i]->id, analyser.name.value, name, definition,
                             statistics.first().str(), statistics.packed()});
       }
+      int number = 0;
+      for (const MatchedRow& row : group.of_member(i).rows) {
+        for (const auto& [name, statistics] : row.found) {
+          samples->push_back({group.members[i]->id, analyser.name.value, name,
+                              definition_of_row(definitions.at({analyse, name}), analyser, number),
+                              statistics.first().str(), statistics.packed()});
+        }
+        ++number;
+      }
     }
   }
 }

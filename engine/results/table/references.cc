@@ -67,6 +67,7 @@ class RowNames {
  public:
   RowNames(const Benchmark& benchmark, const Table& table, const std::vector<Record>& rows)
       : rows_(rows) {
+    const std::vector<std::string> known = parameter_order(benchmark);
     for (const Column& column : table.columns) {
       const std::string& name = column.name.value;
       const bool varies = std::any_of(rows.begin(), rows.end(), [&](const Record& row) {
@@ -74,7 +75,8 @@ class RowNames {
         const Value* own = row.values.find(name);
         return first != nullptr && own != nullptr && !(*first == *own);
       });
-      if (varies && is_parameter(benchmark, name)) parameters_.push_back(name);
+      const bool parameter = std::find(known.begin(), known.end(), name) != known.end();
+      if (varies && parameter) parameters_.push_back(name);
     }
   }
   // With rows of several runs, the name includes the run's id.
@@ -91,15 +93,6 @@ class RowNames {
   }
 
  private:
-  static bool is_parameter(const Benchmark& benchmark, const std::string& name) {
-    return std::any_of(
-        benchmark.parameter_sets.begin(), benchmark.parameter_sets.end(), [&](const auto& entry) {
-          const auto& list = entry.second.parameters;
-          return std::any_of(list.begin(), list.end(),
-                             [&](const Parameter& p) { return p.name.value == name; });
-        });
-  }
-
   const std::vector<Record>& rows_;
   std::vector<std::string> parameters_;
 };

@@ -1,0 +1,91 @@
+#include "engine/results/read/rows_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tally {
+
+const MatchedRow* MatchedRows::find(const RowKey& key) const {
+  const auto place = places_.find(key);
+  return place == places_.end() ? nullptr : &rows_[place->second];
+}
+
+void MatchedRows::add(const MatchedRow& row) {
+  const auto [place, is_new] = places_.emplace(row.key, rows_.size());
+  if (is_new) rows_.emplace_back().key = row.key;
+  Found& found = rows_[place->second].found;
+  for (const auto& [name, statistics] : row.found)
+    found.try_emplace(name, statistics.type()).first->second.add(statistics);
+}
+
+std::set<const Pattern*> patterns_of_rows(const Benchmark& benchmark, const Analyser& analyser) {
+  std::set<const Pattern*> patterns;
+  for (const auto& [name, set] : benchmark.pattern_sets) {
+    const bool defines_one =
+        std::any_of(set.patterns.begin(), set.patterns.end(), [&](const Pattern& pattern) {
+          return std::any_of(analyser.rows.begin(), analyser.rows.end(),
+                             [&](const Text& row) { return row.value == pattern.name.value; });
+        });
+    if (!defines_one) continue;
+    for (const Pattern& pattern : set.patterns) patterns.insert(&pattern);
+  }
+  return patterns;
+}
+
+RowsReader::RowsReader(const Benchmark& benchmark, const Analyser& analyser)
+    : analyser_(analyser), patterns_(patterns_of_rows(benchmark, analyser)) {}
+
+const Pattern* RowsReader::first_of(const std::vector<const Pattern*>& patterns) const {
+  if (analyser_.rows.empty()) return nullptr;
+  const auto found = std::find_if(patterns.begin(), patterns.end(), [&](const Pattern* pattern) {
+    return pattern->name.value == analyser_.rows.front().value;
+  });
+  return found == patterns.end() ? nullptr : *found;
+}
+
+void RowsReader::begin_file() {
+  before_ = rows_.size();
+  begins_.clear();
+}
+
+void RowsReader::begin_row(std::string_view text, const char* match) {
+  const auto at = static_cast<size_t>(match - text.data());
+  const size_t line_end = at == 0 ? std::string_view::npos : text.rfind('\n', at - 1);
+  const char* begin = text.data() + (line_end == std::string_view::npos ? 0 : line_end + 1);
+  // A second match of a line begins a row where it stands.
+  if (!begins_.empty() && begin <= begins_.back()) begin = match;
+  begins_.push_back(begin);
+  rows_.emplace_back();
+}
+
+void RowsReader::add(const Pattern& pattern, const char* at, const Value& value) {
+  if (begins_.empty() || patterns_.count(&pattern) == 0) return;
+  const auto next = std::upper_bound(begins_.begin(), begins_.end(), at);
+  if (next == begins_.begin()) return;  // above the first row
+  Found& row = rows_[before_ + static_cast<size_t>(next - begins_.begin()) - 1];
+  row.try_emplace(pattern.name.value, pattern.type).first->second.add(value);
+}
+
+void RowsReader::add_row(Found found) {
+  rows_.push_back(std::move(found));
+}
+
+void RowsReader::end_workpackage(const FoundIn& found) {
+  std::map<std::map<std::string, std::string>, int> occurrences;
+  for (Found& one : rows_) {
+    if (one.empty()) continue;  // its values have another type, which is said elsewhere
+    MatchedRow row;
+    for (const Text& name : analyser_.rows) {
+      const auto value = one.find(name.value);
+      const bool there = value != one.end() && value->second.count() > 0;
+      row.key.values.emplace(name.value, there ? value->second.first().str() : "");
+    }
+    row.key.occurrence = occurrences[row.key.values]++;
+    row.found = std::move(one);
+    found.row->rows.add(row);
+    if (found.own != nullptr) found.own->rows.add(row);
+  }
+  rows_.clear();
+}
+
+}  // namespace tally

@@ -1,0 +1,48 @@
+// Divides the matches in a workpackage's files among the rows that its analyser makes of them
+// (`rows`). Private to results/.
+//
+// Each match of the first pattern in `rows` begins a row. A row's part of the file goes from the
+// beginning of that match's line to the beginning of the line of the next one, or to the file's end.
+// What stands before the first row of a file, in a file without rows, and what a pattern of another
+// pattern set matches, is the workpackage's.
+#pragma once
+
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "engine/results/read/found.h"
+
+namespace tally {
+
+// The patterns whose matches may belong to a row: those of the sets that define one of `rows`.
+std::set<const Pattern*> patterns_of_rows(const Benchmark& benchmark, const Analyser& analyser);
+
+class RowsReader {
+ public:
+  // The arguments must outlive the object.
+  RowsReader(const Benchmark& benchmark, const Analyser& analyser);
+
+  // The pattern of which each match begins a row, among these. Null: none does.
+  const Pattern* first_of(const std::vector<const Pattern*>& patterns) const;
+  // Forgets the rows of the workpackage before.
+  void begin_workpackage() { rows_.clear(); }
+  void begin_file();
+  // A match of first_of() in the file's text. They come in order.
+  void begin_row(std::string_view text, const char* match);
+  // Adds a value of the pattern that stands at `at` in the file's text, if it belongs to a row.
+  void add(const Pattern& pattern, const char* at, const Value& value);
+  // Adds the matches of a whole row, the next one, as the journal kept it.
+  void add_row(Found found);
+  // Gives the rows their keys, and adds them to what was found.
+  void end_workpackage(const FoundIn& found);
+
+ private:
+  const Analyser& analyser_;
+  const std::set<const Pattern*> patterns_;
+  std::vector<Found> rows_;          // of the workpackage
+  size_t before_ = 0;                // rows of the files before
+  std::vector<const char*> begins_;  // of the file's rows
+};
+
+}  // namespace tally
