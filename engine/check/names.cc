@@ -254,7 +254,36 @@ class ReferenceChecker {
                        "give the column `statistic: median` and leave out `of`");
   }
 
-  void check_until(const Step& step) { check_pattern("until", step.until.metric); }
+  void check_until(const Step& step) {
+    const Text& metric = step.until.metric;
+    check_pattern("until", metric);
+    for (const Analyser& analyser : benchmark_.analysers) {
+      for (const Analyse& analyse : analyser.analyse) {
+        if (metric.value.empty() || analyse.step.value != step.name.value) continue;
+        if (!is_of_rows(analyser, metric.value)) continue;
+        diagnostics_.error(
+            metric.mark,
+            fmt::format("until: '{}' may have a value for each row of analyser '{}', "
+                        "and `until` judges one value of each repeat",
+                        metric.value, analyser.name.value),
+            "name a pattern of a set that defines none of `rows`");
+      }
+    }
+  }
+
+  // Whether the pattern is in a set that defines one of the analyser's `rows`.
+  bool is_of_rows(const Analyser& analyser, const std::string& pattern) const {
+    const auto has = [](const PatternSet& set, const std::string& name) {
+      return std::any_of(set.patterns.begin(), set.patterns.end(),
+                         [&](const Pattern& one) { return one.name.value == name; });
+    };
+    for (const auto& [name, set] : benchmark_.pattern_sets) {
+      const bool defines = std::any_of(analyser.rows.begin(), analyser.rows.end(),
+                                       [&](const Text& row) { return has(set, row.value); });
+      if (defines && has(set, pattern)) return true;
+    }
+    return false;
+  }
 
   // That a key names a pattern.
   void check_pattern(const char* key, const Text& given) {

@@ -97,7 +97,7 @@ std::string RowsNote::rows_text() const {
     if (last > i) text += fmt::format("{}{}", last == i + 1 ? ", " : " to ", rows[last] + 1);
     i = last + 1;
   }
-  return text + " " + words.mark;
+  return words.mark.empty() ? text : text + " " + words.mark;
 }
 
 std::string RowsNote::text() const {

@@ -56,11 +56,11 @@ std::string marks_of(const Record& row, const Column& column);
 // from several benchmarks.
 bool names_reused(const Record& row, const Column& column);
 
-// A note about rows that were disturbed alike. The texts are equal but for the most cores that
-// others used.
+// A note about rows of which the same is to be said: that they were disturbed alike, that they are
+// of one workpackage that failed. The texts are equal but for the most cores that others used.
 struct RowsNote {
   struct Words {
-    std::string mark, begin, middle, end;
+    std::string mark, begin, middle, end;  // mark: of the rows; may be empty
     bool operator==(const Words&) const = default;
   };
   Words words;

@@ -210,13 +210,15 @@ void ResultTables::note_missing(ResultTable& out) const {
 }
 
 void ResultTables::add_notes(ResultTable& out) const {
+  std::vector<RowsNote> notes;
   for (size_t i = 0; i < out.rows.size(); ++i) {
     const Record& row = out.rows[i];
     const bool marked = row.failed() && benchmark_.rules.rows_are_marked;
-    const std::string word = marked ? " " + state_mark(row) : "";
     for (const std::string& note : row.notes)
-      out.notes.push_back({fmt::format("row {}{}", i + 1, word), note, marked});
+      add_row(i, 0, {marked ? state_mark(row) : "", note, {}, {}}, &notes);
   }
+  for (const RowsNote& note : notes)
+    out.notes.push_back({note.rows_text(), note.text(), !note.words.mark.empty()});
   for (const std::string& note : records_.notes) out.notes.push_back({"", note});
   for (const std::string& note : records_.of_run) out.notes.push_back({"", note, false, true});
   out.missing_rows = records_.missing_rows;

@@ -194,4 +194,12 @@ TEST_CASE("rows: mistakes are errors before anything runs") {
   CHECK(has(said("rows: siz"), "did you mean 'size'?"));
   CHECK(has(said("rows: [size, offset]"), "error: rows: analyser 'a' has no pattern 'offset'\n"));
   CHECK(has(said("rows: d"), "error: rows: 'd' is computed, and a row comes from a match\n"));
+  shell.file("b.yaml", osu("[offset, size, lat]", "",
+                           "  repeat: {max: 5, until: {metric: lat, half_width: 1%}}\n"));
+  const Ran until = shell.tally("validate b.yaml");
+  CHECK(until.code == 2);
+  CHECK_MESSAGE(has(until.err,
+                    "error: until: 'lat' may have a value for each row of analyser 'a', "
+                    "and `until` judges one value of each repeat\n"),
+                until.err);
 }
