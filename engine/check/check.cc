@@ -161,7 +161,7 @@ std::optional<Workflow> check_document(const Document& document, const CheckOpti
 
   SetFiles files(options, rules, tags, sources, diagnostics);
   const SetFile* home = files.add_main(document, root);
-  SetBuilder sets(files, rules, diagnostics);
+  SetBuilder sets(files, rules, *options.kinds, diagnostics);
   Workflow workflow;
   for (const Element* element : selected_benchmarks(home->document.root, options, diagnostics)) {
     workflow.benchmarks.push_back(

@@ -66,8 +66,8 @@ class SetFiles {
 // Builds the sets of a benchmark.
 class SetBuilder {
  public:
-  SetBuilder(SetFiles& files, const Rules& rules, Diagnostics& diagnostics)
-      : files_(files), rules_(rules), diagnostics_(diagnostics) {}
+  SetBuilder(SetFiles& files, const Rules& rules, const StepKinds& kinds, Diagnostics& diagnostics)
+      : files_(files), rules_(rules), kinds_(kinds), diagnostics_(diagnostics) {}
 
   // Adds every set among `parent`'s children.
   void add_all(const Element& parent, const SetFile& home, Benchmark* benchmark);
@@ -121,6 +121,7 @@ class SetBuilder {
 
   SetFiles& files_;
   const Rules& rules_;
+  const StepKinds& kinds_;
   Diagnostics& diagnostics_;
   std::vector<std::string> open_sets_;  // keys of the sets being made, along the init_with
   std::set<std::string> circular_;      // keys of sets whose circle has been reported

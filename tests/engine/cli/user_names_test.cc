@@ -1,0 +1,208 @@
+// Parameters with the names of a platform, and of values that Tally gives to jobs, are the user's.
+// Lists under `resources` are parameters. Tags and platforms that nothing knows are errors.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/engine/survive/shell.h"
+
+using namespace tally;
+using tally::testing::has;
+using tally::testing::Ran;
+using tally::testing::Shell;
+
+namespace {
+
+// All names that platforms or kinds of step use, and which a user may want.
+constexpr const char* kNames =
+    "parameters: {nodes: [1, 2], tasks: 7, taskspernode: 8, memory: big, queue: fifo, account: me, "
+    "env: prod, modules: core, launch: moon, container: box, scheduler: cfq, signal: sine, "
+    "starter: dish, submit: form, timelimit: 3, preprocess: wash, options: none, job_begin: "
+    "dawn}\n";
+constexpr const char* kLaunch =
+    "run: {do: 'echo of=$nodes', launch: 'echo n=$nodes $tasks $taskspernode $memory $queue "
+    "$account "
+    "$env $modules $launch $container $scheduler $signal $starter $submit $timelimit $preprocess "
+    "$options $job_begin'}\n";
+constexpr const char* kMetric = "metrics: {n: 'n=$jube_pat_int'}\n";
+constexpr const char* kWords =
+    " 7 8 big fifo me prod core moon box cfq sine dish form 3 wash none dawn\n";
+
+}  // namespace
+
+TEST_CASE("names of the user's: parameters with a platform's names have their values on each") {
+  for (const char* on : {"", "on: local\n"}) {
+    CAPTURE(on);
+    const Shell shell;
+    shell.file("b.yaml", std::string("name: b\n") + kNames + on + kLaunch + kMetric);
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+    CHECK_MESSAGE(ran.err == "", ran.err);
+    for (int i = 0; i < 2; ++i) {
+      const std::string nodes = std::to_string(i + 1);
+      CHECK(shell.content("b_run/000000/00000" + std::to_string(i) + "_run/work/stdout") ==
+            "of=" + nodes + "\nn=" + nodes + kWords);
+    }
+    CHECK_MESSAGE(
+        has(ran.out,
+            "| nodes | tasks | taskspernode | memory | queue | account |  env | modules | "
+            "launch | container | scheduler | signal | starter | submit | timelimit | "
+            "preprocess | options | job_begin |   n |\n"),
+        ran.out);
+    CHECK_MESSAGE(has(ran.out,
+                      "|     2 |     7 |            8 |    big |  fifo |      me | prod |    core "
+                      "|   moon |   "
+                      "    box |       cfq |   sine |    dish |   form |         3 |       wash |  "
+                      "  none |     "
+                      " dawn | 2.0 |\n"),
+                  ran.out);
+  }
+}
+
+TEST_CASE("names of the user's: a job script has what `resources` and the platform say") {
+  const Shell shell;
+  for (const char* asks :
+       {"", "resources: {nodes: $nodes, tasks_per_node: 4, memory: 1G, time: 5m}\n"}) {
+    CAPTURE(asks);
+    shell.file("b.yaml", std::string("name: b\non: slurm\n") + kNames + asks + kLaunch + kMetric);
+    const Ran ran = shell.tally("run -n --script 1 b.yaml");
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+    const bool any = *asks != '\0';
+    for (const char* line :
+         {any ? "#SBATCH --nodes=2\n" : "#SBATCH --nodes=1\n",
+          any ? "#SBATCH --ntasks-per-node=4\n" : "#SBATCH --ntasks-per-node=1\n",
+          any ? "#SBATCH --time=00:05:00\n" : "#SBATCH --time=00:30:00\n",
+          any ? "#SBATCH --mem=1G\n" : "#SBATCH --signal=B:TERM@60\n",
+          "  srun echo n=2 7 8 big fifo me prod core moon box cfq sine dish form "
+          "3 wash none dawn\n"})
+      CHECK_MESSAGE(has(ran.out, line), ran.out);
+    for (const char* users : {"\nmodule", "\ncore", "\nwash"}) CHECK(!has(ran.out, users));
+    CHECK(!has(ran.out, "#SBATCH --partition"));
+    CHECK(!has(ran.out, "#SBATCH --account"));
+  }
+}
+
+TEST_CASE("names of the user's: the first example of docs/platforms.md runs as it is printed") {
+  const Shell shell;
+  const std::string page = "\"" TALLY_SOURCE "/docs/platforms.md\"";
+  const auto block = [&](int number) {
+    return "awk '/^```/ { n += on = !on; next } on && n == " + std::to_string(number) + "' " + page;
+  };
+  shell.sh("mkdir sites; " + block(1) + " >b.yaml; " + block(2) + " >sites/mycluster.yaml");
+  shell.file("train", "#!/bin/sh\necho \"$@\"\n");
+  shell.sh("chmod +x train");
+  CHECK(shell.tally("validate b.yaml").code == 0);
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+  CHECK(shell.content("scaling_run/000000/000002_train/work/stdout") == "--layers 24 --nodes 4\n");
+  for (const char* tag : {"slurm", "mycluster"}) {
+    const Ran plan = shell.tally(std::string("run -n --script 1 b.yaml --tag ") + tag);
+    CHECK_MESSAGE(plan.code == 0, plan.err);
+    CHECK_MESSAGE(has(plan.out, "#SBATCH --nodes=2\n"), plan.out);
+    CHECK_MESSAGE(has(plan.out, "/train --layers 24 --nodes 2\n"), plan.out);
+  }
+}
+
+TEST_CASE("names of the user's: a step before has the name, a step after has the platform") {
+  const Shell shell;
+  const std::string first =
+      "name: b\noutpath: run\n"
+      "parameterset: {name: p, parameter: [{name: nodes, type: int, _: [1, 2]}, {name: queue, _: "
+      "q}]}\n";
+  shell.file("b.yaml",
+             first +
+                 "step:\n"
+                 "  - {name: get, kind: setup, use: p, do: echo $nodes}\n"
+                 "  - {name: s, kind: run, depend: get, platform: slurm, resources: {nodes: "
+                 "$nodes}, launch: 'echo $nodes $queue $tasks'}\n");
+  Ran ran = shell.tally("run -n --script 3 b.yaml");
+  CHECK_MESSAGE(ran.err == "", ran.err);
+  CHECK_MESSAGE(has(ran.out, "#SBATCH --nodes=2\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "  srun echo 2 q 2\n"), ran.out);
+  // The other way round: the platform's values come first, then the user's.
+  shell.file("b.yaml",
+             first +
+                 "step:\n"
+                 "  - {name: s, kind: run, platform: local, launch: 'echo of $nodes'}\n"
+                 "  - {name: t, kind: run, depend: s, use: p, do: 'echo $nodes $queue'}\n");
+  ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(ran.err == "", ran.err);
+  CHECK(shell.content("run/000000/000000_s/work/stdout") == "of 1\n");
+  CHECK(shell.content("run/000000/000002_t/work/stdout") == "2 q\n");
+}
+
+TEST_CASE("names of the user's: a run that is continued has both values, and --set is the user's") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\nparameters: {nodes: [1, 2], account: a}\non: slurm\nresources: {nodes: "
+             "$nodes}\nrun: echo n=$nodes $account\n");
+  Ran ran = shell.tally("run -n --set nodes=3 --set account=b --script 0 b.yaml");
+  CHECK_MESSAGE(has(ran.out, "#SBATCH --nodes=3\n"), (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.out, "srun echo n=3 b\n"), ran.out);
+  CHECK(!has(ran.out, "#SBATCH --account"));
+  shell.file("c.yaml",
+             "name: c\nparameters: {nodes: [1, 2], modules: m}\non: local\nrun: 'test -e "
+             "$jube_benchmark_home/go && echo n=$nodes $modules'\n");
+  CHECK(shell.tally("run c.yaml").code != 0);
+  shell.sh("touch go");
+  ran = shell.tally("remove -w 0 -w 1 --force c_run; \"$TALLY\" continue c_run");
+  CHECK_MESSAGE(shell.content("c_run/000000/000001_run/work/stdout") == "n=2 m\n",
+                (ran.out + ran.err));
+}
+
+TEST_CASE("names of the user's: metrics with a platform's names") {
+  const Shell shell;
+  for (const char* on : {"", "on: local\n", "resources: {nodes: 2, memory: 1G}\n"}) {
+    CAPTURE(on);
+    shell.file("b.yaml",
+               std::string("name: b\n") + on +
+                   "run: echo memory=3 nodes=4 env=5 container=6 tasks=7\nmetrics:\n"
+                   "  {memory: 'memory=$jube_pat_int', nodes: 'nodes=$jube_pat_int', env: "
+                   "'env=$jube_pat_int', container: 'container=$jube_pat_int', tasks: "
+                   "'tasks=$jube_pat_int'}\n");
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+    CHECK_MESSAGE(has(ran.out,
+                      "| memory | nodes | env | container | tasks |\n"
+                      "|--------|-------|-----|-----------|-------|\n"
+                      "|    3.0 |   4.0 | 5.0 |       6.0 |   7.0 |\n"),
+                  ran.out);
+  }
+}
+
+TEST_CASE("names of the user's: two sets that the user wrote still may not share a name") {
+  const Shell shell;
+  shell.file(
+      "b.yaml",
+      "name: b\nparameterset:\n"
+      "  - {name: systemParameter, init_with: 'slurm:systemParameter', parameter: {name: nodes, "
+      "type: int, _: '1,2'}}\n"
+      "  - {name: p, parameter: {name: nodes, _: 3}}\n"
+      "step: {name: s, kind: run, use: [p, systemParameter], do: echo $nodes}\n");
+  const Ran ran = shell.tally("validate b.yaml");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(
+      has(ran.err,
+          "Cannot use parameterset 'systemParameter' in step 's'.\nParameter 'nodes' is/are "
+          "already defined by a different parameterset.\n"),
+      ran.err);
+}
+
+TEST_CASE("names of the user's: what jobs ask for is said by `resources` alone, and that is said") {
+  const Shell shell;
+  const auto said = [&](const std::string& keys) {
+    shell.file("b.yaml", "name: b\nparameters: {nodes: [1, 2]}\n" + keys + "run: echo $nodes\n");
+    return shell.tally("run -n b.yaml").err;
+  };
+  CHECK(said("on: slurm\nresources: {time: 5m}\n") ==
+        "b.yaml:2:14: warning: parameter 'nodes' is not what the jobs of step 'run' ask for: its "
+        "`resources` have no `nodes`\n"
+        "    parameters: {nodes: [1, 2]}\n"
+        "                 ^~~~~\n"
+        "hint: resources: {nodes: $nodes}\n");
+  CHECK(said("on: slurm\nresources: {nodes: $nodes}\n") == "");
+  CHECK(said("on: slurm\nresources: {nodes: 1, tasks_per_node: $nodes}\n") == "");
+  CHECK(said("on: local\n") == "");
+  CHECK(said("") == "");
+}
+
