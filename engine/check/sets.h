@@ -69,6 +69,7 @@ class SetBuilder {
   SetBuilder(SetFiles& files, const Rules& rules, const StepKinds& kinds, Diagnostics& diagnostics)
       : files_(files), rules_(rules), kinds_(kinds), diagnostics_(diagnostics) {}
 
+  const Rules& rules() const { return rules_; }
   // Adds every set among `parent`'s children.
   void add_all(const Element& parent, const SetFile& home, Benchmark* benchmark);
   // Adds the sets that `use from="..."` names. Returns, for each name in `names`, the set's name in

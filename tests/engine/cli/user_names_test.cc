@@ -206,3 +206,69 @@ TEST_CASE("names of the user's: what jobs ask for is said by `resources` alone, 
   CHECK(said("") == "");
 }
 
+TEST_CASE("resources: a list is a parameter of the key's name") {
+  const Shell shell;
+  shell.file(
+      "b.yaml",
+      "name: b\noutpath: run\n"
+      "step:\n  name: s\n  kind: run\n  platform: [{tag: '!slurm', _: local}, {tag: slurm, _: "
+      "slurm}]\n"
+      "  resources: {nodes: [1, 2, 4], tasks_per_node: 4, partition: ['a,b', c], time: 5m}\n"
+      "  launch: echo n=$nodes $tasks $partition\n"
+      "patternset: {name: o, pattern: {name: n, type: int, _: 'n=$jube_pat_int'}}\n"
+      "analyser: {name: a, use: o, analyse: {step: s, file: stdout}}\n"
+      "result: {use: a, table: {name: t, column: [nodes, partition, tasks, {_: n, "
+      "relative_to: {nodes: 1}}]}}\n");
+  Ran ran = shell.tally("run -n b.yaml");
+  CHECK_MESSAGE(has(ran.out, "plan  b: 6 points -> 6 workpackages\n"), (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.out, "  #000005 s  nodes=4 partition=c\n"), ran.out);
+  ran = shell.tally("run -n --tag slurm --script 4 b.yaml");
+  CHECK_MESSAGE(has(ran.out, "#SBATCH --nodes=4\n"), (ran.out + ran.err));
+  CHECK(has(ran.out, "#SBATCH --partition=a,b\n"));
+  CHECK(has(ran.out, "srun echo n=4 16 a,b\n"));
+  ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK_MESSAGE(
+      has(ran.out, "nodes,partition,tasks,n\n1,\"a,b\",4,1.0\n1,c,4,1.0\n2,\"a,b\",8,2.0\n"),
+      ran.out);
+  ran = shell.tally("run -n --set nodes=8 b.yaml");
+  CHECK_MESSAGE(has(ran.out, "plan  b: 2 points -> 2 workpackages\n"), (ran.out + ran.err));
+}
+
+TEST_CASE("resources: lists in the short form have columns, and `show` keeps them") {
+  const Shell shell;
+  shell.file(
+      "b.yaml",
+      "name: b\nresources: {nodes: [1, 2], cpus_per_task: [3]}\nrun: echo t=$nodes\nmetrics: "
+      "{t: 't=$jube_pat_int'}\n");
+  Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "| nodes | cpus_per_task |   t |\n"), (ran.out + ran.err));
+  ran = shell.tally("show b.yaml");
+  CHECK_MESSAGE(has(ran.out,
+                    "  resources:\n    nodes:\n      - 1\n      - 2\n    cpus_per_task:\n   "
+                    "   - 3\n"),
+                ran.out);
+  shell.file("long.yaml", ran.out);
+  CHECK(shell.tally("show long.yaml").out == ran.out);
+}
+
+TEST_CASE("resources: what no list may hold is an error at its place") {
+  const Shell shell;
+  const auto said = [&](const std::string& resources) {
+    shell.file("b.yaml", "name: b\nrun: echo\nresources: {" + resources + "}\n");
+    return shell.tally("validate b.yaml").err;
+  };
+  CHECK(said("nodes: [1, two]") ==
+        "b.yaml:3:24: error: 'two' is not a valid value for 'nodes' in resources\n"
+        "    resources: {nodes: [1, two]}\n"
+        "                           ^~~\n"
+        "hint: a whole number, or a $parameter\n");
+  CHECK(has(said("nodes: []"),
+            "b.yaml:3:20: error: 'nodes' of a resources has an empty list\n"
+            "    resources: {nodes: []}\n"
+            "                       ^\n"
+            "hint: leave the key out, or give it a value\n"));
+  CHECK(has(said("nodes: [[1, 2]]"),
+            "b.yaml:3:21: error: a value in the list of 'nodes' is one value, not a list\n"));
+}
+
