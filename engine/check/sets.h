@@ -51,8 +51,17 @@ class SetFiles {
   // Returns null after an error.
   const SetFile* open(const std::string& name, const SetFile& home, const Mark& mark);
   const std::set<std::string>& used_tags() const { return used_tags_; }
+  // Files that are opened from now on keep what the tags would remove: everything in them is looked
+  // at.
+  void keep_untagged() {
+    keeps_untagged_ = true;
+    read_.tags.reset();
+  }
 
  private:
+  // For a file that is not found.
+  std::string hint_for(const std::string& name, const std::vector<std::string>& directories) const;
+
   const CheckOptions& options_;
   const Rules& rules_;
   const std::set<std::string>& tags_;
@@ -61,6 +70,7 @@ class SetFiles {
   ReadOptions read_;                                       // includes what the main file adds
   std::map<std::string, std::unique_ptr<SetFile>> files_;  // null: could not be read
   std::set<std::string> used_tags_;
+  bool keeps_untagged_ = false;
 };
 
 // Builds the sets of a benchmark.

@@ -272,3 +272,91 @@ TEST_CASE("resources: what no list may hold is an error at its place") {
             "b.yaml:3:21: error: a value in the list of 'nodes' is one value, not a list\n"));
 }
 
+TEST_CASE("tags: one that no file names is an error, with the nearest one") {
+  const Shell shell;
+  shell.file("sites/inner.yaml",
+             "platform:\n  - {tag: '!deep', name: a, scheduler: local}\n"
+             "  - {tag: deep, name: b, scheduler: slurm}\n");
+  shell.file(
+      "sites/p.yaml",
+      "parameterset: {name: shared, parameter: [{name: x, _: 1}, {name: x, tag: large, _: 2}]}\n");
+  shell.file("part.yaml", "- {name: y, _: 1}\n- {name: y, tag: extra, _: 2}\n");
+  shell.file("b.yaml",
+             "name: b\n"
+             "parameterset:\n"
+             "  - {name: p, parameter: {name: m, mode: tag, _: 'moded'}}\n"
+             "  - {name: q, init_with: 'sites/p.yaml:shared', tag: other}\n"
+             "  - {name: r, parameter: !include part.yaml}\n"
+             "step:\n  name: s\n  kind: run\n  use: [p, r]\n"
+             "  platform: [{tag: '!site', _: local}, {tag: site, _: sites/inner.yaml}]\n"
+             "  launch: echo $m\n");
+  // Of the file, its includes, files of sets and platforms that other tags choose, and mode: tag.
+  for (const char* tag : {"site", "deep", "site,deep", "other", "large", "extra", "moded"}) {
+    const Ran ran = shell.tally(std::string("run -n b.yaml --tag ") + tag);
+    CHECK_MESSAGE(ran.code == 0, (tag + ran.err));
+    CHECK_MESSAGE(ran.err == "", ran.err);
+  }
+  for (const char* command : {"validate", "run -n", "run"}) {
+    for (const auto& [tag, near] : {std::pair{"siet", "site"},
+                                    {"depe", "deep"},
+                                    {"lage", "large"},
+                                    {"extr", "extra"},
+                                    {"modded", "moded"}}) {
+      const Ran ran = shell.tally(std::string(command) + " b.yaml --tag " + tag);
+      CHECK(ran.code == 2);
+      CHECK(ran.err == std::string("tally: error: tag '") + tag +
+                           "' appears nowhere in the file\nhint: did you mean '" + near + "'?\n");
+    }
+  }
+  shell.file(
+      "c.yaml",
+      "name: c\nselection: {tag: slrum}\nstep: {name: s, kind: run, platform: [{tag: slurm, _: "
+      "slurm}, {tag: '!slurm', _: local}], launch: echo}\n");
+  CHECK(shell.tally("run -n c.yaml").err ==
+        "c.yaml:2:18: error: tag 'slrum' appears nowhere in the file\n"
+        "    selection: {tag: slrum}\n"
+        "                     ^~~~~\n"
+        "hint: did you mean 'slurm'?\n");
+  // The name of a parameter's tag is known only with its value.
+  shell.file(
+      "d.yaml",
+      "name: d\nparameterset: {name: p, parameter: [{name: w, _: 'a,b'}, {name: m, mode: tag, _: "
+      "$w}]}\nstep: {name: s, kind: run, use: p, do: echo $m}\n");
+  CHECK(shell.tally("run -n d.yaml --tag a").code == 0);
+  // JUBE runs such a file without it.
+  shell.file("e.yaml", "name: e\nstep: {name: s, tag: '!x', do: echo}\n");
+  const Ran ran = shell.tally("run -n e.yaml --tag y");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.err, "warning: tag 'y' appears nowhere in the file\n"), ran.err);
+}
+
+TEST_CASE("validate: all platforms that tags can choose are checked, and the shipped ones known") {
+  const Shell shell;
+  const auto said = [&](const std::string& platforms) {
+    shell.file("b.yaml", "name: b\nstep:\n  name: s\n  kind: run\n  platform:\n" + platforms +
+                             "  launch: echo\n");
+    return shell.tally("validate b.yaml").err;
+  };
+  const std::string local = "    - {tag: '!there', _: local}\n";
+  CHECK(said(local + "    - {tag: there, _: slurn}\n") ==
+        "b.yaml:7:23: error: file 'slurn' not found\n"
+        "        - {tag: there, _: slurn}\n"
+        "                          ^~~~~\n"
+        "hint: did you mean 'slurm'?\n");
+  shell.file("site.yaml", "platform: {name: here, scheduler: slurm, acount: x}\n");
+  CHECK(has(said(local + "    - {tag: there, _: site.yaml}\n"),
+            "site.yaml:1:42: error: unknown key 'acount' in platform 'here'\n"));
+  shell.file("site.yaml", "platform: {name: here, scheduler: slurmm}\n");
+  CHECK(has(said(local + "    - {tag: there, _: site.yaml}\n"), "error:"));
+  // One file for two clusters: the tag that chooses the file chooses in it.
+  shell.file("site.yaml",
+             "platform:\n  - {tag: one, name: one, account: a}\n  - {tag: two, name: two}\n");
+  const std::string two =
+      "    - {tag: '!one+!two', _: local}\n    - {tag: one|two, _: site.yaml}\n";
+  CHECK(said(two) == "");
+  for (const char* name : {"slurm", "pbs", "lsf"})
+    CHECK(said(local + "    - {tag: there, _: " + name + "}\n") == "");
+  // A run needs the one that it takes.
+  CHECK(said(local + "    - {tag: there, _: gone.yaml}\n") != "");
+  CHECK(shell.tally("run -n b.yaml").code == 0);
+}
