@@ -16,8 +16,7 @@ std::string value_of(const NamedValues& values, const Lookup& lookup, std::strin
   for (const auto& [key, value] : values) {
     if (key == name) return std::string(strip(value));
   }
-  const std::string* found = lookup(name);
-  return found != nullptr ? std::string(strip(*found)) : std::string();
+  return stripped_value(lookup, name);
 }
 
 // Whether each use of the option asks for something more.
@@ -69,7 +68,7 @@ NamedValues platform_options(const Lookup& lookup) {
   constexpr size_t most = 1000;
   NamedValues options;
   while (options.size() < most) {
-    const std::string* found = lookup(fmt::format("site_option_{}", options.size() + 1));
+    const std::string* found = job_value(lookup, fmt::format("site_option_{}", options.size() + 1));
     if (found == nullptr) break;
     const size_t sign = std::min(found->find('='), found->size());
     options.emplace_back(found->substr(0, sign),
@@ -102,11 +101,11 @@ void add_directives(const Step& step, NamedValues& values, const Lookup& lookup)
       if (!more.empty()) gpus += "," + more;
     }
   }
-  if (!site.empty() || lookup("site_option_1") != nullptr)
+  if (!site.empty() || job_value(lookup, "site_option_1") != nullptr)
     values.emplace_back("site_options", option_lines(scheduler, form, site));
   if (step.kind == StepKind::run)
     values.emplace_back("scheduler_options", option_lines(scheduler, form, own));
-  if (lookup("job_functions") == nullptr) return;
+  if (job_value(lookup, "job_functions") == nullptr) return;
   const auto add = [&](const char* name, const std::string& text) {
     values.emplace_back(name, directive_word(scheduler, text));
   };

@@ -12,15 +12,10 @@
 namespace tally {
 namespace {
 
-std::string text_of(const Lookup& lookup, std::string_view name) {
-  const std::string* found = lookup(name);
-  return found != nullptr ? std::string(strip(*found)) : std::string();
-}
-
 // Whether the step's key, or else its platform's, has a value. False if it is not known yet.
 bool is_asked(const Text& own, const char* parameter, const Lookup& lookup) {
   std::string value(strip(substitute(own.value, lookup)));
-  if (value.empty()) value = text_of(lookup, parameter);
+  if (value.empty()) value = stripped_value(lookup, parameter);
   return !value.empty() && !has_reference(value);
 }
 
@@ -43,7 +38,7 @@ class JobFaults {
   }
 
  private:
-  std::string value_of(std::string_view name) const { return text_of(lookup_, name); }
+  std::string value_of(std::string_view name) const { return stripped_value(lookup_, name); }
 
   // A platform may be that of several steps, whose messages are then equal.
   void add(JobFault fault) {

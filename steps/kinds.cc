@@ -61,7 +61,7 @@ void leave_out_early_signal(Named& values, const Lookup& lookup, long long limit
   if (!lead || static_cast<double>(limit_minutes) * 60 > *lead + 60) return;
   set_value(values, "signal", "");
   // LSF's platforms use two values for the signal.
-  if (lookup("signal_minutes")) {
+  if (job_value(lookup, "signal_minutes") != nullptr) {
     set_value(values, "signal_name", "");
     set_value(values, "signal_minutes", "0");
   }
@@ -93,13 +93,23 @@ void add_derived(const Step& step, Named& values, const Lookup& lookup) {
   }
 }
 
-// Names mean what they mean in the step's own texts: an added value hides the parameter.
+// Names mean what they mean in the step's own texts: an added value hides the parameter, unless it
+// is the user's.
 Lookup with_added(const Named& values, const Lookup& lookup) {
   return [&values, lookup](std::string_view name) -> const std::string* {
+    const std::string_view bare = without_platform_prefix(name);
     for (const auto& [key, value] : values) {
-      if (key == name) return &value;
+      if (key == bare || (key == name && !is_users(lookup, name))) return &value;
     }
     return lookup(name);
+  };
+}
+
+// The same for the platform's texts: its own names come first.
+Lookup of_platform(const Named& values, const Lookup& lookup) {
+  return [both = with_added(values, lookup)](std::string_view name) {
+    const std::string* found = job_value(both, name);
+    return found != nullptr ? found : both(name);
   };
 }
 
@@ -108,7 +118,7 @@ Lookup with_added(const Named& values, const Lookup& lookup) {
 void add_starter(Named& values, const Lookup& lookup) {
   const std::string starter = stripped_value(lookup, "starter");
   if (!has_reference(starter)) return;
-  const std::string text = substitute(starter, with_added(values, lookup));
+  const std::string text = substitute(starter, of_platform(values, lookup));
   values.emplace_back("starter", text);
 }
 
@@ -145,8 +155,10 @@ std::string exports_of_platform(const Step& step, const Lookup& lookup, const Lo
   const std::string* text = step.kind == StepKind::run && written ? written("env") : nullptr;
   if (text == nullptr) return stripped_value(lookup, "env");
   const std::string exports = export_of_parameters(lookup) + "\n";
-  const std::string lines = substitute(*text, [&](std::string_view name) {
-    return name == "jube_wp_envstr" ? &exports : lookup(name);
+  const std::string lines = substitute(*text, [&](std::string_view name) -> const std::string* {
+    if (name == "jube_wp_envstr") return &exports;
+    const std::string* found = job_value(lookup, name);
+    return found != nullptr ? found : lookup(name);
   });
   return std::string(strip(lines));
 }
@@ -154,11 +166,12 @@ std::string exports_of_platform(const Step& step, const Lookup& lookup, const Lo
 // Adds the lines that set the variables of the platform and of the step, the platform's first.
 void add_environment(const Step& step, Named& values, const Lookup& lookup, const Lookup& written) {
   const Lookup both = with_added(values, lookup);
+  const Lookup platforms = of_platform(values, lookup);
   Named lines;
   for (const auto& [packed, name] : {std::pair{"site_interconnect_variables", "site_interconnect"},
                                      {"site_variables", "site_env"}}) {
     const std::string command =
-        export_command(unpack_variables(stripped_value(lookup, packed)), both);
+        export_command(unpack_variables(stripped_value(lookup, packed)), platforms);
     if (!command.empty()) lines.emplace_back(name, command);
   }
   std::string own;
@@ -182,7 +195,7 @@ void add_job_files(const Step& step, Named& values, const Lookup& lookup) {
   if (step.work_dir.value.empty()) return;
   const std::string run = stripped_value(lookup, "jube_benchmark_rundir");
   if (run.empty()) return;
-  if (lookup("job_functions") != nullptr) {
+  if (job_value(lookup, "job_functions") != nullptr) {
     set_value(values, "job_functions", run + "/job_functions.sh");
   }
   if (step_kinds().platform_of(step, lookup).local()) return;
@@ -236,7 +249,7 @@ std::string word_of_folder(std::string_view text) {
 
 // Adds lines of a job script that name files or depend on other lines.
 void add_job_lines(Named& values, const Lookup& lookup) {
-  if (lookup("job_functions") == nullptr) return;
+  if (job_value(lookup, "job_functions") == nullptr) return;
   std::string line = ".";
   for (const char* name :
        {"job_functions", "status_file", "done_file", "error_file", "reason_file"}) {
@@ -282,7 +295,7 @@ NamedValues TallyKinds::values(const Step& step, const Lookup& lookup,
   if (step.kind == StepKind::run) add_derived(step, values, lookup);
   add_starter(values, lookup);
   if (step.kind == StepKind::run) {
-    add_text(values, "launch", step.launch, lookup);
+    add_text(values, "launch", step.launch, with_added(values, lookup));
     values.emplace_back("container", container_command(step, with_added(values, lookup)));
   }
   if (step.kind == StepKind::run || !step.modules.empty()) {
@@ -292,7 +305,7 @@ NamedValues TallyKinds::values(const Step& step, const Lookup& lookup,
     }
     if (!modules.empty()) {
       values.emplace_back("modules", "module load" + modules);
-    } else if (lookup("modules") == nullptr) {
+    } else if (job_value(lookup, "modules") == nullptr) {
       values.emplace_back("modules", "");
     }
   }

@@ -11,6 +11,7 @@
 #include "engine/check/platform.h"
 #include "engine/check/repeat.h"
 #include "engine/check/schema_check.h"
+#include "engine/read/schema.h"
 #include "engine/workflow/chart_words.h"
 #include "engine/workflow/statistic_words.h"
 
@@ -155,15 +156,46 @@ class BenchmarkBuilder {
     return op;
   }
 
-  static Resources resources(const Element& element) {
+  Resources resources(const Element& element, Step* s) {
     Resources r;
     r.any = true;
-    for (const ResourceKey& one : resource_keys()) r.*one.text = attribute_text(element, one.key);
+    for (const ResourceKey& one : resource_keys()) {
+      const Attribute* given = element.find(one.key);
+      r.*one.text = given != nullptr && given->of_list ? add_points(element, *given, s)
+                                                       : attribute_text(element, one.key);
+    }
     for (const Element& child : element.children) {
       if (child.name != "options") continue;
       for (auto& option : all_attributes(child)) r.extra.push_back(std::move(option));
     }
     return r;
+  }
+
+  // Makes a parameter of the list of a key, in a set of the step's own. Returns its name as a text.
+  Text add_points(const Element& element, const Attribute& key, Step* s) {
+    std::vector<std::string> values;
+    for (const Attribute& one : element.attributes)
+      if (one.name.value == key.name.value) values.emplace_back(strip(one.value.value));
+    const bool commas = std::any_of(values.begin(), values.end(), [](const std::string& value) {
+      return value.find(',') != std::string::npos;
+    });
+    Parameter parameter;
+    parameter.name = key.name;
+    parameter.separator = commas ? "\n" : ",";
+    parameter.value = {join(values, parameter.separator), key.value.mark};
+    // What is no number has been reported.
+    if (find_key("resources", key.name.value)->rule == ValueRule::number &&
+        std::all_of(values.begin(), values.end(), is_number_or_parameter))
+      parameter.type = ValueType::integer;
+    if (sets_.rules().names_are_the_users) parameter.owner = Owner::user;
+    const std::string name = "resources of " + s->name.value;
+    ParameterSet& set = benchmark_.parameter_sets[name];
+    if (set.parameters.empty()) {
+      set.name = {name, element.mark};
+      s->use.push_back(set.name);
+    }
+    set.parameters.push_back(std::move(parameter));
+    return {"$" + key.name.value, key.value.mark};
   }
 
   static Container container(const Element& element) {
@@ -229,7 +261,7 @@ class BenchmarkBuilder {
     } else if (child.name == "do") {
       s->operations.push_back(operation(child));
     } else if (child.name == "resources") {
-      s->resources = resources(child);
+      s->resources = resources(child, s);
     } else if (child.name == "repeat") {
       read_repeat(child, s, diagnostics_);
     } else if (child.name == "platform") {

@@ -12,6 +12,7 @@
 #include "engine/check/core_values.h"
 #include "engine/check/job_check.h"
 #include "engine/check/names.h"
+#include "engine/check/other_files.h"
 #include "engine/check/parameter_check.h"
 #include "engine/check/schema_check.h"
 #include "engine/check/sets.h"
@@ -161,7 +162,7 @@ std::optional<Workflow> check_document(const Document& document, const CheckOpti
 
   SetFiles files(options, rules, tags, sources, diagnostics);
   const SetFile* home = files.add_main(document, root);
-  SetBuilder sets(files, rules, diagnostics);
+  SetBuilder sets(files, rules, *options.kinds, diagnostics);
   Workflow workflow;
   for (const Element* element : selected_benchmarks(home->document.root, options, diagnostics)) {
     workflow.benchmarks.push_back(
@@ -173,8 +174,12 @@ std::optional<Workflow> check_document(const Document& document, const CheckOpti
   used_tags.insert(files.used_tags().begin(), files.used_tags().end());
   // Names that tags removed from files of sets are not known one by one.
   removed["tags of other files"] = files.used_tags();
-  check_tag_rules(home->document.root, {tags, used_tags, rules.unknown_names_are_errors}, options,
-                  diagnostics);
+  const OtherFiles others{document, whole, options, rules, tags, sources};
+  const bool own = rules.unknown_names_are_errors && !options.stored;
+  if (own && !std::includes(used_tags.begin(), used_tags.end(), tags.begin(), tags.end()))
+    used_tags.merge(tags_of_all_files(others));
+  check_tag_rules(home->document.root, {tags, used_tags, own}, options, diagnostics);
+  if (options.all_platforms) check_other_platforms(others, diagnostics);
   check_unique_names(workflow.benchmarks, diagnostics);
   for (const auto& set : options.set) apply_set(set, &workflow.benchmarks, diagnostics);
   for (const Benchmark& benchmark : workflow.benchmarks)

@@ -25,6 +25,7 @@ struct CheckOptions {
   bool strict = false;          // unknown keys are errors even in a file of plain JUBE language
   bool called_as_jube = false;  // JUBE's rules for every file
   const StepKinds* kinds = &plain_kinds();  // for the workflow's steps; must outlive it
+  bool all_platforms = false;               // also those that other tags choose
   bool stored = false;  // a run's stored input, possibly checked in another environment
   PlainText plain_text = PlainText::as_written;
   // `only` names the benchmark of a run, whatever the file selects.

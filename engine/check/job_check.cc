@@ -1,5 +1,7 @@
 #include "engine/check/job_check.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <set>
 #include <string>
@@ -7,6 +9,7 @@
 #include <unordered_map>
 
 #include "engine/base/text.h"
+#include "engine/base/variables.h"
 #include "engine/workflow/job_options.h"
 
 namespace tally {
@@ -30,6 +33,30 @@ bool has_one_value(const Parameter& parameter) {
           parameter.value.value.find(parameter.separator) == std::string::npos);
 }
 
+// In JUBE's way a parameter of such a name would be what a job asks for. Here only `resources` says
+// it, and a table of the parameter would show nodes that no job had.
+void check_requests(const Benchmark& benchmark, const Step& step, Diagnostics& diagnostics) {
+  std::string texts;
+  for (const ResourceKey& one : resource_keys()) texts += (step.resources.*one.text).value + " ";
+  const std::set<std::string> named = variables_in(texts);
+  each_parameter(benchmark, step, [&](const Parameter& parameter) {
+    if (parameter.owner != Owner::user) return;
+    const std::string& name = parameter.name.value;
+    if (named.count(name) > 0) return;
+    for (const ResourceKey& one : resource_keys()) {
+      const std::string_view key = one.key;
+      const bool count = key == "nodes" || key.find("_per_") != std::string_view::npos;
+      if (!count || name != one.parameter || !(step.resources.*one.text).value.empty()) continue;
+      diagnostics.warning(
+          parameter.name.mark,
+          fmt::format("parameter '{}' is not what the jobs of step '{}' ask for: its `resources` "
+                      "have no `{}`",
+                      name, step.name.value, one.key),
+          fmt::format("resources: {{{}: ${}}}", one.key, name));
+    }
+  });
+}
+
 }  // namespace
 
 Mark place_of(const Benchmark& benchmark, const Step& step, const JobFault& fault) {
@@ -37,7 +64,8 @@ Mark place_of(const Benchmark& benchmark, const Step& step, const JobFault& faul
   Mark mark = step.name.mark;
   if (fault.parameter == "jube_benchmark_name") mark = benchmark.name.mark;
   each_parameter(benchmark, step, [&](const Parameter& parameter) {
-    if (parameter.name.value == fault.parameter) mark = parameter.value.mark;
+    if (parameter.name.value == fault.parameter && parameter.owner != Owner::user)
+      mark = parameter.value.mark;
   });
   return mark;
 }
@@ -46,21 +74,37 @@ void check_job_scripts(const Benchmark& benchmark, Diagnostics& diagnostics) {
   std::set<std::tuple<uint32_t, uint32_t, uint32_t, std::string>> told;
   for (const Step& step : benchmark.steps) {
     std::unordered_map<std::string, std::string> constants;
+    std::set<std::string, std::less<>> users;
     each_parameter(benchmark, step, [&](const Parameter& parameter) {
-      if (has_one_value(parameter)) constants[parameter.name.value] = parameter.value.value;
+      const std::string& name = parameter.name.value;
+      if (parameter.owner == Owner::user) {
+        users.insert(name);
+        if (has_one_value(parameter)) constants[name] = parameter.value.value;
+      } else if (has_one_value(parameter)) {
+        constants[parameter.owner == Owner::any ? name : platform_name(name)] =
+            parameter.value.value;
+      }
     });
     constants["jube_benchmark_name"] = benchmark.name.value;
     const Lookup lookup = [&](std::string_view name) -> const std::string* {
-      const auto found = constants.find(std::string(name));
+      const std::string_view bare = without_platform_prefix(name);
+      auto found = constants.find(std::string(name));
+      if (found != constants.end()) return &found->second;
+      if (users.count(bare) > 0) return &no_platform_value();
+      found = constants.find(bare.empty() ? platform_name(name) : std::string(bare));
       return found == constants.end() ? nullptr : &found->second;
     };
+    const std::string scheduler = stripped_value(lookup, "scheduler");
+    const bool submits = step.kind == StepKind::run && !step.launch.value.empty() &&
+                         !scheduler.empty() && scheduler != "local";
+    if (submits) check_requests(benchmark, step, diagnostics);
     const auto report = [&](const Mark& mark, const std::string& message, const std::string& hint) {
       if (told.emplace(mark.file, mark.line, mark.column, message).second)
         diagnostics.error(mark, message, hint);
     };
     for (const JobFault& fault : step.kinds->job_faults(step, lookup))
       report(place_of(benchmark, step, fault), fault.message, fault.hint);
-    if (step.kind != StepKind::run || constants["scheduler"] != "slurm") continue;
+    if (step.kind != StepKind::run || scheduler != "slurm") continue;
     const JobRequests requests = step.kinds->job_requests(step, lookup);
     each_parameter(benchmark, step, [&](const Parameter& parameter) {
       if (!parameter.exported) return;

@@ -66,7 +66,9 @@ Json documented(const char* doc, const char* otherwise, const Json& value) {
 void add_properties(const char* id, Json* properties, std::vector<std::string>* required) {
   for (const KeyRule& key : key_rules()) {
     if (std::strcmp(key.element, id) != 0 || std::strcmp(key.key, "_") == 0) continue;
-    (*properties)[key.key] = documented(key.doc, key.otherwise, value_of(key));
+    Json value = value_of(key);
+    if (takes_points(id, key.key)) value = any_of({value, {{"type", "array"}, {"items", value}}});
+    (*properties)[key.key] = documented(key.doc, key.otherwise, value);
     if (key.required) required->emplace_back(key.key);
   }
   for (const ElementRule& child : element_rules()) {

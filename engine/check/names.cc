@@ -229,7 +229,7 @@ class ReferenceChecker {
       const auto set = benchmark_.parameter_sets.find(use.value);
       if (set == benchmark_.parameter_sets.end()) continue;
       for (const Parameter& p : set->second.parameters)
-        parameters->emplace(p.name.value, p.name.mark);
+        if (p.owner != Owner::platform) parameters->emplace(p.name.value, p.name.mark);
     }
     for (const Text& depend : step->depend) add_parameters(depend.value, seen, parameters);
   }

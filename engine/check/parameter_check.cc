@@ -224,10 +224,11 @@ void apply_set(const std::pair<std::string, std::string>& set, std::vector<Bench
   std::vector<std::string> names;
   bool found = false;
   for (Benchmark& benchmark : *benchmarks) {
+    const bool users = has_users(benchmark, set.first);
     for (auto& [set_name, parameters] : benchmark.parameter_sets) {
       for (Parameter& p : parameters.parameters) {
         names.push_back(p.name.value);
-        if (p.name.value != set.first) continue;
+        if (p.name.value != set.first || (p.owner == Owner::platform && users)) continue;
         found = true;
         p.value = {std::string(strip(set.second)), {}};
         p.mode = Mode::text;

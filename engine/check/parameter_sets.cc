@@ -6,6 +6,7 @@
 #include "engine/base/text.h"
 #include "engine/check/elements.h"
 #include "engine/check/parse_values.h"
+#include "engine/check/platform.h"
 #include "engine/check/sets.h"
 
 namespace tally {
@@ -150,6 +151,8 @@ void SetBuilder::add_parameter(Parameter next, const Element& element, const Ele
           "say 'duplicate: replace' to mean it, or 'concat' to have both values");
       diagnostics_.note(known->name.mark, "the first one is here");
     }
+    // What replaces a value of a platform's set (init_with) is one.
+    if (known->owner == Owner::any) next.owner = Owner::any;
     *known = std::move(next);
     before->origins[index] = &element;
   }
@@ -187,6 +190,8 @@ ParameterSet SetBuilder::parameter_set(const Element& element, const SetFile& ho
   for (size_t i = 0; i < before.inherited; ++i) {
     before.index.emplace(set.parameters[i].name.value, i);
   }
+  const std::string_view name = strip(element.get("name"));
+  const bool of_platform = name == platform_sets()[0] || name == platform_sets()[1];
   std::vector<Text> single_zip;
   for (size_t i = 0; i < element.children.size(); ++i) {
     const Element& child = element.children[i];
@@ -197,6 +202,7 @@ ParameterSet SetBuilder::parameter_set(const Element& element, const SetFile& ho
         ++count;
       }
       Parameter next = parameter(count == 1 ? child : whole_list(&child, count));
+      if (rules_.names_are_the_users && !of_platform) next.owner = Owner::user;
       i += count - 1;
       if (next.name.value.empty()) continue;
       add_parameter(std::move(next), child, element, &before, &set);

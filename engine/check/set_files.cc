@@ -50,6 +50,24 @@ std::string find_set_file(const std::string& name, const std::vector<std::string
   return {};
 }
 
+// The names without an ending under which find_set_file() finds a file.
+std::vector<std::string> platforms_in(const std::vector<std::string>& directories) {
+  std::vector<std::string> names;
+  for (const std::string& directory : directories) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry(directory.empty() ? "." : directory, error), end;
+         !error && entry != end; entry.increment(error)) {
+      std::error_code none;
+      if (std::filesystem::is_regular_file(entry->path() / "platform.yaml", none)) {
+        names.push_back(entry->path().filename());
+      } else if (entry->path().extension() == ".yaml") {
+        names.push_back(entry->path().stem());
+      }
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 bool is_set(const std::string& name) {
@@ -98,6 +116,15 @@ const SetFile* SetFiles::add_main(const Document& document, const Element& filte
   return result;
 }
 
+std::string SetFiles::hint_for(const std::string& name,
+                               const std::vector<std::string>& directories) const {
+  std::vector<std::string> all = directories;
+  all.insert(all.end(), read_.builtin_path.begin(), read_.builtin_path.end());
+  const bool bare = name.find_first_of("./") == std::string::npos;
+  std::string hint = bare ? did_you_mean(name, platforms_in(all)) : std::string();
+  return hint.empty() ? "searched in: " + join(directories, ", ") : hint;
+}
+
 const SetFile* SetFiles::open(const std::string& name, const SetFile& home, const Mark& mark) {
   if (name.empty()) return &home;
   std::string directory = directory_of(home.path);
@@ -106,7 +133,7 @@ const SetFile* SetFiles::open(const std::string& name, const SetFile& home, cons
   std::string path = find_set_file(name, directories, read_);
   if (path.empty()) {
     diagnostics_.error(mark, fmt::format("file '{}' not found", name),
-                       "searched in: " + join(directories, ", "));
+                       hint_for(name, directories));
     return nullptr;
   }
   auto known = files_.find(path);
@@ -128,7 +155,7 @@ const SetFile* SetFiles::open(const std::string& name, const SetFile& home, cons
     return nullptr;
   }
   collect_tag_names(file->document.root, &used_tags_);
-  remove_untagged(tags_, &file->document.root);
+  if (!keeps_untagged_) remove_untagged(tags_, &file->document.root);
   add_platform_sets(&file->document.root, diagnostics_);
   file->include_paths = include_paths_of(file->document.root);
   const SetFile* result = file.get();

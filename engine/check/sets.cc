@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/check/elements.h"
 #include "engine/check/parse_values.h"
+#include "engine/check/platform_names.h"
 #include "engine/read/files.h"
 
 namespace tally {
@@ -116,6 +117,7 @@ std::vector<Text> SetBuilder::add_from(const Text& from, const std::vector<Text>
       add_foreign(name, {*file, from, pattern_sets}, &found, benchmark);
     }
   }
+  if (rules_.names_are_the_users) give_to_platform(ending, kinds_, benchmark);
   std::vector<Text> result;
   for (const Text& name : names) {
     bool chosen_later = has_dollar(name.value);

@@ -51,8 +51,17 @@ class SetFiles {
   // Returns null after an error.
   const SetFile* open(const std::string& name, const SetFile& home, const Mark& mark);
   const std::set<std::string>& used_tags() const { return used_tags_; }
+  // Files that are opened from now on keep what the tags would remove: everything in them is looked
+  // at.
+  void keep_untagged() {
+    keeps_untagged_ = true;
+    read_.tags.reset();
+  }
 
  private:
+  // For a file that is not found.
+  std::string hint_for(const std::string& name, const std::vector<std::string>& directories) const;
+
   const CheckOptions& options_;
   const Rules& rules_;
   const std::set<std::string>& tags_;
@@ -61,14 +70,16 @@ class SetFiles {
   ReadOptions read_;                                       // includes what the main file adds
   std::map<std::string, std::unique_ptr<SetFile>> files_;  // null: could not be read
   std::set<std::string> used_tags_;
+  bool keeps_untagged_ = false;
 };
 
 // Builds the sets of a benchmark.
 class SetBuilder {
  public:
-  SetBuilder(SetFiles& files, const Rules& rules, Diagnostics& diagnostics)
-      : files_(files), rules_(rules), diagnostics_(diagnostics) {}
+  SetBuilder(SetFiles& files, const Rules& rules, const StepKinds& kinds, Diagnostics& diagnostics)
+      : files_(files), rules_(rules), kinds_(kinds), diagnostics_(diagnostics) {}
 
+  const Rules& rules() const { return rules_; }
   // Adds every set among `parent`'s children.
   void add_all(const Element& parent, const SetFile& home, Benchmark* benchmark);
   // Adds the sets that `use from="..."` names. Returns, for each name in `names`, the set's name in
@@ -121,6 +132,7 @@ class SetBuilder {
 
   SetFiles& files_;
   const Rules& rules_;
+  const StepKinds& kinds_;
   Diagnostics& diagnostics_;
   std::vector<std::string> open_sets_;  // keys of the sets being made, along the init_with
   std::set<std::string> circular_;      // keys of sets whose circle has been reported

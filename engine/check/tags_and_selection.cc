@@ -126,28 +126,34 @@ void check_tag_rules(const Element& root, const TagRules& rules, const CheckOpti
                      Diagnostics& diagnostics) {
   const auto& [tags, used, strict] = rules;
   std::set<std::string> known = used;  // plus the tags that the file describes
-  bool described = false;
   for (const Element& child : root.children) {
     if (child.name == "check_tags") check_expression(child, tags, diagnostics);
     if (child.name != "tags") continue;
     check_descriptions(child, used, diagnostics);
     for (const Element& below : child.children) {
       if (below.name == "check_tags") check_expression(below, tags, diagnostics);
-      if (below.name != "tag") continue;
-      described = true;
-      known.insert(std::string(below.get("name")));
+      if (below.name == "tag") known.insert(std::string(below.get("name")));
     }
   }
-  for (const std::string& tag : options.tags) {
+  // A parameter of mode tag may have any name.
+  const bool open = std::any_of(used.begin(), used.end(), [](const std::string& name) {
+    return name.find('$') != std::string::npos;
+  });
+  std::vector<Text> given;
+  for (const std::string& tag : options.tags) given.push_back({tag, {}});
+  if (strict) {
+    for (Text& tag : selection_names(root, "tag")) given.push_back(std::move(tag));
+  }
+  for (const auto& [tag, mark] : given) {
     if (used.count(tag) > 0 || options.stored) continue;  // stored: nobody gave the tags now
     const std::string message = fmt::format("tag '{}' appears nowhere in the file", tag);
     std::string hint = did_you_mean(tag, {known.begin(), known.end()});
     if (hint.empty() && !known.empty())
       hint = "the file's tags: " + join({known.begin(), known.end()}, ", ");
-    if (strict && described) {
-      diagnostics.error({}, message, hint);
+    if (strict && !open) {
+      diagnostics.error(mark, message, hint);
     } else {
-      diagnostics.warning({}, message, hint);
+      diagnostics.warning(mark, message, hint);
     }
   }
 }

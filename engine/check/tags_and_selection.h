@@ -26,10 +26,10 @@ RemovedNames removed_names(const Element& whole, const Element& left);
 void collect_tag_names(const Element& element, std::set<std::string>* names);
 
 // Checks check_tags, described tags, and tags that are used nowhere. An unused tag is a warning.
-// With `strict` it is an error if the file describes its tags.
+// With `strict` it is an error, unless the file takes names of tags from parameters.
 struct TagRules {
   const std::set<std::string>& tags;  // tags_in_force()
-  const std::set<std::string>& used;  // collect_tag_names() of the file
+  const std::set<std::string>& used;  // collect_tag_names() of the files
   bool strict = false;
 };
 void check_tag_rules(const Element& root, const TagRules& rules, const CheckOptions& options,

@@ -28,6 +28,7 @@ std::unique_ptr<PreparedFile> prepare_file(const Settings& settings, const std::
   auto file = std::make_unique<PreparedFile>();
   InputArgs args = options.input;
   args.strict = settings.strict;
+  args.all_platforms = options.validate;
   args.unchecked = describes_platform;
   file->input = load_input(settings, path, args);
   args.unchecked = nullptr;

@@ -30,6 +30,13 @@ bool SetupReuse::add_parents(const Workpackage& workpackage, StepInputs* inputs,
   return kept;
 }
 
+// Adds what is not compared to the reasons of one workpackage of the run.
+void SetupReuse::say_once(const StepInputs& inputs, std::string* why) {
+  for (const std::string& note : inputs.notes) {
+    if (told_.insert(note).second) *why += (why->empty() ? "" : "; ") + note;
+  }
+}
+
 Status SetupReuse::decide(const Workpackage& workpackage, const SetupContext& context,
                           ReuseDecision* decision) {
   *decision = {};
@@ -41,6 +48,7 @@ Status SetupReuse::decide(const Workpackage& workpackage, const SetupContext& co
   const auto settle = [&](ReuseDecision::Kind kind) {
     decision->kind = kind;
     open.works = kind == ReuseDecision::Kind::work;
+    if (kind != ReuseDecision::Kind::same_run) say_once(open.inputs, &decision->why);
     open_[workpackage.id] = std::move(open);
     return Status::ok();
   };

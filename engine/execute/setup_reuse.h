@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -76,11 +77,13 @@ class SetupReuse {
     std::vector<int> waiters;
   };
   bool add_parents(const Workpackage& workpackage, StepInputs* inputs, std::string* why) const;
+  void say_once(const StepInputs& inputs, std::string* why);
 
   const Benchmark& benchmark_;
   WorkStore store_;
   bool fresh_;
   FileDigests digests_;
+  std::set<std::string> told_;
   std::map<int, Open> open_;           // by workpackage
   std::map<std::string, Work> works_;  // by hash
   std::map<int, Lineage> lineages_;    // by workpackage

@@ -185,7 +185,7 @@ EnvironmentChanges Task::environment_for_script() const {
     read.insert(names.begin(), names.end());
   }
   for (const char* of_site : {"site_interconnect_variables", "site_variables"}) {
-    const std::string* packed = values_->lookup()(of_site);
+    const std::string* packed = job_value(values_->lookup(), of_site);
     if (packed == nullptr) continue;
     for (const auto& [name, text] : unpack_variables(*packed)) read.merge(variables_in(text));
   }

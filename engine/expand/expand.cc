@@ -101,9 +101,8 @@ struct Expander::Impl {
 bool Expander::Impl::blocked(const Point& point, const Binding& binding, const Names& later) const {
   for (const std::string& name : referenced_names(pool[binding.value])) {
     if (std::find(later.begin(), later.end(), name) != later.end()) return true;
-    for (const Binding& other : point.bindings) {
-      if (progress(other) != Progress::closed && pool[other.name] == name) return true;
-    }
+    const Binding* other = find_binding(point, pool, name);
+    if (other != nullptr && progress(*other) != Progress::closed) return true;
   }
   return false;
 }
@@ -136,8 +135,8 @@ std::string Expander::Impl::settle(Point& point, const Finishing& how, const Bui
   Mark* const place = how.place;
   bool literal = false;
   const Lookup lookup = [&](std::string_view name) -> const std::string* {
-    for (const Binding& b : point.bindings) {
-      if (pool[b.name] != name) continue;
+    if (const Binding* found = find_binding(point, pool, name)) {
+      const Binding& b = *found;
       if (progress(b) != Progress::closed) return nullptr;
       if (!is_unresolved(b) && has_dollar(pool[b.value])) literal = true;
       return &pool[b.value];
@@ -282,7 +281,7 @@ bool Expander::is_final(const Point& point) const {
 std::string Expander::definition_key(const Binding& binding) const {
   const Definition& definition = impl_->definitions.of(binding);
   const char* mark = !is_final(binding) ? "?" : is_unresolved(binding) ? "$" : "";
-  return definition.set->name.value + "/" + definition.parameter->name.value + mark;
+  return definition.set->name.value + "/" + impl_->pool[binding.name] + mark;
 }
 
 const Parameter* find_definition(const Benchmark& benchmark, const std::string& key,
@@ -294,8 +293,9 @@ const Parameter* find_definition(const Benchmark& benchmark, const std::string& 
   const size_t mark = key.back() == '?' || key.back() == '$' ? 1 : 0;
   const std::string_view name =
       std::string_view(key).substr(slash + 1, key.size() - slash - 1 - mark);
+  const std::string_view moved = without_platform_prefix(name);
   for (const Parameter& parameter : found->second.parameters) {
-    if (parameter.name.value != name) continue;
+    if (parameter.name.value != name && (moved.empty() || parameter.name.value != moved)) continue;
     if (set != nullptr) *set = &found->second;
     return &parameter;
   }
@@ -308,7 +308,11 @@ bool Expander::restore(const std::string& key, const std::string& value, uint32_
   const Parameter* parameter = find_definition(impl_->benchmark, key, &set);
   if (parameter == nullptr) return false;
   const uint32_t number = impl_->definitions.number(*set, *parameter);
-  *binding = {impl_->definitions[number].name, impl_->pool.intern(value), index,
+  const TextId own = impl_->definitions[number].name;
+  // The name in the key differs where the user has a parameter of the platform's name.
+  const bool moved = key.find("/" + platform_name(parameter->name.value)) != std::string::npos;
+  const TextId name = moved ? impl_->pool.intern(platform_name(parameter->name.value)) : own;
+  *binding = {name, impl_->pool.intern(value), index,
               with_progress(number, key.back() == '?' ? Progress::raw : Progress::closed) |
                   (key.back() == '$' ? unresolved_bit : 0)};
   return true;

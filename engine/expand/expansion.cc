@@ -54,6 +54,27 @@ void Expansion::add_slot(const Binding& binding, Layout& layout, Point& point) {
   point.bindings.push_back(binding);
 }
 
+// The name under which the point has a parameter that is called `name`. Where the user and the
+// platform have parameters of one name, the user's keeps it, and the platform's has its prefix.
+TextId Expansion::name_in(TextId name, const Parameter& parameter, Layout& layout,
+                          Point& point) const {
+  TextPool& pool = context_.definitions.pool();
+  const auto found = layout.slots.find(pool[name]);
+  if (found == layout.slots.end()) return name;
+  const uint32_t slot = found->second;
+  const Owner present = context_.definitions.of(point.bindings[slot]).parameter->owner;
+  if (present == Owner::user && parameter.owner == Owner::platform)
+    return pool.intern(platform_name(parameter.name.value));
+  if (present == Owner::platform && parameter.owner == Owner::user) {
+    const TextId moved = pool.intern(platform_name(parameter.name.value));
+    layout.slots.erase(found);
+    layout.slots.emplace(pool[moved], slot);
+    layout.names[slot] = moved;
+    point.bindings[slot].name = moved;
+  }
+  return name;
+}
+
 void Expansion::collect_own_sets() {
   for (const Text& use : step_.use) {
     if (has_dollar(use.value)) continue;
@@ -82,8 +103,9 @@ bool Expansion::is_replaced(const Binding& present, const Binding& own) const {
 bool Expansion::inherit(const std::vector<const Point*>& parents, Layout& layout, Point& point) {
   for (const Point* parent : parents) {
     for (const Binding& binding : parent->bindings) {
-      const std::string& name = context_.definitions.pool()[binding.name];
-      const auto found = layout.slots.find(name);
+      const Parameter& parameter = *context_.definitions.of(binding).parameter;
+      const TextId name = name_in(binding.name, parameter, layout, point);
+      const auto found = layout.slots.find(context_.definitions.pool()[name]);
       if (found == layout.slots.end()) {
         Binding own = binding;
         const UpdateMode mode = context_.definitions.of(binding).parameter->update;
@@ -92,6 +114,7 @@ bool Expansion::inherit(const std::vector<const Point*>& parents, Layout& layout
         } else if (mode == UpdateMode::always) {
           context_.definitions.restart(own);
         }
+        own.name = name;
         add_slot(own, layout, point);
         continue;
       }
@@ -118,22 +141,33 @@ void Expansion::add_zips(const ParameterSet& set, Layout& layout) {
   }
 }
 
+// Whether two definitions have one text. In that of a platform's file the names have a prefix.
+bool Expansion::same_text(const Definition& a, const Definition& b) const {
+  if (a.text == b.text) return true;
+  if (a.parameter->owner == b.parameter->owner) return false;
+  const TextPool& pool = context_.definitions.pool();
+  std::string texts[] = {pool[a.text], pool[b.text]};
+  for (std::string& text : texts) replace_all(text, std::string(kPlatformPrefix), "");
+  return texts[0] == texts[1];
+}
+
 // Returns false when the step gets no points; the reason has then been reported.
 bool Expansion::add_set(const ParameterSet& set, const Text& use, Layout& layout, Point& point) {
   if (std::find(layout.sets.begin(), layout.sets.end(), &set) != layout.sets.end()) return true;
   layout.sets.push_back(&set);
   for (const Parameter& parameter : set.parameters) {
-    const Binding fresh = context_.definitions.fresh(context_.definitions.number(set, parameter));
-    const auto found = layout.slots.find(parameter.name.value);
+    Binding fresh = context_.definitions.fresh(context_.definitions.number(set, parameter));
+    fresh.name = name_in(fresh.name, parameter, layout, point);
+    const auto found = layout.slots.find(context_.definitions.pool()[fresh.name]);
     if (found == layout.slots.end()) {
       add_slot(fresh, layout, point);
       continue;
     }
     const uint32_t slot = found->second;
     const Definition& present = context_.definitions.of(point.bindings[slot]);
-    const TextId text = context_.definitions.of(fresh).text;
+    const bool same = same_text(present, context_.definitions.of(fresh));
     if (slot >= layout.own_begin) {
-      if (present.text == text) continue;
+      if (same) continue;
       if (!first_report(use)) return false;
       diagnostics_.error(use.mark,
                          "Cannot use parameterset '" + set.name.value + "' in step '" +
@@ -146,7 +180,7 @@ bool Expansion::add_set(const ParameterSet& set, const Text& use, Layout& layout
     }
     if (is_replaced(point.bindings[slot], fresh)) {
       point.bindings[slot] = fresh;
-    } else if (present.text != text) {
+    } else if (!same) {
       if (!first_report(use)) return false;
       diagnostics_.warning(
           use.mark,
@@ -203,9 +237,8 @@ bool Expansion::waits(const Work& work, const Text& use, std::string* names) con
   bool open = false;
   const TextPool& pool = context_.definitions.pool();
   const Lookup lookup = [&](std::string_view name) -> const std::string* {
-    const auto found = work.layout->slots.find(name);
-    if (found != work.layout->slots.end()) {
-      const Binding& b = work.point.bindings[found->second];
+    if (const uint32_t* found = work.layout->find(name)) {
+      const Binding& b = work.point.bindings[*found];
       if (progress(b) == Progress::closed) return &pool[b.value];
       open = true;
       return nullptr;
@@ -227,9 +260,13 @@ void Expansion::take_layout(Work& work, const Layout& layout) const {
     const bool in_old = std::find(work.layout->sets.begin(), work.layout->sets.end(), set) !=
                         work.layout->sets.end();
     for (const Parameter& parameter : set->parameters) {
-      const Binding fresh =
-          context_.definitions.fresh(context_.definitions.number(*set, parameter));
-      const uint32_t slot = layout.slots.at(parameter.name.value);
+      Binding fresh = context_.definitions.fresh(context_.definitions.number(*set, parameter));
+      auto found = layout.slots.end();
+      if (parameter.owner == Owner::platform)
+        found = layout.slots.find(platform_name(parameter.name.value));
+      const uint32_t slot =
+          found != layout.slots.end() ? found->second : layout.slots.at(parameter.name.value);
+      fresh.name = layout.names[slot];
       if (slot >= work.point.bindings.size()) {
         work.point.bindings.push_back(fresh);
       } else if (!in_old && slot < layout.own_begin &&
@@ -238,6 +275,8 @@ void Expansion::take_layout(Work& work, const Layout& layout) const {
       }
     }
   }
+  for (size_t slot = 0; slot < work.point.bindings.size(); ++slot)
+    work.point.bindings[slot].name = layout.names[slot];
   work.layout = &layout;
 }
 
@@ -285,7 +324,7 @@ bool Expansion::resolve_uses() {
 void Expansion::open_slots(Work& work) const {
   const auto known = [&](TextId name) {
     const std::string& text = context_.definitions.pool()[name];
-    return work.layout->slots.count(text) > 0 || is_workpackage_name(text);
+    return work.layout->find(text) != nullptr || is_workpackage_name(text);
   };
   work.open.clear();
   for (uint32_t slot = 0; slot < work.point.bindings.size(); ++slot) {

@@ -68,6 +68,16 @@ struct Layout {
   std::vector<const ParameterSet*> sets;  // in use
   std::vector<const Text*> rules;         // the `where` rules of these sets
   std::vector<const Text*> uses;          // entries of `use` whose set names are not known yet
+
+  // The slot of a name in a text, as find_binding() finds it. Null: there is none.
+  const uint32_t* find(std::string_view name) const {
+    auto found = slots.find(name);
+    if (found == slots.end()) {
+      const std::string_view other = without_platform_prefix(name);
+      if (!other.empty()) found = slots.find(other);
+    }
+    return found == slots.end() ? nullptr : &found->second;
+  }
 };
 
 class Expansion {
@@ -101,10 +111,12 @@ class Expansion {
   bool inherit(const std::vector<const Point*>& parents, Layout& layout, Point& point);
   bool starts_anew(const Binding& binding) const;
   bool is_replaced(const Binding& present, const Binding& own) const;
+  bool same_text(const Definition& a, const Definition& b) const;
   bool add_set(const ParameterSet& set, const Text& use, Layout& layout, Point& point);
   bool add_use(const Text& use, const std::string& names, Layout& layout, Point& point);
   void add_zips(const ParameterSet& set, Layout& layout);
   void add_slot(const Binding& binding, Layout& layout, Point& point);
+  TextId name_in(TextId name, const Parameter& parameter, Layout& layout, Point& point) const;
   void open_slots(Work& work) const;
   void collect_own_sets();
 

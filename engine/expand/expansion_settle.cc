@@ -19,13 +19,12 @@ bool Expansion::is_late(const Work& work, uint32_t slot) const {
     if (is_not_computed(work.point.bindings[at])) return true;
     for (const TextId name : context_.definitions.references(work.point.bindings[at].value)) {
       const std::string& text = context_.definitions.pool()[name];
-      const auto found = work.layout->slots.find(text);
-      if (found == work.layout->slots.end()) {
+      const uint32_t* found = work.layout->find(text);
+      if (found == nullptr) {
         if (is_workpackage_name(text)) return true;
-      } else if (!seen[found->second] &&
-                 progress(work.point.bindings[found->second]) == Progress::raw) {
-        seen[found->second] = true;
-        todo.push_back(found->second);
+      } else if (!seen[*found] && progress(work.point.bindings[*found]) == Progress::raw) {
+        seen[*found] = true;
+        todo.push_back(*found);
       }
     }
   }
@@ -38,10 +37,8 @@ bool Expansion::is_blocked(const Work& work, uint32_t slot, Force force) const {
   const bool script = context_.definitions.of(b).parameter->mode != Mode::text;
   for (const TextId name : context_.definitions.references(b.value)) {
     const std::string& text = context_.definitions.pool()[name];
-    const auto found = work.layout->slots.find(text);
-    if (found != work.layout->slots.end()) {
-      if (force != Force::everything &&
-          progress(work.point.bindings[found->second]) != Progress::closed) {
+    if (const uint32_t* found = work.layout->find(text)) {
+      if (force != Force::everything && progress(work.point.bindings[*found]) != Progress::closed) {
         return true;
       }
       continue;
@@ -67,9 +64,8 @@ std::string Expansion::substituted(const Work& work, uint32_t slot, Force force,
   const TextPool& pool = context_.definitions.pool();
   *literal = pool[work.point.bindings[slot].value].find("$$") != std::string::npos;
   const Lookup lookup = [&](std::string_view name) -> const std::string* {
-    const auto found = work.layout->slots.find(name);
-    if (found != work.layout->slots.end()) {
-      const Binding& b = work.point.bindings[found->second];
+    if (const uint32_t* found = work.layout->find(name)) {
+      const Binding& b = work.point.bindings[*found];
       if (progress(b) == Progress::closed) {
         if (!is_unresolved(b) && has_dollar(pool[b.value])) *literal = true;
         return &pool[b.value];
@@ -132,10 +128,10 @@ std::vector<uint32_t> Expansion::in_order(const Work& work) const {
       }
       marks[slot] = Visit::entered;
       for (const TextId name : context_.definitions.references(work.point.bindings[slot].value)) {
-        const auto found = work.layout->slots.find(context_.definitions.pool()[name]);
-        if (found != work.layout->slots.end() && marks[found->second] == Visit::new_slot &&
-            progress(work.point.bindings[found->second]) == Progress::raw) {
-          todo.push_back(found->second);
+        const uint32_t* found = work.layout->find(context_.definitions.pool()[name]);
+        if (found != nullptr && marks[*found] == Visit::new_slot &&
+            progress(work.point.bindings[*found]) == Progress::raw) {
+          todo.push_back(*found);
         }
       }
     }

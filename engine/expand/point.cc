@@ -12,4 +12,15 @@ TextId TextPool::intern(std::string_view text) {
   return id;
 }
 
+const Binding* find_binding(const Point& point, const TextPool& pool, std::string_view name) {
+  const std::string_view other = without_platform_prefix(name);
+  const Binding* found = nullptr;
+  for (const Binding& binding : point.bindings) {
+    const std::string& own = pool[binding.name];
+    if (own == name) return &binding;
+    if (!other.empty() && own == other) found = &binding;
+  }
+  return found;
+}
+
 }  // namespace tally

@@ -43,4 +43,8 @@ struct Point {
   std::vector<Binding> bindings;
 };
 
+// The parameter of this name, or null. Where the user has no parameter of the name, a name with the
+// platform's prefix (workflow/lookup.h) is that of the parameter without it.
+const Binding* find_binding(const Point& point, const TextPool& pool, std::string_view name);
+
 }  // namespace tally

@@ -129,9 +129,7 @@ std::vector<RuleResult> evaluate_rule(
   expressions.reserve(points.size());
   for (const Point* point : points) {
     const Lookup lookup = [&](std::string_view name) -> const std::string* {
-      for (const Binding& b : point->bindings) {
-        if (pool[b.name] == name) return &pool[b.value];
-      }
+      if (const Binding* b = find_binding(*point, pool, name)) return &pool[b->value];
       for (const auto& [key, value] : builtins) {
         if (key == name) return &value;
       }

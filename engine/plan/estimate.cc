@@ -34,10 +34,7 @@ PlannedJob planned_job(const Plan& plan, const Expander& expander, const Workpac
   if (step.kind != StepKind::run) return job;
   const WorkpackageValues values(*plan.benchmark, expander, workpackage);
   const Lookup lookup = values.lookup();
-  const auto value = [&](std::string_view name) {
-    const std::string* found = values.find(name);
-    return found != nullptr ? std::string(strip(*found)) : std::string();
-  };
+  const auto value = [&](std::string_view name) { return stripped_value(lookup, name); };
   const Platform platform = step.kinds->platform_of(step, lookup);
   job.submitted = !platform.local();
   job.script = platform.submit_script;

@@ -49,7 +49,7 @@ Status generated_functions(const Benchmark& benchmark, Workpackage workpackage, 
   const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
   std::string folder;
   const auto use = [&](const WorkpackageValues& values, const std::string& work) -> Status {
-    const std::string* name = values.find("job_functions");
+    const std::string* name = job_value(values.lookup(), "job_functions");
     if (name == nullptr) return Status::ok();
     std::vector<PlannedFile> files;
     for (const std::string& set : used_sets(step, values.lookup())) {

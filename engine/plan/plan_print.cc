@@ -115,6 +115,8 @@ class Printer {
       if (seen.varies || overall.at(key.second).varies) varying_.insert(key);
     }
     for (const TextId name : order_) {
+      // The platform's value where the user has one of the name: `resources` are printed.
+      if (starts_with(pool_[name], kPlatformPrefix)) continue;
       if (!overall.at(name).varies) constants_.emplace_back(name, overall.at(name).value);
     }
   }
@@ -186,11 +188,11 @@ class Printer {
         const std::string& text = (step.resources.*one.text).value;
         if (text.empty()) continue;
         parts.push_back(fmt::format("{}={}", one.key, shown(substitute(text, lookup))));
-        replaced_.insert(one.parameter);
+        if (!has_users(*plan_.benchmark, one.parameter)) replaced_.insert(one.parameter);
       }
       // These follow from what it asks for, so the platform's own values are not in force.
       for (const char* derived : {"tasks", "cpuspernode", "timelimit_seconds", "timelimit_minutes"})
-        replaced_.insert(derived);
+        if (!has_users(*plan_.benchmark, derived)) replaced_.insert(derived);
       print_list(fmt::format("  {} asks for:", step.name.value), parts);
     }
   }

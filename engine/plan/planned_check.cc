@@ -256,7 +256,7 @@ class PlannedCheck {
         fmt::format("step '{}' has no `launch`: its modules would not be loaded", step.name.value);
     const char* hint = "load them in its commands: module load NAME && ...";
     if (!told_.insert({key(mark), text}).second) return;
-    if (lookup("submit_script") == nullptr) {
+    if (job_value(lookup, "submit_script") == nullptr) {
       diagnostics_.error(mark, text, hint);
     } else {
       diagnostics_.warning(mark, text, hint);
@@ -281,7 +281,7 @@ class PlannedCheck {
   // this machine, but for those that submit a script themselves.
   bool lacks_launch(const Step& step, const Lookup& lookup) {
     if (!step.launch.value.empty() || step.operations.empty()) return false;
-    const std::string* named = lookup("scheduler");
+    const std::string* named = job_value(lookup, "scheduler");
     const std::string scheduler(named == nullptr ? "local" : strip(*named));
     const bool no_job =
         !scheduler.empty() && scheduler != "local" && !submits(step) && has_platform(step);
@@ -306,12 +306,12 @@ class PlannedCheck {
       return;
     // The step's, or its platform's: what the tables show.
     const auto number = [&](const Text& text, const char* of_platform) {
-      const std::string* given = step.platform.empty() ? nullptr : lookup(of_platform);
+      const std::string* given = step.platform.empty() ? nullptr : job_value(lookup, of_platform);
       std::string value(strip(substitute(text.value, lookup)));
       if (value.empty() && given != nullptr) value = strip(*given);
       return is_whole(value, 1) ? std::stol(value.substr(0, 9)) : 1;
     };
-    const std::string* starter = lookup("starter");
+    const std::string* starter = job_value(lookup, "starter");
     const bool starts_tasks =
         (starter != nullptr && !strip(*starter).empty() && !step.launch.value.empty()) ||
         names_tasks(step);

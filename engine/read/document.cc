@@ -70,8 +70,15 @@ void write_element(const Element& element, size_t depth, std::string* out) {
   std::string indent(depth * 2, ' ');
   const std::string name = xml_name(element.name);
   *out += fmt::format("{}<{}", indent, name);
-  for (const Attribute& a : element.attributes) {
-    *out += fmt::format(" {}=\"{}\"", xml_name(a.name.value), escape_xml(a.value.value, true));
+  for (size_t i = 0; i < element.attributes.size(); ++i) {
+    const Attribute& a = element.attributes[i];
+    std::string value = a.value.value;
+    for (; a.of_list && i + 1 < element.attributes.size(); ++i) {  // XML has no lists
+      const Attribute& next = element.attributes[i + 1];
+      if (!next.of_list || next.name.value != a.name.value) break;
+      value += "," + next.value.value;
+    }
+    *out += fmt::format(" {}=\"{}\"", xml_name(a.name.value), escape_xml(value, true));
   }
   if (element.children.empty() && element.text.value.empty()) {
     *out += "/>\n";

@@ -15,6 +15,8 @@ namespace tally {
 struct Attribute {
   Text name;   // mark of the key
   Text value;  // after PyYAML 1.1 typing and Python's str(); mark of the value
+  // One of a list: the element has an attribute for each value, in their order, with one name.
+  bool of_list = false;
 };
 
 // One element: in YAML a mapping or scalar under a known key, in XML a tag. `text` is the element's

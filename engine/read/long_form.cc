@@ -71,6 +71,7 @@ class LongForm {
     find_build_parameters();
     if (given("run") != nullptr) add_outpath();
     add_parameters();
+    add_points_of_resources();
     read_metrics();
     add_files();
     add_steps();
@@ -253,6 +254,43 @@ class LongForm {
       add_text(set->get(), "name", name, mark);
     }
     return set->get();
+  }
+
+  // Columns for the keys of `resources` that have a list, as they are parameters.
+  void add_points_of_resources() {
+    for (const char* name : {"run", "resources"}) {
+      const auto found = given_.find(name);
+      if (found == given_.end()) continue;
+      const YamlPtr& value = found->second.second;
+      if (std::string_view(name) == "resources") {
+        each_points(value);
+      } else {
+        for (const YamlPtr& definition : definitions(value)) points_of_step(*definition);
+      }
+    }
+    if (const YamlNode* step = given("run") == nullptr ? only_step() : nullptr; step != nullptr)
+      points_of_step(*step);
+    for (const auto& [key, all] : points_) add_column(*key, all);
+  }
+  void points_of_step(const YamlNode& step) {
+    for (const Entry& entry : step.entries)
+      if (written_text(*entry.first) == "resources") each_points(entry.second);
+  }
+  void each_points(const YamlPtr& resources) {
+    for (const YamlPtr& definition : definitions(resources)) add_points(definition);
+  }
+  void add_points(const YamlPtr& resources) {
+    for (const auto& [key, value] : resources->entries) {
+      if (value->kind != Kind::sequence || !takes_points("resources", written_text(*key))) continue;
+      const auto same = std::find_if(points_.begin(), points_.end(), [&](const auto& one) {
+        return written_text(*one.first) == written_text(*key);
+      });
+      if (same == points_.end()) {
+        points_.push_back({key, {resources}});
+      } else {
+        same->second.push_back(resources);
+      }
+    }
   }
 
   // A column for a parameter. Where all definitions have tags, so has the column.
@@ -539,6 +577,8 @@ class LongForm {
   std::set<std::string> in_build_;  // words of the build's commands
   std::set<std::string> taken_;     // names that `files` links
   std::vector<YamlPtr> columns_;
+  // Keys of `resources` with a list, and the mappings that have them.
+  std::vector<std::pair<YamlPtr, std::vector<YamlPtr>>> points_;
   std::vector<Metric> metrics_;
   std::vector<FileSet> pattern_sets_;  // one for each file with patterns
   bool build_set_ = false, run_set_ = false, build_files_ = false, run_files_ = false;

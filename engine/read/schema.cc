@@ -58,7 +58,10 @@ const std::vector<ElementRule>& element_rules() {
       {"step", "step", "benchmark", J, false, "One stage of the benchmark."},
       {"step.use", "use", "step", J, false, "Sets the step uses, by name."},
       {"do", "do", "step", J, false, "A shell command."},
-      {"resources", "resources", "step", T, false, "What a run step asks of its platform."},
+      {"resources", "resources", "step", T, false,
+       "What a run step asks of its platform. A key with a list is a parameter of its name with "
+       "these "
+       "values: `nodes: [1, 2, 4]`."},
       {"options", "options", "resources platform", T, true,
        "Further scheduler options by name, as `constraint: gpu`."},
       {"launch", "launch", "step", T, false,
@@ -535,6 +538,10 @@ const KeyRule* find_key(std::string_view element, std::string_view key) {
     if (element == rule.element && key == rule.key) return &rule;
   }
   return nullptr;
+}
+
+bool takes_points(std::string_view element, std::string_view key) {
+  return element == "resources" && find_key(element, key) != nullptr;
 }
 
 std::vector<std::string> known_names(std::string_view element) {

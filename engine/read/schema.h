@@ -54,6 +54,8 @@ std::string element_name(std::string_view name);
 const ElementRule* find_child(std::string_view parent, std::string_view name);
 const ElementRule* find_element(std::string_view id);
 const KeyRule* find_key(std::string_view element, std::string_view key);
+// Whether a YAML list under the key is a list of points, each with one of the values.
+bool takes_points(std::string_view element, std::string_view key);
 // The names of all keys and elements allowed in `element`, for "did you mean".
 std::vector<std::string> known_names(std::string_view element);
 // The choices of a rule, split.

@@ -141,6 +141,8 @@ class YamlReader {
       element->attributes.push_back({{key.value, key.mark}, {value->value, value->mark}});
     } else if (known && known->rule == ValueRule::names && value->kind == Kind::sequence) {
       element->attributes.push_back({{key.value, key.mark}, joined(*value)});
+    } else if (takes_points(parent, key.value) && value->kind == Kind::sequence) {
+      add_points(parent, key, *value, element);
     } else if (known || (rule && rule->free_keys) || key.value == "tag") {
       context_.diagnostics.error(value->mark,
                                  fmt::format("'{}' of a {} takes one value, not a {}", key.value,
@@ -148,6 +150,26 @@ class YamlReader {
                                              value->kind == Kind::sequence ? "list" : "mapping"));
     } else {
       make_elements(parent, {key.value, key.mark}, value, 0, &element->children);
+    }
+  }
+
+  // Adds an attribute for each value of the list.
+  void add_points(const char* parent, const YamlNode& key, const YamlNode& list, Element* element) {
+    if (list.items.empty())
+      context_.diagnostics.error(list.mark,
+                                 fmt::format("'{}' of a {} has an empty list", key.value, parent),
+                                 "leave the key out, or give it a value");
+    for (const YamlPtr& unresolved : list.items) {
+      const YamlPtr item = resolve(unresolved);
+      if (!item) continue;
+      if (item->kind == Kind::scalar || item->kind == Kind::null) {
+        element->attributes.push_back(
+            {{key.value, key.mark}, {item->value, item->mark}, /*of_list=*/true});
+      } else {
+        context_.diagnostics.error(
+            item->mark, fmt::format("a value in the list of '{}' is one value, not a {}", key.value,
+                                    item->kind == Kind::sequence ? "list" : "mapping"));
+      }
     }
   }
 

@@ -178,10 +178,24 @@ class Writer {
       if (!open) indent(depth);
       open = false;
     };
-    for (const Attribute& a : element.attributes) {
+    for (size_t i = 0; i < element.attributes.size(); ++i) {
+      const Attribute& a = element.attributes[i];
       begin();
-      out_ += key_text(a.name) + ": ";
-      scalar(a.value, depth + 1);
+      out_ += key_text(a.name) + ":";
+      if (!a.of_list) {
+        out_ += ' ';
+        scalar(a.value, depth + 1);
+        continue;
+      }
+      out_ += '\n';
+      for (;; ++i) {
+        indent(depth + 1);
+        out_ += "- ";
+        scalar(element.attributes[i].value, depth + 2);
+        const bool more = i + 1 < element.attributes.size() && element.attributes[i + 1].of_list &&
+                          element.attributes[i + 1].name.value == a.name.value;
+        if (!more) break;
+      }
     }
     if (!element.text.value.empty()) {
       begin();

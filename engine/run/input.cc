@@ -141,6 +141,7 @@ Status read_named(const Settings& settings, const std::string& path, CheckOption
   options.exclude = args.exclude;
   options.set = input->set;
   options.strict = args.strict;
+  options.all_platforms = args.all_platforms;
   options.called_as_jube = settings.called_as_jube;
   options.kinds = settings.kinds;
   if (args.strict) input->diagnostics.make_warnings_errors();

@@ -26,6 +26,7 @@ struct InputArgs {
   std::vector<std::string> include_path;
   std::vector<std::string> set;  // name=value
   bool strict = false;           // warnings are errors
+  bool all_platforms = false;    // those that other tags choose are checked, too
   // Documents of which only the tree is needed. Null: there are none.
   bool (*unchecked)(const Element& root) = nullptr;
 };

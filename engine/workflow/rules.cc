@@ -14,6 +14,7 @@ constexpr std::array kRules = {
     TALLY_RULE(lists_are_values, "Files of our own"),
     TALLY_RULE(unknown_keys_are_errors, "Unknown keys"),
     TALLY_RULE(unknown_names_are_errors, "Files of our own"),
+    TALLY_RULE(names_are_the_users, "Files of our own"),
     TALLY_RULE(harmless_mistakes_are_errors, "Mistakes that are found before the run"),
     TALLY_RULE(value_errors_are_explained, "A value error"),
     TALLY_RULE(fractions_are_kept, "Whole numbers"),

@@ -18,6 +18,8 @@ struct Rules {
   bool unknown_keys_are_errors = false;
   // Files of our own: so are a ${name}, a tag and a set of a `use` that nothing defines.
   bool unknown_names_are_errors = false;
+  // Files of our own: a parameter and one of the platform may have the same name.
+  bool names_are_the_users = false;
   // Mistakes that are found before the run: a circle of parameters, and an invalid pattern that
   // nobody uses, are errors. JUBE's: warnings.
   bool harmless_mistakes_are_errors = false;

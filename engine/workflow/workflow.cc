@@ -19,6 +19,14 @@ std::string secret_entry(const Parameter& parameter, const std::string& value) {
   return of_secret ? parameter.value.value + "=" + value : "";
 }
 
+bool has_users(const Benchmark& benchmark, std::string_view name) {
+  for (const auto& [set_name, set] : benchmark.parameter_sets) {
+    for (const Parameter& parameter : set.parameters)
+      if (parameter.owner == Owner::user && parameter.name.value == name) return true;
+  }
+  return false;
+}
+
 bool has_secrets(const Benchmark& benchmark) {
   return std::any_of(benchmark.parameter_sets.begin(), benchmark.parameter_sets.end(),
                      [](const auto& set) {

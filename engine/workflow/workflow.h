@@ -21,6 +21,10 @@ namespace tally {
 enum class Mode { text, python, perl, shell, env, tag };
 enum class UpdateMode { never, use, step, cycle, always };
 enum class Duplicate { none, replace, concat, error };
+// Whose a parameter is where two of a step have one name (Tally only). any: two are an error, as in
+// JUBE's files. user: of a set with another name than those of platforms. platform: of a set that a
+// platform's file defines.
+enum class Owner { any, user, platform };
 
 struct Parameter {
   Text name;
@@ -33,6 +37,7 @@ struct Parameter {
   bool exported = false;
   UpdateMode update = UpdateMode::never;
   Duplicate duplicate = Duplicate::none;
+  Owner owner = Owner::any;
 };
 
 // Whether it has the name of a secret, and a value that is not of the workflow's text or that
@@ -325,6 +330,8 @@ struct Benchmark {
 };
 // Whether `step` depends on `ancestor`, directly or through other steps.
 bool depends_on(const Benchmark& benchmark, const std::string& step, const std::string& ancestor);
+// Whether a parameter of this name is the user's.
+bool has_users(const Benchmark& benchmark, std::string_view name);
 // Whether one of its parameters is a secret.
 bool has_secrets(const Benchmark& benchmark);
 

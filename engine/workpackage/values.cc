@@ -63,10 +63,9 @@ RunInfo run_info(const Benchmark& benchmark, int id, const std::string& run_dir,
 WorkpackageValues::WorkpackageValues(const Benchmark& benchmark, const Expander& expander,
                                      const Workpackage& workpackage, const char* status)
     : workpackage_(workpackage), status_(status), benchmark_(&benchmark), expander_(&expander) {
-  for (const Binding& binding : workpackage.point.bindings) {
-    if (!expander.definition(binding).exported) continue;
-    exported_.emplace_back(expander.pool()[binding.name], expander.pool()[binding.value]);
-  }
+  for (const Binding& binding : workpackage.point.bindings)
+    add_exported(expander.definition(binding), expander.pool()[binding.name],
+                 expander.pool()[binding.value]);
   add_of_kind(benchmark.steps[static_cast<size_t>(workpackage.step)]);
 }
 
@@ -74,15 +73,48 @@ WorkpackageValues::WorkpackageValues(const Step* step, const Workpackage& workpa
                                      StoredParameters stored, const char* status)
     : workpackage_(workpackage), status_(status), stored_(std::move(stored)) {
   for (const auto& [name, value] : stored_.values) {
-    const Parameter* parameter = definition(name);
-    if (parameter != nullptr && parameter->exported) exported_.emplace_back(name, value);
+    if (const Parameter* parameter = definition(name)) add_exported(*parameter, name, value);
   }
   if (step != nullptr && !stored_.without_added) add_of_kind(*step);
 }
 
+// A program gets the user's value where the platform has one of the same name.
+void WorkpackageValues::add_exported(const Parameter& definition, const std::string& name,
+                                     const std::string& value) {
+  if (!definition.exported) return;
+  const std::string& variable = definition.name.value;
+  const auto same = std::find_if(exported_.begin(), exported_.end(),
+                                 [&](const auto& entry) { return entry.first == variable; });
+  if (same == exported_.end()) {
+    exported_.emplace_back(variable, value);
+  } else if (name == variable) {
+    same->second = value;
+  }
+}
+
+// Most workpackages have none of these names, which every value for jobs is asked for.
+void WorkpackageValues::note_users_names() {
+  const auto note = [this](const std::string& name, const Parameter* parameter) {
+    if (starts_with(name, kPlatformPrefix)) any_moved_ = true;
+    if (parameter != nullptr && parameter->owner == Owner::user) users_.push_back(name);
+  };
+  if (expander_ != nullptr) {
+    for (const Binding& binding : workpackage_.point.bindings) {
+      const std::string& name = expander_->pool()[binding.name];
+      note(name, is_platforms(name) ? &expander_->definition(binding) : nullptr);
+    }
+  }
+  for (const auto& [name, value] : stored_.values)
+    note(name, is_platforms(name) ? definition(name) : nullptr);
+}
+
 void WorkpackageValues::add_of_kind(const Step& step) {
+  step_ = &step;
+  note_users_names();
   const Lookup written = [this](std::string_view name) -> const std::string* {
-    const Parameter* found = definition(name);
+    const Parameter* found = definition(platform_name(name));
+    if (found == nullptr) found = definition(name);
+    if (found != nullptr && found->owner == Owner::user) return nullptr;
     return found != nullptr && found->mode == Mode::text ? &found->value.value : nullptr;
   };
   added_ = step.kinds->values(step, lookup(), written);
@@ -187,8 +219,38 @@ const std::string* WorkpackageValues::parameter(std::string_view name) const {
   return nullptr;
 }
 
-const std::string* WorkpackageValues::find(std::string_view name) const {
+bool WorkpackageValues::is_users(std::string_view name) const {
+  const Parameter* found = definition(name);
+  return found != nullptr && found->owner == Owner::user;
+}
+
+bool WorkpackageValues::is_for_jobs(std::string_view name) const {
+  const Parameter* found = definition(name);
+  return found != nullptr ? found->owner == Owner::platform : find_in(added_, name) != nullptr;
+}
+
+// Names that platforms define, beside those that the kind of step gives.
+bool WorkpackageValues::is_platforms(std::string_view name) const {
+  for (const char* one : {"scheduler", "submit", "site_mpi", "args_starter"})
+    if (name == one) return true;
+  if (step_ == nullptr) return false;
+  const auto& names = step_->kinds->value_names();
+  return std::binary_search(names.begin(), names.end(), name);
+}
+
+const std::string* WorkpackageValues::find_for_jobs(std::string_view name) const {
   if (const std::string* value = find_in(added_, name)) return value;
+  if (const std::string* value = any_moved_ ? parameter(platform_name(name)) : nullptr)
+    return value;
+  if (std::find(users_.begin(), users_.end(), name) != users_.end()) return &no_platform_value();
+  return find(name);
+}
+
+const std::string* WorkpackageValues::find(std::string_view name) const {
+  if (const std::string_view bare = without_platform_prefix(name); !bare.empty())
+    return find_for_jobs(bare);
+  if (const std::string* value = find_in(added_, name))
+    return std::find(users_.begin(), users_.end(), name) != users_.end() ? parameter(name) : value;
   if (const std::string* value = parameter(name)) return value;
   return starts_with(name, "jube_") ? find_in(builtins(), name) : nullptr;
 }
@@ -225,7 +287,8 @@ NamedValues WorkpackageValues::all(const Keep& keep) const {
   const size_t parameters = list.size();
   // A name that the kind of step adds hides the parameter, so the list shows what the commands see.
   for (auto& [name, value] : list) {
-    if (const std::string* hiding = find_in(added_, name)) value = *hiding;
+    const std::string* hiding = find_in(added_, name);
+    if (hiding != nullptr && !is_users(name)) value = *hiding;
   }
   const auto is_parameter = [&](const std::string& name) {
     return std::any_of(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(parameters),

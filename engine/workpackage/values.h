@@ -64,7 +64,13 @@ class WorkpackageValues {
 
   // The values of all built-in names, for Expander::finish() and update().
   const NamedValues& builtins() const;
-  // Names that the kind of step adds (nodes, launch...). They hide parameters of the same name.
+  // Whether it is a parameter of the user, which nothing hides.
+  bool is_users(std::string_view name) const;
+  // Whether the value is of the step's kind or of a platform's file, and no parameter of the
+  // workflow.
+  bool is_for_jobs(std::string_view name) const;
+  // Names that the kind of step adds (nodes, launch...). They hide parameters of the same name that
+  // are not the user's.
   const NamedValues& added() const { return added_; }
   // Exported parameters, as pairs of name and value.
   const NamedValues& exported() const { return exported_; }
@@ -83,7 +89,11 @@ class WorkpackageValues {
   NamedValues kept_builtins(const Keep& keep) const;
   // The definition of one of the workpackage's parameters, or null.
   const Parameter* definition(std::string_view name) const;
+  void note_users_names();
   void add_of_kind(const Step& step);
+  void add_exported(const Parameter& definition, const std::string& name, const std::string& value);
+  bool is_platforms(std::string_view name) const;
+  const std::string* find_for_jobs(std::string_view name) const;
   // `work_dir`: absolute. `common`: those of run_builtins().
   void add_of_workpackage(const std::vector<ParentName>& parents, const std::string& work_dir,
                           const NamedValues* common, const Keep& keep, NamedValues& out) const;
@@ -94,6 +104,9 @@ class WorkpackageValues {
   // The values come either from a plan or run (these pointers are set) or from a journal (stored_).
   const Benchmark* benchmark_ = nullptr;
   const Expander* expander_ = nullptr;
+  const Step* step_ = nullptr;      // null: nothing of its kind is added
+  std::vector<std::string> users_;  // parameters of the user that have a platform's name
+  bool any_moved_ = false;          // a platform's parameter has another name for them
   StoredParameters stored_;
   NamedValues added_, exported_;
   bool of_workpackage_ = true;  // jube_wp_* are included

@@ -28,8 +28,8 @@ namespace {
 
 constexpr off_t kReadWhole = 64 << 20;
 // Version of the rules below. Work that was kept under another version is not reused.
-constexpr uint64_t kRules = 4;
-// A folder with more files or bytes is not compared.
+constexpr uint64_t kRules = 5;
+// Of a folder with more bytes, sizes and times are compared. More files are not looked at.
 constexpr size_t kMostFiles = 10000;
 constexpr uintmax_t kMostBytes = uintmax_t{1} << 30;
 
@@ -217,30 +217,77 @@ class Collector {
     return looked.reason() == EACCES ? Status::ok() : std::move(looked);
   }
 
-  // The parts of a word that may be names of files: the word, what stands behind `=`, `,` and `:`, as
-  // in --input=a.txt, and the words of a quoted text, which another program may run.
+  // The names of files and folders that a word may be: the word, and what stands behind `=`, `,`
+  // and `:`, as in --input=a.txt.
   static std::vector<std::string> names_in_word(const ShellWord& word) {
     std::vector<std::string> names = {word.text};
     if (const size_t slash = word.text.find('/'); starts_with(word.text, "-") && slash == 2)
       names.push_back(word.text.substr(slash));  // -I/usr/include, -C/home/me/src
-    const std::string_view ends = word.quoted ? " \t\n\r'\"`=;|&<>(),:" : "=,:";
-    for (size_t at = 0; at <= word.text.size();) {
-      const size_t end = std::min(word.text.find_first_of(ends, at), word.text.size());
-      if (end > at && end - at < word.text.size()) names.push_back(word.text.substr(at, end - at));
+    if (!word.quoted) add_parts(word.text, "=,:", &names);
+    return names;
+  }
+
+  static void add_parts(const std::string& text, std::string_view ends,
+                        std::vector<std::string>* names) {
+    for (size_t at = 0; at <= text.size();) {
+      const size_t end = std::min(text.find_first_of(ends, at), text.size());
+      if (end > at && end - at < text.size()) names->push_back(text.substr(at, end - at));
       at = end + 1;
     }
-    return names;
+  }
+
+  // Whether the word is a text that a shell runs: that of `sh -c`, or of `eval`.
+  static bool is_shell_text(const std::vector<ShellWord>& words, size_t at) {
+    if (at > 0 && words[at - 1].text == "eval") return true;
+    const std::string option = at > 1 ? words[at - 1].text : "";
+    if (option.size() < 2 || option[0] != '-' || option[1] == '-' || option.back() != 'c')
+      return false;
+    for (size_t back = 2; back <= std::min<size_t>(at, 4); ++back) {
+      const std::string& word = words[at - back].text;
+      for (const char* shell : {"sh", "bash", "dash", "ksh", "zsh"})
+        if (word.substr(word.rfind('/') + 1) == shell) return true;
+    }
+    return false;
+  }
+
+  // Adds what the words of a shell text name. In another text, of sed or Python, a part may be a
+  // name or not: a file that is there counts, as its content costs little. A folder does not:
+  // `s|/a|/b|` would make inputs of all of /a.
+  Status add_names(const std::string& text, std::set<std::string>* paths) {
+    const std::vector<ShellWord> words = shell_words(text);
+    for (size_t at = 0; at < words.size(); ++at) {
+      const ShellWord& word = words[at];
+      if (word.written) continue;
+      if (word.quoted && is_shell_text(words, at)) {
+        if (Status s = add_names(word.text, paths); !s) return s;
+        continue;
+      }
+      for (const std::string& name : names_in_word(word)) {
+        if (Status s = add_name(name, paths); !s) return s;
+      }
+      if (!word.quoted) continue;
+      std::vector<std::string> parts;
+      add_parts(word.text, " \t\n\r'\"`=;|&<>(),:", &parts);
+      for (const std::string& part : parts) add_file_or_program(part, paths);
+    }
+    return Status::ok();
+  }
+
+  void add_file_or_program(const std::string& name, std::set<std::string>* paths) {
+    if (name.find('/') == std::string::npos && !starts_with(name, "~")) {
+      add_program(name);
+      return;
+    }
+    const std::string path = absolute_path(expand_path(name), context_.work_dir);
+    std::optional<struct stat> found;
+    if (!is_of_the_host(path) && look_at(path, &found) && found && S_ISREG(found->st_mode))
+      paths->insert(path);
   }
 
   Status add_named_files() {
     std::set<std::string> paths;
     for (const std::string& command : shell_texts_) {
-      for (const ShellWord& word : shell_words(with_variables(command, context_.environment))) {
-        if (word.written) continue;
-        for (const std::string& name : names_in_word(word)) {
-          if (Status s = add_name(name, &paths); !s) return s;
-        }
-      }
+      if (Status s = add_names(with_variables(command, context_.environment), &paths); !s) return s;
     }
     for (const auto& [name, value] : context_.changes) {
       if (value && !value->empty()) {
@@ -283,41 +330,53 @@ class Collector {
     return path == "/";
   }
 
-  // A folder that a command names, as in `make -C`. Folders of the system count as unchanged, and so do
-  // runs: they change with every run. A folder that is too large for a comparison is never the same.
+  // A folder that a command names, as in `make -C`. Folders of the system count as unchanged, and
+  // so do runs: they change with every run.
   Status add_folder(const std::string& path) {
     for (const char* system : {"/usr", "/opt", "/etc", "/bin", "/lib", "/lib64", "/sbin", "/var"})
       if (path == system || lies_below(path, system)) return Status::ok();
-    std::vector<std::string> files;
-    uintmax_t bytes = 0;
-    bool too_large = false;
-    if (Status s = list_folder(path, &files, &bytes, &too_large); !s) return s;
-    if (too_large) {
-      inputs_->files.emplace_back(path, fmt::format("more than {} files or 1 GiB, at {}.{}",
-                                                    kMostFiles, std::time(nullptr), getpid()));
+    Folder folder;
+    if (Status s = list_folder(path, &folder); !s) return s;
+    std::sort(folder.files.begin(), folder.files.end());
+    if (!folder.has_more && folder.bytes <= kMostBytes) {
+      for (const auto& [file, stamp] : folder.files) {
+        if (Status s = add_tree(file, file); !s) return s;
+      }
       return Status::ok();
     }
-    std::sort(files.begin(), files.end());
-    for (const std::string& file : files) {
-      if (Status s = add_tree(file, file); !s) return s;
+    Digest digest;
+    for (const auto& [file, stamp] : folder.files) digest.add(file + " " + stamp);
+    inputs_->files.emplace_back(path, digest.hex());
+    if (folder.has_more) {
+      inputs_->notes.push_back(
+          fmt::format("{} has more than {} files, of which as many are compared by size and time: "
+                      "`input` names "
+                      "what counts",
+                      path, kMostFiles));
     }
     return Status::ok();
   }
 
-  // `too_large`: there are more files than are compared. Folders that may not be entered are left out.
-  static Status list_folder(const std::string& folder, std::vector<std::string>* files,
-                            uintmax_t* bytes, bool* too_large) {
+  struct Folder {
+    std::vector<std::pair<std::string, std::string>> files;  // with their sizes and times
+    uintmax_t bytes = 0;
+    bool has_more = false;  // than are looked at
+  };
+  // Folders that may not be entered are left out. The order of the names decides which files are
+  // looked at.
+  static Status list_folder(const std::string& path_of_folder, Folder* folder) {
     std::vector<std::string> names;
-    if (Status s = readable(names_in(folder, &names)); !s) return s;
+    if (Status s = readable(names_in(path_of_folder, &names)); !s) return s;
+    std::sort(names.begin(), names.end());
     for (const std::string& name : names) {
-      const std::string path = folder + "/" + name;
+      const std::string path = path_of_folder + "/" + name;
       std::optional<struct stat> found;
       if (Status s = readable(look_at(path, &found, Links::keep)); !s) return s;
       if (found && S_ISDIR(found->st_mode)) {
         bool skipped = name == ".git";
         if (Status s = skipped ? Status::ok() : has_runs(path, &skipped); !s) return s;
         if (skipped) continue;
-        if (Status s = list_folder(path, files, bytes, too_large); !s || *too_large) return s;
+        if (Status s = list_folder(path, folder); !s || folder->has_more) return s;
         continue;
       }
       if (found && S_ISLNK(found->st_mode)) {
@@ -325,10 +384,12 @@ class Collector {
         if (Status s = readable(look_at(path, &found)); !s) return s;
       }
       if (!found || !S_ISREG(found->st_mode)) continue;
-      *bytes += static_cast<uintmax_t>(found->st_size);
-      *too_large = files->size() == kMostFiles || *bytes > kMostBytes;
-      if (*too_large) return Status::ok();
-      files->push_back(path);
+      folder->has_more = folder->files.size() == kMostFiles;
+      if (folder->has_more) return Status::ok();
+      folder->bytes += static_cast<uintmax_t>(found->st_size);
+      folder->files.emplace_back(
+          path, fmt::format("{} {}.{:09} {}", found->st_size, found->st_mtim.tv_sec,
+                            found->st_mtim.tv_nsec, found->st_ino));
     }
     return Status::ok();
   }

@@ -19,6 +19,7 @@ struct StepInputs {
   NamedValues parents;                // the step, and the identity of the work that it left
   NamedValues environment;            // variables that the step sets or names, and compiler flags
   NamedValues files;                  // path, or target in the work directory, with a digest
+  std::vector<std::string> notes;     // what is not compared, as clauses: no inputs
 };
 // A hash of 32 hex digits.
 std::string content_hash(const StepInputs& inputs);

@@ -108,11 +108,27 @@ struct Kinds {
   }
 };
 
-void take_parameters(const WorkpackageValues& values, size_t count, WorkpackageView& view) {
+// The patterns' names, where they are the user's.
+std::set<std::string> users_patterns(const Benchmark& benchmark) {
+  std::set<std::string> names;
+  if (!benchmark.rules.names_are_the_users) return names;
+  for (const auto& [set_name, set] : benchmark.pattern_sets)
+    for (const Pattern& pattern : set.patterns) names.insert(pattern.name.value);
+  return names;
+}
+
+// `count` of the view's values are parameters. A pattern may have the name of a value that is meant
+// for jobs.
+void take_parameters(const WorkpackageValues& values, size_t count,
+                     const std::set<std::string>& patterns, WorkpackageView& view) {
   view.parameters = count;
   for (const auto& [name, value] : values.added()) {
-    if (const std::string* own = values.parameter(name)) view.hidden.emplace_back(name, *own);
+    const std::string* own = values.parameter(name);
+    if (own != nullptr && !values.is_users(name)) view.hidden.emplace_back(name, *own);
   }
+  if (patterns.empty()) return;
+  for (auto& [name, value] : view.values)
+    if (patterns.count(name) > 0 && values.is_for_jobs(name)) name = platform_name(name);
 }
 
 // Finds the definition by name, for a workflow that lacks the set.
@@ -155,6 +171,7 @@ class ViewMaker {
         absolute_run_(absolute_path(run_dir)),
         info_(run_info(benchmark, journal.run().id, run_dir, journal.run().start)),
         definitions_(benchmark),
+        patterns_(users_patterns(benchmark)),
         keep_(std::move(keep)),
         views_(views) {
     for (const JobValue& one : job_values()) {
@@ -231,7 +248,7 @@ class ViewMaker {
     const WorkpackageValues values(step, from.workpackage, std::move(parameters),
                                    status_of(view.state));
     view.values = values.all(keep_);
-    take_parameters(values, count, view);
+    take_parameters(values, count, patterns_, view);
     view.values.shrink_to_fit();
     kinds_.types.clear();
     kinds_.units.clear();
@@ -312,6 +329,7 @@ class ViewMaker {
   std::map<int, JobUse> job_uses_;
   std::vector<const JobValue*> job_values_;  // those that are wanted
   KnownDefinitions definitions_;
+  std::set<std::string> patterns_;
   std::unordered_map<std::string, StepValues> of_step_;
   Kinds kinds_;                   // of the workpackage that is being made
   WorkpackageValues::Keep keep_;  // empty: everything
@@ -410,7 +428,7 @@ WorkpackageView planned_view(const Benchmark& benchmark, const Expander& expande
   const WorkpackageValues values(benchmark, expander, there, "DONE");
   view.values = values.all();
   view.run = std::atoi(values.find("jube_benchmark_id")->c_str());
-  take_parameters(values, workpackage.point.bindings.size(), view);
+  take_parameters(values, workpackage.point.bindings.size(), users_patterns(benchmark), view);
   DefinitionsByName definitions;
   for (const Binding& binding : workpackage.point.bindings) {
     definitions.emplace(expander.pool()[binding.name], &expander.definition(binding));

@@ -160,7 +160,8 @@ std::set<std::string> free_parameters(const Benchmark& benchmark) {
   // A platform's default for what a step asks for is not a parameter where the step computes it.
   for (const Step& step : benchmark.steps) {
     for (const ResourceKey& one : resource_keys())
-      if (has_reference((step.resources.*one.text).value)) names.erase(one.parameter);
+      if (has_reference((step.resources.*one.text).value) && !has_users(benchmark, one.parameter))
+        names.erase(one.parameter);
   }
   for (const Analyser& analyser : benchmark.analysers) {
     for (const Text& row : analyser.rows) names.insert(row.value);

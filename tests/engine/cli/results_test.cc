@@ -289,10 +289,12 @@ TEST_CASE("columns show what the command saw of `resources`, not the platform's 
   const Shell shell;
   shell.file("b.yaml",
              "name: b\noutpath: run\n"
-             "parameterset: {name: ps, parameter: [{name: nodes, type: int, _: 1}, {name: tasks, "
+             "parameterset: {name: systemParameter, parameter: [{name: nodes, type: int, _: 1}, "
+             "{name: tasks, "
              "type: int, _: 1}, {name: n, _: \"2,3\"}]}\n"
              "patternset: {name: pt, pattern: {name: saw, _: \"saw (.*)\"}}\n"
-             "step: {name: s, kind: run, use: ps, resources: {nodes: 4, tasks_per_node: $n}, do: "
+             "step: {name: s, kind: run, use: systemParameter, resources: {nodes: 4, "
+             "tasks_per_node: $n}, do: "
              "\"echo saw $nodes $tasks\"}\n"
              "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
              "result: {use: a, table: {name: t, column: [nodes, tasks, taskspernode, saw]}}\n");

@@ -64,6 +64,75 @@ TEST_CASE("reused work: a slash in a quoted text is no folder, and the host is n
   }
 }
 
+TEST_CASE("reused work: folders in a quoted text that no shell reads are no inputs, files are") {
+  const Shell shell;
+  shell.sh("mkdir src; echo 1 > src/v");
+  for (const char* command :
+       {"echo x | sed \"s|$jube_benchmark_home/src|/y|\" >o; echo v=1",
+        "echo \"of $jube_benchmark_home/src\" >o; echo v=1",
+        "echo v=1; awk -v d=1 \"/$jube_benchmark_home/src/ { print }\" o || true"}) {
+    CAPTURE(command);
+    shell.file("b.yaml", workflow(command));
+    shell.tally("run b.yaml");
+    shell.sh("echo 2 >> src/v");
+    const Ran plan = shell.tally("run -n b.yaml");
+    CHECK_MESSAGE(has(plan.out, "#000000 b  reused"), (plan.out + plan.err));
+  }
+  for (const char* command :
+       {"bash -ec \"ls $jube_benchmark_home/src >o\"; echo v=1",
+        "eval \"ls $jube_benchmark_home/src >o\"; echo v=1",
+        "env A=1 sh -c \"cd $jube_benchmark_home/src && ls\" >o; echo v=1",
+        "awk \"BEGIN { getline <\\\"$jube_benchmark_home/src/v\\\" }\"; echo v=1"}) {
+    CAPTURE(command);
+    shell.file("b.yaml", workflow(command));
+    CHECK(shell.tally("run b.yaml").code == 0);
+    shell.sh("echo 2 >> src/v");
+    const Ran plan = shell.tally("run -n b.yaml");
+    CHECK_MESSAGE(has(plan.out, "#000000 b  done again, compared with the last kept work: file "),
+                  (plan.out + plan.err));
+  }
+}
+
+TEST_CASE(
+    "reused work: of a folder with too many files as many are compared, and it is said once") {
+  const Shell shell;
+  shell.sh("mkdir many; cd many; seq -f %05g 10001 | xargs touch");
+  shell.file(
+      "b.yaml",
+      "name: b\noutpath: run\n"
+      "step: {name: b, kind: build, iterations: 2, do: 'ls $jube_benchmark_home/many | wc -l; echo "
+      "$jube_wp_iteration'}\n");
+  const std::string note =
+      "/many has more than 10000 files, of which as many are compared by size and time: `input` "
+      "names "
+      "what counts\n";
+  const auto count = [&](const std::string& text) {
+    size_t times = 0;
+    for (size_t at = text.find(note); at != std::string::npos; at = text.find(note, at + 1))
+      ++times;
+    return times;
+  };
+  CHECK(shell.tally("run b.yaml").code == 0);
+  CHECK(count(shell.content("run/000000/run.log")) == 1);
+  Ran plan = shell.tally("run -n b.yaml");
+  CHECK_MESSAGE(has(plan.out, "iteration 0  reused"), plan.out);
+  CHECK_MESSAGE(count(plan.out) == 1, plan.out);
+  shell.sh("echo x > many/00007");
+  plan = shell.tally("run -n b.yaml");
+  CHECK_MESSAGE(has(plan.out, "iteration 0  done again, compared with the last kept work: "),
+                plan.out);
+  CHECK_MESSAGE(has(plan.out, "/many changed"), plan.out);
+  // Few files that are large: sizes and times of all of them.
+  shell.sh("rm -r many; mkdir many; truncate -s 2G many/a; echo 1 > many/b");
+  CHECK(shell.tally("run b.yaml").code == 0);
+  plan = shell.tally("run -n b.yaml");
+  CHECK_MESSAGE(has(plan.out, "iteration 0  reused"), plan.out);
+  CHECK(count(plan.out) == 0);
+  shell.sh("echo 2 > many/b");
+  plan = shell.tally("run -n b.yaml");
+  CHECK_MESSAGE(has(plan.out, "iteration 0  done again"), plan.out);
+}
+
 TEST_CASE("reused work: runs of another workflow beside it change nothing") {
   const Shell shell;
   shell.file("b.yaml", workflow("ls $jube_benchmark_home >x; echo v=1"));

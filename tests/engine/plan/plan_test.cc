@@ -247,9 +247,9 @@ step: [{name: corpus}, {name: train, use: p, depend: corpus, iterations: 2}])yam
 TEST_CASE("jobs and node-hours") {
   const Planned p(R"yaml(
 name: llm
-parameterset: {name: p, parameter: [{name: nodes, _: "1,2"}, {name: scheduler, _: slurm},
+parameterset: {name: executeset, parameter: [{name: nodes, _: "1,2"}, {name: scheduler, _: slurm},
   {name: submit_script, _: submit.job}, {name: limit, _: "00:30:00"}]}
-step: [{name: train, kind: run, use: p, nodes: $nodes, time: $limit}])yaml");
+step: [{name: train, kind: run, use: executeset, nodes: $nodes, time: $limit}])yaml");
   // A step without `launch` submits no job.
   CHECK(p.print().substr(0, 43) == "plan  llm: 2 points -> 2 workpackages\n  tra");
   Benchmark with_launch = p.benchmark;
@@ -274,8 +274,9 @@ step: [{name: train, kind: run, use: p, nodes: $nodes, time: $limit}])yaml");
 
 TEST_CASE("limits of the queue, where they are set, stand behind the jobs") {
   const auto shown = [](const std::string& parameters, const char* retry = "0") {
-    Planned p("name: llm\nparameterset: {name: p, parameter: [{name: scheduler, _: slurm}, " +
-              parameters + "]}\nstep: [{name: train, kind: run, use: p, time: 30m, nodes: 1}]");
+    Planned p(
+        "name: llm\nparameterset: {name: executeset, parameter: [{name: scheduler, _: slurm}, " +
+        parameters + "]}\nstep: [{name: train, kind: run, use: executeset, time: 30m, nodes: 1}]");
     Benchmark benchmark = p.benchmark;
     benchmark.steps[0].retry.value = retry;
     benchmark.steps[0].launch.value = "tally-train";
@@ -302,9 +303,9 @@ TEST_CASE("limits of the queue, where they are set, stand behind the jobs") {
 std::string refused(const std::string& parameters, std::optional<double> limit = {},
                     const PackKeys& pack = {}) {
   Planned p(
-      "name: llm\nparameterset: {name: p, parameter: [{name: i, _: '1,2'},\n"
+      "name: llm\nparameterset: {name: executeset, parameter: [{name: i, _: '1,2'},\n"
       "  {name: scheduler, _: slurm}, " +
-      parameters + "]}\nstep: [{name: train, kind: run, use: p}]");
+      parameters + "]}\nstep: [{name: train, kind: run, use: executeset}]");
   Benchmark benchmark = p.benchmark;
   benchmark.steps[0].launch.value = "tally-train";
   benchmark.steps[0].pack = pack;

@@ -30,6 +30,8 @@ class Draw {
     Node& root = drawing.root;
     root.children.push_back({"name: drawn", {}});
     root.children.push_back({"outpath: runs", {}});
+    // A tag that the file does not name would be an error.
+    root.children.push_back({"comment: {tag: \"x|y\", _: drawn}", {}});
     Node sets = sets_.draw();
     if (!sets.children.empty()) root.children.push_back(std::move(sets));
     Node steps{"step:", {}};
