@@ -224,6 +224,9 @@ Status Task::advance(Next* next) {
   *next = Next::ended;
   Status status = note_outputs_before();
   if (status && phase_ != Phase::finished) status = note_outside_files();
+  if (status && phase_ != Phase::finished && begun_ns_ == 0) {
+    if (Status s = note_begin(); !s) fail(Reason::files, s);
+  }
   if (!status) return status;
   for (;;) {
     switch (phase_) {
@@ -273,8 +276,7 @@ Variables Task::variables() const {
 Status Task::place(const PlannedFile& file) {
   const std::string target = absolute_path(file.target, work_dir_);
   const bool again = !placed_.insert(target).second;
-  const bool keep = !context_.run.benchmark().rules.outside_files_are_guarded || again ||
-                    starts_with(target, folder_ + "/");
+  const bool keep = !guards_outside_files() || again || starts_with(target, folder_ + "/");
   return place_file(file, work_dir_, keep ? Existing::keep : Existing::must_be_same);
 }
 
@@ -301,7 +303,7 @@ bool Task::appends_to_earlier_file(Outputs which) {
   for (const std::string& file : appended_files()) {
     const bool named = !starts_with(file, context_.run_dir + "/");
     if (named != (which == Outputs::named_outside)) continue;
-    const bool made_by_file_sets = !named && file_changed_ns(file) >= files_begun_ns_;
+    const bool made_by_file_sets = !named && file_changed_ns(file) >= begun_ns_;
     if (!made_by_file_sets && is_of_earlier_run("substituted file", file)) return true;
     if (is_of_another(file)) return true;
   }
@@ -310,8 +312,7 @@ bool Task::appends_to_earlier_file(Outputs which) {
 
 // Two workpackages of one command would append to the file, in any order.
 bool Task::is_of_another(const std::string& file) {
-  if (!context_.run.benchmark().rules.outside_files_are_guarded || !is_outside_run(file))
-    return false;
+  if (!guards_outside_files() || !is_outside_run(file)) return false;
   std::error_code error;
   const std::string real = std::filesystem::weakly_canonical(file, error).string();
   const auto [owner, first] = context_.appended_files.emplace(error ? file : real, id_);
@@ -325,28 +326,44 @@ bool Task::is_of_another(const std::string& file) {
   return true;
 }
 
-// The time when its files are begun. It is needed only where something is appended.
-Status Task::note_files_begun() {
-  if (appended_files().empty()) return Status::ok();
-  const std::string path = folder_ + "/.files_begun";
-  const int file = open_own(context_.run_dir, path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
-  if (file < 0)
-    return Status::error(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
-  Status status = file_time_now(file, &files_begun_ns_);
+bool Task::guards_outside_files() const {
+  return context_.run.benchmark().rules.outside_files_are_guarded;
+}
+
+bool Task::has_marks() const {
+  return std::any_of(operations_.begin(), operations_.end(), [](const Operation& each) {
+    return !each.done_file.value.empty() || !each.break_file.value.empty() ||
+           !each.error_file.value.empty();
+  });
+}
+
+// The time of a file in its folder is kept for `continue`. It is needed only where files of earlier
+// runs could be taken for its own.
+Status Task::note_begin() {
+  if (!guards_outside_files() || (appended_files().empty() && !has_marks())) return Status::ok();
+  const std::string path = folder_ + "/.begun";
+  const bool begins = phase_ == Phase::files && operation_ == 0 && cycle() == 0 &&
+                      !check_waiting_ && workpackage().job_name.empty();
+  const int flags = begins ? O_CREAT | O_TRUNC | O_WRONLY : O_RDONLY;
+  const int file = open_own(context_.run_dir, path, flags, 0644);
+  if (file < 0 && !begins && errno == ENOENT) return Status::ok();  // an earlier program's
+  if (file < 0) return file_error(path, begins ? "cannot write" : "cannot read", errno);
+  Status status;
+  struct stat info {};
+  if (begins) {
+    status = file_time_now(file, &begun_ns_);
+  } else if (fstat(file, &info) == 0) {
+    begun_ns_ = stamp_of(info).written_ns;
+  } else {
+    status = file_error(path, "cannot read", errno);
+  }
   close(file);
-  if (status) status = remove_own(context_.run_dir, path);
   return status;
 }
 
 bool Task::advance_files() {
   const bool begins = set_ == 0 && entry_ == 0 && cycle() == 0;
   if (begins && appends_to_earlier_file(Outputs::named_outside)) return false;
-  if (begins) {
-    if (Status s = note_files_begun(); !s) {
-      fail(Reason::files, s);
-      return false;
-    }
-  }
   for (; set_ < sets_.size(); ++set_, entry_ = 0) {
     const auto found = context_.run.benchmark().file_sets.find(sets_[set_]);
     if (found == context_.run.benchmark().file_sets.end()) continue;
