@@ -1,20 +1,14 @@
 #include "engine/execute/task.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <set>
 
-#include <fmt/format.h>
-
 #include "engine/base/duration.h"
-#include "engine/base/file_stamp.h"
 #include "engine/base/files.h"
 #include "engine/base/own_files.h"
 #include "engine/base/text.h"
@@ -280,87 +274,6 @@ Status Task::place(const PlannedFile& file) {
   return place_file(file, work_dir_, keep ? Existing::keep : Existing::must_be_same);
 }
 
-// The files to which its substitutions append, absolute.
-std::vector<std::string> Task::appended_files() const {
-  std::vector<std::string> files;
-  const auto& all = context_.run.benchmark().substitute_sets;
-  for (const std::string& name : sets_) {
-    const auto set = all.find(name);
-    if (set == all.end()) continue;
-    for (const IoFile& io : set->second.files) {
-      if (!io.append) continue;
-      files.push_back(
-          absolute_path(expand_path(substitute(io.out.value, values_->lookup())), work_dir_));
-    }
-  }
-  return files;
-}
-
-// A substitution would add to what an earlier run or another workpackage has left. Where a link leads
-// out of the run is known once the file sets are placed; a file from after their begin is then of one
-// of their own commands.
-bool Task::appends_to_earlier_file(Outputs which) {
-  for (const std::string& file : appended_files()) {
-    const bool named = !starts_with(file, context_.run_dir + "/");
-    if (named != (which == Outputs::named_outside)) continue;
-    const bool made_by_file_sets = !named && file_changed_ns(file) >= begun_ns_;
-    if (!made_by_file_sets && is_of_earlier_run("substituted file", file)) return true;
-    if (is_of_another(file)) return true;
-  }
-  return false;
-}
-
-// Two workpackages of one command would append to the file, in any order.
-bool Task::is_of_another(const std::string& file) {
-  if (!guards_outside_files() || !is_outside_run(file)) return false;
-  std::error_code error;
-  const std::string real = std::filesystem::weakly_canonical(file, error).string();
-  const auto [owner, first] = context_.appended_files.emplace(error ? file : real, id_);
-  if (first || owner->second == id_) return false;
-  Outcome outcome = in_state(State::pending, Reason::host);
-  outcome.detail = fmt::format(
-      "the substitution appends to '{}', as that of workpackage {} does; give each a file of its "
-      "own",
-      file, owner->second);
-  end(std::move(outcome));
-  return true;
-}
-
-bool Task::guards_outside_files() const {
-  return context_.run.benchmark().rules.outside_files_are_guarded;
-}
-
-bool Task::has_marks() const {
-  return std::any_of(operations_.begin(), operations_.end(), [](const Operation& each) {
-    return !each.done_file.value.empty() || !each.break_file.value.empty() ||
-           !each.error_file.value.empty();
-  });
-}
-
-// The time of a file in its folder is kept for `continue`. It is needed only where files of earlier
-// runs could be taken for its own.
-Status Task::note_begin() {
-  if (!guards_outside_files() || (appended_files().empty() && !has_marks())) return Status::ok();
-  const std::string path = folder_ + "/.begun";
-  const bool begins = phase_ == Phase::files && operation_ == 0 && cycle() == 0 &&
-                      !check_waiting_ && workpackage().job_name.empty();
-  const int flags = begins ? O_CREAT | O_TRUNC | O_WRONLY : O_RDONLY;
-  const int file = open_own(context_.run_dir, path, flags, 0644);
-  if (file < 0 && !begins && errno == ENOENT) return Status::ok();  // an earlier program's
-  if (file < 0) return file_error(path, begins ? "cannot write" : "cannot read", errno);
-  Status status;
-  struct stat info {};
-  if (begins) {
-    status = file_time_now(file, &begun_ns_);
-  } else if (fstat(file, &info) == 0) {
-    begun_ns_ = stamp_of(info).written_ns;
-  } else {
-    status = file_error(path, "cannot read", errno);
-  }
-  close(file);
-  return status;
-}
-
 bool Task::advance_files() {
   const bool begins = set_ == 0 && entry_ == 0 && cycle() == 0;
   if (begins && appends_to_earlier_file(Outputs::named_outside)) return false;
@@ -372,6 +285,10 @@ bool Task::advance_files() {
       const auto& entry = all[entry_++];
       anything_prepared_ = true;
       if (const auto* prepare = std::get_if<Prepare>(&entry)) {
+        if (Status looked = look_before_prepare(); !looked) {
+          fail(Reason::files, looked);
+          return false;
+        }
         if (run_prepare(*prepare)) return true;
       } else {
         const auto& copy = std::get<FileCopy>(entry);

@@ -1,9 +1,11 @@
 // Runs one workpackage: file sets, substitutions, operations, cycles. A task is a state machine
 // that the engine's loop drives. It never blocks between two processes.
-// task.cc has its phases, task_operations.cc its commands, task_outputs.cc what they leave.
+// task.cc has its phases, task_operations.cc its commands, task_outputs.cc what they leave,
+// task_earlier_runs.cc what earlier runs left.
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -12,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/file_stamp.h"
 #include "engine/execute/run_context.h"
 #include "engine/workspace/work_directory.h"
 
@@ -130,6 +133,8 @@ class Task {
   enum class Outputs { named_outside, led_outside };
   std::vector<std::string> appended_files() const;
   bool appends_to_earlier_file(Outputs which);
+  Status look_before_prepare();
+  bool has_bytes_from_before(const std::string& file);
   bool is_of_another(const std::string& file);
   bool has_marks() const;
   Status note_begin();
@@ -164,6 +169,13 @@ class Task {
   Phase phase_ = Phase::files;
   size_t set_ = 0, entry_ = 0;
   size_t operation_ = 0;
+  struct Found {
+    FileStamp stamp;
+    std::string digest;
+  };
+  // Files outside the run to which its substitutions append, as they were before one of its file
+  // sets' commands could reach them. Without a stamp: not there, or its own.
+  std::map<std::string, Found> before_prepare_;
   std::set<std::string> placed_;  // what its file sets have put somewhere in this attempt
   bool anything_prepared_ = false;
   bool check_waiting_ = false;  // its command has run before; only its done_file is checked

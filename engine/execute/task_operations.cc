@@ -1,18 +1,14 @@
 // The operations of a workpackage: starts their processes and interprets their ends.
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <string_view>
 #include <utility>
 
-#include "engine/base/file_stamp.h"
 #include "engine/base/files.h"
 #include "engine/base/own_files.h"
 #include "engine/base/presence.h"
@@ -75,64 +71,6 @@ bool Task::run_operation(const Operation& operation) {
   if (operation_ == 0 && cycle() == 0 && finds_marks_before_commands()) return false;
   return run(command, directory, values_->path(operation.stdout_file),
              values_->path(operation.stderr_file), more_to_come());
-}
-
-// Whether the file lies outside the run, also if a link of the run leads to it.
-bool Task::is_outside_run(const std::string& file) const {
-  if (!starts_with(file, context_.run_dir + "/")) return true;
-  std::error_code error;
-  const std::string real = std::filesystem::weakly_canonical(file, error).string();
-  if (error) return false;
-  const std::string run = std::filesystem::weakly_canonical(context_.run_dir, error).string();
-  return !error && !starts_with(real, run + "/");
-}
-
-// Whether the file is outside the run and was changed last before the workpackage began.
-bool Task::is_from_before(const std::string& file) const {
-  if (file.empty() || !guards_outside_files() || !is_outside_run(file)) return false;
-  const long long changed = file_changed_ns(file);
-  return changed != 0 && changed < begun_ns_;
-}
-
-// A file outside the run that belongs to the workpackage is there before it: a done_file would end
-// its command's work at once.
-bool Task::is_of_earlier_run(const char* key, const std::string& file) {
-  if (file.empty() || !guards_outside_files() || !is_outside_run(file)) return false;
-  bool there = false;
-  if (Status s = path_exists(file, &there); !s) {
-    fail(Reason::files, s);
-    return true;
-  }
-  if (there) put_off_for(key, file);
-  return there;
-}
-
-void Task::put_off_for(const char* key, const std::string& file) {
-  Outcome outcome = in_state(State::pending, Reason::host);
-  outcome.detail = fmt::format(
-      "the {} '{}' is there already, from before this command; remove it, then continue the run",
-      key, file);
-  end(std::move(outcome));
-}
-
-// Marks that end the work before it begins. One that its file sets' commands have made is its own.
-bool Task::finds_marks_before_commands() {
-  return std::any_of(operations_.begin(), operations_.end(), [&](const Operation& each) {
-    return !each.shared && finds_earlier_marks(each);
-  });
-}
-
-// Whether it is put off because of a mark that decides about nothing. A link that a command has
-// made may lead to one.
-bool Task::finds_earlier_marks(const Operation& operation) {
-  for (const auto& [key, name] : {std::pair{"error_file", &operation.error_file},
-                                  std::pair{"break_file", &operation.break_file}}) {
-    const std::string file = path_of(operation, *name);
-    if (!is_from_before(file)) continue;
-    put_off_for(key, file);
-    return true;
-  }
-  return false;
 }
 
 // Starts `command` in `directory`.

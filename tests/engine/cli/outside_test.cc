@@ -547,6 +547,43 @@ TEST_CASE("outside files: a mark that the file set's own command made is no earl
   CHECK(shell.content("run/000001/000000_s/work/stdout") == "v\n");
 }
 
+TEST_CASE("outside files: what a prepare touches or appends to stays an earlier run's") {
+  // In the second run: 0 is its own.
+  const struct {
+    const char* prepare;
+    int again;
+  } cases[] = {
+      {"touch out/all", 1},
+      {"echo head >>out/all", 1},
+      {"[ ! -e out/all ] || cp out/all x; [ ! -e x ] || mv x out/all", 1},
+      {"touch out/all; sed -i s/q/r/ out/all", 1},
+      {"echo head >out/all", 0},
+      {": >out/all", 0},
+      {"rm -f out/all; echo head >>out/all", 0},
+      {"cp -p base out/all", 0},
+      {"cp -p base x; mv x out/all", 0},
+      {"tar cf - base | (cd out; tar xf -; mv base all)", 0},
+  };
+  for (const auto& [prepare, again] : cases) {
+    CAPTURE(std::string(prepare));
+    const Shell shell;
+    shell.sh("mkdir out; echo old=1 >base; touch -d '2 days ago' base");
+    shell.file("in", "v=#X#\n");
+    shell.file("b.yaml",
+               "name: b\noutpath: run\nfileset: {name: f, copy: [in, base], link: out, prepare: '" +
+                   std::string(prepare) +
+                   "'}\nsubstituteset: {name: u, iofile: {in: in, out: out/all, out_mode: a}, sub: "
+                   "{source: '#X#', dest: 7}}\n"
+                   "step: {name: s, use: [f, u], timeout: 5m, do: grep v= out/all}\n");
+    const Ran first = shell.tally("run b.yaml");
+    CHECK_MESSAGE(first.code == 0, (first.out + first.err));
+    const Ran second = shell.tally("run b.yaml");
+    CHECK_MESSAGE(second.code == again, (second.out + second.err));
+    if (again == 1) CHECK(has(second.out, "/work/out/all' is there already"));
+    CHECK(shell.sh("grep -c v= out/all").out == "1\n");
+  }
+}
+
 TEST_CASE("paths with characters of patterns are plain paths") {
   const Shell shell;
   shell.file("b.yaml", workflow("kind: run, do: 'echo rate=1 > out.log'", "out*", "1"));
