@@ -121,8 +121,8 @@ std::vector<std::string> Task::appended_files() const {
     if (set == all.end()) continue;
     for (const IoFile& io : set->second.files) {
       if (!io.append) continue;
-      files.push_back(
-          absolute_path(expand_path(substitute(io.out.value, values_->lookup())), work_dir_));
+      files.push_back(place_of_substituted(expand_path(substitute(io.out.value, values_->lookup())),
+                                           work_dir_));
     }
   }
   return files;
