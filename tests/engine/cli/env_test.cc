@@ -450,12 +450,11 @@ TEST_CASE("modules of a step are an error exactly where nothing would load them"
     CAPTURE(step);
     const Shell shell;
     shell.file("here.yaml", "platform: {name: here, scheduler: local}\n");
-    shell.file(
-        "b.yaml",
-        "name: b\noutpath: run\nparameterset: {name: q, parameter: [{name: none, _: ''}, "
-        "{name: go, _: $submit $submit_script}" +
-            std::string(has(step, "$submit hi") ? ", {name: submit, _: echo}" : "") +
-            "]}\nstep: {name: s, " + step + "}\n");
+    shell.file("b.yaml",
+               "name: b\noutpath: run\nparameterset: {name: q, parameter: [{name: none, _: ''}, "
+               "{name: go, _: $submit $submit_script}" +
+                   std::string(has(step, "$submit hi") ? ", {name: submit, _: echo}" : "") +
+                   "]}\nstep: {name: s, " + step + "}\n");
     const Ran ran = shell.tally("validate b.yaml");
     CHECK_MESSAGE(ran.code == (error == nullptr ? 0 : 2), (ran.out + ran.err));
     CHECK_MESSAGE(has(ran.err, "its modules would not be loaded") == (error != nullptr), ran.err);
@@ -531,8 +530,16 @@ TEST_CASE("tmp and cache: a ~ that no shell reads is refused") {
   for (const char* key : {"tmp", "cache"}) {
     for (const auto& [value, bad] : {std::pair{"~root/x", true},
                                      {"${NOTSET:-~/x}", true},
+                                     {"${NOTSET:=~/x}", true},
+                                     {"${NOTSET:- ~/x}", true},
+                                     {"${NOTSET+~}", true},
+                                     {"\\~/x", true},
                                      {"~/x", false},
+                                     {"~/x-~tmp", false},
                                      {"$HOME/a~b", false},
+                                     {"/a/x-~tmp", false},
+                                     {"$HOME-~/y", false},
+                                     {"${HOME:-/a}/x-~y", false},
                                      {"~", false}}) {
       CAPTURE(std::string(key) + ": " + value);
       const Shell shell;
