@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "engine/base/duration.h"
 #include "engine/base/text.h"
 #include "engine/base/variables.h"
 #include "engine/expand/substitute.h"
@@ -162,6 +163,7 @@ class JobFaults {
         check_text(what, value_of(parameter), {{}, parameter, "", ""});
       }
     }
+    check_platform_time();
     check_folder("tmp", "site_tmp");
     check_folder("cache", "site_cache");
     // tmp and cache are words of the shell, and a job's name gets no characters that need quotes.
@@ -172,6 +174,17 @@ class JobFaults {
       check_text("suffix", substitute(step_.suffix.value, lookup_),
                  {step_.suffix.mark, "", "", "", !has_dollar(step_.suffix.value)});
     }
+  }
+
+  // Slurm takes 0 for no limit.
+  void check_platform_time() {
+    if (!step_.resources.time.value.empty()) return;
+    const auto limit = parse_duration(value_of("timelimit"));
+    if (!limit || *limit > 0) return;
+    add({{},
+         "timelimit",
+         "time is 0, but a job's time limit is above 0",
+         "write it as seconds, 10m, 2h, HH:MM:SS or D-HH:MM:SS"});
   }
 
   // The script has the folder in quotes, with its variables. A pair of quotes is there for the
@@ -197,12 +210,21 @@ class JobFaults {
     }
   }
 
-  // A ~ that would be a letter of the name: of another user, or behind the begin.
+  // A ~ that would be a letter of the name though it looks like a home folder: of another user, or
+  // at the begin of what stands for a variable without a value.
   static size_t other_tilde(const std::string& value) {
     for (size_t at = value.find('~'); at != std::string::npos; at = value.find('~', at + 1)) {
-      const bool begins = at == 0 || value.compare(at - 1, 1, "-") == 0;
-      const bool home = at == 0 && (value.size() == 1 || value[1] == '/');
-      if (begins && !home) return at;
+      std::string_view before = strip(std::string_view(value).substr(0, at));
+      const bool escaped = !before.empty() && before.back() == '\\';
+      if (escaped) before.remove_suffix(1);
+      before = strip(before);
+      const size_t open = before.rfind("${");
+      const bool stands_in = open != std::string_view::npos &&
+                             before.find('}', open) == std::string_view::npos &&
+                             std::string_view("-=+?").find(before.back()) != std::string_view::npos;
+      const bool home =
+          before.empty() && !escaped && (at + 1 == value.size() || value[at + 1] == '/');
+      if ((before.empty() || stands_in) && !home) return at;
     }
     return std::string::npos;
   }

@@ -301,7 +301,8 @@ NamedValues TallyKinds::values(const Step& step, const Lookup& lookup,
   if (step.kind == StepKind::run || !step.modules.empty()) {
     std::string modules;
     for (const Text& module : step.modules) {
-      modules += fmt::format(" {}", substitute(module.value, lookup));
+      const std::string name = substitute(module.value, lookup);
+      if (!strip(name).empty()) modules += " " + name;
     }
     if (!modules.empty()) {
       values.emplace_back("modules", "module load" + modules);

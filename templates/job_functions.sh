@@ -25,7 +25,7 @@ job_id=${SLURM_JOB_ID-}${PBS_JOBID-}${LSB_JOBID-}
 job_slurm_id=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID-}}
 job_slurm_id=${job_slurm_id:-${SLURM_JOB_ID-}}
 job_restarts=${SLURM_RESTART_COUNT:-0}
-job_begun="${job_id:-none} $job_restarts"
+job_begun="${job_slurm_id:-${job_id:-none}} $job_restarts"
 job_task_failed='^srun: error: .*: tasks? [0-9,-]+: '
 job_program='' job_watcher='' job_signalled=0 job_said=0 job_over=0
 job_cause='' job_words='' job_told_by='' job_preempted=0 job_unasked=0 job_patience=10
@@ -52,6 +52,7 @@ job_write_status() {
 # Ends the job with $status. A job that was taken for lost and has been started elsewhere leaves nothing.
 job_end() {
   [ "$(head -n 1 "$job_begun_file" 2> /dev/null)" = "$job_begun" ] || exit 1
+  [ -e "$job_owner_file" ] || rm -f "$job_begun_file.lock"
   job_write_status "$status"
   if [ "$status" -eq 0 ]; then
     job_touch "$job_done_file"
@@ -107,15 +108,15 @@ job_runs() {
 
 # Nothing of what an earlier start left counts: its status goes, its output is cut off.
 job_begin() {
-  local file size again=0 id=none
+  local file size again=0 id=none own=${job_begun% *}
   # Of two that somebody has submitted at the same time, one looks and writes before the other looks.
   [ -e "$job_owner_file" ] || { exec 9>> "$job_begun_file.lock" && flock -w "$job_patience" 9; } 2> /dev/null
   read -r id _ 2> /dev/null < "$job_begun_file"
-  if [ "$job_restarts" -gt 0 ] && [ "$id" = "$job_id" ]; then again=1; fi
+  if [ "$job_restarts" -gt 0 ] && [ "$id" = "$own" ]; then again=1; fi
   # Somebody has submitted the script once more by hand. The jobs of a run have an owner.
   if [ "$id" != none ] && [ ! -e "$job_owner_file" ]; then
-    if [ "$id" != "$job_id" ] && job_runs "$id"; then
-      echo "job $id works in this folder, so job $job_id ends" >&2
+    if [ "$id" != "$own" ] && job_runs "$id"; then
+      echo "job $id works in this folder, so job $own ends" >&2
       exit 1
     fi
     again=1

@@ -51,7 +51,7 @@ std::string values(const KeyRule& rule) {
     case ValueRule::number:
       return "whole number";
     case ValueRule::duration:
-      return "seconds, 30m, 2h, HH:MM:SS";
+      return "seconds, 30m, 2h, HH:MM:SS, D-HH:MM:SS";
     case ValueRule::names: {
       auto choices = choices_of(rule);
       return choices.empty() ? "list of names" : fmt::format("list of: {}", join(choices, ", "));

@@ -175,7 +175,7 @@ class SchemaChecker {
         if (!is_number_or_parameter(text)) bad(true, "a whole number, or a $parameter");
         break;
       case ValueRule::duration:
-        if (!is_duration_or_parameter(text)) bad(true, "seconds, 30m, 2h, or HH:MM:SS");
+        if (!is_duration_or_parameter(text)) bad(true, "seconds, 30m, 2h, HH:MM:SS or D-HH:MM:SS");
         break;
       case ValueRule::identifier:
         if (!is_identifier(text)) {

@@ -175,15 +175,29 @@ Status AnalysedFilesRecorder::look_outside(int id, const Found& found, long long
 
 Status AnalysedFilesRecorder::look_own(int id, const Found& found, EndedFiles* ended) const {
   const std::string run = context_.run_dir + "/";
+  const std::string work_dir = absolute_path(context_.graph.work_dir(context_.graph[id]));
+  const auto in_run = [&](const std::string& path) {
+    return starts_with(path, run) ? path.substr(run.size()) : path;
+  };
+  const auto real = [&](const std::string& path) {
+    std::string place = place_behind_links(context_.run_dir, path);
+    return place == in_run(path) ? "" : place;
+  };
+  ended->links_known = true;
   for (const std::string& path : found.paths) {
     if (!is_own(id, path)) continue;
     EndedFile file;
     if (Status s = stamp_and_digest(path, &file.stamp, &file.digest); !s) return s;
     if (!file.stamp.there()) continue;
-    file.path = starts_with(path, run) ? path.substr(run.size()) : path;
+    file.path = in_run(path);
+    file.real = real(path);
     ended->files.push_back(std::move(file));
   }
-  for (const std::string& name : found.open_names) ended->files.emplace_back().path = name;
+  for (const std::string& name : found.open_names) {
+    EndedFile& file = ended->files.emplace_back();
+    file.path = name;
+    if (!is_glob(name)) file.real = real(absolute_path(name, work_dir));
+  }
   return Status::ok();
 }
 

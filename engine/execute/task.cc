@@ -1,20 +1,14 @@
 #include "engine/execute/task.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <set>
 
-#include <fmt/format.h>
-
 #include "engine/base/duration.h"
-#include "engine/base/file_stamp.h"
 #include "engine/base/files.h"
 #include "engine/base/own_files.h"
 #include "engine/base/text.h"
@@ -224,6 +218,9 @@ Status Task::advance(Next* next) {
   *next = Next::ended;
   Status status = note_outputs_before();
   if (status && phase_ != Phase::finished) status = note_outside_files();
+  if (status && phase_ != Phase::finished && begun_ns_ == 0) {
+    if (Status s = note_begin(); !s) fail(Reason::files, s);
+  }
   if (!status) return status;
   for (;;) {
     switch (phase_) {
@@ -273,80 +270,13 @@ Variables Task::variables() const {
 Status Task::place(const PlannedFile& file) {
   const std::string target = absolute_path(file.target, work_dir_);
   const bool again = !placed_.insert(target).second;
-  const bool keep = !context_.run.benchmark().rules.outside_files_are_guarded || again ||
-                    starts_with(target, folder_ + "/");
+  const bool keep = !guards_outside_files() || again || starts_with(target, folder_ + "/");
   return place_file(file, work_dir_, keep ? Existing::keep : Existing::must_be_same);
-}
-
-// The files to which its substitutions append, absolute.
-std::vector<std::string> Task::appended_files() const {
-  std::vector<std::string> files;
-  const auto& all = context_.run.benchmark().substitute_sets;
-  for (const std::string& name : sets_) {
-    const auto set = all.find(name);
-    if (set == all.end()) continue;
-    for (const IoFile& io : set->second.files) {
-      if (!io.append) continue;
-      files.push_back(
-          absolute_path(expand_path(substitute(io.out.value, values_->lookup())), work_dir_));
-    }
-  }
-  return files;
-}
-
-// A substitution would add to what an earlier run or another workpackage has left. Where a link leads
-// out of the run is known once the file sets are placed; a file from after their begin is then of one
-// of their own commands.
-bool Task::appends_to_earlier_file(Outputs which) {
-  for (const std::string& file : appended_files()) {
-    const bool named = !starts_with(file, context_.run_dir + "/");
-    if (named != (which == Outputs::named_outside)) continue;
-    const bool made_by_file_sets = !named && file_changed_ns(file) >= files_begun_ns_;
-    if (!made_by_file_sets && is_of_earlier_run("substituted file", file)) return true;
-    if (is_of_another(file)) return true;
-  }
-  return false;
-}
-
-// Two workpackages of one command would append to the file, in any order.
-bool Task::is_of_another(const std::string& file) {
-  if (!context_.run.benchmark().rules.outside_files_are_guarded || !is_outside_run(file))
-    return false;
-  std::error_code error;
-  const std::string real = std::filesystem::weakly_canonical(file, error).string();
-  const auto [owner, first] = context_.appended_files.emplace(error ? file : real, id_);
-  if (first || owner->second == id_) return false;
-  Outcome outcome = in_state(State::pending, Reason::host);
-  outcome.detail = fmt::format(
-      "the substitution appends to '{}', as that of workpackage {} does; give each a file of its "
-      "own",
-      file, owner->second);
-  end(std::move(outcome));
-  return true;
-}
-
-// The time when its files are begun. It is needed only where something is appended.
-Status Task::note_files_begun() {
-  if (appended_files().empty()) return Status::ok();
-  const std::string path = folder_ + "/.files_begun";
-  const int file = open_own(context_.run_dir, path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
-  if (file < 0)
-    return Status::error(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
-  Status status = file_time_now(file, &files_begun_ns_);
-  close(file);
-  if (status) status = remove_own(context_.run_dir, path);
-  return status;
 }
 
 bool Task::advance_files() {
   const bool begins = set_ == 0 && entry_ == 0 && cycle() == 0;
   if (begins && appends_to_earlier_file(Outputs::named_outside)) return false;
-  if (begins) {
-    if (Status s = note_files_begun(); !s) {
-      fail(Reason::files, s);
-      return false;
-    }
-  }
   for (; set_ < sets_.size(); ++set_, entry_ = 0) {
     const auto found = context_.run.benchmark().file_sets.find(sets_[set_]);
     if (found == context_.run.benchmark().file_sets.end()) continue;
@@ -355,6 +285,10 @@ bool Task::advance_files() {
       const auto& entry = all[entry_++];
       anything_prepared_ = true;
       if (const auto* prepare = std::get_if<Prepare>(&entry)) {
+        if (Status looked = look_before_prepare(); !looked) {
+          fail(Reason::files, looked);
+          return false;
+        }
         if (run_prepare(*prepare)) return true;
       } else {
         const auto& copy = std::get<FileCopy>(entry);

@@ -1,9 +1,11 @@
 // Runs one workpackage: file sets, substitutions, operations, cycles. A task is a state machine
 // that the engine's loop drives. It never blocks between two processes.
-// task.cc has its phases, task_operations.cc its commands, task_outputs.cc what they leave.
+// task.cc has its phases, task_operations.cc its commands, task_outputs.cc what they leave,
+// task_earlier_runs.cc what earlier runs left.
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -12,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/file_stamp.h"
 #include "engine/execute/run_context.h"
 #include "engine/workspace/work_directory.h"
 
@@ -121,13 +124,20 @@ class Task {
   Variables variables() const;
   bool run_operation(const Operation& operation);
   bool is_of_earlier_run(const char* key, const std::string& file);
-  bool finds_marks_of_earlier_run();
+  bool is_from_before(const std::string& file) const;
+  void put_off_for(const char* key, const std::string& file);
+  bool finds_marks_before_commands();
+  bool finds_earlier_marks(const Operation& operation);
+  bool guards_outside_files() const;
   bool is_outside_run(const std::string& file) const;
   enum class Outputs { named_outside, led_outside };
   std::vector<std::string> appended_files() const;
   bool appends_to_earlier_file(Outputs which);
+  Status look_before_prepare();
+  bool has_bytes_from_before(const std::string& file);
   bool is_of_another(const std::string& file);
-  Status note_files_begun();
+  bool has_marks() const;
+  Status note_begin();
   std::string path_of(const Operation& operation, const Text& name) const;
   bool run(const std::string& command, const std::string& directory, const std::string& out,
            const std::string& err, bool capture);
@@ -136,7 +146,7 @@ class Task {
   Status operation_ended(const Operation& operation);
   // Whether the file of an operation is there. An empty name: no.
   Status finds(const Operation& operation, const Text& name, bool* found) const;
-  Status wait_for_done_file(const Operation& operation);
+  Status wait_for_done_file(const Operation& operation, bool old);
   Status record_operation();
   Status record_progress();
   Status take_environment(int exit_status);
@@ -159,13 +169,21 @@ class Task {
   Phase phase_ = Phase::files;
   size_t set_ = 0, entry_ = 0;
   size_t operation_ = 0;
+  struct Found {
+    FileStamp stamp;
+    std::string digest;
+  };
+  // Files outside the run to which its substitutions append, as they were before one of its file
+  // sets' commands could reach them. Without a stamp: not there, or its own.
+  std::map<std::string, Found> before_prepare_;
   std::set<std::string> placed_;  // what its file sets have put somewhere in this attempt
   bool anything_prepared_ = false;
   bool check_waiting_ = false;  // its command has run before; only its done_file is checked
   bool shared_now_ = false;
   bool stop_operations_ = false;
   bool outside_noted_ = false;
-  long long files_begun_ns_ = 0;  // when its files were begun, by the clock of file times
+  // When it began, by the clock of file times. 0: not known, or not needed.
+  long long begun_ns_ = 0;
   EnvironmentChanges environment_;
   std::string gpus_;
   std::vector<std::string> outputs_;  // files its operations wrote to, absolute

@@ -1,14 +1,11 @@
 // The operations of a workpackage: starts their processes and interprets their ends.
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -71,47 +68,9 @@ bool Task::run_operation(const Operation& operation) {
   if (shared_now_) base = shared_folder();
   const std::string directory = absolute_path(values_->path(operation.work_dir), base);
   if (is_of_earlier_run("done_file", path_of(operation, operation.done_file))) return false;
-  if (operation_ == 0 && cycle() == 0 && finds_marks_of_earlier_run()) return false;
+  if (operation_ == 0 && cycle() == 0 && finds_marks_before_commands()) return false;
   return run(command, directory, values_->path(operation.stdout_file),
              values_->path(operation.stderr_file), more_to_come());
-}
-
-// Whether the file lies outside the run, also if a link of the run leads to it.
-bool Task::is_outside_run(const std::string& file) const {
-  if (!starts_with(file, context_.run_dir + "/")) return true;
-  std::error_code error;
-  const std::string real = std::filesystem::weakly_canonical(file, error).string();
-  if (error) return false;
-  const std::string run = std::filesystem::weakly_canonical(context_.run_dir, error).string();
-  return !error && !starts_with(real, run + "/");
-}
-
-// A file outside the run that belongs to the workpackage is there before it: a done_file would end
-// its command's work at once.
-bool Task::is_of_earlier_run(const char* key, const std::string& file) {
-  if (file.empty() || !context_.run.benchmark().rules.outside_files_are_guarded ||
-      !is_outside_run(file))
-    return false;
-  bool there = false;
-  if (Status s = path_exists(file, &there); !s) {
-    fail(Reason::files, s);
-    return true;
-  }
-  if (!there) return false;
-  Outcome outcome = in_state(State::pending, Reason::host);
-  outcome.detail = fmt::format(
-      "the {} '{}' is there already, from before this command; remove it, then continue the run",
-      key, file);
-  end(std::move(outcome));
-  return true;
-}
-
-// Later on, an earlier command may have written them.
-bool Task::finds_marks_of_earlier_run() {
-  return std::any_of(operations_.begin(), operations_.end(), [&](const Operation& each) {
-    return !each.shared && (is_of_earlier_run("break_file", path_of(each, each.break_file)) ||
-                            is_of_earlier_run("error_file", path_of(each, each.error_file)));
-  });
 }
 
 // Starts `command` in `directory`.
@@ -333,6 +292,8 @@ Status Task::operation_ended(const Operation& operation) {
     fail(Reason::files, looked);
     return Status::ok();
   }
+  if (finds_earlier_marks(operation)) return Status::ok();
+  const bool old_done = done && is_from_before(path_of(operation, operation.done_file));
   if (error) {
     Outcome outcome = failure(Reason::error_file, "");
     outcome.file = values_->apply(operation.error_file);
@@ -340,7 +301,8 @@ Status Task::operation_ended(const Operation& operation) {
     end(std::move(outcome));
     return Status::ok();
   }
-  if (!done && !values_->apply(operation.done_file).empty()) return wait_for_done_file(operation);
+  if (old_done || (!done && !values_->apply(operation.done_file).empty()))
+    return wait_for_done_file(operation, old_done);
   if (breaks) {
     stop_operations_ = true;
     context_.log.write("workpackage " + std::to_string(id_) + ": \"" +
@@ -360,7 +322,8 @@ Status Task::operation_ended(const Operation& operation) {
   return record_operation();
 }
 
-Status Task::wait_for_done_file(const Operation& operation) {
+// `old`: what is there does not count.
+Status Task::wait_for_done_file(const Operation& operation, bool old) {
   // JUBE's marker file: this command need not run again.
   char mark[32];
   snprintf(mark, sizeof mark, "/wp_done_%02zu", operation_);
@@ -368,6 +331,7 @@ Status Task::wait_for_done_file(const Operation& operation) {
     context_.log.write(s.message());
   Outcome outcome = in_state(State::waiting, Reason::done_file);
   outcome.file = values_->apply(operation.done_file);
+  if (old) outcome.detail = "one from before this workpackage is there";
   // Together: a killed engine would do the operation again and take its output for an earlier
   // one's.
   Status recorded = context_.run.journal().begin();

@@ -48,6 +48,7 @@ class PlannedCheck {
       if (step.kind == StepKind::run) check_resources(step, lookup);
       check_job(step, lookup);
       check_modules(step, lookup);
+      if (step.kind == StepKind::run) check_inherited_platform(step, lookup);
       if (step.kind == StepKind::run && !lacks_launch(step, lookup)) check_local(step, lookup);
       check_operations(step, lookup);
       // Files that the first step copies must exist, because nothing runs before it. Any other step
@@ -243,29 +244,48 @@ class PlannedCheck {
         });
   }
 
-  // Modules are loaded for the program that is launched, and by a job script that the step's own
-  // commands submit in a way that cannot be known here.
+  // Whether its own sets make a script that names the modules. It may submit that in any way.
+  bool makes_script(const Step& step, const Lookup& lookup) const {
+    if (!step.platform.empty()) return false;
+    for (const SubstituteSet* set : substitute_sets(benchmark_, used_sets(step, lookup))) {
+      for (const Substitution& each : set->substitutions) {
+        const std::vector<std::string> names = referenced_names(each.dest.value);
+        if (std::find(names.begin(), names.end(), "modules") != names.end()) return true;
+      }
+    }
+    return false;
+  }
+
+  static bool has_text(const Text& text, const Lookup& lookup) {
+    return !strip(substitute(text.value, lookup)).empty();
+  }
+
+  // Modules are loaded for the program that is launched, by scripts that name them, and by commands
+  // that have their line.
   void check_modules(const Step& step, const Lookup& lookup) {
-    if (step.modules.empty() || !step.launch.value.empty() || submits(step)) return;
+    const auto first = std::find_if(step.modules.begin(), step.modules.end(),
+                                    [&](const Text& each) { return has_text(each, lookup); });
+    if (first == step.modules.end() || has_text(step.launch, lookup) ||
+        makes_script(step, lookup) ||
+        (submits(step) && job_value(lookup, "submit_script") != nullptr))
+      return;
+    const std::string* line = job_value(lookup, "modules");
     for (const Operation& operation : step.operations) {
-      for (const std::string& name : referenced_names(operation.command.value))
-        if (name == "modules") return;
+      const std::string command = substitute(operation.command.value, lookup);
+      if (line != nullptr && !line->empty() && command.find(*line) != std::string::npos) return;
     }
-    const Mark& mark = step.modules.front().mark;
-    const std::string text =
-        fmt::format("step '{}' has no `launch`: its modules would not be loaded", step.name.value);
-    const char* hint = "load them in its commands: module load NAME && ...";
-    if (!told_.insert({key(mark), text}).second) return;
-    if (job_value(lookup, "submit_script") == nullptr) {
-      diagnostics_.error(mark, text, hint);
-    } else {
-      diagnostics_.warning(mark, text, hint);
-    }
+    const std::string& step_name = step.name.value;
+    const std::string what = step.launch.value.empty()
+                                 ? fmt::format("step '{}' has no `launch`", step_name)
+                                 : fmt::format("the `launch` of step '{}' is empty", step_name);
+    const std::string text = what + ": its modules would not be loaded";
+    if (told_.insert({key(first->mark), text}).second)
+      diagnostics_.error(first->mark, text, "load them in its commands: module load NAME && ...");
   }
 
   // Whether the step itself, and not a step before it, names a platform or its sets.
   bool has_platform(const Step& step) const {
-    if (!step.platform.empty() || step.resources.any) return true;
+    if (!step.platform.empty()) return true;
     for (const Text& names : step.use) {
       for (const std::string& name : split_strip(names.value, ",")) {
         const auto set = benchmark_.parameter_sets.find(name);
@@ -277,15 +297,50 @@ class PlannedCheck {
     return false;
   }
 
+  // Whether one of its sets may put the file there.
+  bool gets_file(const Step& step, const std::string& file, const Lookup& lookup) const {
+    const std::vector<std::string> sets = used_sets(step, lookup);
+    if (!substitute_sets(benchmark_, sets).empty()) return true;
+    for (const std::string& name : sets) {
+      const auto set = benchmark_.file_sets.find(name);
+      if (set == benchmark_.file_sets.end()) continue;
+      for (const auto& entry : set->second.entries) {
+        const auto* copy = std::get_if<FileCopy>(&entry);
+        if (copy == nullptr) return true;
+        const Text& named = copy->target.value.empty() ? copy->source : copy->target;
+        if (substitute(named.value, lookup).find(file) != std::string::npos) return true;
+      }
+    }
+    return false;
+  }
+
+  // The parameters of a platform pass to later steps, its job script does not.
+  void check_inherited_platform(const Step& step, const Lookup& lookup) {
+    if (!has_text(step.launch, lookup) || has_platform(step)) return;
+    const std::string* script = lookup("submit_script");
+    const std::string* scheduler = lookup("scheduler");
+    if (script == nullptr || scheduler == nullptr ||
+        step.kinds->platform_of(step, lookup).local() || gets_file(step, *script, lookup))
+      return;
+    const std::string text = fmt::format(
+        "step '{}' has no `platform`: its scheduler ({}) is that of a step before it, and it has "
+        "no job script",
+        step.name.value, *scheduler);
+    if (told_.insert({key(step.name.mark), text}).second)
+      diagnostics_.error(step.name.mark, text,
+                         "give it `platform`; `platform: local` runs its program on this machine");
+  }
+
   // A run step's job and container are those of its launch line. Its commands run beside it, on
   // this machine, but for those that submit a script themselves.
   bool lacks_launch(const Step& step, const Lookup& lookup) {
     if (!step.launch.value.empty() || step.operations.empty()) return false;
     const std::string* named = job_value(lookup, "scheduler");
     const std::string scheduler(named == nullptr ? "local" : strip(*named));
-    const bool no_job =
-        !scheduler.empty() && scheduler != "local" && !submits(step) && has_platform(step);
+    const bool no_job = !scheduler.empty() && scheduler != "local" && !submits(step) &&
+                        (step.resources.any || has_platform(step));
     const bool no_container = !step.container.image.value.empty();
+    if (!no_job) check_local_site(step, lookup);
     if (!no_job && !no_container) return false;
     const Mark& mark = no_container && !no_job ? step.container.image.mark : step.name.mark;
     const std::string what = no_job ? fmt::format("nothing is submitted (platform {})", scheduler)
@@ -296,6 +351,25 @@ class PlannedCheck {
     if (told_.insert({key(mark), text}).second)
       diagnostics_.warning(mark, text, "write the program's line as `launch`");
     return no_job;
+  }
+
+  // What a platform of this machine sets is set for its launch line alone.
+  void check_local_site(const Step& step, const Lookup& lookup) {
+    if (step.platform.empty()) return;
+    std::string kept;
+    for (const auto& [name, word] : {std::pair{"site_modules", "modules"},
+                                     std::pair{"site_interconnect_variables", "interconnect"},
+                                     std::pair{"site_variables", "env"}}) {
+      const std::string* value = lookup(name);
+      if (value == nullptr || strip(*value).empty()) continue;
+      kept += (kept.empty() ? "`" : ", `") + std::string(word) + "`";
+    }
+    if (kept.empty()) return;
+    const std::string text =
+        fmt::format("step '{}' has no `launch`: its commands run without its platform's {}",
+                    step.name.value, kept);
+    if (told_.insert({key(step.name.mark), text}).second)
+      diagnostics_.warning(step.name.mark, text, "write the program's line as `launch`");
   }
 
   // Collects the steps that run on this machine and ask for more than it gives.

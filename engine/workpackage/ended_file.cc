@@ -4,7 +4,10 @@
 
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
+
+#include "engine/base/text.h"
 
 namespace tally {
 namespace {
@@ -19,6 +22,9 @@ void put_short(uint64_t number, std::string& bytes) {
   for (; number > 0x7f; number >>= 7U) bytes.push_back(static_cast<char>(number | 0x80U));
   bytes.push_back(static_cast<char>(number));
 }
+
+// No text has this length: earlier programs take it for the end.
+constexpr uint64_t kLinks = (uint64_t{1} << 28U) - 1;
 
 // A difference of either sign; small ones stay small. It may wrap around.
 uint64_t folded(uint64_t difference) {
@@ -63,11 +69,27 @@ class Reader {
   EndedFiles::Writer writer() const { return writer_; }
   long long noted_ns() const { return noted_ns_; }
 
+  // Where links led, behind the files. False: an earlier program packed these.
+  bool add_links(std::vector<EndedFile>& files) {
+    uint64_t mark = 0, number = 0;
+    std::string_view real;
+    if (!take_short(&mark) || mark != kLinks) return false;
+    while (take_short(&number) && number < files.size() && take_text(&real))
+      files[number].real = real;
+    return true;
+  }
+
   // The next file. False: there is none.
   bool next(EndedFile* file) {
     *file = {};
     uint64_t length = 0, since = 0;
     std::string_view path, digest;
+    const std::string_view all = left_;
+    if (take_short(&length) && length == kLinks) {
+      left_ = all;
+      return false;
+    }
+    left_ = all;
     if (!take_text(&path) || !take_short(&length)) return false;
     file->path = path;
     if (length == 0) return true;  // not there
@@ -113,6 +135,14 @@ class Reader {
 
 }  // namespace
 
+std::string place_behind_links(const std::string& run_dir, const std::string& path) {
+  std::error_code error;
+  const std::string real = std::filesystem::weakly_canonical(path, error).string();
+  if (error) return path;
+  const std::string run = std::filesystem::weakly_canonical(run_dir, error).string() + "/";
+  return !error && starts_with(real, run) ? real.substr(run.size()) : real;
+}
+
 std::string EndedFiles::packed() const {
   std::string bytes;
   FilesPrint print;
@@ -132,13 +162,21 @@ std::string EndedFiles::packed() const {
         bytes);
     put_text(bytes_of(file.digest), bytes);
   }
+  if (!links_known) return bytes;
+  put_short(kLinks, bytes);
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (files[i].real.empty()) continue;
+    put_short(i, bytes);
+    put_text(files[i].real, bytes);
+  }
   return bytes;
 }
 
 EndedFiles EndedFiles::unpacked(std::string_view packed) {
   Reader reader(packed);
-  EndedFiles ended{reader.writer(), reader.noted_ns(), {}};
+  EndedFiles ended{reader.writer(), reader.noted_ns(), false, {}};
   for (EndedFile file; reader.next(&file);) ended.files.push_back(file);
+  ended.links_known = reader.add_links(ended.files);
   return ended;
 }
 

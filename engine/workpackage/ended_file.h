@@ -16,7 +16,13 @@ struct EndedFile {
   std::string path;    // relative to the run's folder if it is below, so that a run may be moved
   FileStamp stamp;     // not there: `path` is a name or glob that no other file had (as analysed)
   std::string digest;  // of all bytes (digest_part()); empty: nobody could read it
+  // place_behind_links() at the end; empty: no link was in the way, or nobody looked
+  // (EndedFiles::links_known is false).
+  std::string real = {};
 };
+
+// Where links lead from a path, relative to the run's folder if it is below.
+std::string place_behind_links(const std::string& run_dir, const std::string& path);
 
 // The analysed files of one workpackage.
 struct EndedFiles {
@@ -36,7 +42,8 @@ struct EndedFiles {
                                      : 0;
   }
   Writer writer = Writer::command;
-  long long noted_ns = 0;  // when this was noted, in nanoseconds since 1970
+  long long noted_ns = 0;    // when this was noted, in nanoseconds since 1970
+  bool links_known = false;  // earlier programs did not note where links led
   std::vector<EndedFile> files;
 
   // As bytes, for the journal; and back.

@@ -176,7 +176,8 @@ std::string message(const Outcome& outcome) {
     case Reason::expected_check:
       return "check failed";
     case Reason::done_file:
-      return "waits for \"" + outcome.file + "\"";
+      return "waits for \"" + outcome.file + "\"" +
+             (outcome.detail.empty() ? "" : ": " + outcome.detail);
     case Reason::before_shared:
       return "stands before a shared command";
     case Reason::interrupted:

@@ -185,6 +185,26 @@ Status list_files(const FileCopy& entry, const Lookup& lookup, const std::string
   return Status::ok();
 }
 
+std::string place_behind_all_links(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr int kMost = 40;  // as the kernel
+  std::error_code error, not_there;
+  fs::path real = fs::weakly_canonical(path, error);
+  for (int i = 0; !error && i < kMost && fs::is_symlink(real, not_there); ++i) {
+    const fs::path target = fs::read_symlink(real, error);
+    if (!error) real = fs::weakly_canonical(real.parent_path() / target, error);
+  }
+  return error ? normal_path(path) : real.string();
+}
+
+std::string place_of_substituted(const std::string& path, const std::string& work_dir) {
+  const std::string whole = absolute_path(past_links(join_path(work_dir, path)));
+  std::error_code error;
+  if (!std::filesystem::is_symlink(whole, error)) return whole;
+  std::string real = place_behind_all_links(whole);
+  return starts_with(real, place_behind_all_links(work_dir) + "/") ? real : whole;
+}
+
 FileReader read_from(const std::string& work_dir) {
   return [work_dir](const std::string& path, std::optional<FileBytes>* file) {
     return read_absolute(join_path(work_dir, path), path, file);
@@ -208,10 +228,7 @@ Status substitute_files(const std::vector<const SubstituteSet*>& sets, const Loo
   const std::string* folder = lookup("jube_wp_abspath");
   const std::string work_dir = folder != nullptr ? *folder : "/";
   const auto place = [&](const std::string& path) {
-    std::error_code error;
-    const std::string whole = join_path(work_dir, path);
-    const std::filesystem::path real = std::filesystem::weakly_canonical(whole, error);
-    return error ? normal_path(whole) : real.string();
+    return place_behind_all_links(join_path(work_dir, path));
   };
   const auto made = [&](const std::string& path) -> FileBytes* {
     const std::string wanted = files->empty() ? std::string() : place(path);

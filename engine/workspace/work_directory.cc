@@ -177,7 +177,7 @@ Status place_file(const PlannedFile& file, const std::string& work_dir, Existing
 
 Status write_substituted(const std::vector<FileBytes>& files, const std::string& work_dir) {
   for (const FileBytes& file : files) {
-    const std::string path = absolute_path(file.path, work_dir);
+    const std::string path = place_of_substituted(file.path, work_dir);
     if (Status s = make_directories(parent_of(path)); !s) return s;
     if (Status s = write_file(path, file.bytes, file.mode); !s) return s;
   }

@@ -40,6 +40,26 @@ class Pack(SlurmTest):
             self.assertIn(f"task {number} of {base}\n", (self.place.work(number) / "stdout").read_text())
         self.assertEqual(self.place.table(), ["i,v,status", "1,10,done", "2,20,done", "3,30,FAILED", "4,40,done", "5,50,done"])
 
+    def test_of_an_array_by_hand_a_task_that_has_ended_may_be_submitted_again(self):
+        """The last task of an array has the array's id, by which Slurm lists all tasks."""
+        program = self.place.program("point", f'[ "$1" = 3 ] || until [ -e {self.place.root}/go ]; do sleep 0.1; done; echo x\n')
+        self.write(f"{program} $i", "array", "1,2,3")
+        code, out, err = self.place.tally("script", "small.yaml", "--out", "jobs")
+        self.assertEqual(code, 0, out + err)
+        folder, last = self.place.root / "jobs/pack_000000_train", self.place.root / "jobs/000002_train/work"
+        array = self.cluster.run("sbatch", "--parsable", f"--chdir={folder}", str(folder / "pack.job")).strip()
+
+        def states():
+            said = self.cluster.run("squeue", "--noheader", "--array", f"--jobs={array}", "--states=all", "--format=%K %T")
+            return dict(line.split() for line in said.splitlines())
+
+        slurm.wait_for(lambda: states() == {"0": "RUNNING", "1": "RUNNING", "2": "COMPLETED"}, "the end of the last task alone")
+        self.assertFalse((last / "job.status.begun.lock").exists())
+        self.cluster.run("sbatch", "--wait", "--array=2", f"--chdir={folder}", str(folder / "pack.job"), seconds=120)
+        self.assertEqual((last / "job.status").read_text(), "0\n")
+        (self.place.root / "go").touch()
+        slurm.wait_for(lambda: set(states().values()) == {"COMPLETED"}, "the end of all")
+
     def test_steps_share_an_allocation(self):
         program = self.place.program("point", 'echo "v=${1}0"; [ "$1" != 2 ] || exit 7\n')
         self.write(f"{program} $i", "{_: steps, at_once: 2}", "1,2,3,4,5")

@@ -171,6 +171,7 @@ class Platform(SlurmTest):
             slurm.wait_for((work / "job.status").exists, "the end of the other")
             self.assertEqual((self.place.root / "calls").read_text(), "x\n")
             self.assertEqual((work / "job.status").read_text(), "0\n")
+            self.assertFalse((work / "job.status.begun.lock").exists(), "its lock is left")
             for name in ("go", "calls"):
                 (self.place.root / name).unlink()
 

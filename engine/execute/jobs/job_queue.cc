@@ -19,11 +19,17 @@ bool JobFollower::settled() const {
   for (const auto& [workpackage, tracked] : jobs_) {
     if (tracked.stage == Stage::find) return false;
   }
-  if (queue_.empty()) return true;
+  return !moves();
+}
+
+// Whether the first of the queue waits for nothing but its time.
+bool JobFollower::moves() const {
+  if (queue_.empty()) return false;
   const Tracked& first = jobs_.at(queue_.front());
   const int most = first.job.rules.in_flight;
   const size_t flying = jobs_.size() - queue_.size();
-  return flying > 0 && ((most > 0 && flying >= static_cast<size_t>(most)) || full_);
+  const bool no_room = (most > 0 && flying >= static_cast<size_t>(most)) || full_;
+  return flying == 0 || !no_room;
 }
 
 bool JobFollower::may_submit(const Tracked& tracked, Clock::time_point now) const {

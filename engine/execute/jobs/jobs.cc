@@ -148,14 +148,25 @@ JobFollower::Clock::time_point JobFollower::next() const {
   }
   if (any_followed) next = std::min(next, look_next_);
   if (any_followed) {
-    // The end of the query's command is signalled. The answer may come a moment after the signal.
-    next = std::min(next, query_ ? Clock::now() + milliseconds(20) : query_next_);
+    next = std::min(next, query_ ? answer_next() : query_next_);
   }
-  if (!settled()) {
-    next =
-        std::min(next, std::max(submit_next_, Clock::now() + milliseconds(tokens_ < 1 ? 20 : 0)));
+  // What is looked for has its own time.
+  if (moves()) {
+    const double rate = jobs_.at(queue_.front()).job.rules.per_second;
+    const double missing = rate > 0 ? std::max(0.0, (1 - tokens_) / rate) : 0;
+    const auto allowed = tokens_at_ + std::chrono::duration_cast<Clock::duration>(
+                                          std::chrono::duration<double>(std::min(missing, 3600.0)));
+    next = std::min(next, std::max(submit_next_, missing > 0 ? allowed : Clock::now()));
   }
   return next;
+}
+
+// The end of the query's command is signalled, and the answer may come a moment after. Nobody turns
+// for one that takes long.
+JobFollower::Clock::time_point JobFollower::answer_next() const {
+  const auto now = Clock::now();
+  const auto asked = std::chrono::duration_cast<milliseconds>(now - query_started_);
+  return now + std::clamp(asked / 4, milliseconds(20), milliseconds(1000));
 }
 
 std::vector<std::string> JobFollower::ids() const {

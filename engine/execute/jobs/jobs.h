@@ -181,6 +181,7 @@ class JobFollower {
   static Status has_run(const Tracked& tracked, bool* has);
   static void end_unfound(Tracked& tracked, std::vector<JobEnd>* ended);
   static void end_members(const Tracked& tracked, std::vector<JobEnd>* ended, size_t from);
+  bool moves() const;
   bool may_submit(const Tracked& tracked, Clock::time_point now) const;
   void refused(Tracked& tracked, Refusal refusal, const std::string& words, Clock::time_point now,
                std::vector<JobEnd>* ended);
@@ -207,6 +208,7 @@ class JobFollower {
   void disown(const Job& job);
   void hurry(Clock::time_point now);
   size_t followed() const;
+  Clock::time_point answer_next() const;
 
   Scheduler& scheduler_;
   Journal& journal_;

@@ -123,7 +123,7 @@ class FileComparer {
                      std::vector<WorkpackageView::Change>& changes) const {
     for (const EndedFile& file : ended.files) {
       if (!file.stamp.there()) {
-        if (Status s = add_new_files(ended, file.path, view, changes); !s) return s;
+        if (Status s = add_new_files(ended, file, view, changes); !s) return s;
         continue;
       }
       const std::string path = path_of(file);
@@ -138,7 +138,7 @@ class FileComparer {
       }
       if (same_begin && now.size == file.stamp.size) continue;
       if (same_begin && may_grow(ended, path, now, view.id)) continue;
-      if (left_.has(path, now)) continue;
+      if (is_where_it_was(ended, file, path) && left_.has(path, now)) continue;
       changes.push_back(
           {path, what_happened(file.stamp, now, same_begin), file.stamp.size, same_begin});
     }
@@ -153,13 +153,22 @@ class FileComparer {
  private:
   std::string path_of(const EndedFile& file) const { return path_in(run_, file.path); }
 
+  // Whether the same links lead to the file as when the workpackage ended. Else another one's file
+  // may have been put in its place.
+  bool is_where_it_was(const EndedFiles& ended, const EndedFile& file,
+                       const std::string& path) const {
+    if (!ended.links_known) return true;
+    const std::string plain = starts_with(path, run_) ? path.substr(run_.size()) : path;
+    return place_behind_links(run_, path) == (file.real.empty() ? plain : file.real);
+  }
+
   // Files of a name or glob that were not there when the workpackage ended.
-  Status add_new_files(const EndedFiles& ended, const std::string& name,
-                       const WorkpackageView& view,
+  Status add_new_files(const EndedFiles& ended, const EndedFile& file, const WorkpackageView& view,
                        std::vector<WorkpackageView::Change>& changes) const {
+    const std::string& name = file.path;
     const auto was_there = [&](const std::string& path) {
-      return std::any_of(ended.files.begin(), ended.files.end(), [&](const EndedFile& file) {
-        return file.stamp.there() && path_of(file) == path;
+      return std::any_of(ended.files.begin(), ended.files.end(), [&](const EndedFile& other) {
+        return other.stamp.there() && path_of(other) == path;
       });
     };
     // A file of the first folder that is looked into comes first.
@@ -167,13 +176,15 @@ class FileComparer {
     if (!is_glob(name) && was_there(first + "/" + name)) return Status::ok();
     std::vector<std::string> found;
     if (Status s = matching_files(view.work_dir, name, view.own_dir, &found); !s) return s;
+    const std::string in_work_dir = absolute_path(absolute_path(name, view.work_dir));
     for (const std::string& each : found) {
       const std::string path = absolute_path(each);
+      const bool led = path != in_work_dir || is_where_it_was(ended, file, path);
       FileStamp now;
       if (Status s = file_stamp(path, &now); !s) return s;
       if (!now.there() || was_there(path) ||
           (!outside_counts_ && !is_in_folder_of(run_, view.id, path)) ||
-          may_grow(ended, path, now, view.id) || left_.has(path, now))
+          may_grow(ended, path, now, view.id) || (led && left_.has(path, now)))
         continue;
       changes.push_back({path, "was not there", 0, true});
     }

@@ -124,6 +124,45 @@ TEST_CASE("changed output: another workpackage's folder in the file's way is a c
   }
 }
 
+// What several steps write to is theirs only where they had it at their end.
+TEST_CASE("changed output: a shared file of another step in its place is a change") {
+  for (const std::string work : {"mkdir out; echo v=$i >out/log", "mkdir out"}) {
+    for (const char* change :
+         {"rm -r out; ln -s ../../t_shd out", "rm -f out/log; ln -s ../../../t_shd/log out/log",
+          "mv out old; mkdir in; ln -s ../../t_shd in/out; mv in/out out",
+          "cd ..; rm -r work; mkdir work; ln -s ../../t_shd work/out"}) {
+      CAPTURE(work);
+      CAPTURE(std::string(change));
+      const Shell shell;
+      shell.file("b.yaml",
+                 "name: b\noutpath: run\n"
+                 "parameterset: {name: ps, parameter: {name: i, type: int, _: \"1,2\"}}\n"
+                 "step: [{name: s, use: ps, kind: run, timeout: 5m, do: '" +
+                     work +
+                     "'},\n {name: t, kind: run, timeout: 5m, shared: shd, do: 'echo v=52 "
+                     ">shd/log'}]\n"
+                     "patternset: {name: o, pattern: {name: v, type: int, _: 'v=$jube_pat_int'}}\n"
+                     "analyser: [{name: a, use: o, analyse: {step: s, file: out/log}},\n"
+                     " {name: d, use: o, analyse: {step: t, file: shd/log}}]\n"
+                     "result: [{use: a, table: {name: t, style: csv, column: [i, v]}},\n"
+                     " {use: d, table: {name: u, style: csv, column: [v]}}]\n");
+      const Ran first = shell.tally("run b.yaml -r");
+      CHECK_MESSAGE(!has(first.out, "CHANGED"), (first.out + first.err));
+      // Links that lead there are no change in a run that was moved or copied.
+      for (const char* move :
+           {"mv run elsewhere; mv elsewhere run", "cp -a run copy; rm -r run; mv copy run"}) {
+        const Ran moved = shell.sh(std::string(move) + "; \"$TALLY\" result run");
+        CHECK_MESSAGE(!has(moved.out + moved.err, "CHANGED"), (moved.out + moved.err));
+      }
+      shell.sh("cd " + work_of(1) + " && " + change);
+      const Ran ran = shell.tally("result run");
+      const bool was_there = has(work, "log");
+      CHECK_MESSAGE(has(ran.out, was_there ? "1,52,CHANGED\n" : "1,,CHANGED\n"),
+                    (ran.out + ran.err));
+    }
+  }
+}
+
 // A step after it analyses the file through its link to the folder.
 TEST_CASE(
     "changed output: what a step after it read or wrote through its link is not left by that") {

@@ -426,6 +426,89 @@ TEST_CASE("modules of a step without `launch` would not be loaded, and that is a
   }
 }
 
+TEST_CASE("modules of a step are an error exactly where nothing would load them") {
+  const std::string sets =
+      "{from: slurm/platform.yaml, _: \"systemParameter,executeset,executesub,jobfiles\"}";
+  const struct {
+    std::string step;
+    const char* error;  // nullptr: none
+  } cases[] = {
+      // A script of its own sets names them.
+      {"use: " + sets + ", modules: [foo], do: sbatch submit.job", nullptr},
+      {"use: [q, " + sets + "], modules: [foo], do: $go", nullptr},
+      {"use: " + sets + ", modules: [foo], do: $submit $submit_script", nullptr},
+      {"use: " + sets + ", modules: [foo], do: '$modules && make'", nullptr},
+      {"kind: run, modules: [foo], do: 'module load foo && make'", nullptr},
+      {"kind: run, use: q, modules: $none, do: make", nullptr},
+      {"kind: run, use: q, modules: [$none, foo], do: make", "step 's' has no `launch`"},
+      {"kind: run, use: q, platform: here.yaml, modules: [foo], launch: $none, do: make",
+       "the `launch` of step 's' is empty"},
+      {"kind: run, use: q, modules: [foo], do: $submit hi", "step 's' has no `launch`"},
+      {"kind: run, platform: slurm, modules: [foo], do: make", "step 's' has no `launch`"},
+  };
+  for (const auto& [step, error] : cases) {
+    CAPTURE(step);
+    const Shell shell;
+    shell.file("here.yaml", "platform: {name: here, scheduler: local}\n");
+    shell.file("b.yaml",
+               "name: b\noutpath: run\nparameterset: {name: q, parameter: [{name: none, _: ''}, "
+               "{name: go, _: $submit $submit_script}" +
+                   std::string(has(step, "$submit hi") ? ", {name: submit, _: echo}" : "") +
+                   "]}\nstep: {name: s, " + step + "}\n");
+    const Ran ran = shell.tally("validate b.yaml");
+    CHECK_MESSAGE(ran.code == (error == nullptr ? 0 : 2), (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.err, "its modules would not be loaded") == (error != nullptr), ran.err);
+    if (error != nullptr) CHECK_MESSAGE(has(ran.err, error), ran.err);
+  }
+}
+
+TEST_CASE("what a platform of this machine sets is missed by commands without `launch`") {
+  const Shell shell;
+  const std::string step =
+      "name: b\noutpath: run\nstep: {name: s, kind: run, platform: here.yaml, ";
+  shell.file("b.yaml", step + "do: env}\n");
+  for (const std::string key : {"modules", "env", "interconnect"}) {
+    shell.file("here.yaml", "platform: {name: here, scheduler: local, " + key +
+                                (key == "modules" ? ": [GCC]}\n" : ": {A: 1}}\n"));
+    const Ran ran = shell.tally("validate b.yaml");
+    CHECK_MESSAGE(has(ran.err,
+                      "warning: step 's' has no `launch`: its commands run without its "
+                      "platform's `" +
+                          key + "`\n"),
+                  ran.err);
+  }
+  shell.file("c.yaml", step + "do: env, launch: env}\n");
+  CHECK(!has(shell.tally("validate c.yaml").err, "run without"));
+  shell.file("here.yaml", "platform: {name: here, scheduler: local}\n");
+  CHECK(!has(shell.tally("validate b.yaml").err, "run without"));
+}
+
+TEST_CASE("a run step with `launch` behind a step of a platform needs one, too") {
+  const Shell shell;
+  const std::string steps =
+      "name: b\noutpath: run\nstep:\n"
+      "  - {name: s, kind: run, platform: slurm, launch: echo v=1}\n"
+      "  - {name: post, depend: s, do: cat s/stdout}\n"
+      "  - {name: q, kind: run, depend: post, ";
+  for (const char* own : {"launch: echo", "resources: {nodes: 2}, launch: echo"}) {
+    shell.file("b.yaml", steps + own + "}\n");
+    for (const char* command : {"validate b.yaml", "run b.yaml", "run -n b.yaml"}) {
+      const Ran ran = shell.tally(command);
+      CHECK_MESSAGE(ran.code == 2, (ran.out + ran.err));
+      CHECK_MESSAGE(has(ran.err,
+                        "error: step 'q' has no `platform`: its scheduler (slurm) is that "
+                        "of a step before it, and it has no job script\n"),
+                    ran.err);
+    }
+  }
+  for (const char* own :
+       {"platform: slurm, launch: echo", "platform: local, launch: echo", "do: echo"}) {
+    shell.file("b.yaml", steps + own + "}\n");
+    const Ran ran = shell.tally("validate b.yaml");
+    CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+  }
+}
+
 TEST_CASE(
     "a step without `launch` behind a step of a platform submits nothing, and that is no "
     "surprise") {
@@ -447,8 +530,16 @@ TEST_CASE("tmp and cache: a ~ that no shell reads is refused") {
   for (const char* key : {"tmp", "cache"}) {
     for (const auto& [value, bad] : {std::pair{"~root/x", true},
                                      {"${NOTSET:-~/x}", true},
+                                     {"${NOTSET:=~/x}", true},
+                                     {"${NOTSET:- ~/x}", true},
+                                     {"${NOTSET+~}", true},
+                                     {"\\~/x", true},
                                      {"~/x", false},
+                                     {"~/x-~tmp", false},
                                      {"$HOME/a~b", false},
+                                     {"/a/x-~tmp", false},
+                                     {"$HOME-~/y", false},
+                                     {"${HOME:-/a}/x-~y", false},
                                      {"~", false}}) {
       CAPTURE(std::string(key) + ": " + value);
       const Shell shell;

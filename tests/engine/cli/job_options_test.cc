@@ -97,6 +97,43 @@ TEST_CASE("a step's timeout is refused where a job launches the program") {
   CHECK(shell.tally("validate b.yaml").code == 0);
 }
 
+TEST_CASE("a platform's durations are refused as those of a step are") {
+  for (const char* key :
+       {"time", "pending_limit", "submit_patience", "poll_slowest", "status_grace", "max_time"}) {
+    for (const auto& [value, good] : {std::pair{"400000d", false},
+                                      {"40000000000", false},
+                                      {"5 parsecs", false},
+                                      {"1-0", true},
+                                      {"99999d", true}}) {
+      CAPTURE(std::string(key) + ": " + value);
+      const Shell shell;
+      shell.file("site.yaml", std::string("platform: {name: site, template: slurm, ") + key +
+                                  ": '" + value + "'}\n");
+      shell.file("b.yaml",
+                 "name: b\noutpath: run\nstep: {name: s, kind: run, platform: site.yaml, launch: "
+                 "echo}\n");
+      CHECK(shell.tally("validate b.yaml").code == (good ? 0 : 2));
+    }
+  }
+  // Slurm would take it for no limit.
+  for (const char* time : {"0", "0:00", "0-0", "$none"}) {
+    CAPTURE(std::string(time));
+    const Shell shell;
+    shell.file("site.yaml",
+               std::string("platform: {name: site, template: slurm, time: '") + time + "'}\n");
+    for (const std::string own : {"", "resources: {time: 5m}, "}) {
+      shell.file("b.yaml",
+                 "name: b\noutpath: run\nparameterset: {name: q, parameter: {name: none, _: 0}}\n"
+                 "step: {name: s, kind: run, use: q, platform: site.yaml, " +
+                     own + "launch: echo}\n");
+      const Ran ran = shell.tally("validate b.yaml");
+      CHECK_MESSAGE(ran.code == (own.empty() ? 2 : 0), ran.err);
+      CHECK_MESSAGE(has(ran.err, "time is 0, but a job's time limit is above 0") == own.empty(),
+                    ran.err);
+    }
+  }
+}
+
 TEST_CASE("a text with a line break adds no line to a job script") {
   for (const char* key :
        {"options: {qos: \"a\\nb\"}", "account: \"a\\nb\"", "partition: \"a\\n#SBATCH -N9\"",

@@ -487,6 +487,103 @@ TEST_CASE("outside files: behind a link of a file set or of a command they are o
   }
 }
 
+TEST_CASE("outside files: an earlier run's mark decides nothing behind a link made by a command") {
+  const char* late = "ln -sfn $jube_benchmark_home/out od";
+  for (const std::string key : {"break_file", "error_file"}) {
+    for (const bool same : {false, true}) {
+      CAPTURE(key);
+      CAPTURE(same);
+      const std::string on = "[ ! -e $jube_benchmark_home/on ] || ";
+      const std::string command = on + "[ $jube_wp_cycle != 1 ] || touch od/m";
+      const std::string last = same ? std::string(late) + "; echo v; " + command : command;
+      const Shell shell;
+      shell.sh("mkdir out; touch on");
+      shell.file("b.yaml", "name: b\noutpath: run\nstep: {name: s, timeout: 5m, cycles: 3, do: [" +
+                               (same ? "" : "'" + std::string(late) + "; echo v', ") + "{" + key +
+                               ": od/m, _: '" + last + "; true'}]}\n");
+      const Ran first = shell.tally("run b.yaml");  // its own mark
+      CHECK_MESSAGE((first.code == 0) == (key == "break_file"), (first.out + first.err));
+      CHECK(shell.content("run/000000/000000_s/work/stdout") == "v\nv\n");
+      const Ran again = shell.sh("rm on; \"$TALLY\" run b.yaml");
+      CHECK_MESSAGE(again.code == 1, (again.out + again.err));
+      CHECK_MESSAGE(has(again.out, "the " + key + " '" + shell.root() +
+                                       "/run/000001/000000_s/work/od/m' is there already"),
+                    (again.out + again.err));
+      const Ran later = shell.sh("rm out/m; \"$TALLY\" continue run -i 1");
+      CHECK_MESSAGE(later.code == 0, (later.out + later.err));
+      CHECK(shell.content("run/000001/000000_s/work/stdout") == "v\nv\nv\n");
+    }
+  }
+  // What an asynchronous command waits for.
+  const Shell shell;
+  shell.sh("mkdir out");
+  shell.file("b.yaml",
+             "name: b\noutpath: run\nstep: {name: s, timeout: 5m, do: {done_file: od/m, _: '" +
+                 std::string(late) + "'}}\n");
+  for (int run = 0; run < 2; ++run) {
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE(has(ran.out, "Results are still to come"), (ran.out + ran.err));
+    const std::string run_id = " -i " + std::to_string(run);
+    Ran later = shell.tally("continue run" + run_id);
+    CHECK_MESSAGE(has(later.out, "Results are still to come"), (later.out + later.err));
+    const std::string log = shell.content("run/00000" + std::to_string(run) + "/run.log");
+    CHECK(has(log, "waits for \"od/m\": one from before this workpackage is there") == (run == 1));
+    later = shell.sh("touch out/m; \"$TALLY\" continue run" + run_id);
+    CHECK_MESSAGE(later.code == 0, (later.out + later.err));
+  }
+}
+
+TEST_CASE("outside files: a mark that the file set's own command made is no earlier run's") {
+  const Shell shell;
+  shell.sh("mkdir out");
+  shell.file(
+      "b.yaml",
+      "name: b\noutpath: run\nfileset: {name: f, link: out, prepare: 'touch out/m'}\n"
+      "step: {name: s, use: f, timeout: 5m, cycles: 3, do: {break_file: out/m, _: echo v}}\n");
+  for (int i = 0; i < 2; ++i) {
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+  }
+  CHECK(shell.content("run/000001/000000_s/work/stdout") == "v\n");
+}
+
+TEST_CASE("outside files: what a prepare touches or appends to stays an earlier run's") {
+  // In the second run: 0 is its own.
+  const struct {
+    const char* prepare;
+    int again;
+  } cases[] = {
+      {"touch out/all", 1},
+      {"echo head >>out/all", 1},
+      {"[ ! -e out/all ] || cp out/all x; [ ! -e x ] || mv x out/all", 1},
+      {"touch out/all; sed -i s/q/r/ out/all", 1},
+      {"echo head >out/all", 0},
+      {": >out/all", 0},
+      {"rm -f out/all; echo head >>out/all", 0},
+      {"cp -p base out/all", 0},
+      {"cp -p base x; mv x out/all", 0},
+      {"tar cf - base | (cd out; tar xf -; mv base all)", 0},
+  };
+  for (const auto& [prepare, again] : cases) {
+    CAPTURE(std::string(prepare));
+    const Shell shell;
+    shell.sh("mkdir out; echo old=1 >base; touch -d '2 days ago' base");
+    shell.file("in", "v=#X#\n");
+    shell.file("b.yaml",
+               "name: b\noutpath: run\nfileset: {name: f, copy: [in, base], link: out, prepare: '" +
+                   std::string(prepare) +
+                   "'}\nsubstituteset: {name: u, iofile: {in: in, out: out/all, out_mode: a}, sub: "
+                   "{source: '#X#', dest: 7}}\n"
+                   "step: {name: s, use: [f, u], timeout: 5m, do: grep v= out/all}\n");
+    const Ran first = shell.tally("run b.yaml");
+    CHECK_MESSAGE(first.code == 0, (first.out + first.err));
+    const Ran second = shell.tally("run b.yaml");
+    CHECK_MESSAGE(second.code == again, (second.out + second.err));
+    if (again == 1) CHECK(has(second.out, "/work/out/all' is there already"));
+    CHECK(shell.sh("grep -c v= out/all").out == "1\n");
+  }
+}
+
 TEST_CASE("paths with characters of patterns are plain paths") {
   const Shell shell;
   shell.file("b.yaml", workflow("kind: run, do: 'echo rate=1 > out.log'", "out*", "1"));

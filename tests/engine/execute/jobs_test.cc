@@ -395,7 +395,10 @@ TEST_CASE("submitting: transient refusals are retried, looked for first; never t
   }
   SUBCASE("while it cannot be looked for nothing is submitted") {
     f.scheduler.outage = true;
-    for (int i = 0; i < 20; ++i) CHECK(f.later(100).empty());
+    for (int i = 0; i < 20; ++i) {
+      CHECK(f.later(100).empty());
+      CHECK(f.jobs.next() >= f.now + std::chrono::seconds(1));  // nothing is to do until then
+    }
     CHECK(f.scheduler.requests.size() == 1);
     SUBCASE("at last its fate is unknown") {
       const auto ended = f.later(3600);
@@ -478,6 +481,8 @@ TEST_CASE("submitting: limits") {
     f.later(0);
     CHECK(f.scheduler.requests.size() == 500);
     CHECK_FALSE(f.jobs.settled());
+    CHECK(f.jobs.next() > f.now + std::chrono::milliseconds(90));  // one more in 100 ms
+    CHECK(f.jobs.next() <= f.now + std::chrono::milliseconds(100));
     f.later(2);
     CHECK(f.scheduler.requests.size() == 520);
   }

@@ -59,9 +59,29 @@ TEST_CASE("cut bytes give the files before the cut") {
   }
 }
 
+TEST_CASE("where links led comes back, and whether anybody looked") {
+  EndedFiles ended = some_files();
+  CHECK_FALSE(EndedFiles::unpacked(ended.packed()).links_known);
+  ended.links_known = true;
+  const size_t without = ended.packed().size();
+  ended.files[0].real = "s_shared/log";
+  ended.files[4].real = std::string(200, 'y');
+  const std::string packed = ended.packed();
+  const EndedFiles back = EndedFiles::unpacked(packed);
+  CHECK(back.links_known);
+  REQUIRE(back.files.size() == ended.files.size());
+  for (size_t i = 0; i < back.files.size(); ++i) {
+    check_same(back.files[i], ended.files[i]);
+    CHECK(back.files[i].real == ended.files[i].real);
+  }
+  for (size_t length = without; length < packed.size(); ++length)
+    CHECK(EndedFiles::unpacked(packed.substr(0, length)).files.size() == ended.files.size());
+}
+
 TEST_CASE("a usual end takes little room") {
   EndedFiles ended = some_files();
   ended.files.resize(1);
+  ended.links_known = true;
   CHECK(ended.packed().size() < 70);
 }
 
