@@ -132,8 +132,7 @@ const SetFile* SetFiles::open(const std::string& name, const SetFile& home, cons
       include_directories(IncludeKind::set, read_, home.include_paths, directory, directory);
   std::string path = find_set_file(name, directories, read_);
   if (path.empty()) {
-    diagnostics_.error(mark, fmt::format("file '{}' not found", name),
-                       hint_for(name, directories));
+    diagnostics_.error(mark, fmt::format("file '{}' not found", name), hint_for(name, directories));
     return nullptr;
   }
   auto known = files_.find(path);

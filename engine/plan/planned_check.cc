@@ -317,8 +317,8 @@ class PlannedCheck {
   // The parameters of a platform pass to later steps, its job script does not.
   void check_inherited_platform(const Step& step, const Lookup& lookup) {
     if (!has_text(step.launch, lookup) || has_platform(step)) return;
-    const std::string* script = lookup("submit_script");
-    const std::string* scheduler = lookup("scheduler");
+    const std::string* script = job_value(lookup, "submit_script");
+    const std::string* scheduler = job_value(lookup, "scheduler");
     if (script == nullptr || scheduler == nullptr ||
         step.kinds->platform_of(step, lookup).local() || gets_file(step, *script, lookup))
       return;

@@ -104,7 +104,8 @@ class Baselines {
 
  private:
   std::string key_of(const Record& row) const {
-    return fmt::format("{}\1{}\1{}", row.iteration, row.match->occurrence, row.point().text(names_));
+    return fmt::format("{}\1{}\1{}", row.iteration, row.match->occurrence,
+                       row.point().text(names_));
   }
 
   void note(const std::vector<size_t>& found, const std::string& key, Record& row) const {

@@ -129,6 +129,13 @@ void read_with_a_handler_of_a_library(const std::string& file) {
   last_read = *mapped.data();
 }
 
+// Nothing is read again after a signal that another process sent.
+void gets_one_sent(const std::string& /*file*/) {
+  std::signal(SIGBUS, SIG_DFL);
+  watch_bus_errors();
+  raise(SIGBUS);
+}
+
 }  // namespace
 
 TEST_CASE("bus errors elsewhere end the process as before, or go to the handler before ours") {
@@ -137,4 +144,5 @@ TEST_CASE("bus errors elsewhere end the process as before, or go to the handler 
   CHECK(status_of(read_unwatched, dir / "one") == 128 + SIGBUS);
   dir.write("two", std::string(5000, 'x'));
   CHECK(status_of(read_with_a_handler_of_a_library, dir / "two") == 7);
+  CHECK(status_of(gets_one_sent, dir / "two") == 128 + SIGBUS);
 }
