@@ -250,7 +250,8 @@ class PlannedCheck {
     for (const SubstituteSet* set : substitute_sets(benchmark_, used_sets(step, lookup))) {
       for (const Substitution& each : set->substitutions) {
         const std::vector<std::string> names = referenced_names(each.dest.value);
-        if (std::find(names.begin(), names.end(), "modules") != names.end()) return true;
+        for (const std::string& name : {std::string("modules"), platform_name("modules")})
+          if (std::find(names.begin(), names.end(), name) != names.end()) return true;
       }
     }
     return false;
