@@ -117,6 +117,14 @@ class Includes(unittest.TestCase):
         self.assertIn(": escaped would be called in engine/report/html_report.cc in place of that in "
                       "engine/chart/markup.h: rename it", said)
 
+    def test_no_type_hides_one_of_a_header(self):
+        with open(self.root / "engine/execute/jobs/slurm.cc", "a") as file:
+            file.write("namespace tally {\nnamespace {\nstruct Column {\n};\n}  // namespace\n}  // namespace tally\n")
+        code, said = self.names(self.root)
+        self.assertEqual(code, 1)
+        self.assertRegex(said, r"jobs/slurm.cc:\d+: Column would be mistaken in engine/execute/\w+.cc for that of "
+                               "engine/workflow/workflow.h: rename it")
+
     def test_the_drawing_is_renewed(self):
         page = self.root / "docs/architecture.md"
         page.write_text(page.read_text().replace("flowchart BT", "flowchart TB"))

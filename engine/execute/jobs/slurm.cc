@@ -114,23 +114,23 @@ std::string id_of(const std::string& printed) {
 // The output of squeue is requested in columns of fixed width, because names may hold any
 // character.
 constexpr size_t nodes_width = 256;
-struct Column {
+struct QueueColumn {
   const char* field;
   size_t width;
 };
-constexpr std::array<Column, 9> queue_columns{{{"JobArrayID", 64},
-                                               {"State", 32},
-                                               {"Reason", 64},
-                                               {"SubmitTime", 24},
-                                               {"StartTime", 24},
-                                               {"RestartCnt", 12},
-                                               {"PreemptTime", 24},
-                                               {"NodeList", nodes_width},
-                                               {"Name", 256}}};
+constexpr std::array<QueueColumn, 9> queue_columns{{{"JobArrayID", 64},
+                                                    {"State", 32},
+                                                    {"Reason", 64},
+                                                    {"SubmitTime", 24},
+                                                    {"StartTime", 24},
+                                                    {"RestartCnt", 12},
+                                                    {"PreemptTime", 24},
+                                                    {"NodeList", nodes_width},
+                                                    {"Name", 256}}};
 
 std::string queue_format() {
   std::string format = "--Format=";
-  for (const Column& column : queue_columns) {
+  for (const QueueColumn& column : queue_columns) {
     format += (format.back() == '=' ? "" : ",") + std::string(column.field) + ":" +
               std::to_string(column.width);
   }
@@ -141,7 +141,7 @@ std::string queue_format() {
 std::vector<std::string> columns_of(const std::string& line) {
   std::vector<std::string> fields;
   size_t at = 0;
-  for (const Column& column : queue_columns) {
+  for (const QueueColumn& column : queue_columns) {
     if (at >= line.size()) return {};
     fields.emplace_back(strip(std::string_view(line).substr(at, column.width)));
     at += column.width;
