@@ -215,7 +215,8 @@ TEST_CASE("value_names() has every value of the kinds") {
   step.env.push_back({{"A", {}}, {"x", {}}});
   // With every name of the platform given, nothing is left out.
   const std::string any = "$nodes@60", scheduler = "slurm", variables = "A=x";
-  const auto values = kind_values(step, [&](std::string_view asked) {
+  const auto values = kind_values(step, [&](std::string_view asked) -> const std::string* {
+    if (!without_platform_prefix(asked).empty()) return nullptr;  // no name is the user's
     if (asked.ends_with("_variables")) return &variables;
     return asked == "modules" ? nullptr : asked == "scheduler" ? &scheduler : &any;
   });
