@@ -183,7 +183,7 @@ class BenchmarkBuilder {
     parameter.name = key.name;
     parameter.separator = commas ? "\n" : ",";
     parameter.value = {join(values, parameter.separator), key.value.mark};
-    // What is no number has been reported.
+    // A value that is no number has been reported.
     if (find_key("resources", key.name.value)->rule == ValueRule::number &&
         std::all_of(values.begin(), values.end(), is_number_or_parameter))
       parameter.type = ValueType::integer;

@@ -14,6 +14,7 @@
 #include "engine/workflow/builtin_names.h"
 #include "engine/workflow/chart_words.h"
 #include "engine/workflow/job_values.h"
+#include "engine/workflow/pattern_uses.h"
 #include "engine/workflow/sample_names.h"
 
 namespace tally {
@@ -162,13 +163,8 @@ class ReferenceChecker {
   // `rows` names patterns that the analyser searches for. Sets that are chosen by a parameter are
   // not known yet.
   void check_rows(const Analyser& analyser) {
-    std::vector<Text> uses = analyser.use;
-    for (const Analyse& analyse : analyser.analyse) {
-      for (const AnalyseFile& file : analyse.files)
-        uses.insert(uses.end(), file.use.begin(), file.use.end());
-    }
     std::map<std::string, const Pattern*> known;
-    for (const Text& use : uses) {
+    for (const Text& use : used_pattern_sets(analyser)) {
       const auto set = benchmark_.pattern_sets.find(use.value);
       if (set == benchmark_.pattern_sets.end()) return;
       for (const Pattern& pattern : set->second.patterns)
@@ -194,19 +190,13 @@ class ReferenceChecker {
   // analysis would fail because of this only after all work is done. Sets that are chosen by a
   // parameter are not checked here.
   void check_clashes(const Analyser& analyser) {
-    std::vector<const Text*> uses;
-    for (const Text& use : analyser.use) uses.push_back(&use);
-    for (const Analyse& analyse : analyser.analyse) {
-      for (const AnalyseFile& file : analyse.files) {
-        for (const Text& use : file.use) uses.push_back(&use);
-      }
-    }
+    const std::vector<Text> uses = used_pattern_sets(analyser);
     for (const Analyse& analyse : analyser.analyse) {
       std::map<std::string, Mark> parameters;
       std::set<std::string> seen;
       add_parameters(analyse.step.value, &seen, &parameters);
-      for (const Text* use : uses) {
-        const auto set = benchmark_.pattern_sets.find(use->value);
+      for (const Text& use : uses) {
+        const auto set = benchmark_.pattern_sets.find(use.value);
         if (set == benchmark_.pattern_sets.end()) continue;
         for (const Pattern& pattern : set->second.patterns) {
           const auto found = parameters.find(pattern.name.value);
@@ -260,7 +250,11 @@ class ReferenceChecker {
     for (const Analyser& analyser : benchmark_.analysers) {
       for (const Analyse& analyse : analyser.analyse) {
         if (metric.value.empty() || analyse.step.value != step.name.value) continue;
-        if (!is_of_rows(analyser, metric.value)) continue;
+        const std::set<const Pattern*> of_rows = patterns_of_rows(benchmark_, analyser);
+        if (std::none_of(of_rows.begin(), of_rows.end(), [&](const Pattern* pattern) {
+              return pattern->name.value == metric.value;
+            }))
+          continue;
         diagnostics_.error(
             metric.mark,
             fmt::format("until: '{}' may have a value for each row of analyser '{}', "
@@ -269,20 +263,6 @@ class ReferenceChecker {
             "name a pattern of a set that defines none of `rows`");
       }
     }
-  }
-
-  // Whether the pattern is in a set that defines one of the analyser's `rows`.
-  bool is_of_rows(const Analyser& analyser, const std::string& pattern) const {
-    const auto has = [](const PatternSet& set, const std::string& name) {
-      return std::any_of(set.patterns.begin(), set.patterns.end(),
-                         [&](const Pattern& one) { return one.name.value == name; });
-    };
-    for (const auto& [name, set] : benchmark_.pattern_sets) {
-      const bool defines = std::any_of(analyser.rows.begin(), analyser.rows.end(),
-                                       [&](const Text& row) { return has(set, row.value); });
-      if (defines && has(set, pattern)) return true;
-    }
-    return false;
   }
 
   // That a key names a pattern.

@@ -151,7 +151,7 @@ void SetBuilder::add_parameter(Parameter next, const Element& element, const Ele
           "say 'duplicate: replace' to mean it, or 'concat' to have both values");
       diagnostics_.note(known->name.mark, "the first one is here");
     }
-    // What replaces a value of a platform's set (init_with) is one.
+    // A value that replaces one of a platform's set (init_with) belongs to that set.
     if (known->owner == Owner::any) next.owner = Owner::any;
     *known = std::move(next);
     before->origins[index] = &element;

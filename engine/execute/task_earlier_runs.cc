@@ -1,4 +1,4 @@
-// What earlier runs and other workpackages left outside the run's folder decides nothing about a
+// Files that earlier runs and other workpackages left outside the run's folder decide nothing about a
 // workpackage: neither its marks (done_file, break_file, error_file) nor a file to which its
 // substitutions append.
 #include <fcntl.h>

@@ -354,7 +354,7 @@ class PlannedCheck {
     return no_job;
   }
 
-  // What a platform of this machine sets is set for its launch line alone.
+  // A platform of this machine sets variables for its launch line alone.
   void check_local_site(const Step& step, const Lookup& lookup) {
     if (step.platform.empty()) return;
     std::string kept;

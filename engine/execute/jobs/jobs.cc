@@ -150,7 +150,7 @@ JobFollower::Clock::time_point JobFollower::next() const {
   if (any_followed) {
     next = std::min(next, query_ ? answer_next() : query_next_);
   }
-  // What is looked for has its own time.
+  // A job that is looked for has its own time.
   if (moves()) {
     const double rate = jobs_.at(queue_.front()).job.rules.per_second;
     const double missing = rate > 0 ? std::max(0.0, (1 - tokens_) / rate) : 0;

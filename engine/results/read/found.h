@@ -1,4 +1,4 @@
-// What the patterns of an analyser found in the files of a workpackage, or of several that share a
+// The matches of an analyser's patterns in the files of a workpackage, or of several that share a
 // row. Private to results/.
 #pragma once
 
@@ -19,7 +19,7 @@ using Found = FlatMap<std::string, Statistics>;
 // The entries of an `analyse` with patterns of their own of which a file was there, each once.
 using FoundFiles = std::vector<const AnalyseFile*>;
 
-// What tells the rows of one workpackage apart.
+// The key tells the rows of one workpackage apart.
 struct RowKey {
   std::map<std::string, std::string> values;  // of the analyser's `rows`, by name
   int occurrence = 0;                         // among the rows of the same values, from 0
@@ -51,7 +51,7 @@ class MatchedRows {
   std::map<RowKey, size_t> places_;
 };
 
-// What the files of a row, or of one of its workpackages, hold.
+// The content of the files of a row, or of one of its workpackages.
 struct InFiles {
   Found found;       // all matches
   FoundFiles files;  // that were there

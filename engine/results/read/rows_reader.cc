@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/workflow/pattern_uses.h"
+
 namespace tally {
 
 const MatchedRow* MatchedRows::find(const RowKey& key) const {
@@ -16,20 +18,6 @@ void MatchedRows::add(const MatchedRow& row) {
   Found& found = rows_[place->second].found;
   for (const auto& [name, statistics] : row.found)
     found.try_emplace(name, statistics.type()).first->second.add(statistics);
-}
-
-std::set<const Pattern*> patterns_of_rows(const Benchmark& benchmark, const Analyser& analyser) {
-  std::set<const Pattern*> patterns;
-  for (const auto& [name, set] : benchmark.pattern_sets) {
-    const bool defines_one =
-        std::any_of(set.patterns.begin(), set.patterns.end(), [&](const Pattern& pattern) {
-          return std::any_of(analyser.rows.begin(), analyser.rows.end(),
-                             [&](const Text& row) { return row.value == pattern.name.value; });
-        });
-    if (!defines_one) continue;
-    for (const Pattern& pattern : set.patterns) patterns.insert(&pattern);
-  }
-  return patterns;
 }
 
 RowsReader::RowsReader(const Benchmark& benchmark, const Analyser& analyser)

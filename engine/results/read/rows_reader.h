@@ -15,9 +15,6 @@
 
 namespace tally {
 
-// The patterns whose matches may belong to a row: those of the sets that define one of `rows`.
-std::set<const Pattern*> patterns_of_rows(const Benchmark& benchmark, const Analyser& analyser);
-
 class RowsReader {
  public:
   // The arguments must outlive the object.
