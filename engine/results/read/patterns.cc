@@ -8,6 +8,7 @@
 #include "engine/expand/substitute.h"
 #include "engine/python/python_regex.h"
 #include "engine/results/read/patterns.h"
+#include "engine/workflow/pattern_uses.h"
 
 namespace tally {
 
@@ -57,20 +58,23 @@ namespace {
 
 // The pattern sets that analysers use. Those that a parameter chooses are not known: then all are.
 bool is_used(const Benchmark& benchmark, const std::string& set) {
-  const auto names = [&](const std::vector<Text>& use) {
-    return std::any_of(use.begin(), use.end(), [&](const Text& name) {
-      return name.value == set || has_dollar(name.value);
-    });
-  };
-  for (const Analyser& analyser : benchmark.analysers) {
-    if (names(analyser.use)) return true;
-    for (const Analyse& analyse : analyser.analyse) {
-      for (const AnalyseFile& file : analyse.files) {
-        if (names(file.use)) return true;
-      }
-    }
-  }
-  return false;
+  const auto names = [&](const Text& name) { return name.value == set || has_dollar(name.value); };
+  return std::any_of(benchmark.analysers.begin(), benchmark.analysers.end(),
+                     [&](const Analyser& analyser) {
+                       const std::vector<Text> uses = used_pattern_sets(analyser);
+                       return std::any_of(uses.begin(), uses.end(), names);
+                     });
+}
+
+// Whether an analyser that uses the set makes a row of each match of the pattern.
+bool begins_rows(const Benchmark& benchmark, const std::string& set, const Pattern& pattern) {
+  return std::any_of(
+      benchmark.analysers.begin(), benchmark.analysers.end(), [&](const Analyser& analyser) {
+        const std::vector<Text> uses = used_pattern_sets(analyser);
+        return !analyser.rows.empty() && analyser.rows.front().value == pattern.name.value &&
+               std::any_of(uses.begin(), uses.end(),
+                           [&](const Text& use) { return use.value == set; });
+      });
 }
 
 // Whether all that the expression matches has a letter or a sign that no number has. What stands in
@@ -97,6 +101,13 @@ bool matches_words(const std::string& text) {
 
 }  // namespace
 
+std::string several_groups(const std::string& pattern, int groups) {
+  return fmt::format(
+      "pattern '{}' begins rows, and has {} groups: write (?:...) for all but the one "
+      "with the value",
+      pattern, groups);
+}
+
 void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics) {
   for (const auto& [set_name, set] : benchmark.pattern_sets) {
     for (const Pattern& pattern : set.patterns) {
@@ -116,6 +127,10 @@ void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics) {
                           "match it is",
                           pattern.name.value),
               "put parentheses around the value, or use $jube_pat_fp");
+        }
+        if (regex->groups() > 1 && begins_rows(benchmark, set_name, pattern)) {
+          diagnostics.error(pattern.value.mark,
+                            several_groups(pattern.name.value, regex->groups()));
         }
         continue;
       }

@@ -27,6 +27,9 @@ std::string definition_of(const Benchmark& benchmark, const Analyser& analyser,
 // The same for the values of one row of `rows`, counted from 0.
 std::string definition_of_row(const std::string& definition, const Analyser& analyser, int row);
 
+// Why a pattern of several groups cannot begin rows: a match of it has several values.
+std::string several_groups(const std::string& pattern, int groups);
+
 // The text of jube_pat_int, _fp, _wrd, _nint, _nfp, _nwrd and _bl. Null for any other name. In
 // Tally's own files _fp and _nfp also match Fortran's exponents.
 const std::string* pattern_building_block(std::string_view name, bool fortran);

@@ -24,16 +24,25 @@ RowsReader::RowsReader(const Benchmark& benchmark, const Analyser& analyser)
     : analyser_(analyser), patterns_(patterns_of_rows(benchmark, analyser)) {}
 
 const Pattern* RowsReader::first_of(const std::vector<const Pattern*>& patterns) const {
-  if (analyser_.rows.empty()) return nullptr;
-  const auto found = std::find_if(patterns.begin(), patterns.end(), [&](const Pattern* pattern) {
-    return pattern->name.value == analyser_.rows.front().value;
-  });
+  const auto found = std::find_if(patterns.begin(), patterns.end(),
+                                  [&](const Pattern* pattern) { return begins_with(*pattern); });
   return found == patterns.end() ? nullptr : *found;
 }
 
 void RowsReader::begin_file() {
   before_ = rows_.size();
   begins_.clear();
+  above_ = {};
+}
+
+void RowsReader::end_file() {
+  for (const auto& [name, statistics] : above_) {
+    const auto has = [&](const Found& row) { return row.count(name) != 0; };
+    const auto first = rows_.begin() + static_cast<std::ptrdiff_t>(before_);
+    if (std::any_of(first, rows_.end(), has)) continue;
+    for (auto row = first; row != rows_.end(); ++row)
+      row->try_emplace(name, statistics.type()).first->second.add(statistics);
+  }
 }
 
 void RowsReader::begin_row(std::string_view text, const char* match) {
@@ -49,9 +58,9 @@ void RowsReader::begin_row(std::string_view text, const char* match) {
 void RowsReader::add(const Pattern& pattern, const char* at, const Value& value) {
   if (begins_.empty() || patterns_.count(&pattern) == 0) return;
   const auto next = std::upper_bound(begins_.begin(), begins_.end(), at);
-  if (next == begins_.begin()) return;  // above the first row
-  Found& row = rows_[before_ + static_cast<size_t>(next - begins_.begin()) - 1];
-  row.try_emplace(pattern.name.value, pattern.type).first->second.add(value);
+  const auto row = static_cast<size_t>(next - begins_.begin());
+  Found& found = row == 0 ? above_ : rows_[before_ + row - 1];
+  found.try_emplace(pattern.name.value, pattern.type).first->second.add(value);
 }
 
 void RowsReader::add_row(Found found) {

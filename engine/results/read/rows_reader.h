@@ -3,8 +3,9 @@
 //
 // Each match of the first pattern in `rows` begins a row. A row's part of the file goes from the
 // beginning of that match's line to the beginning of the line of the next one, or to the file's end.
-// What stands before the first row of a file, in a file without rows, and what a pattern of another
-// pattern set matches, is the workpackage's.
+// What a pattern matches above the first row of a file, and in none of its rows, is in all rows of
+// that file. Matches in a file without rows, and those of patterns of another pattern set, are the
+// workpackage's.
 #pragma once
 
 #include <set>
@@ -22,9 +23,14 @@ class RowsReader {
 
   // The pattern of which each match begins a row, among these. Null: none does.
   const Pattern* first_of(const std::vector<const Pattern*>& patterns) const;
+  // Whether each match of the pattern begins a row.
+  bool begins_with(const Pattern& pattern) const {
+    return !analyser_.rows.empty() && pattern.name.value == analyser_.rows.front().value;
+  }
   // Forgets the rows of the workpackage before.
   void begin_workpackage() { rows_.clear(); }
   void begin_file();
+  void end_file();
   // A match of first_of() in the file's text. They come in order.
   void begin_row(std::string_view text, const char* match);
   // Adds a value of the pattern that stands at `at` in the file's text, if it belongs to a row.
@@ -38,6 +44,7 @@ class RowsReader {
   const Analyser& analyser_;
   const std::set<const Pattern*> patterns_;
   std::vector<Found> rows_;          // of the workpackage
+  Found above_;                      // above the first row of the file
   size_t before_ = 0;                // rows of the files before
   std::vector<const char*> begins_;  // of the file's rows
 };

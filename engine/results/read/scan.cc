@@ -522,35 +522,26 @@ Scanner::Seen Scanner::scan_file(const ScannedFile& scanned,
   if (any &&
       (workpackage.outside == nullptr || part_of(workpackage, absolute_path(path)) == nullptr))
     opened_.add(view.stamp());
-  find_rows(view, patterns, values);
-  for (const Pattern* pattern : patterns) {
-    if (pattern->mode != PatternMode::pattern) continue;
+  const auto look_for = [&](const Pattern* pattern) {
+    if (pattern->mode != PatternMode::pattern) return;
     Regex* regex = regex_of(*pattern, patterns, values);
-    if (regex == nullptr) continue;
+    if (regex == nullptr) return;
     Sought& sought = here[pattern];
     sought.files.push_back(file_name);
     if (search(path, view, *pattern, *regex, found)) sought.matched = true;
+  };
+  // Where rows begin decides to which row each other match belongs.
+  rows_.begin_file();
+  const Pattern* first = rows_.first_of(patterns);
+  if (first != nullptr) look_for(first);
+  for (const Pattern* pattern : patterns) {
+    if (pattern != first) look_for(pattern);
   }
+  rows_.end_file();
   if (Status same = any ? view.unchanged(path) : Status::ok(); !same) {
     problem({}, "open " + same.message(), same.message(), true);
   }
   return Seen::file;
-}
-
-void Scanner::find_rows(FileView& view, const std::vector<const Pattern*>& patterns,
-                        const ViewValues& values) {
-  rows_.begin_file();
-  const Pattern* first = rows_.first_of(patterns);
-  Regex* regex = first == nullptr ? nullptr : regex_of(*first, patterns, values);
-  if (regex == nullptr) return;
-  std::string said_by_search;
-  const FileView::Search memory(view);
-  regex->find_all(
-      view.text(), view.ascii(),
-      [&](std::string_view match, int group) {
-        if (group <= 1) rows_.begin_row(view.text(), match.data());
-      },
-      &said_by_search);
 }
 
 void Scanner::report_cut(const std::string& path, std::string_view text, std::string_view match,
@@ -573,11 +564,17 @@ bool Scanner::search(const std::string& path, FileView& view, const Pattern& pat
   const std::string& name = pattern.name.value;
   const Targets targets(found, pattern);
   const std::string_view text = view.text();
+  const bool begins_rows = rows_.begins_with(pattern);
+  if (begins_rows && regex.groups() > 1) {
+    problem(pattern.value.mark, "rows " + name, several_groups(name, regex.groups()), true);
+    return false;
+  }
   std::string bytes;
   auto sink = [&](std::string_view match, int group) {
     matched = true;
     const char* at = match.data();
     view.passed(at);
+    if (begins_rows) rows_.begin_row(text, at);
     if (match.size() > longest_text) {
       problem(pattern.value.mark, "long " + name,
               fmt::format("pattern '{}' matched {} bytes in {}; a value may have {} MiB: let the "

@@ -107,9 +107,6 @@ class Scanner {
   bool own_part(const ScannedFile& file, FilePart* part);
   void report_cut(const std::string& path, std::string_view text, std::string_view match,
                   const Pattern& pattern);
-  // Finds where the file's rows begin.
-  void find_rows(FileView& view, const std::vector<const Pattern*>& patterns,
-                 const ViewValues& values);
   // Returns whether the pattern matches in the file.
   bool search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
               const FoundIn& found);

@@ -44,8 +44,7 @@ class RowMaker {
       std::vector<Groups::Above> above;
       for (const Group* ancestor : groups_.ancestors(*place.group))
         above.push_back({ancestor->members.front(), &ancestor->all});
-      lines.push_back(
-          make_line(*place.group->members.front(), {place.group->all, place.row, place}, above));
+      lines.push_back(make_line(*place.group->members.front(), {place.group->all, above}, place));
       lines.back().failed = !groups_.any_ended_well(*place.group);
     }
     derive({benchmark_, evaluator_, diagnostics}, patterns_.derived(), lines);
@@ -69,7 +68,7 @@ class RowMaker {
   // Where a row comes from.
   struct Place {
     const Group* group;
-    const MatchedRow* row;                 // one of the group's `rows`; null: all of its files
+    const MatchedRow* row;                 // one of the rows of its files; null: all of them
     std::shared_ptr<const Names> in_rows;  // patterns whose values are those of a row
 
     bool has_in_rows(const std::string& name) const {
@@ -77,26 +76,46 @@ class RowMaker {
     }
   };
 
+  // The rows of a group are those in its own files. Without any, they are those of the nearest
+  // group that it depends on: a step behind a measurement does not hide the measurement's rows.
+  const MatchedRows& rows_of(const Group& group) const {
+    if (!group.all.rows.empty()) return group.all.rows;
+    for (const Group* ancestor : groups_.ancestors(group)) {
+      if (!ancestor->all.rows.empty()) return ancestor->all.rows;
+    }
+    return group.all.rows;
+  }
+
   void find_places() {
     for (const Group& group : groups_.all()) {
       if (!group.leaf) continue;
-      if (group.all.rows.empty()) {
+      const MatchedRows& rows = rows_of(group);
+      if (rows.empty()) {
         places_.push_back({&group, nullptr, nullptr});
         continue;
       }
       const auto names = std::make_shared<Names>();
-      for (const MatchedRow& row : group.all.rows) {
+      for (const MatchedRow& row : rows) {
         for (const auto& [name, statistics] : row.found) names->insert(name);
       }
-      for (const MatchedRow& row : group.all.rows) places_.push_back({&group, &row, names});
+      for (const MatchedRow& row : rows) places_.push_back({&group, &row, names});
     }
   }
 
-  // What a row, or one repeat of it, has from its own files.
-  struct Own {
-    const InFiles& files;
-    const MatchedRow* row;
-    const Place& place;
+  // The files of a row, or of one of its repeats. `above`: those of the groups or workpackages that
+  // it depends on, nearest first.
+  struct Files {
+    const InFiles& own;
+    const std::vector<Groups::Above>& above;
+
+    // The nearest ones that have rows. Null: none has.
+    const InFiles* with_rows() const {
+      if (!own.rows.empty()) return &own;
+      for (const Groups::Above& one : above) {
+        if (!one.in_files->rows.empty()) return one.in_files;
+      }
+      return nullptr;
+    }
   };
 
   void add_statistics(const std::string& name, const Statistics& statistics, Cells& values) const {
@@ -106,41 +125,47 @@ class RowMaker {
     });
   }
 
-  void add_found(const Own& own, Cells& values) const {
-    if (own.row != nullptr) {
-      for (const auto& [name, statistics] : own.row->found)
-        add_statistics(name, statistics, values);
+  // `row`: of these files; null: all matches count. `step`: of the row, where the files are of an
+  // earlier step, whose values do not stand in for those of the row's step.
+  void add_found(const InFiles& files, const MatchedRow* row, const Place& place, Cells& values,
+                 const std::string* step = nullptr) const {
+    const auto hidden = [&](const std::string& name) {
+      return step != nullptr && sources_.prints(*step, name);
+    };
+    if (row != nullptr) {
+      for (const auto& [name, statistics] : row->found) {
+        if (!hidden(name)) add_statistics(name, statistics, values);
+      }
     }
-    for (const auto& [name, statistics] : own.files.found) {
-      if (!own.place.has_in_rows(name)) add_statistics(name, statistics, values);
+    for (const auto& [name, statistics] : files.found) {
+      const bool of_rows = row != nullptr && place.has_in_rows(name);
+      if (!of_rows && !hidden(name)) add_statistics(name, statistics, values);
     }
   }
 
-  // The line of a row, or of one of its repeats. `above`: the groups or workpackages it depends on,
-  // nearest first.
-  Line make_line(const WorkpackageView& shown, const Own& own,
-                 const std::vector<Groups::Above>& above) const {
+  // The line of a row, or of one of its repeats.
+  Line make_line(const WorkpackageView& shown, const Files& files, const Place& place) const {
     Line line;
     line.values = Cells(line_columns_);
     line.parameters = &shown.values;
-    add_found(own, line.values);
+    const InFiles* with_rows = place.row == nullptr ? nullptr : files.with_rows();
+    const auto row_in = [&](const InFiles& one) {
+      return &one == with_rows ? one.rows.find(place.row->key) : nullptr;
+    };
+    add_found(files.own, row_in(files.own), place, line.values);
     // JUBE sets the defaults in each workpackage. Therefore the default of the last step wins even
     // if a parent's file had a match.
-    add_defaults(shown.step, own.files.files, line.values);
-    for (const Groups::Above& one : above) {
-      for (const auto& [name, statistics] : one.in_files->found) {
-        // The values of an earlier step are not those of the row's step.
-        if (!sources_.prints(shown.step, name)) add_statistics(name, statistics, line.values);
-      }
-    }
-    FoundFiles files = own.files.files;
-    for (const Groups::Above& one : above) {
+    add_defaults(shown.step, files.own.files, line.values);
+    FoundFiles there = files.own.files;
+    for (const Groups::Above& one : files.above)
+      add_found(*one.in_files, row_in(*one.in_files), place, line.values, &shown.step);
+    for (const Groups::Above& one : files.above) {
       const FoundFiles& theirs = one.in_files->files;
       add_defaults(one.workpackage->step, theirs, line.values);
-      files.insert(files.end(), theirs.begin(), theirs.end());
+      there.insert(there.end(), theirs.begin(), theirs.end());
     }
     for (const Pattern* pattern : patterns_.derived()) {
-      if (!patterns_.applies(*pattern, files)) line.left_out.push_back(pattern);
+      if (!patterns_.applies(*pattern, there)) line.left_out.push_back(pattern);
     }
     return line;
   }
@@ -192,15 +217,19 @@ class RowMaker {
         continue;
       }
       for (const size_t i : repeats_in_order(group)) {
-        const InFiles& files = group.of_member(i);
-        const MatchedRow* match = place.row == nullptr ? nullptr : files.rows.find(place.row->key);
-        if (place.row != nullptr && match == nullptr) continue;  // it printed no such row
+        const InFiles& own = group.of_member(i);
         const WorkpackageView& member = *group.members[i];
         const std::vector<Groups::Above> above = groups_.above(member);
-        lines.push_back(make_line(member, {files, match, place}, above));
+        const Files files{own, above};
+        const InFiles* with_rows = files.with_rows();
+        // It may have printed no such row.
+        if (place.row != nullptr &&
+            (with_rows == nullptr || with_rows->rows.find(place.row->key) == nullptr))
+          continue;
+        lines.push_back(make_line(member, files, place));
         repeats.emplace_back(row, &member);
         records.rows[row].repeats.emplace_back().from.set(
-            sources_.sources_of(member, files.found, above, records.rows[row]));
+            sources_.sources_of(member, own.found, above, records.rows[row]));
       }
     }
     Diagnostics said_of_the_rows;

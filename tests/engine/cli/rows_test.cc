@@ -56,6 +56,44 @@ TEST_CASE("rows: each match is a row; what stands above the first, and other set
   CHECK(ran.err.empty());
 }
 
+TEST_CASE("rows: what stands above the rows of a file is not another file's") {
+  const Shell shell;
+  shell.file(
+      "b.yaml",
+      "name: o\noutpath: run\n"
+      "step: {name: s, kind: run, quiet_check: false, do: \"printf 'hdr 3\\n1 10\\n2 20\\n' > f1; "
+      "printf 'hdr 7\\n1 11\\n' > f2; printf '4 40\\n' > f3\"}\n"
+      "patternset: {name: q, pattern: [{name: x, type: int, _: '^(\\d+) '}, {name: v, type: int, "
+      "_: '^\\d+ (\\d+)$'}, {name: h, type: int, _: 'hdr (\\d+)', default: 0}]}\n"
+      "analyser: {name: a, use: q, rows: x, analyse: {step: s, file: 'f1,f2,f3'}}\n"
+      "result: {use: a, table: {name: t, style: csv, column: [x, v, h]}}\n");
+  const Ran ran = shell.tally("-q run b.yaml -r");
+  CHECK_MESSAGE(has(ran.out, "x,v,h\n1,10,3\n2,20,3\n1,11,7\n4,40,0\n"), (ran.out + ran.err));
+}
+
+TEST_CASE("rows: a step behind the measurement shows the measurement's rows") {
+  // Repeats of the first step: each sample is its own workpackage's.
+  const Shell shell;
+  shell.file(
+      "b.yaml",
+      "name: o\noutpath: run\n"
+      "step:\n"
+      "- {name: s, kind: run, quiet_check: false, repeat: 3, do: 'for n in 1 2 3; do echo $n "
+      "$((n * 10 + $jube_wp_iteration)); done'}\n"
+      "- {name: p, kind: run, depend: s, quiet_check: false, do: echo total 6$jube_wp_iteration}\n"
+      "patternset:\n"
+      "- {name: q, pattern: [{name: x, type: int, _: '^(\\d+) '}, {name: v, type: int, _: "
+      "'^\\d+ (\\d+)$'}]}\n"
+      "- {name: z, pattern: {name: total, type: int, _: 'total (\\d+)'}}\n"
+      "analyser: {name: a, rows: x, analyse: [{step: s, file: {_: stdout, use: q}}, {step: p, "
+      "file: {_: stdout, use: z}}]}\n"
+      "result: {use: a, table: {name: t, style: csv, column: [x, {_: v, statistic: max}, v_n, "
+      "total]}}\n");
+  const Ran ran = shell.tally("-q run b.yaml -r");
+  CHECK_MESSAGE(has(ran.out, "1,12,3,60,3 of 3\n2,22,3,60,3 of 3\n3,32,3,60,3 of 3\n"),
+                (ran.out + ran.err));
+}
+
 TEST_CASE("rows: several patterns tell them apart, and a block has several lines") {
   // HPL: two rows of one N, which differ in NB. The residual stands below its row; one lacks it.
   const Shell shell;
@@ -194,6 +232,16 @@ TEST_CASE("rows: mistakes are errors before anything runs") {
   CHECK(has(said("rows: siz"), "did you mean 'size'?"));
   CHECK(has(said("rows: [size, offset]"), "error: rows: analyser 'a' has no pattern 'offset'\n"));
   CHECK(has(said("rows: d"), "error: rows: 'd' is computed, and a row comes from a match\n"));
+  std::string groups = osu("[offset, size, lat]");
+  const std::string one = "'^(\\d+)\\s+[\\d.]+$'";
+  groups.replace(groups.find(one), one.size(), "'^(?:a (\\d+)|(\\d+))'");
+  shell.file("b.yaml", groups);
+  const Ran two = shell.tally("validate b.yaml");
+  CHECK(two.code == 2);
+  CHECK_MESSAGE(has(two.err,
+                    "error: pattern 'size' begins rows, and has 2 groups: write (?:...) for "
+                    "all but the one with the value\n"),
+                two.err);
   shell.file("b.yaml", osu("[offset, size, lat]", "",
                            "  repeat: {max: 5, until: {metric: lat, half_width: 1%}}\n"));
   const Ran until = shell.tally("validate b.yaml");
