@@ -95,7 +95,7 @@ void add_directives(const Step& step, NamedValues& values, const Lookup& lookup)
   });
   std::string gpus = value_of(values, lookup, "gpuspernode");
   if (scheduler == "slurm" && !gpus.empty() && gpus != "0") {
-    // Of several --gres, Slurm takes the last one.
+    // Slurm takes the last one of several --gres.
     for (NamedValues* options : {&site, &own}) {
       const std::string more(strip(take_option(*options, "gres")));
       if (!more.empty()) gpus += "," + more;

@@ -37,7 +37,7 @@ class TallyKinds : public StepKinds {
   // The platform's starter with its arguments, then launch. Empty when the step has no launch or
   // its platform submits jobs.
   LocalLaunch local_launch(const Step& step, const Lookup& lookup) const override;
-  // Of tally-train: 3 "oom", 4 "timeout", 5 "check". Empty for other codes.
+  // The outcomes of tally-train: 3 "oom", 4 "timeout", 5 "check". Empty for other codes.
   std::string outcome_of(int exit_code) const override;
   bool is_expected(const Step& step, const std::string& outcome,
                    const Lookup& lookup) const override;

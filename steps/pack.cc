@@ -78,7 +78,7 @@ bool names_output(std::string_view line) {
   return starts_with(line, "#SBATCH --output=") || starts_with(line, "#SBATCH --error=");
 }
 
-// Where the output of the job pack itself goes.
+// The lines that say where the output of the job pack itself goes.
 std::string output_lines(const PackRule& rule, const std::string& name) {
   const std::string file = directive_word("slurm", output_directive(rule.folder, name));
   return fmt::format("#SBATCH --output={0}\n#SBATCH --error={0}\n\n", file);

@@ -1,4 +1,4 @@
-// What a dry run asks of `tally-train --plan`, and what it makes of the answer.
+// The question of a dry run to `tally-train --plan`, and what it makes of the answer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -76,9 +76,9 @@ std::string gigabytes(double bytes) {
   return fmt::format("{:.1f} GB", bytes / 1e9);
 }
 
-std::string memory(const nlohmann::json& plan) {
+std::string memory(const nlohmann::json& plan, const char* of) {
   const auto& worst = plan.at("stages").at(plan.at("worst_stage").get<size_t>());
-  std::string text = gigabytes(worst.at("bytes").at("total").get<double>()) + " a GPU";
+  std::string text = gigabytes(worst.at("bytes").at("total").get<double>()) + of;
   if (!plan.contains("device")) return text;
   const auto& device = plan.at("device");
   return fmt::format("{} of the {} of {}: {}", text, gigabytes(device.at("bytes").get<double>()),
@@ -126,11 +126,18 @@ std::string TallyKinds::plan_summary(const std::string& json) const {
     const auto plan = nlohmann::json::parse(json);
     const auto& layout = plan.at("layout");
     const auto size = [&](const char* key) { return layout.at(key).get<long long>(); };
-    std::string text =
-        fmt::format("{:.1f} billion parameters on {} GPUs (tensor {} x pipeline {} x data {}), {}",
-                    plan.at("parameters").get<double>() / 1e9, size("gpus"), size("tensor"),
-                    size("pipeline"), size("data"), memory(plan));
-    text += fmt::format(", bubble {:.1f} %", plan.at("bubble").get<double>() * 100);
+    const auto parameters = plan.at("parameters").get<double>();
+    std::string text = parameters < 1e9
+                           ? fmt::format("{:.1f} M parameters", parameters / 1e6)
+                           : fmt::format("{:.1f} billion parameters", parameters / 1e9);
+    // One device has no layout.
+    if (size("gpus") == 1) {
+      text += ", 1 GPU, " + memory(plan, "");
+    } else {
+      text += fmt::format(" on {} GPUs (tensor {} x pipeline {} x data {}), {}, bubble {:.1f} %",
+                          size("gpus"), size("tensor"), size("pipeline"), size("data"),
+                          memory(plan, " a GPU"), plan.at("bubble").get<double>() * 100);
+    }
     if (plan.contains("changes") && !plan.at("changes").empty())
       text += ", would fit with " + plan.at("changes").at(0).get<std::string>();
     if (plan.contains("smallest") && plan.at("smallest").is_object()) {

@@ -160,11 +160,12 @@ class Floor {
       products_ += count * seconds;
       flops_ += count * flops;
     };
-    one("forward", [&] { linear_forward(stream_, x, w, Tensor(), y); });
-    one("input gradient", [&] { linear_backward_input(stream_, dy, w, dx); });
+    one("forward", [&] { linear_forward(stream_, x, {w}, Out(y), {}); });
+    one("input gradient", [&] { linear_backward_input(stream_, dy, w, Out(dx), {}); });
     const bool accumulate = name == "head" || n_.tensor > 1;
-    one("weight gradient",
-        [&] { linear_backward_weight(stream_, dy, x, dw, Tensor(), accumulate); });
+    one("weight gradient", [&] {
+      linear_backward_weight(stream_, dy, x, {Out(dw), {}, accumulate});
+    });
   }
 
   void attention() {
@@ -191,11 +192,14 @@ class Floor {
     const uint64_t seed = 1;
     const auto both = [&](const Compute& c) {
       const std::string backend = attention_backend(c, a, n_.precision);
-      const double forward = b.seconds(
-          [&] { attention_forward(c, packed_attention(a, qkv, out, stats, workspace, seed)); });
+      const double forward = b.seconds([&] {
+        attention_forward(c,
+                          packed_attention(a, qkv, {Out(out), Out(stats)}, Out(workspace), seed));
+      });
       const double backward = b.seconds([&] {
-        attention_backward(c, packed_attention(a, qkv, out, stats, workspace, seed),
-                           packed_gradients(a, dout, dqkv));
+        attention_backward(c,
+                           packed_attention(a, qkv, {Out(out), Out(stats)}, Out(workspace), seed),
+                           packed_gradients(a, dout, Out(dqkv)));
       });
       add("attention forward (" + backend + ")", layers, forward, flops);
       add("attention backward (" + backend + ")", layers, backward, 2.5 * flops);

@@ -14,7 +14,7 @@ std::string home_folder(const std::string& user);
 // The name of the process's effective user, or its number.
 std::string effective_user();
 std::optional<long> group_id(const std::string& name);
-// What getaddrinfo() can be given for a host without loading a module. "" if unknown.
+// The text that getaddrinfo() can be given for a host without loading a module. "" if unknown.
 std::string host_to_resolve(const std::string& host);
 
 }  // namespace tally

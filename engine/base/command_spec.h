@@ -1,5 +1,5 @@
-// What a program's command line takes, as data: the one source of its completions and its manual
-// page.
+// The words that a program's command line takes, as data: the one source of its completions and its
+// manual page.
 //
 // Both programs use it. Only this header and those of completion.h and manual_page.h are shared
 // with the trainer.
@@ -30,7 +30,7 @@ struct PositionalSpec {
 };
 
 struct CommandSpec {
-  // What it is called; "" stands for the program without a command.
+  // The names of the command; "" stands for the program without a command.
   std::vector<std::string> names;
   std::string summary;
   std::vector<OptionSpec> options;

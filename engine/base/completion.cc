@@ -47,7 +47,7 @@ std::string labels(const Words& names, const std::string& behind) {
   return join(quoted, " | ");
 }
 
-// What follows an option that has a value: a case for each.
+// The words that follow an option that has a value: a case for each.
 std::string bash_values(const std::vector<OptionSpec>& options, const Words& names) {
   std::string text;
   for (const OptionSpec& option : options) {

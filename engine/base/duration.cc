@@ -1,6 +1,8 @@
 #include "engine/base/duration.h"
 
+#include <array>
 #include <cstdlib>
+#include <ctime>
 #include <vector>
 
 #include "engine/base/ascii.h"
@@ -58,6 +60,16 @@ std::optional<double> parse_duration(const std::string& text) {
     seconds = number_with_unit(trimmed);
   }
   return seconds && *seconds <= kLongest ? seconds : std::nullopt;
+}
+
+std::string local_time(std::time_t seconds, char between) {
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &local);
+  std::string written = text.data();
+  written[written.find(' ')] = between;
+  return written;
 }
 
 }  // namespace tally

@@ -1,6 +1,7 @@
-// Durations as people and schedulers write them.
+// Durations and moments as people and schedulers write them.
 #pragma once
 
+#include <ctime>
 #include <optional>
 #include <string>
 
@@ -10,5 +11,9 @@ namespace tally {
 // forms (MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS). Returns seconds, or nothing when the text has
 // none of these forms or names more than a thousand years.
 std::optional<double> parse_duration(const std::string& text);
+
+// A moment as people of this host's time zone write it: "2026-11-29 17:04:59", with `between` in
+// place of the blank. `seconds` since 1970.
+std::string local_time(std::time_t seconds, char between = ' ');
 
 }  // namespace tally

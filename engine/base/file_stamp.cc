@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <optional>
 #include <vector>
 
@@ -17,6 +18,7 @@
 namespace tally {
 namespace {
 
+constexpr long long kNano = 1000000000;
 constexpr long long kEnds = 32LL << 20;
 constexpr long long kPiece = 256 << 10;
 
@@ -45,12 +47,17 @@ bool digest_of_part(int file, long long from, long long to, std::string* hex) {
   return read;
 }
 
+// Of timespec and statx_timestamp.
+template <typename Time>
+long long in_ns(const Time& time) {
+  return time.tv_sec * kNano + time.tv_nsec;
+}
+
 }  // namespace
 
 FileStamp stamp_of(const struct stat& info) {
-  constexpr long long kNano = 1000000000;
   if (!S_ISREG(info.st_mode)) return {};
-  return {info.st_ino, info.st_size, info.st_mtim.tv_sec * kNano + info.st_mtim.tv_nsec};
+  return {info.st_ino, info.st_size, in_ns(info.st_mtim)};
 }
 
 Status file_stamp(const std::string& path, FileStamp* stamp) {
@@ -60,22 +67,17 @@ Status file_stamp(const std::string& path, FileStamp* stamp) {
   return looked;
 }
 
-static long long changed_ns(const struct stat& info) {
-  constexpr long long kNano = 1000000000;
-  return info.st_ctim.tv_sec * kNano + info.st_ctim.tv_nsec;
-}
-
 Status file_time_now(int file, long long* ns) {
   constexpr int kTries = 20;
   constexpr timespec kPause{0, 1000000};
   struct stat info {};
   if (fstat(file, &info) != 0) return Status::error(std::strerror(errno));
-  const long long first = changed_ns(info);
+  const long long first = in_ns(info.st_ctim);
   for (int i = 0; i < kTries; ++i) {
     if (i > 0) nanosleep(&kPause, nullptr);
     if (futimens(file, nullptr) != 0 || fstat(file, &info) != 0)
       return Status::error(std::strerror(errno));
-    *ns = changed_ns(info);
+    *ns = in_ns(info.st_ctim);
     if (*ns > first) break;
   }
   return Status::ok();
@@ -83,7 +85,21 @@ Status file_time_now(int file, long long* ns) {
 
 long long file_changed_ns(const std::string& path) {
   struct stat info {};
-  return stat(path.c_str(), &info) == 0 ? changed_ns(info) : 0;
+  return stat(path.c_str(), &info) == 0 ? in_ns(info.st_ctim) : 0;
+}
+
+long long file_made_ns(const std::string& path) {
+  struct statx info {};
+  constexpr unsigned kTimes = STATX_CTIME | STATX_MTIME | STATX_BTIME;
+  if (statx(AT_FDCWD, path.c_str(), 0, kTimes, &info) != 0) return 0;
+  const long long changed = in_ns(info.stx_ctime);
+  if ((info.stx_mask & STATX_BTIME) == 0) return changed;
+  std::error_code error;
+  const auto folder = std::filesystem::canonical(path, error).parent_path();
+  struct stat around {};
+  if (error || stat(folder.c_str(), &around) != 0) return changed;
+  const long long entered = in_ns(around.st_mtim);
+  return std::min(changed, std::max({in_ns(info.stx_mtime), in_ns(info.stx_btime), entered}));
 }
 
 Status digest_part(const std::string& path, long long from, long long to, std::string* hex) {

@@ -32,12 +32,16 @@ Status file_time_now(int file, long long* ns);
 // When the file, or what a link leads to, was made or changed, whatever time it was given. 0: it
 // cannot be looked at.
 long long file_changed_ns(const std::string& path);
+// The same without changes of its mode and owner and further links to it, as far as can be told: a
+// file that is neither younger nor newly written, in a folder where nothing came, went or got another
+// name, is what it was.
+long long file_made_ns(const std::string& path);
 
 // The digest of the bytes [from, to) of a file. Of more than 64 MiB only the first and the last 32
 // MiB count. An error if the file has fewer bytes.
 Status digest_part(const std::string& path, long long from, long long to, std::string* hex);
 // The stamp of a regular file, and the digest of all its bytes. Without one there is no digest.
-// What is written meanwhile makes another stamp.
+// Bytes that are written meanwhile make another stamp.
 Status stamp_and_digest(const std::string& path, FileStamp* stamp, std::string* hex);
 
 }  // namespace tally

@@ -16,12 +16,15 @@
 #include <optional>
 #include <system_error>
 
+#include "engine/base/duration.h"
 #include "engine/base/host.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
 
 namespace tally {
 namespace {
+
+namespace fs = std::filesystem;
 
 Status write_to(int file, const std::string& bytes, const std::string& path) {
   return write_all(file, bytes) ? Status::ok() : file_error(path, "cannot write", errno);
@@ -81,12 +84,7 @@ bool may_pass(const Status& error, const std::string& folder) {
 }
 
 std::string time_stamp() {
-  const time_t now = time(nullptr);
-  tm parts{};
-  localtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts);
-  return text.data();
+  return local_time(std::time(nullptr));
 }
 
 Status make_directories(const std::string& path) {
@@ -262,7 +260,7 @@ std::string absolute_path(const std::string& path, const std::string& base) {
     const std::string here = current_directory().string();
     full = full.empty() ? here : here + "/" + full;
   }
-  return normal_path(full + "/" + path);
+  return normal_path(path.empty() ? full : full + "/" + path);
 }
 
 std::string normal_path(const std::string& path) {
@@ -272,21 +270,43 @@ std::string normal_path(const std::string& path) {
   return text.empty() ? "." : text;
 }
 
-std::string past_links(const std::string& path) {
-  namespace fs = std::filesystem;
-  if (path.find("/..") == std::string::npos) return path;
+namespace {
+
+// The names above a link stay as they are: a run may lie behind one, and be moved.
+fs::path past_links(const fs::path& path, int most, bool* any) {
   fs::path walked;
   std::error_code error;
-  for (const fs::path& part : fs::path(path)) {
-    if (part == ".." && fs::is_symlink(walked, error)) {
-      if (const fs::path target = fs::canonical(walked, error); !error) {
-        walked = target.parent_path();
-        continue;
-      }
+  for (const fs::path& part : path) {
+    if (part == ".") continue;
+    const bool up = part == ".." && walked.has_filename() && walked.filename() != "..";
+    if (!up) {
+      walked /= part;
+    } else if (fs::is_symlink(walked, error) && most > 0) {
+      const fs::path target = fs::read_symlink(walked, error);
+      *any = true;
+      walked = past_links(walked.parent_path() / target / "..", most - 1, any);
+    } else {
+      walked = walked.parent_path();
     }
-    walked /= part;
   }
-  return walked.string();
+  return walked;
+}
+
+}  // namespace
+
+std::string past_links(const std::string& path) {
+  if (path.find("/..") == std::string::npos) return path;
+  constexpr int kMost = 40;  // as the kernel
+  bool any = false;
+  const fs::path walked = past_links(fs::path(path), kMost, &any);
+  if (!any) return path;
+  return walked.empty() ? "." : walked.string();
+}
+
+std::string opened_path(const std::string& path, const std::string& base) {
+  if (path.find("..") == std::string::npos) return absolute_path(path, base);
+  const bool whole = path.front() == '/' || base.empty();
+  return absolute_path(past_links(whole ? path : base + "/" + path));
 }
 
 std::string relative_path(const std::string& to, const std::string& from) {

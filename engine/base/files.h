@@ -48,6 +48,8 @@ std::string normal_path(const std::string& path);
 // The path with each `LINK/..` replaced by the folder that holds the link's target. For a path that
 // the system would resolve, and that absolute_path() or normal_path() gets later.
 std::string past_links(const std::string& path);
+// absolute_path() of the file that the system opens under that name.
+std::string opened_path(const std::string& path, const std::string& base = {});
 // The relative path from folder `from` to `to`, such as "../../000000_x/work". Both are absolute.
 std::string relative_path(const std::string& to, const std::string& from);
 // The path of the first program with one of these names in these folders, then in those of PATH.

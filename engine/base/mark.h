@@ -1,4 +1,4 @@
-// Where a value is written in the user's files.
+// The place where a value is written in the user's files.
 #pragma once
 
 #include <cstdint>

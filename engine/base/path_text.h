@@ -1,4 +1,4 @@
-// What a path in an input file may contain besides parameters.
+// The home folders and variables that a path in an input file may contain besides parameters.
 #pragma once
 
 #include <functional>

@@ -26,7 +26,7 @@ class Rare {
     return content_ ? *content_ : none;
   }
   const Container* operator->() const { return &**this; }
-  // To be written to. It exists from now on.
+  // The container to write to. It exists from now on.
   Container& edit() {
     if (!content_) content_ = std::make_unique<Container>();
     return *content_;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -22,18 +24,18 @@ constexpr size_t kManyDots = 2000;
 
 class Drawing {
  public:
-  Drawing(const Figure& figure, const Layout& layout, size_t panel, const std::string& id)
+  Drawing(const Figure& figure, const Layout& layout, size_t panel)
       : figure_(figure),
         panel_(figure.panels[panel]),
         plot_(layout.plots[panel]),
         x_(layout.x),
-        y_(layout.y),
-        id_(id) {
+        y_(layout.y) {
     size_t points = 0;
     for (const Panel& one : figure.panels)
       for (const Series& series : one.series) points += series.points.size();
     many_ = points > kManyPoints;
     dots_ = points > kManyDots && figure.kind == ChartKind::scatter;
+    if (!many_ && figure.kind == ChartKind::line) step_aside();
   }
 
   std::string draw() {
@@ -63,6 +65,44 @@ class Drawing {
 
  private:
   double px(double value) const { return plot_.x + plot_.width * x_.at(value); }
+  double px(const Series& series, double value) const {
+    const auto found = aside_.find(series.index);
+    return px(value) + (found == aside_.end() ? 0 : found->second);
+  }
+
+  // The ends of an interval where it is drawn, with a little room.
+  bool overlap(const ChartPoint& a, const ChartPoint& b) const {
+    constexpr double kRoom = 6;
+    return std::abs(px(a.x) - px(b.x)) < kRoom && py(*a.high) < py(*b.low) + kRoom &&
+           py(*b.high) < py(*a.low) + kRoom;
+  }
+
+  // Series whose intervals would lie on each other stand side by side, as far as there is room
+  // between the places.
+  void step_aside() {
+    std::vector<std::pair<size_t, const ChartPoint*>> all;
+    std::set<double> places;
+    std::set<size_t> series;
+    for (const Series& one : panel_.series) {
+      for (const ChartPoint& point : one.points) {
+        places.insert(px(point.x));
+        if (point.low && point.high) all.emplace_back(one.index, &point);
+      }
+    }
+    for (size_t i = 0; i < all.size(); ++i)
+      for (size_t j = i + 1; j < all.size(); ++j)
+        if (all[i].first != all[j].first && overlap(*all[i].second, *all[j].second))
+          series.insert({all[i].first, all[j].first});
+    if (series.empty()) return;
+    double room = plot_.width;
+    for (auto place = places.begin(); place != places.end() && std::next(place) != places.end();
+         ++place)
+      if (*std::next(place) - *place > 1) room = std::min(room, *std::next(place) - *place);
+    const auto count = static_cast<double>(series.size());
+    const double step = std::min(10.0, room * 0.6 / count);
+    double at = -step * (count - 1) / 2;
+    for (const size_t one : series) aside_[one] = std::exchange(at, at + step);
+  }
   double py(double value) const { return plot_.y + plot_.height * (1 - y_.at(value)); }
   static std::string at(double x, double y) { return coordinate(x) + " " + coordinate(y); }
 
@@ -80,37 +120,29 @@ class Drawing {
     return "<title>" + escaped(text) + "</title>";
   }
 
-  // The line to compare with goes through the first point of each series.
   void ideal() {
-    if (figure_.ideal == ChartIdeal::none) return;
-    std::set<std::string> drawn;
-    for (const Series& series : panel_.series) {
-      const double end = ideal_end(panel_, series);
-      if (series.points.empty() || series.published || end == series.points.front().x) continue;
-      const ChartPoint& first = series.points.front();
-      constexpr int kSteps = 64;  // a hyperbola, or a line on a logarithmic axis, is bent
-      std::string path;
-      for (int i = 0; i <= kSteps; ++i) {
-        const double part = static_cast<double>(i) / kSteps;
-        const double x = x_.logarithmic ? first.x * std::pow(end / first.x, part)
-                                        : first.x + (end - first.x) * part;
-        double y = first.y;
-        if (figure_.ideal == ChartIdeal::linear) y *= x / first.x;
-        if (figure_.ideal == ChartIdeal::inverse) y *= first.x / x;
-        path += (i == 0 ? "M" : "L") + at(px(x), py(y));
-      }
-      if (!drawn.insert(path).second) continue;
-      out_ += fmt::format(
-          "<path class=\"axis\" d=\"{}\" fill=\"none\" stroke=\"#57606a\" "
-          "stroke-dasharray=\"1 4\" stroke-width=\"1.5\" stroke-linecap=\"round\"/>\n",
-          path);
+    const auto line = ideal_line(figure_, panel_);
+    if (!line) return;
+    const ChartPoint& first = line->first;
+    constexpr int kSteps = 64;  // a hyperbola, or a line on a logarithmic axis, is bent
+    std::string path;
+    for (int i = 0; i <= kSteps; ++i) {
+      const double part = static_cast<double>(i) / kSteps;
+      const double x = x_.logarithmic ? first.x * std::pow(line->end / first.x, part)
+                                      : first.x + (line->end - first.x) * part;
+      path += (i == 0 ? "M" : "L") + at(px(x), py(ideal_at(figure_.ideal, first, x)));
     }
+    out_ += fmt::format(
+        "<path class=\"axis\" d=\"{}\" fill=\"none\" stroke=\"#57606a\" "
+        "stroke-dasharray=\"1 4\" stroke-width=\"1.5\" stroke-linecap=\"round\"/>\n",
+        path);
   }
 
   // A line with more points than pixels goes through the lowest and the highest of each pixel.
   std::vector<std::pair<double, double>> visible(const Series& series) const {
     std::vector<std::pair<double, double>> all;
-    for (const ChartPoint& point : series.points) all.emplace_back(px(point.x), py(point.y));
+    for (const ChartPoint& point : series.points)
+      all.emplace_back(px(series, point.x), py(point.y));
     if (all.size() <= 1500) return all;
     std::vector<std::pair<double, double>> some;
     for (size_t begin = 0, end = 0; begin < all.size(); begin = end) {
@@ -146,7 +178,7 @@ class Drawing {
     out_ += "<g " + marker_paint(series.index) + ">\n";
     for (size_t i = 0; i < series.points.size(); i += every) {
       const ChartPoint& point = series.points[i];
-      const double x = px(point.x);
+      const double x = px(series, point.x);
       const double y = py(point.y);
       if (many_) {  // markers at one pixel are one marker
         if (taken.insert({static_cast<int>(x), static_cast<int>(y)}).second)
@@ -184,7 +216,8 @@ class Drawing {
   void intervals(const Series& series) {
     const std::string paint =
         fmt::format("stroke=\"{}\" stroke-width=\"1.2\"", color(series.index));
-    for (const ChartPoint& point : series.points) whisker(px(point.x), point, paint.c_str());
+    for (const ChartPoint& point : series.points)
+      whisker(px(series, point.x), point, paint.c_str());
   }
 
   void band(const Series& series) {
@@ -210,12 +243,10 @@ class Drawing {
     for (const ChartPoint& point : series.points) {
       const double left = px(point.x) + (static_cast<double>(series.index) - count / 2) * width;
       const double y = py(point.y);
-      out_ += fmt::format(
-          "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" stroke=\"{}\">{}"
-          "</rect>\n",
-          coordinate(left), coordinate(std::min(y, zero)), coordinate(width),
-          coordinate(std::abs(y - zero)), bar_fill(series.index, id_), color(series.index),
-          tooltip(series, point));
+      out_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" {}>{}</rect>\n",
+                          coordinate(left), coordinate(std::min(y, zero)), coordinate(width),
+                          coordinate(std::abs(y - zero)), bar_paint(series.index),
+                          tooltip(series, point));
       whisker(left + width / 2, point, "class=\"axis\" stroke=\"#1f2328\" stroke-width=\"1.4\"");
     }
   }
@@ -225,20 +256,19 @@ class Drawing {
   const Rectangle& plot_;
   const Scale& x_;
   const Scale& y_;
-  const std::string& id_;
   bool many_ = false;
   bool dots_ = false;
+  std::map<size_t, double> aside_;  // by series: how far from its place
   std::string out_;
 };
 
 }  // namespace
 
-std::string draw_series(const Figure& figure, const Layout& layout, size_t panel,
-                        const std::string& id) {
-  return Drawing(figure, layout, panel, id).draw();
+std::string draw_series(const Figure& figure, const Layout& layout, size_t panel) {
+  return Drawing(figure, layout, panel).draw();
 }
 
-std::string legend_sign(const Figure& figure, const LegendEntry& entry, const std::string& id) {
+std::string legend_sign(const Figure& figure, const LegendEntry& entry) {
   const std::string x = coordinate(entry.x);
   const std::string y = coordinate(entry.y);
   if (entry.sign == LegendSign::ideal) {
@@ -261,9 +291,8 @@ std::string legend_sign(const Figure& figure, const LegendEntry& entry, const st
   }
   if (entry.sign == LegendSign::heading) return {};
   if (figure.kind == ChartKind::bar) {
-    return fmt::format(
-        "<rect x=\"{}\" y=\"{}\" width=\"24\" height=\"12\" fill=\"{}\" stroke=\"{}\"/>\n", x,
-        coordinate(entry.y - 6), bar_fill(entry.series, id), color(entry.series));
+    return fmt::format("<rect x=\"{}\" y=\"{}\" width=\"24\" height=\"12\" {}/>\n", x,
+                       coordinate(entry.y - 6), bar_paint(entry.series));
   }
   std::string out;
   if (figure.kind != ChartKind::scatter) {

@@ -8,8 +8,7 @@
 
 namespace tally::chart {
 
-std::string draw_series(const Figure& figure, const Layout& layout, size_t panel,
-                        const std::string& id);
-std::string legend_sign(const Figure& figure, const LegendEntry& entry, const std::string& id);
+std::string draw_series(const Figure& figure, const Layout& layout, size_t panel);
+std::string legend_sign(const Figure& figure, const LegendEntry& entry);
 
 }  // namespace tally::chart

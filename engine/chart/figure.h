@@ -46,6 +46,7 @@ struct Figure {
   bool columns_are_series = false;  // the name of a series says which column of y it is
   std::vector<Panel> panels;        // all have the same axes
   ChartIdeal ideal = ChartIdeal::none;
+  bool less_is_better = false;  // decides at which series the ideal line begins
   std::string interval;  // what the intervals are, as "95 % confidence interval"; empty: none
   std::vector<std::string> notes;  // below the chart: "1 row failed and is not drawn"
 };

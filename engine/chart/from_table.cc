@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <set>
+#include <string>
 #include <utility>
 
 #include "engine/base/text.h"
@@ -87,9 +87,7 @@ class FigureMaker {
 
   Axis axis(const Column& column, Axis axis) const {
     axis.title = column.column_title();
-    const auto unit = table_.units.find(column.name.value);
-    const bool own = !column.title.empty() || !column.relative_to.empty();
-    if (!own && unit != table_.units.end()) axis.unit = unit->second;
+    if (column.title.empty()) axis.unit = table_.unit_of(column);
     return axis;
   }
 
@@ -107,6 +105,7 @@ class FigureMaker {
     }
     if (x_ == nullptr || drawn_.empty()) return Status::error("a chart needs 'x' and 'y'");
     y_ = drawn_.front();
+    figure_.less_is_better = chart_.ideal == ChartIdeal::inverse || y_->better == Better::lower;
     figure_.columns_are_series = drawn_.size() > 1;
     figure_.x = axis(*x_, figure_.x);
     figure_.y = axis(*y_, figure_.y);
@@ -326,7 +325,8 @@ class FigureMaker {
           : chart_.error == Uncertainty::range ? chart_.y.value + "_min and _max"
                                                : chart_.y.value + "_ci_low and _ci_high"));
     }
-    const char* hint = "choose another column, or fewer rows with the table's 'filter'";
+    const char* hint =
+        "choose another column, or fewer rows with the table's 'filter' or `plot --where`";
     if (figure_.series.size() > kMostSeries) {
       return Status::error(
           fmt::format("'{}' has {} values; at most {} series can be told apart; {}",

@@ -1,8 +1,6 @@
 // Makes a figure from the rows of a table.
 #pragma once
 
-#include <string>
-
 #include "engine/base/status.h"
 #include "engine/chart/figure.h"
 #include "engine/results/table/result_table.h"

@@ -17,6 +17,7 @@ constexpr double kTick = 5;         // length of a tick, and its distance from t
 constexpr double kLegendLine = 18;  // height
 constexpr double kSign = 30;        // width of a legend's sign
 constexpr double kNoteFont = 11;
+constexpr double kPanelWidth = 240;   // with its axis, at least
 constexpr double kSlant = 0.6;        // radians
 constexpr double kLongestLabel = 14;  // of a category, in units of the font's size
 
@@ -36,13 +37,6 @@ struct Ranges {
   bool whole_x = true;        // all are whole numbers
 };
 
-// The value of the line to compare with at `x`.
-double ideal_at(ChartIdeal ideal, const ChartPoint& first, double x) {
-  if (ideal == ChartIdeal::linear) return first.y * x / first.x;
-  if (ideal == ChartIdeal::inverse) return first.y * first.x / x;
-  return first.y;
-}
-
 Ranges ranges_of(const Figure& figure) {
   Ranges out;
   for (const Panel& panel : figure.panels) {
@@ -55,8 +49,9 @@ Ranges ranges_of(const Figure& figure) {
         if (point.low) out.y.take(*point.low);
         if (point.high) out.y.take(*point.high);
       }
-      if (figure.ideal == ChartIdeal::none || series.published || series.points.empty()) continue;
-      const double end = ideal_at(figure.ideal, series.points.front(), ideal_end(panel, series));
+    }
+    if (const auto line = ideal_line(figure, panel)) {
+      const double end = ideal_at(figure.ideal, line->first, line->end);
       if (std::isfinite(end)) out.y.take(end);
     }
   }
@@ -89,6 +84,12 @@ bool labels_fit(const Scale& scale, double width) {
   return true;
 }
 
+bool labels_differ(const Scale& scale) {
+  for (size_t i = 1; i < scale.ticks.size(); ++i)
+    if (scale.ticks[i].label == scale.ticks[i - 1].label) return false;
+  return true;
+}
+
 void pad(Scale* scale) {
   if (scale->logarithmic) {
     const double by = std::pow(scale->high / scale->low, 0.03);
@@ -110,11 +111,12 @@ Scale x_scale(const Figure& figure, const Ranges& ranges, double width) {
   }
   if (ranges.x.empty()) return {};
   // Few values, as numbers of GPUs: each has its tick.
-  if (figure.x.logarithmic && ranges.x_values.size() > 1 && ranges.x_values.size() <= 12) {
-    Scale scale = log_scale(ranges.x.low, ranges.x.high, 10,
-                            {ranges.x_values.begin(), ranges.x_values.end()});
+  if (ranges.x_values.size() > 1 && ranges.x_values.size() <= 12) {
+    const std::vector<double> places{ranges.x_values.begin(), ranges.x_values.end()};
+    Scale scale = figure.x.logarithmic ? log_scale(ranges.x.low, ranges.x.high, 10, places)
+                                       : linear_scale_at(places);
     pad(&scale);
-    if (labels_fit(scale, width)) return scale;
+    if (labels_differ(scale) && labels_fit(scale, width)) return scale;
   }
   size_t most = 10;
   // Between whole numbers, as numbers of GPUs, there are no ticks.
@@ -141,7 +143,8 @@ CategoryLabels category_labels(const std::vector<std::string>& categories, doubl
 }
 
 // Places the entries from left to right, in as many lines as they need. Returns the lower edge.
-double place_legend(const Figure& figure, double y, std::vector<LegendEntry>* legend) {
+double place_legend(const Figure& figure, double y, double width,
+                    std::vector<LegendEntry>* legend) {
   if (!figure.series.empty() && !figure.series_title.empty())
     legend->push_back({LegendSign::heading, 0, figure.series_title + ":"});
   for (size_t i = 0; i < figure.series.size(); ++i)
@@ -152,23 +155,23 @@ double place_legend(const Figure& figure, double y, std::vector<LegendEntry>* le
   double x = kEdge;
   double middle = y + kLegendLine / 2;
   for (LegendEntry& entry : *legend) {
-    entry.text = shortened(entry.text, (kWidth - 2 * kEdge - kSign) / kFont);
+    entry.text = shortened(entry.text, (width - 2 * kEdge - kSign) / kFont);
     const double sign = entry.sign == LegendSign::heading ? 0 : kSign;
-    const double width = sign + text_width(entry.text) * kFont;
-    if (x > kEdge && x + width > kWidth - kEdge) {
+    const double own = sign + text_width(entry.text) * kFont;
+    if (x > kEdge && x + own > width - kEdge) {
       x = kEdge;
       middle += kLegendLine;
     }
     entry.x = x;
     entry.y = middle;
-    x += width + 16;
+    x += own + 16;
   }
   return middle + kLegendLine / 2 + 6;
 }
 
 // Breaks texts at blanks into lines that fit.
-std::vector<std::string> wrapped(const std::vector<std::string>& texts) {
-  constexpr double kMost = (kWidth - 2 * kEdge) / kNoteFont;
+std::vector<std::string> wrapped(const std::vector<std::string>& texts, double width) {
+  const double kMost = (width - 2 * kEdge) / kNoteFont;
   std::vector<std::string> lines;
   for (const std::string& text : texts) {
     std::string line;
@@ -188,11 +191,29 @@ std::vector<std::string> wrapped(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-double ideal_end(const Panel& panel, const Series& series) {
-  double end = series.points.empty() ? 0 : series.points.back().x;
-  for (const Series& other : panel.series)
-    if (other.published && !other.points.empty()) end = std::max(end, other.points.back().x);
-  return end;
+std::optional<IdealLine> ideal_line(const Figure& figure, const Panel& panel) {
+  if (figure.ideal == ChartIdeal::none) return {};
+  std::optional<IdealLine> line;
+  double end = 0;
+  for (const Series& series : panel.series) {
+    if (series.points.empty()) continue;
+    end = std::max(end, series.points.back().x);
+    if (series.published) continue;
+    const ChartPoint& own = series.points.front();
+    const bool better = !line || own.x < line->first.x ||
+                        (own.x == line->first.x &&
+                         (figure.less_is_better ? own.y < line->first.y : own.y > line->first.y));
+    if (better) line = IdealLine{own, 0};
+  }
+  if (!line || end == line->first.x) return {};
+  line->end = end;
+  return line;
+}
+
+double ideal_at(ChartIdeal ideal, const ChartPoint& first, double x) {
+  if (ideal == ChartIdeal::linear) return first.y * x / first.x;
+  if (ideal == ChartIdeal::inverse) return first.y * first.x / x;
+  return first.y;
 }
 
 std::string category_label(const std::string& category) {
@@ -205,25 +226,26 @@ std::string axis_title(const Axis& axis, const Scale& scale) {
   return unit.empty() ? axis.title : fmt::format("{} [{}]", axis.title, unit);
 }
 
-Layout lay_out(const Figure& figure) {
+Layout lay_out(const Figure& figure, double all) {
   Layout out;
+  out.width = all;
   double top = kEdge;
   if (!figure.title.empty()) {
     out.title_y = top + kTitleFont;
     top += kTitleFont + 12;
   }
-  top = place_legend(figure, top, &out.legend) + 4;
+  top = place_legend(figure, top, all, &out.legend) + 4;
 
   const Ranges ranges = ranges_of(figure);
   const size_t count = std::max<size_t>(1, figure.panels.size());
-  const size_t columns = count == 1 ? 1 : count <= 4 ? 2 : 3;
+  const auto fitting = static_cast<size_t>(std::max(1.0, all / kPanelWidth));
+  const size_t columns = std::min<size_t>(count == 1 ? 1 : count <= 4 ? 2 : 3, fitting);
   const double plot_height = count == 1 ? 300 : 170;
   out.y = y_scale(figure, ranges.y, plot_height);
   const double labels = widest_label(out.y) + 2 * kTick;
   const double title_width = kFont + 8;
-  out.y_title_x = labels + kFont / 2 + 2;
   const double left = kEdge + title_width;
-  const double column = (kWidth - left - kEdge) / static_cast<double>(columns);
+  const double column = (all - left - kEdge) / static_cast<double>(columns);
   constexpr double kRight = 14;
   double before = labels;  // the room left of each plot
   double width = column - before - kRight;
@@ -248,7 +270,7 @@ Layout lay_out(const Figure& figure) {
     out.has_y_title.push_back(i % columns == 0);
   }
   double bottom = top + 4 + plot_height + out.x_title_y + 8;
-  out.notes = wrapped(figure.notes);
+  out.notes = wrapped(figure.notes, all);
   out.notes_y = bottom + kNoteFont;
   if (!out.notes.empty()) bottom += static_cast<double>(out.notes.size()) * (kNoteFont + 4) + 4;
   out.height = std::ceil(bottom);

@@ -1,6 +1,7 @@
-// Where the parts of a figure are: the panels, their axes, the legend. Private to chart/.
+// The places of the parts of a figure: the panels, their axes, the legend. Private to chart/.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,6 @@
 
 namespace tally::chart {
 
-constexpr double kWidth = 720;
 constexpr double kFont = 12;       // of labels
 constexpr double kTitleFont = 15;  // of the figure's title
 constexpr double kEdge = 10;       // left free at the edges
@@ -33,12 +33,11 @@ struct CategoryLabels {
 };
 
 struct Layout {
-  double height = 0;
+  double width = 0, height = 0;
   double title_y = 0;  // baseline; 0: no title
   std::vector<LegendEntry> legend;
   std::vector<Rectangle> plots;  // the area inside the axes, one for each panel
   std::vector<bool> has_y_title;
-  double y_title_x = 0;  // left of the plot, from its left edge
   double x_title_y = 0;  // below the plot, from its lower edge
   Scale x, y;            // x has no ticks if the axis has categories
   CategoryLabels categories;
@@ -46,10 +45,18 @@ struct Layout {
   double notes_y = 0;              // baseline of the first
 };
 
-Layout lay_out(const Figure& figure);
+Layout lay_out(const Figure& figure, double width);
 
-// Where the line to compare with ends: at the last point of the series, or of what was published.
-double ideal_end(const Panel& panel, const Series& series);
+// The one line of a panel to compare with. It begins at the best of the points where series begin
+// furthest to the left, and ends at the last point of all.
+struct IdealLine {
+  ChartPoint first;
+  double end = 0;  // x
+};
+// Returns nothing for a figure or a panel without one.
+std::optional<IdealLine> ideal_line(const Figure& figure, const Panel& panel);
+// Its value at `x`.
+double ideal_at(ChartIdeal ideal, const ChartPoint& first, double x);
 // The label of a category as it is drawn.
 std::string category_label(const std::string& category);
 // "tps [tokens/s, ×10⁶]"

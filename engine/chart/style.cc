@@ -12,7 +12,6 @@ constexpr std::array<const char*, 7> kColors = {"#0072b2", "#d55e00", "#009e73",
 constexpr std::array<const char*, 8> kDashes = {"",     "8 3",         "8 3 2 3", "2 3",
                                                 "14 4", "8 3 2 3 2 3", "5 2",     "1 2"};
 constexpr size_t kMarkers = 8;
-constexpr size_t kHatches = 7;
 
 }  // namespace
 
@@ -66,27 +65,11 @@ std::string marker_paint(size_t series) {
   return fmt::format("fill=\"{}\" {}", color(series), stroke);
 }
 
-std::string bar_fill(size_t series, const std::string& id) {
-  if (series % kHatches == 0) return color(series);
-  return fmt::format("url(#{}-hatch{})", id, series);
-}
-
-std::string hatch_definition(size_t series, const std::string& id) {
-  static constexpr std::array<const char*, kHatches> lines = {"",
-                                                              "M-2 10L10 -2M6 10L10 6M-2 2L2 -2",
-                                                              "M0 4H8",
-                                                              "M-2 -2L10 10M6 -2L10 2M-2 6L2 10",
-                                                              "M4 0V8",
-                                                              "M0 4H8M4 0V8",
-                                                              "M0 0L8 8M8 0L0 8"};
-  const char* path = lines[series % kHatches];
-  if (*path == '\0') return {};
-  return fmt::format(
-      "<pattern id=\"{}-hatch{}\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\">"
-      "<rect width=\"8\" height=\"8\" fill=\"{}\"/>"
-      "<path d=\"{}\" class=\"hatch\" stroke=\"#fff\" stroke-width=\"1.4\" fill=\"none\"/>"
-      "</pattern>\n",
-      id, series, color(series), path);
+std::string bar_paint(size_t series) {
+  static constexpr std::array<const char*, 4> kOpacities = {"", "0.45", "0.7", "0.25"};
+  const char* opacity = kOpacities[series / kColors.size() % kOpacities.size()];
+  const std::string fill = fmt::format("fill=\"{}\" stroke=\"{}\"", color(series), color(series));
+  return *opacity == '\0' ? fill : fmt::format("{} fill-opacity=\"{}\"", fill, opacity);
 }
 
 }  // namespace tally::chart

@@ -1,5 +1,4 @@
-// How series are told apart: by colour, and without colour by markers, dashes and hatches. Private
-// to chart/.
+// How series are told apart: by colour, and without colour by markers and dashes. Private to chart/.
 #pragma once
 
 #include <string>
@@ -14,9 +13,8 @@ const char* dashes(size_t series);
 std::string marker(size_t series, double x, double y);
 // Attributes that draw a marker: filled, or its outline alone.
 std::string marker_paint(size_t series);
-// The fill of a series' bars: a colour, or a hatch that `hatch_definition` defines.
-std::string bar_fill(size_t series, const std::string& id);
-std::string hatch_definition(size_t series, const std::string& id);
+// Attributes that fill a series' bars. Where the colours begin again, they are lighter.
+std::string bar_paint(size_t series);
 
 // A coordinate with at most two decimals: equal on every machine.
 std::string coordinate(double value);

@@ -22,12 +22,12 @@ constexpr double kBold = 1.12;  // how much wider bold letters are
 class SvgWriter {
  public:
   SvgWriter(const Figure& figure, const SvgOptions& options)
-      : figure_(figure), options_(options), layout_(chart::lay_out(figure)) {}
+      : figure_(figure), options_(options), layout_(chart::lay_out(figure, options.width)) {}
 
   std::string write() {
     head();
     if (layout_.title_y > 0) {
-      const double room = (chart::kWidth - 2 * kEdge) / chart::kTitleFont / kBold;
+      const double room = (layout_.width - 2 * kEdge) / chart::kTitleFont / kBold;
       text(kEdge, layout_.title_y, shortened(figure_.title, room),
            "font-size=\"15\" font-weight=\"bold\"");
     }
@@ -49,21 +49,15 @@ class SvgWriter {
     out_ += fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" "
         "viewBox=\"0 0 {} {}\" role=\"img\" aria-labelledby=\"{}-title\">\n",
-        coordinate(chart::kWidth * options_.scale), coordinate(layout_.height * options_.scale),
-        coordinate(chart::kWidth), height, options_.id);
+        coordinate(layout_.width * options_.scale), coordinate(layout_.height * options_.scale),
+        coordinate(layout_.width), height, options_.id);
     out_ += fmt::format("<title id=\"{}-title\">{}</title>\n", options_.id,
                         escaped(figure_.title.empty() ? figure_.name : figure_.title));
-    if (figure_.kind == ChartKind::bar) {
-      std::string hatches;
-      for (size_t i = 0; i < figure_.series.size(); ++i)
-        hatches += chart::hatch_definition(i, options_.id);
-      if (!hatches.empty()) out_ += "<defs>\n" + hatches + "</defs>\n";
-    }
     out_ += fmt::format(
         "<rect class=\"paper\" width=\"{}\" height=\"{}\" fill=\"#fff\"/>\n"
         "<g class=\"ink\" fill=\"#1f2328\" font-size=\"12\" "
         "font-family=\"Arial, Helvetica, 'Liberation Sans', 'DejaVu Sans', sans-serif\">\n",
-        coordinate(chart::kWidth), height);
+        coordinate(layout_.width), height);
   }
 
   void text(double x, double y, const std::string& words, const std::string& attributes = {}) {
@@ -74,7 +68,7 @@ class SvgWriter {
   void legend() {
     for (const chart::LegendEntry& entry : layout_.legend) {
       const double sign = entry.sign == chart::LegendSign::heading ? 0 : 30;
-      out_ += chart::legend_sign(figure_, entry, options_.id);
+      out_ += chart::legend_sign(figure_, entry);
       text(entry.x + sign, entry.y + 4, entry.text);
     }
   }
@@ -96,7 +90,7 @@ class SvgWriter {
            "text-anchor=\"middle\"");
       return;
     }
-    out_ += chart::draw_series(figure_, layout_, index, options_.id);
+    out_ += chart::draw_series(figure_, layout_, index);
   }
 
   void line(double x1, double y1, double x2, double y2, const char* attributes) {

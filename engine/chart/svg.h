@@ -11,9 +11,10 @@ struct SvgOptions {
   // Begins the ids in the drawing. Drawings in one page need different ones. Letters and digits.
   std::string id = "chart";
   // With an XML declaration and its own size; otherwise the drawing is for an HTML page, which sets
-  // its colours by the classes `paper`, `ink`, `axis`, `grid` and `hatch`.
+  // its colours by the classes `paper`, `ink`, `axis` and `grid`.
   bool standalone = true;
-  double scale = 1;  // size in pixels for each unit
+  double scale = 1;    // size in pixels for each unit
+  double width = 720;  // in units, of which letters have 12
 };
 
 std::string svg(const Figure& figure, const SvgOptions& options = {});

@@ -94,6 +94,17 @@ Scale linear_scale(double low, double high, size_t most, bool round_ends) {
   return scale;
 }
 
+Scale linear_scale_at(const std::vector<double>& places) {
+  Scale scale;
+  scale.low = places.front();
+  scale.high = places.back();
+  widen(&scale.low, &scale.high);
+  scale.exponent = common_exponent(std::max(std::abs(scale.low), std::abs(scale.high)));
+  const double unit = std::pow(10.0, scale.exponent);
+  for (const double value : places) scale.ticks.push_back({value, number_label(value / unit)});
+  return scale;
+}
+
 Scale log_scale(double low, double high, size_t most, const std::vector<double>& places) {
   Scale scale;
   scale.logarithmic = true;

@@ -28,6 +28,9 @@ struct Scale {
 // ticks. Values must be finite; if they are equal, the axis is made wider.
 Scale linear_scale(double low, double high, size_t most, bool round_ends);
 
+// A linear axis with ticks at these values alone, which rise.
+Scale linear_scale_at(const std::vector<double>& places);
+
 // A logarithmic axis. `low` must be positive. Ticks are powers of ten, or between them 2 and 5
 // where the range is small. If `places` is not empty, the ticks are these values.
 Scale log_scale(double low, double high, size_t most, const std::vector<double>& places = {});

@@ -14,6 +14,7 @@
 #include "engine/check/names.h"
 #include "engine/check/other_files.h"
 #include "engine/check/parameter_check.h"
+#include "engine/check/result_steps.h"
 #include "engine/check/schema_check.h"
 #include "engine/check/sets.h"
 #include "engine/check/tags_and_selection.h"
@@ -100,15 +101,16 @@ void check_benchmark(const Benchmark& benchmark, const CheckOptions& options,
   const bool strict_names = benchmark.rules.unknown_names_are_errors && !options.stored;
   check_statistics(benchmark, diagnostics);
   if (options.run != nullptr) {
-    check_named_by_results(benchmark, removed, strict_names, diagnostics);
+    check_named_by_results(benchmark, removed, strict_names, sources, diagnostics);
     return;
   }
-  check_named(benchmark, removed, strict_names, diagnostics);
+  check_named(benchmark, removed, strict_names, sources, diagnostics);
   check_dollar_names(benchmark, strict_names, sources, diagnostics);
   check_parameters(benchmark, options.strict || benchmark.rules.harmless_mistakes_are_errors,
                    diagnostics);
   if (strict_names) check_types(benchmark, diagnostics);
   if (!options.stored) check_job_scripts(benchmark, diagnostics);
+  if (!options.stored) check_result_steps(benchmark, diagnostics);
 }
 
 // JUBE refuses a file that says it was written for a newer JUBE.

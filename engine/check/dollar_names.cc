@@ -10,42 +10,13 @@
 
 #include "engine/base/ascii.h"
 #include "engine/base/text.h"
+#include "engine/check/dollars.h"
 #include "engine/check/names.h"
 #include "engine/workflow/builtin_names.h"
 
 namespace tally {
 
 namespace {
-
-struct DollarName {
-  std::string name;
-  std::string written;  // with the dollar, to find it in the source
-  size_t at = 0;        // position of the dollar in the command
-};
-
-// The names that a command refers to, by string.Template's rules: $name, ${name}; $$ is a dollar.
-std::vector<DollarName> dollar_names(std::string_view text) {
-  std::vector<DollarName> names;
-  for (size_t i = 0; i + 1 < text.size(); ++i) {
-    if (text[i] != '$') continue;
-    if (i > 0 && text[i - 1] == '\\') continue;
-    if (text[i + 1] == '$') {
-      ++i;
-      continue;
-    }
-    size_t start = i + 1;
-    bool braces = text[start] == '{';
-    if (braces) ++start;
-    size_t end = start;
-    while (end < text.size() && is_name_char(text[end])) ++end;
-    if (end == start || !is_name_start(text[start])) continue;
-    // ${name:-x} and similar forms belong to the shell.
-    if (braces && (end == text.size() || text[end] != '}')) continue;
-    names.push_back(
-        {std::string(text.substr(start, end - start)), std::string(text.substr(i, end - i)), i});
-  }
-  return names;
-}
 
 // Collects names to which the commands themselves may give a value: x=..., for x in, read x. It
 // collects too many names rather than too few.
@@ -76,7 +47,7 @@ void collect_assigned(std::string_view command, std::set<std::string>* names) {
   }
 }
 
-// Those of parents are known where the step has the parent.
+// The built-in variables of parents are known where the step has the parent.
 bool is_builtin(const std::string& name) {
   const BuiltinName* found = find_builtin(name);
   return found != nullptr && found->id != Builtin::wp_parent_id;
@@ -279,7 +250,8 @@ class DollarChecker {
       for (std::string& builtin : fixed_builtin_names()) candidates.push_back(std::move(builtin));
       std::string hint = did_you_mean(name, candidates);
       if (hint.empty()) hint = parameter_elsewhere(name);
-      const Mark place = place_of(text.mark, dollar.written);
+      if (hint.empty()) hint = did_you_mean(name, all_parameters());
+      const Mark place = place_of(sources_, text.mark, dollar.written);
       if (strict_ && !open && !quoted[dollar.at]) {
         if (hint.empty()) hint = fmt::format("write $${} to leave it to the shell", name);
         diagnostics_.error(place,
@@ -298,6 +270,14 @@ class DollarChecker {
     }
   }
 
+  std::vector<std::string> all_parameters() const {
+    std::vector<std::string> names;
+    for (const auto& [set_name, set] : benchmark_.parameter_sets) {
+      for (const Parameter& p : set.parameters) names.push_back(p.name.value);
+    }
+    return names;
+  }
+
   std::string parameter_elsewhere(const std::string& name) const {
     for (const auto& [set_name, set] : benchmark_.parameter_sets) {
       const auto named = [&](const Parameter& p) { return p.name.value == name; };
@@ -307,26 +287,6 @@ class DollarChecker {
       }
     }
     return {};
-  }
-
-  // Finds `written` at or after `mark` in the source, within the next lines. Returns `mark` if it
-  // is not found.
-  Mark place_of(const Mark& mark, const std::string& written) const {
-    constexpr uint32_t kLines = 200;
-    for (uint32_t line = mark.line; mark.known() && line < mark.line + kLines; ++line) {
-      std::string_view text = sources_.line({mark.file, line, 1});
-      for (size_t at = text.find(written); at != std::string_view::npos;
-           at = text.find(written, at + 1)) {
-        size_t end = at + written.size();
-        bool whole = end >= text.size() || !is_name_char(text[end]);
-        uint32_t column = 1;
-        for (size_t i = 0; i < at; ++column) {
-          i += std::max<size_t>(1, utf8_length(text.substr(i)));
-        }
-        if (whole && (line > mark.line || column >= mark.column)) return {mark.file, line, column};
-      }
-    }
-    return mark;
   }
 
   const Benchmark& benchmark_;

@@ -15,7 +15,8 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kTag =
     "An expression of tags joined by ^ ! + |. The element is left out when it does not hold.";
 
-// What several places have in common is defined once. It may not have an element's id as its name.
+// A definition that several places have in common is made once. It may not have an element's id as
+// its name.
 Json defined(const std::string& name) {
   return {{"$ref", "#/definitions/" + name}};
 }

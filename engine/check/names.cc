@@ -11,9 +11,8 @@
 
 #include "engine/base/text.h"
 #include "engine/check/pattern_names.h"
-#include "engine/workflow/builtin_names.h"
+#include "engine/check/value_names.h"
 #include "engine/workflow/chart_words.h"
-#include "engine/workflow/job_values.h"
 #include "engine/workflow/pattern_uses.h"
 #include "engine/workflow/sample_names.h"
 
@@ -42,11 +41,11 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 class ReferenceChecker {
  public:
   ReferenceChecker(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
-                   Diagnostics& diagnostics)
+                   const Sources& sources, Diagnostics& diagnostics)
       : benchmark_(benchmark),
         removed_(removed),
-        strict_(strict),
         diagnostics_(diagnostics),
+        values_(benchmark, removed, strict, sources, diagnostics),
         steps_(names_of(benchmark.steps)) {
     for (const Step& step : benchmark.steps) by_name_.emplace(step.name.value, &step);
   }
@@ -73,8 +72,10 @@ class ReferenceChecker {
         check_pattern_names(benchmark_, analyser, analyse, diagnostics_);
     }
     for (const auto& [name, set] : benchmark_.pattern_sets) {
-      for (const Pattern& pattern : set.patterns)
+      for (const Pattern& pattern : set.patterns) {
         check_pattern("measured_over", pattern.measured_over);
+        values_.check_pattern(pattern);
+      }
     }
     for (const Result& result : benchmark_.results) {
       check_result(result);
@@ -265,7 +266,7 @@ class ReferenceChecker {
     }
   }
 
-  // That a key names a pattern.
+  // Checks that a key names a pattern.
   void check_pattern(const char* key, const Text& given) {
     if (given.value.empty()) return;
     std::vector<std::string> known;
@@ -283,8 +284,9 @@ class ReferenceChecker {
     for (const auto& output : result.outputs) {
       if (const auto* table = std::get_if<Table>(&output)) {
         std::string where = fmt::format("table '{}'", table->name.value);
-        check_columns(table->columns, where);
-        check_sort(table->sort, table->name.mark, where);
+        values_.check_columns(table->columns, where);
+        values_.check_filter(table->filter, table->columns, where);
+        values_.check_sort(table->sort, table->name.mark, where);
         std::vector<std::string> columns = names_of(table->columns);
         for (const Column& column : table->columns) {
           if (!column.relative_to.empty()) columns.push_back(column.column_title());
@@ -294,11 +296,14 @@ class ReferenceChecker {
           check_of(reference);
         }
       } else if (const auto* database = std::get_if<Database>(&output)) {
-        check_columns(database->keys, fmt::format("database '{}'", database->name.value));
+        const std::string where = fmt::format("database '{}'", database->name.value);
+        values_.check_columns(database->keys, where);
+        values_.check_filter(database->filter, database->keys, where);
       } else if (const auto* syslog = std::get_if<Syslog>(&output)) {
         const std::string where = fmt::format("syslog '{}'", syslog->name.value);
-        check_columns(syslog->keys, where);
-        check_sort(syslog->sort, syslog->name.mark, where);
+        values_.check_columns(syslog->keys, where);
+        values_.check_filter(syslog->filter, syslog->keys, where);
+        values_.check_sort(syslog->sort, syslog->name.mark, where);
       }
     }
     for (const Chart& chart : result.charts) check_chart(result, chart);
@@ -358,87 +363,10 @@ class ReferenceChecker {
         "give the column the same `uncertainty`");
   }
 
-  // All names that a column may show. The list is rather too long than too short, since a miss is
-  // only a warning.
-  std::vector<std::string> column_names() const {
-    std::vector<std::string> names = fixed_builtin_names();
-    names.emplace_back(kAnalyserColumn);
-    if (benchmark_.rules.own_columns) {
-      names.emplace_back(kStatusColumn);
-      for (const std::string_view name : kind_names(benchmark_)) names.emplace_back(name);
-      for (const JobValue& value : job_values()) names.emplace_back(value.name);
-    }
-    for (const Step& step : benchmark_.steps) {
-      names.push_back(parent_id_name(step.name.value));
-    }
-    for (const auto& [set_name, set] : benchmark_.parameter_sets) {
-      for (const Parameter& p : set.parameters) names.push_back(p.name.value);
-    }
-    for (const auto& [set_name, set] : benchmark_.pattern_sets) {
-      for (const Pattern& p : set.patterns) {
-        names.push_back(p.name.value);
-        for (const std::string& suffix : match_suffixes()) names.push_back(p.name.value + suffix);
-      }
-    }
-    return names;
-  }
-
-  void check_columns(const std::vector<Column>& columns, const std::string& where) {
-    std::vector<std::string> names = column_names();
-    for (const Column& column : columns) {
-      const std::string& name = column.name.value;
-      if (!column.expression.value.empty()) continue;
-      if (name.empty() || has_dollar(name) || contains(names, name)) continue;
-      if (is_step_value(name, names) || sample_name(benchmark_, name)) continue;
-      report_column(name, column.name.mark, where, names);
-    }
-  }
-
-  void report_column(const std::string& name, const Mark& mark, const std::string& where,
-                     const std::vector<std::string>& names) {
-    std::string message =
-        fmt::format("column '{}' of {} is neither a parameter nor a pattern", name, where);
-    const bool computes = name.find_first_of("+-*/()% ") != std::string::npos;
-    std::string hint = computes ? fmt::format(
-                                      "a computed column has a name of its own: {{_: NAME, "
-                                      "expression: {}}}",
-                                      name)
-                                : did_you_mean(name, names);
-    // An element that tags removed may have defined it.
-    const bool all_here = std::all_of(removed_.begin(), removed_.end(),
-                                      [](const auto& kind) { return kind.second.empty(); });
-    if (strict_ && all_here) {
-      diagnostics_.error(mark, std::move(message), std::move(hint));
-    } else {
-      diagnostics_.warning(mark, std::move(message), std::move(hint), {"column", name});
-    }
-  }
-
-  void check_sort(const std::vector<std::string>& sort, const Mark& mark,
-                  const std::string& where) {
-    const std::vector<std::string> names = column_names();
-    for (const std::string& name : sort) {
-      if (name.empty() || has_dollar(name) || contains(names, name)) continue;
-      if (is_step_value(name, names) || sample_name(benchmark_, name)) continue;
-      diagnostics_.warning(
-          mark, fmt::format("sort: '{}' of {} is neither a parameter nor a pattern", name, where),
-          did_you_mean(name, names), {"sort", name});
-    }
-  }
-
-  // Whether the name has the form <name>_<step>.
-  bool is_step_value(const std::string& name, const std::vector<std::string>& names) const {
-    return std::any_of(steps_.begin(), steps_.end(), [&](const std::string& step) {
-      size_t length = step.size() + 1;
-      return name.size() > length && name.compare(name.size() - length, length, "_" + step) == 0 &&
-             contains(names, name.substr(0, name.size() - length));
-    });
-  }
-
   const Benchmark& benchmark_;
   const RemovedNames& removed_;
-  const bool strict_;
   Diagnostics& diagnostics_;
+  const ValueNames values_;
   std::vector<std::string> steps_;
   std::unordered_map<std::string_view, const Step*> by_name_;
   std::vector<std::string> path_;
@@ -451,15 +379,15 @@ class ReferenceChecker {
 }  // namespace
 
 void check_named(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
-                 Diagnostics& diagnostics) {
-  ReferenceChecker checker(benchmark, removed, strict, diagnostics);
+                 const Sources& sources, Diagnostics& diagnostics) {
+  ReferenceChecker checker(benchmark, removed, strict, sources, diagnostics);
   checker.check_steps();
   checker.check_results();
 }
 
 void check_named_by_results(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
-                            Diagnostics& diagnostics) {
-  ReferenceChecker(benchmark, removed, strict, diagnostics).check_results();
+                            const Sources& sources, Diagnostics& diagnostics) {
+  ReferenceChecker(benchmark, removed, strict, sources, diagnostics).check_results();
 }
 
 }  // namespace tally

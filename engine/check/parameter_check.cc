@@ -126,7 +126,7 @@ bool is_of_type(const Parameter& parameter, const std::string& value) {
   return number && (parameter.type == ValueType::floating || std::isfinite(*number));
 }
 
-// What is wrong with a value that is written in the file or on the command line.
+// The fault of a value that is written in the file or on the command line.
 std::string needed_value(const Parameter& parameter, const std::string& value) {
   if (has_dollar(value)) return {};  // expansion knows it
   const std::string needed = has_to_be(parameter.allowed.value, value);
@@ -237,9 +237,13 @@ void apply_set(const std::pair<std::string, std::string>& set, std::vector<Bench
     }
   }
   if (found) return;
+  constexpr size_t kMost = 12;
+  std::string hint = did_you_mean(set.first, names);
+  if (hint.empty() && !names.empty() && names.size() <= kMost)
+    hint = "there are: " + join(names, ", ");
   diagnostics.error(
       {}, fmt::format("--set {}={}: no parameter is called '{}'", set.first, set.second, set.first),
-      did_you_mean(set.first, names));
+      hint);
 }
 
 }  // namespace tally

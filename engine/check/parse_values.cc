@@ -1,6 +1,7 @@
 #include "engine/check/parse_values.h"
 
 #include <algorithm>
+#include <string>
 
 #include "engine/base/ascii.h"
 #include "engine/base/duration.h"

@@ -1,7 +1,6 @@
 // Parses the values of keys.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 namespace tally {

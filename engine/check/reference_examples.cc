@@ -64,7 +64,8 @@ rates:
 | `$jube_pat_bl` | `(?:\s+)` | white space |
 
 In files with any of Tally's own keys, `$jube_pat_fp` and `$jube_pat_nfp` also match Fortran's exponents
-(`-0.76026D+02`, `1.0-100`).
+(`-0.76026D+02`, `1.0-100`). Any other `$name` in a pattern of such a file is a parameter or another
+pattern; one that nothing defines is an error (`$$name` means the dollar itself).
 
 What stands in parentheses is the pattern's value. Save this as `parts.yaml`:
 

@@ -66,11 +66,24 @@ class SchemaChecker {
       for (const std::string& name : split_strip(element.text.value, ","))
         check_variable_name(name, element.text.mark);
     }
+    if (names_platform(element, rule)) return;
     check_text(element, rule);
     check_required(element, rule);
   }
 
  private:
+  // `platform: slurm` beside the steps: the key describes a platform there, and a step names one.
+  bool names_platform(const Element& element, const ElementRule& rule) {
+    const std::string name(strip(element.text.value));
+    if (std::strcmp(rule.id, "platform") != 0 || is_xml_ || name.empty() ||
+        !element.attributes.empty() || !element.children.empty())
+      return false;
+    diagnostics_.error(
+        element.mark, "`platform` at the top of a file describes a platform, and names none",
+        fmt::format("write `on: {0}` beside `run`, or `platform: {0}` in a step", name));
+    return true;
+  }
+
   void report(bool as_error, const Mark& mark, std::string message, std::string hint,
               WarningKind kind = {}) {
     if (as_error) {

@@ -18,6 +18,7 @@
 #include "engine/base/terminal.h"
 #include "engine/base/text.h"
 #include "engine/cli/application.h"
+#include "engine/cli/help_formatter.h"
 #include "engine/cli/input.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/version.h"
@@ -52,13 +53,14 @@ bool output_written(const Settings& settings) {
 
 }  // namespace
 
-Application::Application(Settings settings, const std::string& name)
+Application::Application(Settings settings, const std::string& name, const std::string& word)
     : settings_(std::move(settings)),
       app_(
           "Runs benchmark workflows: reads a declarative file, expands its parameter space, runs "
           "or "
           "submits every point, reads the output and prints the tables.",
           name) {
+  app_.formatter(std::make_shared<HelpFormatter>(settings_.program));
   app_.set_help_flag("-h,--help", "show this help and exit");
   app_.add_flag("-V,--version", version_, "show the version and exit");
   app_.add_flag(
@@ -81,24 +83,7 @@ Application::Application(Settings settings, const std::string& name)
   }
   app_.require_subcommand(0, 1);
   app_.fallthrough();
-  add_run();
-  add_continue();
-  add_watch();
-  add_results();
-  add_plot();
-  add_report();
-  if (!settings_.called_as_jube) {
-    add_compare();
-    add_history();
-    add_meter();
-    add_doctor();
-    add_new();
-  }
-  add_reference();
-  add_info();
-  add_manage();
-  add_files();
-  add_help();
+  add_commands(word);
   std::vector<CLI::App*> all = app_.get_subcommands(nullptr);
   all.push_back(&app_);
   for (CLI::App* sub : all) {
@@ -106,10 +91,46 @@ Application::Application(Settings settings, const std::string& name)
   }
 }
 
+// A command has up to thirty options. Making those of all commands takes as long as showing the
+// state of a run.
+void Application::add_commands(const std::string& word) {
+  struct Some {
+    Words names;
+    void (Application::*add)();
+    bool in_jube = true;
+  };
+  const std::vector<Some> all = {
+      {{"run"}, &Application::add_run},
+      {{"continue"}, &Application::add_continue},
+      {{"watch"}, &Application::add_watch},
+      {{"analyse", "result"}, &Application::add_results},
+      {{"plot"}, &Application::add_plot},
+      {{"report"}, &Application::add_report},
+      {{"compare"}, &Application::add_compare, false},
+      {{"history"}, &Application::add_history, false},
+      {{"meter"}, &Application::add_meter, false},
+      {{"doctor"}, &Application::add_doctor, false},
+      {{"new"}, &Application::add_new, false},
+      {{"reference"}, &Application::add_reference},
+      {{"info", "status", "log", "output"}, &Application::add_info},
+      {{"comment", "remove"}, &Application::add_manage},
+      {{"validate", "tag", "show", "script"}, &Application::add_files},
+      {{}, &Application::add_help},
+  };
+  const auto is_here = [&](const Some& some) { return some.in_jube || !settings_.called_as_jube; };
+  for (const Some& some : all) {
+    const bool named = std::find(some.names.begin(), some.names.end(), word) != some.names.end();
+    if (named && is_here(some)) return (this->*some.add)();
+  }
+  for (const Some& some : all) {
+    if (is_here(some)) (this->*some.add)();
+  }
+}
+
 int Application::run(int argc, char** argv) {
   try {
     Words words;  // CLI11 takes them from the end
-    // What follows "--" belongs to another program.
+    // The words behind "--" belong to another program.
     const auto end = std::find(argv, argv + argc, std::string_view("--")) - argv;
     behind_ = static_cast<size_t>(std::max<std::ptrdiff_t>(argc - end - 1, 0));
     for (int i = argc - 1; i > 0; --i) {
@@ -175,6 +196,7 @@ CLI::App* Application::command(const std::string& name, const std::string& what,
                                std::function<int()> action) {
   CLI::App* sub = app_.add_subcommand(name, what);
   sub->fallthrough();
+  sub->group(command_group(name));
   sub->set_help_flag("-h,--help", "show this help and exit");
   sub->callback([this, action = std::move(action)] { action_ = action; });
   return sub;
@@ -227,7 +249,7 @@ bool Application::resolve_files(const std::string& name, Words& files, InputArgs
   if (!files.empty()) return true;
   usage_error_ = true;
   print_error(settings_, fmt::format("{} needs an input file", name),
-              fmt::format("{} {} bench.yaml", settings_.program, name));
+              fmt::format("{} {} bench.yaml", settings_.command, name));
   return false;
 }
 
@@ -237,6 +259,7 @@ int run_application(int argc, char** argv, const StepKinds& kinds) {
   settings.kinds = &kinds;
   std::string path = argc > 0 ? argv[0] : "tally";
   settings.program = path.substr(path.rfind('/') + 1);
+  settings.command = shell_quote(path);
   settings.called_as_jube = settings.program == "jube";
   settings.programs = program_directory();
   const char* shell = std::getenv("JUBE_EXEC_SHELL");
@@ -246,7 +269,7 @@ int run_application(int argc, char** argv, const StepKinds& kinds) {
     print_version(settings);
     return kFine;
   }
-  Application application(settings, settings.program);
+  Application application(settings, settings.program, argc > 1 ? argv[1] : "");
   Words names = application.command_names();
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
@@ -255,7 +278,7 @@ int run_application(int argc, char** argv, const StepKinds& kinds) {
     if (std::find(names.begin(), names.end(), word) == names.end()) {
       std::string hint = did_you_mean(word, names);
       if (hint.empty() && is_file(word)) {
-        hint = fmt::format("did you mean `{} run {}`?", settings.program, shell_quote(word));
+        hint = fmt::format("did you mean `{} run {}`?", settings.command, shell_quote(word));
       }
       print_error(settings, fmt::format("there is no command '{}'", word),
                   hint.empty() ? "the commands are " + join(names, ", ") : hint);

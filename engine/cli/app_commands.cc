@@ -26,7 +26,7 @@ void Application::add_run() {
     }
     if (a.script >= 0 && !a.dry_run) {
       print_error(settings_, "--script shows what a dry run makes: add -n",
-                  fmt::format("'{} script' writes all of them", settings_.program));
+                  fmt::format("'{} script' writes all of them", settings_.command));
       return kBadInput;
     }
     if (!a.dry_run && !may_execute("run")) return kBadInput;
@@ -37,7 +37,8 @@ void Application::add_run() {
   list(sub, "--only-bench", run_.input.only, "only these benchmarks", "NAME");
   list(sub, "--not-bench", run_.input.exclude, "all but these benchmarks", "NAME");
   list(sub, "-i,--id", run_.ids, "use these ids for the runs", "ID");
-  sub->add_option("-o,--outpath", run_.outpath, "folder of the runs, in place of the file's");
+  sub->add_option("-o,--outpath", run_.outpath, "folder of the runs, in place of the file's")
+      ->option_text("DIR");
   sub->add_option("-j,--jobs", settings_.jobs, "workpackages at once")->check(at_least(1));
   const CLI::Option* comment =
       sub->add_option("-m,--comment", run_.comment, "comment kept with the run");
@@ -57,7 +58,8 @@ void Application::add_run() {
   sub->add_flag("-a,--analyse", settings_.analyse, "analyse after the run");
   sub->add_flag("-r,--result", settings_.result, "show the results after the run");
   sub->add_option("--junit", run_.junit,
-                  "write a report in JUnit's XML: a test for each workpackage and each reference")
+                  "write a report in JUnit's XML: a test for each workpackage and each reference; "
+                  "-: to standard output, and all else to standard error")
       ->option_text("FILE");
   sub->add_flag("--wait,!--no-wait", settings_.wait_for_jobs,
                 "stay until submitted jobs have ended (default)");
@@ -68,9 +70,11 @@ void Application::add_run() {
 void Application::add_continue() {
   CLI::App* sub = command("continue", "go on with a run that is not finished", [this] {
     if (!resolve_runs({}) || !may_execute("continue")) return kBadInput;
-    return continue_command(settings_, runs_);
+    return continue_command(settings_, {runs_, failed_again_});
   });
   runs_options(sub);
+  if (!settings_.called_as_jube)
+    sub->add_flag("--failed", failed_again_, "do the workpackages that failed again, too");
   sub->add_option("-j,--jobs", settings_.jobs, "workpackages at once")->check(at_least(1));
   sub->add_flag("-e,--error", settings_.exit_on_error, "stop at the first error");
   sub->add_flag("-a,--analyse", settings_.analyse, "analyse after the run");
@@ -107,7 +111,7 @@ int Application::result_of_logs() {
                 files.size() == 1
                     ? fmt::format("--logs belong to an input file, and '{}' is none", files.front())
                     : fmt::format("--logs belong to one input file, not to {}", files.size()),
-                fmt::format("{} result bench.yaml --logs job.out", settings_.program));
+                fmt::format("{} result bench.yaml --logs job.out", settings_.command));
     return kBadInput;
   }
   result_.runs.directory = files.front();
@@ -136,7 +140,7 @@ void Application::add_results() {
                     "take patterns, analysers and results from this file")
         ->option_text("FILE");
   }
-  result->add_flag("-a,--analyse", result_.analyse, "accepted: output is always analysed again");
+  result->add_flag("-a,--analyse", ignored_, "accepted: output is always analysed again");
   list(result, "--logs", result_.logs,
        "the tables of an input file from these logs of jobs submitted by hand, one a workpackage",
        "PATH");
@@ -159,8 +163,10 @@ void Application::add_compare() {
                           [this] { return compare_command(settings_, compare_); });
   sub->add_option("runs", compare_.runs,
                   "the first run and the second: a run's folder, or the folder of runs or input "
-                  "file, for its newest run")
+                  "file, for its newest run; for the first also a file of `result -s json`")
       ->option_text("RUN RUN");
+  list(sub, "-i,--id", compare_.ids,
+       "runs of one folder: numbers, -1 for the last one, last; the first one is the base", "ID");
   sub->add_option("--by", compare_.by,
                   "compared rows may differ in this parameter; of one run: compare its values with "
                   "the first one")

@@ -15,7 +15,9 @@ namespace tally {
 
 class Application {
  public:
-  Application(Settings settings, const std::string& name);
+  // `word`: the first of the command line. Where it is a command's name, the other commands may
+  // be left out.
+  Application(Settings settings, const std::string& name, const std::string& word);
   Application(const Application&) = delete;
   Application& operator=(const Application&) = delete;
 
@@ -24,6 +26,7 @@ class Application {
   Words command_names() const;
 
  private:
+  void add_commands(const std::string& word);
   const CLI::App* chosen() const;
   // Whether the chosen command can run without changing anything. Prints an error if it cannot.
   bool debug_allowed();
@@ -56,6 +59,7 @@ class Application {
   void add_manage();
   void add_files();
   void add_help();
+  int help_on(const std::string& topic) const;
   // All commands with their options, as data, for a program of that name.
   ProgramSpec program_spec(const std::string& name) const;
   // The completion script for shell_.
@@ -73,6 +77,7 @@ class Application {
   int verbose_ = 0;
   bool ignored_ = false;
   bool debug_ = false;
+  bool failed_again_ = false;
   bool usage_error_ = false;  // the command line cannot be parsed
   Words directories_;
   RunsArgs runs_;

@@ -2,9 +2,7 @@
 // returns the exit code; see exit_codes.h.
 #pragma once
 
-#include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/cli/exit_codes.h"
@@ -37,7 +35,11 @@ struct RunArgs {
 };
 int run_command(const Settings& settings, const RunArgs& args);
 
-int continue_command(const Settings& settings, const RunsArgs& args);
+struct ContinueArgs {
+  RunsArgs runs;
+  bool failed = false;  // what failed is done again
+};
+int continue_command(const Settings& settings, const ContinueArgs& args);
 // Shows a run that another engine executes until that engine has ended. Then acts as
 // continue_command().
 int watch_command(const Settings& settings, const RunsArgs& args);
@@ -48,7 +50,6 @@ struct ResultArgs {
   std::string update;  // -u: reads patterns, analysers and results from this file
   std::vector<std::string> only, select, exclude;
   std::string style;
-  bool analyse = false;  // JUBE's -a; here the analysis is always up to date
   bool reverse = false;
   int last = 0;  // -n: only the last N runs
   // --logs: files written by jobs that were submitted by hand, or the folders of these files.
@@ -77,6 +78,7 @@ int report_command(const Settings& settings, const ReportArgs& args);
 int plot_command(const Settings& settings, const PlotArgs& args);
 struct CompareArgs {
   std::vector<std::string> runs;  // folders; one, with `by` or for the null comparison, or two
+  std::vector<std::string> ids;   // of runs in the one folder that `runs` names, or here
   std::string by, metric, better, style;
   std::string threshold = "2%";
   bool null_comparison = false;

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <future>
 #include <iterator>
 #include <limits>
+#include <system_error>
 
 #include "engine/base/files.h"
 #include "engine/base/in_thread.h"
@@ -20,8 +22,10 @@
 #include "engine/report/comparison_json.h"
 #include "engine/report/comparison_table.h"
 #include "engine/report/run_results.h"
+#include "engine/report/stored_result.h"
 #include "engine/results/judge/compare.h"
 #include "engine/results/judge/definition_changes.h"
+#include "engine/results/table/columns.h"
 
 namespace tally {
 namespace {
@@ -34,7 +38,8 @@ class CompareCommand {
       : settings_(settings), args_(args) {}
 
   int run() {
-    if (!read_options() || !open_runs() || !choose_metrics() || !can_be_compared())
+    if (!choose_runs() || !read_options() || !open_runs() || !choose_metrics() ||
+        !can_be_compared())
       return kBadInput;
     if (Status s = read_machines(); !s) {
       print_error(settings_, s.message());
@@ -45,8 +50,9 @@ class CompareCommand {
     add_work_changes();
     std::vector<TablePair> tables;
     if (!make_tables(runs_.front(), runs_.back(), &tables)) return kFailed;
+    if (!stored_path_.empty() && !take_stored(&tables)) return kBadInput;
     RunComparison comparison;
-    const Status status = runs_.size() == 1
+    const Status status = words_.size() == 1
                               ? compare_by(benchmark_, tables, options_, seed(), &comparison)
                               : compare_runs(benchmark_, tables, options_, seed(), &comparison);
     print_diagnostics(settings_, diagnostics_, runs_.back().sources());
@@ -61,7 +67,7 @@ class CompareCommand {
 
  private:
   bool read_options() {
-    const size_t runs = args_.runs.size();
+    const size_t runs = words_.size();
     options_.by = args_.by;
     if (!parse_percent(args_.threshold, &options_.threshold)) {
       return bad(fmt::format("--threshold: '{}' is not a percentage", args_.threshold),
@@ -75,11 +81,50 @@ class CompareCommand {
     if (runs == 2 || (runs == 1 && (args_.null_comparison || !args_.by.empty()))) return true;
     return bad(runs == 1 ? "one run alone needs --by PARAMETER or --null"
                          : fmt::format("two runs are compared, not {}", runs),
-               "tally compare OUTPATH/000003 OUTPATH/000007");
+               last_two());
+  }
+
+  // The words that name the runs: those of the command line, or the runs of -i in one folder.
+  bool choose_runs() {
+    words_ = args_.runs;
+    if (args_.ids.empty()) return true;
+    if (words_.size() > 1)
+      return bad("-i chooses runs of one folder, and several are named", "leave out -i");
+    const std::string folder = words_.empty() ? "." : words_.front();
+    words_.clear();
+    for (const std::string& id : args_.ids) {
+      const std::vector<RunDirectory> found = find_runs(settings_, {folder, {id}});
+      if (found.empty()) return false;
+      for (const RunDirectory& one : found) words_.push_back(one.path);
+    }
+    return true;
+  }
+
+  // The command that compares the last two runs of the folder that is named.
+  std::string last_two() const {
+    const std::string of_any = settings_.command + " compare OUTPATH/000003 OUTPATH/000007";
+    std::string outpath;
+    int own = -1;
+    std::vector<RunDirectory> all;
+    std::error_code ignored;
+    if (words_.size() != 1 || !std::filesystem::is_directory(words_.front(), ignored) ||
+        !find_outpath(settings_, words_.front(), &outpath, &own) || !list_runs(outpath, &all) ||
+        all.size() < 2)
+      return of_any;
+    return fmt::format("{} compare {} {}", settings_.command, shell_quote(all[all.size() - 2].path),
+                       shell_quote(all.back().path));
   }
 
   bool open_runs() {
-    for (const std::string& word : args_.runs) {
+    for (const std::string& word : words_) {
+      if (is_json(word)) {
+        if (words_.size() == 2 && runs_.empty() && stored_path_.empty()) {
+          stored_path_ = word;
+          continue;
+        }
+        return bad(fmt::format("'{}' stands for the first of two runs only", word),
+                   "the second is a run, whose workflow says what is better");
+      }
       const std::vector<RunDirectory> found = find_runs(settings_, {word, {}});
       if (found.empty()) return false;
       const auto run = open_results(settings_, found.front());
@@ -95,11 +140,43 @@ class CompareCommand {
     // Both runs are read with the definitions of the second, as `analyse -u` would: an earlier
     // workflow may not say which direction is better.
     benchmark_ = runs_.back().definitions();
+    if (stored_path_.empty()) return true;
+    const Status read = read_stored_result(stored_path_, benchmark_, &stored_);
+    if (!read) print_error(settings_, read);
+    return static_cast<bool>(read);
+  }
+
+  static bool is_json(const std::string& word) {
+    return is_file(word) && word.size() > 5 && word.compare(word.size() - 5, 5, ".json") == 0;
+  }
+
+  // Puts the tables of the JSON document in the first run's place.
+  bool take_stored(std::vector<TablePair>* tables) {
+    for (TablePair& pair : *tables) {
+      pair.other = std::move(pair.base);
+      pair.base = {};
+      pair.base.columns = pair.other.columns;
+      const auto found = stored_.tables.find(pair.name);
+      if (found == stored_.tables.end())
+        return bad(fmt::format("'{}' has no table '{}'", stored_path_, pair.name), "");
+      for (const Column& column : pair.other.columns) {
+        if (!is_metric(column)) continue;
+        const auto before = found->second.units.find(column_key(column));
+        const std::string& now = pair.other.unit_of(column);
+        if (before != found->second.units.end() && before->second != now)
+          return bad(fmt::format("'{}' has the unit '{}' in '{}' and '{}' in the run",
+                                 column.name.value, before->second, stored_path_, now),
+                     "choose another column with --metric");
+      }
+      pair.base.rows = std::move(found->second.rows);
+      pair.joined_on = std::move(found->second.parameters);
+    }
     return true;
   }
 
-  // What is known of the machines of the two runs.
+  // Reads what is known of the machines of the two runs.
   Status read_machines() {
+    if (!stored_path_.empty()) reported_.push_back(stored_.run);
     for (const Run& run : runs_) {
       if (Status s = reported_run(run, &reported_.emplace_back()); !s) return s;
     }
@@ -166,9 +243,10 @@ class CompareCommand {
   bool can_be_compared() const {
     if (args_.null_comparison) return true;
     const Benchmark& base = runs_.front().definitions();
-    if (base.name.value != benchmark_.name.value)
-      return bad(fmt::format("the first run is of benchmark '{}', and the second of '{}'",
-                             base.name.value, benchmark_.name.value),
+    const std::string& name = stored_path_.empty() ? base.name.value : stored_.run.benchmark;
+    if (name != benchmark_.name.value)
+      return bad(fmt::format("the first run is of benchmark '{}', and the second of '{}'", name,
+                             benchmark_.name.value),
                  "compare two runs of one benchmark");
     for (const Result& result : benchmark_.results) {
       for (const Table* table : metric_tables(result)) {
@@ -253,7 +331,7 @@ class CompareCommand {
     return true;
   }
 
-  // Of large runs, the output needs the memory. To free it takes time, too.
+  // The output of large runs needs the memory. Freeing it takes time, too.
   static void release(std::vector<TablePair>& tables) {
     std::future<void> second = in_thread([&tables] {
       for (TablePair& pair : tables) pair.other = {};
@@ -313,7 +391,8 @@ class CompareCommand {
     notes.insert(notes.end(), comparison.notes.begin(), comparison.notes.end());
     size_t left_out = 0;
     const size_t room = json ? std::numeric_limits<size_t>::max() : kMost;
-    std::vector<std::string> of_rows = comparison_notes(comparison, room, &left_out);
+    std::vector<std::string> of_rows =
+        comparison_notes(comparison, json ? NotesFor::document : NotesFor::table, room, &left_out);
     std::move(of_rows.begin(), of_rows.end(), std::back_inserter(notes));
     if (json) {
       fmt::print("{}",
@@ -368,7 +447,10 @@ class CompareCommand {
   const Settings& settings_;
   const CompareArgs& args_;
   CompareOptions options_;
+  std::vector<std::string> words_;  // that name the runs
   std::vector<Run> runs_;
+  std::string stored_path_;  // a JSON document in place of the first run; empty: none
+  StoredResult stored_;
   Benchmark benchmark_;
   Diagnostics diagnostics_;
   std::vector<ReportedRun> reported_;

@@ -149,7 +149,8 @@ class Doctor {
   }
 
  private:
-  // What tally-train opens to reach other ranks: beside it, or where an installation has it.
+  // The module that tally-train opens to reach other ranks: beside it, or where an installation has
+  // it.
   void look_at_module(const std::string& trainer, const std::string& module, const char* name,
                       const char* so) {
     const std::string folder = trainer.substr(0, trainer.rfind('/'));

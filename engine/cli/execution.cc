@@ -38,7 +38,7 @@ bool has_results(const Benchmark& benchmark) {
   return !benchmark.results.empty();
 }
 
-// As in JUBE, such a run ends with waiting workpackages. JUBE prints no warning.
+// Such a run ends with waiting workpackages, as in JUBE. JUBE prints no warning.
 void warn_of_blocked(const Settings& settings, const Benchmark& benchmark,
                      const RunSummary& summary, const Sources& sources) {
   Diagnostics diagnostics;

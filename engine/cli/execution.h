@@ -23,7 +23,7 @@ Executed execute_run(const Settings& settings, Run& run, std::vector<JunitSuite>
 using WaitForHolder = std::function<bool(const RunDirectory& directory)>;
 // Goes on with the runs. `wait_for_holder` is called for a run that is in use. Null: such a run is
 // an error.
-int continue_runs(const Settings& settings, const RunsArgs& args,
+int continue_runs(const Settings& settings, const ContinueArgs& args,
                   const WaitForHolder& wait_for_holder);
 
 // A benchmark without any workpackage is a mistake: its table is empty, and no reference can fail.

@@ -21,6 +21,7 @@
 #include "engine/report/problems_json.h"
 #include "engine/tags/tags.h"
 #include "engine/workpackage/values.h"
+#include "engine/workspace/substitute_files.h"
 
 namespace tally {
 namespace {
@@ -32,6 +33,63 @@ void collect_tags(const Element& element, std::map<std::string, size_t>& tags) {
   for (const Element& child : element.children) collect_tags(child, tags);
 }
 
+// A clause for each thing that a script submitted by hand does not find, and a run would have made.
+std::vector<std::string> lacks(const Benchmark& benchmark, const Plan& plan,
+                               const Workpackage& workpackage, const Expander& expander) {
+  const auto step_of = [&](const Workpackage& one) -> const Step& {
+    return benchmark.steps[static_cast<size_t>(one.step)];
+  };
+  const Step& step = step_of(workpackage);
+  std::vector<std::string> parts;
+  std::set<std::string> parents;
+  for (const int id : workpackage.parents)
+    parents.insert(step_of(plan.workpackages[static_cast<size_t>(id)]).name.value);
+  for (const std::string& parent : parents)
+    parts.push_back(fmt::format("the work of step '{0}' (a link `{0}`)", parent));
+  const WorkpackageValues values(benchmark, expander, workpackage);
+  // Templates, whose substituted files are written, and the functions that scripts source.
+  const std::vector<std::string> sets = used_sets(step, values.lookup());
+  std::set<std::string> known;
+  if (const std::string* functions = job_value(values.lookup(), "job_functions"))
+    known.insert(*functions);
+  for (const SubstituteSet* set : substitute_sets(benchmark, sets))
+    for (const IoFile& file : set->files) known.insert(values.apply(file.in));
+  for (const std::string& name : sets) {
+    const auto set = benchmark.file_sets.find(name);
+    if (set == benchmark.file_sets.end()) continue;
+    const bool further =
+        std::any_of(set->second.entries.begin(), set->second.entries.end(), [&](const auto& entry) {
+          const auto* copy = std::get_if<FileCopy>(&entry);
+          if (copy == nullptr) return true;
+          const std::string source = values.apply(copy->source);
+          return known.count(values.apply(copy->target)) == 0 &&
+                 known.count(source.substr(source.rfind('/') + 1)) == 0;
+        });
+    if (further) parts.push_back(fmt::format("the files of file set '{}'", name));
+  }
+  if (step.kind == StepKind::run && !step.launch.value.empty() && !step.operations.empty())
+    parts.push_back("what its `do` does");
+  return parts;
+}
+
+// Says which scripts lack what, once for each step.
+void note_lacks(const Settings& settings, const PlannedRun& planned, Expander& expander,
+                const std::vector<const Workpackage*>& with_scripts) {
+  const Benchmark& benchmark = planned.run.benchmark();
+  std::map<std::pair<int, std::string>, size_t> scripts;
+  for (const Workpackage* workpackage : with_scripts) {
+    const std::vector<std::string> parts = lacks(benchmark, planned.plan, *workpackage, expander);
+    if (!parts.empty()) ++scripts[{workpackage->step, join(parts, ", ")}];
+  }
+  if (settings.quiet) return;
+  for (const auto& [what, count] : scripts) {
+    const std::string& step = benchmark.steps[static_cast<size_t>(what.first)].name.value;
+    fmt::print(stderr, "note: submitted by hand, {} of step '{}' {}: {}; `{} run` makes it first\n",
+               count == 1 ? "the script" : fmt::format("the {} scripts", count), step,
+               count == 1 ? "lacks" : "lack", what.second, settings.command);
+  }
+}
+
 int write_scripts(const Settings& settings, const ScriptArgs& args, PlannedRun& planned,
                   size_t* written) {
   const Benchmark& benchmark = planned.run.benchmark();
@@ -39,6 +97,7 @@ int write_scripts(const Settings& settings, const ScriptArgs& args, PlannedRun& 
   Expander& expander = planned.run.expander();
   const std::string out = absolute_path(args.out);
   std::set<std::string> functions;  // written once for all scripts
+  std::vector<const Workpackage*> with_scripts;
   for (const Workpackage& workpackage : plan.workpackages) {
     std::string folder;
     std::vector<FileBytes> files;
@@ -51,6 +110,7 @@ int write_scripts(const Settings& settings, const ScriptArgs& args, PlannedRun& 
       if (made) made = write_file(sourced.path, sourced.bytes, sourced.mode);
       if (made) fmt::print("{}{}\n", args.out, sourced.path.substr(out.size()));
     }
+    if (!files.empty()) with_scripts.push_back(&workpackage);
     for (size_t i = 0; made && i < files.size(); ++i) {
       std::string path = files[i].path;
       if (path.front() == '/') path = path.substr(path.rfind('/') + 1);
@@ -78,6 +138,7 @@ int write_scripts(const Settings& settings, const ScriptArgs& args, PlannedRun& 
     }
     fmt::print("{}\n", path);
   }
+  note_lacks(settings, planned, expander, with_scripts);
   return kFine;
 }
 
@@ -151,7 +212,7 @@ int validate_command(const Settings& given, const ValidateArgs& args) {
                join(parts, ", "));
     if (!not_computed.empty()) {
       fmt::print("  not computed, nor checked what depends on it: {}; `{} run -n {}` does\n",
-                 first_of(not_computed), settings.program, shell_quote(path));
+                 first_of(not_computed), settings.command, shell_quote(path));
     }
   }
   print_problems(args.format, problems);

@@ -4,7 +4,9 @@
 
 #include "engine/base/completion.h"
 #include "engine/base/manual_page.h"
+#include "engine/base/terminal.h"
 #include "engine/base/text.h"
+#include "engine/check/glossary.h"
 #include "engine/cli/application.h"
 #include "engine/cli/input.h"
 #include "engine/cli/version.h"
@@ -47,6 +49,34 @@ std::string Application::completion(const std::string& name) const {
   return shell_ == "fish" ? fish_completion(spec) : bash_completion(spec);
 }
 
+// A command, or a word of the workflow language.
+int Application::help_on(const std::string& topic) const {
+  if (const CLI::App* sub = find_command(app_, topic); sub != nullptr) {
+    fmt::print("{}", sub->help(settings_.program));
+    return kFine;
+  }
+  if (topic == "words" || (settings_.called_as_jube && topic == "ALL")) {
+    fmt::print("{}\n", join(glossary_words(), "\n"));
+    return kFine;
+  }
+  if (const std::string entry = glossary_entry(topic); !entry.empty()) {
+    fmt::print("{}", entry);
+    return kFine;
+  }
+  if (settings_.called_as_jube) {  // whose exit code is 0, too
+    fmt::print("no help found for {}\nthere is help on: {}, {}\n", literal(topic),
+               join(command_names(), ", "), join(glossary_words(), ", "));
+    return kFine;
+  }
+  std::vector<std::string> known = command_names();
+  for (const std::string& word : glossary_words()) known.push_back(word);
+  std::string hint = did_you_mean(topic, known);
+  if (hint.empty())
+    hint = fmt::format("`{} help words` lists the words of the language", settings_.program);
+  print_error(settings_, fmt::format("there is no command or word '{}'", topic), hint);
+  return kBadInput;
+}
+
 void Application::add_help() {
   CLI::App* help = command("help", "help on a command", [this] {
     if (topic_.empty()) {  // app_.help() would print the help of `help`
@@ -58,16 +88,10 @@ void Application::add_help() {
       fmt::print("{}", exit_codes_in_full());
       return kFine;
     }
-    const CLI::App* sub = find_command(app_, topic_);
-    if (sub == nullptr) {
-      print_error(settings_, fmt::format("there is no command '{}'", topic_),
-                  did_you_mean(topic_, command_names()));
-      return kBadInput;
-    }
-    fmt::print("{}", sub->help(settings_.program));
-    return kFine;
+    return help_on(topic_);
   });
-  help->add_option("command", topic_, "the command, or exit-codes");
+  help->add_option("command", topic_,
+                   "the command, exit-codes, words, or a word of the language: step, workpackage");
   CLI::App* complete =
       command("complete", "completion for a shell: eval \"$(tally complete bash)\"", [this] {
         fmt::print("{}", completion(completed_.empty() ? settings_.program : completed_));

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "engine/base/text.h"
 #include "engine/cli/application.h"

@@ -6,8 +6,10 @@
 #include <ctime>
 #include <map>
 #include <set>
+#include <utility>
 #include <variant>
 
+#include "engine/base/duration.h"
 #include "engine/base/files.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
@@ -27,13 +29,7 @@ std::string shown_time(std::string stamp) {
 }
 
 std::string shown_time(double seconds) {
-  if (seconds <= 0) return "";
-  auto time = static_cast<std::time_t>(seconds);
-  std::tm local{};
-  localtime_r(&time, &local);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-  return text;
+  return seconds <= 0 ? "" : local_time(static_cast<std::time_t>(seconds));
 }
 
 bool selected_workpackages(const Settings& settings, const Journal& journal,
@@ -229,9 +225,9 @@ void show_step(const Run& run, const std::vector<Journal::Stored>& workpackages,
 
 // Whether all requested workpackages belong to the run. Prints an error that names the first that
 // does not.
-bool has_workpackages(const Settings& settings, const RunDirectory& directory,
-                      const std::vector<Journal::Stored>& workpackages,
-                      const std::vector<std::string>& asked) {
+bool knows_workpackages(const Settings& settings, const RunDirectory& directory,
+                        const std::vector<Journal::Stored>& workpackages,
+                        const std::vector<std::string>& asked) {
   for (const std::string& word : asked) {
     const bool known =
         std::any_of(workpackages.begin(), workpackages.end(), [&](const Journal::Stored& stored) {
@@ -280,7 +276,7 @@ int info_command(const Settings& settings, const InfoArgs& args) {
   const bool details = args.with_steps || !args.steps.empty() || !args.workpackages.empty();
   if (!details && (args.parametrization || args.csv)) {
     print_error(settings, "-p and -c choose among the details of a step: add -s or -w",
-                fmt::format("{} info DIR -s STEP -p", settings.program));
+                fmt::format("{} info DIR -s STEP -p", settings.command));
     return kBadInput;
   }
   bool one_run = !args.runs.ids.empty() || details;
@@ -298,7 +294,7 @@ int info_command(const Settings& settings, const InfoArgs& args) {
     const Run& run = *opened;
     std::vector<Journal::Stored> workpackages;
     if (!selected_workpackages(settings, run.journal(), &workpackages)) return kBadInput;
-    if (!has_workpackages(settings, directory, workpackages, args.workpackages)) return kBadInput;
+    if (!knows_workpackages(settings, directory, workpackages, args.workpackages)) return kBadInput;
     if (!details) {
       bool has_end = false;
       if (Status s = run.journal().has_end(&has_end); !s) {
@@ -351,7 +347,7 @@ int log_command(const Settings& settings, const LogArgs& args) {
         const std::string name = path.substr(path.rfind('/') + 1);
         print_error(
             settings, fmt::format("run {} has no log '{}'", directory.id, name),
-            fmt::format("'{} log' without -c shows those that are there", settings.program));
+            fmt::format("'{} log' without -c shows those that are there", settings.command));
         code = std::max(code, not_found(settings));
         continue;
       }
@@ -375,7 +371,7 @@ int output_command(const Settings& settings, const OutputArgs& args) {
     const Run& run = *opened;
     std::vector<Journal::Stored> workpackages;
     if (!selected_workpackages(settings, run.journal(), &workpackages)) return kBadInput;
-    if (!has_workpackages(settings, directory, workpackages, args.workpackages)) return kBadInput;
+    if (!knows_workpackages(settings, directory, workpackages, args.workpackages)) return kBadInput;
     for (const std::string& step : args.steps) {
       if (!has_step(settings, directory, run.definitions(), step)) return kBadInput;
     }
@@ -387,13 +383,9 @@ int output_command(const Settings& settings, const OutputArgs& args) {
           !in(args.workpackages, std::to_string(stored.workpackage.id))) {
         continue;
       }
-      std::string work = stored.work_dir.empty() ? directory.path + "/" + stored.directory + "/work"
-                                                 : stored.work_dir;
       for (const char* name : {"stdout", "stderr"}) {
         if (!args.only.empty() && args.only != name) continue;
-        // A run step's output is in its own folder, even if it has a work_dir.
-        std::string path = directory.path + "/" + stored.directory + "/work/" + name;
-        if (!may_be_there(path)) path = work + "/" + name;
+        const std::string path = output_of(directory, stored, name);
         if (!may_be_there(path)) continue;
         fmt::print("{}\n", absolute_path(path));
         if (!args.display) continue;

@@ -9,35 +9,55 @@
 #include <set>
 
 #include "engine/base/files.h"
+#include "engine/base/secrets.h"
 #include "engine/base/text.h"
+#include "engine/expand/substitute.h"
 
 namespace tally {
 namespace {
 
-// The parameters in which the workpackages of a step differ.
-std::map<std::string, std::set<std::string>> differing_parameters(
-    const std::vector<Journal::Stored>& all) {
-  std::map<std::string, std::map<std::string, std::string>> first;
-  std::map<std::string, std::set<std::string>> varying;
-  for (const Journal::Stored& one : all) {
-    for (const auto& [name, value] : one.parameters) {
-      const auto [entry, is_new] = first[one.step].try_emplace(name, value);
-      if (!is_new && entry->second != value) varying[one.step].insert(name);
+// The parameters that are in names of tests: those of the workflow's own text. What is derived from
+// others, a platform's and secrets are not. A further value of a parameter changes no other name.
+std::set<std::string> naming_parameters(const Benchmark& benchmark) {
+  std::set<std::string> names, others;
+  for (const auto& [set_name, set] : benchmark.parameter_sets) {
+    for (const Parameter& parameter : set.parameters) {
+      const bool plain = parameter.mode == Mode::text && !has_reference(parameter.value.value) &&
+                         parameter.owner != Owner::platform && !is_secret(parameter) &&
+                         !names_secret(parameter.name.value);
+      (plain ? names : others).insert(parameter.name.value);
     }
   }
-  return varying;
+  for (const std::string& other : others) names.erase(other);
+  return names;
+}
+
+// Whether the step has several workpackages for one point.
+bool repeats(const Benchmark& benchmark, const std::string& step) {
+  return std::any_of(benchmark.steps.begin(), benchmark.steps.end(), [&](const Step& one) {
+    return one.name.value == step && !one.repeat.value.empty();
+  });
+}
+
+// "terms=1000000": the same for the same point in each run.
+std::string name_of(const Benchmark& benchmark, const Journal::Stored& stored,
+                    const std::set<std::string>& naming) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : stored.parameters)
+    if (naming.count(name) != 0) parts.push_back(name + "=" + value);
+  for (const Step& step : benchmark.steps) {
+    if (step.name.value != stored.step) continue;
+    if (step.iterations.value != "1")
+      parts.push_back(fmt::format("iteration {}", stored.workpackage.iteration));
+  }
+  return parts.empty() ? stored.step : join(parts, ", ");
 }
 
 JunitCase case_of(const Benchmark& benchmark, const Journal::Stored& stored,
-                  const std::set<std::string>& varying) {
+                  const std::set<std::string>& naming) {
   JunitCase out;
   out.classname = benchmark.name.value + "." + stored.step;
-  std::string parameters;
-  for (const auto& [name, value] : stored.parameters) {
-    if (varying.count(name) != 0)
-      parameters += (parameters.empty() ? ": " : ", ") + name + "=" + value;
-  }
-  out.name = fmt::format("workpackage {}{}", stored.workpackage.id, parameters);
+  out.name = name_of(benchmark, stored, naming);
   if (stored.started > 0 && stored.ended > stored.started)
     out.seconds = stored.ended - stored.started;
   const Outcome& outcome = stored.workpackage.outcome;
@@ -84,6 +104,7 @@ JunitCase case_of(const Benchmark& benchmark, const Table& table, const Referenc
 }  // namespace
 
 Status can_write_report(const std::string& path) {
+  if (path == "-") return Status::ok();
   const std::string absolute = absolute_path(path);
   struct stat info {};
   if (::stat(absolute.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
@@ -100,13 +121,19 @@ Status junit_suite(const Benchmark& benchmark, const Journal& journal,
                    const std::vector<RenderedResult>& tables, JunitSuite* out) {
   std::vector<Journal::Stored> all;
   if (Status s = journal.workpackages(&all); !s) return s;
-  out->name = fmt::format("{} run {}", benchmark.name.value, padded_id(journal.run().id));
+  out->name = benchmark.name.value;
   out->timestamp = journal.run().start;
-  const auto varying = differing_parameters(all);
-  static const std::set<std::string> none;
+  const std::set<std::string> naming = naming_parameters(benchmark);
+  std::map<std::string, int> seen;  // the rounds of `repeat`; children of repeats, too
   for (const Journal::Stored& stored : all) {
-    const auto found = varying.find(stored.step);
-    out->cases.push_back(case_of(benchmark, stored, found == varying.end() ? none : found->second));
+    JunitCase one = case_of(benchmark, stored, naming);
+    const int number = ++seen[one.classname + "\n" + one.name];
+    if (repeats(benchmark, stored.step)) {
+      one.name += fmt::format(", repeat {}", number);
+    } else if (number > 1) {
+      one.name += fmt::format(" #{}", number);
+    }
+    out->cases.push_back(std::move(one));
   }
   for (const Result& result : benchmark.results) {
     for (const auto& output : result.outputs) {

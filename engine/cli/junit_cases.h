@@ -1,4 +1,4 @@
-// What a JUnit report says of a run: a test for each workpackage and for each reference.
+// The cases of a run in a JUnit report: a test for each workpackage and for each reference.
 #pragma once
 
 #include <string>

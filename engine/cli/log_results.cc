@@ -45,9 +45,7 @@ class LogResults {
 
   int show() {
     const std::string& file = args_.runs.directory;
-    InputArgs input = args_.input;
-    input.strict = settings_.strict;
-    input_ = load_input(settings_, file, input);
+    input_ = load_input(settings_, file, args_.input);
     if (!input_->workflow) return kBadInput;
     results_.definitions = only_benchmark(settings_, *input_, file);
     if (results_.definitions == nullptr) return kBadInput;

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -14,6 +12,7 @@
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/input.h"
+#include "engine/cli/removal.h"
 #include "engine/cli/runs.h"
 
 namespace tally {
@@ -29,13 +28,6 @@ Answer ask(const std::string& what) {
   if (answer == "y" || answer == "yes") return Answer::yes;
   fmt::print("{}nothing was removed; --force does not ask\n", answered ? "" : "\n");
   return answered ? Answer::no : Answer::none;
-}
-
-Status remove_tree(const std::string& path) {
-  std::error_code error;
-  std::filesystem::remove_all(path, error);
-  if (!error) return Status::ok();
-  return Status::error(fmt::format("cannot remove '{}': {}", path, error.message()));
 }
 
 // Whether the name is of an entry that tally makes in the folder of a run.
@@ -76,74 +68,6 @@ Status remove_run(const std::string& path, std::unique_ptr<Journal> journal) {
   }
   journal.reset();
   return remove_tree(path);
-}
-
-// Another run may have links to the work of set-ups that this run did. Its programs may have their
-// path built in, so that the work cannot be moved. `with`: runs that are removed, too. `part`: what
-// is removed of the run.
-Status check_not_needed(const std::string& run_dir, const std::string& part,
-                        const std::vector<RunDirectory>& with) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::path own = fs::canonical(part, error);
-  const fs::path own_run = fs::canonical(run_dir, error);
-  if (error) return means_not_there(error.value()) ? Status::ok() : look_error(part, error.value());
-  const auto is_removed = [&](const fs::path& run) {
-    std::error_code ignored;
-    return fs::equivalent(own_run, run, ignored) ||
-           std::any_of(with.begin(), with.end(), [&](const RunDirectory& one) {
-             return fs::equivalent(one.path, run, ignored);
-           });
-  };
-  const fs::path outpath = own_run.parent_path();
-  std::vector<std::string> runs;
-  if (Status s = names_in(outpath, &runs); !s) return s;
-  for (const std::string& run : runs) {
-    if (!has_journal(outpath / run) || is_removed(outpath / run)) continue;
-    std::vector<std::string> names;
-    if (Status s = names_in(outpath / run, &names); !s) return s;
-    for (const std::string& name : names) {
-      const fs::path work = outpath / run / name / "work";
-      std::optional<struct stat> found;
-      if (Status s = look_at(work, &found, Links::keep); !s) return s;
-      if (!found || !S_ISLNK(found->st_mode)) continue;
-      const std::string target = fs::weakly_canonical(work, error).string();
-      if (error) return look_error(work, error.value());
-      if (!starts_with(target, own.string() + "/")) continue;
-      return Status::error(fmt::format(
-          "'{}' is needed: '{}' is a link to the work of its set-up; remove that run as well (--id "
-          "takes several)",
-          part, work.string()));
-    }
-  }
-  return Status::ok();
-}
-
-// Resets the workpackage, so that `continue` starts it again. Its descendants are removed.
-Status remove_workpackage(Journal& journal, const std::string& run_dir, int id) {
-  std::vector<Journal::Stored> workpackages;
-  if (Status s = journal.workpackages(&workpackages); !s) return s;
-  std::set<int> below;
-  std::string own;
-  for (const Journal::Stored& stored : workpackages) {  // parents come before their children
-    for (int parent : stored.workpackage.parents) {
-      if (parent == id || below.count(parent) != 0) below.insert(stored.workpackage.id);
-    }
-    if (stored.workpackage.id == id) own = stored.directory;
-  }
-  if (own.empty()) return Status::error(fmt::format("the run has no workpackage {}", id));
-  if (Status s = check_not_needed(run_dir, run_dir + "/" + own, {}); !s) return s;
-  if (Status s = journal.begin(); !s) return s;
-  for (int child : below) {
-    if (Status s = journal.remove(child); !s) return s;
-  }
-  if (Status s = journal.reset(id); !s) return s;
-  if (Status s = journal.commit(); !s) return s;
-  for (const Journal::Stored& stored : workpackages) {
-    if (stored.workpackage.id != id && below.count(stored.workpackage.id) == 0) continue;
-    if (Status s = remove_tree(run_dir + "/" + stored.directory); !s) return s;
-  }
-  return Status::ok();
 }
 
 }  // namespace
@@ -201,7 +125,7 @@ int remove_command(const Settings& settings, const RemoveArgs& args) {
           args.force ? Answer::yes : ask(fmt::format("workpackage {} of {}", id, directory.path));
       if (answer == Answer::none) return kFailed;
       if (answer == Answer::no) continue;
-      if (Status s = remove_workpackage(*journal, directory.path, id); !s) {
+      if (Status s = remove_workpackages(journal.get(), directory.path, {id}); !s) {
         print_error(settings, s.message());
         return kFailed;
       }

@@ -12,7 +12,8 @@ namespace tally {
 
 int meter_command(const Settings& settings, const MeterArgs& args) {
   if (args.command.empty()) {
-    print_error(settings, "meter needs a command", "tally meter -- ./program --its-option");
+    print_error(settings, "meter needs a command",
+                settings.command + " meter -- ./program --its-option");
     return kBadInput;
   }
   EnergyUse use;

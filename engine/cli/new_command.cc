@@ -82,7 +82,7 @@ bool Application::divide_words_of_new() {
   const auto command = words.end() - static_cast<std::ptrdiff_t>(behind_);
   if (command - words.begin() > 1) {
     print_error(settings_, "a workflow has one name, and a command stands behind '--'",
-                fmt::format("{} new {} -- {} ...", settings_.program, words[0], words[1]));
+                fmt::format("{} new {} -- {} ...", settings_.command, words[0], words[1]));
     return false;
   }
   new_.command = {command, words.end()};

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "engine/base/files.h"
+#include "engine/cli/runs.h"
 #include "engine/workspace/process.h"
 
 namespace tally {
@@ -21,10 +22,8 @@ std::map<int, std::string> work_folders(const Run& run) {
   std::map<int, std::string> folders;
   std::vector<Journal::Stored> all;
   if (!run.journal().workpackages(&all)) return folders;
-  for (const Journal::Stored& one : all) {
-    folders[one.workpackage.id] =
-        one.work_dir.empty() ? run.directory().path + "/" + one.directory + "/work" : one.work_dir;
-  }
+  for (const Journal::Stored& one : all)
+    folders[one.workpackage.id] = work_folder(run.directory(), one);
   return folders;
 }
 

@@ -110,7 +110,7 @@ void complain(const Settings& settings, const CLI::App& app, int argc, char** ar
   const size_t missing = what.find(": 1 required");
   print_error(settings,
               missing == std::string::npos ? what : what.substr(0, missing) + " needs a value",
-              fmt::format("see {} help{}", settings.program,
+              fmt::format("see {} help{}", settings.command,
                           sub != nullptr ? " " + sub->get_name() : std::string()));
 }
 

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
-#include <vector>
 
 #include "engine/cli/input.h"
 #include "engine/jube/argument_forms.h"

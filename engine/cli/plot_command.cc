@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
@@ -16,6 +17,8 @@
 #include "engine/cli/show_results.h"
 #include "engine/expand/evaluator.h"
 #include "engine/read/schema.h"
+#include "engine/results/rows/point_key.h"
+#include "engine/results/table/columns.h"
 #include "engine/results/table/row_choice.h"
 #include "engine/workflow/chart_words.h"
 
@@ -48,7 +51,7 @@ Chart chart_of(const PlotArgs& args) {
 bool draws(const PlotArgs& args, const Column& column) {
   const std::vector<std::string> names = split_strip(args.y, ",");
   const auto is = [&](const std::string& name) {
-    return name == column.name.value || name == column.title;
+    return !name.empty() && (name == column.name.value || name == column.title);
   };
   return is(args.y) || is(args.x) || is(args.series) || is(args.facet) ||
          std::any_of(names.begin(), names.end(), is);
@@ -59,13 +62,13 @@ Status add_units(const PlotArgs& args, const std::string& path, const ResultTabl
                  std::map<std::string, std::string>* files, ResultTable* table) {
   for (const Column& column : own.columns) {
     const std::string& name = column.name.value;
-    const auto unit = own.units.find(name);
-    if (unit == own.units.end() || unit->second.empty()) continue;
-    const auto [known, is_new] = table->units.try_emplace(name, unit->second);
+    const std::string& unit = own.unit_of(column);
+    if (unit.empty()) continue;
+    const auto [known, is_new] = table->units.try_emplace(name, unit);
     if (is_new) files->emplace(name, path);
-    if (known->second == unit->second || !draws(args, column)) continue;
+    if (known->second == unit || !draws(args, column)) continue;
     return Status::error(fmt::format("column '{}' has the unit {} in '{}' and {} in '{}'", name,
-                                     known->second, files->at(name), unit->second, path));
+                                     known->second, files->at(name), unit, path));
   }
   return Status::ok();
 }
@@ -145,8 +148,61 @@ bool of_one_benchmark(const Settings& settings, std::span<const Run> runs) {
   return false;
 }
 
+// Whether several rows stand at one place of the axis.
+bool has_several_at(const ResultTable& table, const Column& x) {
+  std::set<std::string> seen;
+  return std::any_of(table.rows.begin(), table.rows.end(), [&](const Record& row) {
+    return !seen.insert(row.values.at(column_key(x)).str()).second;
+  });
+}
+
+bool differs(const ResultTable& table, const Column& column) {
+  const std::string key = column_key(column);
+  return std::any_of(table.rows.begin(), table.rows.end(), [&](const Record& row) {
+    return row.values.at(key).str() != table.rows.front().values.at(key).str();
+  });
+}
+
+// Runs, or values of the first parameter, lie along the axis, and each has several rows: a line for
+// each point of the parameters, "n=4, precision=fp16". With one parameter that differs, for each of
+// its values.
+void add_lines_for_points(const std::vector<std::string>& parameters, PlotArgs* args,
+                          ResultTable* table) {
+  if (!args->x.empty() || !args->series.empty() || !args->facet.empty()) return;
+  if (table->columns.empty() || draws(*args, table->columns.front()) ||
+      !has_several_at(*table, table->columns.front()))
+    return;
+  std::vector<Column> varied;
+  for (size_t i = 1; i < table->columns.size(); ++i) {
+    const Column& column = table->columns[i];
+    const bool parameter =
+        std::find(parameters.begin(), parameters.end(), column.name.value) != parameters.end();
+    if (parameter && !draws(*args, column) && differs(*table, column)) varied.push_back(column);
+  }
+  if (varied.empty()) return;
+  args->x = table->columns.front().column_title();
+  if (varied.size() == 1) {
+    args->series = varied.front().column_title();
+    return;
+  }
+  Column point;
+  point.name.value = "tally point";  // a key that no value can have
+  std::vector<std::string> titles;
+  for (const Column& column : varied) titles.push_back(column.column_title());
+  point.title = join(titles, ", ");
+  for (Record& row : table->rows) {
+    std::vector<std::string> values;
+    for (const Column& column : varied) values.push_back(row.values.at(column_key(column)).str());
+    row.values.set(point.name.value, Value{join(values, ", ")});
+  }
+  table->columns.push_back(point);
+  args->series = point.title;
+}
+
 // The table that was asked for, or the first one with the columns.
-bool read_table(const Settings& settings, const PlotArgs& args, ResultTable* table) {
+// `parameters`: so that a line can be drawn for each point.
+bool read_table(const Settings& settings, const PlotArgs& args, ResultTable* table,
+                std::vector<std::string>* parameters) {
   std::vector<Run> runs;
   std::vector<RenderedResult> tables;
   if (!open_runs(settings, args.sources, args.ids, &runs) || !of_one_benchmark(settings, runs) ||
@@ -167,6 +223,7 @@ bool read_table(const Settings& settings, const PlotArgs& args, ResultTable* tab
     return false;
   }
   *table = std::move(found->table);
+  *parameters = parameter_order(runs.back().definitions());
   for (const std::string& note : table->missing_rows)
     fmt::print(stderr, "note: {}: {}\n", found->name, note);
   return true;
@@ -224,9 +281,11 @@ int plot_command(const Settings& settings, const PlotArgs& given) {
     return kBadInput;
   }
   ResultTable table;
-  const bool read =
-      files > 0 ? read_tables(settings, args, &table) : read_table(settings, args, &table);
+  std::vector<std::string> parameters;
+  const bool read = files > 0 ? read_tables(settings, args, &table)
+                              : read_table(settings, args, &table, &parameters);
   if (!read || !keep_rows(settings, args.where, &table)) return kBadInput;
+  if (!parameters.empty()) add_lines_for_points(parameters, &args, &table);
   if (args.x.empty()) args.x = first_column(table, args.y);
   Figure figure;
   if (Status made = figure_of(chart_of(args), table, &figure); !made) {
@@ -268,8 +327,10 @@ void Application::add_plot() {
   sub->add_option("-y,--y,--metric", plot_.y,
                   "column whose values are drawn; several, by comma, are several lines or bars")
       ->required();
-  sub->add_option("--series", plot_.series,
-                  "column that has a line or a bar for each of its values");
+  sub->add_option(
+      "--series", plot_.series,
+      "column that has a line or a bar for each of its values; default: the parameters, "
+      "where several rows have the same x");
   sub->add_option("--facet", plot_.facet, "column that has a panel for each of its values");
   sub->add_option("--where", plot_.where,
                   "rows that are drawn: Python over the columns, as \"precision == 'fp32'\"");
@@ -280,7 +341,7 @@ void Application::add_plot() {
       "the interval of each value: of its `uncertainty`, or from columns Y_ci_low and Y_ci_high, "
       "Y_min and Y_max, Y_mad",
       "error");
-  choice("--ideal", plot_.ideal, "a line to compare with, from each series' first point", "ideal");
+  choice("--ideal", plot_.ideal, "a line to compare with, from the best first point", "ideal");
   choice("--log", plot_.log, "logarithmic axes", "log");
   sub->add_option("--title", plot_.title, "a title above the chart");
 }

@@ -8,11 +8,13 @@
 #include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/check/platform_file.h"
+#include "engine/execute/jobs/scheduler.h"
 #include "engine/plan/source_check.h"
 #include "engine/read/files.h"
 #include "engine/results/rows/analyse.h"
 #include "engine/results/table/expression_check.h"
 #include "engine/results/table/reference_check.h"
+#include "engine/results/table/rule_check.h"
 
 namespace tally {
 
@@ -27,7 +29,6 @@ std::unique_ptr<PreparedFile> prepare_file(const Settings& settings, const std::
                                            const PrepareOptions& options) {
   auto file = std::make_unique<PreparedFile>();
   InputArgs args = options.input;
-  args.strict = settings.strict;
   args.all_platforms = options.validate;
   args.unchecked = describes_platform;
   file->input = load_input(settings, path, args);
@@ -37,7 +38,7 @@ std::unique_ptr<PreparedFile> prepare_file(const Settings& settings, const std::
     if (!options.validate) {
       print_error(settings, fmt::format("'{}' describes a platform and has no step to run", path),
                   fmt::format("a run step names it under platform; `{} validate {}` checks it",
-                              settings.program, shell_quote(path)));
+                              settings.command, shell_quote(path)));
       return nullptr;
     }
     file->platform = platforms_of(file->input->document.root);
@@ -49,16 +50,18 @@ std::unique_ptr<PreparedFile> prepare_file(const Settings& settings, const std::
   // `validate` is for files of strangers, too.
   file->evaluator =
       options.validate ? make_reading_evaluator() : make_run_evaluator(settings, *input.workflow);
-  Diagnostics diagnostics, expressions;
+  Diagnostics diagnostics;
   if (settings.strict) diagnostics.make_warnings_errors();
-  if (settings.strict || options.validate) expressions.make_warnings_errors();
   for (const Benchmark& benchmark : input.workflow->benchmarks) {
     check_patterns(benchmark, diagnostics);
     check_reference_conditions(benchmark, diagnostics);
     check_sources(benchmark, diagnostics);
+    Diagnostics expressions;
+    if (settings.strict || options.validate || benchmark.rules.harmless_mistakes_are_errors)
+      expressions.make_warnings_errors();
     check_expressions(benchmark, options.validate, *file->evaluator, expressions);
+    diagnostics.append(expressions);
   }
-  diagnostics.append(expressions);
   print_diagnostics(settings, diagnostics, input.sources);
   if (diagnostics.has_errors()) return nullptr;
   file->warnings = input.diagnostics.warning_count();
@@ -74,16 +77,38 @@ std::unique_ptr<PlannedRun> plan_run(const Settings& settings, const PreparedFil
   auto planned = std::make_unique<PlannedRun>(
       PlannedRun{Run(file.input, benchmark, std::move(info), file.evaluator), {}, {}});
   Diagnostics diagnostics;
+  if (settings.strict) diagnostics.make_warnings_errors();
   plan_and_check(*planned, options.needs_plan, diagnostics);
+  if (options.validate && benchmark.rules.empty_run_is_error && !diagnostics.has_errors())
+    check_known_rules(*planned, diagnostics);
   print_diagnostics(settings, diagnostics, file.input->sources);
   if (diagnostics.has_errors()) return nullptr;
   return planned;
 }
 
+namespace {
+
+// Jobs of Slurm would all fail after the run has begun. Those of schedulers that nothing is submitted
+// to say so themselves.
+bool finds_scheduler(const Settings& settings, const Estimate& estimate) {
+  if (std::none_of(estimate.schedulers.begin(), estimate.schedulers.end(), is_submitted_to) ||
+      !find_program({"sbatch", "squeue"}, {}).empty())
+    return true;
+  print_error(
+      settings, "no folder of PATH has Slurm's `sbatch` and `squeue`: nothing can be submitted",
+      fmt::format("`{} script FILE` writes the job scripts; a run step without a platform runs "
+                  "on this machine",
+                  settings.command));
+  return false;
+}
+
+}  // namespace
+
 bool announce_jobs(const Settings& settings, const PlannedRun& planned,
                    std::optional<double> max_node_hours) {
   const Estimate& estimate = planned.estimate;
   if (estimate.jobs == 0) return true;
+  if (!finds_scheduler(settings, estimate)) return false;
   if (settings.quiet) return !refuse(settings, planned, max_node_hours, "nothing was submitted");
   std::cout << fmt::format("{}: {} job{} for {}", planned.run.benchmark().name.value, estimate.jobs,
                            estimate.jobs == 1 ? "" : "s",

@@ -13,7 +13,7 @@
 #include "engine/python/number.h"
 #include "engine/python/python_regex.h"
 #include "engine/read/yaml_writer.h"
-#include "engine/results/read/patterns.h"
+#include "engine/workflow/pattern_blocks.h"
 
 namespace tally {
 namespace {
@@ -104,7 +104,9 @@ std::vector<std::string> matches_of(const std::string& pattern, const std::strin
   std::string error;
   const std::unique_ptr<Regex> regex =
       Regex::compile(pattern + *pattern_building_block("jube_pat_fp", true), false, &error);
-  const auto keep = [&](std::string_view match, int) { matches.emplace_back(match); };
+  const auto keep = [&](std::string_view match, int) {
+    if (!match.empty()) matches.emplace_back(match);
+  };
   if (regex == nullptr || !regex->find_all(output, false, keep, &error)) return {};
   return matches;
 }

@@ -34,8 +34,8 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
-// Where the scalar `value` at `mark` begins and ends, with its quotes. False if it is not written
-// there as it is.
+// Finds where the scalar `value` at `mark` begins and ends, with its quotes. False if it is not
+// written there as it is.
 bool find_scalar(const std::string& text, const Text& value, size_t* begin, size_t* end) {
   *begin = offset_of(text, value.mark);
   if (*begin == kNowhere || *begin >= text.size() || value.value.empty()) return false;
@@ -55,7 +55,7 @@ size_t skip_blanks_back(const std::string& text, size_t at) {
   return at;
 }
 
-// Where the note of a reference without one goes, and its text.
+// The place for the note of a reference without one, and the note's text.
 TextEdit new_note(const std::string& text, size_t condition, size_t condition_end,
                   const std::string& note) {
   const size_t key = skip_blanks_back(text, condition) - 2;  // of "_:"

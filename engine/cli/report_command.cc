@@ -6,19 +6,25 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/chart/from_table.h"
 #include "engine/chart/svg.h"
 #include "engine/cli/application.h"
+#include "engine/cli/equal_failures.h"
 #include "engine/cli/report_text.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/show_results.h"
 #include "engine/cli/version.h"
 #include "engine/report/html_report.h"
+#include "engine/report/note_groups.h"
 #include "engine/report/result_files.h"
+#include "engine/report/runs_beside.h"
+#include "engine/results/rows/point_key.h"
 #include "engine/results/table/columns.h"
+#include "engine/results/table/marks.h"
 
 namespace tally {
 namespace {
@@ -36,6 +42,10 @@ std::string last_bytes(const std::string& path, size_t most) {
   if (size > count) text.erase(0, std::min(text.find('\n'), text.size() - 1) + 1);
   return std::string(strip(text));
 }
+
+// The widths for which the charts of a page are laid out: that of a screen, and that of a phone.
+constexpr double kPageChart = 960;
+constexpr double kNarrowChart = 460;
 
 class ReportMaker {
  public:
@@ -125,10 +135,13 @@ class ReportMaker {
     Journal::Facts facts;
     if (Status read = run_facts(run.journal(), &facts); !read) return read;
     for (const auto& [name, value] : facts) out.facts.emplace_back(name, value);
+    out.workpackages = workpackages.size();
     for (const Journal::Stored& stored : workpackages) {
-      if (has_failed(stored.workpackage.outcome.state))
-        out.failures.push_back(failure(run, stored));
+      const State state = stored.workpackage.outcome.state;
+      out.unfinished += has_failed(state) || finished_well(state) ? 0 : 1;
     }
+    for (const EqualFailures& failure : equal_failures(workpackages))
+      out.failures.push_back(shown_failure(run, failure, workpackages));
     report_.runs.push_back(std::move(out));
     return Status::ok();
   }
@@ -143,24 +156,43 @@ class ReportMaker {
     return parts.empty() ? "none" : join(parts, ", ");
   }
 
-  ReportFailure failure(const Run& run, const Journal::Stored& stored) const {
-    ReportFailure out;
-    const std::string folder = run.directory().path + "/" + stored.directory;
+  // "gpus=4 precision=fp16"
+  static std::string values_of(const std::vector<std::pair<std::string, std::string>>& parameters) {
+    constexpr size_t kMost = 40;
+    std::vector<std::string> values;
+    for (const auto& [name, value] : parameters)
+      if (values.size() < kMost) values.push_back(fmt::format("{}={}", name, one_line(value)));
+    return join(values, " ");
+  }
+
+  ReportFailure shown_failure(const Run& run, const EqualFailures& failure,
+                              const std::vector<Journal::Stored>& workpackages) const {
+    const Journal::Stored& first = *failure.all.front();
     const std::string of_run =
         runs_.size() > 1 ? fmt::format("run {}, ", run.directory().id) : std::string();
-    const State state = stored.workpackage.outcome.state;
-    out.name = fmt::format("{}workpackage {} ({}) {}", of_run, stored.workpackage.id, stored.step,
-                           state == State::lost ? "was lost" : "failed");
-    std::vector<std::string> values;
-    for (const auto& [name, value] : stored.parameters) {
-      if (values.size() < 40) values.push_back(fmt::format("{}={}", name, one_line(value)));
+    const bool lost = first.workpackage.outcome.state == State::lost;
+    ReportFailure out;
+    out.count = failure.all.size();
+    out.link = link_to(run.directory().path + "/" + first.directory);
+    if (out.count == 1) {
+      out.name = fmt::format("{}workpackage {} ({}) {}", of_run, first.workpackage.id, first.step,
+                             lost ? "was lost" : "failed");
+      out.values = values_of(first.parameters);
+    } else {
+      out.name = fmt::format("{}{} workpackages ({}) {}", of_run, out.count, first.step,
+                             lost ? "were lost" : "failed");
+      out.values = values_of(shared_parameters(failure, workpackages));
+      for (const Journal::Stored* stored : failure.all)
+        out.members.emplace_back(fmt::format("workpackage {}: {}", stored->workpackage.id,
+                                             values_of(stored->parameters)),
+                                 link_to(run.directory().path + "/" + stored->directory));
     }
-    out.values = join(values, " ");
-    out.message = strip(message(stored.workpackage.outcome));
-    const std::string work = stored.work_dir.empty() ? folder + "/work" : stored.work_dir;
-    const std::string printed = last_bytes(work + "/stdout", 1000);
-    if (!printed.empty()) out.message += "\n\nThe end of stdout:\n" + printed;
-    out.link = link_to(folder);
+    out.cause = strip(message_in_short(first.workpackage.outcome));
+    out.message = strip(message(first.workpackage.outcome));
+    const std::string printed = last_bytes(output_of(run.directory(), first, "stdout"), 1000);
+    if (!printed.empty())
+      out.message += fmt::format("\n\nThe end of {}stdout:\n{}",
+                                 out.count > 1 ? "the first one's " : "", printed);
     return out;
   }
 
@@ -171,11 +203,24 @@ class ReportMaker {
     for (const Column& column : rendered.table.columns)
       out.numeric.push_back(numeric(column, rendered.table));
     for (const Record& row : rendered.table.rows) out.failed.push_back(row.failed());
-    for (const Note& note : rendered.table.notes) out.notes.push_back(note.str());
+    for (const Record& row : rendered.table.rows) add_doubts(row, rendered.table.columns, &out);
+    for (const Column& column : rendered.table.columns)
+      out.marks.push_back(is_own_column(column) || column.name.value == kStatusColumn);
+    out.notes = grouped_notes(rendered.table.notes);
     out.references_passed = rendered.table.references_passed;
-    for (const MissedReference& missed : rendered.table.missed) out.missed.push_back(missed.text);
-    for (const MissedReference& missed : rendered.table.warned)
-      out.notes.push_back("warning: reference missed: " + missed.text);
+    for (const MissedReference& missed : rendered.table.missed) {
+      out.missed.push_back(missed.text);
+      add_miss(rendered.table, missed, false, &out);
+    }
+    for (const MissedReference& missed : rendered.table.warned) {
+      out.warned.push_back(missed.text);
+      add_miss(rendered.table, missed, true, &out);
+    }
+    if (runs_.size() > 1) {
+      const RunsBeside beside = runs_beside(rendered, parameters());
+      out.beside = beside.grid;
+      out.beside_numeric = beside.numeric;
+    }
     if (runs_.size() == 1) {
       const std::string folder = result_directory(runs_.front(), *rendered.result);
       const std::string file = folder + "/" + rendered.name + ".dat";
@@ -183,6 +228,38 @@ class ReportMaker {
         out.link = link_to(file);
     }
     report_.tables.push_back(std::move(out));
+  }
+
+  // The parameters of all runs, which may be of several benchmarks.
+  std::vector<std::string> parameters() const {
+    std::vector<std::string> names;
+    for (const Run& run : runs_)
+      for (const std::string& name : parameter_order(run.definitions())) names.push_back(name);
+    return names;
+  }
+
+  // What a reader must know of the row before its numbers count. Rows that failed or have not ended
+  // are counted as workpackages.
+  static void add_doubts(const Record& row, const std::vector<Column>& columns, ReportTable* out) {
+    if (row.state == State::changed) ++out->doubtful[state_mark(row)];
+    if (!row.measured()) return;
+    if (row.reused) ++out->doubtful[state_mark(row)];
+    for (const std::string& mark : split_strip(marks_of(row, columns), " "))
+      if (!mark.empty()) ++out->doubtful[mark];
+    for (const Column& column : columns) {
+      const Value* value = row.values.find(column_key(column));
+      if (!is_own_column(column) && (value == nullptr || value->none())) ++out->empty_cells;
+    }
+  }
+
+  static void add_miss(const ResultTable& table, const MissedReference& missed, bool warned,
+                       ReportTable* out) {
+    if (missed.row < 0) return;
+    const auto shows = [&](const Column& column) { return column_key(column) == missed.key; };
+    const auto found = std::find_if(table.columns.begin(), table.columns.end(), shows);
+    out->misses.push_back({static_cast<size_t>(missed.row),
+                           static_cast<size_t>(found - table.columns.begin()), missed.text,
+                           warned});
   }
 
   static void print_notes(const std::vector<RenderedResult>& tables) {
@@ -207,7 +284,8 @@ class ReportMaker {
   // With several runs, each has its own panel or series.
   void add_chart(const Result& result, Chart chart, const std::vector<RenderedResult>& tables) {
     const Table* drawn = drawn_table(result, chart);
-    for (const RenderedResult& table : tables) {
+    for (size_t i = 0; i < tables.size(); ++i) {
+      const RenderedResult& table = tables[i];
       if (table.definition != drawn) continue;
       if (runs_.size() > 1) {
         const std::string& run = table.table.columns.front().name.value;
@@ -219,16 +297,22 @@ class ReportMaker {
       }
       ReportChart out;
       out.name = chart.name.value;
+      out.table = i;
       Figure figure;
       if (Status made = figure_of(chart, table.table, &figure); !made) {
         out.problem = made.message();
         print_error(settings_, fmt::format("chart '{}': {}", out.name, out.problem));
         code_ = kFailed;
       } else {
+        out.notes = std::exchange(figure.notes, {});  // said below all charts
         SvgOptions options;
         options.id = fmt::format("c{}", report_.charts.size());
         options.standalone = false;
+        options.width = kPageChart;
         out.svg = svg(figure, options);
+        options.id += "n";
+        options.width = kNarrowChart;
+        out.narrow = svg(figure, options);
       }
       report_.charts.push_back(std::move(out));
     }

@@ -88,7 +88,11 @@ std::string report_format(const std::string& given, const std::string& path) {
 std::string markdown_report(const Report& report) {
   std::string out =
       fmt::format("# {}\n\n{}\n", literal_text(report.title), literal_text(report.made));
+  const ReportVerdict said = verdict_of(report);
+  out += fmt::format("\n**{} {}**\n", said.sign(), literal_text(said.sentence));
   for (const ReportTable& table : report.tables) {
+    if (!table.beside.rows.empty())
+      out += "\n" + markdown(table.beside, false, table.name + ", the runs side by side");
     out += "\n" + markdown(table.grid, false, table.name);
     for (const std::string& note : table.notes) out += "\n- " + literal_text(note);
     if (!table.notes.empty()) out += "\n";
@@ -97,6 +101,9 @@ std::string markdown_report(const Report& report) {
                          table.missed.size());
     for (const std::string& missed : table.missed) out += "\n- **missed**: " + literal_text(missed);
     if (!table.missed.empty()) out += "\n";
+    for (const std::string& warned : table.warned)
+      out += "\n- missed, with `action: warn`: " + literal_text(warned);
+    if (!table.warned.empty()) out += "\n";
   }
   for (const ReportRun& run : report.runs) {
     out += fmt::format("\n## {}\n\n| | |\n|---|---|\n", literal_text(run.title));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
@@ -75,6 +76,22 @@ bool knows_columns(const Settings& settings, std::span<const Run> runs,
   return true;
 }
 
+// Who mends a pattern and asks again would get what the run has kept, without a word.
+void note_changed_file(const Settings& settings, const Run& run, const ResultArgs& args) {
+  if (settings.called_as_jube || !args.update.empty() || !run.definitions().rules.values_are_kept)
+    return;
+  const std::string file =
+      changed_source(run.definitions_input(), run.journal().run(), run.directory().path);
+  if (file.empty()) return;
+  const std::string& input = run.definitions_input().path;
+  fmt::print(stderr,
+             "note: {} has changed since; the results are made with what the run has kept. `{} "
+             "result {} --id {} -u {}` makes them with today's patterns and tables; nothing runs "
+             "again\n",
+             file, settings.command, shell_quote(args.runs.directory), run.directory().id,
+             shell_quote(input));
+}
+
 }  // namespace
 
 int analyse_command(const Settings& settings, const ResultArgs& args) {
@@ -89,6 +106,7 @@ int analyse_command(const Settings& settings, const ResultArgs& args) {
                  boxed({fmt::format("Analyse benchmark \"{}\" id: {}", run.definitions().name.value,
                                     run.directory().id)}));
     }
+    if (runs.size() == 1) note_changed_file(settings, run, args);
     if (!analyse_run(settings, run, &rows)) {
       code = kFailed;
       if (!settings.called_as_jube) continue;
@@ -99,7 +117,7 @@ int analyse_command(const Settings& settings, const ResultArgs& args) {
       continue;
     }
     fmt::print("{}: {} result line{} in {}; `{} result {} --id {}` shows the tables\n",
-               run.directory().path, rows, rows == 1 ? "" : "s", file, settings.program,
+               run.directory().path, rows, rows == 1 ? "" : "s", file, settings.command,
                shell_quote(args.runs.directory), run.directory().id);
   }
   return code;
@@ -143,6 +161,7 @@ int result_command(const Settings& settings, const ResultArgs& args) {
   if (runs.size() == 1 && newest.rules.values_are_kept &&
       lacks_samples(runs.front().journal(), args))
     options.samples = &samples;
+  if (runs.size() == 1) note_changed_file(settings, runs.front(), args);
   const int code = show_results(settings, runs, options);
   // They are not kept if the run is in use or belongs to another person.
   (void)static_cast<bool>(runs.front().keep_samples(samples));

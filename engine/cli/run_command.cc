@@ -1,17 +1,19 @@
 // tally run, tally continue.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <deque>
-#include <filesystem>
 #include <iostream>
+#include <set>
 #include <utility>
 
+#include "engine/base/duration.h"
 #include "engine/base/files.h"
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
@@ -20,6 +22,7 @@
 #include "engine/cli/execution.h"
 #include "engine/cli/junit_cases.h"
 #include "engine/cli/prepare.h"
+#include "engine/cli/removal.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/summary.h"
 #include "engine/cli/version.h"
@@ -36,15 +39,6 @@
 
 namespace tally {
 namespace {
-
-std::string start_time() {
-  std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &local);
-  return text;
-}
 
 std::optional<double> node_hours_limit(const RunArgs& args) {
   return args.max_node_hours < 0 ? std::nullopt : std::optional<double>(args.max_node_hours);
@@ -82,6 +76,7 @@ int dry_run(const Settings& settings, const RunArgs& args, PlannedRun& planned) 
     return texts;
   };
   if (args.all || settings.verbose > 0) print.most = static_cast<size_t>(-1);
+  print.everything = settings.verbose > 0;
   if (args.script < 0) {
     print.remarks = predict_reuse(planned, settings);
   }
@@ -110,7 +105,8 @@ std::optional<RunInfo> expected_run(const Settings& settings, const RunArgs& arg
     return std::nullopt;
   }
   if (!args.ids.empty()) parse_id(args.ids.front(), &id);
-  return run_info(benchmark, id, outpath + "/" + padded_id(id), start_time());
+  return run_info(benchmark, id, outpath + "/" + padded_id(id),
+                  local_time(std::time(nullptr), 'T'));
 }
 
 // The number that the command gives to its run `which`, counted over all files. -1: none.
@@ -131,6 +127,43 @@ void note_not_begun(const Settings& settings, size_t runs) {
                                       runs == 1 ? " was" : "s were"));
 }
 
+// With `--junit -` standard output is the report's alone, and all else goes to standard error.
+class ReportStream {
+ public:
+  explicit ReportStream(const std::string& path) : path_(path) {
+    if (path != "-") return;
+    flush();
+    kept_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  }
+  ~ReportStream() { restore(); }
+  ReportStream(const ReportStream&) = delete;
+  ReportStream& operator=(const ReportStream&) = delete;
+
+  Status write(const std::string& report) {
+    if (kept_ < 0) return write_named_file(path_, report);
+    restore();
+    std::fwrite(report.data(), 1, report.size(), stdout);
+    return Status::ok();  // whether all output was written is seen at the program's end
+  }
+
+ private:
+  static void flush() {
+    std::cout.flush();
+    std::fflush(stdout);
+  }
+  void restore() {
+    if (kept_ < 0) return;
+    flush();
+    ::dup2(kept_, STDOUT_FILENO);
+    ::close(kept_);
+    kept_ = -1;
+  }
+
+  std::string path_;
+  int kept_ = -1;  // standard output; -1: it is used as it is
+};
+
 // Makes the run and executes it.
 Executed start(const Settings& settings, const RunArgs& args, size_t which, Run& run,
                std::vector<JunitSuite>* junit) {
@@ -138,7 +171,8 @@ Executed start(const Settings& settings, const RunArgs& args, size_t which, Run&
   NewRun what;
   if (!read_id(settings, args, which, &what.id)) return {kBadInput};
   what.outpath = outpath_of(benchmark, args.outpath);
-  what.start = which == 0 ? run.info().start : start_time();  // others end before it
+  what.start =
+      which == 0 ? run.info().start : local_time(std::time(nullptr), 'T');  // others end before it
   what.comment = args.with_comment ? one_line(args.comment) : benchmark.comment;
   what.comment_of_command = args.with_comment;
   what.version = kVersion;
@@ -151,7 +185,7 @@ Executed start(const Settings& settings, const RunArgs& args, size_t which, Run&
   note_command(run.directory().path, "parse",
                fmt::format("{} read by tally {}{}{}", run.input().path, kVersion,
                            tags.empty() ? "" : ", tags: ", join(tags, " ")));
-  if (!settings.quiet) print_banner(run);
+  if (!settings.quiet) print_banner(settings, run);
   return execute_run(settings, run, junit);
 }
 
@@ -225,6 +259,7 @@ int run_command(const Settings& settings, const RunArgs& args) {
   PrepareOptions options;
   options.input = args.input;
   options.needs_plan = args.dry_run;
+  ReportStream report(args.junit);
   std::deque<Run> runs;  // all are checked before the first one starts
   int code = plan_all(settings, args, options, &runs);
   if (args.dry_run || code != kFine) return code;
@@ -242,18 +277,47 @@ int run_command(const Settings& settings, const RunArgs& args) {
   }
   note_not_begun(settings, runs.size());
   if (args.junit.empty()) return code;
-  const Status written = write_named_file(args.junit, junit_document(suites));
+  const Status written = report.write(junit_document(suites));
   if (!written) print_error(settings, written);
   return written ? code : std::max(code, kFailed);
 }
 
-int continue_command(const Settings& settings, const RunsArgs& args) {
+namespace {
+
+// Resets the run's failed workpackages. A job whose fate is unknown may still write, so that a lost
+// workpackage is left for a person.
+bool take_failed_back(const Settings& settings, const Run& run) {
+  std::vector<Journal::Stored> workpackages;
+  Status status = run.journal().workpackages(&workpackages);
+  std::set<int> failed;
+  for (const Journal::Stored& stored : workpackages)
+    if (stored.workpackage.outcome.state == State::failed) failed.insert(stored.workpackage.id);
+  if (status) status = remove_workpackages(&run.journal(), run.directory().path, failed);
+  if (!status) print_error(settings, status);
+  if (status && failed.empty() && !settings.quiet)
+    fmt::print(stderr, "note: {}: nothing has failed\n", run.directory().path);
+  return static_cast<bool>(status);
+}
+
+void note_goes_on_as_begun(const Settings& settings, const Run& run) {
+  if (settings.called_as_jube || !run.benchmark().rules.values_are_kept) return;
+  const std::string file = changed_source(run.input(), run.journal().run(), run.directory().path);
+  if (file.empty()) return;
+  fmt::print(stderr,
+             "note: {} has changed since; run {} goes on as it was begun. `{} run` does what the "
+             "file says today\n",
+             file, run.directory().id, settings.command);
+}
+
+}  // namespace
+
+int continue_command(const Settings& settings, const ContinueArgs& args) {
   return continue_runs(settings, args, nullptr);
 }
 
-int continue_runs(const Settings& settings, const RunsArgs& args,
+int continue_runs(const Settings& settings, const ContinueArgs& args,
                   const WaitForHolder& wait_for_holder) {
-  const std::vector<RunDirectory> runs = find_runs(settings, args);
+  const std::vector<RunDirectory> runs = find_runs(settings, args.runs);
   if (runs.empty()) return kBadInput;
   RunGroup group;  // its folders belong to the group already
   if (Status s = RunGroup::from_environment(&group); !s) {
@@ -265,12 +329,13 @@ int continue_runs(const Settings& settings, const RunsArgs& args,
     const RunDirectory& directory = runs[i];
     while (wait_for_holder && wait_for_holder(directory)) continue;
     const std::unique_ptr<Run> run = open_run(settings, directory, Run::Access::write);
-    if (!run) {
+    if (!run || (args.failed && !take_failed_back(settings, *run))) {
       code = std::max(code, kFailed);
       continue;
     }
+    note_goes_on_as_begun(settings, *run);
     note_command(directory.path, "continue", "continued; see run.log");
-    if (!settings.quiet) print_banner(*run);
+    if (!settings.quiet) print_banner(settings, *run);
     const Executed one = execute_run(settings, *run, nullptr);
     code = std::max(code, one.code);
     if (!one.interrupted) continue;

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <charconv>
 #include <ctime>
+#include <filesystem>
 #include <map>
 #include <set>
+#include <system_error>
 
+#include "engine/base/duration.h"
 #include "engine/base/files.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
@@ -35,6 +38,24 @@ std::string newest_ids(const std::vector<RunDirectory>& runs) {
   for (const RunDirectory& run : runs) ids.push_back(std::to_string(run.id));
   if (ids.size() > 12) ids.erase(ids.begin(), ids.end() - 12);
   return join(ids, ", ");
+}
+
+// A folder in `directory` that has runs; the last one by its name. Empty: there is none.
+std::string folder_of_runs_in(const std::string& directory) {
+  constexpr int kMost = 1000;  // of a folder of something else
+  std::string found;
+  std::error_code failed;
+  std::filesystem::directory_iterator entry(directory, failed);
+  for (int looked = 0; !failed && entry != std::filesystem::directory_iterator() && looked < kMost;
+       entry.increment(failed), ++looked) {
+    const std::filesystem::path& whole = entry->path();
+    const std::string path = directory == "." ? whole.filename().string() : whole.string();
+    std::error_code unknown;
+    std::vector<RunDirectory> runs;
+    if (path <= found || !entry->is_directory(unknown)) continue;
+    if (list_runs(path, &runs) && !runs.empty()) found = path;
+  }
+  return found;
 }
 
 }  // namespace
@@ -78,6 +99,17 @@ bool open_runs(const Settings& settings, const std::vector<std::string>& folders
     }
   }
   return true;
+}
+
+std::string work_folder(const RunDirectory& run, const Journal::Stored& workpackage) {
+  return workpackage.work_dir.empty() ? run.path + "/" + workpackage.directory + "/work"
+                                      : workpackage.work_dir;
+}
+
+std::string output_of(const RunDirectory& run, const Journal::Stored& workpackage,
+                      const std::string& name) {
+  const std::string own = run.path + "/" + workpackage.directory + "/work/" + name;
+  return may_be_there(own) ? own : work_folder(run, workpackage) + "/" + name;
 }
 
 bool parse_id(const std::string& text, int* id) {
@@ -130,8 +162,10 @@ std::vector<RunDirectory> find_runs(const Settings& settings, const RunsArgs& ar
   std::vector<std::string> ids = args.ids;
   if (ids.empty() && own >= 0) ids = {std::to_string(own)};
   if (all.empty()) {
+    const std::string below = folder_of_runs_in(outpath);
     print_error(settings, fmt::format("there are no runs in '{}'", outpath),
-                "name the directory that `run` printed, or the input file");
+                below.empty() ? "name the directory that `run` printed, or the input file"
+                              : fmt::format("there are some in '{}'", below));
     return {};
   }
   if (ids.empty()) return {all.back()};
@@ -162,7 +196,7 @@ std::vector<RunDirectory> find_runs(const Settings& settings, const RunsArgs& ar
     }
     chosen.push_back(*found);
   }
-  // As in JUBE, each run appears once, ordered by id, however the runs were named.
+  // Each run appears once, as in JUBE, ordered by id, however the runs were named.
   const auto earlier = [](const RunDirectory& a, const RunDirectory& b) { return a.id < b.id; };
   const auto same = [](const RunDirectory& a, const RunDirectory& b) { return a.id == b.id; };
   std::sort(chosen.begin(), chosen.end(), earlier);
@@ -176,12 +210,7 @@ std::string last_change(const RunRecord& run, const std::vector<Journal::Stored>
     last = std::max({last, stored.started, stored.ended});
   }
   if (last <= 0) return run.change;
-  const auto time = static_cast<std::time_t>(last);
-  std::tm local{};
-  localtime_r(&time, &local);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &local);
-  return text;
+  return local_time(static_cast<std::time_t>(last), 'T');
 }
 
 }  // namespace tally

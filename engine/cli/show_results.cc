@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <iterator>
 #include <set>
 
+#include "engine/cli/result_steps.h"
 #include "engine/cli/version.h"
 #include "engine/jube/jube_files.h"
 #include "engine/report/history.h"
 #include "engine/report/joined.h"
+#include "engine/report/note_groups.h"
 
 namespace tally {
 namespace {
@@ -23,14 +24,18 @@ void print_text(const std::string& text) {
 void print_notes(const RenderedResult& one, std::set<std::string>* told) {
   constexpr size_t kMost = 20;
   std::set<std::string> here;
-  size_t count = 0;
+  std::vector<Note> untold;
   for (const Note& note : one.table.notes) {
     if (note.of_run) continue;
     if (note.of_workpackage && told->count(note.text) != 0) continue;
     if (note.of_workpackage) here.insert(note.text);
-    if (++count <= kMost) fmt::print(stderr, "note: {}: {}\n", one.name, note.str());
+    untold.push_back(note);
   }
-  if (count > kMost) fmt::print(stderr, "note: {}: {} more notes\n", one.name, count - kMost);
+  const std::vector<std::string> texts = grouped_notes(untold);
+  for (size_t i = 0; i < texts.size() && i < kMost; ++i)
+    fmt::print(stderr, "note: {}: {}\n", one.name, texts[i]);
+  if (texts.size() > kMost)
+    fmt::print(stderr, "note: {}: {} more notes\n", one.name, texts.size() - kMost);
   told->merge(here);
 }
 
@@ -175,6 +180,11 @@ int report_no_output(const Settings& settings, const RenderOptions& options,
   return kFine;
 }
 
+// Whether every column of every table was made.
+bool shows_all(const RenderOptions& render) {
+  return render.only.empty() && render.select.empty() && render.exclude.empty();
+}
+
 // Keeps the samples of a run beside the runs, for `tally history`.
 int keep_history(const Settings& settings, const RunResults& results, const ReportedRun& reported,
                  const std::vector<RenderedResult>& tables) {
@@ -215,6 +225,9 @@ int show_results(const Settings& settings, std::span<const Run> runs, const Show
     print_json(render.style, reported, shown, runs.back().sources());
   if (options.request.write && single && render.only.empty())
     code = std::max(code, keep_history(settings, all.front(), reported.front(), shown));
+  if (options.request.write && single && shows_all(render))
+    code = std::max(
+        code, do_result_steps(settings, runs.front(), shown, !all.front().unfinished.empty()));
   if (options.samples != nullptr) *options.samples = std::move(all.front().samples);
   if (options.shown != nullptr) *options.shown = std::move(shown);
   print_diagnostics(settings, diagnostics, runs.back().sources());

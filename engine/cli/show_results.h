@@ -1,7 +1,6 @@
 // Prints the results of runs, for `run -r`, `continue -r`, `analyse` and `result`.
 #pragma once
 
-#include <set>
 #include <span>
 #include <string>
 #include <vector>

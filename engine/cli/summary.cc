@@ -7,12 +7,12 @@
 #include <cstdio>
 #include <map>
 #include <sstream>
-#include <tuple>
 #include <utility>
 
-#include "engine/base/secrets.h"
+#include "engine/base/files.h"
 #include "engine/base/terminal.h"
 #include "engine/base/text.h"
+#include "engine/cli/equal_failures.h"
 #include "engine/cli/input.h"
 #include "engine/report/grid.h"
 
@@ -51,101 +51,88 @@ void print_steps(const Benchmark& benchmark, const std::vector<Journal::Tally>& 
       {"stepname", "all", "open", "wait", "error", "done"}};
   for (const Step& step : benchmark.steps) {
     const Counts& c = counts[step.name.value];
+    if (c.all == 0 && !has_workpackages(step)) continue;
     rows.push_back({step.name.value, std::to_string(c.all), std::to_string(c.open),
                     std::to_string(c.waiting), std::to_string(c.failed), std::to_string(c.done)});
   }
   fmt::print("\n{}\n", bordered(rows, "  "));
 }
 
-// Workpackages that failed for the same reason, with the same words: they are reported once.
-struct Failure {
-  std::vector<const Journal::Stored*> all;
-};
-
-// Equal failures have this in common. A value that could not be computed is told by its place in
-// the file alone.
-using FailureKey = std::tuple<State, std::string, std::string, Reason, int, int, std::string>;
-FailureKey failure_key(const Journal::Stored& stored) {
+// A failure in one line; by JUBE's name in JUBE's words, with its command and its folder.
+std::string words_of(const Settings& settings, const Journal::Stored& stored) {
   const Outcome& outcome = stored.workpackage.outcome;
-  if (stored.started <= 0 && !stored.place.empty())
-    return {outcome.state, stored.step, stored.place, Reason::value, 0, 0, ""};
-  return {outcome.state,     stored.step,    stored.place,        outcome.reason,
-          outcome.exit_code, outcome.signal, outcome.detail.str()};
+  return std::string(strip(settings.called_as_jube ? message(outcome) : message_in_short(outcome)));
 }
 
-std::vector<Failure> failures_of(const std::vector<Journal::Stored>& workpackages) {
-  std::vector<Failure> failures;
-  std::map<FailureKey, size_t> known;
-  for (const Journal::Stored& stored : workpackages) {
-    const State state = stored.workpackage.outcome.state;
-    const bool put_off =
-        state == State::pending && stored.workpackage.outcome.reason == Reason::host;
-    if (!has_failed(state) && !put_off) continue;
-    const auto [at, is_new] = known.try_emplace(failure_key(stored), failures.size());
-    if (is_new) failures.emplace_back();
-    failures[at->second].all.push_back(&stored);
-  }
-  return failures;
-}
-
-// ", m=0, opt=-O3": the parameters that the failures share and other workpackages of their step
-// have otherwise. They most often say what is wrong.
-std::string shared_parameters(const Failure& failure,
-                              const std::vector<Journal::Stored>& workpackages) {
-  const Journal::Stored& first = *failure.all.front();
+// ", m=0, opt=-O3"
+std::string shared_in_words(const EqualFailures& failure,
+                            const std::vector<Journal::Stored>& workpackages) {
   std::string text;
-  for (const auto& parameter : first.parameters) {
-    const auto has = [&](const Journal::Stored& stored) {
-      return std::find(stored.parameters.begin(), stored.parameters.end(), parameter) !=
-             stored.parameters.end();
-    };
-    const bool shared = std::all_of(failure.all.begin(), failure.all.end(),
-                                    [&](const Journal::Stored* stored) { return has(*stored); });
-    const bool tells = std::any_of(
-        workpackages.begin(), workpackages.end(),
-        [&](const Journal::Stored& stored) { return stored.step == first.step && !has(stored); });
-    const bool may_be_shown =
-        parameter.second.find('$') == std::string::npos && !names_secret(parameter.first);
-    if (shared && tells && may_be_shown)
-      text += fmt::format(", {}={}", parameter.first, parameter.second);
-  }
+  for (const auto& [name, value] : shared_parameters(failure, workpackages))
+    text += fmt::format(", {}={}", name, value);
   return text;
 }
 
-// Returns "1, 3, 4 and 20 more".
-std::string id_list(const Failure& failure) {
-  constexpr size_t kMostIds = 8;
-  std::vector<std::string> shown;
-  for (size_t i = 0; i < failure.all.size() && i < kMostIds; ++i)
-    shown.push_back(std::to_string(failure.all[i]->workpackage.id));
-  std::string text = join(shown, ", ");
-  if (failure.all.size() > kMostIds)
-    text += fmt::format(" and {} more", failure.all.size() - kMostIds);
-  return text;
+// The file that says most of the failure, or the folder of its workpackage: as seen from here.
+std::string evidence(const Journal::Stored& stored, const RunDirectory& directory) {
+  if (stored.started <= 0) return {};
+  const std::string file = stored.workpackage.outcome.file.str();
+  const std::string folder = directory.path + "/" + stored.directory;
+  if (file.empty()) return folder;
+  const std::string from = absolute_path(directory.path) + "/";
+  if (starts_with(file, from)) return directory.path + "/" + file.substr(from.size());
+  return file.front() == '/' ? file : folder + "/work/" + file;
+}
+
+// "failed: 10 of 22 (compute, terms=0): exit code 1: no such file (pi.yaml:22:9; first:
+// pi_run/000000/000002_compute/work/stderr)"
+std::string failure_line(const Settings& settings, const EqualFailures& failure,
+                         const std::vector<Journal::Stored>& workpackages,
+                         const RunDirectory& directory) {
+  const bool color = in_color(settings, STDOUT_FILENO);
+  const Journal::Stored& first = *failure.all.front();
+  const bool several = failure.all.size() > 1;
+  std::string seen = evidence(first, directory);
+  if (several && !seen.empty()) seen = "first: " + seen;
+  std::string where = first.place;
+  if (!seen.empty()) where += (where.empty() ? "" : "; ") + seen;
+  return fmt::format(
+      "{}{}{}: {} of {} ({}): {}{}\n", color ? "\033[1;31m" : "",
+      state_name(first.workpackage.outcome.state), color ? "\033[0m" : "", failure.all.size(),
+      workpackages.size(), literal(first.step + shared_in_words(failure, workpackages)),
+      literal(words_of(settings, first)), where.empty() ? "" : " (" + literal(where) + ")");
+}
+
+// JUBE's name: its own words and several lines each.
+std::string failure_lines_of_jube(const Settings& settings, const EqualFailures& failure,
+                                  const RunDirectory& directory) {
+  const bool color = in_color(settings, STDOUT_FILENO);
+  const Journal::Stored& first = *failure.all.front();
+  std::vector<std::string> ids;
+  for (const Journal::Stored* stored : failure.all)
+    ids.push_back(std::to_string(stored->workpackage.id));
+  std::string text =
+      fmt::format("{}{}{} {} ({}): {}\n", color ? "\033[1;31m" : "",
+                  state_name(first.workpackage.outcome.state), color ? "\033[0m" : "",
+                  join(ids, ", "), literal(first.step), literal(words_of(settings, first)));
+  if (first.started > 0)
+    text += fmt::format("       in {}/{}{}\n", directory.path, first.directory,
+                        ids.size() == 1 ? "" : fmt::format(", the first of {}", ids.size()));
+  return text + (first.place.empty() ? "" : fmt::format("       at {}\n", first.place));
 }
 
 void print_failures(const Settings& settings, const std::vector<Journal::Stored>& workpackages,
                     const RunDirectory& directory) {
-  const bool color = in_color(settings, STDOUT_FILENO);
-  const std::vector<Failure> failures = failures_of(workpackages);
+  const auto words = [&](const Journal::Stored& stored) { return words_of(settings, stored); };
+  const std::vector<EqualFailures> failures = equal_failures(workpackages, words, true);
   for (size_t i = 0; i < failures.size() && i < kMostFailures; ++i) {
-    const Failure& failure = failures[i];
-    const Journal::Stored& stored = *failure.all.front();
-    const bool several = failure.all.size() > 1;
-    const std::string which = several ? shared_parameters(failure, workpackages) : "";
-    print_styled(stdout,
-                 fmt::format("{}{}{} {} ({}): {}\n", color ? "\033[1;31m" : "",
-                             state_name(stored.workpackage.outcome.state), color ? "\033[0m" : "",
-                             id_list(failure), literal(stored.step + which),
-                             literal(strip(message(stored.workpackage.outcome)))));
-    if (stored.started > 0)
-      fmt::print("       in {}/{}{}\n", directory.path, stored.directory,
-                 several ? fmt::format(", the first of {}", failure.all.size()) : "");
-    if (!stored.place.empty()) fmt::print("       at {}\n", stored.place);
+    print_styled(stdout, settings.called_as_jube
+                             ? failure_lines_of_jube(settings, failures[i], directory)
+                             : failure_line(settings, failures[i], workpackages, directory));
   }
   if (failures.size() > kMostFailures) {
-    fmt::print("       and {} more: see {}/run.log\n", failures.size() - kMostFailures,
-               directory.path);
+    fmt::print("{}and {} more: see {}/run.log\n", settings.called_as_jube ? "       " : "",
+               failures.size() - kMostFailures, directory.path);
   }
   if (!failures.empty()) fmt::print("\n");
 }
@@ -193,25 +180,94 @@ std::string bordered(const std::vector<std::vector<std::string>>& rows, const st
   return out;
 }
 
-void print_banner(const Run& run) {
+void print_banner(const Settings& settings, const Run& run) {
   const RunRecord& record = run.journal().run();
-  std::vector<std::string> lines = {"benchmark: " + run.benchmark().name.value,
-                                    "id: " + std::to_string(record.id)};
-  if (!record.tags.empty()) lines.push_back("tags: " + join(record.tags, " "));
-  lines.emplace_back();
-  std::istringstream comment(record.comment);
-  for (std::string line; std::getline(comment, line);) lines.push_back(line);
-  if (record.comment.empty()) lines.emplace_back();
-  fmt::print("{}", boxed(lines));
+  if (settings.called_as_jube) {
+    std::vector<std::string> lines = {"benchmark: " + run.benchmark().name.value,
+                                      "id: " + std::to_string(record.id)};
+    if (!record.tags.empty()) lines.push_back("tags: " + join(record.tags, " "));
+    lines.emplace_back();
+    std::istringstream comment(record.comment);
+    for (std::string line; std::getline(comment, line);) lines.push_back(line);
+    if (record.comment.empty()) lines.emplace_back();
+    fmt::print("{}\n", boxed(lines));
+  }
   std::vector<std::string> steps;
   for (const Step& step : run.benchmark().steps) steps.push_back(step.name.value);
   if (!steps.empty()) {
-    fmt::print("\nRunning {} in {}\n",
+    fmt::print("Running {} in {}\n",
                steps.size() == 1 ? "step " + steps[0] : "steps " + join(steps, ", "),
                run.directory().path);
   }
   std::fflush(stdout);
 }
+
+namespace {
+
+// The commands that make sense now, as the program was called.
+class Offers {
+ public:
+  Offers(const Settings& settings, const RunDirectory& directory)
+      : settings_(settings),
+        directory_(directory),
+        handle_(directory.path.substr(0, directory.path.rfind('/'))) {}
+
+  std::string command(const char* name) const {
+    return fmt::format("{} {} {} --id {}", settings_.command, name, shell_quote(handle_),
+                       directory_.id);
+  }
+
+  // JUBE's words at the end of a run.
+  void print_as_jube(bool complete) const {
+    fmt::print(">>>> Benchmark information and further useful commands:\n");
+    fmt::print(">>>>       id: {}\n>>>>   handle: {}\n>>>>      dir: {}\n", directory_.id, handle_,
+               directory_.path);
+    if (!complete) fmt::print(">>>> continue: {}\n", command("continue"));
+    fmt::print(">>>>  analyse: {}\n>>>>   result: {}\n>>>>     info: {}\n>>>>      log: {}\n",
+               command("analyse"), command("result"), command("info"), command("log"));
+    fmt::print("{}\n", std::string(kBoxWidth, '#'));
+  }
+
+ private:
+  const Settings& settings_;
+  const RunDirectory& directory_;
+  std::string handle_;
+};
+
+// Jobs that the scheduler has are followed; others are still to be submitted.
+void print_jobs_left(const std::vector<Journal::Stored>& workpackages, const Offers& offers) {
+  int taken = 0, open = 0;
+  for (const Journal::Stored& stored : workpackages) {
+    if (stored.workpackage.outcome.state != State::running) continue;
+    stored.job_id.empty() ? ++open : ++taken;
+  }
+  const auto jobs = [](int count) {
+    return count == 1 ? "1 job is" : fmt::format("{} jobs are", count);
+  };
+  if (taken > 0)
+    fmt::print("{} in the scheduler's queue or running: `{}` follows {} to the table.\n",
+               jobs(taken), offers.command("watch"), taken == 1 ? "it" : "them");
+  if (open > 0)
+    fmt::print("{} not submitted yet: `{}` submits {}.\n", jobs(open), offers.command("continue"),
+               open == 1 ? "it" : "them");
+}
+
+void print_what_is_left(const Settings& settings, const RunSummary& summary, const Offers& offers,
+                        const std::vector<Journal::Stored>& workpackages) {
+  if (summary.interrupted)
+    fmt::print("Interrupted: nothing that finished is lost; `{}` resumes the run.\n",
+               offers.command("continue"));
+  if (!summary.blocked.empty()) return;
+  if (summary.running > 0) {
+    print_jobs_left(workpackages, offers);
+  } else if (summary.waiting > 0 && !summary.interrupted) {
+    fmt::print("Results are still to come; `{}` looks again.\n", offers.command("continue"));
+  } else if (!settings.called_as_jube && summary.open > 0 && !summary.interrupted) {
+    fmt::print("{} not begun: {}\n", summary.open, offers.command("continue"));
+  }
+}
+
+}  // namespace
 
 Status print_summary(const Settings& settings, const Run& run, const RunSummary& summary) {
   const Journal& journal = run.journal();
@@ -227,25 +283,15 @@ Status print_summary(const Settings& settings, const Run& run, const RunSummary&
     return Status::ok();
   }
   print_workpackage_notes(workpackages, directory);
-  std::string handle = directory.path.substr(0, directory.path.rfind('/'));
-  const std::string& program = settings.program;
-  auto command = [&](const char* name) {
-    return fmt::format("{} {} {} --id {}", program, name, shell_quote(handle), directory.id);
-  };
-  fmt::print(">>>> Benchmark information and further useful commands:\n");
-  fmt::print(">>>>       id: {}\n>>>>   handle: {}\n>>>>      dir: {}\n", directory.id, handle,
-             directory.path);
-  if (summary.exit_code() != 0) fmt::print(">>>> continue: {}\n", command("continue"));
-  fmt::print(">>>>  analyse: {}\n>>>>   result: {}\n>>>>     info: {}\n>>>>      log: {}\n",
-             command("analyse"), command("result"), command("info"), command("log"));
-  fmt::print("{}\n", std::string(kBoxWidth, '#'));
-  if (summary.interrupted) {
-    fmt::print("Interrupted: nothing that finished is lost; `{}` resumes the run.\n",
-               command("continue"));
-  } else if (summary.blocked.empty() && (summary.waiting > 0 || summary.running > 0)) {
-    fmt::print("{} still to come; `{}` looks again.\n",
-               summary.waiting > 0 ? "Results are" : "Jobs are", command("continue"));
+  const Offers offers(settings, directory);
+  if (settings.called_as_jube) {
+    offers.print_as_jube(summary.exit_code() == 0);
+  } else if (summary.failed > 0) {
+    fmt::print("To do what failed again: {} --failed\n", offers.command("continue"));
   }
+  print_what_is_left(settings, summary, offers, workpackages);
+  if (!settings.called_as_jube)
+    fmt::print("To see more of the run: {}\n\n", offers.command("info"));
   std::fflush(stdout);
   return Status::ok();
 }

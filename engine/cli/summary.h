@@ -18,7 +18,8 @@ std::string boxed(const std::vector<std::string>& lines);
 // `indent`.
 std::string bordered(const std::vector<std::vector<std::string>>& rows, const std::string& indent);
 
-void print_banner(const Run& run);
+// Says what begins and where; by JUBE's name with JUBE's banner.
+void print_banner(const Settings& settings, const Run& run);
 // Prints the steps with their counts, the reasons and places of failures, and what to do next. An
 // error status means that the journal cannot be read.
 Status print_summary(const Settings& settings, const Run& run, const RunSummary& summary);

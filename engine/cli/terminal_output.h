@@ -1,5 +1,5 @@
-// What a person sees of a run on standard error, and of its commands on standard output; what a
-// person is asked at ctrl-C.
+// The text that a person sees of a run on standard error, and of its commands on standard output;
+// the question that a person is asked at ctrl-C.
 #pragma once
 
 #include <functional>

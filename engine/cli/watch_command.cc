@@ -111,7 +111,7 @@ Status find_folders(const Settings& settings, const Journal& journal,
       settings,
       fmt::format("{} finished workpackage{} no folder any more in '{}': {}", count,
                   count == 1 ? " has" : "s have", directory.path, join(gone, ", ")),
-      fmt::format("`{} remove {} --id {} -w ID` and `continue` run one again", settings.program,
+      fmt::format("`{} remove {} --id {} -w ID` and `continue` run one again", settings.command,
                   shell_quote(directory.path.substr(0, directory.path.rfind('/'))), directory.id));
   return Status::ok();
 }
@@ -177,7 +177,7 @@ int status_command(const Settings& settings, const RunsArgs& args) {
     }
     if (!all_there) code = kFailed;
     if (word == "INTERRUPTED") {
-      fmt::print(stderr, "hint: `{} continue {} --id {}` resumes it\n", settings.program,
+      fmt::print(stderr, "hint: `{} continue {} --id {}` resumes it\n", settings.command,
                  shell_quote(directory.path.substr(0, directory.path.rfind('/'))), directory.id);
     }
     if (sight.jobs.empty() && sight.counts.ended == 0) continue;
@@ -199,7 +199,7 @@ int watch_command(const Settings& settings, const RunsArgs& args) {
     return holder.has_value();
   };
   // Once no engine holds the run, this one follows it to its end and shows the tables.
-  return continue_runs(settings, args, wait_for_holder);
+  return continue_runs(settings, {args, false}, wait_for_holder);
 }
 
 }  // namespace tally

@@ -35,7 +35,7 @@ struct ViolationTime {
 struct Utilisation {
   unsigned gpu = 0, memory = 0;  // percent
 };
-// Of nvmlDeviceGetComputeRunningProcesses_v2 and _v3.
+// A process of nvmlDeviceGetComputeRunningProcesses_v2 and _v3.
 struct ProcessInfo {
   unsigned pid = 0;
   unsigned long long memory = 0;

@@ -1,4 +1,4 @@
-// What NVIDIA's GPUs say of themselves through NVML, which is opened at run time: energy, power,
+// The state of NVIDIA's GPUs, read through NVML, which is opened at run time: energy, power,
 // clocks, throttling, and the processes that use them.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace tally {
 
-// What a GPU says at one moment. Empty: it does not say that.
+// A GPU's readings at one moment. Empty: the GPU does not give that one.
 struct GpuReading {
   std::optional<double> joules;  // since the driver was loaded
   std::optional<double> watts;
@@ -20,8 +20,8 @@ struct GpuReading {
   uint64_t throttle = 0;           // NVML's bits
 };
 
-// What it does at one moment, and how long it has done so since the driver was loaded. Empty: it
-// does not say that.
+// A GPU's work at one moment, and how long it has worked so since the driver was loaded. Empty: the
+// GPU does not say that.
 struct GpuWork {
   uint64_t throttle = 0;             // NVML's bits
   std::optional<unsigned> busy;      // percent of the last moments in which a kernel ran
@@ -29,7 +29,8 @@ struct GpuWork {
   std::optional<double> capped;      // seconds in which its power limit slowed it
 };
 
-// What somebody has set, or the GPU's kind gives. Empty: it does not say that.
+// The settings that somebody has made, or that the GPU's kind gives. Empty: the GPU does not say
+// that.
 struct GpuSettings {
   std::optional<double> limit_watts, default_limit_watts;
   std::optional<unsigned> max_sm_mhz, max_memory_mhz;
@@ -66,8 +67,8 @@ bool power_capped(uint64_t bits);
 // Whether it computes. Where it does not say how busy it is, a GPU without idle clocks does.
 bool is_busy(const GpuWork& work);
 
-// Those of the bits that say that a GPU is slower than others of its kind. The power cap is how a
-// GPU normally works under full load. It counts if the limit was set below the default.
+// The part of the bits that says that a GPU is slower than others of its kind. The power cap is how
+// a GPU normally works under full load. It counts if the limit was set below the default.
 uint64_t slowing_bits(uint64_t bits, const GpuSettings& settings);
 
 }  // namespace tally

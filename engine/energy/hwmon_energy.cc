@@ -85,7 +85,7 @@ void HwmonEnergy::update(double seconds) {
   for (Reading& reading : readings_) {
     double now = 0;
     std::optional<double>& joules = reading.sensor.joules;
-    // Where a counter wraps around is not known.
+    // The value at which a counter wraps around is not known.
     if (!read_number(reading.path, &now) || (reading.sensor.counter && now < reading.last))
       joules.reset();
     if (!joules) continue;

@@ -11,8 +11,8 @@
 namespace tally {
 namespace {
 
-// What the workpackage has written: all of a file that it made, replaced or wrote anew, and what
-// follows the earlier bytes of one that it appended to.
+// Completes the file with the part that the workpackage has written: all of a file that it made,
+// replaced or wrote anew, and what follows the earlier bytes of one that it appended to.
 Status complete(OutsideFile& file, long long own_until_ns) {
   file.ended = true;
   file.from = 0;
@@ -50,9 +50,8 @@ Status AnalysedFilesRecorder::find(int id, Which which, Found* out) const {
   const WorkpackageNode& workpackage = context_.graph[id];
   const std::string& step = context_.graph.step_of(workpackage).name.value;
   const std::string folder = context_.run_dir + "/" + workpackage.directory + "/work";
-  const std::string work_dir = workpackage.wp.work_dir.empty()
-                                   ? folder
-                                   : absolute_path(context_.graph.work_dir(workpackage));
+  const std::string work_dir =
+      workpackage.wp.work_dir.empty() ? folder : context_.graph.work_dir(workpackage);
   // Results look for an output in the workpackage's own folder first.
   const std::string own_dir = outside || folder == work_dir ? "" : folder;
   const bool inside = is_own(id, work_dir + "/");
@@ -86,15 +85,19 @@ Status AnalysedFilesRecorder::add_name(int id, const std::string& name, const Fo
   }
   if (glob || matching.empty()) found.open_names.push_back(name);
   if (glob) {
-    if (!is_own(id, absolute_path(name, work_dir)))
-      found.globs.push_back(absolute_path(pattern_in(work_dir, name)));
+    if (!is_own(id, folder_of_pattern(work_dir, name) + "/"))
+      found.globs.push_back(opened_pattern(work_dir, name));
   } else if (matching.empty()) {
     matching = {name};
   }
+  bool led = false;
   for (const std::string& path : matching) {
     const bool simple = path.find('/') == std::string::npos && path.front() != '.';
-    found.paths.push_back(simple ? work_dir + "/" + path : absolute_path(path, work_dir));
+    found.paths.push_back(simple ? work_dir + "/" + path : opened_path(path, work_dir));
+    led = led || (!simple && found.paths.back() != absolute_path(path, work_dir));
   }
+  // A link may lead to the `..` of another folder later.
+  if (led && !glob) found.open_names.push_back(name);
   return Status::ok();
 }
 
@@ -175,7 +178,7 @@ Status AnalysedFilesRecorder::look_outside(int id, const Found& found, long long
 
 Status AnalysedFilesRecorder::look_own(int id, const Found& found, EndedFiles* ended) const {
   const std::string run = context_.run_dir + "/";
-  const std::string work_dir = absolute_path(context_.graph.work_dir(context_.graph[id]));
+  const std::string work_dir = context_.graph.work_dir(context_.graph[id]);
   const auto in_run = [&](const std::string& path) {
     return starts_with(path, run) ? path.substr(run.size()) : path;
   };
@@ -196,7 +199,7 @@ Status AnalysedFilesRecorder::look_own(int id, const Found& found, EndedFiles* e
   for (const std::string& name : found.open_names) {
     EndedFile& file = ended->files.emplace_back();
     file.path = name;
-    if (!is_glob(name)) file.real = real(absolute_path(name, work_dir));
+    if (!is_glob(name)) file.real = real(opened_path(name, work_dir));
   }
   return Status::ok();
 }

@@ -64,8 +64,8 @@ Status Finisher::end(Task& task, bool resubmit) {
   const int id = task.id();
   const int step = task.graph_step();
   queue_.ended(id, step);
-  // Those that it ran a shared operation for fail with it, or a resumed run would do it again for
-  // them.
+  // The workpackages that it ran a shared operation for fail with it, or a resumed run would do it
+  // again for them.
   const bool together = shared_.runs(id);
   if (together) {
     if (Status s = context_.run.journal().begin(); !s) return s;
@@ -208,18 +208,21 @@ Status Finisher::try_again(const Task& task, const std::string& which) {
   for (int more = 2; lstat(kept.c_str(), &info) == 0; ++more) {
     kept = work + ".failed." + std::to_string(workpackage.attempts) + "." + std::to_string(more);
   }
-  // What stayed would be taken for output of the next attempt. There may be no folder: because it
-  // could not be made, or because a link is in its place, which fails the next attempt, too.
+  // Files that stayed would be taken for output of the next attempt. There may be no folder:
+  // because it could not be made, or because a link is in its place, which fails the next attempt,
+  // too.
   Status moved = rename_own(context_.run_dir, absolute_path(work), absolute_path(kept));
   const int reason = moved.reason();
   if (!moved && reason != ENOENT && reason != ELOOP && reason != ENOTDIR) return moved;
   task.keep_outputs(kept);
+  task.set_back_appended(kept);
+  context_.failed_attempts[id] = {message(task.outcome()), task.placed()};
   queue_.add(id, workpackage.wp.step);
   return Status::ok();
 }
 
 void Finisher::mark(int id, const char* name, const std::string& text) {
-  const std::string folder = absolute_path(context_.graph.folder(context_.graph[id]));
+  const std::string folder = context_.graph.folder(context_.graph[id]);
   const std::string path = folder + "/" + name;
   const int mode = context_.secrets ? private_mode : 0644;  // a failed command is in it
   Status s = write_own_file(context_.run_dir, path, text, mode);

@@ -15,7 +15,7 @@ namespace tally {
 
 class GpuWatch {
  public:
-  // Whose a process is.
+  // The owner of a process.
   struct Owner {
     enum class Kind {
       workpackage,
@@ -42,7 +42,7 @@ class GpuWatch {
     bool used = false;             // by the workpackage
     std::set<std::string> others;  // "process 4711 (python3)"
     uint64_t throttle = 0;
-    // Of the time between looks that both found the GPU busy: seconds in all, and seconds below its
+    // The time between looks that both found the GPU busy: seconds in all, and seconds below its
     // base clock that the power limit does not explain.
     double busy = 0, below = 0;
     std::optional<GpuWork> last;  // the last look

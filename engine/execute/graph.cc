@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/files.h"
+
 namespace tally {
 namespace {
 
@@ -23,6 +25,7 @@ WorkpackageGraph::WorkpackageGraph(Run& run)
       benchmark_(run.benchmark()),
       expander_(run.expander()),
       journal_(run.journal()),
+      run_dir_(absolute_path(run.directory().path)),
       by_step_(benchmark_.steps.size()),
       generator_(benchmark_, expander_, Purpose::run, *this) {}
 
@@ -182,11 +185,11 @@ Status WorkpackageGraph::start_anew(int id, const OutputSizes& outputs) {
 }
 
 std::string WorkpackageGraph::folder(const WorkpackageNode& workpackage) const {
-  return run().rundir + "/" + workpackage.directory;
+  return run_dir_ + "/" + workpackage.directory;
 }
 
 std::string WorkpackageGraph::work_dir(const WorkpackageNode& workpackage) const {
-  return work_dir_of(benchmark_, run().rundir, workpackage.wp);
+  return absolute_path(work_dir_of(benchmark_, run_dir_, workpackage.wp));
 }
 
 WorkpackageValues WorkpackageGraph::values(const WorkpackageNode& workpackage,

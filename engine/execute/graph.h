@@ -56,8 +56,8 @@ class WorkpackageGraph : private WorkpackageSink {
   }
   const RunInfo& run() const { return expander_.run(); }
 
-  // folder() is RUNDIR/directory, written as the user would write it. work_dir() is its `work`
-  // folder, unless the step names another.
+  // Absolute paths. folder() is RUNDIR/directory; work_dir() is its `work` folder, unless the step
+  // names another.
   std::string folder(const WorkpackageNode& workpackage) const;
   std::string work_dir(const WorkpackageNode& workpackage) const;
   WorkpackageValues values(const WorkpackageNode& workpackage,
@@ -79,6 +79,7 @@ class WorkpackageGraph : private WorkpackageSink {
   const Benchmark& benchmark_;
   Expander& expander_;
   Journal& journal_;
+  const std::string run_dir_;
   std::deque<WorkpackageNode> workpackages_;
   std::vector<size_t> index_;              // by id
   std::array<int, state_count> counts_{};  // of those with an id, by state

@@ -161,7 +161,7 @@ Status RunLoop::end_earlier_attempts(std::vector<Unfinished> workpackages) {
 // Describes the processes that a killed engine may have left of this workpackage.
 Unfinished RunLoop::unfinished(const WorkpackageNode& workpackage) const {
   Unfinished left{workpackage_mark(context_.mark, workpackage.wp.id), {}, {}, {}};
-  const std::string folder = absolute_path(graph_.folder(workpackage));
+  const std::string folder = graph_.folder(workpackage);
   for (const auto& [path, size] : workpackage.outputs) {
     (starts_with(path, context_.run_dir + "/") ? left.outputs : left.outside).push_back(path);
   }
@@ -308,7 +308,26 @@ Status RunLoop::take_job_ends() {
     const bool again = jobs_.take_end(end, task, queue_.is_open());
     if (Status s = finisher_.end(task, again); !s) return s;
   }
+  tell_of_trouble();
   return Status::ok();
+}
+
+// A scheduler that is restarted is silent for a moment. One that is not there would let a person wait
+// for `submit_patience` without a word.
+void RunLoop::tell_of_trouble() {
+  constexpr std::chrono::seconds kMoment(10);
+  const std::string& words = jobs_.trouble();
+  if (words.empty()) {
+    trouble_since_.reset();
+    trouble_told_ = false;
+    return;
+  }
+  if (!trouble_since_) trouble_since_ = Clock::now();
+  if (trouble_told_ || Clock::now() - *trouble_since_ < kMoment) return;
+  trouble_told_ = true;
+  status_line_.print("warning: the scheduler does not answer: " +
+                         words.substr(0, words.find('\n')) + "; trying again",
+                     true);
 }
 
 void RunLoop::show() {
@@ -324,9 +343,25 @@ void RunLoop::show() {
   if (const int last = starter_.last(); last >= 0 && graph_.has(last))
     progress.current = graph_[last].directory;
   std::vector<std::string> table;
-  if (jobs_.count() + by_pid_.size() > 1 || jobs_.count() > 0)
-    table = running_table(context_, jobs_.views(), by_pid_);
+  // A job's state, and why it waits, are in the table alone.
+  const bool tells_more = progress.total > 1 || progress.jobs > 0;
+  if (tells_more && !status_line_.is_small()) table = table_of_steps();
   status_line_.update(progress, Clock::now(), table);
+}
+
+// A bar for each step, and below what runs where that is more than one workpackage.
+std::vector<std::string> RunLoop::table_of_steps() {
+  const size_t rows = status_line_.table_rows();
+  std::vector<std::string> table =
+      step_lines(step_table_.progress(graph_, context_.run.benchmark().steps, Clock::now()),
+                 std::max<size_t>(rows / 2, 1), status_line_.table_columns());
+  if (jobs_.count() == 0 && by_pid_.size() < 2) return table;
+  if (rows < table.size() + 4) return table;
+  const std::vector<std::string> running =
+      running_table(context_, jobs_.views(), by_pid_, rows - table.size() - 1);
+  table.emplace_back();
+  table.insert(table.end(), running.begin(), running.end());
+  return table;
 }
 
 // Tasks that wait at a shared operation are left for `continue`.

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -25,6 +26,7 @@
 #include "engine/execute/shared_operations.h"
 #include "engine/execute/starter.h"
 #include "engine/execute/status_line.h"
+#include "engine/execute/step_table.h"
 #include "engine/execute/task.h"
 #include "engine/workspace/left_behind.h"
 #include "engine/workspace/run_log.h"
@@ -57,6 +59,8 @@ class RunLoop {
   Status put_back(const std::vector<int>& workpackages, Reason reason);
   Status leave_gathered(Status status);
   void show();
+  void tell_of_trouble();
+  std::vector<std::string> table_of_steps();
   void sum_up(RunSummary* summary) const;
 
   const Settings& settings_;
@@ -65,6 +69,7 @@ class RunLoop {
   RunLog log_;
   WorkpackageGraph graph_;
   StatusLine status_line_;
+  StepTable step_table_;
   RunContext context_;
   Tasks tasks_;
   Queue queue_;
@@ -76,8 +81,10 @@ class RunLoop {
   RepeatStop repeat_stop_;
   QuietCheck quiet_check_;
 
-  std::unordered_map<int, int> by_pid_;  // the workpackage of each running process
-  int answered_ = 0;                     // requests to stop that were withdrawn
+  std::unordered_map<int, int> by_pid_;             // the workpackage of each running process
+  std::optional<Clock::time_point> trouble_since_;  // the scheduler does not answer
+  bool trouble_told_ = false;
+  int answered_ = 0;  // requests to stop that were withdrawn
   bool interrupted_ = false;
 };
 

@@ -1,4 +1,5 @@
-// What a result depends on besides the workflow: this machine, its software and its state.
+// The facts that a result depends on besides the workflow: this machine, its software and its
+// state.
 #pragma once
 
 #include <string>

@@ -3,22 +3,26 @@
 #include <fmt/format.h>
 
 #include "engine/base/files.h"
+#include "engine/base/text.h"
 #include "engine/execute/setup_reuse.h"
 
 namespace tally {
 namespace {
 
-std::string in_words(const ReuseDecision& decision) {
+// `here`: the current folder with a slash. Paths are shown from there.
+std::string in_words(const ReuseDecision& decision, const std::string& here) {
+  std::string why = decision.why;
+  replace_all(why, here, "");
   switch (decision.kind) {
     case ReuseDecision::Kind::same_run:
     case ReuseDecision::Kind::wait:
       return fmt::format("shared with #{:06}", decision.of);
     case ReuseDecision::Kind::other_run:
-      return "reused, " + decision.why;
+      return "reused, " + why;
     case ReuseDecision::Kind::work:
       break;
   }
-  return "done again, " + decision.why;
+  return "will run: " + why;
 }
 
 }  // namespace
@@ -26,6 +30,7 @@ std::string in_words(const ReuseDecision& decision) {
 std::map<int, std::string> predict_reuse(PlannedRun& planned, const Settings& settings) {
   const Benchmark& benchmark = planned.run.benchmark();
   const Expander& expander = planned.run.expander();
+  const std::string here = absolute_path("") + "/";
   std::map<int, std::string> words;
   SetupReuse reuse(benchmark, absolute_path(expander.run().rundir + "/.."), settings.fresh);
   const Environment own_base = with_programs(current_environment(), settings.programs);
@@ -48,7 +53,7 @@ std::map<int, std::string> predict_reuse(PlannedRun& planned, const Settings& se
                                work,      settings.shell, changes, environment};
     ReuseDecision decision;
     const Status decided = reuse.decide(workpackage, context, &decision);
-    words[workpackage.id] = decided ? in_words(decision) : "fails: " + decided.message();
+    words[workpackage.id] = decided ? in_words(decision, here) : "fails: " + decided.message();
     reuse.assume_done(workpackage.id);
   }
   return words;

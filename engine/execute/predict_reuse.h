@@ -1,5 +1,5 @@
-// What a dry run says of the reuse of setup and build work. Decided by the run's own class,
-// SetupReuse.
+// The predictions of a dry run about the reuse of setup and build work. Decided by the run's own
+// class, SetupReuse.
 #pragma once
 
 #include <map>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "engine/execute/execute.h"
@@ -27,8 +28,19 @@ struct RunContext {
   std::string mark;  // the mark of the run's processes, see left_behind.h
   std::string boot;  // boot_mark()
   bool secrets;      // has_secrets(): its commands may show secrets
-  // Files outside the run to which a substitution appends: the workpackage whose substitution it is.
-  std::map<std::string, int> appended_files = {};
+  // Files outside the run to which a substitution appends, by their place without links.
+  struct Appended {
+    int workpackage = 0;    // whose substitution it is
+    bool set_back = false;  // after an attempt that failed: nothing of the attempt is in it
+  };
+  std::map<std::string, Appended> appended_files = {};
+  // By workpackage: when its first attempt in this engine began, and its last one that failed.
+  struct FailedAttempt {
+    std::string why;
+    std::set<std::string> placed;  // by its file sets, absolute
+  };
+  std::map<int, long long> first_begun_ns = {};
+  std::map<int, FailedAttempt> failed_attempts = {};
 };
 
 }  // namespace tally

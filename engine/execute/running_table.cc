@@ -10,7 +10,7 @@
 namespace tally {
 
 std::vector<std::string> running_table(const RunContext& context, std::vector<JobView> jobs,
-                                       const std::unordered_map<int, int>& by_pid) {
+                                       const std::unordered_map<int, int>& by_pid, size_t most) {
   std::vector<JobView> views = std::move(jobs);
   const WorkpackageGraph& graph = context.graph;
   for (const auto& [pid, id] : by_pid) {
@@ -29,8 +29,7 @@ std::vector<std::string> running_table(const RunContext& context, std::vector<Jo
                          "=" + one_line(context.run.texts()[binding.value]);
     }
   }
-  return job_lines(views, context.status_line.table_rows(), context.status_line.table_columns(),
-                   std::time(nullptr));
+  return job_lines(views, most, context.status_line.table_columns(), std::time(nullptr));
 }
 
 }  // namespace tally

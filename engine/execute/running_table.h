@@ -12,8 +12,8 @@
 namespace tally {
 
 // Lists `jobs` and the workpackages whose processes run here. Shows the parameters that come from
-// value lists. The table is cut to the room that the status line has.
+// value lists. The table has at most `most` rows and is as wide as the status line.
 std::vector<std::string> running_table(const RunContext& context, std::vector<JobView> jobs,
-                                       const std::unordered_map<int, int>& by_pid);
+                                       const std::unordered_map<int, int>& by_pid, size_t most);
 
 }  // namespace tally

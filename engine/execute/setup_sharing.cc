@@ -45,7 +45,7 @@ SetupSharing::Next SetupSharing::take_over(Task& task, const ReuseDecision& deci
   if (decision.kind == ReuseDecision::Kind::same_run) {
     const WorkpackageNode& owner = context_.graph[decision.of];
     const std::string of = "workpackage " + std::to_string(decision.of);
-    if (!link_to_work(task, absolute_path(context_.graph.work_dir(owner)), of)) return Next::ended;
+    if (!link_to_work(task, context_.graph.work_dir(owner), of)) return Next::ended;
     if (owner.environment) task.take_environment_of(*owner.environment);
     outcome.workpackage = decision.of;
   } else {
@@ -61,7 +61,7 @@ SetupSharing::Next SetupSharing::take_over(Task& task, const ReuseDecision& deci
 bool SetupSharing::link_to_work(Task& task, const std::string& target, const std::string& of) {
   const WorkpackageGraph& graph = context_.graph;
   const WorkpackageNode& workpackage = graph[task.id()];
-  const std::string work = absolute_path(graph.folder(workpackage)) + "/work";
+  const std::string work = graph.folder(workpackage) + "/work";
   for (const int parent : workpackage.wp.parents) {
     // One that cannot be removed is said below.
     const std::string link = work + "/" + graph.step_of(graph[parent]).name.value;
@@ -87,8 +87,8 @@ Status SetupSharing::record(int id) {
   const WorkpackageNode& workpackage = context_.graph[id];
   if (!reuses_work(context_.graph.step_of(workpackage).kind)) return Status::ok();
   std::string problem;
-  const Lineage* lineage = reuse_.ended_well(
-      workpackage.wp, absolute_path(context_.graph.work_dir(workpackage)), &problem);
+  const Lineage* lineage =
+      reuse_.ended_well(workpackage.wp, context_.graph.work_dir(workpackage), &problem);
   if (!problem.empty()) {
     context_.log.write(workpackage.directory + ": not kept for later runs: " + problem);
   }

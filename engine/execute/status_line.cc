@@ -76,6 +76,10 @@ size_t StatusLine::table_columns() const {
   return static_cast<size_t>(output_->columns() > 1 ? output_->columns() - 1 : 1);
 }
 
+bool StatusLine::is_small() const {
+  return output_->rows() < 12 || output_->columns() < 60;
+}
+
 void StatusLine::update(const RunProgress& progress, Clock::time_point now,
                         const std::vector<std::string>& table) {
   if (done_at_start_ < 0) done_at_start_ = progress.done + progress.failed + progress.lost;

@@ -40,6 +40,8 @@ class StatusLine {
   // The room for such a table.
   size_t table_rows() const;
   size_t table_columns() const;
+  // Whether the window has room for the status line alone.
+  bool is_small() const;
   // Prints a permanent line above the status line: for each workpackage that ended (verbose only),
   // and for failures.
   void print(const std::string& text, bool always);

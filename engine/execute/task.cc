@@ -22,8 +22,8 @@ namespace tally {
 Task::Task(RunContext& context, int id)
     : context_(context), id_(id), step_(context.graph.step_of(context.graph[id])) {
   values_ = std::make_unique<WorkpackageValues>(context.graph.values(workpackage()));
-  folder_ = absolute_path(context.graph.folder(workpackage()));
-  work_dir_ = absolute_path(context.graph.work_dir(workpackage()));
+  folder_ = context.graph.folder(workpackage());
+  work_dir_ = context.graph.work_dir(workpackage());
   output_dir_ = step_.kind == StepKind::run ? folder_ + "/work" : work_dir_;
   sets_ = used_sets(step_, values_->lookup());
   operations_ = step_.operations;
@@ -54,6 +54,10 @@ int Task::cycle() const {
 }
 
 void Task::end(Outcome outcome) {
+  const auto failed = context_.failed_attempts.find(id_);
+  const bool put_off = outcome.state == State::pending && outcome.reason == Reason::host;
+  if (put_off && failed != context_.failed_attempts.end())
+    outcome.detail = outcome.detail.str() + "; the attempt before failed: " + failed->second.why;
   outcome_ = std::move(outcome);
   if (!finished_well(outcome_.state) && !outcome_.place.known()) outcome_.place = place_;
   phase_ = Phase::finished;
@@ -103,13 +107,13 @@ void Task::prepare_folder() {
     const std::string shared = shared_folder();
     if (Status s = make_own_directories(context_.run_dir, shared); !s)
       return fail(Reason::directory, s);
-    // As in JUBE, a work_dir that the user chose gets no links.
+    // A work_dir that the user chose gets no links, as in JUBE.
     const std::string link = own_work + "/" + values_->apply(step_.shared);
     if (Status s = make_link(shared, link); !s) return fail(Reason::directory, s);
   }
   for (const int parent : workpackage().wp.parents) {
     const WorkpackageNode& other = context_.graph[parent];
-    const std::string target = absolute_path(context_.graph.folder(other)) + "/work";
+    const std::string target = context_.graph.folder(other) + "/work";
     const std::string name = context_.graph.step_of(other).name.value;
     if (Status s = make_link(target, own_work + "/" + name); !s) return fail(Reason::directory, s);
   }
@@ -198,6 +202,15 @@ EnvironmentChanges Task::environment_for_script() const {
   return changes;
 }
 
+EnvironmentChanges Task::environment_beside_env() const {
+  EnvironmentChanges changes = environment_for_script();
+  for (const auto& [name, value] : declared(inherited())) {
+    const auto now = changes.find(name);
+    if (now != changes.end() && now->second == value) changes.erase(now);
+  }
+  return changes;
+}
+
 std::vector<std::string> Task::secrets() const {
   return with_secrets(*values_, with_changes(base(), environment_));
 }
@@ -270,8 +283,12 @@ Variables Task::variables() const {
 Status Task::place(const PlannedFile& file) {
   const std::string target = absolute_path(file.target, work_dir_);
   const bool again = !placed_.insert(target).second;
-  const bool keep = !guards_outside_files() || again || starts_with(target, folder_ + "/");
-  return place_file(file, work_dir_, keep ? Existing::keep : Existing::must_be_same);
+  if (!guards_outside_files() || again || starts_with(target, folder_ + "/"))
+    return place_file(file, work_dir_, Existing::keep);
+  const auto failed = context_.failed_attempts.find(id_);
+  const bool own =
+      failed != context_.failed_attempts.end() && failed->second.placed.count(target) != 0;
+  return place_file(file, work_dir_, own ? Existing::own : Existing::must_be_same);
 }
 
 bool Task::advance_files() {
@@ -308,21 +325,30 @@ bool Task::advance_files() {
     }
   }
   if (cycle() == 0 && appends_to_earlier_file(Outputs::led_outside)) return false;
-  std::vector<FileBytes> made;
-  Status s = substitute_files(substitute_sets(context_.run.benchmark(), sets_), values_->lookup(),
-                              context_.run.evaluator(), read_from(work_dir_), &made);
-  keep_secrets(secrets(), &made);
-  if (s) s = write_substituted(made, work_dir_);
-  if (!s) {
+  if (Status s = make_substituted_files(); !s) {
     fail(Reason::files, s);
     return false;
   }
-  anything_prepared_ = anything_prepared_ || !made.empty();
   phase_ = Phase::operations;
   return false;
 }
 
+Status Task::make_substituted_files() {
+  const auto sets = substitute_sets(context_.run.benchmark(), sets_);
+  if (sets.empty()) return Status::ok();
+  std::vector<FileBytes> made;
+  if (Status s = substitute_files(sets, values_->lookup(), context_.run.evaluator(),
+                                  read_from(work_dir_), &made);
+      !s) {
+    return s;
+  }
+  keep_secrets(secrets(), &made);
+  anything_prepared_ = anything_prepared_ || !made.empty();
+  return write_substituted(made, work_dir_);
+}
+
 bool Task::advance_operations(Next* next, Status* status) {
+  if (finds_marks_before_commands()) return false;
   if (operation_ >= operations_.size() || stop_operations_) {
     if (!stop_operations_ && next_cycle(status)) return false;
     if (phase_ == Phase::finished || !*status) return false;

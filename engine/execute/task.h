@@ -78,6 +78,8 @@ class Task {
   // The changes without the variables of `env` that refer to others or that others refer to, for a
   // script that sets these.
   EnvironmentChanges environment_for_script() const;
+  // These without what `env` sets, unless a command has set it since.
+  EnvironmentChanges environment_beside_env() const;
   // Called when another workpackage did the same work. Takes over the environment changes of that
   // work.
   void take_environment_of(const EnvironmentChanges& other) { environment_ = other; }
@@ -92,6 +94,11 @@ class Task {
   const OutputSizes& sizes_before() const { return before_; }
   // Copies what its operations added to these files to the folder of a failed attempt.
   void keep_outputs(const std::string& folder) const;
+  // Makes files outside the run to which its substitutions appended what they were before this
+  // attempt. What it added is copied to the folder.
+  void set_back_appended(const std::string& folder) const;
+  // The files that its file sets have put somewhere in this attempt, absolute.
+  const std::set<std::string>& placed() const { return placed_; }
 
  private:
   enum class Phase { files, operations, finished };
@@ -109,6 +116,7 @@ class Task {
   bool shares_work_dir() const;
   Status cut_back_outputs();
   void keep_tails(const OutputSizes& sizes, const std::string& folder) const;
+  void keep_tail(const std::string& path, long long size, const std::string& folder) const;
   Status cut_back_shared(const std::vector<std::string>& written) const;
   std::string output_path(const std::string& name, const char* otherwise, bool shared) const;
   void start_environment();
@@ -117,14 +125,27 @@ class Task {
   EnvironmentChanges declared(const EnvironmentChanges& inherited) const;
   // Each returns whether it reached a point at which the task must wait.
   bool advance_files();
+  Status make_substituted_files();
   Status place(const PlannedFile& file);
   bool advance_operations(Next* next, Status* status);
   bool next_cycle(Status* status);
   bool run_prepare(const Prepare& prepare);
   Variables variables() const;
   bool run_operation(const Operation& operation);
-  bool is_of_earlier_run(const char* key, const std::string& file);
-  bool is_from_before(const std::string& file) const;
+  // The owner of a file outside the run. A file that is not there, or not outside, is its own.
+  enum class Origin {
+    own,
+    attempt,   // an earlier attempt of the workpackage made or changed it last
+    ancestor,  // a workpackage that it depends on did
+    before,    // an earlier run, another workpackage or somebody else did
+  };
+  // Until when a file may be an ancestor's. One that its ancestors started may outlive them.
+  enum class Until { own_begin, end_of_ancestor };
+  Origin origin_of(const std::string& file, Until until) const;
+  Origin origin_of_mark(const std::string& file) const;
+  bool is_of_ancestor(long long made_ns, Until until) const;
+  std::vector<int> ancestors() const;
+  bool finds_earlier_done_file(const std::string& file);
   void put_off_for(const char* key, const std::string& file);
   bool finds_marks_before_commands();
   bool finds_earlier_marks(const Operation& operation);
@@ -133,12 +154,16 @@ class Task {
   enum class Outputs { named_outside, led_outside };
   std::vector<std::string> appended_files() const;
   bool appends_to_earlier_file(Outputs which);
+  bool is_foreign(const std::string& file) const;
+  Status look_at_appended(const std::string& file);
   Status look_before_prepare();
   bool has_bytes_from_before(const std::string& file);
   bool is_of_another(const std::string& file);
-  bool has_marks() const;
+  bool begin_counts() const;
   Status note_begin();
   std::string path_of(const Operation& operation, const Text& name) const;
+  static std::string path_of(const Text& name, const Text& folder, const WorkpackageValues& values,
+                             const std::string& base);
   bool run(const std::string& command, const std::string& directory, const std::string& out,
            const std::string& err, bool capture);
   bool is_active(const Text& active, bool* active_now);
@@ -146,7 +171,7 @@ class Task {
   Status operation_ended(const Operation& operation);
   // Whether the file of an operation is there. An empty name: no.
   Status finds(const Operation& operation, const Text& name, bool* found) const;
-  Status wait_for_done_file(const Operation& operation, bool old);
+  Status wait_for_done_file(const Operation& operation, Origin there);
   Status record_operation();
   Status record_progress();
   Status take_environment(int exit_status);
@@ -170,20 +195,24 @@ class Task {
   size_t set_ = 0, entry_ = 0;
   size_t operation_ = 0;
   struct Found {
+    std::string real;  // without links
     FileStamp stamp;
     std::string digest;
+    bool foreign = false;
   };
   // Files outside the run to which its substitutions append, as they were before one of its file
   // sets' commands could reach them. Without a stamp: not there, or its own.
-  std::map<std::string, Found> before_prepare_;
-  std::set<std::string> placed_;  // what its file sets have put somewhere in this attempt
+  std::map<std::string, Found> appended_;
+  std::set<std::string> placed_;
   bool anything_prepared_ = false;
   bool check_waiting_ = false;  // its command has run before; only its done_file is checked
   bool shared_now_ = false;
+  bool marks_sought_ = false;  // those that end the work before it begins
   bool stop_operations_ = false;
   bool outside_noted_ = false;
-  // When it began, by the clock of file times. 0: not known, or not needed.
-  long long begun_ns_ = 0;
+  // When this attempt began, and the first one that this engine knows, by the clock of file times.
+  // 0: not known, or not needed.
+  long long begun_ns_ = 0, first_begun_ns_ = 0;
   EnvironmentChanges environment_;
   std::string gpus_;
   std::vector<std::string> outputs_;  // files its operations wrote to, absolute

@@ -50,7 +50,7 @@ bool Task::run_prepare(const Prepare& prepare) {
   if (command.empty()) return false;
   running_.prepare = true;
   running_.sets_env = false;
-  const std::string directory = absolute_path(values_->path(prepare.work_dir), work_dir_);
+  const std::string directory = opened_path(values_->path(prepare.work_dir), work_dir_);
   return run(command, directory, values_->path(prepare.stdout_file),
              values_->path(prepare.stderr_file), true);  // the next copy entry may name it
 }
@@ -66,9 +66,8 @@ bool Task::run_operation(const Operation& operation) {
   running_.sets_env = local.sets_env;
   std::string base = work_dir_;
   if (shared_now_) base = shared_folder();
-  const std::string directory = absolute_path(values_->path(operation.work_dir), base);
-  if (is_of_earlier_run("done_file", path_of(operation, operation.done_file))) return false;
-  if (operation_ == 0 && cycle() == 0 && finds_marks_before_commands()) return false;
+  const std::string directory = opened_path(values_->path(operation.work_dir), base);
+  if (finds_earlier_done_file(path_of(operation, operation.done_file))) return false;
   return run(command, directory, values_->path(operation.stdout_file),
              values_->path(operation.stderr_file), more_to_come());
 }
@@ -156,7 +155,7 @@ bool Task::make_capture_file() {
 void Task::write_do_log(const std::string& command, const std::string& directory) {
   const std::string name = values_->path(step_.do_log_file);
   if (name.empty()) return;
-  const std::string path = absolute_path(name, folder_);
+  const std::string path = opened_path(name, folder_);
   std::string text;
   int mode = 0644;
   bool there = false;
@@ -268,10 +267,17 @@ Status Task::process_ended(const ProcessResult& result) {
 
 // Empty: the operation has no such file.
 std::string Task::path_of(const Operation& operation, const Text& name) const {
-  const std::string file = values_->path(name);
-  if (file.empty()) return file;
-  const std::string base = shared_now_ ? shared_folder() : work_dir_;
-  return absolute_path(file, absolute_path(values_->path(operation.work_dir), base));
+  if (name.value.empty()) return {};
+  if (!operation.shared) return path_of(name, operation.work_dir, *values_, work_dir_);
+  WorkpackageValues values = *values_;
+  values.drop_workpackage_builtins();
+  return path_of(name, operation.work_dir, values, shared_folder());
+}
+
+std::string Task::path_of(const Text& name, const Text& folder, const WorkpackageValues& values,
+                          const std::string& base) {
+  const std::string file = values.path(name);
+  return file.empty() ? file : opened_path(file, opened_path(values.path(folder), base));
 }
 
 Status Task::finds(const Operation& operation, const Text& name, bool* found) const {
@@ -293,7 +299,12 @@ Status Task::operation_ended(const Operation& operation) {
     return Status::ok();
   }
   if (finds_earlier_marks(operation)) return Status::ok();
-  const bool old_done = done && is_from_before(path_of(operation, operation.done_file));
+  // A mark that an attempt before left is none of this attempt.
+  const auto from = [&](const Text& name) { return origin_of_mark(path_of(operation, name)); };
+  error = error && from(operation.error_file) != Origin::attempt;
+  breaks = breaks && from(operation.break_file) != Origin::attempt;
+  const Origin done_by = done ? from(operation.done_file) : Origin::own;
+  const bool old_done = done_by == Origin::before || done_by == Origin::attempt;
   if (error) {
     Outcome outcome = failure(Reason::error_file, "");
     outcome.file = values_->apply(operation.error_file);
@@ -302,7 +313,7 @@ Status Task::operation_ended(const Operation& operation) {
     return Status::ok();
   }
   if (old_done || (!done && !values_->apply(operation.done_file).empty()))
-    return wait_for_done_file(operation, old_done);
+    return wait_for_done_file(operation, done_by);
   if (breaks) {
     stop_operations_ = true;
     context_.log.write("workpackage " + std::to_string(id_) + ": \"" +
@@ -322,8 +333,8 @@ Status Task::operation_ended(const Operation& operation) {
   return record_operation();
 }
 
-// `old`: what is there does not count.
-Status Task::wait_for_done_file(const Operation& operation, bool old) {
+// `there`: of what is there and does not count.
+Status Task::wait_for_done_file(const Operation& operation, Origin there) {
   // JUBE's marker file: this command need not run again.
   char mark[32];
   snprintf(mark, sizeof mark, "/wp_done_%02zu", operation_);
@@ -331,7 +342,8 @@ Status Task::wait_for_done_file(const Operation& operation, bool old) {
     context_.log.write(s.message());
   Outcome outcome = in_state(State::waiting, Reason::done_file);
   outcome.file = values_->apply(operation.done_file);
-  if (old) outcome.detail = "one from before this workpackage is there";
+  if (there == Origin::before) outcome.detail = "one from before this workpackage is there";
+  if (there == Origin::attempt) outcome.detail = "one that the attempt before left is there";
   // Together: a killed engine would do the operation again and take its output for an earlier
   // one's.
   Status recorded = context_.run.journal().begin();

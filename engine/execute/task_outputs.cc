@@ -22,8 +22,8 @@ bool below(const std::string& path, const std::string& folder) {
 // Names are relative to the work directory, or to the shared folder in a shared operation. Output
 // without a name goes to output_dir_.
 std::string Task::output_path(const std::string& name, const char* otherwise, bool shared) const {
-  if (shared) return absolute_path(name.empty() ? otherwise : name, shared_folder());
-  return name.empty() ? output_dir_ + "/" + otherwise : absolute_path(name, work_dir_);
+  if (shared) return opened_path(name.empty() ? otherwise : name, shared_folder());
+  return name.empty() ? output_dir_ + "/" + otherwise : opened_path(name, work_dir_);
 }
 
 // The files to which its operations write, those of shared operations aside.
@@ -32,7 +32,7 @@ std::vector<std::string> Task::own_outputs() const {
   for (const char* name : {"stdout", "stderr"}) written.push_back(output_dir_ + "/" + name);
   for (const Operation& operation : operations_) {
     for (const Text* name : {&operation.stdout_file, &operation.stderr_file}) {
-      if (!name->value.empty()) written.push_back(absolute_path(values_->path(*name), work_dir_));
+      if (!name->value.empty()) written.push_back(opened_path(values_->path(*name), work_dir_));
     }
   }
   std::sort(written.begin(), written.end());
@@ -78,20 +78,13 @@ Status Task::note_outside_files() {
 
 // Whether other workpackages, besides those that it depends on, have written to its work_dir.
 bool Task::shares_work_dir() const {
-  std::vector<int> ancestors = workpackage().wp.parents;
-  for (size_t i = 0; i < ancestors.size(); ++i) {
-    for (const int parent : context_.graph[ancestors[i]].wp.parents) {
-      if (std::find(ancestors.begin(), ancestors.end(), parent) == ancestors.end()) {
-        ancestors.push_back(parent);
-      }
-    }
-  }
+  const std::vector<int> before = ancestors();
   const auto& all = context_.graph.all();
   return std::any_of(all.begin(), all.end(), [&](const WorkpackageNode& other) {
     const int id = other.wp.id;
     return id != id_ && other.wp.outcome.state != State::pending &&
-           std::find(ancestors.begin(), ancestors.end(), id) == ancestors.end() &&
-           absolute_path(context_.graph.work_dir(other)) == work_dir_;
+           std::find(before.begin(), before.end(), id) == before.end() &&
+           context_.graph.work_dir(other) == work_dir_;
   });
 }
 
@@ -122,8 +115,8 @@ Status Task::cut_back_outputs() {
   return Status::ok();
 }
 
-// What an unfinished attempt of a shared operation left. All workpackages of the step know the
-// sizes from after the last one that was completed.
+// Cuts off the output that an unfinished attempt of a shared operation left. All workpackages of
+// the step know the sizes from after the last one that was completed.
 Status Task::cut_back_shared(const std::vector<std::string>& written) const {
   if (!workpackage().restored && workpackage().attempts == 0) return Status::ok();
   OutputSizes completed;
@@ -154,22 +147,26 @@ void Task::keep_tails(const OutputSizes& sizes, const std::string& folder) const
     for (const auto& [known, bytes] : sizes) {
       if (known == path) size = bytes;
     }
-    if (!below(path, work_dir_)) continue;
-    const std::string kept = folder + "/" + path.substr(path.rfind('/') + 1);
-    auto skip = static_cast<size_t>(size);
-    bool made = false;
-    Status status;
-    [[maybe_unused]] const Status read = read_file(path, [&](const char* bytes, size_t count) {
-      const size_t known = std::min(skip, count);
-      skip -= known;
-      if (known == count || !status) return;
-      if (!made) status = make_own_directories(context_.run_dir, folder);
-      made = true;
-      if (status)
-        status = append_own_file(context_.run_dir, kept, std::string(bytes + known, count - known));
-    });
-    if (!status) context_.log.write(status.message());
+    if (below(path, work_dir_)) keep_tail(path, size, folder);
   }
+}
+
+// Copies what a file has beyond this size to `folder`.
+void Task::keep_tail(const std::string& path, long long size, const std::string& folder) const {
+  const std::string kept = folder + "/" + path.substr(path.rfind('/') + 1);
+  auto skip = static_cast<size_t>(size);
+  bool made = false;
+  Status status;
+  [[maybe_unused]] const Status read = read_file(path, [&](const char* bytes, size_t count) {
+    const size_t known = std::min(skip, count);
+    skip -= known;
+    if (known == count || !status) return;
+    if (!made) status = make_own_directories(context_.run_dir, folder);
+    made = true;
+    if (status)
+      status = append_own_file(context_.run_dir, kept, std::string(bytes + known, count - known));
+  });
+  if (!status) context_.log.write(status.message());
 }
 
 }  // namespace tally

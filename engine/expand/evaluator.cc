@@ -274,7 +274,8 @@ std::vector<Evaluation> ask_all(PythonHelper& python, const std::vector<std::str
     for (size_t i = first; i < first + count; ++i) {
       if (python.ask(expressions, i, 1, results)) continue;
       results[i].ok = false;
-      results[i].error = python.start_error().empty() ? python.end_reason() : python.start_error();
+      results[i].asked = python.start_error().empty();
+      results[i].error = results[i].asked ? python.end_reason() : python.start_error();
     }
   }
   return results;

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -17,6 +16,7 @@ struct Evaluation {
   std::string value;     // Python: str() of the result; shell: standard output as it came
   std::string error;     // the last line of the interpreter's error message
   bool unknown = false;  // not computed, see Evaluator::computes(); `error` is then empty
+  bool asked = true;     // false: no interpreter could be started; `error` says why
 };
 
 // Evaluates many expressions of one mode at once and returns one result each, in order. Python

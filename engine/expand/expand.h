@@ -88,7 +88,7 @@ class Expander {
   const RunInfo& run() const;
   const TextPool& pool() const;
   Evaluator& evaluator() const;
-  // What the evaluator did not compute: "parameter 'x'". Others may add to it.
+  // The items that the evaluator did not compute: "parameter 'x'". Others may add to them.
   std::set<std::string>& not_computed();
   // run_builtins() of the step, made once.
   std::vector<std::pair<std::string, std::string>> step_builtins(const Step& step) const;

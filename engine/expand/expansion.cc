@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
@@ -80,9 +81,19 @@ void Expansion::collect_own_sets() {
     if (has_dollar(use.value)) continue;
     for (const std::string& name : split_strip(use.value, ",")) {
       const auto set = context_.benchmark.parameter_sets.find(name);
-      if (set != context_.benchmark.parameter_sets.end()) own_sets_.insert(&set->second);
+      if (set == context_.benchmark.parameter_sets.end()) continue;
+      own_sets_.insert(&set->second);
+      for (const Parameter& parameter : set->second.parameters)
+        has_platform_ = has_platform_ || parameter.owner == Owner::platform;
     }
   }
+}
+
+// Whether a parameter is of the platform of a step before this one, which has another platform.
+bool Expansion::is_of_other_platform(const Binding& binding) const {
+  const Definition& definition = context_.definitions.of(binding);
+  return has_platform_ && definition.parameter->owner == Owner::platform &&
+         own_sets_.count(definition.set) == 0;
 }
 
 bool Expansion::starts_anew(const Binding& binding) const {
@@ -103,6 +114,7 @@ bool Expansion::is_replaced(const Binding& present, const Binding& own) const {
 bool Expansion::inherit(const std::vector<const Point*>& parents, Layout& layout, Point& point) {
   for (const Point* parent : parents) {
     for (const Binding& binding : parent->bindings) {
+      if (is_of_other_platform(binding)) continue;
       const Parameter& parameter = *context_.definitions.of(binding).parameter;
       const TextId name = name_in(binding.name, parameter, layout, point);
       const auto found = layout.slots.find(context_.definitions.pool()[name]);

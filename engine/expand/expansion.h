@@ -9,8 +9,6 @@
 #pragma once
 
 #include <deque>
-#include <functional>
-#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -110,6 +108,7 @@ class Expansion {
 
   bool inherit(const std::vector<const Point*>& parents, Layout& layout, Point& point);
   bool starts_anew(const Binding& binding) const;
+  bool is_of_other_platform(const Binding& binding) const;
   bool is_replaced(const Binding& present, const Binding& own) const;
   bool same_text(const Definition& a, const Definition& b) const;
   bool add_set(const ParameterSet& set, const Text& use, Layout& layout, Point& point);
@@ -154,6 +153,7 @@ class Expansion {
   bool has_parents_ = false;
   std::vector<Work> works_;
   std::set<const ParameterSet*> own_sets_;  // sets from `use` entries with plain names
+  bool has_platform_ = false;               // one of them is a platform's
 };
 
 }  // namespace tally

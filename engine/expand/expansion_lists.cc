@@ -78,12 +78,13 @@ void Expansion::split_one(Work& work, uint32_t from, std::vector<Work>& out) {
           {slot, g, &context_.definitions.pieces(b.value, d.parameter->separator), progress(b)});
     }
     lengths.push_back(members.back().pieces->size());
-    total = total > most_points ? total : total * lengths.back();
+    total = limited_product(total, lengths.back());
   }
   if (total + out.size() > most_points) {
     diagnostics_.error(step_.name.mark,
-                       "step '" + step_.name.value + "' would have more than " +
-                           std::to_string(most_points) + " points",
+                       "step '" + step_.name.value + "' would have at least " +
+                           std::to_string(limited_sum(total, out.size())) + " points; " +
+                           std::to_string(most_points) + " are the most",
                        "its parameters' value lists are multiplied: shorten or zip them");
     work.error = "too many points";
     out.push_back(std::move(work));

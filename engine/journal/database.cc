@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <utility>
 
 #include "engine/base/files.h"
 #include "engine/journal/journal_files.h"

@@ -184,8 +184,8 @@ class Journal {
   Status set_ended(int workpackage, const EndedFiles& ended);
   // When the run's first workpackage began, in seconds since 1970; 0: none has.
   Status first_start(double* seconds) const;
-  // What is known of the machine and its software: the facts of each session, the first one when
-  // the run was started and one for each `continue`.
+  // The facts known of the machine and its software, one list a session: the first when the run was
+  // started, and one for each `continue`.
   using Facts = std::vector<std::pair<std::string, std::string>>;  // name, value
   Status add_session(const Facts& facts);
   // Adds to the last session.

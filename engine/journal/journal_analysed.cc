@@ -1,5 +1,5 @@
-// What results have read of a run: the files outside its folder before and after each workpackage,
-// its own files at the end of each, and samples of repeats.
+// The data of a run that results have read: the files outside its folder before and after each
+// workpackage, its own files at the end of each, and samples of repeats.
 #include "engine/journal/journal.h"
 
 #include "engine/journal/tables.h"

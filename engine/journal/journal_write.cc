@@ -248,7 +248,7 @@ Status Journal::remove(int workpackage) {
   return change_and_forget(remove_, workpackage);
 }
 
-// What is known of an earlier attempt says nothing about the next one.
+// The records of an earlier attempt say nothing about the next one.
 Status Journal::change_and_forget(Statement& statement, int workpackage) {
   const bool own = !in_transaction_;
   Status status = own ? begin() : Status::ok();

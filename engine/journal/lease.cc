@@ -32,9 +32,10 @@ std::string process_start(int pid) {
   return read_start(pid, &start) == Life::alive ? boot_id() + "/" + start : std::string();
 }
 
-// What this host's kernel knows about the holder. It knows nothing about a process of another host
-// or of another pid namespace. Containers may share a host's name, and hosts may share a name, but
-// not a boot. /proc may hide the processes of other users (hidepid), or be absent.
+// The holder's life, as far as this host's kernel knows it. The kernel knows nothing about a
+// process of another host or of another pid namespace. Containers may share a host's name, and
+// hosts may share a name, but not a boot. /proc may hide the processes of other users (hidepid), or
+// be absent.
 Life life_of(const LeaseHolder& holder) {
   const std::string boot = boot_id();
   if (holder.host != host_identity() || boot.empty() || holder.pid_namespace.empty() ||

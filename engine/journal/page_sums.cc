@@ -171,7 +171,7 @@ int sum_open(sqlite3_vfs* vfs, sqlite3_filename name, sqlite3_file* file, int fl
   wrapped->sums = (flags & SQLITE_OPEN_MAIN_DB) != 0;
   wrapped->last_error = 0;
   const int code = base->xOpen(base, name, wrapped->real(), flags, flags_out);
-  // Where opening failed, the file may still ask to be closed.
+  // The file may still ask to be closed when opening it failed.
   if (wrapped->real()->pMethods != nullptr) wrapped->base.pMethods = &sum_methods;
   return code;
 }

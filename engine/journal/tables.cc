@@ -5,7 +5,7 @@
 namespace tally {
 namespace {
 
-// What version 2 added later is in make_machine_tables().
+// make_machine_tables() has the later additions of version 2.
 constexpr const char* schema = R"(
 CREATE TABLE run(id INTEGER, benchmark TEXT, comment TEXT, input_file TEXT, start TEXT, change TEXT,
   version TEXT, home TEXT, directory TEXT, from_run TEXT);

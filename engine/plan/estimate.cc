@@ -37,6 +37,7 @@ PlannedJob planned_job(const Plan& plan, const Expander& expander, const Workpac
   const auto value = [&](std::string_view name) { return stripped_value(lookup, name); };
   const Platform platform = step.kinds->platform_of(step, lookup);
   job.submitted = !platform.local();
+  job.scheduler = platform.scheduler;
   job.script = platform.submit_script;
   job.nodes = value("nodes");
   job.time_limit = value("timelimit");
@@ -48,6 +49,7 @@ PlannedJob planned_job(const Plan& plan, const Expander& expander, const Workpac
   job.max_node_hours = number_of(value("max_node_hours"));
   job.max_time = value("max_time");
   job.max_seconds = parse_duration(job.max_time);
+  if (job.max_seconds.value_or(0) <= 0) job.max_seconds.reset();  // no limit
   if (number_of(value("jobs_in_flight")).value_or(0) > 0) job.in_flight = value("jobs_in_flight");
   if (parse_duration(value("pending_limit")).value_or(0) > 0) job.pending = value("pending_limit");
   std::string error;  // the run reports this for the workpackage concerned
@@ -122,6 +124,7 @@ Estimate estimate_jobs(const Plan& plan, const Expander& expander) {
     if (plan.in_doubt.count(workpackage.id) > 0) continue;
     PlannedJob job = planned_job(plan, expander, workpackage);
     if (!job.submitted) continue;
+    estimate.schedulers.insert(job.scheduler);
     add_limits(job, step, &estimate);
     const bool packed = job.pack.kind != PackRule::Kind::none;
     const std::string key = packed ? job.asks + "\n" + std::to_string(job.retries)

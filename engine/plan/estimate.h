@@ -3,6 +3,7 @@
 
 #include <iosfwd>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace tally {
 // A workpackage's job as far as the plan knows it.
 struct PlannedJob {
   bool submitted = false;  // it is submitted to a scheduler
+  std::string scheduler;   // its name
   std::string script;      // the job script's name in the work directory
   std::string nodes, time_limit;
   long retries = 0;  // jobs that may follow one that failed
@@ -40,7 +42,8 @@ struct Estimate {
     long retries = 0;                  // of each workpackage
     std::optional<double> node_hours;  // of all jobs of the group
   };
-  std::vector<Group> groups;  // in the order of their first jobs
+  std::vector<Group> groups;         // in the order of their first jobs
+  std::set<std::string> schedulers;  // of these jobs
   // The ids of workpackages that share a job (pack). The packs are in the order of their first
   // members.
   std::vector<std::vector<int>> packs;

@@ -1,4 +1,4 @@
-// What a run would do, computed before anything is written: workpackages, jobs and scripts.
+// The plan of a run, computed before anything is written: workpackages, jobs and scripts.
 // plan_print.cc prints it.
 #pragma once
 
@@ -23,10 +23,11 @@ struct Plan {
   const Benchmark* benchmark = nullptr;
   std::vector<Workpackage> workpackages;
   std::vector<Excluded> excluded;
-  // What only a run can establish (a parameter read from a parent's output), one sentence each.
+  // Facts that only a run can establish (a parameter read from a parent's output), one sentence
+  // each.
   std::vector<std::string> unknown;
-  // What an evaluator that computes nothing left out ("parameter 'x'"), and the workpackages of
-  // which it is not known whether they will be there.
+  // The items that an evaluator that computes nothing left out ("parameter 'x'"), and the
+  // workpackages of which it is not known whether they will be there.
   std::set<std::string> not_computed;
   std::set<int> in_doubt;
   // How many of the first workpackages a run with the same expander can take as they are
@@ -38,8 +39,11 @@ struct Plan {
 
 struct PlanPrint {
   bool parameters = true;  // list the varying parameters of each workpackage
-  size_t most = 20;        // workpackages listed; the rest is only counted
-  int script_of = -1;      // if >= 0, print only this workpackage's generated files, exactly
+  // Parameters that are the platform's, too, and values as they are. Otherwise only the user's, and
+  // paths from the current folder.
+  bool everything = false;
+  size_t most = 20;    // workpackages listed; the rest is only counted
+  int script_of = -1;  // if >= 0, print only this workpackage's generated files, exactly
   // Generates these files: names (relative to the work directory) and bytes. It uses the functions
   // of the run itself, so that a dry run shows what a run writes.
   std::function<std::vector<std::pair<std::string, std::string>>(const Workpackage&)> scripts;

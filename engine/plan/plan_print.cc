@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/files.h"
+#include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
 #include "engine/plan/estimate.h"
@@ -41,6 +43,13 @@ std::string shown(const std::string& value) {
   return text;
 }
 
+// The path from the current folder, if the value is a path in it.
+std::string from_here(const std::string& value, const std::string& here) {
+  if (value.front() != '/' || value.find_first_of(" :,;'\"\n") != std::string::npos) return value;
+  const std::string path = normal_path(value);
+  return starts_with(path, here) && path.size() > here.size() ? path.substr(here.size()) : value;
+}
+
 std::string counted(size_t n, const char* one, const char* many) {
   return fmt::format("{} {}", n, n == 1 ? one : many);
 }
@@ -65,6 +74,7 @@ class Printer {
                           counted(plan_.workpackages.size() - shown_workpackages,
                                   "workpackage more", "workpackages more"));
     }
+    print_result_steps();
     print_excluded();
     print_unknown();
   }
@@ -107,7 +117,9 @@ class Printer {
     for (const Workpackage& workpackage : plan_.workpackages) {
       for (const Binding& b : workpackage.point.bindings) {
         note(by_step, std::make_pair(workpackage.step, b.name), b.value);
-        if (note(overall, b.name, b.value)) order_.push_back(b.name);
+        if (!note(overall, b.name, b.value)) continue;
+        order_.push_back(b.name);
+        if (expander_.definition(b).owner == Owner::platform) platforms_.insert(b.name);
       }
     }
     for (const auto& [key, seen] : by_step) {
@@ -167,7 +179,10 @@ class Printer {
     std::vector<std::string> parts;
     for (const auto& [name, value] : constants_) {
       if (strip(pool_[value]).empty() || replaced_.count(pool_[name]) > 0) continue;
-      parts.push_back(fmt::format("{}={}", pool_[name], shown(pool_[value])));
+      if (!options_.everything && platforms_.count(name) > 0) continue;
+      const std::string& text = pool_[value];
+      parts.push_back(fmt::format("{}={}", pool_[name],
+                                  shown(options_.everything ? text : from_here(text, here_))));
     }
     print_list("  the same everywhere:", parts);
   }
@@ -194,6 +209,14 @@ class Printer {
       for (const char* derived : {"tasks", "cpuspernode", "timelimit_seconds", "timelimit_minutes"})
         if (!has_users(*plan_.benchmark, derived)) replaced_.insert(derived);
       print_list(fmt::format("  {} asks for:", step.name.value), parts);
+    }
+  }
+
+  void print_result_steps() {
+    for (const Step& step : plan_.benchmark->steps) {
+      if (!has_workpackages(step))
+        out_ << fmt::format("  then {}, from the tables: in result/{}\n", step.name.value,
+                            step.name.value);
     }
   }
 
@@ -315,6 +338,8 @@ class Printer {
   std::set<std::pair<int, TextId>> varying_;  // step, parameter
   std::vector<TextId> order_;                 // in the order of first appearance
   std::vector<std::pair<TextId, TextId>> constants_;
+  std::set<TextId> platforms_;  // parameters of a platform's file
+  const std::string here_ = absolute_path("") + "/";
   std::set<std::string, std::less<>> replaced_;  // parameters that a `resources` key replaces
   std::map<std::tuple<int, uint32_t, uint32_t, uint32_t>, int> failed_at_;  // step, place -> first
   size_t jobs_ = 0;

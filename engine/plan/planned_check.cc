@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "engine/base/duration.h"
+#include "engine/base/shell_words.h"
 #include "engine/base/text.h"
 #include "engine/check/job_check.h"
 #include "engine/workflow/builtin_names.h"
@@ -49,6 +50,7 @@ class PlannedCheck {
       check_job(step, lookup);
       check_modules(step, lookup);
       if (step.kind == StepKind::run) check_inherited_platform(step, lookup);
+      if (step.kind == StepKind::run) check_starter(step, lookup);
       if (step.kind == StepKind::run && !lacks_launch(step, lookup)) check_local(step, lookup);
       check_operations(step, lookup);
       // Files that the first step copies must exist, because nothing runs before it. Any other step
@@ -117,13 +119,8 @@ class PlannedCheck {
       if (left.count(excluded.step) != 0) continue;
       ++gone.try_emplace(excluded.step, excluded.rule, 0).first->second.second;
     }
-    for (const auto& [step, why] : gone) {
-      const auto& [rule, count] = why;
-      diagnostics_.error(
-          rule.mark,
-          fmt::format("step '{}' has no point: this rule leaves out {}", step->name.value,
-                      count == 1 ? "its only one" : fmt::format("all {}", count)));
-    }
+    for (const auto& [step, why] : gone)
+      report_no_point(*step, why.first, why.second, diagnostics_);
   }
 
   // Reports one message for each place in the file, no matter how many workpackages it affects.
@@ -233,20 +230,23 @@ class PlannedCheck {
     });
   }
 
-  // Whether its commands submit a script themselves, as in files of JUBE's.
-  static bool submits(const Step& step) {
+  // Whether its commands submit the script themselves, as in files of JUBE's.
+  static bool submits(const Step& step, const Lookup& lookup) {
+    const std::string* script = job_value(lookup, "submit_script");
+    if (script == nullptr || script->empty()) return false;
     return std::any_of(
-        step.operations.begin(), step.operations.end(), [](const Operation& operation) {
+        step.operations.begin(), step.operations.end(), [&](const Operation& operation) {
           const std::vector<std::string> names = referenced_names(operation.command.value);
-          return std::any_of(names.begin(), names.end(), [](const std::string& name) {
-            return name == "submit" || name == "submit_script";
-          });
+          return std::any_of(names.begin(), names.end(),
+                             [](const std::string& name) {
+                               return name == "submit" || name == "submit_script";
+                             }) ||
+                 substitute(operation.command.value, lookup).find(*script) != std::string::npos;
         });
   }
 
-  // Whether its own sets make a script that names the modules. It may submit that in any way.
-  bool makes_script(const Step& step, const Lookup& lookup) const {
-    if (!step.platform.empty()) return false;
+  // Whether its sets, a platform's among them, make a script that names the modules.
+  bool has_script_with_modules(const Step& step, const Lookup& lookup) const {
     for (const SubstituteSet* set : substitute_sets(benchmark_, used_sets(step, lookup))) {
       for (const Substitution& each : set->substitutions) {
         const std::vector<std::string> names = referenced_names(each.dest.value);
@@ -261,27 +261,37 @@ class PlannedCheck {
     return !strip(substitute(text.value, lookup)).empty();
   }
 
+  static std::string reason_without_modules(const Step& step, bool launches) {
+    if (launches) return fmt::format("no job script of step '{}' names $modules", step.name.value);
+    return step.launch.value.empty()
+               ? fmt::format("step '{}' has no `launch`", step.name.value)
+               : fmt::format("the `launch` of step '{}' is empty", step.name.value);
+  }
+
   // Modules are loaded for the program that is launched, by scripts that name them, and by commands
   // that have their line.
   void check_modules(const Step& step, const Lookup& lookup) {
     const auto first = std::find_if(step.modules.begin(), step.modules.end(),
                                     [&](const Text& each) { return has_text(each, lookup); });
-    if (first == step.modules.end() || has_text(step.launch, lookup) ||
-        makes_script(step, lookup) ||
-        (submits(step) && job_value(lookup, "submit_script") != nullptr))
-      return;
+    if (first == step.modules.end()) return;
+    const bool launches = has_text(step.launch, lookup);
+    // Without a platform the engine loads them itself, in the command that launches.
+    if (launches && !has_platform(step)) return;
+    // A step without a platform may submit the script of its own sets in any way.
+    if ((launches || step.platform.empty()) && has_script_with_modules(step, lookup)) return;
+    if (!launches && submits(step, lookup)) return;
     const std::string* line = job_value(lookup, "modules");
     for (const Operation& operation : step.operations) {
       const std::string command = substitute(operation.command.value, lookup);
       if (line != nullptr && !line->empty() && command.find(*line) != std::string::npos) return;
     }
-    const std::string& step_name = step.name.value;
-    const std::string what = step.launch.value.empty()
-                                 ? fmt::format("step '{}' has no `launch`", step_name)
-                                 : fmt::format("the `launch` of step '{}' is empty", step_name);
-    const std::string text = what + ": its modules would not be loaded";
+    const std::string text =
+        fmt::format("{}: its modules would not be loaded", reason_without_modules(step, launches));
     if (told_.insert({key(first->mark), text}).second)
-      diagnostics_.error(first->mark, text, "load them in its commands: module load NAME && ...");
+      diagnostics_.error(first->mark, text,
+                         launches ? "substitute a line of the script by $modules, as the shipped "
+                                    "platforms do, or load them in `launch`"
+                                  : "load them in its commands: module load NAME && ...");
   }
 
   // Whether the step itself, and not a step before it, names a platform or its sets.
@@ -332,13 +342,38 @@ class PlannedCheck {
                          "give it `platform`; `platform: local` runs its program on this machine");
   }
 
+  // Who comes from job scripts writes `srun ./program`. The platform puts its own word before that,
+  // and each task would start all tasks again.
+  void check_starter(const Step& step, const Lookup& lookup) {
+    const std::string* starter = job_value(lookup, "starter");
+    if (starter == nullptr || strip(*starter).empty()) return;
+    const auto word_of = [](const std::string& line) {
+      const std::vector<ShellWord> words = shell_words(line);
+      const std::string word = words.empty() ? "" : words.front().text;
+      return word.substr(word.rfind('/') + 1);
+    };
+    static const std::set<std::string> starters = {"aprun", "jsrun",   "mpiexec", "mpirun",
+                                                   "prun",  "orterun", "srun"};
+    const std::string first = word_of(substitute(step.launch.value, lookup));
+    const std::string own = word_of(*starter);
+    if (starters.count(first) == 0 || starters.count(own) == 0) return;
+    const std::string text = fmt::format(
+        "the launch line of step '{}' begins with '{}', and its platform puts '{}' before it: each "
+        "task would start all of them again",
+        step.name.value, first, strip(*starter));
+    if (told_.insert({key(step.launch.mark), text}).second)
+      diagnostics_.error(
+          step.launch.mark, text,
+          "write the program alone; the platform's `launcher` takes another starter");
+  }
+
   // A run step's job and container are those of its launch line. Its commands run beside it, on
   // this machine, but for those that submit a script themselves.
   bool lacks_launch(const Step& step, const Lookup& lookup) {
     if (!step.launch.value.empty() || step.operations.empty()) return false;
     const std::string* named = job_value(lookup, "scheduler");
     const std::string scheduler(named == nullptr ? "local" : strip(*named));
-    const bool no_job = !scheduler.empty() && scheduler != "local" && !submits(step) &&
+    const bool no_job = !scheduler.empty() && scheduler != "local" && !submits(step, lookup) &&
                         (step.resources.any || has_platform(step));
     const bool no_container = !step.container.image.value.empty();
     if (!no_job) check_local_site(step, lookup);
@@ -506,6 +541,12 @@ class PlannedCheck {
 };
 
 }  // namespace
+
+void report_no_point(const Step& step, const Text& rule, size_t points, Diagnostics& diagnostics) {
+  diagnostics.error(rule.mark,
+                    fmt::format("step '{}' has no point: this rule leaves out {}", step.name.value,
+                                points == 1 ? "its only one" : fmt::format("all {}", points)));
+}
 
 void check_planned(PlannedRun& planned, Diagnostics& diagnostics) {
   PlannedCheck(planned, diagnostics).run();

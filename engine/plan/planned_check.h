@@ -11,4 +11,7 @@ namespace tally {
 // cannot be made, because the others run. Each mistake is reported once, at its place in the file.
 void check_planned(PlannedRun& planned, Diagnostics& diagnostics);
 
+// Says that `rule` and others leave out all `points` of a step, which then measures nothing.
+void report_no_point(const Step& step, const Text& rule, size_t points, Diagnostics& diagnostics);
+
 }  // namespace tally

@@ -43,7 +43,7 @@ void plan_and_check(PlannedRun& planned, bool needs_plan, Diagnostics& diagnosti
   if (!diagnostics.has_errors()) check_planned(planned, diagnostics);
   if (!diagnostics.has_errors()) {
     planned.estimate = estimate_jobs(planned.plan, planned.run.expander());
-    // What is known may be too much. What is not computed may not.
+    // The known part of the estimate may be too much. The part that is not computed may not.
     if (!computes) planned.estimate.unknown = 0;
   }
 }

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "engine/base/text.h"
 #include "engine/workspace/substitute_files.h"
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <ostream>
+#include <utility>
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"

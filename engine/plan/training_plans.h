@@ -1,5 +1,5 @@
-// What the planner of a step's program says of the step's layouts. The engine knows the program
-// only through the kind of step (step_kinds.h).
+// The answers of the planner of a step's program about the step's layouts. The engine knows the
+// program only through the kind of step (step_kinds.h).
 #pragma once
 
 #include <iosfwd>

@@ -1,4 +1,4 @@
-// What a pattern of Python's `re` says about the text on both sides of its groups.
+// The edges of the groups of a pattern of Python's `re`: what it says about the text on both sides.
 #pragma once
 
 #include <string_view>

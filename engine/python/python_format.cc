@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <vector>
 
 #include "engine/base/ascii.h"
 #include "engine/base/utf8.h"

@@ -15,7 +15,6 @@
 // of different lengths, which Python rejects.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -50,13 +49,15 @@ class Regex {
 
   // Passes every string that Python's findall() would return to `sink`, in order, with the groups
   // of a match one after the other and the number of the group (0: the pattern has none). Empty
-  // strings are left out, as in JUBE. `ascii` promises that
-  // `text` has no byte above 127. Nothing matches bytes that are not UTF-8 (see text_of_bytes()),
-  // and they do no harm. Returns false and sets *error if PCRE2 gave up.
+  // matches are left out; an empty group of another match is an empty text at the match's begin.
+  // JUBE takes neither for a value. `ascii` promises that `text` has no byte above 127. Nothing
+  // matches bytes that are not UTF-8 (see text_of_bytes()), and they do no harm. Returns false and
+  // sets *error if PCRE2 gave up.
   bool find_all(std::string_view text, bool ascii,
                 const std::function<void(std::string_view, int)>& sink, std::string* error);
   int groups() const;
-  // What the pattern says of the text beside its groups, by the number that find_all() gives.
+  // The edges of the groups: what the pattern says of the text beside them, by the number that
+  // find_all() gives.
   const std::vector<GroupEdges>& edges() const;
 
  private:

@@ -4,6 +4,7 @@
 #include <pcre2.h>
 
 #include <array>
+#include <cstdint>
 
 #include "engine/python/python_regex.h"
 
@@ -103,7 +104,7 @@ std::unique_ptr<Regex> Regex::compile(std::string_view pattern, bool dot_all, st
   impl->stack.reset(pcre2_jit_stack_create(kStackStart, kStackMost, nullptr));
   pcre2_jit_stack_assign(impl->context.get(), nullptr, impl->stack.get());
   pcre2_set_match_limit(impl->context.get(), kMatchLimit);
-  // What does not fit there is searched without it, within as much memory.
+  // A search that does not fit there is made without it, within as much memory.
   pcre2_set_heap_limit(impl->context.get(), static_cast<uint32_t>(kStackMost >> 10));
   return std::unique_ptr<Regex>(new Regex(std::move(impl)));
 }
@@ -141,8 +142,9 @@ bool Regex::find_all(std::string_view text, bool ascii,
     for (int group = first; group <= group_count; ++group) {
       PCRE2_SIZE from = bounds[2 * group];
       PCRE2_SIZE to = bounds[2 * group + 1];
-      if (group >= found || from == PCRE2_UNSET || from >= to) continue;
-      sink(text.substr(from, to - from), group);
+      const bool empty = group >= found || from == PCRE2_UNSET || from >= to;
+      if (empty && bounds[0] >= bounds[1]) continue;
+      sink(empty ? text.substr(bounds[0], 0) : text.substr(from, to - from), group);
     }
     // After an empty match, Python tries the same position again for a match that is not empty.
     options = bounds[0] == bounds[1] ? PCRE2_NOTEMPTY_ATSTART : 0;

@@ -108,7 +108,7 @@ Status load_text(const std::string& path, const ReadOptions& options, std::strin
 std::string find_file(const std::string& name, const std::vector<std::string>& directories,
                       const ReadOptions& options) {
   auto exists = [&](const std::string& path) {
-    // As a shell does with PATH, folders that may not be entered are passed over. Opening tells
+    // Folders that may not be entered are passed over, as a shell does with PATH. Opening tells
     // what is wrong with a file that the host cannot look at now: another one would be a different
     // input.
     return options.stored.count(path) > 0 || ::access(path.c_str(), F_OK) == 0 || may_pass(errno);

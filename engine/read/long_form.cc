@@ -391,19 +391,6 @@ class LongForm {
     }
   }
 
-  // What the build's commands name may be what they make.
-  void warn_of_old_program(const std::set<std::string>& build_names, const YamlNode& run) {
-    if (run.kind != Kind::scalar) return;
-    const std::vector<ShellWord> words = shell_words(run.value);
-    if (words.empty() || !starts_with(words.front().text, "./")) return;
-    const std::string program = words.front().text.substr(2);
-    if (build_names.count(program) == 0) return;
-    diagnostics_.warning(
-        run.mark,
-        fmt::format("'./{}' is the file beside the workflow, not the one of the build", program),
-        fmt::format("what the build makes lies in its folder: build/{}", program));
-  }
-
   void add_named(const YamlNode& commands, bool build, YamlNode* set) {
     std::set<std::string> names;
     const auto take = [&](const std::string& text) {
@@ -421,7 +408,8 @@ class LongForm {
     } else {
       each_text(commands, take);
     }
-    if (!build) warn_of_old_program(in_build_, commands);
+    if (!build && commands.kind == Kind::scalar)
+      warn_of_program(commands, in_build_, directory_, diagnostics_);
     // An old file of the name would be read where the run makes none.
     names.erase("stdout");
     names.erase("stderr");

@@ -373,7 +373,8 @@ const std::vector<KeyRule>& key_rules() {
       {"chart", "error", R::choice, "none|ci|range|mad", T, false, "none",
        "The interval at each point: the `uncertainty` of y's column."},
       {"chart", "ideal", R::choice, "none|linear|inverse|constant", T, false, "none",
-       "A line to compare with, through the first point of each series: linear: y grows with x; "
+       "A line to compare with, through the best of the first points of the series: linear: y "
+       "grows with x; "
        "inverse: y falls as x grows; constant."},
       {"chart", "log", R::choice, "none|x|y|xy", T, false, "none", "Logarithmic axes."},
       {"chart", "title", R::text, "", T, false, "", "A title above the chart."},
@@ -437,7 +438,9 @@ const std::vector<KeyRule>& key_rules() {
       {"platform", "cache", R::text, "", T, false, "$HOME/.cache/tally",
        "Folder in which programs keep what later jobs may use again."},
       {"platform", "max_time", R::duration, "", T, false, "",
-       "The longest time limit that jobs may have there; a run that asks for more is refused."},
+       "The longest time limit that jobs may have there; a run that asks for more is refused. 0: "
+       "no "
+       "limit."},
       {"platform", "max_node_hours", R::number, "", T, false, "",
        "A run that may take more is refused before anything is submitted."},
       {"platform", "jobs_in_flight", R::number, "", T, false, "1000",

@@ -9,7 +9,7 @@
 
 namespace tally {
 
-// Whose word an element or a key is: of JUBE's language, or added by Tally.
+// The language of an element or a key: JUBE's, or an addition of Tally.
 enum class Language { jube, tally };
 
 enum class ValueRule {

@@ -1,10 +1,15 @@
 #include "engine/read/short_files.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <string_view>
 #include <vector>
 
+#include "engine/base/files.h"
 #include "engine/base/presence.h"
 #include "engine/base/shell_words.h"
 #include "engine/base/text.h"
@@ -54,6 +59,17 @@ void add_beside(const ShellWord& word, const std::string& text, const std::strin
   if (matching_paths(pattern, &found) && !found.empty()) names->insert(first);
 }
 
+std::vector<std::string> programs_in(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (::access(entry->path().c_str(), X_OK) == 0)
+      names.push_back("./" + entry->path().filename().string());
+  }
+  return names;
+}
+
 }  // namespace
 
 void add_names_beside(const std::string& command, const std::string& directory,
@@ -64,6 +80,30 @@ void add_names_beside(const std::string& command, const std::string& directory,
     add_beside(word, word.text, directory, names);
     if (equals != std::string::npos)
       add_beside(word, word.text.substr(equals + 1), directory, names);
+  }
+}
+
+void warn_of_program(const YamlNode& command, const std::set<std::string>& build_names,
+                     const std::string& directory, Diagnostics& diagnostics) {
+  const std::vector<ShellWord> words = shell_words(command.value);
+  if (words.empty() || words.front().text.find_first_of("$`*?[{~=") != std::string::npos) return;
+  const std::string& program = words.front().text;
+  const bool here = starts_with(program, "./");
+  if (!here && program.find('/') != std::string::npos) return;
+  const std::string name = here ? program.substr(2) : program;
+  const bool beside = may_be_there(directory + "/" + name);
+  if (here && build_names.count(name) != 0) {
+    diagnostics.warning(
+        command.mark,
+        fmt::format("'{}' is the file beside the workflow, not the one of the build", program),
+        fmt::format("what the build makes lies in its folder: build/{}", name));
+  } else if (here && !beside) {
+    diagnostics.warning(command.mark,
+                        fmt::format("there is no file '{}' beside the workflow", program),
+                        did_you_mean(program, programs_in(directory)));
+  } else if (!here && beside && find_program({name}, {}).empty()) {
+    diagnostics.warning(command.mark, fmt::format("no folder of PATH has a program '{}'", name),
+                        fmt::format("the file beside the workflow is ./{}", name));
   }
 }
 

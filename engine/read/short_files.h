@@ -4,6 +4,9 @@
 #include <set>
 #include <string>
 
+#include "engine/base/diagnostics.h"
+#include "engine/read/yaml_nodes.h"
+
 namespace tally {
 
 // Adds what the words of a command name in `directory`: of each file its name, or the folder there
@@ -11,5 +14,10 @@ namespace tally {
 // otherwise are left out.
 void add_names_beside(const std::string& command, const std::string& directory,
                       std::set<std::string>* names);
+
+// Warns of a command's program that is not where the command looks for it: not beside the workflow,
+// not in PATH, or one of the names that the build's commands have and make.
+void warn_of_program(const YamlNode& command, const std::set<std::string>& build_names,
+                     const std::string& directory, Diagnostics& diagnostics);
 
 }  // namespace tally

@@ -1,7 +1,6 @@
 // Converts the YAML tree to elements, by JUBE's rules for converting YAML to its XML.
 #include <fmt/format.h>
 
-#include <functional>
 #include <unordered_set>
 
 #include "engine/base/files.h"
@@ -316,7 +315,7 @@ class YamlReader {
     return taken(parsed(file), steps, path, node.mark);
   }
 
-  // What `steps` take from the data of the file `path`. Null after an error.
+  // The part that `steps` take from the data of the file `path`. Null after an error.
   YamlPtr taken(YamlPtr data, const std::vector<std::string>& steps, const std::string& path,
                 const Mark& mark) {
     if (!data) return nullptr;

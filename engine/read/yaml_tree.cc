@@ -12,6 +12,7 @@
 
 #include "engine/base/text.h"
 #include "engine/read/files.h"
+#include "engine/read/yaml_faults.h"
 #include "engine/read/yaml_scalar.h"
 
 namespace tally {
@@ -164,7 +165,7 @@ class TreeBuilder : public YAML::EventHandler {
       auto inserted = level.keys.emplace(written, node->mark);
       if (!inserted.second) {
         diagnostics_.error(node->mark, fmt::format("key '{}' is given twice", written),
-                           "a list holds several: - a, - b");
+                           "leave one out; a list holds several: [a, b]");
         diagnostics_.note(inserted.first->second, "the first one is here");
       }
     }
@@ -271,30 +272,6 @@ class TreeBuilder : public YAML::EventHandler {
   YamlPtr root_;
 };
 
-// A hint for the most common mistakes, because yaml-cpp's messages are written for YAML experts.
-std::string syntax_hint(const std::string& message, const std::string& line) {
-  const size_t indent = line.find_first_not_of(' ');
-  if (indent != std::string::npos && line[indent] == '\t') {
-    return "YAML is indented with blanks; this line begins with a tab";
-  }
-  const std::pair<const char*, const char*> hints[] = {
-      {"illegal map value",
-       "a text with ': ' in it must be quoted; or a key in the line above lacks its ':'"},
-      {"end of sequence flow", "a '[' is not closed, or a text that starts with '[' is not quoted"},
-      {"end of map flow", "a '{' is not closed, or a text that starts with '{' is not quoted"},
-      {"end of map not found", "the line is indented neither like its neighbours nor deeper"},
-      {"end of sequence not found", "the line is indented neither like its neighbours nor deeper"},
-      {"illegal tab", "indent with blanks"},
-      {"unknown token", "a text that starts with @, `, % or a tab must be quoted"},
-      {"illegal EOF in scalar", "a quote is not closed"},
-      {"the referenced anchor is not defined", "a text that starts with '*' must be quoted"},
-  };
-  for (const auto& [part, hint] : hints) {
-    if (message.find(part) != std::string::npos) return hint;
-  }
-  return {};
-}
-
 std::string line_of(const std::string& text, uint32_t number) {
   size_t begin = 0;
   for (uint32_t i = 1; i < number && begin != std::string::npos; ++i) {
@@ -362,8 +339,15 @@ YamlPtr parse_yaml(uint32_t file, const std::string& text, Diagnostics& diagnost
     if (!e.mark.is_null()) {
       place = lines.at(static_cast<size_t>(e.mark.line), static_cast<size_t>(e.mark.column));
     }
-    diagnostics.error(place, "YAML syntax: " + e.msg,
-                      syntax_hint(e.msg, line_of(text, place.line)));
+    const size_t found = e.mark.is_null() ? 0
+                                          : lines.offset(static_cast<size_t>(e.mark.line),
+                                                         static_cast<size_t>(e.mark.column));
+    if (const std::optional<YamlFault> fault = yaml_fault(text, found, e.msg)) {
+      diagnostics.error(lines.at_offset(fault->at), "YAML syntax: " + fault->message, fault->hint);
+    } else {
+      diagnostics.error(place, "YAML syntax: " + e.msg,
+                        yaml_hint(e.msg, line_of(text, place.line)));
+    }
     return nullptr;
   }
   diagnostics.append(noticed);

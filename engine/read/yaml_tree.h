@@ -22,8 +22,8 @@ struct YamlNode {
   bool include = false;  // tagged !include; the value is the file and the part to take from it
   std::string value;     // scalar: after PyYAML's typing and Python's str()
   ScalarType type = ScalarType::text;  // the scalar's type in PyYAML
-  // Of a scalar that PyYAML converts: the text as it is written, and the value in YAML 1.2 (for keys
-  // that take a number). Empty where they do not differ from `value`.
+  // The forms of a scalar that PyYAML converts: the text as it is written, and the value in YAML
+  // 1.2 (for keys that take a number). Empty where they do not differ from `value`.
   std::string written, core;
   std::vector<YamlPtr> items;
   std::vector<std::pair<YamlPtr, YamlPtr>> entries;  // keys are scalars; << is already merged

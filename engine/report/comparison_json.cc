@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "engine/report/comparison_table.h"
 #include "engine/results/rows/mark_words.h"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/report/json.h"
@@ -15,7 +14,7 @@ struct ReportedDifference {
   std::string name, base, other;
 };
 
-// What a comparison says beside its rows.
+// The parts of a comparison beside its rows.
 struct ReportedComparison {
   std::vector<ReportedRun> runs;
   std::vector<ReportedDifference> differences;

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <future>
+#include <unordered_map>
+#include <utility>
 
 #include "engine/base/in_thread.h"
 #include "engine/python/value.h"
+#include "engine/report/note_groups.h"
 #include "engine/results/rows/mark_words.h"
 #include "engine/results/table/marks.h"
 
@@ -44,6 +47,22 @@ constexpr SideNames kOneRun = {"the base", "the new row", "both rows"};
 
 const SideNames& names_of_sides(const RunComparison& comparison) {
   return comparison.one_run ? kOneRun : kTwoRuns;
+}
+
+// Whether more repeats alone would decide an unclear row.
+bool wants_repeats(const ComparedRow& row) {
+  const Comparison& result = row.result;
+  return result.verdict == statistics::Verdict::unclear && row.why_not == nullptr &&
+         !row.base_reused && !row.other_reused && std::min(result.n, result.m) != 0 &&
+         result.positive;
+}
+
+constexpr const char* kNeeded = "needed n";
+
+// How many repeats a side would decide the row. Empty: it is decided, or repeats do not help.
+std::string needed_repeats(const ComparedRow& row) {
+  if (!wants_repeats(row)) return {};
+  return row.result.needed == 0 ? ">1000" : std::to_string(row.result.needed);
 }
 
 std::string why_unclear(const ComparedRow& row, const SideNames& sides) {
@@ -106,6 +125,7 @@ std::vector<std::string> cells_of(const ComparedRow& row, const Grid& grid, bool
   cells.push_back(result.interval ? percent(result.interval->low) : "");
   cells.push_back(result.interval ? percent(result.interval->high) : "");
   cells.push_back(result.interval ? fmt::format("{:.2g}", result.adjusted_p) : "");
+  if (grid.header.at(grid.header.size() - 2) == kNeeded) cells.push_back(needed_repeats(row));
   std::string verdict = verdict_word(result.verdict);
   add_mark(row.base_reused || row.other_reused, kReused, &verdict);
   for (const char* mark : {kBusy, kThrottled, kShort})
@@ -129,8 +149,10 @@ Grid comparison_grid(const RunComparison& comparison, const CompareOptions& opti
     grid.header.push_back(options.by);
   }
   for (const char* title :
-       {"metric", "base", "base n", "new", "new n", "change %", "low %", "high %", "p", "verdict"})
+       {"metric", "base", "base n", "new", "new n", "change %", "low %", "high %", "p"})
     grid.header.emplace_back(title);
+  if (std::any_of(rows.begin(), rows.end(), wants_repeats)) grid.header.emplace_back(kNeeded);
+  grid.header.emplace_back("verdict");
   grid.rows.resize(rows.size());
   const auto fill = [&](size_t from, size_t to) {
     for (size_t i = from; i < to; ++i)
@@ -146,20 +168,57 @@ Grid comparison_grid(const RunComparison& comparison, const CompareOptions& opti
   return grid;
 }
 
-std::vector<std::string> comparison_notes(const RunComparison& comparison, size_t most,
-                                          size_t* left_out) {
-  std::vector<std::string> notes;
-  *left_out = 0;
-  const auto has_room = [&] {
-    if (notes.size() < most) return true;
-    ++*left_out;
-    return false;
+namespace {
+
+// Notes about rows. In a table, one that several rows have is said once.
+class RowNotes {
+ public:
+  RowNotes(const RunComparison& comparison, NotesFor form) : comparison_(comparison), form_(form) {}
+
+  void add(size_t place, std::string what) {
+    const auto [entry, is_new] = places_.try_emplace(what, notes_.size());
+    if (is_new || form_ == NotesFor::document) {
+      notes_.push_back({std::move(what), {place}});
+    } else if (notes_[entry->second].places.back() != place) {
+      notes_[entry->second].places.push_back(place);
+    }
+  }
+
+  std::vector<std::string> texts(size_t most) const {
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < notes_.size() && i < most; ++i) {
+      const std::vector<size_t>& places = notes_[i].places;
+      std::vector<int> numbers;
+      for (const size_t place : places) numbers.push_back(static_cast<int>(place) + 1);
+      texts.push_back((places.size() == 1 ? row_name(comparison_, places.front())
+                                          : "rows " + numbers_in_words(numbers)) +
+                      ": " + notes_[i].what);
+    }
+    return texts;
+  }
+  size_t left_out(size_t most) const { return notes_.size() - std::min(notes_.size(), most); }
+
+ private:
+  struct Note {
+    std::string what;
+    std::vector<size_t> places;  // of its rows, rising
   };
+
+  const RunComparison& comparison_;
+  const NotesFor form_;
+  std::vector<Note> notes_;
+  std::unordered_map<std::string, size_t> places_;  // of the notes
+};
+
+}  // namespace
+
+std::vector<std::string> comparison_notes(const RunComparison& comparison, NotesFor form,
+                                          size_t most, size_t* left_out) {
+  RowNotes notes(comparison, form);
   const SideNames& sides = names_of_sides(comparison);
   const auto note_failed = [&](size_t i, int failed, int repeats, const char* side) {
-    if (failed == 0 || failed == repeats || !has_room()) return;
-    notes.push_back(fmt::format("{}: {} of {} repeats have no value in {}", row_name(comparison, i),
-                                failed, repeats, side));
+    if (failed == 0 || failed == repeats) return;
+    notes.add(i, fmt::format("{} of {} repeats have no value in {}", failed, repeats, side));
   };
   for (size_t i = 0; i < comparison.rows.size(); ++i) {
     const ComparedRow& row = comparison.rows[i];
@@ -168,18 +227,19 @@ std::vector<std::string> comparison_notes(const RunComparison& comparison, size_
     for (const char* mark : {kBusy, kThrottled, kShort}) {
       const bool base = is_marked(row.base_mark, mark);
       const bool other = is_marked(row.other_mark, mark);
-      if ((!base && !other) || !has_room()) continue;
-      notes.push_back(fmt::format("{}: {}: {} in {}", row_name(comparison, i), mark,
-                                  mark == kBusy        ? "other programs used the machine"
-                                  : mark == kThrottled ? "the machine was throttled"
-                                                       : "it was measured for less than a second",
-                                  sides.of(base, other)));
+      if (!base && !other) continue;
+      notes.add(i, fmt::format("{}: {} in {}", mark,
+                               mark == kBusy        ? "other programs used the machine"
+                               : mark == kThrottled ? "the machine was throttled"
+                                                    : "it was measured for less than a second",
+                               sides.of(base, other)));
     }
-    if (row.result.verdict != statistics::Verdict::unclear || !has_room()) continue;
-    notes.push_back(
-        fmt::format("{}: unclear: {}", row_name(comparison, i), why_unclear(row, sides)));
+    if (row.result.verdict != statistics::Verdict::unclear) continue;
+    if (form == NotesFor::table && wants_repeats(row)) continue;
+    notes.add(i, "unclear: " + why_unclear(row, sides));
   }
-  return notes;
+  *left_out = notes.left_out(most);
+  return notes.texts(most);
 }
 
 }  // namespace tally

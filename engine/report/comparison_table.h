@@ -7,11 +7,14 @@
 namespace tally {
 
 const char* verdict_word(statistics::Verdict verdict);
-// One row for each compared row and metric. Changes and their bounds are in percent.
+// One row for each compared row and metric. Changes and their bounds are in percent. `needed n` is
+// there if a row is unclear: how many repeats a side would decide it.
 Grid comparison_grid(const RunComparison& comparison, const CompareOptions& options);
+// Beside a table, how many repeats would decide a row is a column of it.
+enum class NotesFor { table, document };
 // "row 3 (n=4): unclear: 3 and 3 repeats; about 4 a side would decide", for each unclear row, and
 // for those that failed. At most `most` of them; `*left_out`: how many more there are.
-std::vector<std::string> comparison_notes(const RunComparison& comparison, size_t most,
-                                          size_t* left_out);
+std::vector<std::string> comparison_notes(const RunComparison& comparison, NotesFor form,
+                                          size_t most, size_t* left_out);
 
 }  // namespace tally

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "engine/report/outputs.h"
 
@@ -38,6 +41,8 @@ class Writer {
       : database_(database), rows_(rows), path_(path), run_key_(run_key) {}
 
   Status write() {
+    if (run_key_ != nullptr && !marks_rows())
+      if (Status s = check_primary_keys(); !s) return s;
     std::error_code ignored;  // opening reports the error
     const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
     if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
@@ -164,6 +169,30 @@ class Writer {
                           keys ? "IS" : "=", i + 1);
     }
     return text;
+  }
+
+  // Rows of one result with equal primary keys would replace each other. Ok if there are none.
+  Status check_primary_keys() const {
+    std::map<std::vector<std::string>, size_t> seen;
+    for (const Record& row : rows_) {
+      std::vector<std::string> key;
+      std::string shown;
+      for (const Column& column : database_.keys) {
+        const std::vector<std::string>& primary = database_.primary_keys;
+        if (std::find(primary.begin(), primary.end(), column.column_title()) == primary.end())
+          continue;
+        const Value& value = row.values.at(column.name.value);
+        key.push_back(fmt::format("{} {}", value.type_name(), value.str()));
+        shown +=
+            fmt::format("{}{} = {}", shown.empty() ? "" : ", ", column.column_title(), value.str());
+      }
+      if (++seen[key] == 2)
+        return Status::error(fmt::format(
+            "several rows of the database '{}' have the same `primekeys` ({}), and each would "
+            "replace the one before; add the keys that tell them apart",
+            database_.name.value, shown));
+    }
+    return Status::ok();
   }
 
   // A row with the primary keys of an older one changes that row. Also in a table that was made

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
@@ -112,10 +110,9 @@ class RowWriter {
     metric_ = ",\"metric\":";
     add_json(column.name.value, metric_);
     metric_ += ",\"sample\":";
-    const auto unit = one.table.units.find(column.name.value);
-    if (unit != one.table.units.end() && !unit->second.empty()) {
+    if (const std::string& unit = one.table.unit_of(column); !unit.empty()) {
       end_ += ",\"unit\":";
-      add_json(unit->second, end_);
+      add_json(unit, end_);
     }
     if (column.better != Better::unknown)
       end_ += std::string(",\"better\":\"") + better_word(column.better) + "\"";

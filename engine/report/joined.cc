@@ -76,18 +76,13 @@ class Joiner {
                           [](const Place& place) { return !is_own_column(*place.column); });
   }
 
-  static std::string unit_of(const RunPart& part, const Column& column) {
-    const auto found = part.rendered.table.units.find(column.name.value);
-    return found == part.rendered.table.units.end() ? "" : found->second;
-  }
-
   Status check_unit(const Place& place) const {
     const Column& column = *place.column;
-    if (!column.relative_to.empty() || !column.expression.value.empty()) return Status::ok();
+    if (!column.expression.value.empty()) return Status::ok();
     const RunPart* first = nullptr;
     std::string unit;
     for (size_t p = 0; p < parts_.size(); ++p) {
-      const std::string own = place.in_part[p] < 0 ? "" : unit_of(parts_[p], column);
+      const std::string own = place.in_part[p] < 0 ? "" : parts_[p].rendered.table.unit_of(column);
       if (own.empty() || own == unit) continue;
       if (first != nullptr)
         return Status::error(fmt::format(
@@ -152,6 +147,7 @@ class Joiner {
 
   void add_rows(RunPart& part, RenderedResult& out) {
     const auto number = static_cast<size_t>(&part - parts_.data());
+    const int before = static_cast<int>(out.table.rows.size());
     ResultTable& own = part.rendered.table;
     for (size_t i = 0; i < own.rows.size(); ++i) {
       std::vector<std::string> cells;
@@ -170,6 +166,9 @@ class Joiner {
     for (const std::string& note : own.missing_rows)
       out.table.missing_rows.push_back(run + ": " + note);
     out.table.references_passed += own.references_passed;
+    for (auto* missed : {&own.missed, &own.warned})
+      for (MissedReference& one : *missed)
+        if (one.row >= 0) one.row += before;
     add_missed(part, run, own.missed, out.table.missed);
     add_missed(part, run, own.warned, out.table.warned);
   }
@@ -209,7 +208,7 @@ class Joiner {
   std::string run_key_;
 };
 
-// What stands in the column "id": the number, or the folder if two runs have the same number.
+// The values of the column "id": the number, or the folder if two runs have the same number.
 std::vector<Value> names_of_runs(const std::vector<RunResults>& runs) {
   std::set<int> ids;
   for (const RunResults& one : runs) ids.insert(one.run->directory().id);

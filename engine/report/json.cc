@@ -38,9 +38,7 @@ Json json_of(const Value& value) {
 Json column_of(const Column& column, const ResultTable& table) {
   Json out = {
       {"key", column_key(column)}, {"name", column.name.value}, {"title", column.column_title()}};
-  const auto unit = table.units.find(column.name.value);
-  const bool ratio = !column.relative_to.empty();
-  if (!ratio && unit != table.units.end() && !unit->second.empty()) out["unit"] = unit->second;
+  if (const std::string& unit = table.unit_of(column); !unit.empty()) out["unit"] = unit;
   if (column.statistic != Statistic::none) out["statistic"] = statistic_word(column.statistic);
   if (column.uncertainty != Uncertainty::none)
     out["uncertainty"] = uncertainty_word(column.uncertainty);

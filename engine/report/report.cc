@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <map>
 #include <set>
+#include <string_view>
 
+#include "engine/base/ascii.h"
 #include "engine/base/terminal.h"
 #include "engine/python/python_format.h"
 #include "engine/report/grid.h"
@@ -42,6 +43,7 @@ class Renderer {
     out.name = table.name.value;
     out.table = tables_.table(table, {options_.select, options_.exclude, options_.with_id});
     out.definition = &table;
+    for_people_ = options_.style.empty() ? table.style != TableStyle::csv : options_.style != "csv";
     out.grid = fill(out.table);
     lay_out(table, options_, rules_.csv_is_quoted ? Quoting::rfc4180 : Quoting::raw, &out);
     return out;
@@ -98,15 +100,31 @@ class Renderer {
   }
 
  private:
-  std::string heading(const Column& column, const std::map<std::string, std::string>& units) {
+  std::string heading(const Column& column, const ResultTable& table) {
     if (!column.title.empty() && rules_.titles_as_written) return column.title;
     std::string text = column.empty_title ? "" : column.column_title();
-    auto unit = units.find(column.name.value);
-    bool ratio = !column.relative_to.empty();
-    if (!ratio && unit != units.end() && !unit->second.empty()) {
-      text += "[" + unit->second + "]";
-    }
+    if (const std::string& unit = table.unit_of(column); !unit.empty()) text += "[" + unit + "]";
     return text;
+  }
+
+  // A computed value has the digits of a double. In a table for people, few of them say something.
+  bool rounds(const Column& column) const {
+    return for_people_ && column.computed();
+  }
+
+  static std::string rounded(const Value& value, const std::string& text) {
+    constexpr size_t kDigits = 6;
+    constexpr double kAllBeforeThePoint = 1e6, kMost = 1e15;
+    if (!value.number() || !std::isfinite(value.as_double())) return text;
+    if (text.find_first_of(".e") == std::string::npos) return text;
+    const size_t first = text.find_first_not_of("-0.");
+    const std::string_view digits =
+        std::string_view(text).substr(std::min(first, text.size()), text.find('e') - first);
+    const auto written = std::count_if(digits.begin(), digits.end(), is_digit);
+    if (static_cast<size_t>(written) <= kDigits) return text;
+    const double size = std::fabs(value.as_double());
+    if (size >= kAllBeforeThePoint && size < kMost) return fmt::format("{:.0f}", value.as_double());
+    return fmt::format("{:.{}g}", value.as_double(), kDigits);
   }
 
   std::string cell(const Column& column, const Record& row) {
@@ -120,7 +138,7 @@ class Renderer {
       return column.null_value;
     }
     std::string text = found->str();
-    if (column.format.empty()) return text;
+    if (column.format.empty()) return rounds(column) ? rounded(*found, text) : text;
     std::string error;
     std::string formatted;
     if (format_cell(*found, column.format, rules_.fractions_are_kept, &formatted, &error))
@@ -137,7 +155,7 @@ class Renderer {
   Grid fill(const ResultTable& table) {
     Grid grid;
     for (const Column& column : table.columns) {
-      grid.header.push_back(heading(column, table.units));
+      grid.header.push_back(heading(column, table));
       std::optional<double> width = python_float(column.colw);
       grid.widths.push_back(width && *width > 0 ? static_cast<size_t>(*width) : 0);
     }
@@ -154,6 +172,7 @@ class Renderer {
   const ResultTables& tables_;
   const RenderOptions& options_;
   Diagnostics& diagnostics_;
+  bool for_people_ = false;  // the table that is filled
   std::set<std::string> complained_;
 };
 

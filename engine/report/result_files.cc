@@ -94,6 +94,7 @@ void ResultFiles::write_tables(const std::string& folder, MadeResult* made) {
 void ResultFiles::write_charts(const ResultTables& tables, const std::string& folder,
                                MadeResult* made, Diagnostics& diagnostics) const {
   const bool all_columns = options_.select.empty() && options_.exclude.empty();
+  std::vector<std::string> written;
   for (const Chart& chart : made->result->charts) {
     const auto& only = options_.only;
     const Table* table = drawn_table(*made->result, chart);
@@ -119,10 +120,17 @@ void ResultFiles::write_charts(const ResultTables& tables, const std::string& fo
     if (Status s = write_own_file(run_->directory().path, path, svg(figure)); !s) {
       say(Severity::error, s.message(), s.hint(), made);
     } else {
-      say(Severity::note, fmt::format("chart '{}' is drawn in {}", chart.name.value, path), {},
-          made);
+      written.push_back(chart.name.value);
     }
   }
+  if (written.size() == 1)
+    say(Severity::note,
+        fmt::format("chart '{}' is drawn in {}/{}.svg", written[0], folder, written[0]), {}, made);
+  if (written.size() > 1)
+    say(Severity::note,
+        fmt::format("{} charts are drawn in {}: {}.svg", written.size(), folder,
+                    join(written, ".svg, ")),
+        {}, made);
 }
 
 bool ResultFiles::ready(const Benchmark& definitions, const std::string& folder, MadeResult* made) {

@@ -73,14 +73,15 @@ size_t analyse_all(const Settings& settings, Evaluator& evaluator, RunResults* o
 void results_of(const Settings& settings, const ResultRequest& request, Evaluator& evaluator,
                 RunResults* out) {
   const bool write = request.write && out->run != nullptr;
-  // As in JUBE, `result` also writes the analysis. Its problems are the same as those of the
+  // `result` also writes the analysis, as in JUBE. Its problems are the same as those of the
   // tables.
   if (settings.called_as_jube && write) {
     Diagnostics said_below = std::exchange(out->diagnostics, {});
     analyse_all(settings, evaluator, out);
     out->diagnostics = std::move(said_below);
   }
-  const ResultContext context{*out->definitions, evaluator, out->diagnostics};
+  const ResultContext context{*out->definitions, evaluator, out->diagnostics,
+                              request.warn && out->run != nullptr};
   ResultFiles files(out->run, request.render, write);
   for (const Result& result : out->definitions->results) {
     const Records records =

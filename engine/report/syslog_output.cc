@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "engine/base/accounts.h"
+#include "engine/base/duration.h"
 #include "engine/base/text.h"
 #include "engine/python/python_format.h"
 #include "engine/report/outputs.h"
@@ -22,14 +23,9 @@ constexpr int kUserInfo = (1 << 3) | 6;  // facility user, severity informationa
 std::string message(const Syslog& syslog, const std::string& line) {
   std::string text = syslog.format.empty() ? kDefaultFormat : syslog.format;
   std::string process = std::to_string(::getpid());
-  std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  char stamp[32];
-  std::strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M:%S", &local);
   replace_all(text, "%(process)s", process);
   replace_all(text, "%(process)d", process);
-  replace_all(text, "%(asctime)s", std::string(stamp) + ",000");
+  replace_all(text, "%(asctime)s", local_time(std::time(nullptr)) + ",000");
   replace_all(text, "%(levelname)s", "INFO");
   replace_all(text, "%(name)s", syslog.name.value);
   replace_all(text, "%(message)s", line);

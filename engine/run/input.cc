@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <string_view>
 
 #include "engine/base/files.h"
 #include "engine/base/path_text.h"
@@ -140,11 +139,11 @@ Status read_named(const Settings& settings, const std::string& path, CheckOption
   options.only = args.only;
   options.exclude = args.exclude;
   options.set = input->set;
-  options.strict = args.strict;
+  options.strict = settings.strict;
   options.all_platforms = args.all_platforms;
   options.called_as_jube = settings.called_as_jube;
   options.kinds = settings.kinds;
-  if (args.strict) input->diagnostics.make_warnings_errors();
+  if (settings.strict) input->diagnostics.make_warnings_errors();
   options.read.include_path = args.include_path;
   read_and_check(path, std::move(options), args, input);
   return Status::ok();
@@ -219,6 +218,7 @@ void use_texts(const RunRecord& run, const Journal::Texts& texts, const std::str
 void add_update(const std::string& file, CheckOptions options, const RunRecord& run, Input* input) {
   options.run = input->find(run.benchmark);
   input->diagnostics = {};
+  if (options.strict) input->diagnostics.make_warnings_errors();
   input->path = file;
   input->update_file = static_cast<uint32_t>(input->sources.size());
   input->update_tags = options.tags;
@@ -251,13 +251,14 @@ Status read_update(const Settings& settings, const Journal& journal, const std::
   const RunRecord& run = journal.run();
   Journal::Update before;
   if (Status s = journal.update(&before); !s) return s;
-  // As in JUBE, tags are added to those of the run and of earlier updates.
+  // Tags are added to those of the run and of earlier updates, as in JUBE.
   std::vector<std::string> tags = before.file.empty() ? run.tags : before.tags;
   for (std::string& tag : split_tags(args.tags)) {
     if (std::find(tags.begin(), tags.end(), tag) == tags.end()) tags.push_back(std::move(tag));
   }
   CheckOptions options = options_of_run(settings, run, tags);
   options.stored = args.tags.empty();
+  options.strict = settings.strict;
   options.read.include_path = args.include_path;
   add_update(file, std::move(options), run, input);
   return Status::ok();
@@ -270,6 +271,22 @@ void read_kept_update(const Settings& settings, const RunRecord& run, const Jour
   add_update(update.file, std::move(options), run, input);
   Diagnostics& diagnostics = input->diagnostics;
   if (!diagnostics.has_errors()) diagnostics = {};  // its warnings were reported when it was given
+}
+
+std::string changed_source(const Input& input, const RunRecord& run, const std::string& run_dir) {
+  const std::string directory = start_directory(run, run_dir);
+  Status no_templates;
+  const std::vector<std::string> shipped = template_directories(&no_templates);
+  for (uint32_t i = input.update_file; i < input.sources.size(); ++i) {
+    const std::string path = absolute_path(input.sources.name(i), directory);
+    const bool is_shipped = std::any_of(shipped.begin(), shipped.end(), [&](const auto& folder) {
+      return starts_with(path, absolute_path(folder) + "/");
+    });
+    std::string today;
+    if (is_shipped || !may_be_there(path) || !read_file(path, &today)) continue;
+    if (today != input.sources.text(i)) return input.sources.name(i);
+  }
+  return {};
 }
 
 }  // namespace tally

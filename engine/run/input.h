@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -25,7 +24,6 @@ struct InputArgs {
   std::vector<std::string> only, exclude;
   std::vector<std::string> include_path;
   std::vector<std::string> set;  // name=value
-  bool strict = false;           // warnings are errors
   bool all_platforms = false;    // those that other tags choose are checked, too
   // Documents of which only the tree is needed. Null: there are none.
   bool (*unchecked)(const Element& root) = nullptr;
@@ -38,8 +36,8 @@ struct Input {
   Document document;
   std::optional<Workflow> workflow;  // empty when there were errors
   std::vector<std::pair<std::string, std::string>> set;
-  // What an update adds: the number of its first file in `sources`, and the tags that it is read
-  // with.
+  // The additions of an update: the number of its first file in `sources`, and the tags that it is
+  // read with.
   uint32_t update_file = 0;
   std::vector<std::string> update_tags;
 
@@ -70,6 +68,10 @@ Status read_update(const Settings& settings, const Journal& journal, const std::
 // Reads the update that the run in `run_dir` has kept, as read_update().
 void read_kept_update(const Settings& settings, const RunRecord& run, const Journal::Update& update,
                       const std::string& run_dir, Input* input);
+
+// The first file of the input that the run in `run_dir` has stored which has another text today, as
+// the input names it. Empty: there is none. Files that are gone and shipped templates do not count.
+std::string changed_source(const Input& input, const RunRecord& run, const std::string& run_dir);
 
 // The tags of -t. "a,b" is the old form of two tags.
 std::vector<std::string> split_tags(const std::vector<std::string>& given);

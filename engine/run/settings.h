@@ -1,6 +1,6 @@
-// What the command line and the environment ask for, as far as several commands share it. The
-// parser fills the one object; everything else reads it. How an input is read (--tag, --set) is in
-// InputArgs (input.h), what one command alone takes in the struct of its arguments
+// The settings that the command line and the environment give, as far as several commands share
+// them. The parser fills the one object; everything else reads it. How an input is read (--tag,
+// --set) is in InputArgs (input.h), what one command alone takes in the struct of its arguments
 // (cli/commands.h).
 #pragma once
 
@@ -15,7 +15,9 @@ namespace tally {
 struct Settings {
   // --- of every command
   std::string program = "tally";  // the name it was called by, for hints
-  bool called_as_jube = false;    // by the program's name: JUBE's exit codes, tables only with -r
+  // The command line's first word, for commands that are offered: they work when they are pasted.
+  std::string command = "tally";
+  bool called_as_jube = false;  // by the program's name: JUBE's exit codes, tables only with -r
   // 1: prints a line for each workpackage that ended, and every workpackage of a plan. 2: also
   // prints the output of commands.
   int verbose = 0;

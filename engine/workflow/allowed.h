@@ -6,9 +6,8 @@
 
 namespace tally {
 
-// What is wrong with the text of `allowed` itself, or "". A text that begins with <, <=, > or >=,
-// or that has "..", is a condition on numbers: ">= 1", "1 .. 8". Any other text is a list of
-// values.
+// The fault of the text of `allowed` itself, or "". A text that begins with <, <=, > or >=, or that
+// has "..", is a condition on numbers: ">= 1", "1 .. 8". Any other text is a list of values.
 std::string allowed_fault(const std::string& allowed);
 
 // The values of a list, or nothing for a condition.

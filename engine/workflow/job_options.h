@@ -11,7 +11,7 @@
 
 namespace tally {
 
-// What keys ask of the scheduler already. Some options contradict it.
+// The requests that keys make of the scheduler already. Some options contradict them.
 struct JobRequests {
   bool gpus = false;    // gpus_per_node
   bool memory = false;  // memory

@@ -22,7 +22,7 @@ inline constexpr std::string_view kPlatformPrefix = "tally_platform_";
 std::string platform_name(std::string_view name);
 // The name without the prefix. Empty: it has none.
 std::string_view without_platform_prefix(std::string_view name);
-// What a lookup answers to platform_name() where the name alone is the user's and nobody gave jobs
+// The answer of a lookup to platform_name() where the name alone is the user's and nobody gave jobs
 // a value: the user's is not looked at.
 const std::string& no_platform_value();
 

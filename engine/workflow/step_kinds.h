@@ -1,4 +1,4 @@
-// What kinds of step add to a workpackage's values, platform, launch, job and packs. The additions
+// The additions of kinds of step to a workpackage's values, platform, launch, job and packs. They
 // are in steps/. The program passes them to the engine together with the workflow (Step::kinds), so
 // that the engine includes nothing of steps/. The engine does know the kinds' names (StepKind in
 // workflow.h), and asks them where the order of work depends on the kind: which keys a step may
@@ -19,7 +19,7 @@ namespace tally {
 
 struct Step;
 
-// Where a run step's program runs, from its platform's parameters:
+// The place where a run step's program runs, from its platform's parameters:
 //   scheduler      local (the default) or the name of a scheduler: slurm, pbs, lsf
 //   submit         the command that submits a job script: "sbatch --parsable"
 //   submit_script  the job script's name in the work directory
@@ -104,11 +104,11 @@ class StepKinds {
   // Why the job script of a workpackage cannot be written as it is asked for. Texts whose
   // parameters have no value in `lookup` are not looked at.
   virtual std::vector<JobFault> job_faults(const Step& step, const Lookup& lookup) const;
-  // What the step and its platform ask of the scheduler.
+  // The requests of the step and its platform to the scheduler.
   virtual JobRequests job_requests(const Step& step, const Lookup& lookup) const;
 
-  // What a dry run asks the program's planner about the step, and the line that it prints of the
-  // answer (the planner's standard output); empty when it cannot be read as one.
+  // The question of a dry run to the program's planner about the step, and the line that it prints
+  // of the answer (the planner's standard output); empty when it cannot be read as one.
   virtual PlanRequest plan_request(const Step& step, const Lookup& lookup) const;
   virtual std::string plan_summary(const std::string& answer) const;
 

@@ -21,9 +21,9 @@ namespace tally {
 enum class Mode { text, python, perl, shell, env, tag };
 enum class UpdateMode { never, use, step, cycle, always };
 enum class Duplicate { none, replace, concat, error };
-// Whose a parameter is where two of a step have one name (Tally only). any: two are an error, as in
-// JUBE's files. user: of a set with another name than those of platforms. platform: of a set that a
-// platform's file defines.
+// The owner of a parameter where two of a step have one name (Tally only). any: two are an error,
+// as in JUBE's files. user: of a set with another name than those of platforms. platform: of a set
+// that a platform's file defines.
 enum class Owner { any, user, platform };
 
 struct Parameter {
@@ -192,9 +192,14 @@ struct Step {
   std::vector<Text> inputs;  // setup, build: files and folders whose content the result depends on
   bool reuse = true;         // setup, build: equal work is done only once
   bool quiet_check = true;   // its rows are marked when something else used the machine
-  // What the step's kind adds. Never null; not owned by the step.
+  // The additions of the step's kind. Never null; not owned by the step.
   const StepKinds* kinds = &plain_kinds();
 };
+
+// A step of kind: result has none: it is done once, after the tables.
+inline bool has_workpackages(const Step& step) {
+  return step.kind != StepKind::result;
+}
 
 struct AnalyseFile {
   Text path;              // comma-separated globs, relative to the work directory
@@ -212,7 +217,8 @@ struct Analyser {
   std::vector<Analyse> analyse;
 };
 
-// What a column shows of the repeats of a point (Tally only). none: the first repeat's value.
+// The number that a column shows of the repeats of a point (Tally only). none: the first repeat's
+// value.
 enum class Statistic { none, median, mean, min, max, harmonic };
 // How sure that number is. ci: the 95 % confidence interval of the median or the mean.
 enum class Uncertainty { none, ci, mad, range };
@@ -231,14 +237,19 @@ struct Column {
   Statistic statistic = Statistic::none;
   Uncertainty uncertainty = Uncertainty::none;
   Better better = Better::unknown;
+  bool beside_computed = false;  // an interval of a computed column, put beside it in a table
 
+  // Whether its values are computed, not read: by an expression, or against a baseline row.
+  bool computed() const {
+    return !expression.value.empty() || !relative_to.empty() || beside_computed;
+  }
   // The column's heading: its title, or else its name.
   const std::string& column_title() const { return title.empty() ? name.value : title; }
 };
 // The column that shows how a row's workpackage ended, unless a parameter or pattern has this name.
 constexpr const char* kStatusColumn = "status";
 
-// What a missed reference means. warn: it is printed. expect_fail: it must be missed.
+// The effect of a missed reference. warn: it is printed. expect_fail: it must be missed.
 enum class ReferenceAction { fail, warn, expect_fail };
 struct Reference {  // Tally only: expected value of a column, checked for each row
   Text column, condition, note;
@@ -274,9 +285,9 @@ struct Syslog {
   Text filter;
   std::vector<Column> keys;
 };
-// What is drawn of a table (Tally only).
+// The drawing that is made of a table (Tally only).
 enum class ChartKind { bar, line, scatter, curve };
-// The line to compare with, through the first point of each series.
+// The line to compare with, through the best of the first points of the series.
 enum class ChartIdeal { none, linear, inverse, constant };
 // Numbers that somebody published, drawn beside a table's rows: no result, and no verdict.
 struct PublishedPoint {

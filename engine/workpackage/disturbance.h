@@ -1,4 +1,4 @@
-// What made a measurement on this machine slower than it should be.
+// The disturbance that made a measurement on this machine slower than it should be.
 #pragma once
 
 #include "engine/base/rare_text.h"

@@ -1,7 +1,9 @@
 #include "engine/workpackage/ended_file.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -69,7 +71,8 @@ class Reader {
   EndedFiles::Writer writer() const { return writer_; }
   long long noted_ns() const { return noted_ns_; }
 
-  // Where links led, behind the files. False: an earlier program packed these.
+  // Adds the places that links led to, which are packed behind the files. False: an earlier program
+  // packed these.
   bool add_links(std::vector<EndedFile>& files) {
     uint64_t mark = 0, number = 0;
     std::string_view real;
@@ -133,9 +136,26 @@ class Reader {
   long long noted_ns_ = 0;
 };
 
+// Whether the path is below the folder and no part of it from there on is a link. It asks the
+// system once for each of these parts: every workpackage does this, and canonical() would ask for
+// those of the folder, too.
+bool is_plainly_below(const std::string& folder, const std::string& path) {
+  if (!starts_with(path, folder + "/")) return false;
+  const std::string_view below = std::string_view(path).substr(folder.size());
+  if (below.find("/.") != below.npos || below.find("//") != below.npos) return false;
+  char target = 0;
+  for (size_t end = folder.size(); end != path.npos;) {
+    end = path.find('/', end + 1);
+    if (readlink(path.substr(0, end).c_str(), &target, 1) >= 0) return false;
+    if (errno != EINVAL) return errno == ENOENT;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string place_behind_links(const std::string& run_dir, const std::string& path) {
+  if (is_plainly_below(run_dir, path)) return path.substr(run_dir.size() + 1);
   std::error_code error;
   const std::string real = std::filesystem::weakly_canonical(path, error).string();
   if (error) return path;

@@ -21,7 +21,7 @@ struct EndedFile {
   std::string real = {};
 };
 
-// Where links lead from a path, relative to the run's folder if it is below.
+// The place to which links lead from a path, relative to the run's folder if it is below.
 std::string place_behind_links(const std::string& run_dir, const std::string& path);
 
 // The analysed files of one workpackage.
@@ -46,7 +46,7 @@ struct EndedFiles {
   bool links_known = false;  // earlier programs did not note where links led
   std::vector<EndedFile> files;
 
-  // As bytes, for the journal; and back.
+  // The files as bytes, for the journal; and back.
   std::string packed() const;
   static EndedFiles unpacked(std::string_view packed);
 };
@@ -62,7 +62,7 @@ class FilesPrint {
  private:
   uint64_t value_ = 1;
 };
-// That of packed files. 0: there is nothing packed.
+// The FilesPrint of packed files. 0: there is nothing packed.
 uint64_t files_print(std::string_view packed);
 
 }  // namespace tally

@@ -44,8 +44,7 @@ std::string locate(const Step& step, const Expander& expander, const Workpackage
   std::string work_dir;
   if (!step.work_dir.value.empty()) {
     const std::string path = values.path(step.work_dir);
-    const bool absolute = !path.empty() && path.front() == '/';
-    work_dir = absolute_path(past_links(absolute ? path : expander.run().home + "/" + path));
+    work_dir = opened_path(path, expander.run().home);
   }
   workpackage->directory = std::move(directory);
   workpackage->work_dir = std::move(work_dir);
@@ -93,7 +92,7 @@ std::string finish_in_place(const Benchmark& benchmark, Expander& expander,
   return finish(values().builtins(), Expander::Names());
 }
 
-// Where the user wrote the number of a step's workpackages.
+// The place where the user wrote the number of a step's workpackages.
 Mark place_of_copies(const Step& step) {
   if (step.iterations.mark.known() && step.iterations.value != "1") return step.iterations.mark;
   return step.repeat.mark.known() ? step.repeat.mark : step.name.mark;
@@ -140,7 +139,8 @@ Generator::Generator(const Benchmark& benchmark, Expander& expander, Purpose pur
 
 void Generator::make_roots(Diagnostics& diagnostics) {
   for (size_t i = 0; i < benchmark_.steps.size() && !diagnostics.has_errors(); ++i) {
-    if (benchmark_.steps[i].depend.empty()) make(static_cast<int>(i), {}, diagnostics);
+    const Step& step = benchmark_.steps[i];
+    if (step.depend.empty() && has_workpackages(step)) make(static_cast<int>(i), {}, diagnostics);
   }
 }
 
@@ -159,7 +159,7 @@ void Generator::make_children(int id, Diagnostics& diagnostics) {
   const std::string& name = benchmark_.steps[step_number].name.value;
   for (size_t child = 0; child < benchmark_.steps.size(); ++child) {
     const Step& step = benchmark_.steps[child];
-    if (!names_parent(step, name)) continue;
+    if (!names_parent(step, name) || !has_workpackages(step)) continue;
     if (names_workpackage(step.active.value) && ended_before_.count(id) != 0) continue;
     for_each_parents(benchmark_, step, sink_.at(id), finished_, [&](const auto& parents) {
       if (adopted_[child].count(parents) == 0) make(static_cast<int>(child), parents, diagnostics);
@@ -271,14 +271,15 @@ bool Generator::copies_of_points(Family& family, Diagnostics& diagnostics) const
 // says so, before anything is made of it.
 bool Generator::has_room(const Family& family, Diagnostics& diagnostics) {
   size_t& made = made_[static_cast<size_t>(family.step_number)];
-  for (const Copies& copies : family.copies) {
-    made += static_cast<size_t>(copies.iterations) * static_cast<size_t>(copies.repeat);
-    if (made > most_points) break;
-  }
+  for (const Copies& copies : family.copies)
+    made = limited_sum(made, limited_product(copies.iterations, copies.repeat));
   if (made <= most_points) return true;
+  // Other workpackages of its parents would have further ones.
+  const bool all = family.step.depend.empty() && made < most_countable;
   diagnostics.error(place_of_copies(family.step),
-                    "step '" + family.step.name.value + "' would have more than " +
-                        std::to_string(most_points) + " workpackages",
+                    "step '" + family.step.name.value + "' would have " + (all ? "" : "at least ") +
+                        std::to_string(made) + " workpackages; " + std::to_string(most_points) +
+                        " are the most",
                     "its points, iterations and repeats, and the workpackages of the steps that it "
                     "depends on, are multiplied");
   return false;

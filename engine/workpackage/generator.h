@@ -49,8 +49,8 @@ class Generator {
   // Takes the next one of these workpackages as a plan has made it, with the same expander and for
   // the same run. It must be final (see roots_are_final()).
   void take_root(Workpackage&& planned);
-  // To be called when workpackage `id` has finished well. Makes the children whose parents are now
-  // complete. Children of combinations of parents passed to adopt() are not made again.
+  // Makes the children whose parents are complete now that workpackage `id` has finished well.
+  // Children of combinations of parents passed to adopt() are not made again.
   void make_children(int id, Diagnostics& diagnostics);
   // Registers a workpackage that already exists, in a run that resumes. Sets its repetition.
   void adopt(Workpackage* workpackage, Diagnostics& diagnostics);
@@ -61,7 +61,8 @@ class Generator {
   bool roots_are_final() const { return roots_are_final_; }
   // Returns the points that a rule excluded. They are moved out, so only the first call has them.
   std::vector<Excluded> take_excluded() { return std::move(excluded_); }
-  // What only a run can establish (a parameter read from a parent's output), one sentence each.
+  // Facts that only a run can establish (a parameter read from a parent's output), one sentence
+  // each.
   std::vector<std::string> unknown() const;
   // Workpackages of which only a run knows whether they will be there: their rules or their
   // `active` are not computed (Evaluator::computes()).

@@ -1,4 +1,4 @@
-// What a scheduler has recorded of a workpackage's job.
+// A scheduler's record of a workpackage's job.
 #pragma once
 
 #include <optional>

@@ -2,6 +2,7 @@
 // these same rules.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>

@@ -3,13 +3,12 @@
 #include <algorithm>
 
 #include "engine/base/ascii.h"
+#include "engine/base/files.h"
 #include "engine/base/path_text.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
 
 namespace tally {
-namespace {}  // namespace
-
 // The names in a list that is divided by commas.
 std::vector<std::string> names_of(const std::string& list) {
   std::vector<std::string> names;
@@ -31,6 +30,17 @@ std::string pattern_in(const std::string& work_dir, const std::string& name) {
   std::string pattern = absolute ? "" : escaped_for_matching(work_dir) + "/";
   for (const char c : name) pattern += c == '\\' ? "\\\\" : std::string(1, c);
   return pattern;
+}
+
+std::string folder_of_pattern(const std::string& work_dir, const std::string& name) {
+  const size_t slash = name.rfind('/', name.find_first_of("*?["));
+  return opened_path(slash == std::string::npos ? "" : name.substr(0, slash + 1), work_dir);
+}
+
+std::string opened_pattern(const std::string& work_dir, const std::string& name) {
+  const size_t slash = name.rfind('/', name.find_first_of("*?["));
+  const std::string rest = slash == std::string::npos ? name : name.substr(slash + 1);
+  return absolute_path(pattern_in(folder_of_pattern(work_dir, name), rest));
 }
 
 Status matching_files(const std::string& work_dir, const std::string& name,

@@ -16,6 +16,10 @@ bool is_glob(const std::string& name);
 bool natural_less(std::string_view a, std::string_view b);
 // The pattern that matching_paths() takes for a glob of that folder.
 std::string pattern_in(const std::string& work_dir, const std::string& name);
+// The folder that the system opens for the part of the name before the pattern.
+std::string folder_of_pattern(const std::string& work_dir, const std::string& name);
+// pattern_in() of that folder, absolute.
+std::string opened_pattern(const std::string& work_dir, const std::string& name);
 // The files of a name or glob in natural order. If `own_dir` is given and has any, only those.
 Status matching_files(const std::string& work_dir, const std::string& name,
                       const std::string& own_dir, std::vector<std::string>* files);

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/base/text.h"
+
 namespace tally {
 namespace {
 
@@ -50,16 +52,19 @@ std::string with_last_lines(const Outcome& outcome, const std::string& sentence)
          outcome.detail.str().substr(line + 1);
 }
 
+std::string signal_name(int signal) {
+  const char* name = strsignal(signal);
+  return "signal " + std::to_string(signal) + " (" + (name != nullptr ? name : "unknown") + ")";
+}
+
 // JUBE's message, with the exit code.
 std::string message_of_command(const Outcome& outcome) {
   std::string text = "Error (returncode <> 0) while running \"" + outcome.command +
                      "\" in directory \"" + outcome.directory + "\"\nMessage in \"" + outcome.file +
                      "\":\n" + outcome.detail;
   if (outcome.reason == Reason::signal) {
-    const char* name = strsignal(outcome.signal);
     if (text.back() != '\n') text += '\n';
-    text += "It was ended by signal " + std::to_string(outcome.signal) + " (" +
-            (name != nullptr ? name : "unknown") + ")";
+    text += "It was ended by " + signal_name(outcome.signal);
   } else if (outcome.exit_code > 0) {
     if (text.back() != '\n') text += '\n';
     text += "It ended with exit code " + std::to_string(outcome.exit_code);
@@ -73,6 +78,46 @@ std::string message_of_job(const Outcome& outcome) {
                                       std::to_string(outcome.exit_code) +
                                       (words.empty() ? "" : ": " + words) +
                                       "; its output is in \"" + outcome.directory + "\"");
+}
+
+// Compilers, make and srun end with such lines after the one that says what is wrong.
+bool says_only_that_it_ended(std::string_view line) {
+  const auto has = [&](std::string_view words) {
+    return line.find(words) != std::string_view::npos;
+  };
+  if (line == "compilation terminated." || has("ninja: build stopped")) return true;
+  if (line.find_first_not_of("-=*^~| ") == std::string_view::npos) return true;
+  if (starts_with(line, "make")) return has("] Error ") || has("ing directory ");
+  if (starts_with(line, "srun: "))
+    return has(": Exited with exit code ") || has("Job step aborted") || has("launch/slurm");
+  if (starts_with(line, "slurmstepd")) return has(" CANCELLED AT ");
+  return starts_with(line, "collect2: ");
+}
+
+// The line of a program's last ones that most likely says what is wrong: the last that calls itself
+// an error, else the last that says something.
+std::string telling_line(std::string_view text) {
+  std::string_view last, says, error;
+  for (text = strip(text); !text.empty();) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = strip(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty()) continue;
+    last = line;
+    if (says_only_that_it_ended(line)) continue;
+    says = line;
+    for (const char* word : {"error:", "Error:", "ERROR:"})
+      if (line.find(word) != std::string_view::npos) error = line;
+  }
+  std::string_view found = !error.empty() ? error : !says.empty() ? says : last;
+  // The node differs where the error is the same.
+  if (starts_with(found, "slurmstepd")) found = strip(found.substr(found.find(':') + 1));
+  return std::string(found);
+}
+
+std::string with_reason(std::string what, const std::string& why) {
+  if (what.empty()) return why;
+  return why.empty() ? what : what + ": " + why;
 }
 
 }  // namespace
@@ -154,7 +199,58 @@ std::string grounds_of_reuse(const Outcome& outcome) {
                                    : outcome.detail.str());
 }
 
+namespace {
+
+// The scheduler ended the job, and did not say with which exit status of its program.
+bool is_end_by_scheduler(Reason reason) {
+  switch (reason) {
+    case Reason::job_failed:
+    case Reason::job_cancelled:
+    case Reason::job_time_limit:
+    case Reason::job_memory:
+    case Reason::job_node:
+    case Reason::job_preempted:
+    case Reason::job_lost:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+std::string message_in_short(const Outcome& outcome) {
+  const std::string& detail = outcome.detail.str();
+  const std::string first = first_line(detail);
+  const std::string told = telling_line(detail.substr(first.size()));
+  if (is_end_by_scheduler(outcome.reason))
+    return with_reason(first, outcome.file.empty() ? "" : told);
+  switch (outcome.reason) {
+    case Reason::command:
+      return with_reason(outcome.exit_code > 0 ? "exit code " + std::to_string(outcome.exit_code)
+                                               : "its command failed",
+                         telling_line(detail));
+    case Reason::signal:
+      return with_reason(signal_name(outcome.signal), telling_line(detail));
+    case Reason::error_file:
+      return "error file \"" + outcome.file + "\"";
+    case Reason::time_limit:
+      return "time limit of " + outcome.detail + " reached";
+    case Reason::job_exit:
+      return with_reason("exit code " + std::to_string(outcome.exit_code),
+                         told.empty() ? first : told);
+    default:
+      return first_line(message(outcome));
+  }
+}
+
 std::string message(const Outcome& outcome) {
+  if (is_end_by_scheduler(outcome.reason) && !outcome.file.empty())
+    return with_last_lines(outcome, first_line(outcome.detail.str()));
   switch (outcome.reason) {
     case Reason::command:
     case Reason::signal:
@@ -186,16 +282,6 @@ std::string message(const Outcome& outcome) {
       return "its job was cancelled";
     case Reason::reused:
       return "reused: " + grounds_of_reuse(outcome);
-    case Reason::job_failed:
-    case Reason::job_cancelled:
-    case Reason::job_time_limit:
-    case Reason::job_memory:
-    case Reason::job_node:
-    case Reason::job_preempted:
-    case Reason::job_lost:
-      if (outcome.file.empty()) return outcome.detail;
-      return with_last_lines(outcome,
-                             outcome.detail.str().substr(0, outcome.detail.str().find('\n')));
     default:
       return outcome.detail;
   }

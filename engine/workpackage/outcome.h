@@ -112,6 +112,9 @@ Outcome failure(Reason reason, std::string detail);
 // The outcome in one sentence or a few lines, with JUBE's own words where it has some. Empty when
 // there is nothing to report.
 std::string message(const Outcome& outcome);
+// The same on one line that says what and not where, so that equal outcomes have equal texts: "exit
+// code 1: no such file".
+std::string message_in_short(const Outcome& outcome);
 // For reused: what is the same as what, without the word "reused".
 std::string grounds_of_reuse(const Outcome& outcome);
 

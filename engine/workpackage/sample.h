@@ -1,4 +1,4 @@
-// What a workpackage printed for one pattern: one value of a sample of repeats.
+// A workpackage's output for one pattern: one value of a sample of repeats.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@ namespace tally {
 struct Sample {
   int workpackage = 0;
   std::string analyser, pattern;
-  // What finds the values (definition_of()): a workflow may give the pattern another text later.
+  // The definition that finds the values (definition_of()): a workflow may give the pattern another
+  // text later.
   std::string definition;
   std::string value;   // of the first match, for people who read the journal
   std::string packed;  // all statistics of its matches: Statistics::packed()

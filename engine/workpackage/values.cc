@@ -2,6 +2,7 @@
 
 #include <strings.h>
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
@@ -148,7 +149,7 @@ const NamedValues& WorkpackageValues::builtins() const {
   return builtins_;
 }
 
-// Those of a stored workpackage are made without the others.
+// The built-in variables of a stored workpackage are made without the others.
 NamedValues WorkpackageValues::kept_builtins(const Keep& keep) const {
   NamedValues kept;
   const bool made = benchmark_ != nullptr;

@@ -6,7 +6,6 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "engine/base/path_text.h"
@@ -37,7 +36,7 @@ struct StoredParameters {
   bool without_added = false;  // nobody asks for what the kind of step adds
 };
 
-// What the built-in variables of a run need.
+// The data that the built-in variables of a run need.
 RunInfo run_info(const Benchmark& benchmark, int id, const std::string& run_dir,
                  const std::string& start);
 

@@ -1,7 +1,6 @@
 // One step at one point: the unit that is run, recorded in the journal and reported.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,7 +23,7 @@ struct Workpackage {
   RareText doubt;   // plan only: why a run fails it, unless an earlier step makes what is missing
   // Its folder's name in the run directory, if it is not the default (folder_name_of()).
   RareText directory;
-  // Where its operations run, if not in directory/work. An absolute path.
+  // The folder in which its operations run, if not directory/work. An absolute path.
   RareText work_dir;
 };
 
@@ -32,8 +31,8 @@ struct Workpackage {
 std::string workpackage_directory_name(int id, const std::string& step, const std::string& suffix);
 // The name of a workpackage's folder in the run directory.
 std::string folder_name_of(const Benchmark& benchmark, const Workpackage& workpackage);
-// Where its operations run: its work_dir, or else RUNDIR/directory/work with RUNDIR as the user
-// wrote it.
+// The folder in which its operations run: its work_dir, or else RUNDIR/directory/work with RUNDIR
+// as the user wrote it.
 std::string work_dir_of(const Benchmark& benchmark, const std::string& run_dir,
                         const Workpackage& workpackage);
 

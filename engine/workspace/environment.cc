@@ -5,8 +5,6 @@
 
 #include <unistd.h>
 
-#include <cctype>
-
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
 #include "engine/base/variables.h"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -29,7 +28,7 @@ namespace {
 constexpr off_t kReadWhole = 64 << 20;
 // Version of the rules below. Work that was kept under another version is not reused.
 constexpr uint64_t kRules = 5;
-// Of a folder with more bytes, sizes and times are compared. More files are not looked at.
+// A folder with more bytes is compared by sizes and times. More files are not looked at.
 constexpr size_t kMostFiles = 10000;
 constexpr uintmax_t kMostBytes = uintmax_t{1} << 30;
 

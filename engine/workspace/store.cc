@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/digest.h"
 #include "engine/base/files.h"

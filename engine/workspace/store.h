@@ -11,8 +11,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "engine/base/status.h"
 #include "engine/workspace/setup_inputs.h"

@@ -173,7 +173,7 @@ Status list_files(const FileCopy& entry, const Lookup& lookup, const std::string
       return Status::error("no files found using \"" + given + "\"");
     }
     for (const std::string& path : found) {
-      // As in JUBE, "src/." is called src, and "." is the work directory itself, which is there.
+      // "src/." is called src, as in JUBE, and "." is the work directory itself, which is there.
       const bool below = !absolute && starts_with(path, base + "/");
       const std::string own = std::filesystem::path(below ? path.substr(base.size() + 1) : path)
                                   .lexically_normal()
@@ -198,7 +198,7 @@ std::string place_behind_all_links(const std::string& path) {
 }
 
 std::string place_of_substituted(const std::string& path, const std::string& work_dir) {
-  const std::string whole = absolute_path(past_links(join_path(work_dir, path)));
+  const std::string whole = opened_path(path, work_dir);
   std::error_code error;
   if (!std::filesystem::is_symlink(whole, error)) return whole;
   std::string real = place_behind_all_links(whole);

@@ -152,7 +152,11 @@ Status place_file(const PlannedFile& file, const std::string& work_dir, Existing
   const std::string target = absolute_path(file.target, work_dir);
   std::optional<struct stat> known;
   if (Status s = look_at(target, &known, Links::keep); !s) return s;
-  if (known) return existing == Existing::keep ? Status::ok() : check_same(file, target);
+  if (known) {
+    const Status same = existing == Existing::keep ? Status::ok() : check_same(file, target);
+    if (same || existing != Existing::own || S_ISDIR(known->st_mode)) return same;
+    if (unlink(target.c_str()) != 0) return failed(target, "cannot be replaced", errno);
+  }
   if (Status s = make_directories(parent_of(target)); !s) return s;
   if (file.link && file.absolute) {
     if (symlink(file.source.c_str(), target.c_str()) == 0 || errno == EEXIST) return Status::ok();

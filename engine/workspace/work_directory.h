@@ -12,10 +12,11 @@ namespace tally {
 
 // Makes a relative link at `path` to `target`. Succeeds without change when `path` already exists.
 Status make_link(const std::string& target, const std::string& path);
-// The way of place_file() with a target that is there already. It is never changed.
+// The way of place_file() with a target that is there already.
 enum class Existing {
   keep,          // it is taken, as in JUBE
   must_be_same,  // an error unless it is what would be put there: it is of somebody else
+  own,           // a file or link that is not what would be put there is replaced
 };
 // Copies or links one planned file into `work_dir`. Permissions and times are kept. A folder is
 // copied with its contents.

@@ -119,16 +119,14 @@ class Save {
     fs::create_directories(root_);
     remove_leftovers(root_, false);
     unfinished_.emplace(root_ / temporary_name(directory_name(state_.iteration)));
-    if (group_.divided())
-      make_model_file((unfinished_->path / model_file).string(), config_, parameters_);
+    if (group_.divided()) make_model_file((unfinished_->path / model_file).string(), parameters_);
     return unfinished_->path.filename().string();
   }
 
   // Returns the checksums of this process's part of the optimizer's state; empty: it has none.
   std::string write() {
     if (!group_.divided()) {
-      files_.push_back(
-          {model_file, save_model_weights(path(model_file), config_, parameters_, stream_)});
+      files_.push_back({model_file, save_model_weights(path(model_file), parameters_, stream_)});
       if (!has_optimizer()) return "";
       return checksums_text(save_whole_optimizer(path(whole_optimizer_file), parameters_, stream_));
     }
@@ -137,7 +135,7 @@ class Save {
           fmt::format("'{}', which rank 0 has made, does not exist here: give --save a folder that "
                       "all hosts share",
                       folder_.string()));
-    if (group_.writes_model()) write_model_part(path(model_file), config_, parameters_, stream_);
+    if (group_.writes_model()) write_model_part(path(model_file), parameters_, stream_);
     if (!has_optimizer() || group_.part() < 0) return "";
     return checksums_text(save_optimizer_part(
         path(part_name(group_.part(), group_.parts()).c_str()), parameters_, stream_));

@@ -49,6 +49,16 @@ class ConfigReader {
     if (value < 1) throw bad(fmt::format("gives no positive \"{}\"", key));
     return value;
   }
+  // The same of a number that transformers also reads under another name.
+  int64_t size(const char* key, const char* alias) const {
+    if (!has(alias)) return size(key);
+    const int64_t value = size(alias);
+    if (has(key) && size(key) != value)
+      throw bad(
+          fmt::format("has {} for \"{}\" and {} for \"{}\", which mean the same: leave one out",
+                      size(key), key, value, alias));
+    return value;
+  }
   // Throws for a model that is computed differently from ours.
   void refuse(const char* key, bool bad_value) const {
     if (get<bool>(key, !bad_value) == bad_value) {

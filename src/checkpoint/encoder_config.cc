@@ -23,13 +23,13 @@ const Keys& keys_of(const std::string& kind) {
 
 // The key of head_dropout(). In a file without a value, BERT's is hidden_dropout_prob.
 const char* head_dropout_key(const ModelConfig& config) {
-  if (config.kind == "bert") return "classifier_dropout";
+  if (config.pooler) return "classifier_dropout";
   return config.task == Task::classification ? "seq_classif_dropout" : "qa_dropout";
 }
 
 // What transformers calls the model with a task's head.
 std::string architecture(const ModelConfig& config) {
-  const std::string kind = config.kind == "bert" ? "Bert" : "DistilBert";
+  const std::string kind = config.kind() == "bert" ? "Bert" : "DistilBert";
   if (config.task == Task::classification) return kind + "ForSequenceClassification";
   if (config.task == Task::question_answering) return kind + "ForQuestionAnswering";
   return kind + (config.predicts_next_sentence() ? "ForPreTraining" : "ForMaskedLM");
@@ -68,13 +68,13 @@ int64_t classes_of(const ConfigReader& in, int64_t missing) {
 void write_encoder_config(const ModelConfig& config, const std::string& type,
                           const std::vector<std::string>& classes, ConfigJson* json) {
   ConfigJson& j = *json;
-  const Keys& keys = keys_of(config.kind);
+  const Keys& keys = keys_of(config.kind());
   const auto keep = [&](const char* key, const ConfigJson& value) {
     if (!j.contains(key)) j[key] = value;
   };
   j["architectures"] = {architecture(config)};
-  j["model_type"] = config.kind;
-  keep(keys.activation, config.tanh_gelu ? "gelu_new" : "gelu");
+  j["model_type"] = config.kind();
+  keep(keys.activation, config.block.mlp == MlpKind::gelu_tanh ? "gelu_new" : "gelu");
   j[keys.layers] = config.layers;
   j[keys.hidden] = config.hidden;
   j[keys.heads] = config.heads;
@@ -82,7 +82,7 @@ void write_encoder_config(const ModelConfig& config, const std::string& type,
   j[keys.hidden_dropout] = config.hidden_dropout;
   j[keys.attention_dropout] = config.attention_dropout;
   if (const auto dropout = config.head_dropout())
-    j[head_dropout_key(config)] = config.kind == "bert" && !config.classifier_dropout
+    j[head_dropout_key(config)] = config.kind() == "bert" && !config.classifier_dropout
                                       ? ConfigJson(nullptr)
                                       : ConfigJson(*dropout);
   j["initializer_range"] = config.init_std;
@@ -90,7 +90,7 @@ void write_encoder_config(const ModelConfig& config, const std::string& type,
   j["vocab_size"] = config.vocabulary;
   keep("pad_token_id", 0);
   j[j.contains("dtype") ? "dtype" : "torch_dtype"] = type;
-  if (config.kind == "bert") {
+  if (config.kind() == "bert") {
     j["layer_norm_eps"] = config.layernorm_epsilon;
     j["type_vocab_size"] = config.token_types;
   } else {
@@ -134,20 +134,21 @@ ModelConfig read_encoder_config(const ConfigReader& in, const std::string& type,
                                 const ModelConfig& defaults, int64_t vocabulary_multiple) {
   const Keys& keys = keys_of(type);
   ModelConfig config = defaults;
-  config.kind = type;
+  config.set_kind(type);
   read_task(in, &config);
   const auto activation = in.get<std::string>(keys.activation, "gelu");
-  config.tanh_gelu = activation == "gelu_new" || activation == "gelu_pytorch_tanh";
-  if (!config.tanh_gelu && activation != "gelu")
+  const bool tanh = activation == "gelu_new" || activation == "gelu_pytorch_tanh";
+  config.block.mlp = tanh ? MlpKind::gelu_tanh : MlpKind::gelu_erf;
+  if (!tanh && activation != "gelu")
     throw in.bad(
         fmt::format("has the activation \"{}\", and gelu and gelu_new are supported", activation));
   if (in.get<std::string>("position_embedding_type", "absolute") != "absolute")
     throw in.bad("has relative positions, and only absolute ones are supported");
   in.refuse("is_decoder", true);
   in.refuse("add_cross_attention", true);
-  config.layers = in.size(keys.layers);
-  config.hidden = in.size(keys.hidden);
-  config.heads = in.size(keys.heads);
+  config.layers = in.size(keys.layers, bert.layers);
+  config.hidden = in.size(keys.hidden, bert.hidden);
+  config.heads = in.size(keys.heads, bert.heads);
   config.ffn = in.size(keys.ffn);
   config.max_positions = in.size("max_position_embeddings");
   config.vocabulary = in.size("vocab_size");
@@ -159,7 +160,7 @@ ModelConfig read_encoder_config(const ConfigReader& in, const std::string& type,
   config.tied_embeddings = true;
   if (!in.get("tie_word_embeddings", true))
     throw in.bad("has an output layer of its own, and only a tied one is supported");
-  config.token_types = type == "bert" ? in.get<int64_t>("type_vocab_size", 2) : 0;
+  if (type == "bert") config.token_types = in.get<int64_t>("type_vocab_size", 2);
   config.layernorm_epsilon = type == "bert" ? in.get("layer_norm_eps", 1e-12) : 1e-12;
   if (!(config.layernorm_epsilon > 0))
     throw in.bad(

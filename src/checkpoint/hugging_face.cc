@@ -114,16 +114,16 @@ void save_hugging_face(const std::string& directory, const ModelConfig& config,
     const fs::path& made = unfinished->path;
     write_text(made / "config.json", model_config_json(config, parameters.weights.dtype, side));
     for (const auto& [name, bytes] : side.files) write_text(made / name, bytes);
-    if (group.divided()) make_model_file((made / "model.safetensors").string(), config, parameters);
+    if (group.divided()) make_model_file((made / "model.safetensors").string(), parameters);
     return made.filename();
   });
   const fs::path made = folder_to_write_in(target) / names.front();
   together([&] {
     const std::string weights = (made / "model.safetensors").string();
     if (!group.divided()) {
-      save_model_weights(weights, config, parameters, stream);
+      save_model_weights(weights, parameters, stream);
     } else if (group.writes_model()) {
-      write_model_part(weights, config, parameters, stream);
+      write_model_part(weights, parameters, stream);
     }
     return "";
   });

@@ -74,7 +74,8 @@ ModelConfig read_llama_config(const ConfigReader& in, const ModelConfig& default
   in.refuse("attention_bias", true);
   in.refuse("mlp_bias", true);
   ModelConfig c = defaults;
-  c.kind = "llama";
+  c.set_kind("llama");
+  c.task = Task::language_model;
   c.layers = in.size("num_hidden_layers");
   c.hidden = in.size("hidden_size");
   c.heads = in.size("num_attention_heads");

@@ -22,7 +22,7 @@ std::string stored_shape_text(const std::string& dtype, const std::vector<int64_
 
 // Whether a run whose vocabulary has so many rows finds all of them.
 bool fits(const StoredParameter& stored, const Parameter& parameter, int64_t vocabulary) {
-  if (!has_vocabulary_rows(parameter.name)) return stored.shape == parameter.shape;
+  if (!parameter.vocabulary) return stored.shape == parameter.shape;
   return stored.shape.size() == parameter.shape.size() && stored.shape[0] >= vocabulary &&
          std::equal(stored.shape.begin() + 1, stored.shape.end(), parameter.shape.begin() + 1);
 }

@@ -86,12 +86,13 @@ ModelConfig read_gpt_config(const ConfigReader& in, const ModelConfig& defaults,
   in.refuse("scale_attn_by_inverse_layer_idx", true);
   in.refuse("add_cross_attention", true);
   ModelConfig config = defaults;
-  config.kind = "gpt";
-  config.layers = in.size("n_layer");
-  config.hidden = in.size("n_embd");
-  config.heads = in.size("n_head");
+  config.set_kind("gpt");
+  config.task = Task::language_model;
+  config.layers = in.size("n_layer", "num_hidden_layers");
+  config.hidden = in.size("n_embd", "hidden_size");
+  config.heads = in.size("n_head", "num_attention_heads");
   config.ffn = in.has("n_inner") ? in.size("n_inner") : 4 * config.hidden;
-  config.max_positions = in.size("n_positions");
+  config.max_positions = in.size("n_positions", "max_position_embeddings");
   config.vocabulary = in.size("vocab_size");
   if (config.hidden % config.heads != 0)
     throw in.bad(
@@ -115,11 +116,11 @@ ModelConfig read_gpt_config(const ConfigReader& in, const ModelConfig& defaults,
 
 std::string model_config_json(const ModelConfig& config, DType weights, const SideFiles& side) {
   Json json = side.config.empty() ? Json::object() : Json::parse(side.config);
-  if (config.encoder()) {
+  if (!config.language_model()) {
     write_encoder_config(config, torch_name(weights), side.classes, &json);
     return json.dump(2) + "\n";
   }
-  if (config.is_llama()) {
+  if (config.kind() == "llama") {
     write_llama_config(config, &json);
   } else {
     write_gpt_config(config, !side.config.empty(), &json);

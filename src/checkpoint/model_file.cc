@@ -50,22 +50,21 @@ class SharedFile {
   int fd_;
 };
 
-SafetensorsLayout layout_of(const ModelConfig& config, const ParameterState& state) {
+SafetensorsLayout layout_of(const ParameterState& state) {
   std::vector<TensorSource> tensors;
   for (const Parameter& p : state.model ? *state.model : *state.parameters)
-    for (const StoredPart& part : stored_parts(p, config))
-      tensors.push_back({part.name, state.weights.dtype, part.shape, nullptr});
+    for (const StoredPart& part : stored_parts(p))
+      tensors.push_back({part.tensor.name, state.weights.dtype, part.shape, nullptr});
   return safetensors_layout(&tensors);
 }
 
 // The host's copy of this process's part, in the order in which it is stored.
-std::vector<char> fetch_part(const ParameterState& state, const ModelConfig& config,
-                             const Parameter& p, Stream& stream) {
+std::vector<char> fetch_part(const ParameterState& state, const Parameter& p, Stream& stream) {
   const Tensor range = parameter_range(state.weights, p);
   std::vector<char> host(range.bytes());
   stream.copy(host.data(), range.data, host.size());
   stream.synchronize();
-  if (!is_conv1d(p.name, config)) return host;
+  if (!p.transposed) return host;
   std::vector<char> turned(host.size());
   transpose(host.data(), range.dim(0), range.dim(1), size_of(range.dtype), turned.data());
   return turned;
@@ -73,9 +72,8 @@ std::vector<char> fetch_part(const ParameterState& state, const ModelConfig& con
 
 }  // namespace
 
-uint64_t make_model_file(const std::string& path, const ModelConfig& config,
-                         const ParameterState& state) {
-  const SafetensorsLayout layout = layout_of(config, state);
+uint64_t make_model_file(const std::string& path, const ParameterState& state) {
+  const SafetensorsLayout layout = layout_of(state);
   const SharedFile file(path, O_CREAT | O_TRUNC);
   file.write(0, layout.header.data(), layout.header.size());
   file.resize(layout.bytes);
@@ -83,16 +81,15 @@ uint64_t make_model_file(const std::string& path, const ModelConfig& config,
   return layout.bytes;
 }
 
-void write_model_part(const std::string& path, const ModelConfig& config,
-                      const ParameterState& state, Stream& stream) {
-  const SafetensorsLayout layout = layout_of(config, state);
+void write_model_part(const std::string& path, const ParameterState& state, Stream& stream) {
+  const SafetensorsLayout layout = layout_of(state);
   const SharedFile file(path, 0);
   const size_t element = size_of(state.weights.dtype);
   for (const Parameter& p : *state.parameters) {
     if (p.copy) continue;
-    const std::vector<char> held = fetch_part(state, config, p, stream);
-    for (const StoredPart& part : stored_parts(p, config)) {
-      const size_t at = layout.offsets.at(part.name);
+    const std::vector<char> held = fetch_part(state, p, stream);
+    for (const StoredPart& part : stored_parts(p)) {
+      const size_t at = layout.offsets.at(part.tensor.name);
       for (const ElementRun& run : part.runs)
         file.write(at + static_cast<size_t>(run.global) * element,
                    held.data() + static_cast<size_t>(run.local) * element,

@@ -17,10 +17,10 @@ namespace tally::train {
 namespace {
 
 // The host's copy of a parameter as a stored tensor, of which this process has all.
-void fetch(const ParameterState& state, const ModelConfig& config, const Parameter& parameter,
-           const StoredPart& part, Stream& stream, size_t bytes, char* out) {
+void fetch(const ParameterState& state, const Parameter& parameter, const StoredPart& part,
+           Stream& stream, size_t bytes, char* out) {
   const Tensor range = parameter_range(state.weights, parameter);
-  if (!is_conv1d(parameter.name, config)) {
+  if (!parameter.transposed) {
     // Without the padding rows, which come last.
     const auto first = static_cast<size_t>(part.runs.front().local) * size_of(range.dtype);
     stream.copy(out, static_cast<const char*>(range.data) + first, bytes);
@@ -46,7 +46,7 @@ class Matches {
       : files_(files), config_(config) {
     for (const Parameter& parameter : *state.parameters) {
       found_.emplace_back();
-      for (const StoredPart& part : stored_parts(parameter, config)) find(part);
+      for (const StoredPart& part : stored_parts(parameter)) find(parameter, part);
       for (const StoredTensor* part : found_.back())
         if (part && part->dtype != found_.back().front()->dtype)
           throw bad(fmt::format("the parts of '{}' have different types", parameter.name));
@@ -66,9 +66,9 @@ class Matches {
         fmt::format("the weights in '{}' do not fit this model: {}", files_.path(), why));
   }
 
-  void find(const StoredPart& part) {
-    const std::string bare = part.bare_name(config_);
-    const auto it = find_tensor(bare);
+  void find(const Parameter& parameter, const StoredPart& part) {
+    const std::string& bare = part.tensor.bare;
+    const auto it = find_tensor(part.tensor);
     if (it == files_.tensors().end()) {
       // A new head is made for what the model was not trained for.
       if (!is_ignored(bare, config_)) throw bad(fmt::format("'{}' is missing", bare));
@@ -79,7 +79,7 @@ class Matches {
     if (stored.shape != shape) {
       throw bad(fmt::format("'{}' has the shape {}, and {} is needed ({})", it->first,
                             shape_text(stored.shape), shape_text(shape),
-                            why_another(stored, part)));
+                            why_another(stored, parameter, part)));
     }
     if (stored.dtype != "F32" && stored.dtype != "F64" && stored.dtype != "BF16" &&
         stored.dtype != "F16") {
@@ -91,9 +91,9 @@ class Matches {
 
   // The tensor of the files with this name or another one of the same weight. All that the files have
   // must be equal.
-  TensorMap::const_iterator find_tensor(const std::string& bare) {
+  TensorMap::const_iterator find_tensor(const FileTensor& tensor) {
     auto first = files_.tensors().end();
-    for (const std::string& name : all_names(bare, config_)) {
+    for (const std::string& name : all_names(tensor, config_)) {
       const auto it = files_.tensors().find(name);
       if (it == files_.tensors().end()) continue;
       used_.push_back(name);
@@ -113,10 +113,10 @@ class Matches {
     return first;
   }
 
-  std::string why_another(const StoredTensor& stored, const StoredPart& part) const {
-    if (is_conv1d(part.bare_name(config_), config_) &&
-        std::equal(stored.shape.begin(), stored.shape.end(), part.shape.rbegin(),
-                   part.shape.rend()))
+  static std::string why_another(const StoredTensor& stored, const Parameter& parameter,
+                                 const StoredPart& part) {
+    if (parameter.transposed && std::equal(stored.shape.begin(), stored.shape.end(),
+                                           part.shape.rbegin(), part.shape.rend()))
       return "it is stored [out, in], as the nn.Linear of other GPT-2s, and transformers' GPT-2 "
              "stores [in, out]";
     return "vocabulary, hidden size, positions and layers must be those of its config.json";
@@ -129,7 +129,7 @@ class Matches {
       // Another process may have it.
       if (!std::binary_search(used_.begin(), used_.end(), name) &&
           !std::binary_search(others.begin(), others.end(), name) &&
-          !is_ignored(StoredPart{name, {}, {}}.bare_name(config_), config_))
+          !is_ignored(bare_name(name, config_), config_))
         throw bad(fmt::format("'{}' has no place in it", name));
     }
   }
@@ -139,9 +139,8 @@ class Matches {
     std::vector<std::string> names;
     if (!state.model) return names;
     for (const Parameter& p : *state.model)
-      for (const StoredPart& part : stored_parts(p, config_))
-        for (std::string& name : all_names(part.bare_name(config_), config_))
-          names.push_back(std::move(name));
+      for (const FileTensor& tensor : p.files)
+        for (std::string& name : all_names(tensor, config_)) names.push_back(std::move(name));
     std::sort(names.begin(), names.end());
     return names;
   }
@@ -154,15 +153,15 @@ class Matches {
 
 // This process's part of stored tensors in our layout and the stored type; padding rows are 0.
 std::vector<char> part_of(const std::vector<const StoredTensor*>& stored,
-                          const Parameter& parameter, const ModelConfig& config, size_t element) {
+                          const Parameter& parameter, size_t element) {
   std::vector<char> part(static_cast<size_t>(parameter.local_elements()) * element, 0);
-  const std::vector<StoredPart> parts = stored_parts(parameter, config);
+  const std::vector<StoredPart> parts = stored_parts(parameter);
   for (size_t i = 0; i < parts.size(); ++i)
     for (const ElementRun& run : parts[i].runs)
       std::memcpy(part.data() + static_cast<size_t>(run.local) * element,
                   stored[i]->data + static_cast<size_t>(run.global) * element,
                   static_cast<size_t>(run.count) * element);
-  if (!is_conv1d(parameter.name, config)) return part;
+  if (!parameter.transposed) return part;
   std::vector<char> turned(part.size());
   const std::vector<int64_t> shape = parameter.local_shape();
   transpose(part.data(), shape[1], shape[0], element, turned.data());
@@ -179,7 +178,7 @@ void check_finite(const std::string& path, const std::vector<const StoredTensor*
         throw std::runtime_error(
             fmt::format("the weights in '{}' are not all numbers: element {} of '{}' is NaN or "
                         "infinite: take weights from before the training diverged",
-                        path, run.global + *at, parts[i].name));
+                        path, run.global + *at, parts[i].tensor.name));
     }
   }
 }
@@ -197,11 +196,10 @@ std::vector<char> rounded(const std::vector<char>& part, DType type, int64_t fir
 
 // Where in the file of `weights` the elements lie that this process reads.
 std::vector<ByteRange> ranges_of(const SafetensorsFile& weights, const Matches& matches,
-                                 const ModelConfig& config,
                                  const std::vector<Parameter>& parameters) {
   std::vector<ByteRange> ranges{{0, weights.header_bytes()}};
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const std::vector<StoredPart> parts = stored_parts(parameters[i], config);
+    const std::vector<StoredPart> parts = stored_parts(parameters[i]);
     for (size_t k = 0; k < parts.size(); ++k) {
       const StoredTensor* tensor = matches.of(i)[k];
       if (tensor == nullptr || parts[k].runs.empty()) continue;
@@ -216,7 +214,7 @@ std::vector<ByteRange> ranges_of(const SafetensorsFile& weights, const Matches& 
 }
 
 // Checks what this process reads where the weights are those of a checkpoint.
-void check_checksums(const WeightFiles& files, const Matches& matches, const ModelConfig& config,
+void check_checksums(const WeightFiles& files, const Matches& matches,
                      const std::vector<Parameter>& parameters) {
   const SafetensorsFile& file = *files.files().front();
   const std::filesystem::path path(file.path());
@@ -228,20 +226,20 @@ void check_checksums(const WeightFiles& files, const Matches& matches, const Mod
         fmt::format("'{}' is not the checkpoint's {}, which {} lists: restore that file from a "
                     "copy, or load another checkpoint",
                     file.path(), model_file, manifest_file));
-  check_blocks(file.mapped(), known->sum, ranges_of(file, matches, config, parameters));
+  check_blocks(file.mapped(), known->sum, ranges_of(file, matches, parameters));
 }
 
 }  // namespace
 
-FileChecksum save_model_weights(const std::string& path, const ModelConfig& config,
-                                const ParameterState& state, Stream& stream) {
+FileChecksum save_model_weights(const std::string& path, const ParameterState& state,
+                                Stream& stream) {
   std::vector<TensorSource> sources;
   for (const Parameter& parameter : *state.parameters) {
-    for (const StoredPart& part : stored_parts(parameter, config)) {
-      TensorSource source{part.name, state.weights.dtype, part.shape, nullptr};
+    for (const StoredPart& part : stored_parts(parameter)) {
+      TensorSource source{part.tensor.name, state.weights.dtype, part.shape, nullptr};
       const size_t bytes = source.bytes();
-      source.fill = [&state, &config, &parameter, part, &stream, bytes](char* out) {
-        fetch(state, config, parameter, part, stream, bytes, out);
+      source.fill = [&state, &parameter, part, &stream, bytes](char* out) {
+        fetch(state, parameter, part, stream, bytes, out);
       };
       sources.push_back(std::move(source));
     }
@@ -249,13 +247,11 @@ FileChecksum save_model_weights(const std::string& path, const ModelConfig& conf
   return write_safetensors(path, std::move(sources));
 }
 
-std::map<std::string, std::string> tensor_names(const ModelConfig& config,
-                                                const std::vector<Parameter>& parameters) {
+std::map<std::string, std::string> tensor_names(const std::vector<Parameter>& parameters) {
   std::map<std::string, std::string> names;
   for (const Parameter& parameter : parameters)
-    for (const StoredPart& part : stored_parts(parameter, config))
-      for (const std::string& name : {part.name, part.bare_name(config)})
-        names[name] = part.bare_name(config);
+    for (const FileTensor& tensor : parameter.files)
+      for (const std::string& name : {tensor.name, tensor.bare}) names[name] = tensor.bare;
   return names;
 }
 
@@ -284,7 +280,7 @@ std::vector<std::string> load_model_weights(const std::string& path, const Model
                                             const ParameterState& state, Stream& stream) {
   const WeightFiles files(path);
   const Matches matches(files, config, state);
-  check_checksums(files, matches, config, *state.parameters);
+  check_checksums(files, matches, *state.parameters);
   const bool master =
       state.optimizer.master.defined() && state.optimizer.master.data != state.weights.data;
   const std::vector<HeldPiece> held = held_pieces(*state.parameters, state.optimizer.ranges);
@@ -299,8 +295,8 @@ std::vector<std::string> load_model_weights(const std::string& path, const Model
       continue;
     }
     const DType type = *dtype_of_safetensors(stored.front()->dtype);
-    check_finite(path, stored, stored_parts(p, config), type);
-    const std::vector<char> part = part_of(stored, p, config, size_of(type));
+    check_finite(path, stored, stored_parts(p), type);
+    const std::vector<char> part = part_of(stored, p, size_of(type));
     const auto put = [&](int64_t first, int64_t last, const Tensor& to, int64_t at) {
       const std::vector<char> numbers = rounded(part, type, first, last, to.dtype);
       if (first_not_finite(numbers.data(), to.dtype, last - first))

@@ -29,30 +29,22 @@ struct ParameterState {
       : parameters(&table.all()), weights(table.weights()), optimizer(buffers) {}
 };
 
-// Whether its rows are those of the vocabulary, padding included.
-bool has_vocabulary_rows(const std::string& name);
-// Whether Hugging Face stores it transposed.
-bool is_conv1d(const std::string& name, const ModelConfig& config);
-
 // All weights in the compute type to PATH, under the names of GPT2LMHeadModel ("transformer.h.0....")
 // or LlamaForCausalLM ("model.layers.0...."), lm_head only when untied, or of BERT's and DistilBERT's models with the task's head.
 // Returns the file's checksum.
-FileChecksum save_model_weights(const std::string& path, const ModelConfig& config,
-                                const ParameterState& state, Stream& stream);
+FileChecksum save_model_weights(const std::string& path, const ParameterState& state,
+                                Stream& stream);
 
 // The same file written by several processes, none of which has everything: one makes PATH with its
 // header and size, all write their parts into it, copies left out (model_file.cc). The parts are on
 // the disk when write_model_part() returns. Both throw std::runtime_error that names the file. The
 // first returns the file's size.
-uint64_t make_model_file(const std::string& path, const ModelConfig& config,
-                         const ParameterState& state);
-void write_model_part(const std::string& path, const ModelConfig& config,
-                      const ParameterState& state, Stream& stream);
+uint64_t make_model_file(const std::string& path, const ParameterState& state);
+void write_model_part(const std::string& path, const ParameterState& state, Stream& stream);
 
 // The names of the model's tensors in Hugging Face's files, each with the model's prefix and without;
 // the value is the name without it.
-std::map<std::string, std::string> tensor_names(const ModelConfig& config,
-                                                const std::vector<Parameter>& parameters);
+std::map<std::string, std::string> tensor_names(const std::vector<Parameter>& parameters);
 
 // Whether the weights at `path` fit the parameters, as load_model_weights() checks it: for a check
 // before anything is allocated. Returns and throws like it.

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -71,8 +71,9 @@ TrainingState read_state(const std::string& path) {
 }
 
 bool was_saved_with_checksums(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const Json json = Json::parse(file, nullptr, false);
+  if (!std::filesystem::is_regular_file(path)) return false;
+  const MappedFile file(path);
+  const Json json = Json::parse(file.data(), file.data() + file.size(), nullptr, false);
   return json.is_object() && json.value(kChecksums, Json()) == true;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 
@@ -11,6 +12,7 @@
 #include "src/config/megatron_flags.h"
 #include "src/config/resolve_parts.h"
 #include "src/data/commands/help_formatter.h"
+#include "src/data/text/text_input.h"
 
 namespace tally::train {
 namespace {
@@ -48,6 +50,8 @@ namespace {
 
 // Splits a flags file into words: white space separates, quotes group, '#' starts a comment.
 std::vector<std::string> words_of_file(const std::string& path) {
+  if (const std::string why = why_no_file(path); !why.empty())
+    throw UsageError(fmt::format("@{}: the file cannot be read: {}", path, why));
   std::ifstream in(path);
   if (!in) throw UsageError(fmt::format("@{}: the file cannot be read", path));
   std::vector<std::string> words;
@@ -222,16 +226,40 @@ bool asks_for_plan(int argc, const char* const* argv) {
   return false;
 }
 
-LaunchOptions parse_launch_options(int argc, const char* const* argv) {
+namespace {
+
+// The flags of the launch where parse_args() refuses a flag: those of them that are right. By them
+// a process finds the others and tells them.
+void parse_launch_flags_alone(const std::vector<std::string>& words, Flags* flags) {
   CLI::App app;
-  Flags flags;
   configure(&app);
-  declare_flags(&app, &flags);
+  declare_launch_flags(&app, flags);
   try {
-    const std::vector<std::string> words = words_of(argc, argv);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const std::exception&) {
+    for (CLI::Option* option : app.get_options()) {
+      try {
+        if (option->count() > 0) option->run_callback();
+      } catch (const std::exception&) {  // this one is wrong
+      }
+    }
+  }
+}
+
+}  // namespace
+
+LaunchOptions parse_launch_options(int argc, const char* const* argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  Flags flags;
+  try {
+    CLI::App app;
+    configure(&app);
+    declare_flags(&app, &flags);
+    words = words_of(argc, argv);
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const std::exception&) {  // parse_args() reports the error, once for all processes
-    return {};
+    flags = Flags();
+    parse_launch_flags_alone(words, &flags);
   }
   LaunchOptions launch = flags.launch;
   launch.processes = flags.processes.value_or(0) > 1 ? *flags.processes : 0;

@@ -30,7 +30,8 @@ Config parse_args(int argc, const char* const* argv, const StoredModels& stored,
                   Command command = Command::train);
 
 // The processes that the same flags ask for, read before anything else. Flags that
-// parse_args() will refuse are no error here. --nproc-per-node 1 counts as not given.
+// parse_args() will refuse are no error here: those that are right count. --nproc-per-node 1 counts as
+// not given.
 LaunchOptions parse_launch_options(int argc, const char* const* argv);
 
 // Whether the flags, those of @FILE included, ask for a plan (--plan). Touches nothing else.

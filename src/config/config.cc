@@ -1,30 +1,23 @@
 #include "src/config/config.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace tally::train {
 
-// The tables besides the words, and the head.
-int64_t ModelConfig::encoder_parameters() const {
-  const int64_t dense = hidden * hidden + hidden;
-  const int64_t tables = (max_positions + token_types) * hidden;
-  if (task == Task::classification) return tables + dense + classes * (hidden + 1);
-  if (task == Task::question_answering) return tables + 2 * (hidden + 1);
-  const int64_t next = predicts_next_sentence() ? dense + 2 * (hidden + 1) : 0;
-  return tables + dense + 2 * hidden + padded_vocabulary + next;
-}
-
-int64_t ModelConfig::parameters() const {
-  const bool biases = !is_llama();
-  const int64_t norm = biases ? 2 * hidden : hidden;
-  const auto linear = [&](int64_t out, int64_t in) { return out * in + (biases ? out : 0); };
-  const int64_t attention = linear(qkv_width(), hidden) + linear(hidden, attention_width());
-  const int64_t mlp = linear(fc_width(), hidden) + linear(hidden, ffn);
-  int64_t n = padded_vocabulary * hidden + layers * (2 * norm + attention + mlp) + norm;
-  if (encoder()) return n + encoder_parameters();
-  if (positions == Positions::learned) n += max_positions * hidden;
-  if (!tied_embeddings) n += padded_vocabulary * hidden;
-  return n;
+void ModelConfig::set_kind(const std::string& kind) {
+  kind_ = kind;
+  block = {};
+  token_types = 0;
+  pooler = kind == "bert";
+  if (kind == "llama") {
+    block = {.norm = NormKind::rms, .mlp = MlpKind::swiglu, .biases = false};
+  } else if (kind == "bert" || kind == "distilbert") {
+    block = {.place = NormPlace::after, .mlp = MlpKind::gelu_erf, .causal = false};
+    token_types = pooler ? 2 : 0;
+  } else if (kind != "gpt") {
+    throw std::logic_error("there is no kind of model " + kind);
+  }
 }
 
 // Megatron-LM's RampupBatchsizeNumMicroBatchesCalculator, with its floating-point division.

@@ -63,11 +63,35 @@ inline constexpr std::array<std::pair<const char*, bool Fusions::*>, 12> fusion_
      {"head", &Fusions::head}}};
 static_assert(sizeof(Fusions) == fusion_names.size() * sizeof(bool), "a fusion has no name");
 
+enum class NormKind : uint8_t {
+  layer,
+  rms  // without bias and mean
+};
+// Before a block's branches, or after what they add to the residual stream.
+enum class NormPlace : uint8_t { before, after };
+enum class MlpKind : uint8_t { gelu_tanh, gelu_erf, swiglu };
+
+// What a transformer block computes (src/nn/block.h). GPT-2's is the default.
+struct BlockSpec {
+  NormKind norm = NormKind::layer;
+  NormPlace place = NormPlace::before;
+  MlpKind mlp = MlpKind::gelu_tanh;
+  bool biases = true;  // of the linear layers
+  bool causal = true;  // a token does not see those behind it
+
+  bool gated() const { return mlp == MlpKind::swiglu; }
+};
+
 struct ModelConfig {
-  // "gpt": GPT-2's blocks. "llama": Llama's, with RMSNorm, SwiGLU, rotary positions and no biases.
-  // "bert", "distilbert": encoders.
-  std::string kind = "gpt";
+  // "gpt", "llama", "bert", "distilbert": how config.json and files of weights are written.
+  const std::string& kind() const { return kind_; }
+  // Sets what all models of a kind have in common: their blocks, and what is not in config.json.
+  void set_kind(const std::string& kind);
+
+  BlockSpec block;
+  // An encoder's is another one.
   Task task = Task::language_model;
+  bool language_model() const { return task == Task::language_model; }
   std::string preset;  // "gpt2-medium" when --model named one, else empty
   int64_t layers = 12, hidden = 768, heads = 12, ffn = 3072;
   int64_t max_positions = 1024;
@@ -79,41 +103,41 @@ struct ModelConfig {
   double init_std = 0.02;  // output layers of a block: / sqrt(2 layers)
   double hidden_dropout = 0.1, attention_dropout = 0.1;  // Megatron's defaults
   bool tied_embeddings = true;
-  // Encoders. GELU's tanh form instead of the erf form; rows of the table of token types (BERT).
-  bool tanh_gelu = false;
-  int64_t token_types = 2;
-  bool next_sentence = true;                 // BERT's pre-training predicts it, too
+  // Encoders. Rows of the table of token types; 0: there is none.
+  int64_t token_types = 0;
+  // BERT: the first token's state goes through a dense layer with tanh, which pre-training trains.
+  // DistilBERT has a layer with ReLU before its classes alone.
+  bool pooler = false;
+  bool next_sentence = true;                 // pre-training predicts it with the pooler, too
   int64_t classes = 2;                       // of classification
   std::optional<double> classifier_dropout;  // of the task's head; empty: head_dropout()'s default
-  bool encoder() const { return kind == "bert" || kind == "distilbert"; }
   // Before the classes, and before DistilBERT's answers; nothing where the task's head has none. The
   // defaults are those of transformers' configurations.
   std::optional<double> head_dropout() const {
-    const bool answers = task == Task::question_answering && kind == "distilbert";
-    if (!encoder() || (task != Task::classification && !answers)) return std::nullopt;
-    return classifier_dropout.value_or(answers ? 0.1 : kind == "bert" ? hidden_dropout : 0.2);
+    const bool answers = task == Task::question_answering && !pooler;
+    if (task != Task::classification && !answers) return std::nullopt;
+    return classifier_dropout.value_or(answers ? 0.1 : pooler ? hidden_dropout : 0.2);
   }
   bool predicts_next_sentence() const {
-    return kind == "bert" && task == Task::pretraining && next_sentence;
+    return pooler && task == Task::pretraining && next_sentence;
+  }
+  // Kinds of labels, each with a loss of its own.
+  int label_heads() const {
+    return task == Task::question_answering || predicts_next_sentence() ? 2 : 1;
   }
   int64_t query_groups = 0;  // heads of K and V, each for as many heads of Q; 0: as many as of Q
   int64_t kv_channels = 0;   // dimensions of a head; 0: hidden / heads
 
-  bool is_llama() const { return kind == "llama"; }
   int64_t head_dim() const { return kv_channels > 0 ? kv_channels : hidden / heads; }
   int64_t kv_heads() const { return query_groups > 0 ? query_groups : heads; }
-  // Of all heads of Q; of Q, K and V; of the MLP's first GEMM, with SwiGLU gates and ups.
+  // Of all heads of Q; of K, and of V; of Q, K and V; of the MLP's first GEMM, with SwiGLU gates and ups.
   int64_t attention_width() const { return heads * head_dim(); }
-  int64_t qkv_width() const { return (heads + 2 * kv_heads()) * head_dim(); }
-  int64_t fc_width() const { return is_llama() ? 2 * ffn : ffn; }
-  // Elements of a block's four matrices, each of which takes part in one GEMM forward.
-  int64_t block_matrices() const {
-    return hidden * (qkv_width() + attention_width() + fc_width() + ffn);
-  }
-  int64_t parameters() const;  // number of parameters, with the padded vocabulary
+  int64_t kv_width() const { return kv_heads() * head_dim(); }
+  int64_t qkv_width() const { return attention_width() + 2 * kv_width(); }
+  int64_t fc_width() const { return block.gated() ? 2 * ffn : ffn; }
 
  private:
-  int64_t encoder_parameters() const;
+  std::string kind_ = "gpt";
 };
 
 struct OptimizerConfig {
@@ -263,7 +287,7 @@ struct Config {
   // the processes add up. Else every label of a micro batch counts, or its mean loss is over those
   // that do (--eod-mask-loss, as in Megatron-LM), and each micro batch has the same weight.
   bool divides_by_labels() const {
-    return model.encoder() || (per_token_loss && data.eod_mask_loss);
+    return !model.language_model() || (per_token_loss && data.eod_mask_loss);
   }
   int64_t micro_batches() const { return global_batch / (micro_batch * data_parallel); }
   // Micro batches that a loader makes in advance: all of a step where their labels are counted first.

@@ -78,7 +78,7 @@ LabelledTextOptions labelled_text_options(const Config& c) {
 }
 
 int64_t count_epoch_samples(const Config& c) {
-  return c.model.encoder() ? count_encoder_samples(c) : count_blocks(c);
+  return c.model.language_model() ? count_blocks(c) : count_encoder_samples(c);
 }
 
 }  // namespace tally::train

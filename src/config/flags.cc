@@ -161,7 +161,7 @@ void declare_precision(CLI::App* app, Flags* f) {
   g.number("--loss-scale", &f->loss_scale, 1.0,
            "Constant loss scale of fp16 (default: adjusted while training)");
   g.number("--initial-loss-scale", &f->initial_loss_scale, 1.0, "First loss scale of fp16");
-  g.number("--min-loss-scale", &f->min_loss_scale, 0.0, "Smallest loss scale of fp16");
+  g.number("--min-loss-scale", &f->min_loss_scale, 1e-9, "Smallest loss scale of fp16");
   g.number("--loss-scale-window", &f->loss_scale_window, 1,
            "Steps without overflow after which the loss scale doubles");
   g.number("--hysteresis", &f->hysteresis, 1,

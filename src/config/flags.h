@@ -102,6 +102,7 @@ struct Flags {
 void declare_training_flags(CLI::App* app, Flags* flags);
 void declare_encoder_flags(CLI::App* app, Flags* flags);
 void declare_run_flags(CLI::App* app, Flags* flags);
+void declare_launch_flags(CLI::App* app, Flags* flags);  // one group of these
 void declare_measure_flags(CLI::App* app, Flags* flags);
 void declare_plan_flags(CLI::App* app, Flags* flags);
 void declare_ignored_flags(CLI::App* app, Flags* flags);

@@ -172,7 +172,9 @@ void declare_parallel(CLI::App* app, Flags* f) {
            "only)");
 }
 
-void declare_launch(CLI::App* app, Flags* f) {
+}  // namespace
+
+void declare_launch_flags(CLI::App* app, Flags* f) {
   FlagGroup g(app, "Processes (docs/distributed.md)");
   g.number("--nproc-per-node", &f->processes, 1,
            "Start this many processes on this host, one a GPU; under srun with one task a node, on "
@@ -196,14 +198,13 @@ void declare_launch(CLI::App* app, Flags* f) {
          "nccl on "
          "GPUs; else mpi where an MPI launcher started the processes, sockets where none did)");
   g.number(
-      "--distributed-timeout-minutes", &f->launch.timeout_minutes, 0.0,
+      "--distributed-timeout-minutes", &f->launch.timeout_minutes, 0.001,
       "How long processes wait for each other: at the start and in an operation (10 where it is "
-      "not given), for a host that does not answer (1), for a process that is stopped (0.1)");
+      "not given), for a host that does not answer (1), for a process that is stopped (0.1)",
+      60.0 * 24 * 366);
   g.toggle("--prefix-output", &f->launch.prefix,
            "Begin every line of output with the process's rank: [rank3]:");
 }
-
-}  // namespace
 
 void declare_run_flags(CLI::App* app, Flags* flags) {
   declare_data(app, flags);
@@ -211,7 +212,7 @@ void declare_run_flags(CLI::App* app, Flags* flags) {
   declare_evaluation(app, flags);
   declare_device(app, flags);
   declare_parallel(app, flags);
-  declare_launch(app, flags);
+  declare_launch_flags(app, flags);
 }
 
 }  // namespace tally::train

@@ -1,6 +1,7 @@
 // Turns the flags into a checked Config: defaults that depend on other flags, presets, validity
 // rules. The parts are in resolve_parts.h.
 #include <cctype>
+#include <filesystem>
 
 #include "src/config/resolve_parts.h"
 
@@ -73,6 +74,26 @@ void note_unused(const Flags& f, Config* c) {
           fmt::format("{} has no effect: this model's positions are a learned table", flag));
 }
 
+// Every rank reads the files of its data. Of a pipe, and of standard input, which they share, each
+// would get a part.
+void refuse_shared_pipes(const Config& c, int world_size) {
+  if (world_size == 1) return;
+  const auto check = [&](const char* flag, const std::string& path) {
+    std::error_code none;
+    if (path == "-" || std::filesystem::is_fifo(path, none))
+      fail(flag,
+           "'{}' is no file of its own for each of {} ranks, and each would get a part of what "
+           "comes: write it to a file",
+           path, world_size);
+  };
+  check("--text", c.text);
+  for (const std::string& path : c.data.paths) check("--data-path", path);
+  for (const std::string& path : c.data.validation.paths) check("--valid-data-path", path);
+  for (const std::string& path : c.data.test.paths) check("--test-data-path", path);
+  check("--vocab-file", c.data.vocab_file);
+  check("--merge-file", c.data.merge_file);
+}
+
 }  // namespace
 
 Config resolve(const Flags& given, const StoredModels& stored, int world_size, Command command) {
@@ -110,6 +131,7 @@ Config resolve(const Flags& given, const StoredModels& stored, int world_size, C
     resolve_rampup(f, &c);
     resolve_schedule(f, &c);
   }
+  refuse_shared_pipes(c, world_size);
   resolve_output(f, &c);
   resolve_device(f, &c);
   resolve_measuring(f, &c);

@@ -61,7 +61,7 @@ void resolve_length(const Flags& f, Config* c) {
   if (f.epochs) {
     c->epochs = *f.epochs;
     c->epoch_samples = count_epoch_samples(*c);
-    const char* what = c->model.encoder() ? "samples" : "blocks";
+    const char* what = c->model.language_model() ? "blocks" : "samples";
     if (__builtin_mul_overflow(c->epochs, c->epoch_samples, &c->train_samples))
       fail("--epochs", "{} epochs of {} {} are more samples than can be counted", c->epochs,
            c->epoch_samples, what);
@@ -217,7 +217,7 @@ void resolve_separate(const Flags& f, Config* c) {
   if (f.train_paths.empty() && !f.skip_train)
     fail("--train-data-path", "is missing: {} needs a dataset to train on", first);
   data.separate = true;
-  if (c->model.encoder()) {
+  if (!c->model.language_model()) {
     data.paths = f.train_paths;
     data.validation.paths = f.valid_paths;
     data.test.paths = f.test_paths;
@@ -234,7 +234,7 @@ namespace {
 
 // What each loss is divided by.
 void resolve_loss(const Flags& f, Config* c) {
-  c->per_token_loss = f.per_token_loss || c->model.encoder();
+  c->per_token_loss = f.per_token_loss || !c->model.language_model();
   const bool one = c->global_batch == c->micro_batch;  // they are the same
   if (!c->data.eod_mask_loss || c->per_token_loss || one || f.skip_train) return;
   c->notices.emplace_back(
@@ -255,7 +255,7 @@ void resolve_data(const Flags& f, Config* c) {
     resolve_separate(f, c);
     return;
   }
-  if (c->model.encoder()) {
+  if (!c->model.language_model()) {
     c->data.paths = f.data.paths;
   } else {
     static_cast<Blend&>(c->data) = resolve_blend("--data-path", f.data.paths);
@@ -263,7 +263,7 @@ void resolve_data(const Flags& f, Config* c) {
   if (c->data.mock && !c->data.paths.empty())
     fail("--mock-data", "contradicts --data-path {}", c->data.paths.front());
   if (c->data.mock || !c->data.paths.empty() || !f.text.empty()) return;
-  if (c->command == Command::evaluate && c->model.encoder())
+  if (c->command == Command::evaluate && !c->model.language_model())
     fail("--data-path", "is missing: name the data of the model's task (docs/encoders.md)");
   if (c->command == Command::evaluate)
     fail("--text",
@@ -275,7 +275,7 @@ void resolve_data(const Flags& f, Config* c) {
 
 void resolve_tokenizer_files(const std::string& folder, Config* c) {
   DataConfig& data = c->data;
-  if (c->model.encoder()) {
+  if (!c->model.language_model()) {
     if (!data.merge_file.empty()) fail("--merge-file", "is not read for BERT's tokenizers");
     const std::string pieces = folder + "/vocab.txt", both = folder + "/tokenizer.json";
     const bool known = folder.empty() || !data.vocab_file.empty();

@@ -53,10 +53,10 @@ std::vector<EncoderFlag> encoder_flags(const Flags& f, const ModelConfig& m,
       answers ? "is for SQuAD's files, and --mock-data has none" : "goes with --task squad";
   const std::string mock = "goes with --mock-data; files have the samples that they have";
   const std::string pairs = fmt::format("is for the pretraining of BERT; {} has no such head{}",
-                                        m.kind, m.kind == "bert" ? " in this task" : "");
+                                        m.kind(), m.pooler ? " in this task" : "");
   return {
       {"--task", f.task.has_value()},
-      {"--bert-no-binary-head", f.no_binary_head, m.kind == "bert" && pretrains, pairs},
+      {"--bert-no-binary-head", f.no_binary_head, m.pooler && pretrains, pairs},
       {"--num-classes", f.classes.has_value(), classifies, of_classes},
       {"--classifier-dropout", f.classifier_dropout.has_value(), m.head_dropout().has_value(),
        "goes with --task classify, and of DistilBERT with squad"},
@@ -79,8 +79,8 @@ std::vector<EncoderFlag> encoder_flags(const Flags& f, const ModelConfig& m,
 }  // namespace
 
 void refuse_for_encoders(const Flags& f, const ModelConfig& m) {
-  if (!m.encoder()) return;
-  const std::string& kind = m.kind;
+  if (m.language_model()) return;
+  const std::string& kind = m.kind();
   for (const auto& [flag, given] :
        {std::pair{"--plan", f.plan}, std::pair{"--rehearse", !f.rehearse.empty()}})
     if (given) fail(flag, "is for language models, and this is {}: leave it out", kind);
@@ -119,7 +119,6 @@ void encoder_of_flags(const Flags& f, Config* c) {
   c->sequence = f.sequence.value_or(m.task == Task::question_answering ? 384 : 128);
   m.max_positions = f.max_positions.value_or(std::max<int64_t>(512, c->sequence));
   m.layernorm_epsilon = f.layernorm_epsilon.value_or(1e-12);
-  m.token_types = m.kind == "bert" ? 2 : 0;
   m.init_std = f.init_std;
   m.hidden_dropout = f.hidden_dropout.value_or(0.1);
   m.attention_dropout = f.attention_dropout.value_or(0.1);
@@ -147,11 +146,11 @@ void encoder_of_folder(const Flags& f, const StoredModels& stored, const std::st
 
 void resolve_encoder(const Flags& f, Config* c) {
   ModelConfig& m = c->model;
-  if (!m.encoder()) {
+  if (m.language_model()) {
     for (const EncoderFlag& flag : encoder_flags(f, m, c->data))
       if (flag.given)
         fail(flag.name, "is for encoders, and this is {}: give --model bert-base, for example",
-             m.kind);
+             m.kind());
     return;
   }
   for (const EncoderFlag& flag : encoder_flags(f, m, c->data))

@@ -58,9 +58,9 @@ std::string resolve_kind(const Flags& f, bool llama_preset) {
 
 void agree_with_kind(const Flags& f, const std::string& folder, const ModelConfig& m) {
   const char* flag = flag_of_llama(f);
-  if (flag && !m.is_llama())
+  if (flag && m.kind() != "llama")
     fail(flag, "contradicts {}/config.json, which describes a GPT-2: leave it out", folder);
-  if (m.is_llama() && f.normalization && !asks_for_rms(f))
+  if (m.kind() == "llama" && f.normalization && !asks_for_rms(f))
     fail("--normalization", "{} contradicts {}/config.json, which describes a Llama",
          *f.normalization, folder);
 }
@@ -68,7 +68,7 @@ void agree_with_kind(const Flags& f, const std::string& folder, const ModelConfi
 // Megatron-LM, megatron/training/arguments.py: two thirds of 4 h, which leaves the number of
 // parameters about the same.
 int64_t default_ffn(const ModelConfig& m) {
-  return m.is_llama() ? 4 * m.hidden * 2 / 3 / 64 * 64 : 4 * m.hidden;
+  return m.block.gated() ? 4 * m.hidden * 2 / 3 / 64 * 64 : 4 * m.hidden;
 }
 
 void resolve_heads(const Flags& f, int64_t preset, ModelConfig* m) {
@@ -79,7 +79,7 @@ void resolve_heads(const Flags& f, int64_t preset, ModelConfig* m) {
   if (m->heads % m->kv_heads() != 0)
     fail("--num-query-groups", "{} does not divide --num-attention-heads {}", m->kv_heads(),
          m->heads);
-  if (m->is_llama() && m->rotary_fraction != 1)
+  if (m->kind() == "llama" && m->rotary_fraction != 1)
     fail("--rotary-percent", "{}: Llama's heads rotate as a whole: leave it out",
          m->rotary_fraction);
 }

@@ -13,10 +13,10 @@ void resolve_phases(const Flags& f, Config* c) {
   c->time_phases = f.time_phases;
   if (!f.time_phases) return;
   if (c->command == Command::evaluate) {
-    if (!c->model.encoder())
+    if (c->model.language_model())
       fail("--time-phases",
            "divides the evaluation of encoders; that of {} has one phase: leave it out",
-           c->model.kind);
+           c->model.kind());
     return;
   }
   if (f.skip_train)

@@ -94,7 +94,7 @@ void resolve_dropout(const Flags& f, double preset, Config* c) {
   m.attention_dropout = f.attention_dropout.value_or(preset);
   const bool unasked = (!f.hidden_dropout && m.hidden_dropout > 0) ||
                        (!f.attention_dropout && m.attention_dropout > 0);
-  if (m.is_llama() && unasked)
+  if (m.kind() == "llama" && unasked)
     c->notices.push_back(fmt::format(
         "Llama has no dropout, and this model has --hidden-dropout {} and --attention-dropout {} "
         "(Megatron-LM's default is 0.1): give both flags the value that you mean",
@@ -110,11 +110,11 @@ void model_of_flags(const Flags& f, Config* c) {
   m.hidden = f.hidden.value_or(preset.hidden);
   m.heads = f.heads.value_or(preset.heads);
   if (preset.encoder) {
-    m.kind = preset.encoder;
+    m.set_kind(preset.encoder);
     m.ffn = f.ffn.value_or(4 * m.hidden);
     return encoder_of_flags(f, c);
   }
-  m.kind = resolve_kind(f, preset.is_llama());
+  m.set_kind(resolve_kind(f, preset.is_llama()));
   m.ffn = f.ffn.value_or(f.hidden || !preset.is_llama() ? default_ffn(m) : preset.ffn);
   if (m.ffn == 0)
     fail("--swiglu",
@@ -178,12 +178,12 @@ void agree(const char* flag, const std::optional<T>& given, const T& stored,
 void agree_with_preset(const Flags& f, const std::string& folder, ModelConfig* m) {
   if (!f.model) return;
   const Preset& preset = find_preset(*f.model);
-  if (std::string(preset.encoder ? preset.encoder : "") != (m->encoder() ? m->kind : ""))
-    fail("--model", "{} contradicts {}/config.json, which says {}", *f.model, folder, m->kind);
+  if (std::string(preset.encoder ? preset.encoder : "") != (m->language_model() ? "" : m->kind()))
+    fail("--model", "{} contradicts {}/config.json, which says {}", *f.model, folder, m->kind());
   if (f.layers.value_or(preset.layers) != m->layers ||
       f.hidden.value_or(preset.hidden) != m->hidden || f.heads.value_or(preset.heads) != m->heads ||
       f.ffn.value_or(preset.ffn > 0 && !f.hidden ? preset.ffn : default_ffn(*m)) != m->ffn ||
-      preset.is_llama() != m->is_llama() ||
+      preset.is_llama() != (m->kind() == "llama") ||
       (preset.is_llama() && f.query_groups.value_or(preset.query_groups) != m->kv_heads()))
     fail("--model",
          "{} contradicts {}/config.json, which says {} layers, hidden size {}, {} heads and "
@@ -242,7 +242,7 @@ void model_of_folder(const Flags& f, const StoredModels& stored, const std::stri
   agree("--max-position-embeddings", f.max_positions, m.max_positions, folder);
   agree("--vocab-size", f.vocabulary, m.vocabulary, folder);
   agree("--layernorm-epsilon", f.layernorm_epsilon, m.layernorm_epsilon, folder);
-  if (m.encoder()) return encoder_of_folder(f, stored, folder, c);
+  if (!m.language_model()) return encoder_of_folder(f, stored, folder, c);
   if ((f.positions || f.rotary) && resolve_positions(f) != m.positions)
     fail("--position-embedding-type", "contradicts {}/config.json, which says {}", folder,
          m.positions == Positions::rotary ? "rope" : "learned_absolute");

@@ -52,7 +52,7 @@ void resolve_evaluation(const Flags& f, const std::string& folder, Config* c) {
        {std::pair{"--tensor-model-parallel-size", f.tensor_parallel},
         std::pair{"--pipeline-model-parallel-size", f.pipeline_parallel}})
     if (size > 1) fail(flag, "{}: evaluate is parallel in data only: take 1", size);
-  if (c->data.mock && !c->model.encoder())
+  if (c->data.mock && c->model.language_model())
     fail("--mock-data", "has no text to evaluate on: give --data-path or --text");
   if (c->data.mock && c->model.task == Task::question_answering)
     fail("--mock-data", "has no questions to answer: give --data-path with SQuAD's JSON");

@@ -29,7 +29,7 @@ void resolve_plan(const Flags& f, Config* c);
 
 // The folder of a stored model that the run starts from; empty: it starts from random weights.
 std::string model_folder(const Flags& f, const StoredModels& stored, Command command);
-// Which blocks the flags ask for: ModelConfig::kind. `llama_preset`: --model names one of Llama.
+// Which blocks the flags ask for: ModelConfig::kind(). `llama_preset`: --model names one of Llama.
 std::string resolve_kind(const Flags& f, bool llama_preset);
 // Checks the flags that say which blocks there are against a stored model.
 void agree_with_kind(const Flags& f, const std::string& folder, const ModelConfig& m);

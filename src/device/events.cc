@@ -5,9 +5,7 @@
 #include <string>
 #include <vector>
 
-#ifdef TALLY_WITH_CUDA
-#include "src/device/cuda/cuda_events.h"
-#endif
+#include "src/device/devices.h"
 
 namespace tally::train {
 namespace {
@@ -33,33 +31,18 @@ class HostEvents final : public StreamEvents {
 }  // namespace
 
 std::unique_ptr<StreamEvents> StreamEvents::make(Stream& stream, int count) {
-#ifdef TALLY_WITH_CUDA
-  if (stream.device().is_cuda()) return cuda::make_events(stream, count);
-#endif
-  (void)stream;
+  if (stream.device().is_cuda()) return gpus()->make_events(stream, count);
   return std::make_unique<HostEvents>(count);
 }
 
 HostMemory::HostMemory(Stream& stream, size_t bytes) : page_locked_(stream.device().is_cuda()) {
-#ifdef TALLY_WITH_CUDA
-  if (page_locked_) {
-    data_ = cuda::allocate_host(bytes);
-    return;
-  }
-#endif
-  data_ = std::malloc(bytes);
+  data_ = page_locked_ ? gpus()->allocate_host(bytes) : std::malloc(bytes);
   if (data_ == nullptr && bytes > 0)
     throw OutOfMemory(std::to_string(bytes) + " bytes of host memory could not be allocated");
 }
 
 HostMemory::~HostMemory() {
-#ifdef TALLY_WITH_CUDA
-  if (page_locked_) {
-    cuda::release_host(data_);
-    return;
-  }
-#endif
-  std::free(data_);
+  page_locked_ ? gpus()->release_host(data_) : std::free(data_);
 }
 
 }  // namespace tally::train

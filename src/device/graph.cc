@@ -1,8 +1,6 @@
 #include "src/device/graph.h"
 
-#ifdef TALLY_WITH_CUDA
-#include "src/device/cuda/cuda_graph.h"
-#endif
+#include "src/device/devices.h"
 
 namespace tally::train {
 namespace {
@@ -33,10 +31,7 @@ void StepGraph::run(const std::function<void()>& step, int eager_steps) {
 }
 
 std::unique_ptr<StepGraph> StepGraph::make(Stream& stream) {
-#ifdef TALLY_WITH_CUDA
-  if (stream.device().is_cuda()) return cuda::make_step_graph(stream);
-#endif
-  (void)stream;
+  if (stream.device().is_cuda()) return gpus()->make_step_graph(stream);
   return std::make_unique<EagerGraph>();
 }
 

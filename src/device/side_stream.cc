@@ -1,8 +1,6 @@
 #include "src/device/side_stream.h"
 
-#ifdef TALLY_WITH_CUDA
-#include "src/device/cuda/cuda_side_stream.h"
-#endif
+#include "src/device/devices.h"
 
 namespace tally::train {
 namespace {
@@ -20,10 +18,7 @@ class SameStream final : public SideStream {
 }  // namespace
 
 std::unique_ptr<SideStream> SideStream::make(Stream& stream, bool overlap) {
-#ifdef TALLY_WITH_CUDA
-  if (overlap && stream.device().is_cuda()) return cuda::make_side_stream(stream);
-#endif
-  (void)overlap;
+  if (overlap && stream.device().is_cuda()) return gpus()->make_side_stream(stream);
   return std::make_unique<SameStream>(stream);
 }
 

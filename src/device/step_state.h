@@ -31,8 +31,9 @@ struct StepState {
   // Written by the host before a step, summed over the ranks together with loss_sums: see
   // stop_vote().
   double stop_votes;
-  // The same of this rank's labels that count. A step without any has no loss.
-  double labels;
+  // The same of this rank's labels of each head that count; 1 for a head that the model lacks. A
+  // step in which a head has none has no loss, as a mean of nothing is no number.
+  double labels[2];
   // Zeroed by the host before a step: the sum of squares of the parts of a gradient that several
   // processes share.
   double gradient_squares;
@@ -62,6 +63,7 @@ struct StepState {
   // Config::divides_by_labels().
   double counted[2];
 
+  bool has_labels() const { return labels[0] > 0 && labels[1] > 0; }
   // Of all heads: the mean loss.
   double loss() const { return loss_sums[0] + loss_sums[1]; }
 };
@@ -97,6 +99,13 @@ struct DropoutSeed {
   TALLY_HOST_DEVICE uint64_t get() const {
     return state != nullptr ? site_seed(state->micro_batch.dropout_seed, value) : value;
   }
+};
+
+// The mask of one place where dropout happens: the probability, and the seed from which the mask
+// follows together with an element's index (philox.h), so that it is the same on every device.
+struct DropoutMask {
+  double probability = 0;
+  DropoutSeed seed;
 };
 
 // The bytes that the host writes before every step when the scale is dynamic. It writes the rest

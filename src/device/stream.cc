@@ -1,6 +1,6 @@
 #include "src/device/stream.h"
 
-#include "src/device/backends.h"
+#include "src/device/devices.h"
 
 namespace tally::train {
 
@@ -26,38 +26,33 @@ const char* dtype_name(DType t) {
   return "unknown";
 }
 
+[[gnu::weak]] const Gpus* gpus() {
+  return nullptr;
+}
+
 int cuda_device_count() {
-#ifdef TALLY_WITH_CUDA
-  return cuda::device_count();
-#else
-  return 0;
-#endif
+  return gpus() ? gpus()->count() : 0;
 }
 
 std::string cuda_unavailable_reason() {
-#ifdef TALLY_WITH_CUDA
-  return cuda::unavailable_reason();
-#else
-  return "this build has no CUDA";
-#endif
+  return gpus() ? gpus()->unavailable_reason() : "this build has no CUDA";
 }
 
+namespace {
+
+const Gpus& usable_gpus() {
+  if (!gpus()) throw DeviceError("no GPU can be used: " + cuda_unavailable_reason());
+  return *gpus();
+}
+
+}  // namespace
+
 DeviceInfo device_info(Device device) {
-  if (!device.is_cuda()) return cpu::device_info();
-#ifdef TALLY_WITH_CUDA
-  return cuda::device_info(device.index);
-#else
-  throw DeviceError("no GPU can be used: " + cuda_unavailable_reason());
-#endif
+  return device.is_cuda() ? usable_gpus().info(device.index) : cpu::device_info();
 }
 
 std::unique_ptr<Stream> make_stream(Device device) {
-  if (!device.is_cuda()) return cpu::make_stream();
-#ifdef TALLY_WITH_CUDA
-  return cuda::make_stream(device.index);
-#else
-  throw DeviceError("no GPU can be used: " + cuda_unavailable_reason());
-#endif
+  return device.is_cuda() ? usable_gpus().make_stream(device.index) : cpu::make_stream();
 }
 
 }  // namespace tally::train

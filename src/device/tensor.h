@@ -1,11 +1,12 @@
-// Views of numbers in memory. A Tensor owns nothing and knows nothing of LibTorch or CUDA, so that
-// kernels, models and tests can share it.
+// Views of numbers in memory. They own nothing and know nothing of LibTorch or CUDA, so that kernels,
+// models and tests can share them.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <type_traits>
 
 namespace tally::train {
 
@@ -31,23 +32,31 @@ constexpr size_t size_of(DType t) {
 const char* dtype_name(DType t);
 
 enum class DeviceKind : uint8_t { cpu, cuda };
+constexpr size_t device_kinds = 2;
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
   int index = 0;
   bool is_cuda() const { return kind == DeviceKind::cuda; }
 };
 
-// A dense row-major view of at most five dimensions.
-struct Tensor {
-  void* data = nullptr;
+// A dense row-major view of at most five dimensions, of memory that `Self` may write (Data: void) or
+// only read (const void).
+template <typename Self, typename Data>
+struct View {
+  Data* data = nullptr;
   DType dtype = DType::f32;
   int rank = 0;
   std::array<int64_t, 5> shape{};
 
-  Tensor() = default;
-  Tensor(void* d, DType t, std::initializer_list<int64_t> s) : data(d), dtype(t) {
+  View() = default;
+  View(Data* d, DType t, std::initializer_list<int64_t> s) : data(d), dtype(t) {
     for (int64_t n : s) shape[static_cast<size_t>(rank++)] = n;
   }
+  // The same view with other rights.
+  template <typename Other, typename OtherData>
+  explicit View(const View<Other, OtherData>& v)
+      : data(v.data), dtype(v.dtype), rank(v.rank), shape(v.shape) {}
+
   bool defined() const { return data != nullptr; }
   int64_t numel() const {
     int64_t n = 1;
@@ -57,19 +66,43 @@ struct Tensor {
   size_t bytes() const { return static_cast<size_t>(numel()) * size_of(dtype); }
   int64_t dim(int i) const { return shape[static_cast<size_t>(i < 0 ? rank + i : i)]; }
   // The same memory with another shape of equal size.
-  Tensor view(std::initializer_list<int64_t> s) const { return Tensor(data, dtype, s); }
+  Self view(std::initializer_list<int64_t> s) const {
+    Self v;
+    static_cast<View&>(v) = View(data, dtype, s);
+    return v;
+  }
   // Rows [first, first + count) of the first dimension.
-  Tensor rows(int64_t first, int64_t count) const {
-    Tensor t = *this;
+  Self rows(int64_t first, int64_t count) const {
+    Self v;
+    static_cast<View&>(v) = *this;
     const int64_t stride = shape[0] ? numel() / shape[0] : 0;
-    t.data = static_cast<char*>(data) + static_cast<size_t>(first * stride) * size_of(dtype);
-    t.shape[0] = count;
-    return t;
+    v.data = as<char>() + static_cast<size_t>(first * stride) * size_of(dtype);
+    v.shape[0] = count;
+    return v;
   }
   template <typename T>
-  T* as() const {
-    return static_cast<T*>(data);
+  auto as() const {
+    return static_cast<std::conditional_t<std::is_const_v<Data>, const T, T>*>(data);
   }
+};
+
+// A view whose owner decides what happens to it: what layers keep and hand on.
+struct Tensor : View<Tensor, void> {
+  using View::View;
+};
+
+// What an operation writes, or adds to. Callers name it as such, `Out(y)`: nothing becomes one by
+// itself, so that operands cannot change places.
+struct Out : View<Out, void> {
+  Out() = default;
+  explicit Out(const Tensor& t) : View(t) {}
+};
+
+// What an operation only reads.
+struct In : View<In, const void> {
+  In() = default;
+  In(const Tensor& t) : View(t) {}
+  In(const Out& t) : View(t) {}
 };
 
 }  // namespace tally::train

@@ -43,7 +43,7 @@ json text_or_null(const std::string& text) {
 json model_json(const Record& r) {
   const ModelConfig& m = r.config.model;
   return {
-      {"kind", m.kind},
+      {"kind", m.kind()},
       {"preset", text_or_null(m.preset)},
       {"parameters", r.parameters},
       {"num_layers", m.layers},
@@ -274,7 +274,7 @@ json results_json(const Record& r) {
       {"model_flops_utilisation", mfu ? json(*mfu) : json(nullptr)},
       {"peak_device_bytes", r.device_bytes_peak > 0 ? json(r.device_bytes_peak) : json(nullptr)},
       {"peak_host_bytes", peak_resident_bytes()}};
-  if (c.model.encoder()) {
+  if (!c.model.language_model()) {
     out["tokens_per_sample"] = real_tokens(r);
     out["samples_per_second_steady"] =
         number(static_cast<double>(c.global_batch) / t.seconds_per_iteration_steady);
@@ -424,7 +424,7 @@ nlohmann::ordered_json configuration_json(const Record& r) {
               {"log_interval", c.log_interval},
               {"save_interval", c.save_interval}};
   if (!r.data_content.empty()) out["data"]["content"] = r.data_content;
-  if (c.model.encoder()) out["encoder"] = encoder_json(c);
+  if (!c.model.language_model()) out["encoder"] = encoder_json(c);
   return out;
 }
 
@@ -471,7 +471,7 @@ int exit_code(Outcome outcome) {
 
 Throughput throughput_of(const Record& r) {
   Throughput t = throughput(r.intervals, r.steps, r.config.global_batch, r.config.sequence);
-  if (!r.config.model.encoder()) return t;
+  if (r.config.model.language_model()) return t;
   const double share = real_tokens(r) / static_cast<double>(r.config.sequence);
   for (double* rate :
        {&t.tokens_per_second, &t.tokens_per_second_median, &t.tokens_per_second_steady})
@@ -502,8 +502,8 @@ std::optional<WindowThroughput> window_throughput(const Record& r) {
 
 double flops_per_token(const Record& r) {
   const ModelConfig& m = r.config.model;
-  return m.encoder() ? encoder_flops_per_token(m, real_tokens(r))
-                     : model_flops_per_token(m, r.config.sequence);
+  return m.language_model() ? model_flops_per_token(m, r.config.sequence)
+                            : encoder_flops_per_token(m, real_tokens(r));
 }
 
 std::optional<double> model_flops_utilisation(const Record& r) {

@@ -12,9 +12,7 @@ namespace {
 
 BlockSizes encoder_sizes(const Config& config, DType type) {
   BlockSizes sizes = block_sizes(config, whole_model(config.model), type);
-  sizes.attention.mask = AttentionMask::none;
   sizes.attention.most_documents = 2 * sizes.attention.batch;  // sequences and their padding
-  sizes.post_norm = true;
   return sizes;
 }
 
@@ -24,52 +22,42 @@ Compute with_varying_tokens(Compute compute) {
   return compute;
 }
 
-GeluKind gelu_of(const ModelConfig& config) {
-  return config.tanh_gelu ? GeluKind::tanh : GeluKind::erf;
-}
-
 }  // namespace
 
 Encoder::Encoder(const Config& config, const ParameterTable& table, const Compute& compute)
     : Transformer(config, whole_model(config.model), table, with_varying_tokens(compute), nullptr,
-                  encoder_sizes(config, table.weights().dtype), true),
-      names_(encoder_names(config_)) {
+                  encoder_sizes(config, table.weights().dtype), true) {
   if (config.sequence > config_.max_positions)
     throw std::invalid_argument("the sequence is longer than the model has positions");
-  Stream& stream = context_.compute.stream;
+  const bool gpu = context_.compute.stream.device().is_cuda();
   const int64_t m = sizes_.tokens(), v = config_.padded_vocabulary;
   const bool predicts = config_.task == Task::pretraining;
-  const int64_t rows =
-      predicts ? LmHead::rows_at_once(m, config_, v, type_, stream.device().is_cuda()) : 0;
-  const Tensor memory = plan_scratch(rows * v, embedding_workspace(stream, m, v));
-  bind_blocks(
-      table, [this](int64_t layer) { return names_.block(layer); },
-      names_.last_norm(config_.layers), gelu_of(config_), [](const std::string&) { return true; });
+  const int64_t rows = predicts ? LmHead::rows_at_once(m, config_, v, type_, gpu) : 0;
+  const Tensor memory = plan_scratch(rows * v);
+  bind_blocks(table);
   blocks_.front().in_norm().drop_output();
   bind_heads(table);
   plan_heads(memory.view({rows, v}));
 }
 
 void Encoder::bind_heads(const ParameterTable& table) {
-  embedding_ = Embedding(table.get(names_.words), table.get(names_.positions));
-  if (!names_.token_types.empty()) token_types_ = table.get(names_.token_types);
+  embedding_ = Embedding(table.weight({Role::token_table}), table.weight({Role::position_table}));
+  if (config_.token_types > 0) token_types_ = table.weight({Role::type_table});
   switch (config_.task) {
     case Task::language_model:
       throw std::invalid_argument("an encoder is not a language model");
     case Task::pretraining:
-      masked_lm_ = MaskedLmHead(table, names_.masked_lm, embedding_.token(),
-                                {config_.vocabulary, config_.layernorm_epsilon, gelu_of(config_)});
+      masked_lm_ = MaskedLmHead(table, embedding_.token(),
+                                {config_.vocabulary, config_.layernorm_epsilon, gelu()});
       if (config_.predicts_next_sentence())
-        sequence_ =
-            SequenceHead(table, names_.sequence_dense, Activation::tanh, names_.next_sentence, 0);
+        sequence_ = SequenceHead(table, Activation::tanh, Role::next_sentence, 0);
       return;
     case Task::classification:
-      sequence_ = SequenceHead(table, names_.sequence_dense,
-                               config_.kind == "bert" ? Activation::tanh : Activation::relu,
-                               names_.classifier, *config_.head_dropout());
+      sequence_ = SequenceHead(table, config_.pooler ? Activation::tanh : Activation::relu,
+                               Role::classifier, *config_.head_dropout());
       return;
     case Task::question_answering:
-      span_ = SpanHead(table, names_.answers, config_.head_dropout().value_or(0));
+      span_ = SpanHead(table, config_.head_dropout().value_or(0));
       return;
   }
 }
@@ -108,7 +96,7 @@ void Encoder::check_labels(const Batch& batch) const {
     return x.dtype == DType::i32 && x.rank == 1 && x.dim(0) == n;
   };
   const int64_t sequences = batch.firsts.numel();
-  const bool second = config_.task == Task::question_answering || config_.predicts_next_sentence();
+  const bool second = config_.label_heads() == 2;
   const bool first =
       list(batch.labels[0], config_.task == Task::pretraining ? batch.rows.dim(0) : sequences);
   if (first && (!second || list(batch.labels[1], sequences)) &&
@@ -129,14 +117,14 @@ void Encoder::clear_gradients() {
 void Encoder::embed(const Activations& a, const Tensor& r) {
   embedding_.forward(context_, a.batch.ids, a.batch.positions, Dropout(), r);
   if (token_types_.value.defined())
-    add_embedding(context_.compute, a.batch.token_types, token_types_.value, r);
+    add_embedding(context_.compute, a.batch.token_types, token_types_.value, Out(r));
 }
 
 void Encoder::backward_embedding(const Activations& a, const Tensor& dr) {
   embedding_.backward(context_, a.batch.ids, a.batch.positions, Dropout(), dr);
   if (token_types_.value.defined())
-    embedding_backward(context_.compute, a.batch.token_types, Tensor(), dr, 0, {},
-                       token_types_.gradient, Tensor(), context_.workspace);
+    embedding_backward(context_.compute, {a.batch.token_types}, dr, {},
+                       {Out(token_types_.gradient)});
 }
 
 MaskedTokens Encoder::masked(const Activations& a) const {

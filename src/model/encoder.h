@@ -8,7 +8,6 @@
 
 #include <memory>
 
-#include "src/model/encoder_names.h"
 #include "src/model/transformer.h"
 #include "src/nn/embedding.h"
 #include "src/nn/masked_lm_head.h"
@@ -39,7 +38,6 @@ class Encoder final : public Transformer {
   SequenceLabels sequences(const Activations& a) const;
   SpanLabels spans(const Activations& a) const;
 
-  const EncoderNames& names_;
   Embedding embedding_;
   ParamGrad token_types_;  // undefined where the model has none
   MaskedLmHead masked_lm_;

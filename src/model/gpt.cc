@@ -7,15 +7,6 @@
 #include "src/ops/embedding/embedding.h"
 
 namespace tally::train {
-namespace {
-
-BlockNames names_of(int64_t layer) {
-  const std::string h = "h." + std::to_string(layer) + ".";
-  return {h + "ln_1", h + "attn.c_attn", h + "attn.c_proj",
-          h + "ln_2", h + "mlp.c_fc",    h + "mlp.c_proj"};
-}
-
-}  // namespace
 
 Gpt::Gpt(const Config& config, const ModelPart& part, const ParameterTable& table,
          const Compute& compute, Communicator* tensor)
@@ -31,10 +22,9 @@ Gpt::Gpt(const Config& config, const ModelPart& part, const ParameterTable& tabl
 
 void Gpt::plan() {
   const int64_t m = sizes_.tokens(), v = config_.padded_vocabulary / part_.shards;
-  Stream& stream = context_.compute.stream;
-  const int64_t rows =
-      part_.last ? LmHead::rows_at_once(m, config_, v, type_, stream.device().is_cuda()) : 0;
-  const Tensor memory = plan_scratch(rows * v, embedding_workspace(stream, m, v));
+  const bool gpu = context_.compute.stream.device().is_cuda();
+  const int64_t rows = part_.last ? LmHead::rows_at_once(m, config_, v, type_, gpu) : 0;
+  const Tensor memory = plan_scratch(rows * v);
   const DType wide = wide_type(type_);
   head_scratch_.logits = memory.view({rows, v});
   if (!part_.last) return;
@@ -51,21 +41,18 @@ void Gpt::bind(const ParameterTable& table) {
   const VocabularyPart rows{first_column, config_.padded_vocabulary};
   const bool tied = config_.tied_embeddings;
   const ParamGrad token =
-      part_.first || (part_.last && tied) ? table.get("wte.weight") : ParamGrad();
+      part_.first || (part_.last && tied) ? table.weight({Role::token_table}) : ParamGrad();
   if (part_.first) {
-    embedding_ = Embedding(
-        token, config_.positions == Positions::learned ? table.get("wpe.weight") : ParamGrad(),
-        part_.shards > 1 ? rows : VocabularyPart());
+    embedding_ =
+        Embedding(token,
+                  config_.positions == Positions::learned ? table.weight({Role::position_table})
+                                                          : ParamGrad(),
+                  part_.shards > 1 ? rows : VocabularyPart());
   }
-  // Other parts of the model may lie in the same table.
-  bind_blocks(table, names_of, "ln_f", GeluKind::tanh, [this](const std::string& name) {
-    if (name.rfind("h.", 0) != 0) return part_.last;  // the last norm
-    const int64_t layer = std::stoll(name.substr(2));
-    return layer >= part_.first_layer && layer < part_.first_layer + part_.layers;
-  });
+  bind_blocks(table);
   if (!part_.last) return;
   head_ =
-      LmHead(tied ? token : table.get("lm_head.weight"),
+      LmHead(tied ? token : table.weight({Role::lm_head}),
              {first_column, std::clamp<int64_t>(config_.vocabulary - first_column, 0, columns)});
 }
 

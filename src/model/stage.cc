@@ -14,9 +14,14 @@ std::vector<int> reported_parameters(const std::vector<Stage*>& stages) {
 }
 
 void register_model(const ModelConfig& config, const ModelPart& part, ParameterTable* table) {
-  if (!config.encoder()) return register_gpt(config, part, table);
-  if (!part.whole()) throw std::invalid_argument("an encoder is one part");
-  register_encoder(config, table);
+  if (!config.language_model() && !part.whole())
+    throw std::invalid_argument("an encoder is one part");
+  for (WeightSpec& weight : weights_of(config, part)) {
+    Parameter p{std::move(weight), {}};
+    if (part.shards > 1 && p.division != Division::whole)
+      p.shard = {p.division == Division::rows ? 0 : 1, p.sections, part.shard, part.shards};
+    table->add(std::move(p));
+  }
 }
 
 void register_model(const ModelConfig& config, ParameterTable* table) {
@@ -26,8 +31,8 @@ void register_model(const ModelConfig& config, ParameterTable* table) {
 std::unique_ptr<Stage> make_model(const Config& config, const ModelPart& part,
                                   const ParameterTable& table, const Compute& compute,
                                   Communicator* tensor) {
-  return config.model.encoder() ? make_encoder(config, table, compute)
-                                : make_gpt(config, part, table, compute, tensor);
+  return config.model.language_model() ? make_gpt(config, part, table, compute, tensor)
+                                       : make_encoder(config, table, compute);
 }
 
 std::unique_ptr<Stage> make_model(const Config& config, const ParameterTable& table,

@@ -12,6 +12,7 @@
 #include "src/device/compute_options.h"
 #include "src/device/step_state.h"
 #include "src/device/tensor.h"
+#include "src/model/architecture.h"
 #include "src/nn/deferred_update.h"
 #include "src/nn/parameters.h"
 #include "src/parallel/collectives/communicator.h"
@@ -59,17 +60,6 @@ struct Pass {
   // they are not counted. Processes that divide the vocabulary do not count.
   double* correct = nullptr;
 };
-
-// The part of a model that a stage holds: neighbouring layers with what is below the first and above
-// the last layer of the model, and of each of them one shard.
-struct ModelPart {
-  int64_t first_layer = 0, layers = 0;
-  bool first = true, last = true;  // with the embeddings; with the head
-  int shard = 0, shards = 1;       // tensor parallelism
-
-  bool whole() const { return first && last && shards == 1; }
-};
-ModelPart whole_model(const ModelConfig& config);
 
 // The state that a micro batch's forward pass leaves for its backward pass. A schedule owns as many
 // sets as it has micro batches in flight.
@@ -151,10 +141,14 @@ class Stage {
 // report, in the order in which their gradients become final.
 std::vector<int> reported_parameters(const std::vector<Stage*>& stages);
 
-// The model of config.kind: its parameters, the explicit model and the autograd reference, as the
-// functions of each kind below. An encoder is one part.
+// Registers the weights of a part in `table` (before layout()), as weights_of() lists them. A process
+// that holds several parts calls it for each, in the order of their layers. An encoder is one part.
 void register_model(const ModelConfig& config, const ModelPart& part, ParameterTable* table);
 void register_model(const ModelConfig& config, ParameterTable* table);  // the whole model
+
+// The explicit model and the autograd reference, as the functions of each task below. `table` is
+// laid out. `tensor`: the processes that share the part (tensor parallelism), whose number is
+// part.shards; null: one. All of them outlive the model.
 std::unique_ptr<Stage> make_model(const Config& config, const ModelPart& part,
                                   const ParameterTable& table, const Compute& compute,
                                   Communicator* tensor);
@@ -163,26 +157,19 @@ std::unique_ptr<Stage> make_model(const Config& config, const ParameterTable& ta
 std::unique_ptr<Stage> make_reference(const Config& config, const ParameterTable& table,
                                       const Compute& compute);
 
-// BERT and DistilBERT (model/encoder.h, reference/encoder.cc).
-void register_encoder(const ModelConfig& config, ParameterTable* table);
-std::unique_ptr<Stage> make_encoder(const Config& config, const ParameterTable& table,
-                                    const Compute& compute);
-std::unique_ptr<Stage> make_reference_encoder(const Config& config, const ParameterTable& table,
-                                              const Compute& compute);
-
-// Registers the parameters of a part of GPT in `table` (before layout()). A process that holds
-// several parts calls it for each, in the order of their layers.
-void register_gpt(const ModelConfig& config, const ModelPart& part, ParameterTable* table);
-void register_gpt(const ModelConfig& config, ParameterTable* table);  // the whole model
-// The explicit model (model/gpt.h). `table` is laid out. `tensor`: the processes that share the part
-// (tensor parallelism), whose number is part.shards; null: one. All of them outlive the model.
+// Language models (model/gpt.h, reference/gpt.cc).
 std::unique_ptr<Stage> make_gpt(const Config& config, const ModelPart& part,
                                 const ParameterTable& table, const Compute& compute,
                                 Communicator* tensor);
 std::unique_ptr<Stage> make_gpt(const Config& config, const ParameterTable& table,
                                 const Compute& compute);  // the whole model
-// The autograd reference over the same parameters (reference/gpt.cc).
 std::unique_ptr<Stage> make_reference_gpt(const Config& config, const ParameterTable& table,
                                           const Compute& compute);
+
+// Encoders (model/encoder.h, reference/encoder.cc).
+std::unique_ptr<Stage> make_encoder(const Config& config, const ParameterTable& table,
+                                    const Compute& compute);
+std::unique_ptr<Stage> make_reference_encoder(const Config& config, const ParameterTable& table,
+                                              const Compute& compute);
 
 }  // namespace tally::train

@@ -44,12 +44,13 @@ BlockSizes block_sizes(const Config& config, const ModelPart& part, DType type) 
   s.attention.heads = config.model.heads / part.shards;
   s.attention.kv_heads = config.model.kv_heads() / part.shards;
   s.attention.head_dim = config.model.head_dim();
+  s.attention.mask = config.model.block.causal ? AttentionMask::causal : AttentionMask::none;
   s.attention.positions = config.model.positions;
   s.attention.rotary_base = config.model.rotary_base;
   s.attention.rotary_fraction = config.model.rotary_fraction;
   s.hidden = config.model.hidden;
   s.ffn = config.model.ffn / part.shards;
-  s.llama = config.model.is_llama();
+  s.spec = config.model.block;
   s.part_count = config.sequence_parallel ? part.shards : 1;
   s.type = type;
   s.recompute = config.recompute;
@@ -76,7 +77,7 @@ Transformer::Transformer(const Config& config, const ModelPart& part, const Para
   if (part.shards > 1) context_.tensor.group = tensor;
   context_.tensor.sequence = sizes_.part_count > 1;
   // Each process has the column sums of its own tokens only.
-  if (context_.tensor.sequence || sizes_.llama) context_.fusions.qkv_bias = false;
+  if (context_.tensor.sequence || !sizes_.spec.biases) context_.fusions.qkv_bias = false;
   // The processes' exchanges would wait for a side stream's GEMMs.
   context_.overlap_weight_gradients = config.fusions.overlap && part.shards == 1 &&
                                       size_of(type_) == 4 && !float64_gemms_serve(compute);
@@ -84,7 +85,7 @@ Transformer::Transformer(const Config& config, const ModelPart& part, const Para
   context_.side = side_.get();
 }
 
-Tensor Transformer::plan_scratch(int64_t head_elements, size_t workspace) {
+Tensor Transformer::plan_scratch(int64_t head_elements) {
   const AttentionGeometry& g = sizes_.attention;
   const int64_t m = sizes_.tokens(), part = sizes_.part(), c = config_.hidden;
   // The gradient at attention's output, [M,H D], takes the memory of one at a layer's input, [M,C].
@@ -93,7 +94,7 @@ Tensor Transformer::plan_scratch(int64_t head_elements, size_t workspace) {
     return arena_.make(type, shape, what);
   };
   shared_ = plan_shared_activations(sizes_, &arena_);
-  flow_.post_norm = sizes_.post_norm;
+  flow_.post_norm = sizes_.post_norm();
   flow_.residual = make(type_, {part, c}, "gradient of the residual stream");
   const bool sequence = context_.tensor.sequence;
   flow_.normed =
@@ -116,9 +117,7 @@ Tensor Transformer::plan_scratch(int64_t head_elements, size_t workspace) {
     attention = std::max(
         attention, attention_workspace(context_.compute,
                                        g.shape(g.batch, g.tokens, dropout, documents), type_));
-  const size_t bytes =
-      std::max({attention, layernorm_workspace(context_.compute, part, c), workspace});
-  context_.workspace = make(DType::u8, {static_cast<int64_t>(bytes)}, "workspace");
+  context_.workspace = make(DType::u8, {static_cast<int64_t>(attention)}, "workspace");
   return both;
 }
 
@@ -129,33 +128,36 @@ std::vector<Tensor> Transformer::exchanged() const {
   return {flow_.normed};
 }
 
-void Transformer::bind_blocks(const ParameterTable& table,
-                              const std::function<BlockNames(int64_t layer)>& names,
-                              const std::string& final_norm, GeluKind kind,
-                              const std::function<bool(const std::string& name)>& mine) {
-  const GeluForm gelu{kind, saves_derivative_ ? faster_saved_gelu(context_.compute, type_,
-                                                                  sizes_.ffn, config_.hidden, kind)
-                                              : SavedGelu::input};
-  for (int64_t l = 0; l < part_.layers; ++l) {
-    const int64_t layer = part_.first_layer + l;
-    blocks_.emplace_back(table, names(layer), sizes_, config_.layernorm_epsilon, gelu, layer,
-                         projection_sums_.rows(l, 1).view({config_.hidden}));
-  }
-  if (part_.last) final_norm_ = Norm(table, final_norm, config_.layernorm_epsilon, sizes_.llama);
-  bind_vectors(table, mine);
-  if (updates_) bind_update(table, names);
+GeluKind Transformer::gelu() const {
+  return sizes_.spec.mlp == MlpKind::gelu_erf ? GeluKind::erf : GeluKind::tanh;
 }
 
-// The gradients of this part's biases and norms, as few ranges.
-void Transformer::bind_vectors(const ParameterTable& table,
-                               const std::function<bool(const std::string& name)>& mine) {
+void Transformer::bind_blocks(const ParameterTable& table) {
+  const GeluForm form{
+      gelu(), saves_derivative_
+                  ? faster_saved_gelu(context_.compute, type_, sizes_.ffn, config_.hidden, gelu())
+                  : SavedGelu::input};
+  for (int64_t l = 0; l < part_.layers; ++l) {
+    const int64_t layer = part_.first_layer + l;
+    blocks_.emplace_back(table, sizes_, config_.layernorm_epsilon, form, layer,
+                         projection_sums_.rows(l, 1).view({config_.hidden}));
+  }
+  if (part_.last)
+    final_norm_ = Norm(table, {Role::in_norm, config_.layers}, config_.layernorm_epsilon);
+  bind_vectors(table);
+  if (updates_) bind_update(table);
+}
+
+// The gradients of this part's biases and norms, as few ranges. Other parts of the model may lie in
+// the same table.
+void Transformer::bind_vectors(const ParameterTable& table) {
   int64_t first = 0, last = 0;
   const auto end_range = [&] {
     if (first < last) vector_gradients_.push_back(table.gradients({first, last}));
   };
   for (size_t i = 0; i < table.all().size(); ++i) {
     const Parameter& p = table.all()[i];
-    if (p.group == ParameterGroup::decayed || !mine(p.name)) continue;
+    if (p.group == ParameterGroup::decayed || !part_.has(p, config_)) continue;
     const int64_t end = i + 1 < table.all().size() ? table.all()[i + 1].offset : table.elements();
     if (p.offset != last) {
       end_range();
@@ -168,12 +170,11 @@ void Transformer::bind_vectors(const ParameterTable& table,
 
 // Defines the pieces. The piece that overlaps with block l ends where block l + 1's attention
 // projection begins. The last block's piece includes what lies behind the blocks: an untied head.
-void Transformer::bind_update(const ParameterTable& table,
-                              const std::function<BlockNames(int64_t layer)>& names) {
+void Transformer::bind_update(const ParameterTable& table) {
   std::vector<int64_t> pieces;
   for (int64_t l = 1; l < config_.layers; ++l)
-    pieces.push_back(table.find(names(l).projection + ".weight").offset);
-  pieces.push_back(table.end_of(table.find(names(config_.layers - 1).mlp_projection + ".weight")));
+    pieces.push_back(table.find({Role::projection, l}).offset);
+  pieces.push_back(table.end_of(table.find({Role::mlp_projection, config_.layers - 1})));
   pieces.push_back(table.decayed_elements());
   update_ = std::make_unique<DeferredUpdate>(std::move(pieces), update_sms_);
 }
@@ -190,7 +191,7 @@ std::unique_ptr<ActivationSet> Transformer::make_activations() {
     a->planned.push_back(plan_block_activations(sizes_, shared_, &a->arena));
   if (part_.last) {
     a->planned_final.r = residual("residual stream");
-    if (!sizes_.llama) a->planned_final.mean = statistics();
+    if (sizes_.spec.norm == NormKind::layer) a->planned_final.mean = statistics();
     a->planned_final.rstd = statistics();
     a->planned_final.y = flow_.residual;
   } else {
@@ -340,7 +341,7 @@ void Transformer::backward_blocks(Activations& a, const BackwardFlow& flow) {
     if (!still_there) block.recompute(&context_, a.blocks[l]);
     block.backward(context_, a.blocks[l], flow);
   }
-  blocks_.front().in_norm().backward(context_, a.blocks.front().in, !sizes_.post_norm, flow);
+  blocks_.front().in_norm().backward(context_, a.blocks.front().in, !sizes_.post_norm(), flow);
   gradients_are_final(blocks_.front());
 }
 

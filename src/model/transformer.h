@@ -4,9 +4,7 @@
 // Stages of a pipeline meet at the residual stream between two blocks.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "src/device/arena.h"
@@ -56,14 +54,10 @@ class Transformer : public Stage {
               const Compute& compute, Communicator* tensor, const BlockSizes& sizes,
               bool documents);
   // Plans what micro batches share. Returns memory of at least `head_elements` elements that what
-  // is above the blocks may use while no block runs. `workspace`: bytes that it and what is below
-  // the blocks need.
-  Tensor plan_scratch(int64_t head_elements, size_t workspace);
-  // `final_norm`: its name. `mine`: whether a bias or norm of the table is this part's.
-  void bind_blocks(const ParameterTable& table,
-                   const std::function<BlockNames(int64_t layer)>& names,
-                   const std::string& final_norm, GeluKind gelu,
-                   const std::function<bool(const std::string& name)>& mine);
+  // is above the blocks may use while no block runs.
+  Tensor plan_scratch(int64_t head_elements);
+  void bind_blocks(const ParameterTable& table);
+  GeluKind gelu() const;  // of the blocks and of an encoder's head
 
   // Throws std::invalid_argument where the model was not planned for the batch.
   virtual void check(const Batch& batch) const = 0;
@@ -91,10 +85,8 @@ class Transformer : public Stage {
   std::vector<Block> blocks_;
 
  private:
-  void bind_vectors(const ParameterTable& table,
-                    const std::function<bool(const std::string& name)>& mine);
-  void bind_update(const ParameterTable& table,
-                   const std::function<BlockNames(int64_t layer)>& names);
+  void bind_vectors(const ParameterTable& table);
+  void bind_update(const ParameterTable& table);
   Dropout dropout_of(const Pass& pass) const;
   BackwardFlow flow_of(const Activations& a) const;
   void take(const Batch& batch, const Pass& pass, Activations* a) const;

@@ -25,11 +25,10 @@ AttentionShape AttentionGeometry::shape(int64_t sequences, int64_t length, const
   return s;
 }
 
-SelfAttention::SelfAttention(const ParameterTable& table, const std::string& qkv,
-                             const std::string& projection, const AttentionGeometry& geometry,
-                             bool biases, int64_t layer, const Tensor& sums)
-    : qkv_(table, qkv, biases),
-      projection_(table, projection, biases, {DropoutSite::projection, layer}, sums),
+SelfAttention::SelfAttention(const ParameterTable& table, const AttentionGeometry& geometry,
+                             int64_t layer, const Tensor& sums)
+    : qkv_(table, {Role::qkv, layer}),
+      projection_(table, {Role::projection, layer}, {DropoutSite::projection, layer}, sums),
       geometry_(geometry),
       layer_(layer) {}
 
@@ -37,7 +36,7 @@ AttentionArgs SelfAttention::arguments(const LayerContext& c, const AttentionAct
   const TokenLayout& layout = c.layout;
   const AttentionShape shape =
       geometry_.shape(layout.batch, layout.tokens, c.dropout, layout.cu_seqlens.defined());
-  AttentionArgs args = packed_attention(shape, a.qkv, a.out, a.stats, c.workspace,
+  AttentionArgs args = packed_attention(shape, a.qkv, {Out(a.out), Out(a.stats)}, Out(c.workspace),
                                         c.dropout.at(DropoutSite::attention, layer_));
   args.cu_seqlens = layout.cu_seqlens;
   return args;
@@ -49,8 +48,7 @@ void SelfAttention::forward(LayerContext* c, const Tensor& x, const AttentionAct
   const Tensor all = c->tensor.gather(c->compute, x);
   qkv_.forward(*c, all, a.qkv.view({c->layout.count(), g.qkv_width()}));
   if (rotary_positions()) {
-    rotary(c->compute, a.qkv, g.kv_heads, c->layout.positions, g.rotary_base, g.rotary_fraction,
-           false);
+    rotary_embedding(c->compute, Out(a.qkv), rotation(c->layout), false);
   }
   if (c->update) c->update->finish(c);
   attention_forward(c->compute, arguments(*c, a));
@@ -72,10 +70,10 @@ void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Atten
   const bool sums_of_q = has_biases() && c.fusions.qkv_bias && !rotary_positions();
   const Tensor q_sums = sums_of_q ? qkv_.bias.gradient.rows(0, g.width()) : Tensor();
   const AttentionArgs args = arguments(c, a);
-  attention_backward(c.compute, args, packed_gradients(args.shape, dout, flow.qkv, q_sums));
+  attention_backward(c.compute, args,
+                     packed_gradients(args.shape, dout, Out(flow.qkv), Out(q_sums)));
   if (rotary_positions()) {
-    rotary(c.compute, flow.qkv, g.kv_heads, c.layout.positions, g.rotary_base, g.rotary_fraction,
-           true);
+    rotary_embedding(c.compute, Out(flow.qkv), rotation(c.layout), true);
   }
   const Tensor dqkv = flow.qkv.view({count, g.qkv_width()});
   if (has_biases()) backward_qkv_bias(c, dqkv);

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "src/nn/projection.h"
 #include "src/ops/attention/attention.h"
@@ -38,9 +37,9 @@ struct AttentionGeometry {
 
 class SelfAttention {
  public:
-  // Parameters `qkv` and `projection`, with biases or without. `sums`[C] as Projection's.
-  SelfAttention(const ParameterTable& table, const std::string& qkv, const std::string& projection,
-                const AttentionGeometry& geometry, bool biases, int64_t layer, const Tensor& sums);
+  // `sums`[C] as Projection's.
+  SelfAttention(const ParameterTable& table, const AttentionGeometry& geometry, int64_t layer,
+                const Tensor& sums);
 
   // From x[M,C] to `sum`. The deferred update, where there is one, finishes before attention and
   // starts its next piece after it.
@@ -59,6 +58,9 @@ class SelfAttention {
   void backward_qkv_bias(const LayerContext& c, const Tensor& dqkv) const;
   bool has_biases() const { return qkv_.bias.value.defined(); }
   bool rotary_positions() const { return geometry_.positions == Positions::rotary; }
+  RotaryPositions rotation(const TokenLayout& layout) const {
+    return {layout.positions, geometry_.kv_heads, geometry_.rotary_base, geometry_.rotary_fraction};
+  }
 
   Linear qkv_;
   Projection projection_;

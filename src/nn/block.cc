@@ -26,7 +26,8 @@ struct Planner {
   void costly(BlockActivations* a) const {
     const AttentionGeometry& g = sizes.attention;
     for (NormActivations* n : {&a->in, &a->mid}) {
-      if (!sizes.llama) n->mean = wide({sizes.part()}, "LayerNorm statistics");
+      if (sizes.spec.norm == NormKind::layer)
+        n->mean = wide({sizes.part()}, "LayerNorm statistics");
       n->rstd = wide({sizes.part()}, "LayerNorm statistics");
     }
     a->attention.qkv =
@@ -76,14 +77,14 @@ BlockActivations first_tokens(const BlockActivations& planned, const TokenLayout
   return a;
 }
 
-Block::Block(const ParameterTable& table, const BlockNames& names, const BlockSizes& sizes,
-             double epsilon, const GeluForm& gelu, int64_t layer, const Tensor& sums)
-    : in_norm_(table, names.in_norm, epsilon, sizes.llama),
-      mid_norm_(table, names.mid_norm, epsilon, sizes.llama),
-      attention_(table, names.qkv, names.projection, sizes.attention, !sizes.llama, layer, sums),
-      mlp_(table, names.fc, names.mlp_projection, gelu, sizes.llama, layer),
+Block::Block(const ParameterTable& table, const BlockSizes& sizes, double epsilon,
+             const GeluForm& gelu, int64_t layer, const Tensor& sums)
+    : in_norm_(table, {Role::in_norm, layer}, epsilon),
+      mid_norm_(table, {Role::mid_norm, layer}, epsilon),
+      attention_(table, sizes.attention, layer, sums),
+      mlp_(table, gelu, sizes.spec.gated(), layer),
       recompute_(sizes.recompute),
-      post_norm_(sizes.post_norm) {}
+      post_norm_(sizes.post_norm()) {}
 
 void Block::forward(LayerContext* c, const BlockActivations& a, const NormedSum& out) const {
   attention_.forward(c, a.in.y, a.attention, residual(a.in), mid(a));

@@ -9,8 +9,6 @@
 // it: the next block's first norm, the model's last norm, or the end of a pipeline's stage.
 #pragma once
 
-#include <string>
-
 #include "src/device/arena.h"
 #include "src/nn/attention.h"
 #include "src/nn/mlp.h"
@@ -42,24 +40,19 @@ struct BlockActivations {
   MlpActivations mlp;
 };
 
-// Names of its parameters.
-struct BlockNames {
-  std::string in_norm, qkv, projection, mid_norm, fc, mlp_projection;
-};
-
 struct BlockSizes {
+  BlockSpec spec;
   AttentionGeometry attention;
   int64_t hidden = 0;
   int64_t ffn = 0;         // of this process
-  bool llama = false;      // RMSNorm, SwiGLU and no biases
   int64_t part_count = 1;  // processes that divide the tokens outside of GEMMs and attention
   DType type = DType::f32;
   Recompute recompute = Recompute::none;
-  bool post_norm = false;
 
+  bool post_norm() const { return spec.place == NormPlace::after; }
   int64_t tokens() const { return attention.batch * attention.tokens; }  // of a micro batch
   int64_t part() const { return tokens() / part_count; }                 // of them, on this process
-  int64_t fc_width() const { return llama ? 2 * ffn : ffn; }             // of the MLP's first GEMM
+  int64_t fc_width() const { return spec.gated() ? 2 * ffn : ffn; }      // of the MLP's first GEMM
 };
 
 // The activations that the blocks of a stage share, once for all of them.
@@ -76,8 +69,8 @@ NormActivations first_tokens(const NormActivations& planned, int64_t tokens);
 class Block {
  public:
   // `sums` as SelfAttention's.
-  Block(const ParameterTable& table, const BlockNames& names, const BlockSizes& sizes,
-        double epsilon, const GeluForm& gelu, int64_t layer, const Tensor& sums);
+  Block(const ParameterTable& table, const BlockSizes& sizes, double epsilon, const GeluForm& gelu,
+        int64_t layer, const Tensor& sums);
 
   const Norm& in_norm() const { return in_norm_; }
   Norm& in_norm() { return in_norm_; }

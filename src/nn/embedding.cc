@@ -7,16 +7,17 @@ namespace tally::train {
 void Embedding::forward(const LayerContext& c, const Tensor& ids, const Tensor& positions,
                         const Dropout& dropout, const Tensor& out) const {
   const Tensor position = c.tensor.shard() == 0 ? position_.value : Tensor();
-  embedding_forward(c.compute, ids, positions, token_.value, position, dropout.hidden,
-                    dropout.at(DropoutSite::embedding), c.tensor.partial_of(out), part_);
+  embedding_forward(c.compute, {ids, positions, part_}, {token_.value, position},
+                    {dropout.hidden, dropout.at(DropoutSite::embedding)},
+                    Out(c.tensor.partial_of(out)));
   c.tensor.reduce(c.compute, out);
 }
 
 void Embedding::backward(const LayerContext& c, const Tensor& ids, const Tensor& positions,
                          const Dropout& dropout, const Tensor& dout) const {
-  embedding_backward(c.compute, ids, positions, c.tensor.gather(c.compute, dout), dropout.hidden,
-                     dropout.at(DropoutSite::embedding), token_.gradient, position_.gradient,
-                     c.workspace, part_);
+  embedding_backward(c.compute, {ids, positions, part_}, c.tensor.gather(c.compute, dout),
+                     {dropout.hidden, dropout.at(DropoutSite::embedding)},
+                     {Out(token_.gradient), Out(position_.gradient)});
 }
 
 }  // namespace tally::train

@@ -4,38 +4,38 @@ namespace tally::train {
 
 void Linear::forward(const LayerContext& c, const Tensor& x, const Tensor& y,
                      const Tensor& residual) const {
-  linear_forward(c.compute, x, weight.value, bias.value, y, residual);
+  linear_forward(c.compute, x, {weight.value, bias.value}, Out(y), residual);
 }
 
 void Linear::forward_gelu(const LayerContext& c, const Tensor& x, const SavedActivation& form,
                           const Tensor& act) const {
-  linear_gelu_forward(c.compute, x, weight.value, bias.value, form.saved, act, form.gelu.saved,
-                      form.gelu.kind);
+  linear_gelu_forward(c.compute, x, {weight.value, bias.value}, form.gelu,
+                      {Out(form.saved), Out(act)});
 }
 
 void Linear::forward_row_parallel(const LayerContext& c, const Tensor& x, const Tensor& y) const {
-  linear_forward(c.compute, x, weight.value, c.tensor.shard() == 0 ? bias.value : Tensor(),
-                 c.tensor.partial_of(y));
+  const Tensor added = c.tensor.shard() == 0 ? bias.value : Tensor();
+  linear_forward(c.compute, x, {weight.value, added}, Out(c.tensor.partial_of(y)), {});
   c.tensor.reduce(c.compute, y);
 }
 
 void Linear::backward_input(const LayerContext& c, const Tensor& dy, const Tensor& dx,
                             const Tensor& addend) const {
-  linear_backward_input(c.compute, dy, weight.value, dx, addend);
+  linear_backward_input(c.compute, dy, weight.value, Out(dx), addend);
 }
 
 void Linear::backward_input_gelu(const LayerContext& c, const Tensor& dy, const Linear& before,
                                  const SavedActivation& form, const Tensor& dpre) const {
-  linear_backward_input_gelu(c.compute, dy, weight.value, form.saved, dpre, before.bias.gradient,
-                             form.gelu.saved, form.gelu.kind);
+  linear_backward_input_gelu(c.compute, dy, weight.value, {form.saved, form.gelu},
+                             {Out(dpre), Out(before.bias.gradient)});
 }
 
 void Linear::backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x,
                              bool adds) const {
   const bool accumulate = (c.accumulate || adds) && !weight.overwrite;
   const auto gemm = [&](Stream& stream) {
-    linear_backward_weight({stream, c.compute.options}, dy, x, weight.gradient, Tensor(),
-                           accumulate);
+    linear_backward_weight({stream, c.compute.options}, dy, x,
+                           {Out(weight.gradient), {}, accumulate});
   };
   if (c.overlap_weight_gradients) {
     c.side->launch(gemm);
@@ -46,12 +46,12 @@ void Linear::backward_weight(const LayerContext& c, const Tensor& dy, const Tens
 
 void Linear::backward_bias(const LayerContext& c, const Tensor& dy, int64_t first,
                            const Tensor& sums) {
-  linear_backward_bias(c.compute, dy, first, sums);
+  linear_backward_bias(c.compute, dy, first, Out(sums));
 }
 
 void Linear::backward_bias_from_sums(const LayerContext& c, const Tensor& sums,
                                      const Tensor& dbx) const {
-  linear_backward_bias_input(c.compute, sums, weight.value, bias.gradient, dbx);
+  linear_backward_bias_input(c.compute, sums, weight.value, Out(bias.gradient), Out(dbx));
 }
 
 void Linear::backward(const LayerContext& c, const Tensor& dy, const Tensor& x, const Tensor& dx,
@@ -69,7 +69,8 @@ void Linear::backward(const LayerContext& c, const Tensor& dy, const Tensor& x, 
 
 void Linear::backward_whole(const LayerContext& c, const Tensor& dy, const Tensor& x,
                             const Tensor& dx, bool adds) const {
-  linear_backward_weight(c.compute, dy, x, weight.gradient, bias.gradient, c.accumulate || adds);
+  linear_backward_weight(c.compute, dy, x,
+                         {Out(weight.gradient), Out(bias.gradient), c.accumulate || adds});
   backward_input(c, dy, dx);
 }
 

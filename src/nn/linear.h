@@ -2,19 +2,11 @@
 // Layers call the operations of ops/linear on weights and biases through this alone.
 #pragma once
 
-#include <string>
-
 #include "src/nn/context.h"
 #include "src/nn/parameters.h"
 #include "src/ops/linear/linear.h"
 
 namespace tally::train {
-
-// Which GELU it is, and what is saved of it.
-struct GeluForm {
-  GeluKind kind = GeluKind::tanh;
-  SavedGelu saved = SavedGelu::input;
-};
 
 // A GELU's saved activation, [M,F].
 struct SavedActivation {
@@ -26,10 +18,9 @@ struct Linear {
   ParamGrad weight, bias;
 
   Linear() = default;
-  // `name`.weight of the table, and `name`.bias with `has_bias`.
-  Linear(const ParameterTable& table, const std::string& name, bool has_bias = true)
-      : weight(table.get(name + ".weight")),
-        bias(has_bias ? table.get(name + ".bias") : ParamGrad()) {}
+  // With a bias where the model has one.
+  Linear(const ParameterTable& table, const WeightId& id)
+      : weight(table.weight(id)), bias(table.bias(id)) {}
   // With parameters that another layer may have, too.
   explicit Linear(const ParamGrad& w, const ParamGrad& b = ParamGrad()) : weight(w), bias(b) {}
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/ops/loss/loss.h"
+#include "src/ops/rows/rows.h"
 
 namespace tally::train {
 namespace {
@@ -37,18 +38,17 @@ int64_t LmHead::rows_at_once(int64_t tokens, const ModelConfig& model, int64_t c
   return std::min(rows, tokens);
 }
 
-// The losses of some tokens whose logits several processes have, and with `backward` the gradient in
+// The losses of some tokens whose logits several processes have, and with `gradient` the gradient in
 // the logits' place.
 void LmHead::divided_loss(const LayerContext& c, const Tensor& logits, const Tensor& labels,
-                          bool backward, LossFactor factor, const HeadScratch& scratch,
-                          StepState* state, const Tensor& losses) const {
+                          const std::optional<LossGradient>& gradient, const HeadScratch& scratch,
+                          const Tensor& losses) const {
   const int64_t rows = labels.numel(), shards = c.tensor.shards();
   const Tensor sums(scratch.sums.data, scratch.sums.dtype, {3, rows});
   const Tensor all(scratch.all_sums.data, scratch.sums.dtype, {shards, 3, rows});
-  cross_entropy_sums(c.compute, logits, labels, columns_, sums);
+  cross_entropy_sums(c.compute, logits, {labels, columns_}, Out(sums));
   c.tensor.group->all_gather(c.compute, sums, all);
-  cross_entropy_from_sums(c.compute, logits, labels, columns_, all, backward, factor, state,
-                          losses);
+  cross_entropy_from_sums(c.compute, {Out(logits), {labels, columns_}, all}, gradient, Out(losses));
 }
 
 // All processes have the same losses; one counts them.
@@ -66,10 +66,10 @@ void LmHead::evaluate(const LayerContext& c, const Tensor& part, const Tensor& l
     decoder_.forward(c, x.rows(first, rows), logits);
     const Tensor right = labels.rows(first, rows), losses = scratch.losses.rows(first, rows);
     if (c.tensor.divides()) {
-      divided_loss(c, logits, right, false, factor, scratch, nullptr, losses);
+      divided_loss(c, logits, right, {}, scratch, losses);
     } else {
-      cross_entropy(c.compute, logits, right, columns_.count, false, factor, nullptr, losses);
-      if (correct) add_correct(c.compute, logits, right, columns_.count, correct);
+      cross_entropy(c.compute, Out(logits), {right, columns_.count}, {}, Out(losses));
+      if (correct) add_correct(c.compute, logits, {right, columns_.count}, correct);
     }
   });
   add(c, factor, scratch, state);
@@ -79,27 +79,28 @@ void LmHead::forward_backward(const LayerContext& c, const Tensor& x_part, const
                               LossFactor factor, const HeadScratch& scratch, StepState* state,
                               const Tensor& dx_part) const {
   const Tensor x = c.tensor.gather(c.compute, x_part), dx = c.tensor.partial_of(dx_part);
+  const LossGradient gradient{factor, state};
   for_pieces(labels.numel(), scratch, [&](int64_t first, int64_t rows) {
     const Tensor logits = scratch.logits.rows(0, rows), part = x.rows(first, rows);
     const Tensor right = labels.rows(first, rows), losses = scratch.losses.rows(first, rows);
     const Tensor scales = scratch.scales.rows(0, rows), out = dx.rows(first, rows);
+    const HeadOperands head{Out(part), decoder_.weight.value, {right, columns_.count}};
+    const HeadResults results{Out(losses), Out(scales), Out(logits)};
     const bool fused = c.fusions.head && !c.tensor.divides() &&
-                       linear_cross_entropy_pays(c.compute, part, decoder_.weight.value, right,
-                                                 columns_.count, losses, scales, logits);
+                       linear_cross_entropy_pays(c.compute, head, results);
     if (fused) {
-      linear_cross_entropy(c.compute, part, decoder_.weight.value, right, columns_.count, factor,
-                           state, losses, scales, logits);
+      linear_cross_entropy(c.compute, head, gradient, results);
     } else {
       decoder_.forward(c, part, logits);
       if (c.tensor.divides()) {
-        divided_loss(c, logits, right, true, factor, scratch, state, losses);
+        divided_loss(c, logits, right, gradient, scratch, losses);
       } else {
-        cross_entropy(c.compute, logits, right, columns_.count, true, factor, state, losses);
+        cross_entropy(c.compute, results.e, head.labels, gradient, results.losses);
       }
     }
     decoder_.backward_weight(c, logits, part, first > 0);
     decoder_.backward_input(c, logits, out);
-    if (fused) scale_rows(c.compute, scales, out);
+    if (fused) scale_rows(c.compute, scales, Out(out));
     c.side->wait();  // the next piece overwrites the logits
   });
   c.tensor.reduce(c.compute, dx_part);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "src/nn/linear.h"
 #include "src/ops/loss/loss.h"
@@ -45,7 +46,7 @@ class LmHead {
 
  private:
   void divided_loss(const LayerContext& c, const Tensor& logits, const Tensor& labels,
-                    bool backward, LossFactor factor, const HeadScratch& scratch, StepState* state,
+                    const std::optional<LossGradient>& gradient, const HeadScratch& scratch,
                     const Tensor& losses) const;
   void add(const LayerContext& c, LossFactor factor, const HeadScratch& scratch,
            StepState* state) const;

@@ -18,11 +18,11 @@ void for_rows(int64_t tokens, const Tensor& logits, const Work& work) {
 
 }  // namespace
 
-MaskedLmHead::MaskedLmHead(const ParameterTable& table, const MaskedLmNames& names,
-                           const ParamGrad& decoder, const MaskedLmOptions& options)
-    : dense_(table, names.dense),
-      decoder_(decoder, table.get(names.decoder_bias)),
-      norm_(table, names.norm, options.epsilon),
+MaskedLmHead::MaskedLmHead(const ParameterTable& table, const ParamGrad& decoder,
+                           const MaskedLmOptions& options)
+    : dense_(table, {Role::masked_dense}),
+      decoder_(decoder, table.bias({Role::masked_decoder})),
+      norm_(table, {Role::masked_norm}, options.epsilon),
       options_(options) {}
 
 void MaskedLmHead::plan(Arena* arena, int64_t tokens, const Tensor& logits) {
@@ -42,7 +42,7 @@ MaskedLmHead::Scratch MaskedLmHead::Scratch::first(int64_t tokens) const {
 
 void MaskedLmHead::transform(const LayerContext& c, const Tensor& x, const Tensor& rows,
                              const Scratch& s) const {
-  gather_rows(c.compute, x, rows, s.x);
+  gather_rows(c.compute, x, rows, Out(s.x));
   dense_.forward_gelu(c, s.x, {{options_.gelu, SavedGelu::input}, s.pre}, s.act);
   norm_.forward(c, s.norm());
 }
@@ -56,8 +56,8 @@ void MaskedLmHead::evaluate(const LayerContext& c, const Tensor& x, const Masked
   for_rows(count, logits_, [&](int64_t first, int64_t rows) {
     const Tensor logits = logits_.rows(0, rows);
     decoder_.forward(c, s.z.rows(first, rows), logits);
-    cross_entropy(c.compute, logits, tokens.labels.rows(first, rows), options_.vocabulary, false,
-                  tokens.factor, nullptr, s.losses.rows(first, rows));
+    cross_entropy(c.compute, Out(logits), {tokens.labels.rows(first, rows), options_.vocabulary},
+                  {}, Out(s.losses.rows(first, rows)));
   });
   add_losses(c.compute, s.losses, tokens.factor, state->loss_sums);
 }
@@ -72,8 +72,8 @@ void MaskedLmHead::forward_backward(const LayerContext& c, const Tensor& x,
   for_rows(count, logits_, [&](int64_t first, int64_t rows) {
     const Tensor logits = logits_.rows(0, rows), z = s.z.rows(first, rows);
     decoder_.forward(c, z, logits);
-    cross_entropy(c.compute, logits, tokens.labels.rows(first, rows), options_.vocabulary, true,
-                  tokens.factor, state, s.losses.rows(first, rows));
+    cross_entropy(c.compute, Out(logits), {tokens.labels.rows(first, rows), options_.vocabulary},
+                  LossGradient{tokens.factor, state}, Out(s.losses.rows(first, rows)));
     decoder_.backward_whole(c, logits, z, s.dz.rows(first, rows), first > 0);
   });
   backward_transform(c, tokens.rows, s, dx);
@@ -87,9 +87,9 @@ void MaskedLmHead::backward_transform(const LayerContext& c, const Tensor& rows,
   flow.normed = s.dz;
   flow.residual = s.z;  // z has been read for the last time
   norm_.backward(c, s.norm(), false, flow);
-  gelu_backward(c.compute, s.z, s.pre, s.pre, options_.gelu);
+  gelu_backward(c.compute, s.z, s.pre, Out(s.pre), options_.gelu);
   dense_.backward_whole(c, s.pre, s.x, s.act);
-  add_to_rows(c.compute, s.act, rows, dx);
+  add_to_rows(c.compute, s.act, rows, Out(dx));
 }
 
 // Without masked tokens no GEMM overwrites what the last step left.

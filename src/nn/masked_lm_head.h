@@ -4,18 +4,11 @@
 // The decoder's weight is the token embedding's.
 #pragma once
 
-#include <string>
-
 #include "src/device/arena.h"
 #include "src/nn/linear.h"
 #include "src/nn/norm.h"
 
 namespace tally::train {
-
-// Names of its parameters but for the decoder's weight.
-struct MaskedLmNames {
-  std::string dense, norm, decoder_bias;
-};
 
 // What the head's results depend on.
 struct MaskedLmOptions {
@@ -33,7 +26,8 @@ struct MaskedTokens {
 class MaskedLmHead {
  public:
   MaskedLmHead() = default;
-  MaskedLmHead(const ParameterTable& table, const MaskedLmNames& names, const ParamGrad& decoder,
+  // `decoder`: the token table.
+  MaskedLmHead(const ParameterTable& table, const ParamGrad& decoder,
                const MaskedLmOptions& options);
 
   // Plans memory for up to `tokens` masked tokens, with logits of `rows` of them at once in

@@ -20,8 +20,8 @@ void Mlp::activate(const LayerContext& c, const Tensor& x, const MlpActivations&
 }
 
 void Mlp::recompute_act(const LayerContext& c, const MlpActivations& a) const {
-  if (gated_) return swiglu_forward(c.compute, a.saved, a.act);
-  gelu_forward(c.compute, a.saved, a.act, gelu_.kind);
+  if (gated_) return swiglu_forward(c.compute, a.saved, Out(a.act));
+  gelu_forward(c.compute, a.saved, Out(a.act), gelu_.kind);
 }
 
 Tensor Mlp::backward_activation(const LayerContext& c, const Tensor& dy,
@@ -29,7 +29,7 @@ Tensor Mlp::backward_activation(const LayerContext& c, const Tensor& dy,
   if (gated_) {
     c.side->wait();  // its GEMM may still read the output, whose memory the gradient there takes
     projection_.backward_input(c, dy, a.act);
-    swiglu_backward(c.compute, a.act, a.saved, a.saved);
+    swiglu_backward(c.compute, a.act, a.saved, Out(a.saved));
     return a.saved;
   }
   // GELU's output has been read for the last time, unless its reader runs on the side stream.

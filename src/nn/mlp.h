@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "src/nn/projection.h"
 
@@ -22,11 +21,10 @@ struct MlpActivations {
 
 class Mlp {
  public:
-  // Parameters `fc` and `projection`. `gated`: with SwiGLU and without biases.
-  Mlp(const ParameterTable& table, const std::string& fc, const std::string& projection,
-      const GeluForm& gelu, bool gated, int64_t layer)
-      : fc_(table, fc, !gated),
-        projection_(table, projection, !gated, {DropoutSite::mlp, layer}),
+  // `gated`: with SwiGLU.
+  Mlp(const ParameterTable& table, const GeluForm& gelu, bool gated, int64_t layer)
+      : fc_(table, {Role::fc, layer}),
+        projection_(table, {Role::mlp_projection, layer}, {DropoutSite::mlp, layer}),
         gelu_(gelu),
         gated_(gated) {}
 

@@ -2,8 +2,6 @@
 // the dropout and the addition before it, and one their backward pass: Projection calls these.
 #pragma once
 
-#include <string>
-
 #include "src/nn/context.h"
 #include "src/nn/parameters.h"
 
@@ -27,11 +25,9 @@ struct AddedBranch {
 class Norm {
  public:
   Norm() = default;
-  // `name`.weight of the table, and `name`.bias unless `rms`: RMSNorm.
-  Norm(const ParameterTable& table, const std::string& name, double epsilon, bool rms = false)
-      : weight_(table.get(name + ".weight")),
-        bias_(rms ? ParamGrad() : table.get(name + ".bias")),
-        epsilon_(epsilon) {}
+  // RMSNorm where the model has no such bias.
+  Norm(const ParameterTable& table, const WeightId& id, double epsilon)
+      : weight_(table.weight(id)), bias_(table.bias(id)), epsilon_(epsilon) {}
 
   // Of embeddings that have dropout after their norm instead of before it (BERT): y is under the
   // mask.

@@ -107,18 +107,15 @@ void ParameterTable::layout(Stream& stream, DType compute, const TableLayout& ho
   const auto vectors =
       std::stable_partition(parameters_.begin(), parameters_.end(),
                             [](const Parameter& p) { return p.group == ParameterGroup::decayed; });
-  const auto undivided = std::stable_partition(
-      vectors, parameters_.end(), [](const Parameter& p) { return p.shard.count > 1; });
+  std::stable_partition(vectors, parameters_.end(),
+                        [](const Parameter& p) { return p.shard.count > 1; });
   elements_ = 0;
   decayed_ = 0;
-  undivided_ = -1;
   for (auto p = parameters_.begin(); p != parameters_.end(); ++p) {
-    if (p == undivided) undivided_ = elements_;
     p->offset = elements_;
     elements_ += aligned(p->local_elements());
     if (p->group == ParameterGroup::decayed) decayed_ = elements_;
   }
-  if (undivided_ < 0) undivided_ = elements_;
   const int64_t gradients = place_gradients(how.share_block_gradients);
   stream_ = &stream;
   const auto flat = [&](DType type, int64_t elements, const char* what) {
@@ -197,8 +194,28 @@ const Parameter& ParameterTable::find(const std::string& name) const {
   return *it;
 }
 
+const Parameter& ParameterTable::find(const WeightId& id) const {
+  for (const Parameter& p : parameters_)
+    if (p.id == id && !p.bias) return p;
+  throw std::out_of_range("no parameter has role " + std::to_string(static_cast<int>(id.role)) +
+                          " in layer " + std::to_string(id.layer));
+}
+
 ParamGrad ParameterTable::get(const std::string& name) const {
-  const Parameter& p = find(name);
+  return use(find(name));
+}
+
+ParamGrad ParameterTable::weight(const WeightId& id) const {
+  return use(find(id));
+}
+
+ParamGrad ParameterTable::bias(const WeightId& id) const {
+  for (const Parameter& p : parameters_)
+    if (p.id == id && p.bias) return use(p);
+  return {};
+}
+
+ParamGrad ParameterTable::use(const Parameter& p) const {
   Parameter in_gradients = p;
   in_gradients.offset = p.gradient_offset;
   return {parameter_range(weights_, p), parameter_range(gradients_, in_gradients),
@@ -209,6 +226,19 @@ int64_t ParameterTable::count() const {
   int64_t n = 0;
   for (const Parameter& p : parameters_) n += p.local_elements();
   return n;
+}
+
+std::vector<FlatRange> ParameterTable::reduced(Reduction reduction) const {
+  std::vector<FlatRange> ranges;
+  for (const Parameter& p : parameters_) {
+    if (p.reduction != reduction) continue;
+    if (!ranges.empty() && ranges.back().last == p.offset) {
+      ranges.back().last = end_of(p);
+    } else {
+      ranges.push_back({p.offset, end_of(p)});
+    }
+  }
+  return ranges;
 }
 
 std::vector<std::pair<int64_t, int64_t>> ParameterTable::counted_ranges() const {

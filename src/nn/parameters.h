@@ -9,6 +9,7 @@
 
 #include "src/device/stream.h"
 #include "src/device/tensor.h"
+#include "src/nn/weight_spec.h"
 
 namespace tally::train {
 
@@ -29,33 +30,9 @@ struct ElementRun {
 // The part of a parameter of this shape as runs, ascending in the whole and in the part.
 std::vector<ElementRun> runs_of(const std::vector<int64_t>& shape, const Shard& shard);
 
-// How the optimizer treats a parameter.
-enum class ParameterGroup : uint8_t {
-  decayed,   // matrices: with weight decay
-  undecayed  // biases and norms: without
-};
-
-struct Parameter {
-  std::string name;            // Hugging Face's name without prefix: "h.0.attn.c_attn.weight"
-  std::vector<int64_t> shape;  // of the whole model, as we store it: Linear weights [out, in]
-  // Rows of the parameters that are fused in it, one after the other, where Hugging Face's model has
-  // them apart: Q, K and V, gate and up. Empty: it is one. A process's part has an equal share of
-  // each. GPT-2's Q, K and V are one parameter there too.
-  std::vector<int64_t> fused;
+// A weight of the model, and this process's part of it.
+struct Parameter : WeightSpec {
   Shard shard;
-  ParameterGroup group = ParameterGroup::undecayed;
-  // Another process of the same replica has the same part (a norm's weight under tensor
-  // parallelism, the tied embedding of the last stage): it counts there, in the norm of the
-  // gradient and in files.
-  bool copy = false;
-  // The transformer block whose matrix it is, whose gradient is computed by one GEMM in each
-  // backward pass; -1: not such a matrix.
-  int64_t block = -1;
-  // Rows at the end of the whole that no token has: the padding of the vocabulary. A divided
-  // parameter with padding is divided along its rows, in one section.
-  int64_t padding_rows = 0;
-  double init_std = 0;  // normal(0, std); 0: all are init_value
-  double init_value = 0;
   int64_t offset = 0;  // of this process's part, in elements from the start of every flat buffer
   int64_t gradient_offset = 0;  // the same of the gradients
 
@@ -115,7 +92,11 @@ class ParameterTable {
   const std::vector<Parameter>& all() const { return parameters_; }
   const Parameter& find(const std::string& name) const;  // throws std::out_of_range
   ParamGrad get(const std::string& name) const;          // throws std::out_of_range
-  Tensor weights() const { return weights_; }            // flat, rank 1
+  // The matrix of a linear layer, a table, or what a norm multiplies by.
+  const Parameter& find(const WeightId& id) const;  // throws std::out_of_range
+  ParamGrad weight(const WeightId& id) const;       // throws std::out_of_range
+  ParamGrad bias(const WeightId& id) const;         // undefined where the model has none
+  Tensor weights() const { return weights_; }       // flat, rank 1
   Tensor gradients() const { return gradients_; }
   // Those of elements [first, last) of the weights, which are neighbours in both buffers.
   Tensor gradients(const FlatRange& range) const;
@@ -124,8 +105,8 @@ class ParameterTable {
   // Where a parameter's range ends, its gap included.
   int64_t end_of(const Parameter& parameter) const;
   int64_t count() const;  // true number of parameters of this process
-  // Where the undivided biases and norms begin, which lie behind all others.
-  int64_t undivided_vectors() const { return undivided_; }
+  // Those that are reduced so, as few ranges of the flat buffers.
+  std::vector<FlatRange> reduced(Reduction reduction) const;
   // The ranges of the flat buffers, first and last element, without copies (Parameter::copy).
   std::vector<std::pair<int64_t, int64_t>> counted_ranges() const;
 
@@ -139,13 +120,14 @@ class ParameterTable {
 
  private:
   int64_t aligned(int64_t elements) const;
+  ParamGrad use(const Parameter& parameter) const;
   int64_t place_gradients(bool share_blocks);
 
   Stream* stream_ = nullptr;
   std::vector<Parameter> parameters_;
   TableLayout how_;
   Tensor weights_, gradients_;
-  int64_t decayed_ = 0, undivided_ = 0, elements_ = 0;
+  int64_t decayed_ = 0, elements_ = 0;
 };
 
 // A parameter's range of a flat buffer of any type, in this process's shape.

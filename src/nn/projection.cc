@@ -19,7 +19,7 @@ void Projection::add_to(const LayerContext& c, const Tensor& x, const Tensor& re
   if (sum.norm) {
     sum.norm->add_residual_norm(c, residual, delta, seed, sum.a);
   } else {
-    residual_forward(c.compute, residual, delta, dropout, seed, sum.a.r);
+    residual_forward(c.compute, {residual, delta, {dropout, seed}}, Out(sum.a.r));
   }
 }
 
@@ -33,7 +33,7 @@ void Projection::backward_sum(const LayerContext& c, const NormedSum& sum,
     const AddedBranch added{seed, fused ? sums : Tensor()};
     sum.norm->backward(c, sum.a, sum.carried, flow, &added);
   } else if (dropout > 0) {
-    apply_dropout(c.compute, flow.residual, dropout, seed, flow.branch);
+    apply_dropout(c.compute, flow.residual, {dropout, seed}, Out(flow.branch));
   }
   if (sums.defined() && !fused) backward_bias(c, flow.at_branch(c.dropout), 0, sums);
 }

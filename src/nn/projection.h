@@ -6,8 +6,6 @@
 //                                     their sum; then dropout, addition and norm in one kernel
 #pragma once
 
-#include <string>
-
 #include "src/nn/linear.h"
 #include "src/nn/norm.h"
 
@@ -31,9 +29,9 @@ class Projection : public Linear {
   // Parameters as Linear's. `sums`[C]: memory for the column sums of the gradient at the output
   // (gradient type), zero before each backward pass. Where it is defined, backward_sum() adds them
   // to it with Fusions::qkv_bias, and leaves the bias's gradient to backward_bias_from_sums().
-  Projection(const ParameterTable& table, const std::string& name, bool has_bias,
-             const DropoutPlace& place, const Tensor& sums = Tensor())
-      : Linear(table, name, has_bias), place_(place), sums_(sums) {}
+  Projection(const ParameterTable& table, const WeightId& id, const DropoutPlace& place,
+             const Tensor& sums = Tensor())
+      : Linear(table, id), place_(place), sums_(sums) {}
 
   // x[M,in] is this process's share of the input.
   void add_to(const LayerContext& c, const Tensor& x, const Tensor& residual,

@@ -4,8 +4,6 @@
 // BERT calls the dense layer with tanh the pooler; DistilBERT's has ReLU.
 #pragma once
 
-#include <string>
-
 #include "src/device/arena.h"
 #include "src/nn/linear.h"
 #include "src/ops/loss/loss.h"
@@ -23,10 +21,12 @@ struct SequenceLabels {
 class SequenceHead {
  public:
   SequenceHead() = default;
-  // Parameters `dense` and `output`. `dropout`: probability.
-  SequenceHead(const ParameterTable& table, const std::string& dense, Activation activation,
-               const std::string& output, double dropout)
-      : dense_(table, dense), output_(table, output), activation_(activation), dropout_(dropout) {}
+  // `output`: which one. `dropout`: probability.
+  SequenceHead(const ParameterTable& table, Activation activation, Role output, double dropout)
+      : dense_(table, {Role::sequence_dense}),
+        output_(table, {output}),
+        activation_(activation),
+        dropout_(dropout) {}
 
   // Plans memory for up to `sequences` of a micro batch.
   void plan(Arena* arena, int64_t sequences);

@@ -17,7 +17,7 @@ Tensor SpanHead::spans_of(const LayerContext& c, const Tensor& x, const SpanLabe
   const Tensor columns = columns_.rows(0, x.dim(0));
   const Tensor spans(spans_.data, spans_.dtype, {2, s.firsts.numel(), spans_.dim(2)});
   output_.forward(c, x, columns);
-  columns_to_rows(c.compute, columns, s.firsts, s.lengths, spans);
+  columns_to_rows(c.compute, columns, {s.firsts, s.lengths}, Out(spans));
   return spans;
 }
 
@@ -27,8 +27,9 @@ void SpanHead::losses(const LayerContext& c, const SpanLabels& s, const Tensor& 
   for (const int64_t k : {0, 1}) {
     const auto i = static_cast<size_t>(k);
     const Tensor losses = losses_.rows(k, 1).view({losses_.dim(1)}).rows(0, sequences);
-    cross_entropy(c.compute, spans.rows(k, 1).view({sequences, tokens}), s.labels[i], tokens,
-                  backward, s.factor[i], backward ? state : nullptr, losses);
+    cross_entropy(c.compute, Out(spans.rows(k, 1).view({sequences, tokens})), {s.labels[i], tokens},
+                  backward ? std::optional(LossGradient{s.factor[i], state}) : std::nullopt,
+                  Out(losses));
     add_losses(c.compute, losses, s.factor[i], &state->loss_sums[i]);
   }
 }
@@ -43,12 +44,12 @@ void SpanHead::forward_backward(const LayerContext& c, const Tensor& x, const Sp
                                 DropoutSeed seed, StepState* state, const Tensor& dx) const {
   const bool drops = dropout_ > 0 && (seed.state || seed.value != 0);
   const Tensor states = drops ? dropped_.rows(0, x.dim(0)) : x;
-  if (drops) apply_dropout(c.compute, x, dropout_, seed, states);
+  if (drops) apply_dropout(c.compute, x, {dropout_, seed}, Out(states));
   const Tensor spans = spans_of(c, states, s), columns = columns_.rows(0, x.dim(0));
   losses(c, s, spans, true, state);
-  rows_to_columns(c.compute, spans, s.firsts, s.lengths, columns);
+  rows_to_columns(c.compute, spans, {s.firsts, s.lengths}, Out(columns));
   output_.backward_whole(c, columns, states, dx);
-  if (drops) apply_dropout(c.compute, dx, dropout_, seed, dx);
+  if (drops) apply_dropout(c.compute, dx, {dropout_, seed}, Out(dx));
 }
 
 }  // namespace tally::train

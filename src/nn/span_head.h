@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <string>
 
 #include "src/device/arena.h"
 #include "src/nn/linear.h"
@@ -23,9 +22,9 @@ struct SpanLabels {
 class SpanHead {
  public:
   SpanHead() = default;
-  // Parameters `name`.weight[2,C] and `name`.bias[2]. `dropout`: probability.
-  SpanHead(const ParameterTable& table, const std::string& name, double dropout)
-      : output_(table, name), dropout_(dropout) {}
+  // `dropout`: probability.
+  SpanHead(const ParameterTable& table, double dropout)
+      : output_(table, {Role::answers}), dropout_(dropout) {}
 
   // Plans memory for up to `sequences` sequences, `tokens` in each and `all` together.
   void plan(Arena* arena, int64_t sequences, int64_t tokens, int64_t all);

@@ -7,13 +7,14 @@ find_library(TALLY_CUDNN_LIBRARY NAMES libcudnn.so.9 cudnn HINTS ${TALLY_SITE_PA
   ${CUDAToolkit_LIBRARY_DIR})
 
 set(train_ops_cuda_sources
+  column_sums.cu nvtx.cc
   attention/cuda.cc attention/rotary.cu
   attention/flash/flash.cu attention/flash/float64.cu attention/flash/ieee.cu attention/flash/tf32.cu attention/flash/tf32x3.cu
   attention/hopper/hopper.cc attention/hopper/map.cc attention/hopper/short.cc
   attention/library/cudnn_tables.cu attention/library/unfused.cu
   embedding/cuda.cu
-  gemm/candidates.cc gemm/float64.cu gemm/fused.cc gemm/gemm.cc gemm/plan.cc gemm/plans.cc gemm/split.cu gemm/timing.cc
-  linear/cuda.cc linear/cuda_gelu.cc linear/cuda_parts.cc linear/passes.cu
+  gemm/candidates.cc gemm/float64.cu gemm/fused.cc gemm/gemm.cc gemm/plan.cc gemm/plans.cc gemm/problem.cc gemm/split.cu gemm/timing.cc
+  linear/cuda.cc linear/cuda_gelu.cc linear/passes.cu
   loss/cross_entropy.cu loss/fused.cc loss/fused_passes.cu loss/vocab_parallel.cu
   norm/backward.cu norm/forward.cu norm/residual.cu
   optimizer/cuda.cu optimizer/lamb.cu optimizer/sgd.cu
@@ -30,7 +31,6 @@ if(TALLY_CUDNN_FRONTEND AND TALLY_CUDNN_INCLUDE AND TALLY_CUDNN_LIBRARY)
 else()
   message(STATUS "Attention: kernels of our own alone (cuDNN's front end was not found; pip install nvidia-cudnn-frontend)")
   set(tally_cudnn OFF)
-  list(APPEND train_ops_cuda_sources attention/library/cudnn_none.cc)
 endif()
 
 find_path(TALLY_CUTLASS_INCLUDE cutlass/cutlass.h HINTS ${TALLY_SITE_PACKAGES}/cutlass_library/source/include)
@@ -46,7 +46,6 @@ if(TALLY_CUTLASS_INCLUDE AND "90" IN_LIST TALLY_CUDA_ARCHITECTURES)
     ${TALLY_CUTLASS_INCLUDE}/../tools/util/include)
   target_compile_options(train_ops_cutlass PRIVATE --expt-relaxed-constexpr)
   list(APPEND train_ops_cuda_sources $<TARGET_OBJECTS:train_ops_cutlass>)
-  set_source_files_properties(gemm/fused.cc PROPERTIES COMPILE_DEFINITIONS TALLY_CUTLASS)
 else()
   message(STATUS "Fused GEMMs: cuBLASLt and kernels of our own (CUTLASS was not found or no Hopper among the "
     "architectures; pip install nvidia-cutlass)")
@@ -60,15 +59,13 @@ if("90" IN_LIST TALLY_CUDA_ARCHITECTURES)
   target_compile_options(train_ops_hopper PRIVATE --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra)
   list(APPEND train_ops_cuda_sources $<TARGET_OBJECTS:train_ops_hopper>)
   set_source_files_properties(gemm/float64.cu PROPERTIES COMPILE_DEFINITIONS TALLY_FLOAT64_GEMMS)
-else()
-  list(APPEND train_ops_cuda_sources attention/hopper/none.cc)
 endif()
 
-tally_library(train_ops_cuda SOURCES ${train_ops_cuda_sources} LINK train_device fmt::fmt)
+tally_library(train_ops_cuda SOURCES ${train_ops_cuda_sources} LINK train_device fmt::fmt tally_nvtx)
+set_property(TARGET train_ops_cuda PROPERTY UNITY_BUILD OFF)
 set_target_properties(train_ops_cuda PROPERTIES CUDA_RUNTIME_LIBRARY Shared)
 target_compile_options(train_ops_cuda PRIVATE
   $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra>)
-target_link_libraries(train_ops_cuda PUBLIC train_device_cuda CUDA::cudart CUDA::cublasLt)
 if(tally_cudnn)
   target_include_directories(train_ops_cuda SYSTEM PRIVATE ${TALLY_CUDNN_FRONTEND} ${TALLY_CUDNN_INCLUDE})
   # The front end refers to NVRTC for engines that we do not use.

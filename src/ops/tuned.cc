@@ -3,27 +3,18 @@
 #include <map>
 #include <sstream>
 
-#ifdef TALLY_WITH_CUDA
-#include "src/ops/gemm/gemm.h"
-#endif
-
 namespace tally::train {
+namespace {
 
-#ifdef TALLY_WITH_CUDA
-std::string tuned_algorithms(Stream& s) {
-  return s.device().is_cuda() ? cuda::gemm_plans(cuda::cuda_stream(s)).text() : "";
-}
-
-void adopt_algorithms(Stream& s, const std::string& lines) {
-  if (s.device().is_cuda()) cuda::gemm_plans(cuda::cuda_stream(s)).adopt(lines);
-}
-#else
-std::string tuned_algorithms(Stream&) {
+std::string nothing_tuned(Stream&) {
   return "";
 }
+void adopt_nothing(Stream&, const std::string&) {}
 
-void adopt_algorithms(Stream&, const std::string&) {}
-#endif
+const OnCpu tuned_on_cpu(tuned_algorithms, nothing_tuned);
+const OnCpu adopt_on_cpu(adopt_algorithms, adopt_nothing);
+
+}  // namespace
 
 std::string first_choices(const std::vector<std::string>& ranks) {
   // A GEMM is either "gemm KEY ALGORITHM" or "choice float64/KEY TILE": one call, one key.

@@ -5,17 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "src/device/stream.h"
+#include "src/ops/operation.h"
 
 namespace tally::train {
 
 // What has been chosen for the calls made so far: a line each, of its kind, the key of the call, and
 // the choice. Empty on a CPU, where nothing is tuned.
-std::string tuned_algorithms(Stream& s);
+inline Operation<std::string(Stream& s)> tuned_algorithms{"tuned_algorithms"};
 
 // Calls with the same keys use these choices from now on, instead of what was or would be found
 // here. A choice that this device cannot run is tuned anew at the next call.
-void adopt_algorithms(Stream& s, const std::string& lines);
+inline Operation<void(Stream& s, const std::string& lines)> adopt_algorithms{"adopt_algorithms"};
 
 // Of the texts of several ranks, each call's choice by the first rank that has one.
 std::string first_choices(const std::vector<std::string>& ranks);

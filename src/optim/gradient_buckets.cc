@@ -13,7 +13,9 @@ std::vector<GradientBucket> buckets_of(const ParameterTable& table,
     // The gaps between parameters are zero and may be added as well.
     const int64_t begin = p.offset, end = table.end_of(p);
     // A backward pass goes down through the buffer.
-    if (buckets.empty() || closed(buckets.back(), p) || buckets.back().begin != end) {
+    if (buckets.empty() || closed(buckets.back(), p) || buckets.back().begin != end ||
+        table.all()[static_cast<size_t>(buckets.back().parameters.back())].reduction !=
+            p.reduction) {
       buckets.push_back({{id}, begin, end});
     } else {
       buckets.back().parameters.push_back(id);

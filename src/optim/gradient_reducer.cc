@@ -7,35 +7,40 @@
 
 namespace tally::train {
 
-GradientReducer::GradientReducer(Communicator& communicator, Stream& stream,
+std::vector<GradientReducer::Part> GradientReducer::parts_of(
+    const ReductionGroups& groups, const ParameterTable& table,
+    const std::vector<GradientBucket>& buckets) {
+  std::vector<Part> parts;
+  for (const GradientBucket& b : buckets) {
+    const Parameter& any = table.all()[static_cast<size_t>(b.parameters.front())];
+    parts.push_back({{b.begin, b.end}, &groups.of(any), b.parameters, nullptr});
+  }
+  return parts;
+}
+
+std::vector<GradientReducer::Part> GradientReducer::parts_of(const Sharding& sharding) {
+  std::vector<Part> parts;
+  for (const Sharding::Range& r : sharding.ranges())
+    parts.push_back({r.whole, &sharding.replicas(), r.parameters, &r});
+  return parts;
+}
+
+GradientReducer::GradientReducer(const ReductionGroups& groups, Stream& stream,
                                  const ParameterTable& table,
                                  const std::vector<GradientBucket>& buckets)
-    : GradientReducer(
-          communicator, stream, table,
-          [&] {
-            std::vector<Part> parts;
-            for (const GradientBucket& b : buckets)
-              parts.push_back({{b.begin, b.end}, b.parameters, nullptr});
-            return parts;
-          }(),
-          false) {}
+    : GradientReducer(groups, stream, table, parts_of(groups, table, buckets), false) {}
 
 GradientReducer::GradientReducer(Stream& stream, const ParameterTable& table,
                                  const Sharding& sharding)
-    : GradientReducer(
-          sharding.replicas(), stream, table,
-          [&] {
-            std::vector<Part> parts;
-            for (const Sharding::Range& r : sharding.ranges())
-              parts.push_back({r.whole, r.parameters, &r});
-            return parts;
-          }(),
-          sharding.shards_gradients()) {}
+    : GradientReducer(ReductionGroups(sharding.replicas()), stream, table, parts_of(sharding),
+                      sharding.shards_gradients()) {}
 
-GradientReducer::GradientReducer(Communicator& communicator, Stream& stream,
+GradientReducer::GradientReducer(const ReductionGroups& groups, Stream& stream,
                                  const ParameterTable& table, std::vector<Part> parts,
                                  bool every_pass)
-    : communicator_(communicator),
+    : groups_(groups.all()),
+      alone_(std::all_of(groups_.begin(), groups_.end(),
+                         [](const Communicator* group) { return group->size() == 1; })),
       stream_(stream),
       table_(table),
       parts_(std::move(parts)),
@@ -46,11 +51,16 @@ GradientReducer::GradientReducer(Communicator& communicator, Stream& stream,
   for (size_t i = 0; i < parts_.size(); ++i)
     for (const int id : parts_[i].parameters)
       part_of_[static_cast<size_t>(id)] = static_cast<int>(i);
+  for (const Parameter& p : table.all()) {
+    Communicator* group = &groups.of(p);
+    if (runs_.empty() || runs_.back().group != group) runs_.push_back({0, group});
+    runs_.back().end = table.end_of(p);
+  }
 }
 
 void GradientReducer::begin(bool first, bool last) {
   first_ = first;
-  armed_ = communicator_.size() > 1 && (last || every_pass_);
+  armed_ = !alone_ && (last || every_pass_);
   for (Part& part : parts_) part.missing = part.parameters.size();
 }
 
@@ -64,48 +74,59 @@ void GradientReducer::ready(int parameter) {
 }
 
 void GradientReducer::start(Part* part) {
-  if (!part->range) return communicator_.start_all_reduce(stream_, table_.gradients(part->whole));
+  if (!part->range) return part->group->start_all_reduce(stream_, table_.gradients(part->whole));
   const Sharding::Range& r = *part->range;
   if (r.accumulates) {
     // The next block but one overwrites the memory of the bucket before this one.
-    communicator_.wait(stream_);
+    part->group->wait(stream_);
     if (!first_)
       add_gradients(stream_, r.own_gradient,
-                    r.gradient.rows(r.own.first - r.whole.first, r.own.count()));
+                    Out(r.gradient.rows(r.own.first - r.whole.first, r.own.count())));
   }
-  communicator_.start_reduce_scatter(stream_, r.gradient, r.own_gradient);
+  part->group->start_reduce_scatter(stream_, r.gradient, r.own_gradient);
 }
 
 // What no bucket has or no backward pass reported.
 void GradientReducer::reduce_rest() {
-  communicator_.begin_group();
+  for (Communicator* group : groups_) group->begin_group();
   int64_t from = 0;
-  const auto reduce_up_to = [&](int64_t to) {
-    if (from < to) communicator_.all_reduce(stream_, table_.gradients({from, to}));
-  };
   for (const Part& part : parts_) {
     if (const Sharding::Range* r = part.range; r && !part.reduced) {
       if (r->accumulates) throw std::logic_error("the gradients of a block were not reported");
-      communicator_.reduce_scatter(stream_, r->gradient, r->own_gradient);
+      part.group->reduce_scatter(stream_, r->gradient, r->own_gradient);
     } else if (!part.reduced) {
       continue;
     }
-    reduce_up_to(part.whole.first);
+    reduce({from, part.whole.first});
     from = part.whole.last;
   }
-  reduce_up_to(table_.elements());
-  communicator_.end_group();
+  reduce({from, table_.elements()});
+  for (Communicator* group : groups_) group->end_group();
+}
+
+void GradientReducer::reduce(const FlatRange& range) {
+  int64_t first = range.first;
+  for (const Run& run : runs_) {
+    const int64_t last = std::min(run.end, range.last);
+    if (first >= last) continue;
+    run.group->all_reduce(stream_, table_.gradients({first, last}));
+    first = last;
+  }
+}
+
+void GradientReducer::wait() {
+  for (Communicator* group : groups_) group->wait(stream_);
 }
 
 void GradientReducer::end() {
-  if (armed_) communicator_.wait(stream_);
+  if (armed_) wait();
   armed_ = false;
 }
 
 void GradientReducer::finish() {
-  if (communicator_.size() == 1) return;
+  if (alone_) return;
   reduce_rest();
-  communicator_.wait(stream_);
+  wait();
   for (Part& part : parts_) part.reduced = false;
 }
 

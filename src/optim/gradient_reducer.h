@@ -8,6 +8,7 @@
 
 #include "src/nn/parameters.h"
 #include "src/optim/gradient_buckets.h"
+#include "src/optim/reduction_groups.h"
 #include "src/optim/sharding.h"
 #include "src/parallel/collectives/communicator.h"
 
@@ -17,8 +18,9 @@ namespace tally::train {
 // Nothing is allocated in a step, and everything can be recorded in a CUDA graph.
 class GradientReducer {
  public:
-  // All of them outlive this. Gradients in no bucket are reduced at the end of a step.
-  GradientReducer(Communicator& communicator, Stream& stream, const ParameterTable& table,
+  // All of them outlive this. Gradients in no bucket are reduced at the end of a step. The weights
+  // of a bucket have the same group.
+  GradientReducer(const ReductionGroups& groups, Stream& stream, const ParameterTable& table,
                   const std::vector<GradientBucket>& buckets);
   // By reduce-scatter, in the ranges of `sharding`.
   GradientReducer(Stream& stream, const ParameterTable& table, const Sharding& sharding);
@@ -38,21 +40,34 @@ class GradientReducer {
   // What is reduced at a time.
   struct Part {
     FlatRange whole;
+    Communicator* group = nullptr;
     std::vector<int> parameters;             // empty: no bucket
     const Sharding::Range* range = nullptr;  // null: an all-reduce
     size_t missing = 0;                      // of `parameters`, in this pass
     bool reduced = false;                    // in this step
   };
 
-  GradientReducer(Communicator& communicator, Stream& stream, const ParameterTable& table,
+  GradientReducer(const ReductionGroups& groups, Stream& stream, const ParameterTable& table,
                   std::vector<Part> parts, bool every_pass);
+  static std::vector<Part> parts_of(const ReductionGroups& groups, const ParameterTable& table,
+                                    const std::vector<GradientBucket>& buckets);
+  static std::vector<Part> parts_of(const Sharding& sharding);
   void start(Part* part);
   void reduce_rest();
+  void reduce(const FlatRange& range);
+  void wait();
 
-  Communicator& communicator_;
+  const std::vector<Communicator*> groups_;
+  const bool alone_;  // every group is one rank
   Stream& stream_;
   const ParameterTable& table_;
   std::vector<Part> parts_;  // in the order of the flat buffer
+  // Neighbours in the flat buffer whose weights have the same group, up to an element.
+  struct Run {
+    int64_t end;
+    Communicator* group;
+  };
+  std::vector<Run> runs_;
   const bool every_pass_;
   std::vector<int> part_of_;  // of each parameter; -1: none
   bool armed_ = false, first_ = true;

@@ -29,10 +29,11 @@ std::vector<GradientRange> gradient_ranges(const ParameterTable& table, const Sh
 // number of shards.
 std::vector<FlatRange> matrices_of(const Parameter& p) {
   const int64_t end = p.offset + p.local_elements() - p.local_padding();
-  if (p.fused.empty()) return {{p.offset, end}};
+  const std::vector<int64_t> fused = p.fused();
+  if (fused.empty()) return {{p.offset, end}};
   std::vector<FlatRange> matrices;
   int64_t at = p.offset;
-  for (const int64_t rows : p.fused) {
+  for (const int64_t rows : fused) {
     const int64_t count = p.local_elements() * rows / p.shape[0];
     matrices.push_back({at, at + count});
     at += count;
@@ -61,7 +62,8 @@ Lamb::Lamb(const AdamW& hyper, const ParameterTable& table, const OptimizerBuffe
     : hyper_(hyper),
       stream_(stream),
       arena_(stream),
-      buffers_{buffers.master, buffers.first_moment, buffers.second_moment, table.weights()} {
+      buffers_{Out(buffers.master), Out(buffers.first_moment), Out(buffers.second_moment),
+               Out(table.weights())} {
   const std::vector<GradientRange> ranges = gradient_ranges(table, sharding);
   std::vector<LambPiece> pieces;
   int rows = 0;

@@ -32,9 +32,6 @@ Optimizer::Optimizer(const Config& config, const ParameterTable& table, Stream& 
       scaler_(config) {
   if (sharding) gather_.emplace(stream, table, *sharding);
   if (kind_ == OptimizerKind::lamb) lamb_.emplace(hyper_, table, buffers(), stream, mesh, sharding);
-  const size_t bytes = norm_workspace(stream, table.elements());
-  workspace_ = Tensor(nullptr, DType::u8, {static_cast<int64_t>(bytes)});
-  workspace_.data = stream.allocate(bytes, "workspace of the gradient norm");
   state_ = static_cast<StepState*>(stream.allocate(sizeof(StepState), "state of a step"));
   restore(0, scaler_.state());
 }
@@ -42,7 +39,6 @@ Optimizer::Optimizer(const Config& config, const ParameterTable& table, Stream& 
 Optimizer::~Optimizer() {
   stream_.release(state_);
   stream_.release(deferred_state_);
-  stream_.release(workspace_.data);
 }
 
 void Optimizer::begin_step(double learning_rate) {
@@ -64,7 +60,7 @@ void Optimizer::begin_step(const Rates& rates, const Rates& after_skip, StepStat
   s.bias_correction2 = 1 - std::pow(hyper_.beta2, t);
   s.clip = static_cast<float>(clip_);
   s.stop_votes = stop_votes;
-  s.labels = 1;
+  s.labels[0] = s.labels[1] = 1;
   if (!scaler_.dynamic()) fill_kept(&s);
   *staging = s;
   // The fields of a dynamic scale stay as the last step left them.
@@ -101,12 +97,15 @@ void Optimizer::update(Stream& s, int64_t first, int64_t last, const StepState* 
 
 void Optimizer::update(Stream& s, const Elements& e, const StepState* state, bool zero_gradients,
                        int sms) {
-  const int64_t decayed = decayed_of(e.range);
-  if (kind_ == OptimizerKind::sgd)
-    return sgd_step(s, momentum_, state, decayed, e.gradients, e.master, e.first_moment, e.weights,
-                    zero_gradients);
-  adamw_step(s, hyper_, state, decayed, e.gradients, e.master, e.first_moment, e.second_moment,
-             e.weights, zero_gradients, sms);
+  const FlatUpdate flat{.gradients = Out(e.gradients),
+                        .master = Out(e.master),
+                        .m = Out(e.first_moment),
+                        .v = Out(e.second_moment),
+                        .weights = Out(e.weights),
+                        .decayed = decayed_of(e.range),
+                        .zero_gradients = zero_gradients};
+  if (kind_ == OptimizerKind::sgd) return sgd_step(s, momentum_, state, flat);
+  adamw_step(s, hyper_, state, flat, sms);
 }
 
 int64_t Optimizer::decayed_of(const FlatRange& range) const {
@@ -128,9 +127,9 @@ void Optimizer::update_owned() {
 
 // Each process adds the squares of its own part. A part that several processes have counts once.
 void Optimizer::take_norm() {
-  if (!parts_) return gradient_norm(stream_, table_.gradients(), state_, workspace_);
+  if (!parts_) return gradient_norm(stream_, table_.gradients(), state_);
   const auto add = [&](const Tensor& gradients) {
-    add_gradient_squares(stream_, gradients, state_, workspace_);
+    add_gradient_squares(stream_, gradients, state_);
   };
   for (const auto& [first, last] : table_.counted_ranges()) {
     if (!sharding_) {

@@ -117,7 +117,6 @@ class Optimizer {
   StepState* deferred_state_ = nullptr;
   bool gathers_later_ = false;
   bool outstanding_ = false;  // an applied step's deferred part may not be done
-  Tensor workspace_;
 };
 
 }  // namespace tally::train

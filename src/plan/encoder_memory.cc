@@ -1,50 +1,6 @@
 #include "src/plan/encoder_memory.h"
 
 namespace tally::train {
-namespace {
-
-using Add = std::function<void(int64_t elements)>;
-
-void add_linear(int64_t out, int64_t in, const Add& add) {
-  add(out * in);
-  add(out);
-}
-
-void add_norm(int64_t columns, const Add& add) {
-  add(columns);
-  add(columns);
-}
-
-void add_heads(const ModelConfig& m, const Add& add) {
-  const int64_t h = m.hidden;
-  if (m.task == Task::question_answering) return add_linear(2, h, add);
-  add_linear(h, h, add);
-  if (m.task == Task::classification) return add_linear(m.classes, h, add);
-  add_norm(h, add);
-  add(m.padded_vocabulary);
-  if (!m.predicts_next_sentence()) return;
-  add_linear(h, h, add);
-  add_linear(2, h, add);
-}
-
-}  // namespace
-
-void for_each_encoder_parameter(const ModelConfig& m, const Add& add) {
-  const int64_t h = m.hidden;
-  add(m.padded_vocabulary * h);
-  add(m.max_positions * h);
-  if (m.kind == "bert") add(m.token_types * h);
-  add_norm(h, add);
-  for (int64_t layer = 0; layer < m.layers; ++layer) {
-    add_linear(3 * h, h, add);
-    add_linear(h, h, add);
-    add_norm(h, add);
-    add_linear(m.ffn, h, add);
-    add_linear(h, m.ffn, add);
-    add_norm(h, add);
-  }
-  add_heads(m, add);
-}
 
 double encoder_head_bytes(const Config& c) {
   const ModelConfig& m = c.model;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/config/args.h"
+#include "src/model/architecture.h"
 #include "src/plan/encoder_memory.h"
 #include "src/plan/units.h"
 
@@ -28,35 +29,16 @@ struct Elements {
   }
 };
 
-// The parameters of register_model(), in this process's part. `t` divides matrices and the biases of
-// column-parallel layers; norms and the biases of row-parallel layers are whole.
+// The weights that a process of the stage has, its part of each.
 Elements elements_of_stage(const Config& c, int stage) {
-  const ModelConfig& m = c.model;
-  const int64_t h = m.hidden, f = m.ffn, t = c.tensor_parallel;
-  const double layers = real(layers_of_stage(c));
+  ModelPart part;
+  part.layers = layers_of_stage(c);
+  part.first = stage == 0;
+  part.last = stage + 1 == c.pipeline_parallel;
   Elements e;
-  if (m.encoder()) {
-    for_each_encoder_parameter(m, [&e](int64_t n) { e.add(n); });
-    return e;
-  }
-  const auto linear = [&](int64_t out, int64_t in, int64_t bias) {
-    e.add(out * in / t, layers);
-    if (!m.is_llama()) e.add(bias, layers);
-  };
-  const bool first = stage == 0, last = stage + 1 == c.pipeline_parallel;
-  const int64_t embedding = m.padded_vocabulary * h / t;
-  if (first) e.add(embedding);
-  if (first && m.positions == Positions::learned) e.add(m.max_positions * h);
-  const int norm = m.is_llama() ? 1 : 2;  // vectors
-  for (int i = 0; i < 2 * norm; ++i) e.add(h, layers);
-  linear(m.qkv_width(), h, m.qkv_width() / t);
-  linear(h, m.attention_width(), h);
-  linear(m.fc_width(), h, f / t);
-  linear(h, f, h);
-  if (!last) return e;
-  e.add(h, norm);
-  // A tied head on another stage than the embedding has a copy of it.
-  if (!m.tied_embeddings || !first) e.add(embedding);
+  for_each_row(c.model, part, [&](const WeightRow& row, int64_t times) {
+    e.add(row.elements(c.tensor_parallel), real(times));
+  });
   return e;
 }
 
@@ -75,7 +57,7 @@ struct Tensors {
     ffn = tokens * real(c.model.ffn) * type / inner;
     fc = tokens * real(c.model.fc_width()) * type / inner;
     // RMSNorm has no mean.
-    statistics = (c.model.is_llama() ? 1 : 2) * tokens * wide / outer;
+    statistics = (c.model.block.norm == NormKind::rms ? 1 : 2) * tokens * wide / outer;
     attention_statistics = tokens * real(c.model.heads) * wide / inner;
   }
   double type, wide, tokens, outer, inner;
@@ -164,7 +146,7 @@ double message_bytes(const PlanLayout& l, const Tensors& t) {
 // and two blocks in work (TableLayout); the others whole (Sharding).
 double kept_gradients(const Config& c, const PlanLayout& l, double elements) {
   if (l.zero < 2) return elements;
-  const double block = real(c.model.block_matrices()) / l.tensor;
+  const double block = real(block_matrices(c.model)) / l.tensor;
   const double layers = real(layers_of_stage(c));
   return elements - layers * block + (layers / l.data + std::min(2.0, layers)) * block;
 }
@@ -199,7 +181,7 @@ void add_chunk(const Config& c, int64_t chunk, const Tensors& t, const MemoryTar
   // Gpt::plan_scratch().
   const double normed = l.sequence ? t.stream : std::max(t.stream, t.attention);
   const double gradients = (c.model.hidden_dropout > 0 ? 2 : 1) * t.stream + normed;
-  const bool encoder = c.model.encoder();
+  const bool encoder = !c.model.language_model();
   // Of encoders only pre-training predicts tokens. Masked tokens' logits may be those of all.
   const bool predicts = last && (!encoder || c.model.task == Task::pretraining);
   const double rows = predicts ? real(logit_rows(c.micro_batch * c.sequence,

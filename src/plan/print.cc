@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/measure/flops.h"
+#include "src/model/architecture.h"
 #include "src/plan/plan.h"
 #include "src/plan/units.h"
 
@@ -33,8 +34,8 @@ std::string header_text(const Plan& p) {
   const ModelConfig& m = c.model;
   const PlanLayout& l = p.layout;
   std::string out =
-      fmt::format("  model      {}: {} layers, hidden {}, {} heads, {} parameters, {}\n", m.kind,
-                  m.layers, m.hidden, m.heads, count_text(static_cast<double>(m.parameters())),
+      fmt::format("  model      {}: {} layers, hidden {}, {} heads, {} parameters, {}\n", m.kind(),
+                  m.layers, m.hidden, m.heads, count_text(static_cast<double>(parameter_count(m))),
                   precision_name(c.precision));
   out += fmt::format("  layout     {} GPU{} = tensor {} x pipeline {} x data {}", l.gpus(),
                      l.gpus() == 1 ? "" : "s", l.tensor, l.pipeline, l.data);
@@ -83,7 +84,7 @@ std::string memory_text(const Plan& p) {
   std::string out = stage_rows(p);
   out += fmt::format("  worst      stage {}: {}\n", worst.stage, bytes_text(worst.total()));
   // The formula is that of GPT's blocks.
-  if (p.config.model.is_llama()) return out;
+  if (p.config.model.block.gated()) return out;
   out += fmt::format("  megatron   would keep {} of activations in stage 0 for the same layout\n",
                      bytes_text(megatron_activation_bytes(p.config)));
   return out;
@@ -204,7 +205,7 @@ std::string plan_text(const Plan& p) {
 
 std::string plan_json(const Plan& p) {
   const PlanLayout& l = p.layout;
-  json out = {{"parameters", p.config.model.parameters()},
+  json out = {{"parameters", parameter_count(p.config.model)},
               {"layout",
                {{"gpus", l.gpus()},
                 {"tensor", l.tensor},
@@ -219,7 +220,7 @@ std::string plan_json(const Plan& p) {
               {"bubble", bubble_over_work(l)},
               {"worst_stage", p.worst().stage},
               {"megatron_activation_bytes",
-               p.config.model.is_llama() ? json() : json(megatron_activation_bytes(p.config))}};
+               p.config.model.block.gated() ? json() : json(megatron_activation_bytes(p.config))}};
   for (size_t i = 0; i < p.stages.size(); ++i)
     out["stages"].push_back(stage_json(p.stages[i], p.volumes[i]));
   if (p.time) out["time"] = time_json(p);

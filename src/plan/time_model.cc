@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/measure/peak_rates.h"
+#include "src/model/architecture.h"
 #include "src/plan/memory_model.h"
 #include "src/plan/units.h"
 #include "src/plan/volumes.h"
@@ -22,7 +23,7 @@ struct Sizes {
         stream(tokens * hidden * type / l.outer_shards()),
         inner(tokens * hidden * type / l.tensor),
         ffn(tokens * real(c.model.ffn) * type / l.tensor),
-        gemms(2 * tokens * real(c.model.block_matrices()) / l.tensor),
+        gemms(2 * tokens * real(block_matrices(c.model)) / l.tensor),
         scores(real(c.micro_batch) * real(c.model.heads) * real(c.sequence) * real(c.sequence) /
                l.tensor),
         attention(4 * scores * real(c.model.head_dim())) {}
@@ -55,7 +56,7 @@ struct PassBytes {
 // itself: it reads gates and ups and writes the output; backward it reads three and writes two.
 PassBytes pass_bytes(const Config& c, const Sizes& s, bool fused) {
   const bool dropout = c.model.hidden_dropout > 0;
-  const double gated = c.model.is_llama() ? s.ffn : 0;
+  const double gated = c.model.block.gated() ? s.ffn : 0;
   if (fused)
     return {(dropout ? 8 : 4) * s.stream + 3 * gated, (dropout ? 10 : 8) * s.stream + 5 * gated};
   const double forward = 8 * s.stream + 3 * s.ffn + 4 * s.inner;
@@ -102,7 +103,7 @@ LayerTime layer_time(const Config& c, const Machine& m, const ProgramTraits& tra
   const double exposed = std::max(0.0, layer_backward_volume(c) / link + gathered - overlap);
   t.backward = 2 * s.gemms / rate + attention.backward + passes.backward / bandwidth + exposed;
   if (c.recompute == Recompute::full) t.backward += t.forward;
-  const double activation = (c.model.is_llama() ? 3 : 2) * s.ffn;
+  const double activation = (c.model.block.gated() ? 3 : 2) * s.ffn;
   if (c.recompute == Recompute::selective)
     t.backward +=
         traits.recomputes_attention ? attention.forward : (4 * s.stream + activation) / bandwidth;

@@ -30,8 +30,8 @@ namespace tally::train {
 struct AutogradStage::Graph final : ActivationSet {
   size_t bytes() const override { return 0; }
 
-  std::map<std::string, at::Tensor> weights;  // leaves that collect the gradients
-  Losses losses;                              // times their factors
+  std::vector<at::Tensor> weights;  // leaves that collect the gradients
+  Losses losses;                    // times their factors
   Batch batch;
   Pass pass;
 };
@@ -74,9 +74,9 @@ void AutogradStage::backward(ActivationSet& set) {
   const at::Tensor scale = view(Tensor(&state->loss_scale, DType::f32, {1})).to(type_);
   const auto& [first, second] = graph.losses;
   ((second.defined() ? first + second : first) * scale).sum().backward();
-  for (const Parameter& p : table_.all()) {
-    const at::Tensor gradient = graph.weights.at(p.name).grad();
-    if (gradient.defined()) view(table_.get(p.name).gradient).add_(gradient);
+  for (size_t i = 0; i < graph.weights.size(); ++i) {
+    const at::Tensor gradient = graph.weights[i].grad();
+    if (gradient.defined()) view(table_.get(table_.all()[i].name).gradient).add_(gradient);
   }
   graph.weights.clear();
   graph.losses = {};
@@ -98,7 +98,7 @@ AutogradStage::Losses AutogradStage::run(const Batch& batch, uint64_t seed, bool
   weights_.clear();
   for (const Parameter& p : table_.all()) {
     at::Tensor copy = view(table_.get(p.name).value).to(type_, false, true);
-    weights_[p.name] = copy.requires_grad_(gradients);
+    weights_.push_back(copy.requires_grad_(gradients));
   }
   seed_ = seed;
   return losses_of(batch);
@@ -141,16 +141,14 @@ at::Tensor AutogradStage::indices(const Tensor& t) const {
   return view(t).to(at::kLong);
 }
 
-at::Tensor AutogradStage::linear(const at::Tensor& x, const std::string& name) const {
-  if (config_.is_llama()) return at::linear(x, w(name + ".weight"));
-  return at::linear(x, w(name + ".weight"), w(name + ".bias"));
+at::Tensor AutogradStage::linear(const at::Tensor& x, const WeightId& id) const {
+  return table_.bias(id).id < 0 ? at::linear(x, w(id)) : at::linear(x, w(id), bias(id));
 }
 
-at::Tensor AutogradStage::norm(const at::Tensor& x, const std::string& name) const {
-  if (config_.is_llama())
-    return x * at::rsqrt(x.pow(2).mean(-1, true) + config_.layernorm_epsilon) * w(name + ".weight");
-  return at::layer_norm(x, {config_.hidden}, w(name + ".weight"), w(name + ".bias"),
-                        config_.layernorm_epsilon);
+at::Tensor AutogradStage::norm(const at::Tensor& x, const WeightId& id) const {
+  if (config_.block.norm == NormKind::rms)
+    return x * at::rsqrt(x.pow(2).mean(-1, true) + config_.layernorm_epsilon) * w(id);
+  return at::layer_norm(x, {config_.hidden}, w(id), bias(id), config_.layernorm_epsilon);
 }
 
 at::Tensor AutogradStage::dropout(const at::Tensor& x, double p, uint64_t site) const {

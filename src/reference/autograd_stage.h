@@ -6,9 +6,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
-#include <map>
 #include <memory>
-#include <string>
+#include <vector>
 
 #include "src/model/stage.h"
 
@@ -31,10 +30,11 @@ class AutogradStage : public Stage {
 
   at::Tensor view(const Tensor& t) const;     // the same memory
   at::Tensor indices(const Tensor& t) const;  // as int64
-  at::Tensor w(const std::string& name) const { return weights_.at(name); }
-  // Llama's linear layers have no biases, and its norms are RMSNorm.
-  at::Tensor linear(const at::Tensor& x, const std::string& name) const;
-  at::Tensor norm(const at::Tensor& x, const std::string& name) const;
+  at::Tensor w(const WeightId& id) const { return weights_.at(place_of(table_.weight(id))); }
+  at::Tensor bias(const WeightId& id) const { return weights_.at(place_of(table_.bias(id))); }
+  // With a bias where the model has one.
+  at::Tensor linear(const at::Tensor& x, const WeightId& id) const;
+  at::Tensor norm(const at::Tensor& x, const WeightId& id) const;
   // The explicit model's dropout masks, so that the two can be compared. Sites are numbered the
   // same.
   at::Tensor dropout(const at::Tensor& x, double p, uint64_t site) const;
@@ -59,11 +59,12 @@ class AutogradStage : public Stage {
   double factor(const Batch& batch, const Pass& pass, size_t head) const;
   void add(const Losses& losses, StepState* state) const;
   void finish() const;
+  static size_t place_of(const ParamGrad& p) { return static_cast<size_t>(p.id); }
 
   const ParameterTable& table_;
   Stream& stream_;
   const at::Device device_;
-  std::map<std::string, at::Tensor> weights_;
+  std::vector<at::Tensor> weights_;  // by their places in the table
   uint64_t seed_ = 0;
 };
 

@@ -11,10 +11,8 @@
 #include <ATen/ops/tanh.h>
 
 #include <limits>
-#include <string>
 #include <vector>
 
-#include "src/model/encoder_names.h"
 #include "src/reference/autograd_stage.h"
 
 namespace tally::train {
@@ -23,9 +21,7 @@ namespace {
 class ReferenceEncoder final : public AutogradStage {
  public:
   ReferenceEncoder(const Config& config, const ParameterTable& table, Stream& stream)
-      : AutogradStage(config, table, stream),
-        names_(encoder_names(config_)),
-        sequence_(config.sequence) {}
+      : AutogradStage(config, table, stream), sequence_(config.sequence) {}
 
   Tensor logits() const override {
     if (!logits_.defined()) return {};
@@ -36,17 +32,17 @@ class ReferenceEncoder final : public AutogradStage {
 
  private:
   at::Tensor gelu(const at::Tensor& x) const {
-    return at::gelu(x, config_.tanh_gelu ? "tanh" : "none");
+    return at::gelu(x, config_.block.mlp == MlpKind::gelu_tanh ? "tanh" : "none");
   }
 
   uint64_t head_site() const { return 3 * static_cast<uint64_t>(config_.layers) + 4; }
 
   at::Tensor embed(const Batch& batch) const {
-    at::Tensor x = at::embedding(w(names_.words), indices(batch.ids)) +
-                   at::embedding(w(names_.positions), positions_of(batch));
-    if (!names_.token_types.empty())
-      x = x + at::embedding(w(names_.token_types), indices(batch.token_types));
-    return dropout(norm(x, names_.embedding_norm), config_.hidden_dropout, 0);
+    at::Tensor x = at::embedding(w({Role::token_table}), indices(batch.ids)) +
+                   at::embedding(w({Role::position_table}), positions_of(batch));
+    if (config_.token_types > 0)
+      x = x + at::embedding(w({Role::type_table}), indices(batch.token_types));
+    return dropout(norm(x, {Role::in_norm, 0}), config_.hidden_dropout, 0);
   }
 
   // Hidden states [M,C] after the last norm.
@@ -55,16 +51,16 @@ class ReferenceEncoder final : public AutogradStage {
     const at::Tensor hidden = batch.cu_seqlens.defined() ? apart(batch) : at::Tensor();
     at::Tensor x = embed(batch);
     for (int64_t l = 0; l < config_.layers; ++l) {
-      const BlockNames names = names_.block(l);
       const uint64_t site = 3 * static_cast<uint64_t>(l) + 1;
       const at::Tensor qkv =
-          linear(x, names.qkv).view({b, t, 3, config_.heads, config_.head_dim()});
+          linear(x, {Role::qkv, l}).view({b, t, 3, config_.heads, config_.head_dim()});
       const at::Tensor attended =
           attend(qkv.select(2, 0), qkv.select(2, 1), qkv.select(2, 2), hidden, site);
-      x = norm(x + dropout(linear(attended, names.projection), config_.hidden_dropout, site + 1),
-               names.mid_norm);
-      const at::Tensor mlp = linear(gelu(linear(x, names.fc)), names.mlp_projection);
-      x = norm(x + dropout(mlp, config_.hidden_dropout, site + 2), names_.last_norm(l + 1));
+      x = norm(
+          x + dropout(linear(attended, {Role::projection, l}), config_.hidden_dropout, site + 1),
+          {Role::mid_norm, l});
+      const at::Tensor mlp = linear(gelu(linear(x, {Role::fc, l})), {Role::mlp_projection, l});
+      x = norm(x + dropout(mlp, config_.hidden_dropout, site + 2), {Role::in_norm, l + 1});
     }
     return x.view({b * t, config_.hidden});
   }
@@ -73,27 +69,25 @@ class ReferenceEncoder final : public AutogradStage {
     const at::Tensor x = states(batch);
     if (config_.task == Task::question_answering) return answers(x, batch);
     if (config_.task == Task::classification)
-      return {classes(x, batch, names_.classifier, *config_.head_dropout(), 0)};
+      return {classes(x, batch, Role::classifier, *config_.head_dropout(), 0)};
     at::Tensor masked = masked_lm(x, batch);
     if (!config_.predicts_next_sentence()) return {masked};
-    return {masked, classes(x, batch, names_.next_sentence, 0, 1)};
+    return {masked, classes(x, batch, Role::next_sentence, 0, 1)};
   }
 
   at::Tensor masked_lm(const at::Tensor& x, const Batch& batch) const {
-    const MaskedLmNames& names = names_.masked_lm;
-    const at::Tensor z =
-        norm(gelu(linear(x.index_select(0, indices(batch.rows)), names.dense)), names.norm);
-    const at::Tensor logits = at::linear(z, w(names_.words), w(names.decoder_bias));
+    const at::Tensor rows = x.index_select(0, indices(batch.rows));
+    const at::Tensor z = norm(gelu(linear(rows, {Role::masked_dense})), {Role::masked_norm});
+    const at::Tensor logits = at::linear(z, w({Role::token_table}), bias({Role::masked_decoder}));
     return cross_entropy(logits.narrow(1, 0, config_.vocabulary), batch.labels[0]);
   }
 
   // Leaves logits(), as answers() does.
-  at::Tensor classes(const at::Tensor& x, const Batch& batch, const std::string& output, double p,
-                     size_t label) {
+  at::Tensor classes(const at::Tensor& x, const Batch& batch, Role output, double p, size_t label) {
     const at::Tensor dense =
-        linear(x.index_select(0, indices(batch.firsts)), names_.sequence_dense);
-    const at::Tensor h = config_.kind == "bert" ? at::tanh(dense) : at::relu(dense);
-    const at::Tensor logits = linear(dropout(h, p, head_site()), output);
+        linear(x.index_select(0, indices(batch.firsts)), {Role::sequence_dense});
+    const at::Tensor h = config_.pooler ? at::tanh(dense) : at::relu(dense);
+    const at::Tensor logits = linear(dropout(h, p, head_site()), {output});
     if (config_.task == Task::classification) logits_ = logits.detach();
     return cross_entropy(logits, batch.labels[label]);
   }
@@ -101,7 +95,7 @@ class ReferenceEncoder final : public AutogradStage {
   // Each sequence by itself; half of the first and half of the last token.
   Losses answers(const at::Tensor& x, const Batch& batch) {
     const at::Tensor columns =
-        linear(dropout(x, config_.head_dropout().value_or(0), head_site()), names_.answers);
+        linear(dropout(x, config_.head_dropout().value_or(0), head_site()), {Role::answers});
     const at::Tensor firsts = indices(batch.firsts), lengths = indices(batch.lengths);
     std::vector<at::Tensor> sequences;
     for (int64_t b = 0; b < batch.firsts.dim(0); ++b) {
@@ -116,7 +110,6 @@ class ReferenceEncoder final : public AutogradStage {
             cross_entropy(logits[1], batch.labels[1]) / 2};
   }
 
-  const EncoderNames& names_;
   const int64_t sequence_;  // tokens that the longest sequence may have
   at::Tensor logits_;       // logits(), of the last batch
 };

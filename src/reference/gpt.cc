@@ -16,8 +16,6 @@
 #include <ATen/ops/sin.h>
 #include <ATen/ops/triu.h>
 
-#include <string>
-
 #include "src/reference/autograd_stage.h"
 
 namespace tally::train {
@@ -59,11 +57,11 @@ class ReferenceGpt final : public AutogradStage {
     return future.logical_or(apart(batch));
   }
 
-  at::Tensor attention(const at::Tensor& x, const Batch& batch, const std::string& name,
+  at::Tensor attention(const at::Tensor& x, const Batch& batch, int64_t layer,
                        uint64_t site) const {
     const int64_t b = x.size(0), t = x.size(1), h = config_.heads, g = config_.kv_heads();
     const int64_t d = config_.head_dim();
-    const at::Tensor qkv = linear(x, name + ".c_attn").view({b, t, h + 2 * g, d});
+    const at::Tensor qkv = linear(x, {Role::qkv, layer}).view({b, t, h + 2 * g, d});
     // Each head of K and V serves the h / g neighbouring heads of Q.
     const auto repeated = [&](const at::Tensor& heads) {
       return g == h ? heads : at::repeat_interleave(heads, h / g, 2);
@@ -74,30 +72,29 @@ class ReferenceGpt final : public AutogradStage {
       q = rotate(q, positions_of(batch));
       k = rotate(k, positions_of(batch));
     }
-    return linear(attend(q, k, v, hidden(batch), site), name + ".c_proj");
+    return linear(attend(q, k, v, hidden(batch), site), {Role::projection, layer});
   }
 
   at::Tensor activation(const at::Tensor& x) const {
-    if (!config_.is_llama()) return at::gelu(x, "tanh");
+    if (!config_.block.gated()) return at::gelu(x, "tanh");
     return at::silu(x.narrow(-1, 0, config_.ffn)) * x.narrow(-1, config_.ffn, config_.ffn);
   }
 
   at::Tensor logits_of(const Batch& batch) const {
-    at::Tensor x = at::embedding(w("wte.weight"), indices(batch.ids));
+    at::Tensor x = at::embedding(w({Role::token_table}), indices(batch.ids));
     if (config_.positions == Positions::learned) {
-      x = x + at::embedding(w("wpe.weight"), positions_of(batch));
+      x = x + at::embedding(w({Role::position_table}), positions_of(batch));
     }
     x = dropout(x, config_.hidden_dropout, 0);
     for (int64_t l = 0; l < config_.layers; ++l) {
-      const std::string h = "h." + std::to_string(l) + ".";
       const uint64_t site = 3 * static_cast<uint64_t>(l) + 1;
-      x = x + dropout(attention(norm(x, h + "ln_1"), batch, h + "attn", site),
+      x = x + dropout(attention(norm(x, {Role::in_norm, l}), batch, l, site),
                       config_.hidden_dropout, site + 1);
-      const at::Tensor act = activation(linear(norm(x, h + "ln_2"), h + "mlp.c_fc"));
-      x = x + dropout(linear(act, h + "mlp.c_proj"), config_.hidden_dropout, site + 2);
+      const at::Tensor act = activation(linear(norm(x, {Role::mid_norm, l}), {Role::fc, l}));
+      x = x + dropout(linear(act, {Role::mlp_projection, l}), config_.hidden_dropout, site + 2);
     }
-    return at::matmul(norm(x, "ln_f"),
-                      w(config_.tied_embeddings ? "wte.weight" : "lm_head.weight").t());
+    const Role head = config_.tied_embeddings ? Role::token_table : Role::lm_head;
+    return at::matmul(norm(x, {Role::in_norm, config_.layers}), w({head}).t());
   }
 };
 
@@ -110,8 +107,8 @@ std::unique_ptr<Stage> make_reference_gpt(const Config& config, const ParameterT
 
 std::unique_ptr<Stage> make_reference(const Config& config, const ParameterTable& table,
                                       const Compute& compute) {
-  return config.model.encoder() ? make_reference_encoder(config, table, compute)
-                                : make_reference_gpt(config, table, compute);
+  return config.model.language_model() ? make_reference_gpt(config, table, compute)
+                                       : make_reference_encoder(config, table, compute);
 }
 
 }  // namespace tally::train

@@ -141,6 +141,9 @@ class Commands(unittest.TestCase):
                     # NAME stands for any of them.
                     if not dry or not any(re.match(r"workflows/(?!NAME)", word) for word in words):
                         continue
+                    # It asks the planner, which is tally-train.
+                    if any("my-cluster" in word for word in words) and not any(p.name == "tally-train" for p in PROGRAMS):
+                        continue
                     ran += 1
                     done = subprocess.run([tally, *words], cwd=folder, capture_output=True, text=True, timeout=120)
                     with self.subTest(page=page.name, command=rest):

@@ -78,13 +78,24 @@ say.title = document.title;
 const lines = cell => {
   const range = document.createRange();
   range.selectNodeContents(cell);
-  return new Set([...range.getClientRects()].map(box => Math.round(box.top))).size;
+  const tops = [...range.getClientRects()].map(box => box.top).sort((a, b) => a - b);
+  return tops.filter((top, at) => at === 0 || top - tops[at - 1] > 8).length;  // a badge is lower than its line
 };
 const cells = [...document.querySelectorAll("#t1 tbody tr")].map(row => [...row.cells]);
 say.short = Math.max(...cells.map(row => Math.max(...row.filter((_, at) => at !== 3).map(lines))));
 say.long = cells.map(row => lines(row[3]));
 say.long_width = cells[0][3].clientWidth;
-say.bold = document.querySelectorAll("td b, li b, dd script, svg b, pre i").length;
+say.bold = document.querySelectorAll("td b:not(.badge), li b, dd script, svg b, pre i").length;
+const seen = element => element.getClientRects().length > 0;
+const charts = [...document.querySelectorAll(".chart svg")].filter(seen);
+say.charts = charts.map(chart => Math.round(chart.getBoundingClientRect().width));
+say.letters = charts.map(chart => 12 * chart.getBoundingClientRect().width / chart.viewBox.baseVal.width);
+say.verdict = document.querySelector(".verdict p").textContent.trim();
+say.first = document.querySelector("h1 ~ div").className;
+say.folded = !document.querySelector("#run").open;
+say.missed = [...document.querySelectorAll("#t0 td.x")].map(cell => [cell.parentNode.rowIndex, cell.cellIndex]);
+say.sign = getComputedStyle(document.querySelector("#t0 td.x"), "::after").content;
+say.filters = [...document.querySelectorAll("input.find")].length;
 say.background = getComputedStyle(document.body).backgroundColor;
 say.paper = getComputedStyle(document.querySelector("svg .paper")).fill;
 say.ink = getComputedStyle(document.querySelector("svg text")).fill;
@@ -179,7 +190,16 @@ def main():
         check("a light theme", light["background"] == "rgb(255, 255, 255)" == light["paper"], light)
         check("a dark theme", dark["background"] == "rgb(20, 24, 29)" == dark["paper"] != light["paper"], dark)
         check("dark charts have light text", dark["ink"] == "rgb(230, 233, 237)", dark["ink"])
+        check("the verdict comes first", said["first"] == "verdict bad" and
+              said["verdict"].startswith("\u2717 4 of 24 references missed, 1 of 12 workpackages failed"), said["verdict"])
+        check("what was run is folded", said["folded"])
+        # The sorted table has other places.
+        check("cells that miss are marked", len(said["missed"]) == 3 and "\u2717" in said["sign"], said["missed"])
+        check("tables of ten rows have a filter", said["filters"] == 2)
+        check("charts have the page's width", min(said["charts"]) > 0.4 * WIDE and len(said["charts"]) == 2, said["charts"])
         narrow = probe(page, width=400)
+        check("charts of a narrow page are drawn for it", max(narrow["charts"]) <= 400 and min(narrow["letters"]) > 9.5,
+              narrow["charts"], narrow["letters"])
         check("it fits 400 pixels", narrow["width"] <= 400 == narrow["window"], narrow["width"], narrow["window"])
 
         dark_theme = ["--blink-settings=preferredColorScheme=0"]

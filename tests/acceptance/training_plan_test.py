@@ -107,7 +107,7 @@ class TrainingPlan(unittest.TestCase):
     def test_the_real_planner(self):
         os.symlink(TRAIN + "-help", self.bin / "tally-train-help")
         out = self.dry_run(RANK="1")
-        self.assertRegex(out, r"#000000 train and 2 more: 0\.0 billion parameters on 8 GPUs \(tensor 1 x pipeline 1 x "
+        self.assertRegex(out, r"#000000 train and 2 more: \d+\.\d M parameters on 8 GPUs \(tensor 1 x pipeline 1 x "
                               r"data 8\), \d\.\d GB a GPU of the 85\.\d GB of H100: fits, bubble 0\.0 %, the model fits "
                               r"from 1 node on\n")
         self.assertIn("(tensor 2 x pipeline 1 x data 4)", out)

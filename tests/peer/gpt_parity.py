@@ -143,7 +143,7 @@ class Lamb(torch.optim.Optimizer):
                 m, v = s["m"] / (1 - beta1 ** s["t"]), s["v"] / (1 - beta2 ** s["t"])
                 update = m / (v.sqrt() + group["eps"]) + group["weight_decay"] * p
                 # The padding of the vocabulary, which depends on the layout, does not count and stays.
-                rows = group["vocabulary"] if p.shape == group["padded"] else p.shape[0]
+                rows = group["rows"].get(p, p.shape[0])
                 update[rows:] = 0
                 norms = p[:rows].norm(), update.norm()
                 ratio = norms[0] / norms[1] if group["weight_decay"] and norms[0] > 0 and norms[1] > 0 else 1
@@ -156,8 +156,9 @@ def make_optimizer(kind, named, o, vocabulary):
     groups = [{"params": decayed, "weight_decay": o["weight_decay"]},
               {"params": rest, "weight_decay": 0.0}]
     if kind == "lamb":
-        words = next(p for n, p in named if n in ("wte.weight", "embeddings.word_embeddings.weight"))
-        groups = [{**g, "vocabulary": vocabulary, "padded": words.shape} for g in groups]
+        padded = ("wte.weight", "lm_head.weight", "embeddings.word_embeddings.weight", "cls.predictions.bias")
+        rows = {p: vocabulary for n, p in named if n in padded}
+        groups = [{**g, "rows": rows} for g in groups]
     if kind == "sgd":
         return torch.optim.SGD(groups, lr=1.0, momentum=o["momentum"])
     return {"adam": torch.optim.AdamW, "lamb": Lamb}[kind](groups, lr=1.0, betas=(o["beta1"], o["beta2"]),

@@ -195,7 +195,8 @@ def check_junit():
     check(report.tests == suite.tests == 23 and report.failures == 2, f"{report.tests} tests, {report.failures} failures")
     failed = [case for case in suite if case.result]
     check(len(failed) == 2, f"failed: {[case.name for case in failed]}")
-    check("workpackage 0: n=1" in cases and cases["workpackage 0: n=1"].classname == "b.s", f"names: {list(cases)[:3]}")
+    first = 'n=1, label=a|b <script>"&*, repeat 1'
+    check(first in cases and cases[first].classname == "b.s", f"names: {list(cases)[:3]}")
     reference = cases["t: rate >= 200"]
     check("row 1" in reference.result[0].message, "the missed reference says which row")
     check(not cases["second: rate > 0 where n == 2"].result, "a reference that holds passes")

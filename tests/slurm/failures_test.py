@@ -102,10 +102,9 @@ class Jobs(FailureTest):
         self.assertIn("ended with exit code 7", self.place.packages()[1]["note"])
         lines = (self.place.root / "small.yaml").read_text().splitlines()
         line = 1 + next(number for number, text in enumerate(lines) if text.startswith("    launch: "))
-        self.assertIn(f"       at small.yaml:{line}:13\n", out)
         # srun's own line comes before or behind the program's.
-        message = out.split(f'Message in "{self.place.work(1).resolve()}/stderr":\n', 1)[1]
-        self.assertIn("last words", message.splitlines()[:2])
+        self.assertIn(f"failed: 1 of 2 (train, i=7): exit code 7: last words (small.yaml:{line}:13; "
+                      "run/000000/000001_train/work/stderr)\n", out)
 
     def test_a_work_dir_that_workpackages_share(self):
         # A job's script, status and output are its workpackage's own; the program runs in the work_dir.
@@ -149,7 +148,8 @@ class Jobs(FailureTest):
         code, out, _ = self.place.tally("run", "small.yaml")
         self.assertEqual(code, 1)
         self.assertIn("invalid partition specified: nowhere", self.place.packages()[0]["note"])
-        self.assertIn("Batch job submission failed: Invalid partition name specified", out)
+        self.assertIn("Batch job submission failed: Invalid partition name specified", self.place.packages()[0]["note"])
+        self.assertIn("failed: 1 of 1 (train): sbatch: error: invalid partition specified: nowhere (", out)
 
     def test_a_job_that_can_never_start_is_cancelled(self):
         self.write(values="1", nodes="99")

@@ -69,6 +69,17 @@ class Pack(SlurmTest):
         self.assertEqual(len(set(self.ids())), 1, self.ids())
         self.assertEqual(self.place.table(), ["i,v,status", "1,10,done", "2,20,FAILED", "3,30,done", "4,40,done", "5,50,done"])
 
+    def test_env_with_a_parameter_makes_no_job_more(self):
+        program = self.place.program("point", 'echo "v=${1}$KK"\n')
+        for number, pack in enumerate(("array", "{_: steps, at_once: 2}")):
+            with self.subTest(pack):
+                self.write(f"{program} $i", pack, "1,2,3", more="env: {KK: '${i}5'}")
+                code, out, err = self.place.tally("run", "small.yaml")
+                self.assertEqual(code, 0, out + err)
+                jobs = {package["job_id"].split("_")[0] for package in self.place.packages(f"{number:06}")}
+                self.assertEqual(len(jobs), 1, jobs)
+                self.assertEqual(self.place.table(), ["i,v", "1,115", "2,225", "3,335"])
+
     def test_steps_side_by_side_run_at_the_same_time(self):
         """Two wait for each other: one after the other they would wait for ever."""
         program = self.place.program("point", f'touch {self.place.root}/here.$1\n'

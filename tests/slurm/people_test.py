@@ -136,7 +136,7 @@ class People(FailureTest):
         self.write()
         code, out, err = self.place.tally("run", "--no-wait", "small.yaml")
         self.assertEqual(code, 1, out + err)
-        self.assertIn("Jobs are still to come; `tally continue run --id 0` looks again", out)
+        self.assertRegex(out, r"2 jobs are in the scheduler's queue or running: `\S*tally watch run --id 0` follows them to the table")
         self.assertEqual(len(self.cluster.jobs()), 2)
         self.free()
         code, out, err = self.place.tally("continue", "run", "-r")

@@ -101,8 +101,8 @@ Outcome failure_of_job(const Task& task, const JobEnd& end) {
 
 Outcome outcome_of_job(const Task& task, const JobEnd& end) {
   std::string outcome;
-  // What the scheduler says of an allocation that several share is said of none of them: one has its
-  // own exit status, or did not end in time.
+  // The scheduler's word about an allocation that several share is said of none of them: one has
+  // its own exit status, or did not end in time.
   const bool shared = task.step().pack.kind.value == "steps";
   if (end.kind == JobEnd::Kind::exit || (shared && end.exit_code != 0))
     outcome = task.step().kinds->outcome_of(end.exit_code);

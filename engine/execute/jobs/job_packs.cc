@@ -21,8 +21,9 @@ Status JobPacks::add(Job job, const PackRule& rule, const Task& task) {
                         task.values().exported(), task.values().lookup());
   member.secret = shows_secret_in_pack(member.in_script, task.secrets());
   const std::string options = kinds.common_options(member.in_script.options);
-  // Exported parameters are set in the pack's script. Any other difference makes another pack.
-  EnvironmentChanges rest = task.environment_for_script();
+  // Exported parameters are set in the pack's script, `env` in the member's own. Any other
+  // difference makes another pack.
+  EnvironmentChanges rest = task.environment_beside_env();
   for (const auto& [name, value] : member.in_script.environment) rest.erase(name);
   std::string key = job.named ? job.request.name : options;
   if (!job.named) {

@@ -110,9 +110,9 @@ JobEnd JobFollower::end_with_exit(const Tracked& tracked) const {
   end.word = report.word;
   if (report.state == JobState::failed || report.state == JobState::retryable) {
     end.kind = report.state == JobState::failed ? JobEnd::Kind::failed : JobEnd::Kind::retryable;
-    end.words = "job " + tracked.job.id + " was ended with exit status " +
-                std::to_string(tracked.exit->code) + ": " + report.word +
-                in_brackets(report.reason);
+    // A member of a pack may have ended by itself before its job was ended.
+    end.words = "exit status " + std::to_string(tracked.exit->code) + "; job " + tracked.job.id +
+                ": " + report.word + in_brackets(report.reason);
   }
   return end;
 }

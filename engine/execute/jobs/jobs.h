@@ -39,7 +39,7 @@ struct JobMarks {
   std::string owner_file() const { return status_file.empty() ? "" : status_file + ".job"; }
   // The job script sets the variables in this file. Empty without a status file.
   std::string environment_file() const { return status_file.empty() ? "" : status_file + ".env"; }
-  // Of several jobs with one name, the first to start writes its id into this file and works; the
+  // The first to start of several jobs with one name writes its id into this file and works; the
   // others end. Empty without a status file.
   std::string claim_file(const std::string& name) const {
     return status_file.empty() ? "" : status_file + ".claim-" + name;
@@ -141,6 +141,8 @@ class JobFollower {
   // Whether nothing is left to submit or to look for, except jobs that wait for other jobs to end.
   bool settled() const;
   std::vector<JobView> views() const;
+  // The scheduler's last error message, while its commands fail. Empty: they do not.
+  const std::string& trouble() const { return last_trouble_; }
   // Cancels all jobs in the queue with one command and stops following them. Returns their
   // workpackages.
   Status cancel_all(std::vector<int>* workpackages);

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <utility>
 
+#include "engine/base/duration.h"
 #include "engine/base/text.h"
 #include "engine/execute/jobs/scheduler.h"
 #include "engine/workspace/environment.h"
@@ -73,12 +74,7 @@ std::vector<std::string> question_environment() {
 }
 
 std::string slurm_time(long long seconds) {
-  const std::time_t time = seconds;
-  std::tm local{};
-  localtime_r(&time, &local);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &local);
-  return text.data();
+  return local_time(static_cast<std::time_t>(seconds), 'T');
 }
 
 long long number_of(const std::string& text) {
@@ -167,7 +163,7 @@ std::string plain_reason(const std::string& reason) {
   return reason == "None" || reason == "(null)" ? std::string() : reason;
 }
 
-// Of a job that has none yet.
+// The nodes of a job, or "" if it has none yet.
 std::string plain_nodes(const std::string& nodes) {
   return nodes == "None assigned" || nodes == "(null)" || nodes == "N/A" ? std::string() : nodes;
 }

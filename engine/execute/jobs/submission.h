@@ -35,6 +35,7 @@ class JobSubmission {
   bool settled() const { return follower_.settled(); }
   JobFollower::Clock::time_point next() const { return follower_.next(); }
   std::vector<JobView> views() const { return follower_.views(); }
+  const std::string& trouble() const { return follower_.trouble(); }
   // Workpackages that have no job in the scheduler's queue.
   std::vector<int> unsubmitted() const;
   // Cancels all jobs in the queue and returns their workpackages.

@@ -9,6 +9,7 @@
 #include <set>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "engine/base/in_thread.h"
 #include "engine/base/text.h"
@@ -41,10 +42,12 @@ class RowComparer {
   std::string key(const Record& row) const {
     return fmt::format("{}\1{}\1{}", row.analyser, row.match->occurrence, row.point().text(free_));
   }
-  std::vector<std::string> keys(const std::vector<Record>& rows) const {
+  // The keys of the rows of one side of the pair.
+  std::vector<std::string> keys(const TablePair& pair, const std::vector<Record>& rows) const {
     std::vector<std::string> keys;
     keys.reserve(rows.size());
-    for (const Record& row : rows) keys.push_back(key(row));
+    for (const Record& row : rows)
+      keys.push_back(pair.joined_on ? row.point().text(*pair.joined_on) : key(row));
     return keys;
   }
 
@@ -60,12 +63,13 @@ class RowComparer {
     }
   };
   // An error if two rows have the same key.
-  Status index(const std::string& table, const std::vector<Record>& rows, Index* out) const {
-    out->keys = keys(rows);
+  Status index(const TablePair& pair, Index* out) const {
+    const std::vector<Record>& rows = pair.base.rows;
+    out->keys = keys(pair, rows);
     out->places.reserve(rows.size());
     for (size_t i = 0; i < rows.size(); ++i) {
       const auto [entry, is_new] = out->places.emplace(out->keys[i], i);
-      if (!is_new) return same_key(table, rows[entry->second], rows[i]);
+      if (!is_new) return same_key(pair.name, rows[entry->second], rows[i]);
     }
     return Status::ok();
   }
@@ -224,6 +228,26 @@ void note_lonely(const std::string& table, const std::vector<const Record*>& row
                                   rows.size() == 1 ? " is" : "s are", where, join(names, "; ")));
 }
 
+// The run of which no row is a measurement, a sentence. Empty: each has one.
+std::string unmeasured_run(const std::vector<TablePair>& tables) {
+  for (const bool first : {true, false}) {
+    std::vector<const Record*> rows;
+    bool measured = false;
+    for (const TablePair& pair : tables) {
+      for (const Record& row : (first ? pair.base : pair.other).rows) {
+        measured = measured || row.measured();
+        rows.push_back(&row);
+      }
+    }
+    if (measured || rows.empty()) continue;
+    return fmt::format(
+        "the {} run has nothing to compare: {} {}", first ? "first" : "second",
+        rows.size() == 1 ? "its row" : fmt::format("each of its {} rows", rows.size()),
+        rows.front()->why_not_measured());
+  }
+  return {};
+}
+
 }  // namespace
 
 bool is_metric(const Column& column) {
@@ -235,9 +259,9 @@ Status compare_runs(const Benchmark& benchmark, const std::vector<TablePair>& ta
   RowComparer comparer(benchmark, options, seed, *out);
   for (const TablePair& pair : tables) {
     std::future<std::vector<std::string>> of_other =
-        in_thread([&] { return comparer.keys(pair.other.rows); });
+        in_thread([&] { return comparer.keys(pair, pair.other.rows); });
     RowComparer::Index before;
-    if (Status s = comparer.index(pair.name, pair.base.rows, &before); !s) return s;
+    if (Status s = comparer.index(pair, &before); !s) return s;
     const std::vector<std::string> keys = of_other.get();
     std::vector<const Record*> partners(pair.base.rows.size());
     std::unordered_map<std::string, const Record*> lonely;
@@ -269,6 +293,8 @@ Status compare_runs(const Benchmark& benchmark, const std::vector<TablePair>& ta
     note_lonely(pair.name, only_after, "second", comparer.free(), *out);
   }
   if (out->rows.empty()) {
+    if (std::string why = unmeasured_run(tables); !why.empty())
+      return Status::error(std::move(why));
     const std::string changed = changed_constants(comparer.free(), tables);
     return Status::error(
         "no row of one run has the parameters of a row of the other" +

@@ -1,9 +1,9 @@
 // Compares the rows of two runs, or of one run by a parameter, or the halves of each row.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -51,6 +51,8 @@ struct RunComparison {
 struct TablePair {
   std::string name;
   ResultTable base, other;
+  // The parameters on which rows are joined, where `base` knows no others. Empty: all free ones.
+  std::optional<std::set<std::string>> joined_on;
 };
 
 // The columns that can be compared: those with `better`.

@@ -19,8 +19,8 @@ struct WorkChange {
   std::string before, after;  // short texts; of a secret "(secret)"
 };
 
-// What makes two runs do different work: parameters by which rows are not told apart, commands,
-// resources and environments of steps, and substitutions.
+// The changes that make two runs do different work: parameters by which rows are not told apart,
+// commands, resources and environments of steps, and substitutions.
 std::vector<WorkChange> work_changes(const Benchmark& before, const Benchmark& after);
 
 // A column whose values have another unit in the other benchmark. Empty: all have the same, as far

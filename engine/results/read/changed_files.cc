@@ -43,6 +43,8 @@ class LeftFiles {
     by_path_.emplace(path, stamp.size, stamp.written_ns);
     by_inode_.emplace(std::tuple(stamp.inode, stamp.size, stamp.written_ns), path);
   }
+  // `directory`: a workpackage's own, relative to the run.
+  void add_folder(const std::string& directory) { folders_.insert(directory); }
   // Whether a workpackage has left the file at `path`, which was `before`, as it is `now`, if that
   // is seen at once.
   bool has_plainly(const std::string& path, const FileStamp& before, const FileStamp& now) const {
@@ -71,13 +73,12 @@ class LeftFiles {
  private:
   using Files = std::set<std::tuple<std::string, long long, long long>>;
 
-  // Whether the path without links is below the folder of some workpackage, as 000012_step.
+  // Whether the path without links is below the folder of some workpackage. The folder that a
+  // step's workpackages share may look like one.
   bool is_in_own_folder(const std::string& real) const {
-    constexpr size_t kDigits = 6;
     const std::string run = real_path(run_.substr(0, run_.size() - 1)) + "/";
     if (!starts_with(real, run)) return false;
-    const size_t end = real.find_first_not_of("0123456789", run.size());
-    return end != std::string::npos && end >= run.size() + kDigits && real[end] == '_';
+    return folders_.count(real.substr(run.size(), real.find('/', run.size()) - run.size())) != 0;
   }
   // Whether a link leads from the path into the folder of some workpackage.
   bool leads_into_a_folder(const std::string& path) const {
@@ -99,6 +100,7 @@ class LeftFiles {
   }
 
   const std::string& run_;  // with a slash
+  std::set<std::string> folders_;
   Files by_path_;
   mutable std::optional<Files> linked_;
   std::multimap<std::tuple<uint64_t, long long, long long>, std::string>
@@ -176,16 +178,17 @@ class FileComparer {
     if (!is_glob(name) && was_there(first + "/" + name)) return Status::ok();
     std::vector<std::string> found;
     if (Status s = matching_files(view.work_dir, name, view.own_dir, &found); !s) return s;
-    const std::string in_work_dir = absolute_path(absolute_path(name, view.work_dir));
+    const std::string in_work_dir = absolute_path(opened_path(name, view.work_dir));
     for (const std::string& each : found) {
-      const std::string path = absolute_path(each);
+      const std::string path = opened_path(each);
       const bool led = path != in_work_dir || is_where_it_was(ended, file, path);
       FileStamp now;
       if (Status s = file_stamp(path, &now); !s) return s;
       if (!now.there() || was_there(path) ||
           (!outside_counts_ && !is_in_folder_of(run_, view.id, path)) ||
-          may_grow(ended, path, now, view.id) || (led && left_.has(path, now)))
-        continue;
+          may_grow(ended, path, now, view.id) || (led && left_.has(path, now)) ||
+          (path != absolute_path(each) && now.written_ns <= ended.noted_ns))  // an earlier program
+        continue;                                                             // took another for it
       changes.push_back({path, "was not there", 0, true});
     }
     return Status::ok();
@@ -254,6 +257,7 @@ Status ChangedFiles::mark(const Benchmark& benchmark, const std::vector<Workpack
   for (const int id : suspects) ended.try_emplace(id);
   LeftFiles left(run_);
   Status read = journal_.each_workpackage([&](Journal::Stored& stored) {
+    left.add_folder(stored.directory);
     const EndedFiles files = EndedFiles::unpacked(stored.ended_files);
     for (const EndedFile& file : files.files) {
       if (file.stamp.there()) left.add(path_in(run_, file.path), file.stamp);

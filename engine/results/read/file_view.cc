@@ -286,7 +286,8 @@ Status FileView::make_text(const std::string& path) {
     return Status::ok();
   }
   const char* directory = std::getenv("TMPDIR");
-  std::string name = fmt::format("{}/tally-XXXXXX", directory != nullptr ? directory : "/tmp");
+  std::string name = fmt::format("{}/tally-XXXXXX",
+                                 directory != nullptr && *directory != '\0' ? directory : "/tmp");
   int file = ::mkostemp(name.data(), O_CLOEXEC);
   if (file < 0) return file_error(name);
   ::unlink(name.c_str());

@@ -17,7 +17,7 @@ namespace tally {
 // behind the folder alone: a run's 100,000 outputs open a tenth faster.
 class OpenFolder {
  public:
-  // Where the folder cannot be opened, open() uses whole paths.
+  // open() uses whole paths if the folder cannot be opened.
   explicit OpenFolder(std::string_view path);
   ~OpenFolder();
   OpenFolder(const OpenFolder&) = delete;

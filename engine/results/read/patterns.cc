@@ -2,47 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
 #include "engine/python/python_regex.h"
 #include "engine/results/read/patterns.h"
+#include "engine/workflow/pattern_blocks.h"
 #include "engine/workflow/pattern_uses.h"
 
 namespace tally {
-
-namespace {
-
-// Fortran's exponents are numbers, too: D and Q (0.5D+02, 1.d0), and none before one of three
-// digits (1.0-100). A letter behind them makes it a name.
-const std::string* own_building_block(std::string_view name) {
-  // The look ahead spares a number without an exponent the alternatives.
-  static const std::string exponent =
-      R"((?:(?=[-+DEQdeq])(?:[eE][-+]?\d+|[dDqQ][-+]?\d+(?!\w)|[-+]\d{3}(?!\w|\.\d))))";
-  static const std::string number = R"([+-]?(?:(?:\d+\.\d+|\d+\.(?=)" + exponent + R"()|\.\d+))" +
-                                    exponent + R"(?|\d+(?:[eE][-+]?\d+|[dDqQ][-+]?\d+(?!\w))?))";
-  static const std::string with_group = "(" + number + ")";
-  static const std::string without_group = "(?:" + number + ")";
-  if (name == "jube_pat_fp") return &with_group;
-  return name == "jube_pat_nfp" ? &without_group : nullptr;
-}
-
-}  // namespace
-
-const std::string* pattern_building_block(std::string_view name, bool fortran) {
-  static const std::map<std::string, std::string, std::less<>> blocks = {
-      {"jube_pat_int", R"(([+-]?\d+))"},
-      {"jube_pat_nint", R"((?:[+-]?\d+))"},
-      {"jube_pat_fp", R"(([+-]?(?:\d*\.?\d+(?:[eE][-+]?\d+)?|\d+\.)))"},
-      {"jube_pat_nfp", R"((?:[+-]?(?:\d*\.?\d+(?:[eE][-+]?\d+)?|\d+\.)))"},
-      {"jube_pat_wrd", R"((\S+))"},
-      {"jube_pat_nwrd", R"((?:\S+))"},
-      {"jube_pat_bl", R"((?:\s+))"}};
-  if (const std::string* own = fortran ? own_building_block(name) : nullptr) return own;
-  auto found = blocks.find(name);
-  return found == blocks.end() ? nullptr : &found->second;
-}
 
 std::vector<const Pattern*> patterns_of(const Benchmark& benchmark, const std::vector<Text>& use) {
   std::vector<const Pattern*> patterns;
@@ -99,6 +67,11 @@ bool matches_words(const std::string& text) {
   return false;
 }
 
+// A position counts what the parts of patterns stand for, which nobody has written.
+std::string without_position(const std::string& error) {
+  return error.substr(0, error.find(" at position "));
+}
+
 }  // namespace
 
 std::string several_groups(const std::string& pattern, int groups) {
@@ -126,7 +99,9 @@ void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics) {
               fmt::format("pattern '{}' is a number, and has no group that says which part of the "
                           "match it is",
                           pattern.name.value),
-              "put parentheses around the value, or use $jube_pat_fp");
+              pattern.name.value == "rows"
+                  ? "`rows` stands beside `run`; or put parentheses around the value"
+                  : "put parentheses around the value, or use $jube_pat_fp");
         }
         if (regex->groups() > 1 && begins_rows(benchmark, set_name, pattern)) {
           diagnostics.error(pattern.value.mark,
@@ -134,9 +109,9 @@ void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics) {
         }
         continue;
       }
-      const std::string message =
-          fmt::format("pattern '{}' is not a regular expression: {} in \"{}\"", pattern.name.value,
-                      error, text);
+      const std::string message = fmt::format(
+          "pattern '{}' is not a regular expression: {} in \"{}\"", pattern.name.value,
+          text == pattern.value.value ? error : without_position(error), pattern.value.value);
       if (!benchmark.rules.harmless_mistakes_are_errors && !is_used(benchmark, set_name)) {
         diagnostics.warning(pattern.value.mark, message, "no analyser uses it");
       } else {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/base/diagnostics.h"
@@ -29,10 +28,6 @@ std::string definition_of_row(const std::string& definition, const Analyser& ana
 
 // Why a pattern of several groups cannot begin rows: a match of it has several values.
 std::string several_groups(const std::string& pattern, int groups);
-
-// The text of jube_pat_int, _fp, _wrd, _nint, _nfp, _nwrd and _bl. Null for any other name. In
-// Tally's own files _fp and _nfp also match Fortran's exponents.
-const std::string* pattern_building_block(std::string_view name, bool fortran);
 
 // A pattern that matched nothing in the files of some successful workpackages.
 struct Unmatched {

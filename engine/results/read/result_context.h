@@ -1,4 +1,4 @@
-// What each stage of results is given: the definitions, who evaluates, and where problems go.
+// The context of each stage of results: the definitions, who evaluates, and where problems go.
 #pragma once
 
 #include "engine/base/diagnostics.h"
@@ -12,6 +12,8 @@ struct ResultContext {
   const Benchmark& benchmark;
   Evaluator& evaluator;
   Diagnostics& diagnostics;
+  // A column whose expression fails in each row is an error, as a pattern that matches nothing is.
+  bool empty_column_is_error = false;
 };
 
 }  // namespace tally

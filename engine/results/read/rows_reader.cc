@@ -7,6 +7,18 @@
 
 namespace tally {
 
+namespace {
+
+// "size 8, ranks 2"
+std::string text_of(const std::map<std::string, std::string>& values) {
+  std::string text;
+  for (const auto& [name, value] : values)
+    text += (text.empty() ? "" : ", ") + name + " " + (value.empty() ? "''" : value);
+  return text;
+}
+
+}  // namespace
+
 const MatchedRow* MatchedRows::find(const RowKey& key) const {
   const auto place = places_.find(key);
   return place == places_.end() ? nullptr : &rows_[place->second];
@@ -30,19 +42,25 @@ const Pattern* RowsReader::first_of(const std::vector<const Pattern*>& patterns)
 }
 
 void RowsReader::begin_file() {
+  ++file_;
   before_ = rows_.size();
   begins_.clear();
   above_ = {};
 }
 
-void RowsReader::end_file() {
+std::vector<std::string> RowsReader::end_file() {
+  std::vector<std::string> left;
   for (const auto& [name, statistics] : above_) {
     const auto has = [&](const Found& row) { return row.count(name) != 0; };
     const auto first = rows_.begin() + static_cast<std::ptrdiff_t>(before_);
-    if (std::any_of(first, rows_.end(), has)) continue;
+    if (std::any_of(first, rows_.end(), has)) {
+      left.push_back(name);
+      continue;
+    }
     for (auto row = first; row != rows_.end(); ++row)
       row->try_emplace(name, statistics.type()).first->second.add(statistics);
   }
+  return left;
 }
 
 void RowsReader::begin_row(std::string_view text, const char* match) {
@@ -53,6 +71,7 @@ void RowsReader::begin_row(std::string_view text, const char* match) {
   if (!begins_.empty() && begin <= begins_.back()) begin = match;
   begins_.push_back(begin);
   rows_.emplace_back();
+  files_.push_back(file_);
 }
 
 void RowsReader::add(const Pattern& pattern, const char* at, const Value& value) {
@@ -65,11 +84,17 @@ void RowsReader::add(const Pattern& pattern, const char* at, const Value& value)
 
 void RowsReader::add_row(Found found) {
   rows_.push_back(std::move(found));
+  files_.push_back(file_);
 }
 
-void RowsReader::end_workpackage(const FoundIn& found) {
-  std::map<std::map<std::string, std::string>, int> occurrences;
-  for (Found& one : rows_) {
+std::string RowsReader::end_workpackage(const FoundIn& found) {
+  struct Seen {
+    int count = 0, file = 0;
+  };
+  std::map<std::map<std::string, std::string>, Seen> known;
+  std::string doubtful;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    Found& one = rows_[i];
     if (one.empty()) continue;  // its values have another type, which is said elsewhere
     MatchedRow row;
     for (const Text& name : analyser_.rows) {
@@ -77,12 +102,17 @@ void RowsReader::end_workpackage(const FoundIn& found) {
       const bool there = value != one.end() && value->second.count() > 0;
       row.key.values.emplace(name.value, there ? value->second.first().str() : "");
     }
-    row.key.occurrence = occurrences[row.key.values]++;
+    Seen& seen = known[row.key.values];
+    if (seen.count > 0 && seen.file != files_[i] && doubtful.empty())
+      doubtful = text_of(row.key.values);
+    seen.file = files_[i];
+    row.key.occurrence = seen.count++;
     row.found = std::move(one);
     found.row->rows.add(row);
     if (found.own != nullptr) found.own->rows.add(row);
   }
-  rows_.clear();
+  begin_workpackage();
+  return doubtful;
 }
 
 }  // namespace tally

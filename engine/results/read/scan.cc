@@ -12,6 +12,7 @@
 #include "engine/results/read/cut_value.h"
 #include "engine/results/read/file_view.h"
 #include "engine/results/read/kept_values.h"
+#include "engine/workflow/pattern_blocks.h"
 #include "engine/workflow/sample_names.h"
 #include "engine/workpackage/matching_files.h"
 
@@ -30,7 +31,7 @@ void add_once(const AnalyseFile* file, FoundFiles& list) {
   if (std::find(list.begin(), list.end(), file) == list.end()) list.push_back(file);
 }
 
-// Where the values of a pattern go. It has no value, but was sought, until one is added.
+// The place for the values of a pattern. It has no value, but was sought, until one is added.
 class Targets {
  public:
   Targets(const FoundIn& found, const Pattern& pattern)
@@ -99,6 +100,7 @@ void Scanner::add(const Scanner& later) {
   for (const Search& theirs : later.searches_) {
     Search& own = search_of(theirs.pattern);
     own.workpackages += theirs.workpackages;
+    own.most = std::max(own.most, theirs.most);
     own.without.insert(own.without.end(), theirs.without.begin(), theirs.without.end());
     for (const std::string& file : theirs.files) add_once(file, own.files);
   }
@@ -248,8 +250,19 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
   }
   if (workpackage.files_at_end != 0 && opened_.value() != workpackage.files_at_end)
     suspects_.push_back(workpackage.id);
-  rows_.end_workpackage(found);
+  end_rows(found);
   count(workpackage, here);
+}
+
+void Scanner::end_rows(const FoundIn& found) {
+  const std::string doubtful = rows_.end_workpackage(found);
+  if (doubtful.empty()) return;
+  problem(
+      analyser_.rows.front().mark, "rows in files",
+      fmt::format("two files have a row with {}: which of a point's rows is which is not known; "
+                  "let `rows` also name a pattern that tells them apart, or read each file once",
+                  doubtful),
+      true);
 }
 
 std::string definition_of(const Benchmark& benchmark, const Analyser& analyser,
@@ -330,7 +343,7 @@ void Scanner::take_kept_rows(const Analyse& analyse, const WorkpackageView& work
     if (kept.empty()) break;
     rows_.add_row(std::move(kept));
   }
-  rows_.end_workpackage(found);
+  end_rows(found);
 }
 
 // Whether a file of the search was there when the workpackage ended.
@@ -380,6 +393,7 @@ void Scanner::count(const WorkpackageView& workpackage, const SoughtHere& here) 
     Search& search = search_of(pattern);
     ++search.workpackages;
     if (!sought.matched) search.without.push_back(workpackage.id);
+    search.most = std::max(search.most, sought.most);
     for (const std::string_view file : sought.files) add_once(file, search.files);
   }
 }
@@ -450,10 +464,21 @@ std::vector<Unmatched> Scanner::unmatched() const {
   return list;
 }
 
+std::vector<const Pattern*> Scanner::several(long long* most) const {
+  std::vector<const Pattern*> list;
+  *most = 0;
+  for (const Search& search : searches_) {
+    if (search.most == 0) continue;
+    list.push_back(search.pattern);
+    *most = std::max(*most, search.most);
+  }
+  return list;
+}
+
 bool Scanner::own_part(const ScannedFile& file, FilePart* part) {
   const auto& [workpackage, path, name] = file;
   if (workpackage.outside == nullptr) return true;  // as nearly always
-  const OutsidePart* known = part_of(workpackage, absolute_path(path));
+  const OutsidePart* known = part_of(workpackage, opened_path(path));
   if (known == nullptr) return true;
   const std::string who = fmt::format("workpackage {} ({})", workpackage.id, workpackage.step);
   // A file that the workflow names in full may be meant as it is. A glob names none.
@@ -519,8 +544,7 @@ Scanner::Seen Scanner::scan_file(const ScannedFile& scanned,
             file || benchmark_.rules.unreadable_output_is_error);
     return file ? Seen::file : Seen::no_file;
   }
-  if (any &&
-      (workpackage.outside == nullptr || part_of(workpackage, absolute_path(path)) == nullptr))
+  if (any && (workpackage.outside == nullptr || part_of(workpackage, opened_path(path)) == nullptr))
     opened_.add(view.stamp());
   const auto look_for = [&](const Pattern* pattern) {
     if (pattern->mode != PatternMode::pattern) return;
@@ -528,16 +552,23 @@ Scanner::Seen Scanner::scan_file(const ScannedFile& scanned,
     if (regex == nullptr) return;
     Sought& sought = here[pattern];
     sought.files.push_back(file_name);
-    if (search(path, view, *pattern, *regex, found)) sought.matched = true;
+    const Matches matches = search(path, view, *pattern, *regex, found);
+    if (matches.count > 0) sought.matched = true;
+    if (matches.differ) sought.most = std::max(sought.most, matches.count);
   };
-  // Where rows begin decides to which row each other match belongs.
+  // The beginnings of rows decide to which row each other match belongs.
   rows_.begin_file();
   const Pattern* first = rows_.first_of(patterns);
   if (first != nullptr) look_for(first);
   for (const Pattern* pattern : patterns) {
     if (pattern != first) look_for(pattern);
   }
-  rows_.end_file();
+  for (const std::string& name : rows_.end_file())
+    problem(analyser_.rows.front().mark, "above " + name,
+            fmt::format("pattern '{}' matches above the first row of '{}', and in rows: the value "
+                        "above is of no row; where values stand before their row, let the first "
+                        "pattern of `rows` be the one that begins it",
+                        name, path));
   if (Status same = any ? view.unchanged(path) : Status::ok(); !same) {
     problem({}, "open " + same.message(), same.message(), true);
   }
@@ -558,23 +589,26 @@ void Scanner::report_cut(const std::string& path, std::string_view text, std::st
                       name, bytes_of_text(match), bytes_of_text(around(text, match)), path));
 }
 
-bool Scanner::search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
-                     const FoundIn& found) {
-  bool matched = false;
+Scanner::Matches Scanner::search(const std::string& path, FileView& view, const Pattern& pattern,
+                                 Regex& regex, const FoundIn& found) {
+  Matches matches;
+  std::string_view first;
   const std::string& name = pattern.name.value;
   const Targets targets(found, pattern);
   const std::string_view text = view.text();
   const bool begins_rows = rows_.begins_with(pattern);
   if (begins_rows && regex.groups() > 1) {
     problem(pattern.value.mark, "rows " + name, several_groups(name, regex.groups()), true);
-    return false;
+    return matches;
   }
   std::string bytes;
   auto sink = [&](std::string_view match, int group) {
-    matched = true;
     const char* at = match.data();
     view.passed(at);
     if (begins_rows) rows_.begin_row(text, at);
+    if (match.empty()) return;
+    if (++matches.count == 1) first = match;
+    if (!matches.differ) matches.differ = match != first;
     if (match.size() > longest_text) {
       problem(pattern.value.mark, "long " + name,
               fmt::format("pattern '{}' matched {} bytes in {}; a value may have {} MiB: let the "
@@ -611,7 +645,7 @@ bool Scanner::search(const std::string& path, FileView& view, const Pattern& pat
                         name, path, error),
             benchmark_.rules.unreadable_output_is_error);
   }
-  return matched;
+  return matches;
 }
 
 }  // namespace tally

@@ -52,6 +52,9 @@ class Scanner {
   // The patterns that matched nothing, in the order of the file. In JUBE mode only those that
   // matched nowhere, because JUBE's files often have patterns for output of only some workpackages.
   std::vector<Unmatched> unmatched() const;
+  // The patterns that have found different values in one file of a successful workpackage, in the
+  // order of the file, and the most values that one has found there.
+  std::vector<const Pattern*> several(long long* most) const;
 
  private:
   struct Problem {
@@ -66,11 +69,18 @@ class Scanner {
     size_t workpackages = 0;
     std::vector<int> without;        // ids of workpackages in whose files it matched nothing
     std::vector<std::string> files;  // as the analyser names them
+    long long most = 0;              // values in one file, where they differ
+  };
+  // The matches of a pattern in one file.
+  struct Matches {
+    long long count = 0;
+    bool differ = false;
   };
   // The patterns that were searched for in one workpackage's files.
   struct Sought {
     bool matched = false;
     std::vector<std::string_view> files;
+    long long most = 0;  // values in one file, where they differ
   };
   using SoughtHere = FlatMap<const Pattern*, Sought>;
   // A name that an `analyse` has for files. It may be a glob.
@@ -107,13 +117,14 @@ class Scanner {
   bool own_part(const ScannedFile& file, FilePart* part);
   void report_cut(const std::string& path, std::string_view text, std::string_view match,
                   const Pattern& pattern);
-  // Returns whether the pattern matches in the file.
-  bool search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
-              const FoundIn& found);
+  // Returns the matches of the pattern in the file.
+  Matches search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
+                 const FoundIn& found);
   const std::vector<FileSearch>& searches_of(const Analyse& analyse);
   Search& search_of(const Pattern* pattern);
   // Takes the values of a workpackage whose outputs are gone from the journal. False: it has none.
   bool take_kept(const Analyse& analyse, const WorkpackageView& workpackage, const FoundIn& found);
+  void end_rows(const FoundIn& found);
   void take_kept_rows(const Analyse& analyse, const WorkpackageView& workpackage,
                       const FoundIn& found);
   static bool was_there(const FileSearch& search, const WorkpackageView& workpackage,

@@ -1,6 +1,7 @@
 #include "engine/results/read/used_names.h"
 
 #include "engine/base/text.h"
+#include "engine/python/tokens.h"
 
 namespace tally {
 namespace {
@@ -17,9 +18,7 @@ void add_column_words(const std::vector<Column>& columns, std::set<std::string>&
 void add_words(const std::string& text, std::set<std::string>& out) {
   std::string word;
   for (char c : text + " ") {
-    bool part = c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 128;
-    if (part) {
+    if (is_word_char(c)) {
       word += c;
     } else if (!word.empty()) {
       out.insert(word);

@@ -12,6 +12,7 @@
 #include <set>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 
 #include "engine/base/files.h"
@@ -160,6 +161,14 @@ class KnownDefinitions {
   std::unordered_map<std::string, std::pair<std::vector<std::string>, DefinitionsByName>> of_step_;
 };
 
+// Whether it may have done something. One that was put off before its first command has not.
+bool has_worked(const Journal::Stored& stored) {
+  const Workpackage& workpackage = stored.workpackage;
+  if (workpackage.outcome.state != State::pending) return true;
+  const bool put_off = workpackage.outcome.reason == Reason::host;
+  return stored.started > 0 && (!put_off || stored.operations_done > 0 || workpackage.cycle > 0);
+}
+
 // Makes the views of a run's workpackages, in the order of their ids.
 class ViewMaker {
  public:
@@ -202,6 +211,7 @@ class ViewMaker {
       view.own_dir = absolute_path(run_dir_ + "/" + from.directory + "/work");
     }
     set_state(workpackage.outcome, step, view);
+    if (benchmark_.rules.outside_files_are_guarded) view.began = has_worked(from);
     set_values(from, step, view);
     views_.push_back(std::move(view));
   }
@@ -224,9 +234,8 @@ class ViewMaker {
       view.disturbance = found->second;
     if (state == State::failed || state == State::expected ||
         (state == State::lost && benchmark_.rules.rows_are_marked)) {
-      const std::string why = message(outcome);
       view.notes.push_back(fmt::format("workpackage {} ({}) {}: {}", view.id, view.step,
-                                       state_name(state), why.substr(0, why.find('\n'))));
+                                       state_name(state), message_in_short(outcome)));
     }
   }
 

@@ -32,6 +32,8 @@ struct WorkpackageView {
   std::string own_dir;
   bool finished = false;  // only finished workpackages are analysed
   State state = State::done;
+  // The output there of one that has done nothing is of somebody else. In JUBE's files it counts.
+  bool began = true;
   bool reused = false;  // a setup whose finished work was reused
   int worker = -1;      // reused: the workpackage of this run that did it; -1: another run's
   int done_by() const { return worker >= 0 ? worker : id; }
@@ -52,8 +54,8 @@ struct WorkpackageView {
     bool grown = false;      // and what was there then is still there
   };
   std::vector<Change> changes;
-  // What the journal kept of outputs that are gone or have changed. Null: they are there, or
-  // nothing was kept.
+  // The data that the journal kept of outputs that are gone or have changed. Null: they are there,
+  // or nothing was kept.
   struct Kept {
     // The samples by analyser, pattern and its definition_of().
     std::map<std::array<std::string, 3>, std::string> values;

@@ -93,6 +93,30 @@ void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser, con
   }
 }
 
+// Values that no table can show: a pattern found several in a file, and only the first is asked for.
+void note_values_left_out(const Benchmark& benchmark, const Analyser& analyser,
+                          const AnalysedPatterns& patterns, const Scanner& scanner,
+                          Diagnostics& diagnostics) {
+  if (!benchmark.rules.missing_values_are_reported || !analyser.rows.empty()) return;
+  long long most = 0;
+  std::vector<const Pattern*> left;
+  for (const Pattern* pattern : scanner.several(&most)) {
+    const auto& kept = patterns.statistics(pattern->name.value);
+    if (kept.size() == 1 && kept.front().which == MatchStatistic::value) left.push_back(pattern);
+  }
+  if (left.empty()) return;
+  std::vector<std::string> names;
+  for (const Pattern* pattern : left) names.push_back("'" + pattern->name.value + "'");
+  const std::string& name = left.front()->name.value;
+  diagnostics.remark(
+      left.front()->value.mark,
+      fmt::format("{} {} up to {} different values in an output, and the first is shown",
+                  join(names, ", "), names.size() == 1 ? "has" : "have", most),
+      fmt::format("{0}_last, {0}_max, {0}_avg and the like are columns, too; `rows: {0}` makes a "
+                  "row of each match",
+                  name));
+}
+
 Status mark_changed_files(const Benchmark& benchmark, const std::vector<WorkpackageView>& views,
                           const std::vector<int>& suspects, std::vector<WorkpackageView>* marked) {
   for (const WorkpackageView& view : views) {
@@ -136,6 +160,7 @@ Records analyse(const ResultContext& context, const Analyser& analyser,
     }
   }
   scanner.report(diagnostics);
+  note_values_left_out(benchmark, analyser, patterns, scanner, diagnostics);
   if (samples != nullptr && wanted.repeats()) take_samples(benchmark, analyser, groups, samples);
   if (each != nullptr)
     *each = workpackage_results(benchmark, analyser, patterns, groups, context.evaluator);
@@ -162,7 +187,8 @@ void report_unmatched(const Records& records, bool of_run, Diagnostics& diagnost
     if (one.is_error && of_run) {
       diagnostics.error(one.mark, one.text,
                         "a pattern that may have no value has a 'default', or its column a "
-                        "'null_value'");
+                        "'null_value'; a mended file is read by `result RUN -u FILE`, and nothing "
+                        "runs again");
     } else {
       diagnostics.warning(one.mark, one.text);
     }

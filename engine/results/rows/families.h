@@ -3,8 +3,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <map>
-#include <set>
 #include <string>
 #include <unordered_map>
 

@@ -248,6 +248,7 @@ class GroupReader {
     if (each_member_ && group.members.size() > 1) group.own.resize(group.members.size());
     for (size_t i = 0; i < group.members.size(); ++i) {
       if (some_count && !groups_.counts(*group.members[i])) continue;
+      if (!group.members[i]->began) continue;
       scanner.scan(*analyse, *group.members[i],
                    {&group.all, group.own.empty() ? nullptr : &group.own[i]});
     }

@@ -70,7 +70,7 @@ class Groups {
   std::vector<const WorkpackageView*> ancestors(
       const std::vector<const WorkpackageView*>& members) const;
   std::vector<const WorkpackageView*> ancestors(const WorkpackageView& workpackage) const;
-  // What the files of the workpackages that `workpackage` depends on hold, nearest first.
+  // The contents of the files of the workpackages that `workpackage` depends on, nearest first.
   struct Above {
     const WorkpackageView* workpackage;
     const InFiles* in_files;
@@ -92,8 +92,8 @@ class Groups {
   const std::shared_ptr<const Points> points_;  // of all workpackages
   std::set<std::string> own_;                   // parameters that may differ between iterations
   std::set<int> warmups_;                       // ids
-  // Where points have several iterations: the family of each workpackage, the members of each
-  // family without warm-ups, and the steps of which a workpackage has children.
+  // The family of each workpackage, the members of each family without warm-ups, and the steps of
+  // which a workpackage has children, where points have several iterations.
   std::unordered_map<int, size_t> families_;
   std::vector<WorkpackagesById> members_;
   std::set<std::pair<int, std::string>> has_children_;

@@ -17,10 +17,17 @@ const std::string& own_value(const WorkpackageView& view, size_t i) {
   return shown;
 }
 
+// An integer that is shown as it is written: without a sign, zeros before it or spaces.
+bool is_plain_integer(std::string_view text) {
+  return text.size() < 19 && !text.empty() && (text[0] != '0' || text.size() == 1) &&
+         text.find_first_not_of("0123456789") == text.npos;
+}
+
 std::string shown_text(const WorkpackageView& view, const std::string& name,
                        const std::string& written, bool exact) {
   for (const auto& [typed, type] : view.types) {
     if (typed != name) continue;
+    if (type == ValueType::integer && is_plain_integer(written)) break;
     const std::optional<Value> value = make_value(written, type, exact);
     return value ? value->str() : written;
   }

@@ -65,7 +65,7 @@ class RowMaker {
 
  private:
   using Names = std::set<std::string>;
-  // Where a row comes from.
+  // The place that a row comes from.
   struct Place {
     const Group* group;
     const MatchedRow* row;                 // one of the rows of its files; null: all of them

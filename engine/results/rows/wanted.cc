@@ -1,6 +1,5 @@
 #include "engine/results/rows/wanted.h"
 
-#include <set>
 #include <variant>
 
 #include "engine/base/text.h"

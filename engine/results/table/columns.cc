@@ -11,6 +11,7 @@
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
 #include "engine/python/literal.h"
+#include "engine/python/tokens.h"
 #include "engine/results/rows/point_key.h"
 #include "engine/results/table/expressions.h"
 #include "engine/results/table/marks.h"
@@ -80,15 +81,20 @@ class Baselines {
       origins_.insert(source_key(rows[i]));
       const std::string key = key_of(rows[i]);
       if (!rows[i].measured()) broken_[key] = state_mark(rows[i]);
-      if (!rows[i].measured() || !usable(i)) continue;
+      if (!rows[i].measured()) continue;
+      if (!usable(i)) {
+        without_.insert(key);
+        continue;
+      }
       of_key_[key].push_back(i);
       for (const std::string& name : names_)
         of_baselines_[name].insert(rows[i].point().text({name}));
     }
   }
 
-  // The index of the row's baseline row. -1: there is none, and the row gets a note.
-  long find(Record& row) const {
+  // The index of the row's baseline row. -1: there is none, and the row gets a note, if it has a
+  // value to compare.
+  long find(Record& row, bool has_value) const {
     const std::string key = key_of(row);
     std::vector<size_t> found;
     const auto all = of_key_.find(key);
@@ -98,7 +104,7 @@ class Baselines {
       if (!own || source_key(other) == source_key(row)) found.push_back(all->second[i]);
     }
     if (found.size() == 1) return static_cast<long>(found.front());
-    if (row.measured()) note(found, key, row);  // else its own mark says it
+    if (row.measured() && has_value) note(found, key, row);  // else its own mark says it
     return -1;
   }
 
@@ -119,6 +125,8 @@ class Baselines {
           found.size(), values, rows_[found[0]].id, rows_[found[1]].id);
     } else if (how != broken_.end()) {
       why = fmt::format("its baseline row, with {}, {}", values, how->second);
+    } else if (without_.count(key) != 0) {
+      why = fmt::format("its baseline row, with {}, has no value", values);
     } else if (const std::string others = different_in_all(row); !others.empty()) {
       std::string changed;
       for (const auto& [name, value] : column_.relative_to)
@@ -145,16 +153,18 @@ class Baselines {
   std::set<std::string> names_;
   std::set<std::string> origins_;              // that have rows with the `relative_to` values
   std::map<std::string, std::string> broken_;  // how those ended that are no measurement
+  std::set<std::string> without_;              // of those that have no value to compare with
   std::map<std::string, std::vector<size_t>> of_key_;
   std::map<std::string, std::set<std::string>> of_baselines_;  // values of each of names_
 };
 
+// `usable`: whether the row at an index has a value to compare.
 std::vector<long> baseline_rows(const Benchmark& benchmark, const Column& column,
                                 std::vector<Record>& rows,
                                 const std::function<bool(size_t)>& usable) {
   const Baselines baselines(benchmark, column, rows, usable);
   std::vector<long> out;
-  for (Record& row : rows) out.push_back(baselines.find(row));
+  for (size_t i = 0; i < rows.size(); ++i) out.push_back(baselines.find(rows[i], usable(i)));
   return out;
 }
 
@@ -179,30 +189,19 @@ std::string baseline_name(const std::string& name) {
 // Replaces each `baseline.NAME` (or `$baseline.NAME`) outside strings by baseline_name(NAME) and
 // collects the names.
 std::string with_baseline_names(const std::string& expression, std::set<std::string>& names) {
-  static const std::string word = "baseline.";
+  const std::vector<PythonToken> tokens = tokens_of(expression);
   std::string out;
-  char quote = '\0';
-  for (size_t i = 0; i < expression.size();) {
-    const char c = expression[i];
-    const size_t from = i + word.size();
-    size_t end = from;
-    while (end < expression.size() && is_column_char(expression[end])) ++end;
-    const bool alone = i == 0 || !(is_column_char(expression[i - 1]) || expression[i - 1] == '.');
-    if (quote == '\0' && alone && end > from && expression.compare(i, word.size(), word) == 0) {
-      if (!out.empty() && out.back() == '$') out.pop_back();
-      const std::string name = expression.substr(from, end - from);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const bool word = tokens[i].kind == TokenKind::word && tokens[i].text == "baseline";
+    if ((word || tokens[i].text == "$baseline") && i + 2 < tokens.size() &&
+        tokens[i + 1].text == "." && tokens[i + 2].kind == TokenKind::attribute) {
+      const std::string name(tokens[i + 2].text);
       names.insert(name);
       out += baseline_name(name);
-      i = end;
-      continue;
+      i += 2;
+    } else {
+      out += tokens[i].text;
     }
-    if (quote != '\0') {
-      if (c == quote) quote = '\0';
-    } else if (c == '\'' || c == '"') {
-      quote = c;
-    }
-    out += c;
-    ++i;
   }
   return out;
 }
@@ -270,10 +269,16 @@ std::vector<Value> expression_values(const ResultContext& context, const Column&
     if (why.find("'baseline'") != std::string::npos) {
       hint = "baseline.NAME is a value of the baseline row, which 'relative_to' says";
     }
-    diagnostics.warning(column.expression.mark,
-                        fmt::format("column '{}' could not be computed in {} of {} rows: {}",
-                                    column.name.value, failed, rows.size(), why),
-                        hint);
+    const std::string message =
+        fmt::format("column '{}' could not be computed in {} of {} rows: {}", column.name.value,
+                    failed, rows.size(), why);
+    const bool empty =
+        std::all_of(values.begin(), values.end(), [](const Value& value) { return value.none(); });
+    if (empty && context.empty_column_is_error) {
+      diagnostics.error(column.expression.mark, message, hint);
+    } else {
+      diagnostics.warning(column.expression.mark, message, hint);
+    }
   }
   return values;
 }

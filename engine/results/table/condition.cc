@@ -25,7 +25,7 @@ constexpr Sign kSigns[] = {{"<=", Form::at_most},
 
 constexpr const char* kPlusMinus = "\xC2\xB1";  // the sign itself: ±
 
-// Where "+-" or ± is, both of which take two bytes.
+// The position of "+-" or ±, both of which take two bytes.
 size_t find_tolerance(const std::string& text) {
   const size_t plus = text.find("+-");
   return plus != std::string::npos ? plus : text.find(kPlusMinus);

@@ -7,34 +7,12 @@
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
 #include "engine/python/literal.h"
+#include "engine/python/python_names.h"
+#include "engine/python/tokens.h"
 
 namespace tally {
 
-bool is_column_char(char c) {
-  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         static_cast<unsigned char>(c) >= 128;
-}
-
 namespace {
-
-bool keyword(const std::string& word) {
-  static const std::set<std::string> words = {"and",  "or",     "not", "in",   "is",    "if",
-                                              "else", "lambda", "for", "True", "False", "None"};
-  return words.count(word) != 0;
-}
-
-// The functions of Python that an expression may call.
-bool is_builtin(const std::string& word) {
-  static const std::set<std::string> words = {
-      "abs",    "all",     "any",     "ascii",      "bin",     "bool",    "bytes",     "callable",
-      "chr",    "compile", "complex", "dict",       "dir",     "divmod",  "enumerate", "eval",
-      "filter", "float",   "format",  "frozenset",  "getattr", "hasattr", "hash",      "hex",
-      "id",     "input",   "int",     "isinstance", "iter",    "len",     "list",      "map",
-      "max",    "min",     "next",    "object",     "oct",     "open",    "ord",       "pow",
-      "print",  "range",   "repr",    "reversed",   "round",   "set",     "slice",     "sorted",
-      "str",    "sum",     "tuple",   "type",       "vars",    "zip"};
-  return words.count(word) != 0;
-}
 
 // An expression whose bare names are bound to the row's values.
 struct Bound {
@@ -50,50 +28,27 @@ class Binder {
   explicit Binder(const Cells& values) : values_(values) {}
 
   Bound bind(const std::string& expression) {
-    char quote = '\0';
-    for (size_t i = 0; i < expression.size();) {
-      const char c = expression[i];
-      if (quote == '\0' && is_column_char(c)) {
-        i = word(expression, i);
+    const std::vector<PythonToken> tokens = tokens_of(expression);
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (tokens[i].kind != TokenKind::word) {
+        bound_.text += tokens[i].text;  // of a $name, its text replaces it later
         continue;
       }
-      if (quote != '\0') {
-        if (c == quote) quote = '\0';
-      } else if (c == '\'' || c == '"') {
-        quote = c;
-      } else if (c == '$') {  // its text replaces it later
-        const size_t from = i + (expression.compare(i, 2, "${") == 0 ? 2 : 1);
-        const size_t end = end_of_word(expression, from);
-        bound_.text += expression.substr(i, end - i);
-        i = end;
-        continue;
-      }
-      bound_.text += c;
-      ++i;
+      size_t next = i + 1;
+      while (next < tokens.size() && tokens[next].kind == TokenKind::space) ++next;
+      add_name(std::string(tokens[i].text), next < tokens.size() && tokens[next].text == "(");
     }
     return std::move(bound_);
   }
 
  private:
-  static size_t end_of_word(const std::string& text, size_t from) {
-    while (from < text.size() && is_column_char(text[from])) ++from;
-    return from;
-  }
-
-  size_t word(const std::string& expression, size_t from) {
-    const size_t end = end_of_word(expression, from);
-    const std::string name = expression.substr(from, end - from);
-    const bool attribute = from > 0 && expression[from - 1] == '.';
-    const bool number = name[0] >= '0' && name[0] <= '9';
-    const size_t next = expression.find_first_not_of(" \t\n", end);
-    const bool called = next != std::string::npos && expression[next] == '(';
+  void add_name(const std::string& name, bool called) {
     std::string text = name;
-    if (!attribute && !number && !keyword(name) && !(is_builtin(name) && called)) {
-      if (is_builtin(name) && values_.has(name)) text = "value_of_" + name;
+    if (!is_python_keyword(name) && !(is_python_function(name) && called)) {
+      if (is_python_function(name) && values_.has(name)) text = "value_of_" + name;
       bound_.names[name] = text;
     }
     bound_.text += text;
-    return end;
   }
 
   const Cells& values_;
@@ -104,36 +59,19 @@ class Binder {
 // then handled like any others.
 std::string unquote_names(const std::string& expression, const Cells& values) {
   std::string out;
-  for (size_t i = 0; i < expression.size(); ++i) {
-    char quote = expression[i];
-    size_t end = quote == '\'' || quote == '"' ? expression.find(quote, i + 1) : std::string::npos;
-    if (end == std::string::npos) {
-      out += quote;
-      continue;
-    }
-    std::string inside = expression.substr(i + 1, end - i - 1);
-    std::string name = inside.substr(0, 1) == "$" ? inside.substr(1) : std::string();
-    if (name.size() > 2 && name.front() == '{' && name.back() == '}') {
-      name = name.substr(1, name.size() - 2);
-    }
-    bool whole = !name.empty() && std::all_of(name.begin(), name.end(), is_column_char);
-    out += whole && values.has(name) ? "str(" + name + ")" : expression.substr(i, end - i + 1);
-    i = end;
+  for (const PythonToken& token : tokens_of(expression)) {
+    bool plain = false;
+    const std::string name(dollar_name(inside_quotes(token.text, &plain)));
+    out +=
+        plain && !name.empty() && values.has(name) ? "str(" + name + ")" : std::string(token.text);
   }
   return out;
 }
 
 std::string without_quoted(const std::string& expression) {
   std::string out;
-  char quote = '\0';
-  for (const char c : expression) {
-    const bool mark = c == '\'' || c == '"';
-    if (quote == '\0' && !mark) out += c;
-    if (mark && quote == '\0') {
-      quote = c;
-    } else if (c == quote) {
-      quote = '\0';
-    }
+  for (const PythonToken& token : tokens_of(expression)) {
+    if (token.kind != TokenKind::text) out += token.text;
   }
   return out;
 }
@@ -263,10 +201,6 @@ std::vector<Evaluated> evaluate(const std::string& expression, const std::vector
     take_type(one);
   }
   return out;
-}
-
-bool is_python_word(const std::string& word) {
-  return keyword(word) || is_builtin(word);
 }
 
 }  // namespace tally

@@ -42,10 +42,4 @@ std::vector<Evaluated> evaluate(const std::string& expression, const std::vector
 // one.
 std::set<std::string> known_names(const std::vector<Record>& rows, const Records* records);
 
-// Whether the word is one of Python's own, or of its functions that an expression may call.
-bool is_python_word(const std::string& word);
-
-// Whether `c` may be part of a name. All bytes of non-ASCII characters may.
-bool is_column_char(char c);
-
 }  // namespace tally

@@ -8,6 +8,7 @@
 
 #include "engine/base/text.h"
 #include "engine/python/number.h"
+#include "engine/python/tokens.h"
 #include "engine/results/table/expressions.h"
 
 namespace tally {
@@ -51,39 +52,14 @@ Truth truth_of(const KnownValue& value) {
   return as_truth(value.kind == Kind::number ? value.number != 0 : !value.text.empty());
 }
 
-// Tokens of the expression: words, numbers, texts in quotes, and signs.
-std::vector<std::string> tokens_of(std::string_view text) {
-  std::vector<std::string> tokens;
-  for (size_t i = 0; i < text.size();) {
-    const char c = text[i];
-    size_t end = i + 1;
-    if (c == '\'' || c == '"') {
-      while (end < text.size() && text[end] != c) end += text[end] == '\\' ? 2 : 1;
-      end = std::min(end + 1, text.size());
-    } else if (is_column_char(c) || c == '.') {
-      while (end < text.size() &&
-             (is_column_char(text[end]) || text[end] == '.' ||
-              (is_one_of("+-", text[end]) && is_one_of("eE", text[end - 1]) && c <= '9')))
-        ++end;
-    } else if (c == '$') {
-      const bool braces = end < text.size() && text[end] == '{';
-      if (braces) ++end;
-      while (end < text.size() && is_column_char(text[end])) ++end;
-      if (braces && end < text.size()) ++end;
-    } else if (is_one_of("=!<>*/", c) && end < text.size() &&
-               (text[end] == '=' || (is_one_of("*/", c) && text[end] == c))) {
-      ++end;
-    }
-    if (!is_one_of(" \t\r\n", c)) tokens.emplace_back(text.substr(i, end - i));
-    i = end;
-  }
-  return tokens;
-}
-
 class TruthReader {
  public:
   TruthReader(std::string_view text, const KnownValues& values, std::string* mixed)
-      : tokens_(tokens_of(text)), values_(values), mixed_(mixed) {}
+      : values_(values), mixed_(mixed) {
+    for (const PythonToken& token : tokens_of(text)) {
+      if (token.kind != TokenKind::space) tokens_.emplace_back(token.text);
+    }
+  }
 
   Truth read() {
     const KnownValue value = either();
@@ -195,15 +171,16 @@ class TruthReader {
   KnownValue single(const std::string& token) const {
     const char c = token.front();
     if (c == '\'' || c == '"') {
-      std::string text = token.substr(1, token.size() - 2);
-      if (text.find('\\') != std::string::npos) return {};
+      bool plain = false;
+      std::string text(inside_quotes(token, &plain));
+      if (!plain) return {};
       if (text.find('$') == std::string::npos) return text_value(std::move(text));
-      const std::string name = name_in(text);
+      const std::string name(dollar_name(text));
       const KnownValue value = name.empty() ? KnownValue() : values_(name);
       return value.known ? text_value(value.text) : KnownValue();
     }
     if (c == '$') {
-      const KnownValue value = values_(name_in(token));
+      const KnownValue value = values_(std::string(dollar_name(token)));
       const std::optional<double> number = python_float(value.text);
       return value.known && number ? number_of(*number) : KnownValue();
     }
@@ -211,17 +188,9 @@ class TruthReader {
     const bool digits = is_one_of("0123456789.", c);
     const std::optional<double> number = digits ? python_float(token) : std::nullopt;
     if (number) return number_of(*number);
-    const bool name = !digits && std::all_of(token.begin(), token.end(), is_column_char);
+    const bool name = !digits && std::all_of(token.begin(), token.end(), is_word_char);
     return name ? values_(token) : KnownValue();
   }
-  static std::string name_in(const std::string& text) {
-    std::string name = text.substr(1);
-    if (text.front() != '$') return {};
-    if (name.size() > 2 && name.front() == '{' && name.back() == '}')
-      name = name.substr(1, name.size() - 2);
-    return std::all_of(name.begin(), name.end(), is_column_char) ? name : "";
-  }
-
   Truth compared(const KnownValue& a, const std::string& sign, const KnownValue& b) {
     if (sign == "in") return contains(b, a);
     if (sign == "not in") return negated(contains(b, a));

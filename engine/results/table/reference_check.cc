@@ -14,9 +14,10 @@
 
 #include "engine/base/text.h"
 #include "engine/python/number.h"
+#include "engine/python/python_names.h"
+#include "engine/python/tokens.h"
 #include "engine/results/read/used_names.h"
 #include "engine/results/table/condition.h"
-#include "engine/results/table/expressions.h"
 #include "engine/results/table/known_truth.h"
 #include "engine/workflow/job_values.h"
 #include "engine/workflow/sample_names.h"
@@ -24,47 +25,17 @@
 namespace tally {
 namespace {
 
-// A text of letters, digits and underscores that does not begin with a digit.
-bool is_plain_name(const std::string& text) {
-  return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0 &&
-         std::all_of(text.begin(), text.end(), is_column_char);
+bool is_one_word(const std::string& text) {
+  const std::vector<PythonToken> tokens = tokens_of(text);
+  return tokens.size() == 1 && tokens.front().kind == TokenKind::word;
 }
 
-// The names that an expression reads: words outside of quotes that are neither Python's own nor
-// attributes, and `'$name'` and `'${name}'`. None where an expression names values of its own.
-std::vector<std::string> names_read(const std::string& text) {
-  std::vector<std::string> names;
+// The names of values that an expression reads. None where it names values of its own.
+std::vector<std::string> values_read(const std::string& text) {
   if (text.find(" for ") != std::string::npos || text.find("lambda") != std::string::npos)
-    return names;
-  char quote = '\0';
-  for (size_t i = 0; i < text.size();) {
-    const char c = text[i];
-    if (quote != '\0' && c == '\\') {
-      i += 2;
-      continue;
-    }
-    const bool put_in =
-        (i > 0 && text[i - 1] == '$') || (i > 1 && text.compare(i - 2, 2, "${") == 0);
-    const bool begins = is_column_char(c) && (quote == '\0' || put_in);
-    if (!begins) {
-      if (c == quote) {
-        quote = '\0';
-      } else if (quote == '\0' && (c == '\'' || c == '"')) {
-        quote = c;
-      }
-      ++i;
-      continue;
-    }
-    size_t end = i;
-    while (end < text.size() && is_column_char(text[end])) ++end;
-    const std::string word = text.substr(i, end - i);
-    const bool attribute = i > 0 && text[i - 1] == '.';
-    const bool prefix =
-        quote == '\0' && end < text.size() && (text[end] == '\'' || text[end] == '"');
-    if (is_plain_name(word) && !attribute && !prefix && !is_python_word(word))
-      names.push_back(word);
-    i = end;
-  }
+    return {};
+  std::vector<std::string> names = names_read(text);
+  names.erase(std::remove_if(names.begin(), names.end(), is_python_word), names.end());
   return names;
 }
 
@@ -111,7 +82,7 @@ class ConditionCheck {
 
   // The first name in the expression that is not that of a value, a clause; empty if there is none.
   std::string unknown_name(const std::string& expression) const {
-    for (const std::string& name : names_read(expression)) {
+    for (const std::string& name : values_read(expression)) {
       if (!is_name(name)) return fmt::format("'{}' is not the name of a value", name);
     }
     return {};
@@ -143,7 +114,7 @@ class ConditionCheck {
     if (number && !std::isfinite(*number))
       return fmt::format("no value is compared with {}", bound);
     static const std::set<std::string> constants = {"True", "False", "None"};
-    if (!number && is_plain_name(bound) && !is_name(bound) && constants.count(bound) == 0)
+    if (!number && is_one_word(bound) && !is_name(bound) && constants.count(bound) == 0)
       return fmt::format("'{}' is neither a number nor the name of a value", bound);
     return {};
   }
@@ -190,8 +161,7 @@ class ConditionCheck {
 
   bool is_computed(const std::string& name) const {
     return std::any_of(table_.columns.begin(), table_.columns.end(), [&](const Column& column) {
-      const bool computed = !column.expression.value.empty() || !column.relative_to.empty() ||
-                            column.statistic != Statistic::none;
+      const bool computed = column.computed() || column.statistic != Statistic::none;
       return computed && (column.name.value == name || column.column_title() == name);
     });
   }
@@ -232,7 +202,7 @@ struct Choice {
 
 std::vector<Choice> choices_in(const Benchmark& benchmark, const std::string& text) {
   std::vector<Choice> choices;
-  const std::vector<std::string> names = names_read(text);
+  const std::vector<std::string> names = values_read(text);
   for (const std::string& name : std::set<std::string>(names.begin(), names.end())) {
     const Parameter* parameter = constant_parameter(benchmark, name);
     // A value of --set has no place in the file: the file is right, and this run shows a part of

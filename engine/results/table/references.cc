@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <set>
 
 #include "engine/base/text.h"
 #include "engine/python/literal.h"
 #include "engine/python/python_format.h"
+#include "engine/python/tokens.h"
 #include "engine/results/table/columns.h"
 #include "engine/results/table/condition.h"
 #include "engine/results/table/expressions.h"
@@ -38,28 +38,6 @@ std::string shown_value(const Table& table, const std::string& key, const Value&
 bool is_nan(const Value* value) {
   const auto* number = value == nullptr ? nullptr : std::get_if<double>(&value->data);
   return number != nullptr && std::isnan(*number);
-}
-
-// Whether the expression uses one of the names, bare or as $name, which may stand in quotes.
-bool uses_name(const std::string& expression, const std::set<std::string>& names) {
-  char quote = '\0';
-  for (size_t i = 0; i < expression.size();) {
-    size_t end = i;
-    while (end < expression.size() && is_column_char(expression[end])) ++end;
-    if (end == i) {
-      const char c = expression[i++];
-      if (quote == c) {
-        quote = '\0';
-      } else if (quote == '\0' && (c == '\'' || c == '"')) {
-        quote = c;
-      }
-      continue;
-    }
-    const bool dollar = i > 0 && (expression[i - 1] == '$' || expression[i - 1] == '{');
-    if ((quote == '\0' || dollar) && names.count(expression.substr(i, end - i)) != 0) return true;
-    i = end;
-  }
-  return false;
 }
 
 // Names a row for people: its number in the table and the parameters in which rows differ.
@@ -121,8 +99,9 @@ class ReferenceCheck {
         matching_rows_or_failed(reference.where, rows_, evaluator_, diagnostics_).rows;
     if (places.empty()) {
       const std::string& where = reference.where.value;
-      miss(reference, fmt::format("no row{} has a value of '{}' to compare",
-                                  where.empty() ? "" : " with " + where, key));
+      miss(reference, {key},
+           fmt::format("no row{} has a value of '{}' to compare",
+                       where.empty() ? "" : " with " + where, key));
       return;
     }
     std::vector<Record> chosen;
@@ -133,7 +112,9 @@ class ReferenceCheck {
       row.values.set("x", Value(row.values.at(key)));
     }
     const std::string expression = condition_expression(reference.condition.value);
-    if (!uses_name(expression, known)) {
+    const std::vector<std::string> names = names_read(expression);
+    if (std::none_of(names.begin(), names.end(),
+                     [&](const std::string& n) { return known.count(n) != 0; })) {
       no_condition(reference, "it uses no value of the row");
       return;
     }
@@ -178,28 +159,28 @@ class ReferenceCheck {
                const Evaluated& result) {
     const Value* value = row.values.find(key);
     const std::string name = names_.name(place);
+    const Missing at{key, static_cast<int>(place), row.id};
     if (row.state == State::expected) return;
     if (!row.measured()) {
       const std::string what =
           row.unfinished() && row.all_repeats > 1
               ? "its repeats have not all ended"
               : fmt::format("workpackage {} {}", row.id, row.why_not_measured());
-      miss(reference, fmt::format("{}: no value of '{}' counts: {}", name, key, what), &row);
+      miss(reference, at, fmt::format("{}: no value of '{}' counts: {}", name, key, what));
     } else if (is_nan(value)) {
-      miss(reference, fmt::format("{}: {} is nan, which is no value", name, key), &row);
+      miss(reference, at, fmt::format("{}: {} is nan, which is no value", name, key));
     } else if (value == nullptr || !result.present) {
       const std::string what = value == nullptr ? key : reference.condition.value;
-      miss(reference, fmt::format("{}: there is no value of '{}' to compare", name, what), &row);
+      miss(reference, at, fmt::format("{}: there is no value of '{}' to compare", name, what));
     } else if (!result.result.ok) {
-      miss(reference,
+      miss(reference, at,
            fmt::format("{}: {} {} cannot be evaluated: {}", name, key, reference.condition.value,
-                       result.result.error),
-           &row);
+                       result.result.error));
     } else if (!truth(result.result.value)) {
       const std::string amount =
           value->number() ? missed_by(reference.condition.value, value->as_double()) : "";
-      miss(reference, fmt::format("{}: {} is {}", name, key, shown_value(table_, key, *value)),
-           &row, amount);
+      miss(reference, at, fmt::format("{}: {} is {}", name, key, shown_value(table_, key, *value)),
+           amount);
     } else if (reference.action == ReferenceAction::expect_fail) {
       out_.missed.push_back(
           {reference.condition.mark,
@@ -207,7 +188,11 @@ class ReferenceCheck {
                        "`action: expect_fail`",
                        name, key, shown_value(table_, key, *value), reference.condition.value,
                        source(reference)),
-           row.id, reference.on_fail.value});
+           row.id,
+           reference.on_fail.value,
+           {},
+           at.row,
+           key});
     } else {
       ++out_.references_passed;
       out_.notes.push_back(
@@ -220,8 +205,14 @@ class ReferenceCheck {
     return reference.note.value.empty() ? "" : " (" + reference.note.value + ")";
   }
 
-  // `row`: null if there is no row to compare. `amount`: see missed_by().
-  void miss(const Reference& reference, const std::string& what, const Record* row = nullptr,
+  // Where a value misses. Without a row there is nothing to compare.
+  struct Missing {
+    std::string key;
+    int row = -1, workpackage = -1;
+  };
+
+  // `amount`: see missed_by().
+  void miss(const Reference& reference, const Missing& at, const std::string& what,
             const std::string& amount = {}) {
     const std::string text =
         fmt::format("{}; expected {}{}{}{}", what, reference.condition.value, source(reference),
@@ -232,8 +223,13 @@ class ReferenceCheck {
     }
     std::vector<MissedReference>& list =
         reference.action == ReferenceAction::warn ? out_.warned : out_.missed;
-    list.push_back(
-        {reference.condition.mark, text, row == nullptr ? -1 : row->id, reference.on_fail.value});
+    list.push_back({reference.condition.mark,
+                    text,
+                    at.workpackage,
+                    reference.on_fail.value,
+                    {},
+                    at.row,
+                    at.key});
   }
 
   const Table& table_;

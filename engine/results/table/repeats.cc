@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "engine/base/text.h"
+#include "engine/python/python_format.h"
 #include "engine/results/read/used_names.h"
 #include "engine/results/table/columns.h"
 #include "engine/statistics/descriptive.h"
@@ -217,7 +218,8 @@ void compute_in_repeats(const ResultContext& context, const std::vector<Column>&
     Diagnostics said_of_the_rows;
     const bool said = column.statistic == Statistic::none;
     add_derived_columns(
-        {context.benchmark, context.evaluator, said ? said_of_the_rows : context.diagnostics},
+        {context.benchmark, context.evaluator, said ? said_of_the_rows : context.diagnostics,
+         context.empty_column_is_error},
         {plain}, records, repeats);
   }
   size_t at = 0;
@@ -257,6 +259,14 @@ void note_intervals(const Column& column, ResultTable& out) {
                        column.column_title(), statistics::kFewestForMedian, row_list(too_few))});
 }
 
+// A number as the column shows it.
+std::string in_column(const Column& column, double number) {
+  std::string text, error;
+  const bool shown =
+      !column.format.empty() && format_cell(Value{number}, column.format, false, &text, &error);
+  return shown ? text : python_repr(number);
+}
+
 void note_outliers(const Column& column, ResultTable& out) {
   for (size_t i = 0; i < out.rows.size(); ++i) {
     const auto found = out.rows[i].summaries.find(column_key(column));
@@ -267,19 +277,20 @@ void note_outliers(const Column& column, ResultTable& out) {
     const std::string row = fmt::format("row {}", i + 1);
     const double median = statistics::median(summary.sample);
     if (places.size() == 1 && summary.outliers.first()) {
-      out.notes.push_back({row, fmt::format("'{}': the first repeat ({}) is far from the median "
-                                            "({}): the machine may need a warm-up",
-                                            column.column_title(), python_repr(summary.sample[0]),
-                                            python_repr(median))});
+      out.notes.push_back(
+          {row, fmt::format("'{}': the first repeat ({}) is far from the median "
+                            "({}): the machine may need a warm-up",
+                            column.column_title(), in_column(column, summary.sample[0]),
+                            in_column(column, median))});
       continue;
     }
     std::vector<std::string> values;
-    for (const size_t place : places) values.push_back(python_repr(summary.sample[place]));
+    for (const size_t place : places) values.push_back(in_column(column, summary.sample[place]));
     out.notes.push_back(
         {row, fmt::format("'{}' has {} outlier{} in {} repeats ({}; the median is {}); they count "
                           "in the row",
                           column.column_title(), places.size(), places.size() == 1 ? "" : "s",
-                          summary.sample.size(), join(values, ", "), python_repr(median))});
+                          summary.sample.size(), join(values, ", "), in_column(column, median))});
   }
 }
 
@@ -293,6 +304,7 @@ void add_beside(const Column& column, const std::string& suffix, const Get& valu
   beside.title =
       column.title.empty() ? column.name.value + "_" + suffix : column.title + " " + suffix;
   beside.format = column.format;
+  beside.beside_computed = column.computed();
   for (Record& row : rows) {
     const auto found = row.summaries.find(column_key(column));
     if (found == row.summaries.end() || !found->second.interval) continue;

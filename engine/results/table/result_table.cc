@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <set>
 
@@ -70,6 +69,12 @@ std::string place(const Sources& sources, const MissedReference& missed) {
 
 bool is_own_column(const Column& column) {
   return starts_with(column.name.value, "tally ");
+}
+
+const std::string& ResultTable::unit_of(const Column& column) const {
+  static const std::string none;
+  const auto found = units.find(column.name.value);
+  return found == units.end() || !column.relative_to.empty() ? none : found->second;
 }
 
 // `shown`: names_shown() of an output.

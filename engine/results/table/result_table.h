@@ -21,6 +21,10 @@ struct MissedReference {
   std::string on_fail;   // the command that collects the cause; empty: none
   // The place as text, where runs with several inputs are shown together. Empty: that of `mark`.
   std::string place = {};
+  // Where it stands in the table: the row from 0 (-1: in none), and the key of the values, which is
+  // a column's unless no column shows them.
+  int row = -1;
+  std::string key = {};
 };
 std::string place(const Sources& sources, const MissedReference& missed);
 
@@ -48,12 +52,15 @@ struct ResultTable {
   std::vector<Note> notes;
   std::vector<std::string> missing_rows;     // which are among the notes
   bool changed = false;                      // Records::changed
-  std::map<std::string, std::string> units;  // for tables: by column name
+  std::map<std::string, std::string> units;  // for tables: by column name; unit_of() answers
   int references_passed = 0;
   std::vector<MissedReference> missed;
   std::vector<MissedReference> warned;  // those with `action: warn`
   // For each reference of the table, the numbers of its rows that count.
   std::vector<std::vector<double>> reference_values;
+
+  // The unit of the column's numbers. Empty: there is none, or they are ratios.
+  const std::string& unit_of(const Column& column) const;
 };
 
 struct ColumnChoice {

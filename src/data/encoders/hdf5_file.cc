@@ -230,9 +230,13 @@ std::vector<int32_t> Hdf5Reader::Dataset::read() const {
 }
 
 Hdf5Reader::Hdf5Reader(const std::string& path)
-    : path_(path), fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (fd_ < 0)
+    : path_(path), fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  struct stat about {};
+  if (fd_ < 0 || fstat(fd_, &about) != 0)
     throw std::runtime_error(fmt::format("'{}' cannot be read: {}", path, std::strerror(errno)));
+  // The library opens it again, and would wait for a FIFO's other end.
+  if (!S_ISREG(about.st_mode))
+    throw std::runtime_error(fmt::format("'{}' cannot be read: it is no regular file", path));
   const Hdf5Library library;
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_file_locking(access, false, true);  // not every file system has locks

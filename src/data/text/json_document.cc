@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "src/data/text/json_fault.h"
+#include "src/data/text/text_input.h"
 #include "src/data/text/utf8.h"
 
 namespace tally::train {
@@ -76,6 +77,8 @@ bool JsonNode::flag(const char* key) const {
 namespace {
 
 std::string whole_file(const std::string& path) {
+  if (const std::string why = why_no_file(path); !why.empty())
+    throw std::runtime_error(fmt::format("'{}' cannot be read: {}", path, why));
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   std::ostringstream all;

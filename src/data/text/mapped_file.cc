@@ -28,13 +28,18 @@ MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
     if (fd >= 0) close(fd);
     throw std::runtime_error(fmt::format("'{}' cannot be read: {}", path_, std::strerror(error)));
   };
-  const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  // A FIFO would be opened when somebody writes to it, perhaps never.
+  const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) fail(fd);
   struct stat status {};
   if (fstat(fd, &status) != 0) fail(fd);
-  if (!S_ISREG(status.st_mode)) {
-    errno = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
+  if (S_ISDIR(status.st_mode)) {
+    errno = EISDIR;
     fail(fd);
+  }
+  if (!S_ISREG(status.st_mode)) {
+    close(fd);
+    throw std::runtime_error(fmt::format("'{}' cannot be read: it is no regular file", path_));
   }
   size_ = static_cast<size_t>(status.st_size);
   if (size_ > 0) {

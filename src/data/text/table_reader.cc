@@ -16,6 +16,8 @@ namespace {
 using Row = std::vector<TableCell>;
 
 std::string whole_text(const std::string& path) {
+  if (const std::string why = path == "-" ? "" : why_no_file(path); !why.empty())
+    throw BadInput(fmt::format("'{}' cannot be read: {}", path, why));
   TextInput input(path);
   std::string text, block;
   while (input.read(size_t{1} << 20, &block)) text += block;

@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -13,7 +15,6 @@
 #include <string_view>
 
 namespace tally::train {
-namespace {}  // namespace
 
 TextInput::TextInput(const std::string& path)
     : path_(path), name_(path == "-" ? "standard input" : "'" + path + "'") {
@@ -77,6 +78,16 @@ void TextInput::check_beginning(const std::string& block) const {
 
 int64_t TextInput::position() const {
   return gzoffset(file_);
+}
+
+std::string why_no_file(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return "";
+  if (S_ISDIR(status.st_mode)) return "it is a directory";
+  struct statfs system {};
+  const bool open_pipe = S_ISFIFO(status.st_mode) && statfs(path.c_str(), &system) == 0 &&
+                         system.f_type == PIPEFS_MAGIC;
+  return open_pipe ? "" : "it is no regular file";
 }
 
 int64_t input_size(const std::string& path) {

@@ -37,6 +37,11 @@ class TextInput {
   bool started_ = false;
 };
 
+// Why a path is none that can be read as a file: "it is no regular file", "it is a directory".
+// Empty: it can, or it does not exist. A FIFO with a name would be waited for until somebody writes
+// to it, perhaps for ever; a shell's <(...) has a writer.
+std::string why_no_file(const std::string& path);
+
 // Size of a file, 0 when it is not known (standard input, pipes).
 int64_t input_size(const std::string& path);
 

@@ -100,21 +100,18 @@ bool BertWordSplitter::split_ascii(std::string_view text) {
     if (c >= 0x80) return false;
     const bool space = c == ' ' || (c >= '\t' && c <= '\r');
     const bool control = (c < 0x20 || c == 0x7F) && c != '\t' && c != '\n' && c != '\r';
-    if (control && (rules_.clean_text || c == 0)) {
-      if (!rules_.clean_text) return false;
-      continue;
-    }
+    if (control && rules_.clean_text) continue;
     const bool punctuation = is_ascii_punctuation(c);
     if ((space || punctuation) && open) {
-      words_ += '\0';
+      words_ += kEnd;
       open = false;
     }
     if (space) continue;
     words_ += static_cast<char>(rules_.lower_case && c >= 'A' && c <= 'Z' ? c + 32 : c);
     open = !punctuation;
-    if (punctuation) words_ += '\0';
+    if (punctuation) words_ += kEnd;
   }
-  if (open) words_ += '\0';
+  if (open) words_ += kEnd;
   return true;
 }
 
@@ -127,12 +124,11 @@ const std::string& BertWordSplitter::normalize_and_split(std::string_view text) 
   for (int32_t at = 0; at < clean.length();) {
     const UChar32 c = clean.char32At(at);
     at += U16_LENGTH(c);
-    if (c == 0) continue;  // ends words here
     if (rules_.strip_accents && u_charType(c) == U_NON_SPACING_MARK) continue;
     const bool space = u_isUWhiteSpace(c) != 0;
     const bool punctuation = is_ascii_punctuation(c) || u_ispunct(c) != 0;
     if ((space || punctuation) && open) {
-      words_ += '\0';
+      words_ += kEnd;
       open = false;
     }
     if (space) continue;
@@ -142,9 +138,9 @@ const std::string& BertWordSplitter::normalize_and_split(std::string_view text) 
       append_utf8(c, &words_);
     }
     open = !punctuation;
-    if (punctuation) words_ += '\0';
+    if (punctuation) words_ += kEnd;
   }
-  if (open) words_ += '\0';
+  if (open) words_ += kEnd;
   return words_;
 }
 

@@ -40,14 +40,17 @@ class BertWordSplitter {
   void split(std::string_view text, const Use& use) {
     const std::string& words = normalize_and_split(text);
     for (size_t begin = 0; begin < words.size();) {
-      const size_t end = words.find('\0', begin);
+      const size_t end = words.find(kEnd, begin);
       use(std::string_view(words).substr(begin, end - begin));
       begin = end + 1;
     }
   }
 
  private:
-  // The words, each with a NUL after it.
+  // Stands in no text: UTF-8 has no such byte. (NUL may stand in a text and in a vocabulary.)
+  static constexpr char kEnd = '\xFF';
+
+  // The words, each with kEnd after it.
   const std::string& normalize_and_split(std::string_view text);
   bool split_ascii(std::string_view text);
 

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "src/data/text/text_input.h"
+
 namespace tally::train {
 namespace {
 
@@ -87,6 +89,8 @@ MergeLines merges_of(const Json& list, const std::string& path) {
 }  // namespace
 
 std::string read_tokenizer_file(const std::string& path, const char* flag) {
+  if (const std::string why = why_no_file(path); !why.empty())
+    throw std::runtime_error(fmt::format("{} '{}' cannot be read: {}", flag, path, why));
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;

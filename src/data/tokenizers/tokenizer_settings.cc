@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "src/data/text/text_input.h"
 #include "src/data/tokenizers/tokenizer_json.h"
 
 namespace tally::train {
@@ -222,6 +223,8 @@ class TokenizerFolder {
   std::string path(const char* name) const { return (folder_ / name).string(); }
 
   Json read(const char* name) const {
+    if (const std::string why = why_no_file(path(name)); !why.empty())
+      throw std::runtime_error(fmt::format("'{}' cannot be read: {}", path(name), why));
     std::ifstream in(path(name), std::ios::binary);
     if (!in) return nullptr;
     Json json = Json::parse(in, nullptr, false);

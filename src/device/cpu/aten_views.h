@@ -31,19 +31,26 @@ inline at::ScalarType scalar_type(DType t) {
   return at::kByte;
 }
 
-inline at::Tensor aten_view(const Tensor& t) {
-  return at::from_blob(t.data, at::IntArrayRef(t.shape.data(), static_cast<size_t>(t.rank)),
+// ATen knows no memory that is only read.
+template <typename Self, typename Data>
+at::Tensor aten_blob(const View<Self, Data>& t, at::IntArrayRef shape) {
+  return at::from_blob(const_cast<void*>(static_cast<const void*>(t.data)), shape,
                        at::TensorOptions().dtype(scalar_type(t.dtype)));
+}
+
+template <typename Self, typename Data>
+at::Tensor aten_view(const View<Self, Data>& t) {
+  return aten_blob(t, {t.shape.data(), static_cast<size_t>(t.rank)});
 }
 
 // As a matrix: all dimensions but the last are rows.
-inline at::Tensor aten_matrix(const Tensor& t) {
-  return at::from_blob(t.data, {rows_of(t), columns_of(t)},
-                       at::TensorOptions().dtype(scalar_type(t.dtype)));
+template <typename Self, typename Data>
+at::Tensor aten_matrix(const View<Self, Data>& t) {
+  return aten_blob(t, {rows_of(t), columns_of(t)});
 }
 
 // The matrix in the type that it is computed in: itself, or a float32 copy of 16-bit numbers.
-inline at::Tensor aten_operand(const Tensor& t) {
+inline at::Tensor aten_operand(const In& t) {
   at::Tensor m = aten_matrix(t);
   return is_narrow(t.dtype) ? m.to(at::kFloat) : m;
 }

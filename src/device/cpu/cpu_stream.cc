@@ -9,7 +9,7 @@
 #include <fstream>
 #include <unordered_map>
 
-#include "src/device/backends.h"
+#include "src/device/devices.h"
 
 namespace tally::train {
 

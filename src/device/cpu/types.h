@@ -51,10 +51,12 @@ inline bool is_narrow(DType t) {
 }
 
 // Rows of a tensor seen as a matrix with the last dimension as columns.
-inline int64_t columns_of(const Tensor& t) {
+template <typename Self, typename Data>
+int64_t columns_of(const View<Self, Data>& t) {
   return t.rank ? t.dim(-1) : 1;
 }
-inline int64_t rows_of(const Tensor& t) {
+template <typename Self, typename Data>
+int64_t rows_of(const View<Self, Data>& t) {
   const int64_t columns = columns_of(t);
   return columns ? t.numel() / columns : 0;
 }

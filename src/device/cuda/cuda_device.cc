@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "src/device/backends.h"
 #include "src/device/cuda/check.h"
+#include "src/device/cuda/gpu.h"
 
 namespace tally::train::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "src/device/cuda/cuda_graph.h"
+#include "src/device/cuda/gpu.h"
 
 #include "src/device/cuda/check.h"
 #include "src/device/cuda/cuda_stream.h"

@@ -1,4 +1,4 @@
-#include "src/device/cuda/cuda_side_stream.h"
+#include "src/device/cuda/gpu.h"
 
 #include <array>
 

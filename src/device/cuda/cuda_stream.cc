@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <utility>
 
-#include "src/device/backends.h"
 #include "src/device/cuda/check.h"
 #include "src/device/cuda/device_code.h"
+#include "src/device/cuda/gpu.h"
 
 namespace tally::train::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "src/device/cuda/cupti_counters.h"
+#include "src/device/cuda/gpu.h"
 
 #include "src/device/errors.h"
 

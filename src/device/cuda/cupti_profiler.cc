@@ -1,4 +1,4 @@
-#include "src/device/cuda/cupti_profiler.h"
+#include "src/device/cuda/gpu.h"
 
 #include <fmt/format.h>
 

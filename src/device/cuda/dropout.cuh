@@ -15,8 +15,11 @@ struct Dropout {
   double scale;  // what kept elements are multiplied by
   bool active;
 
-  Dropout(double p, DropoutSeed seed_)
-      : source(seed_), threshold(dropout_threshold(p)), scale(dropout_scale(p)), active(p > 0) {}
+  explicit Dropout(const DropoutMask& mask)
+      : source(mask.seed),
+        threshold(dropout_threshold(mask.probability)),
+        scale(dropout_scale(mask.probability)),
+        active(mask.probability > 0) {}
 
   // At the start of a kernel.
   __device__ inline void resolve() {

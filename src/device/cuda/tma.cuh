@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "src/device/cuda/kernel.cuh"
+#include "src/device/cuda/ptx.cuh"
 
 namespace tally::train::cuda {
 

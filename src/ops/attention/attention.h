@@ -47,9 +47,8 @@
 // the CPU.
 #pragma once
 
-#include "src/device/compute_options.h"
 #include "src/device/step_state.h"
-#include "src/device/tensor.h"
+#include "src/ops/operation.h"
 
 namespace tally::train {
 
@@ -75,59 +74,75 @@ struct AttentionShape {
 };
 
 // The heads of every token, [B,T,H,D] or [B,T,G,D]: D elements from head to head, `stride` from token to token.
-struct HeadRows {
-  void* data = nullptr;
+template <typename Data>
+struct Heads {
+  Data* data = nullptr;
   int64_t stride = 0;
 };
+using HeadsIn = Heads<const void>;
+using HeadsOut = Heads<void>;
 
+// Of both directions: the backward pass reads `out` and `stats`, which the forward pass writes.
 struct AttentionArgs {
   AttentionShape shape;
   DType dtype = DType::f32;
-  HeadRows q, k, v;
-  Tensor out;    // [B,T,H,D]
-  Tensor stats;  // [B,H,T] f32 (f64 for f64): log-sum-exp of each row's scaled scores, for the
-                 // backward pass; cudnn has those of documents as [B T,H]
+  HeadsIn q, k, v;
+  Out out;    // [B,T,H,D]
+  Out stats;  // [B,H,T] f32 (f64 for f64): log-sum-exp of each row's scaled scores; cudnn has those
+              // of documents as [B T,H]
   // i32: where documents begin among the B T tokens, ascending, then B T up to the tensor's end.
   // Tokens see their document only. A document lies within a sequence. Undefined: a document is a
   // sequence.
-  Tensor cu_seqlens;
-  Tensor workspace;  // attention_workspace() bytes
+  In cu_seqlens;
+  Out workspace;  // attention_workspace() bytes
   DropoutSeed seed;
 };
 
 struct AttentionGradients {
-  Tensor dout;          // [B,T,H,D]
-  HeadRows dq, dk, dv;  // written, not added to
+  In dout;              // [B,T,H,D]
+  HeadsOut dq, dk, dv;  // written, not added to
   // [H D], the gradient type; where it is defined, the column sums of dQ are added to it: the
   // gradient of Q's bias.
-  Tensor q_sums;
+  Out q_sums;
 };
 
 // With Q, K and V packed in the rows of one GEMM's output, qkv[B,T,H+2G,D].
-AttentionArgs packed_attention(const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
-                               const Tensor& stats, const Tensor& workspace, DropoutSeed seed);
-AttentionGradients packed_gradients(const AttentionShape& shape, const Tensor& dout,
-                                    const Tensor& dqkv, const Tensor& q_sums = Tensor());
-// Whether three HeadRows lie as packed_attention() lays them.
-bool is_packed(const AttentionShape& shape, DType dtype, const HeadRows& q, const HeadRows& k,
-               const HeadRows& v);
+struct AttentionResults {
+  Out out, stats;
+};
+AttentionArgs packed_attention(const AttentionShape& shape, const In& qkv,
+                               const AttentionResults& results, const Out& workspace,
+                               DropoutSeed seed);
+AttentionGradients packed_gradients(const AttentionShape& shape, const In& dout, const Out& dqkv,
+                                    const Out& q_sums = {});
+// Whether heads lie as packed_attention() lays them.
+bool is_packed(const AttentionShape& shape, DType dtype, const HeadsIn& q, const HeadsIn& k,
+               const HeadsIn& v);
 
 // The version that serves this shape on this device, by the names above.
-const char* attention_backend(const Compute& c, const AttentionShape& shape, DType dtype);
+inline Operation<const char*(const Compute& c, const AttentionShape& shape, DType dtype)>
+    attention_backend{"attention_backend"};
 
 // Bytes of scratch that both directions need (shared by all layers).
-size_t attention_workspace(const Compute& c, const AttentionShape& shape, DType dtype);
+inline Operation<size_t(const Compute& c, const AttentionShape& shape, DType dtype)>
+    attention_workspace{"attention_workspace"};
 
-void attention_forward(const Compute& c, const AttentionArgs& args);
-void attention_backward(const Compute& c, const AttentionArgs& args,
-                        const AttentionGradients& gradients);
+inline Operation<void(const Compute& c, const AttentionArgs& args)> attention_forward{
+    "attention_forward"};
+inline Operation<void(const Compute& c, const AttentionArgs& args,
+                      const AttentionGradients& gradients)>
+    attention_backward{"attention_backward"};
 
 // Rotary position embedding (Su et al., arXiv:2104.09864; rotate-half, the first `fraction` of the
 // head's dimensions) in place on Q and K of qkv[B,T,H+2G,D], every type (rotary_cpu.cc, rotary.cu).
-// `kv_heads`: G.
 // positions[B,T]: i32; undefined: 0 ... T - 1 in each row. `inverse` rotates back, for the backward
 // pass on dqkv.
-void rotary(Stream& s, const Tensor& qkv, int64_t kv_heads, const Tensor& positions, double base,
-            double fraction, bool inverse);
+struct RotaryPositions {
+  In positions;
+  int64_t kv_heads = 0;  // G
+  double base = 0, fraction = 1;
+};
+inline Operation<void(Stream& s, Out qkv, const RotaryPositions& positions, bool inverse)>
+    rotary_embedding{"rotary_embedding"};
 
 }  // namespace tally::train

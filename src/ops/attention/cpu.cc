@@ -9,7 +9,7 @@
 
 #include "src/device/cpu/aten_views.h"
 #include "src/device/cpu/vector_math.h"
-#include "src/ops/attention/backends.h"
+#include "src/ops/attention/attention.h"
 
 namespace tally::train::cpu {
 namespace {
@@ -19,29 +19,36 @@ namespace {
 constexpr int64_t block_rows = 128;
 
 // One head's matrix [T, D] inside a packed tensor with `stride` elements between tokens.
-at::Tensor head_view(void* data, DType dtype, int64_t offset, int64_t tokens, int64_t width,
+at::Tensor head_view(const void* data, DType dtype, int64_t offset, int64_t tokens, int64_t width,
                      int64_t stride) {
-  return at::from_blob(static_cast<char*>(data) + static_cast<size_t>(offset) * size_of(dtype),
-                       {tokens, width}, {stride, 1}, at::TensorOptions().dtype(scalar_type(dtype)));
+  // ATen knows no memory that is only read.
+  auto* const begin = static_cast<char*>(const_cast<void*>(data));
+  return at::from_blob(begin + static_cast<size_t>(offset) * size_of(dtype), {tokens, width},
+                       {stride, 1}, at::TensorOptions().dtype(scalar_type(dtype)));
 }
 
 // The matrices of one head of Q: views.
 struct Head {
   Head(const AttentionArgs& args, int64_t index)
       : a(args), b(index / args.shape.heads), h(index % args.shape.heads) {}
-  at::Tensor of(const HeadRows& rows) const { return of(rows, h); }
+  template <typename Data>
+  at::Tensor of(const Heads<Data>& rows) const {
+    return of(rows, h);
+  }
   // Of K or V.
-  at::Tensor of_group(const HeadRows& rows) const {
+  template <typename Data>
+  at::Tensor of_group(const Heads<Data>& rows) const {
     return of(rows, h * a.shape.kv_heads() / a.shape.heads);
   }
-  at::Tensor of(const Tensor& out) const {
-    return of(HeadRows{out.data, a.shape.heads * a.shape.head_dim});
+  at::Tensor of(const In& out) const {
+    return of(HeadsIn{out.data, a.shape.heads * a.shape.head_dim});
   }
   const AttentionArgs& a;
   const int64_t b, h;
 
  private:
-  at::Tensor of(const HeadRows& rows, int64_t head) const {
+  template <typename Data>
+  at::Tensor of(const Heads<Data>& rows, int64_t head) const {
     const AttentionShape& s = a.shape;
     return head_view(rows.data, a.dtype, b * s.tokens * rows.stride + head * s.head_dim, s.tokens,
                      s.head_dim, rows.stride);
@@ -251,18 +258,16 @@ struct Attention {
   }
 };
 
-}  // namespace
-
-const char* attention_backend(const Compute&, const AttentionShape&, DType) {
+const char* backend(const Compute&, const AttentionShape&, DType) {
   return "aten";
 }
 
-size_t attention_workspace(const Compute&, const AttentionShape&, DType) {
+size_t workspace(const Compute&, const AttentionShape&, DType) {
   return 0;
 }
 
-void attention_forward(const Compute&, const AttentionArgs& args) {
-  with_type(args.dtype, "attention_forward", [&]<typename T>() {
+void forward(const Compute&, const AttentionArgs& args) {
+  with_type(args.dtype, attention_forward.name(), [&]<typename T>() {
     const Attention<accumulate_t<T>> attention{args};
     at::parallel_for(0, args.shape.batch * args.shape.heads, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) attention.forward(i);
@@ -270,10 +275,9 @@ void attention_forward(const Compute&, const AttentionArgs& args) {
   });
 }
 
-void attention_backward(const Compute&, const AttentionArgs& args,
-                        const AttentionGradients& gradients) {
+void backward(const Compute&, const AttentionArgs& args, const AttentionGradients& gradients) {
   const AttentionShape& s = args.shape;
-  with_type(args.dtype, "attention_backward", [&]<typename T>() {
+  with_type(args.dtype, attention_backward.name(), [&]<typename T>() {
     const Attention<accumulate_t<T>> attention{args};
     at::parallel_for(0, s.batch * s.kv_heads(), 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) attention.backward_group(i, gradients);
@@ -285,4 +289,10 @@ void attention_backward(const Compute&, const AttentionArgs& args,
   });
 }
 
+const OnCpu versions[] = {{attention_backend, backend},
+                          {attention_workspace, workspace},
+                          {attention_forward, forward},
+                          {attention_backward, backward}};
+
+}  // namespace
 }  // namespace tally::train::cpu

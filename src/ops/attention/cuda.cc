@@ -2,14 +2,13 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "src/ops/attention/backends.h"
 #include "src/ops/attention/flash/flash.h"
 #include "src/ops/attention/hopper/hopper.h"
 #include "src/ops/attention/hopper/short.h"
 #include "src/ops/attention/library/cudnn.h"
 #include "src/ops/attention/library/unfused.h"
+#include "src/ops/column_sums.h"
 #include "src/ops/gemm/gemm.h"
-#include "src/ops/linear/passes.h"
 
 namespace tally::train::cuda {
 namespace {
@@ -42,9 +41,7 @@ Algorithm algorithm(const CudaCompute& c, const AttentionArgs& a) {
   return algorithm(c, a.shape, a.dtype);
 }
 
-}  // namespace
-
-const char* attention_backend(const Compute& compute, const AttentionShape& shape, DType dtype) {
+const char* backend(const Compute& compute, const AttentionShape& shape, DType dtype) {
   const CudaCompute c = cuda_compute(compute);
   switch (algorithm(c, shape, dtype)) {
     case Algorithm::hopper_short:
@@ -62,7 +59,7 @@ const char* attention_backend(const Compute& compute, const AttentionShape& shap
   return "unfused";
 }
 
-size_t attention_workspace(const Compute& compute, const AttentionShape& shape, DType dtype) {
+size_t workspace(const Compute& compute, const AttentionShape& shape, DType dtype) {
   const CudaCompute c = cuda_compute(compute);
   switch (algorithm(c, shape, dtype)) {
     case Algorithm::hopper_short:
@@ -79,7 +76,7 @@ size_t attention_workspace(const Compute& compute, const AttentionShape& shape, 
   return unfused_attention_workspace(shape, dtype);
 }
 
-void attention_forward(const Compute& compute, const AttentionArgs& args) {
+void forward(const Compute& compute, const AttentionArgs& args) {
   const CudaCompute c = cuda_compute(compute);
   switch (algorithm(c, args)) {
     case Algorithm::hopper_short:
@@ -95,8 +92,8 @@ void attention_forward(const Compute& compute, const AttentionArgs& args) {
   }
 }
 
-void attention_backward(const Compute& compute, const AttentionArgs& args,
-                        const AttentionGradients& gradients) {
+void backward(const Compute& compute, const AttentionArgs& args,
+              const AttentionGradients& gradients) {
   const CudaCompute c = cuda_compute(compute);
   switch (algorithm(c, args)) {
     case Algorithm::hopper_short:
@@ -121,4 +118,10 @@ void attention_backward(const Compute& compute, const AttentionArgs& args,
               gradients.q_sums);
 }
 
+const OnCuda versions[] = {{attention_backend, backend},
+                           {attention_workspace, workspace},
+                           {attention_forward, forward},
+                           {attention_backward, backward}};
+
+}  // namespace
 }  // namespace tally::train::cuda

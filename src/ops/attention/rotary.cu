@@ -1,7 +1,7 @@
 // Rotary position embedding in place on Q and K. A block has a few tokens, whose angles are computed
 // once, in double, and serve all heads.
 #include "src/device/cuda/kernel.cuh"
-#include "src/ops/attention/backends.h"
+#include "src/ops/attention/attention.h"
 
 namespace tally::train::cuda {
 namespace {
@@ -61,20 +61,17 @@ void launch(CudaStream& s, T* qkv, const Rotation& r) {
   CUDA_LAUNCHED();
 }
 
-}  // namespace
-
-void rotary(Stream& stream, const Tensor& qkv, int64_t kv_heads, const Tensor& positions,
-            double base, double fraction, bool inverse) {
+void rotate(Stream& stream, Out qkv, const RotaryPositions& p, bool inverse) {
   CudaStream& s = cuda_stream(stream);
   const auto width = static_cast<int>(qkv.dim(-1));
-  const int half = static_cast<int>(static_cast<double>(width) * fraction) / 2;
+  const int half = static_cast<int>(static_cast<double>(width) * p.fraction) / 2;
   const int64_t rows = qkv.dim(0) * qkv.dim(1);
   if (rows == 0 || half == 0) return;
   const auto row = static_cast<int>(qkv.numel() / rows);
-  const int heads = row / width - static_cast<int>(kv_heads);
+  const int heads = row / width - static_cast<int>(p.kv_heads);
   const Rotation r{
-      positions.as<int32_t>(), rows, qkv.dim(1), row, heads, width, half, base, inverse};
-  by_type(qkv.dtype, __func__, [&](auto zero) {
+      p.positions.as<int32_t>(), rows, qkv.dim(1), row, heads, width, half, p.base, inverse};
+  by_type(qkv.dtype, rotary_embedding.name(), [&](auto zero) {
     using T = decltype(zero);
     constexpr int N = vector_size<T>;
     if (half % N == 0 && vectorizable<T>(width, qkv.as<T>()))
@@ -83,4 +80,7 @@ void rotary(Stream& stream, const Tensor& qkv, int64_t kv_heads, const Tensor& p
   });
 }
 
+const OnCuda version(rotary_embedding, rotate);
+
+}  // namespace
 }  // namespace tally::train::cuda

@@ -3,15 +3,17 @@
 #include <vector>
 
 #include "src/device/cpu/types.h"
-#include "src/ops/attention/backends.h"
+#include "src/ops/attention/attention.h"
 
 namespace tally::train::cpu {
 
-void rotary(Stream&, const Tensor& qkv, int64_t kv_heads, const Tensor& positions, double base,
-            double fraction, bool inverse) {
+namespace {
+
+void rotate(Stream&, Out qkv, const RotaryPositions& r, bool inverse) {
+  const In& positions = r.positions;
   const int64_t batch = qkv.dim(0), tokens = qkv.dim(1), width = qkv.dim(-1);
   const int64_t row_length = qkv.numel() / (batch * tokens);
-  const int64_t half = static_cast<int64_t>(static_cast<double>(width) * fraction) / 2;
+  const int64_t half = static_cast<int64_t>(static_cast<double>(width) * r.fraction) / 2;
   int64_t length = tokens;  // positions there are
   for (int64_t i = 0; positions.defined() && i < positions.numel(); ++i)
     length = std::max<int64_t>(length, positions.as<int32_t>()[i] + 1);
@@ -20,12 +22,12 @@ void rotary(Stream&, const Tensor& qkv, int64_t kv_heads, const Tensor& position
   for (int64_t t = 0; t < length; ++t) {
     for (int64_t i = 0; i < half; ++i) {
       const double angle = static_cast<double>(t) *
-                           std::pow(base, -static_cast<double>(i) / static_cast<double>(half));
+                           std::pow(r.base, -static_cast<double>(i) / static_cast<double>(half));
       cosine[static_cast<size_t>(t * half + i)] = std::cos(angle);
       sine[static_cast<size_t>(t * half + i)] = inverse ? -std::sin(angle) : std::sin(angle);
     }
   }
-  with_type(qkv.dtype, "rotary", [&]<typename T>() {
+  with_type(qkv.dtype, rotary_embedding.name(), [&]<typename T>() {
     using A = accumulate_t<T>;
     at::parallel_for(0, batch * tokens, 16, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
@@ -34,7 +36,7 @@ void rotary(Stream&, const Tensor& qkv, int64_t kv_heads, const Tensor& position
         const double* s = sine.data() + position * half;
         // Q's heads, then K's.
         T* head = qkv.as<T>() + row * row_length;
-        for (int64_t h = 0; h < row_length / width - kv_heads; ++h, head += width) {
+        for (int64_t h = 0; h < row_length / width - r.kv_heads; ++h, head += width) {
           for (int64_t i = 0; i < half; ++i) {
             const A a = static_cast<A>(head[i]), b = static_cast<A>(head[i + half]);
             const A cc = static_cast<A>(c[i]), ss = static_cast<A>(s[i]);
@@ -47,4 +49,7 @@ void rotary(Stream&, const Tensor& qkv, int64_t kv_heads, const Tensor& position
   });
 }
 
+const OnCpu version(rotary_embedding, rotate);
+
+}  // namespace
 }  // namespace tally::train::cpu

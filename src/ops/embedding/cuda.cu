@@ -6,7 +6,7 @@
 
 #include "src/device/cuda/dropout.cuh"
 #include "src/device/cuda/kernel.cuh"
-#include "src/ops/embedding/backends.h"
+#include "src/ops/embedding/embedding.h"
 
 namespace tally::train::cuda {
 namespace {
@@ -177,14 +177,19 @@ int bits_for(int64_t vocabulary) {
   return bits;
 }
 
+struct TablePart {
+  Out table;
+  VocabularyPart part;
+};
+// Adds dout's rows, under the mask, to the rows of `table` that `ids` name.
 template <typename T, int N>
-void add_rows(CudaStream& s, const Tensor& ids, const Tensor& dout, const Dropout& dropout,
-              const Tensor& dwte, VocabularyPart part = {}) {
+void add_rows(CudaStream& s, const In& ids, const In& dout, const DropoutMask& mask,
+              const TablePart& to) {
   using A = Acc<T>;
   const int64_t tokens = ids.numel(), columns = dout.dim(-1);
-  const Rows rows{static_cast<int32_t>(part.first), static_cast<int32_t>(dwte.dim(0))};
+  const Rows rows{static_cast<int32_t>(to.part.first), static_cast<int32_t>(to.table.dim(0))};
   const int bits =
-      bits_for(std::max(dwte.dim(0), part.whole));  // ids without a row are sorted, too
+      bits_for(std::max(to.table.dim(0), to.part.whole));  // ids without a row are sorted, too
   const Sorting p = plan_sorting(s.workspace(), tokens, bits, s.stream());
   const size_t room = s.workspace_bytes() > p.bytes ? s.workspace_bytes() - p.bytes : 0;
   // Short chunks balance the work; the pieces' memory limits how short.
@@ -194,8 +199,9 @@ void add_rows(CudaStream& s, const Tensor& ids, const Tensor& dout, const Dropou
     chunk *= 2;
   const int64_t chunks = divide_up(tokens, chunk);
   if (static_cast<size_t>(chunks) * piece_bytes > room) {
-    throw DeviceError("embedding_backward: " + std::to_string(tokens) + " tokens of " +
-                      std::to_string(columns) + " columns do not fit the workspace");
+    throw DeviceError(embedding_backward.name() + std::string(": ") + std::to_string(tokens) +
+                      " tokens of " + std::to_string(columns) +
+                      " columns do not fit the workspace");
   }
   A* pieces = reinterpret_cast<A*>(static_cast<char*>(s.workspace()) + p.bytes);
   number_kernel<<<static_cast<unsigned>(divide_up(tokens, 256)), 256, 0, s.stream()>>>(p.numbers,
@@ -210,74 +216,65 @@ void add_rows(CudaStream& s, const Tensor& ids, const Tensor& dout, const Dropou
   const dim3 grid(static_cast<unsigned>(chunks),
                   static_cast<unsigned>(divide_up(vectors, threads)));
   token_kernel<T, N><<<grid, static_cast<unsigned>(threads), 0, s.stream()>>>(
-      p.ids, p.order, dout.as<T>(), dwte.as<A>(), pieces, tokens, columns, chunk, rows, dropout);
+      p.ids, p.order, dout.as<T>(), to.table.as<A>(), pieces, tokens, columns, chunk, rows,
+      Dropout(mask));
   CUDA_LAUNCHED();
   const dim3 join_grid(static_cast<unsigned>(chunks),
                        static_cast<unsigned>(divide_up(columns, 256)));
-  join_kernel<A><<<join_grid, 256, 0, s.stream()>>>(p.ids, pieces, dwte.as<A>(), tokens, columns,
-                                                    chunk, rows);
+  join_kernel<A><<<join_grid, 256, 0, s.stream()>>>(p.ids, pieces, to.table.as<A>(), tokens,
+                                                    columns, chunk, rows);
   CUDA_LAUNCHED();
 }
 
-}  // namespace
+// Calls run with a vector of T, or a single value where rows cannot be moved in vectors.
+template <typename T, typename Run>
+void with_width(bool vectors, const Run& run) {
+  vectors ? run(std::integral_constant<int, vector_size<T>>{})
+          : run(std::integral_constant<int, 1>{});
+}
 
-void embedding_forward(Stream& stream, const Tensor& ids, const Tensor& positions,
-                       const Tensor& wte, const Tensor& wpe, double dropout, DropoutSeed seed,
-                       const Tensor& out, VocabularyPart part) {
+void forward(Stream& stream, EmbeddingIds in, EmbeddingTables tables, DropoutMask mask, Out out) {
   CudaStream& s = cuda_stream(stream);
-  const int64_t tokens = ids.numel(), columns = wte.dim(1);
+  const In &wte = tables.wte, &wpe = tables.wpe;
+  const int64_t tokens = in.ids.numel(), columns = wte.dim(1);
   if (tokens == 0) return;
-  const Dropout mask(dropout, seed);
-  const Rows rows{static_cast<int32_t>(part.first), static_cast<int32_t>(wte.dim(0))};
-  by_type(wte.dtype, __func__, [&](auto zero) {
+  const Rows rows{static_cast<int32_t>(in.part.first), static_cast<int32_t>(wte.dim(0))};
+  by_type(wte.dtype, embedding_forward.name(), [&](auto zero) {
     using T = decltype(zero);
-    constexpr int N = vector_size<T>;
-    if (vectorizable<T>(columns, wte.as<T>(), wpe.as<T>(), out.as<T>())) {
+    with_width<T>(vectorizable<T>(columns, wte.as<T>(), wpe.as<T>(), out.as<T>()), [&](auto width) {
+      constexpr int N = decltype(width)::value;
       const auto blocks = static_cast<unsigned>(divide_up(tokens * columns / N, 256));
       embedding_kernel<T, N><<<blocks, 256, 0, s.stream()>>>(
-          ids.as<int32_t>(), positions.as<int32_t>(), wte.as<T>(), wpe.as<T>(), out.as<T>(), tokens,
-          ids.dim(-1), columns, rows, mask);
-    } else {
-      const auto blocks = static_cast<unsigned>(divide_up(tokens * columns, 256));
-      embedding_kernel<T, 1><<<blocks, 256, 0, s.stream()>>>(
-          ids.as<int32_t>(), positions.as<int32_t>(), wte.as<T>(), wpe.as<T>(), out.as<T>(), tokens,
-          ids.dim(-1), columns, rows, mask);
-    }
+          in.ids.as<int32_t>(), in.positions.as<int32_t>(), wte.as<T>(), wpe.as<T>(), out.as<T>(),
+          tokens, in.ids.dim(-1), columns, rows, Dropout(mask));
+    });
     CUDA_LAUNCHED();
   });
 }
 
-void embedding_backward(Stream& stream, const Tensor& ids, const Tensor& positions,
-                        const Tensor& dout, double dropout, DropoutSeed seed, const Tensor& dwte,
-                        const Tensor& dwpe, const Tensor& /*workspace*/, VocabularyPart part) {
+void backward(Stream& stream, EmbeddingIds in, In dout, DropoutMask mask,
+              EmbeddingGradients gradients) {
   CudaStream& s = cuda_stream(stream);
-  const int64_t tokens = ids.numel(), columns = dout.dim(-1);
+  const Out &dwte = gradients.dwte, &dwpe = gradients.dwpe;
+  const int64_t tokens = in.ids.numel(), columns = dout.dim(-1);
   if (tokens == 0) return;
-  const Dropout mask(dropout, seed);
-  const int64_t length = ids.dim(-1), batch = tokens / length;
-  by_type(dout.dtype, __func__, [&](auto zero) {
+  const int64_t length = in.ids.dim(-1), batch = tokens / length;
+  by_type(dout.dtype, embedding_backward.name(), [&](auto zero) {
     using T = decltype(zero);
-    const auto with = [&](auto width) {
+    with_width<T>(vectorizable<T>(columns, dout.as<T>()), [&](auto width) {
       constexpr int N = decltype(width)::value;
-      if (dwte.defined()) add_rows<T, N>(s, ids, dout, mask, dwte, part);
+      if (dwte.defined()) add_rows<T, N>(s, in.ids, dout, mask, {dwte, in.part});
       if (!dwpe.defined()) return;
-      if (positions.defined()) return add_rows<T, N>(s, positions, dout, mask, dwpe);
+      if (in.positions.defined()) return add_rows<T, N>(s, in.positions, dout, mask, {dwpe, {}});
       const auto blocks = static_cast<unsigned>(divide_up(length * (columns / N), 128));
       position_kernel<T, N><<<blocks, 128, 0, s.stream()>>>(dout.as<T>(), dwpe.as<Acc<T>>(), batch,
-                                                            length, columns, mask);
+                                                            length, columns, Dropout(mask));
       CUDA_LAUNCHED();
-    };
-    if (vectorizable<T>(columns, dout.as<T>())) {
-      with(std::integral_constant<int, vector_size<T>>{});
-    } else {
-      with(std::integral_constant<int, 1>{});
-    }
+    });
   });
 }
 
-// Sorting and partial sums live in the stream's own workspace.
-size_t embedding_workspace(Stream&, int64_t, int64_t) {
-  return 0;
-}
+const OnCuda versions[] = {{embedding_forward, forward}, {embedding_backward, backward}};
 
+}  // namespace
 }  // namespace tally::train::cuda

@@ -13,7 +13,7 @@
 //   GPUs (cuda.cu)  every type on every GPU, a 16-byte vector a thread, or one value where C is not
 //                   a whole number of vectors or an address is not aligned
 //
-// The GPU's backward pass (embedding_backward in cuda.cu):
+// The GPU's backward pass (backward() in cuda.cu):
 //   positions undefined   one thread sums a position's column over the batch
 //   token ids, positions  the tokens are sorted by id (CUB's stable radix sort) and cut into chunks
 //                         of 32 or more; a block sums a chunk, and a second kernel adds the sums of
@@ -22,17 +22,13 @@
 // every device, so that results repeat bit for bit. Nothing is timed, and no option changes the
 // kernels.
 //
-// The dropout mask follows from `seed` and the element's index (philox.h), and is the same on every
-// device. `dropout`: the probability.
-//
 // DeviceError on a GPU: the sorted lists and partial sums do not fit the stream's workspace, or the
 // type is not a floating-point type (on the CPU: std::invalid_argument). Ids and positions are not
 // checked here: src/train/feed/data_sources.h checks token ids against the vocabulary.
 #pragma once
 
 #include "src/device/step_state.h"
-#include "src/device/stream.h"
-#include "src/device/tensor.h"
+#include "src/ops/operation.h"
 
 namespace tally::train {
 
@@ -42,13 +38,24 @@ struct VocabularyPart {
   int64_t first = 0, whole = 0;
 };
 
-void embedding_forward(Stream& s, const Tensor& ids, const Tensor& positions, const Tensor& wte,
-                       const Tensor& wpe, double dropout, DropoutSeed seed, const Tensor& out,
-                       VocabularyPart part = {});
-// `workspace`: embedding_workspace() bytes.
-void embedding_backward(Stream& s, const Tensor& ids, const Tensor& positions, const Tensor& dout,
-                        double dropout, DropoutSeed seed, const Tensor& dwte, const Tensor& dwpe,
-                        const Tensor& workspace, VocabularyPart part = {});
-size_t embedding_workspace(Stream& s, int64_t tokens, int64_t vocabulary);
+// What is looked up.
+struct EmbeddingIds {
+  In ids, positions;
+  VocabularyPart part;
+};
+struct EmbeddingTables {
+  In wte, wpe;
+};
+// Undefined where nobody asks for it.
+struct EmbeddingGradients {
+  Out dwte, dwpe;
+};
+
+inline Operation<void(Stream& s, EmbeddingIds ids, EmbeddingTables tables, DropoutMask mask,
+                      Out out)>
+    embedding_forward{"embedding_forward"};
+inline Operation<void(Stream& s, EmbeddingIds ids, In dout, DropoutMask mask,
+                      EmbeddingGradients gradients)>
+    embedding_backward{"embedding_backward"};
 
 }  // namespace tally::train

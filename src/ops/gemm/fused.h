@@ -1,17 +1,29 @@
 // GEMMs with epilogues that cuBLASLt lacks or is slow at: a bias; bias and residual; GELU; GELU's
-// gradient. Built from CUTLASS for Hopper (sm_90a), several tile shapes each. The caller times them
-// against the library's GEMM with a kernel of its own after it. Every tile shape is one source
-// file, because each takes a minute to compile.
+// gradient. Built from CUTLASS for Hopper (sm_90a), several tile shapes each: fused_forward.cu and
+// fused_backward.cu list them. The caller times them against the library's GEMM with a kernel of its
+// own after it (problem.h says which serve).
 #pragma once
 
 #include <cuda_runtime.h>
 
-#include <cstddef>
 #include <cstdint>
 
-#include "src/ops/linear/linear.h"
+#include "src/device/tensor.h"
+#include "src/ops/gemm/kernel_list.h"
 
 namespace tally::train::cuda {
+
+// What the epilogue does: + bias; + bias + residual; GELU of + bias, whose input or derivative is
+// stored too; times GELU's derivative, computed from its input or read.
+enum class FusedWork : uint8_t {
+  bias,
+  bias_residual,
+  gelu,
+  gelu_derivative,
+  erf_gelu_derivative,
+  gelu_gradient,
+  times_derivative
+};
 
 // Operands are bf16 or f16 with fp32 accumulation, and GELU is computed in fp32.
 struct FusedGemm {
@@ -19,12 +31,10 @@ struct FusedGemm {
   const void* x = nullptr;  // [tokens, inner]
   // [features, inner]; GELU's gradient: [inner, features]
   const void* weight = nullptr;
-  const void* bias = nullptr;  // [features]; GELU's gradient: none
-  // bias: unused; with a residual: read; GELU: written, what is saved of x weight^T + bias; its
-  // gradient: read, what was saved
-  void* pre = nullptr;  // [tokens, features]
-  // x weight^T + bias (+ pre); GELU of that; (x weight) times GELU's derivative, may be `pre`
-  // itself
+  const void* bias = nullptr;    // [features]; GELU's gradient: none
+  const void* source = nullptr;  // [tokens, features]: the residual, or what was saved of GELU
+  void* aux = nullptr;           // [tokens, features]: GELU's input or derivative, written
+  // x weight^T + bias (+ source); GELU of that; (x weight) times GELU's derivative. May be `source`.
   void* out = nullptr;  // [tokens, features]
   // GELU's gradient: fp32 [parts, features], whose sum over parts is the sum of `out` over tokens
   // before rounding; parts = divide_up(tokens, tile_tokens)
@@ -35,23 +45,21 @@ struct FusedGemm {
 };
 
 struct FusedKernel {
-  const char* name;
+  const char* name;  // for people, in messages and traces
   int tile_features, tile_tokens;
   // Whether the kernel serves the problem on this device.
   bool (*supported)(const FusedGemm& problem);
   cudaError_t (*launch)(const FusedGemm& problem, int sms, cudaStream_t stream);
 };
 
-// The kernels of this build for operands of a type; none where CUTLASS was not found or Hopper is not among its
-// architectures.
-struct FusedKernels {
-  const FusedKernel* const* list = nullptr;
-  int count = 0;
+// The kernels of this build for operands of a type; none where CUTLASS was not found or Hopper is not
+// among its architectures. The order is that of the remembered choices.
+KernelList<FusedKernel>& fused_kernels(FusedWork work, DType type);
+// Lists kernels, as a constant of the file that makes them.
+struct ListFusedKernels {
+  ListFusedKernels(FusedWork work, DType type, KernelList<FusedKernel> kernels) {
+    fused_kernels(work, type) = kernels;
+  }
 };
-FusedKernels bias_kernels(DType type);
-FusedKernels bias_residual_kernels(DType type);
-// Of GELU's erf form only those that save its derivative; in f16 only these.
-FusedKernels gelu_forward_kernels(DType type, SavedGelu form, GeluKind kind = GeluKind::tanh);
-FusedKernels gelu_backward_kernels(DType type, SavedGelu form, GeluKind kind = GeluKind::tanh);
 
 }  // namespace tally::train::cuda

@@ -2,46 +2,31 @@
 #include "src/ops/gemm/fused_tiles.cuh"
 
 namespace tally::train::cuda {
+namespace {
 
 using fused::Cluster1x2;
 using fused::Cluster2x1;
 using fused::kernel_128x128;
-using fused::Work;
 
-constexpr const char* k2x1 = "128x128, cluster 2x1";
-constexpr const char* k1x2 = "128x128, cluster 1x2";
-
-extern const FusedKernel bias_2x1, bias_1x2;
-const FusedKernel bias_2x1 = kernel_128x128<Work::bias, fused::bf16, Cluster2x1>(k2x1);
-const FusedKernel bias_1x2 = kernel_128x128<Work::bias, fused::bf16, Cluster1x2>(k1x2);
-
-extern const FusedKernel bias_residual_2x1, bias_residual_1x2;
-const FusedKernel bias_residual_2x1 =
-    kernel_128x128<Work::bias_residual, fused::bf16, Cluster2x1>(k2x1);
-const FusedKernel bias_residual_1x2 =
-    kernel_128x128<Work::bias_residual, fused::bf16, Cluster1x2>(k1x2);
-
-extern const FusedKernel gelu_2x1, gelu_1x2;
-const FusedKernel gelu_2x1 = kernel_128x128<Work::gelu, fused::bf16, Cluster2x1>(k2x1);
-const FusedKernel gelu_1x2 = kernel_128x128<Work::gelu, fused::bf16, Cluster1x2>(k1x2);
-
-extern const FusedKernel gelu_derivative_2x1, gelu_derivative_1x2;
-const FusedKernel gelu_derivative_2x1 =
-    kernel_128x128<Work::gelu_derivative, fused::bf16, Cluster2x1>(k2x1);
-const FusedKernel gelu_derivative_1x2 =
-    kernel_128x128<Work::gelu_derivative, fused::bf16, Cluster1x2>(k1x2);
-
-extern const FusedKernel erf_gelu_derivative_2x1, erf_gelu_derivative_1x2;
-const FusedKernel erf_gelu_derivative_2x1 =
-    kernel_128x128<Work::erf_gelu_derivative, fused::bf16, Cluster2x1>(k2x1);
-const FusedKernel erf_gelu_derivative_1x2 =
-    kernel_128x128<Work::erf_gelu_derivative, fused::bf16, Cluster1x2>(k1x2);
+template <FusedWork work>
+struct Bf16 {
+  static constexpr FusedKernel list[2] = {
+      kernel_128x128<work, fused::bf16, Cluster2x1>("128x128, cluster 2x1"),
+      kernel_128x128<work, fused::bf16, Cluster1x2>("128x128, cluster 1x2")};
+  ListFusedKernels listed{work, DType::bf16, list};
+};
+const Bf16<FusedWork::bias> bias;
+const Bf16<FusedWork::bias_residual> bias_residual;
+const Bf16<FusedWork::gelu> gelu;
+const Bf16<FusedWork::gelu_derivative> gelu_derivative;
+const Bf16<FusedWork::erf_gelu_derivative> erf_gelu_derivative;
 
 // In f16 what encoders' GELU takes: models that train in f16 are mostly of them.
-extern const FusedKernel erf_gelu_derivative_f16_2x1, erf_gelu_derivative_f16_1x2;
-const FusedKernel erf_gelu_derivative_f16_2x1 =
-    kernel_128x128<Work::erf_gelu_derivative, fused::f16, Cluster2x1>("f16, 128x128, cluster 2x1");
-const FusedKernel erf_gelu_derivative_f16_1x2 =
-    kernel_128x128<Work::erf_gelu_derivative, fused::f16, Cluster1x2>("f16, 128x128, cluster 1x2");
+constexpr auto erf = FusedWork::erf_gelu_derivative;
+const FusedKernel erf_f16[] = {
+    kernel_128x128<erf, fused::f16, Cluster2x1>("f16, 128x128, cluster 2x1"),
+    kernel_128x128<erf, fused::f16, Cluster1x2>("f16, 128x128, cluster 1x2")};
+const ListFusedKernels erf_f16_listed(erf, DType::f16, erf_f16);
 
+}  // namespace
 }  // namespace tally::train::cuda

@@ -226,17 +226,7 @@ struct FusionCallbacks<
 namespace tally::train::cuda {
 namespace fused {
 
-// The epilogue: + bias; + bias + residual; GELU of that, whose input or derivative is saved too;
-// times GELU's derivative, computed from its input or saved.
-enum class Work {
-  bias,
-  bias_residual,
-  gelu,
-  gelu_derivative,
-  erf_gelu_derivative,  // the erf form
-  gelu_gradient,
-  times_derivative
-};
+using Work = FusedWork;
 
 template <Work work, typename Element, typename Tile>
 struct FusionOf {
@@ -333,7 +323,7 @@ struct Kernel {
     const auto k = static_cast<int>(p.inner);
     auto a = plain_gemm<Gemm>(m, n, k, p.weight, p.x, p.out, sms, p.swizzle);
     if constexpr (sourced) {
-      a.epilogue.ptr_C = static_cast<const Element*>(p.pre);
+      a.epilogue.ptr_C = static_cast<const Element*>(p.source);
       a.epilogue.dC = a.epilogue.dD;
     }
     if constexpr (forward) {
@@ -346,7 +336,7 @@ struct Kernel {
     }
     if constexpr (work == Work::gelu || work == Work::gelu_derivative ||
                   work == Work::erf_gelu_derivative) {
-      a.epilogue.thread.aux_ptr = static_cast<Element*>(p.pre);
+      a.epilogue.thread.aux_ptr = static_cast<Element*>(p.aux);
       a.epilogue.thread.dAux = packed(decltype(a.epilogue.thread.dAux){}, m, n);
     }
     return a;

@@ -14,7 +14,6 @@ using Cluster2x1 = cute::Shape<cute::_2, cute::_1, cute::_1>;
 using Cluster1x2 = cute::Shape<cute::_1, cute::_2, cute::_1>;
 using Epilogue64x64 = cute::Shape<cute::_64, cute::_64>;
 
-// The name is for people, in messages and traces.
 template <Work work, typename Element, typename Cluster>
 constexpr FusedKernel kernel_128x128(const char* name) {
   return Kernel<work, Element, false, Tile128x128, Cluster>::entry(name);

@@ -15,7 +15,7 @@
 //   CUTLASS (fused*)                    bf16, some f16, on compute capability 9.0, with epilogues that
 //                                       cuBLASLt lacks or is slow at. linear.h calls these, gemm()
 //                                       does not.
-// The CPU has no part in this: its GEMMs are ATen's (ops/linear/cpu.cc).
+// The CPU has no part in this: its GEMMs are ATen's (cpu.h).
 //
 // How one is chosen: at the first eager call of a shape (sizes, types, layouts, alignment,
 // epilogue, reserved SMs) gemm() times up to 32 algorithms of cuBLASLt, and the float64 kernel

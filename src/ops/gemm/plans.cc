@@ -13,6 +13,7 @@
 #include "src/ops/gemm/float64.h"
 #include "src/ops/gemm/plan.h"
 #include "src/ops/gemm/timing.h"
+#include "src/ops/tuned.h"
 
 namespace tally::train::cuda {
 namespace {
@@ -250,4 +251,17 @@ GemmPlans::Plan* GemmPlans::make(const CudaCompute& c, const GemmProblem& p, con
   return (plans_[key] = std::move(plan)).get();
 }
 
+namespace {
+
+std::string tuned(Stream& s) {
+  return gemm_plans(cuda_stream(s)).text();
+}
+void adopt(Stream& s, const std::string& lines) {
+  gemm_plans(cuda_stream(s)).adopt(lines);
+}
+
+const OnCuda tuned_on_cuda(tuned_algorithms, tuned);
+const OnCuda adopt_on_cuda(adopt_algorithms, adopt);
+
+}  // namespace
 }  // namespace tally::train::cuda

@@ -1,35 +1,16 @@
 // linear.h on the CPU, by ATen. 16-bit types are computed in float32 and rounded at the end.
 #include <ATen/ops/addmm.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
 #include <cmath>
 #include <numbers>
 
 #include "src/device/cpu/aten_views.h"
-#include "src/ops/linear/backends.h"
+#include "src/ops/gemm/cpu.h"
+#include "src/ops/linear/linear.h"
 
 namespace tally::train::cpu {
 namespace {
-
-// y = a b (+ bias) (+ residual), rounded to y's type at the end.
-void matmul(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, const Tensor& y,
-            const Tensor& residual = Tensor()) {
-  at::Tensor out = aten_matrix(y);
-  if (residual.defined() && is_narrow(y.dtype)) {
-    at::Tensor sum = at::addmm(aten_operand(residual), a, b);
-    out.copy_(bias.defined() ? sum.add_(bias) : sum);
-  } else if (residual.defined()) {
-    at::addmm_out(out, aten_matrix(residual), a, b);
-    if (bias.defined()) out.add_(bias);
-  } else if (is_narrow(y.dtype)) {
-    out.copy_(bias.defined() ? at::addmm(bias, a, b) : at::mm(a, b));
-  } else if (bias.defined()) {
-    at::addmm_out(out, bias, a, b);
-  } else {
-    at::mm_out(out, a, b);
-  }
-}
 
 // GELU, tanh form: v s(2u) with u = sqrt(2/pi) (v + 0.044715 v^3) and s the logistic function.
 template <typename A>
@@ -83,7 +64,7 @@ void in_parts(int64_t n, F&& work) {
   at::parallel_for(0, n, 1 << 14, [&](int64_t begin, int64_t end) { work(begin, end - begin); });
 }
 
-at::Tensor bias_operand(const Tensor& b) {
+at::Tensor bias_operand(const In& b) {
   if (!b.defined()) return {};
   return aten_operand(b).view({-1});
 }
@@ -102,48 +83,31 @@ void gelu_gradient(const D* dy, const T* v, int64_t count, T* dv, GeluKind kind)
 
 // dpre = (dy w) gelu'(saved). The GEMM's result goes into dpre itself where its type is the GEMM's
 // and `saved` is elsewhere.
-void backward_of_gelu(const Tensor& dy, const Tensor& w, const Tensor& saved, const Tensor& dpre,
-                      GeluKind kind) {
+void backward_of_gelu(const In& dy, const In& w, const In& saved, const Out& dpre, GeluKind kind) {
   at::Tensor out = aten_matrix(dpre);
   const bool in_place = !is_narrow(dpre.dtype) && dpre.data != saved.data;
   const at::Tensor dgelu = in_place ? at::mm_out(out, aten_matrix(dy), aten_matrix(w))
                                     : at::mm(aten_operand(dy), aten_operand(w));
-  with_type(dpre.dtype, "linear_backward_input_gelu", [&]<typename T>() {
+  with_type(dpre.dtype, linear_backward_input_gelu.name(), [&]<typename T>() {
     gelu_gradient(dgelu.data_ptr<accumulate_t<T>>(), saved.as<T>(), dpre.numel(), dpre.as<T>(),
                   kind);
   });
 }
 
-}  // namespace
-
-void linear_forward(const Compute&, const Tensor& x, const Tensor& w, const Tensor& b,
-                    const Tensor& y, const Tensor& residual) {
-  matmul(aten_operand(x), aten_operand(w).t(), bias_operand(b), y, residual);
+void forward(const Compute&, In x, LinearWeights weights, Out y, In residual) {
+  matmul(aten_operand(x), aten_operand(weights.w).t(), bias_operand(weights.b), y, residual);
 }
 
-bool float64_gemms_serve(const Compute&) {
+bool float64_serves(const Compute&) {
   return false;
 }
 
-SavedGelu faster_saved_gelu(const Compute&, DType, int64_t, int64_t, GeluKind) {
+SavedGelu faster_saved(const Compute&, DType, int64_t, int64_t, GeluKind) {
   return SavedGelu::input;
 }
 
-void linear_gelu_forward(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& b,
-                         const Tensor& saved, const Tensor& y, SavedGelu form, GeluKind kind) {
-  cpu::linear_forward(c, x, w, b, saved, Tensor());
-  cpu::gelu_forward(c, saved, y, kind);
-  if (form == SavedGelu::input) return;
-  with_type(saved.dtype, "linear_gelu_forward", [&]<typename T>() {
-    in_parts(saved.numel(), [&](int64_t first, int64_t n) {
-      T* v = saved.as<T>() + first;
-      kind == GeluKind::tanh ? gelu_derivative<TanhGelu>(v, n) : gelu_derivative<ErfGelu>(v, n);
-    });
-  });
-}
-
-void gelu_forward(Stream&, const Tensor& pre, const Tensor& y, GeluKind kind) {
-  with_type(pre.dtype, "gelu_forward", [&]<typename T>() {
+void gelu_of(Stream&, In pre, Out y, GeluKind kind) {
+  with_type(pre.dtype, gelu_forward.name(), [&]<typename T>() {
     in_parts(pre.numel(), [&](int64_t first, int64_t n) {
       const T* from = pre.as<T>() + first;
       T* to = y.as<T>() + first;
@@ -152,62 +116,79 @@ void gelu_forward(Stream&, const Tensor& pre, const Tensor& y, GeluKind kind) {
   });
 }
 
-void gelu_backward(Stream&, const Tensor& dy, const Tensor& pre, const Tensor& dpre,
-                   GeluKind kind) {
-  with_type(pre.dtype, "gelu_backward", [&]<typename T>() {
+void forward_gelu(const Compute& c, In x, LinearWeights weights, GeluForm form, GeluOutputs out) {
+  forward(c, x, weights, out.saved, {});
+  gelu_of(c.stream, out.saved, out.y, form.kind);
+  if (form.saved == SavedGelu::input) return;
+  with_type(out.saved.dtype, linear_gelu_forward.name(), [&]<typename T>() {
+    in_parts(out.saved.numel(), [&](int64_t first, int64_t n) {
+      T* v = out.saved.as<T>() + first;
+      form.kind == GeluKind::tanh ? gelu_derivative<TanhGelu>(v, n)
+                                  : gelu_derivative<ErfGelu>(v, n);
+    });
+  });
+}
+
+void gelu_of_backward(Stream&, In dy, In pre, Out dpre, GeluKind kind) {
+  with_type(pre.dtype, gelu_backward.name(), [&]<typename T>() {
     gelu_gradient(dy.as<T>(), pre.as<T>(), pre.numel(), dpre.as<T>(), kind);
   });
 }
 
-void linear_backward_input(const Compute&, const Tensor& dy, const Tensor& w, const Tensor& dx,
-                           const Tensor& addend) {
+void backward_input(const Compute&, In dy, In w, Out dx, In addend) {
   matmul(aten_operand(dy), aten_operand(w), {}, dx, addend);
 }
 
-void linear_backward_input_gelu(const Compute&, const Tensor& dy, const Tensor& w,
-                                const Tensor& saved, const Tensor& dpre, const Tensor& db,
-                                SavedGelu form, GeluKind kind) {
-  if (form == SavedGelu::derivative) {
+void backward_input_gelu(const Compute&, In dy, In w, GeluInput gelu, GeluGradients out) {
+  const Out& dpre = out.dpre;
+  if (gelu.form.saved == SavedGelu::derivative) {
     at::Tensor dgelu = at::mm(aten_operand(dy), aten_operand(w));
-    at::Tensor out = aten_matrix(dpre);
-    out.copy_(dgelu.mul_(aten_operand(saved)));
+    at::Tensor product = aten_matrix(dpre);
+    product.copy_(dgelu.mul_(aten_operand(gelu.saved)));
   } else {
-    backward_of_gelu(dy, w, saved, dpre, kind);
+    backward_of_gelu(dy, w, gelu.saved, dpre, gelu.form.kind);
   }
-  if (!db.defined()) return;
-  with_type(dpre.dtype, "linear_backward_input_gelu", [&]<typename T>() {
+  if (!out.db.defined()) return;
+  with_type(dpre.dtype, linear_backward_input_gelu.name(), [&]<typename T>() {
     add_column_sums(dpre.as<T>(), rows_of(dpre), columns_of(dpre), columns_of(dpre),
-                    db.as<accumulate_t<T>>());
+                    out.db.as<accumulate_t<T>>());
   });
 }
 
-void linear_backward_weight(const Compute& c, const Tensor& dy, const Tensor& x, const Tensor& dw,
-                            const Tensor& db, bool accumulate) {
-  at::Tensor out = aten_matrix(dw);
-  if (accumulate) {
-    at::addmm_out(out, out, aten_operand(dy).t(), aten_operand(x));
-  } else {
-    at::mm_out(out, aten_operand(dy).t(), aten_operand(x));
-  }
-  if (db.defined()) cpu::linear_backward_bias(c, dy, 0, db);
-}
-
-void linear_backward_bias(Stream&, const Tensor& dy, int64_t first, const Tensor& db) {
-  with_type(dy.dtype, "linear_backward_bias", [&]<typename T>() {
+void backward_bias(Stream&, In dy, int64_t first, Out db) {
+  with_type(dy.dtype, linear_backward_bias.name(), [&]<typename T>() {
     add_column_sums(dy.as<T>() + first, rows_of(dy), columns_of(dy), db.numel(),
                     db.as<accumulate_t<T>>());
   });
 }
 
-void linear_backward_bias_input(Stream&, const Tensor& sums, const Tensor& w, const Tensor& db,
-                                const Tensor& dbx) {
+void backward_weight(const Compute& c, In dy, In x, WeightGradients out) {
+  at::Tensor dw = aten_matrix(out.dw);
+  if (out.accumulate) {
+    at::addmm_out(dw, dw, aten_operand(dy).t(), aten_operand(x));
+  } else {
+    at::mm_out(dw, aten_operand(dy).t(), aten_operand(x));
+  }
+  if (out.db.defined()) backward_bias(c.stream, dy, 0, out.db);
+}
+
+void backward_bias_input(Stream&, In sums, In w, Out db, Out dbx) {
   const at::Tensor row = aten_matrix(sums);
   aten_matrix(db).add_(row);
   if (dbx.defined()) aten_matrix(dbx).add_(at::mm(row, aten_operand(w)));
 }
 
-void scale_rows(Stream&, const Tensor& factors, const Tensor& x) {
-  aten_matrix(x).mul_(aten_matrix(factors).view({-1, 1}));
-}
+const OnCpu versions[] = {{linear_forward, forward},
+                          {float64_gemms_serve, float64_serves},
+                          {faster_saved_gelu, faster_saved},
+                          {linear_gelu_forward, forward_gelu},
+                          {gelu_forward, gelu_of},
+                          {gelu_backward, gelu_of_backward},
+                          {linear_backward_input, backward_input},
+                          {linear_backward_input_gelu, backward_input_gelu},
+                          {linear_backward_weight, backward_weight},
+                          {linear_backward_bias, backward_bias},
+                          {linear_backward_bias_input, backward_bias_input}};
 
+}  // namespace
 }  // namespace tally::train::cpu

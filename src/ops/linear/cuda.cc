@@ -1,15 +1,15 @@
 // The GEMMs of layers on a GPU, except those with GELU (cuda_gelu.cc). Autotune decides what is
 // fused.
 #include "src/device/cuda/check.h"
-#include "src/ops/linear/backends.h"
-#include "src/ops/linear/cuda_parts.h"
+#include "src/ops/column_sums.h"
+#include "src/ops/gemm/problem.h"
 #include "src/ops/linear/passes.h"
 
 namespace tally::train::cuda {
 namespace {
 
 // Lets the GEMM add `addend` to `out`. It is copied there first where no kernel reads it elsewhere.
-void add_to_gemm(const CudaCompute& c, const Tensor& addend, const Tensor& out, GemmProblem* p) {
+void add_to_gemm(const CudaCompute& c, const In& addend, const Out& out, GemmProblem* p) {
   p->beta = 1;
   p->addend = addend.data;
   if (addend.data == out.data || gemm_supported(c, *p)) return;
@@ -17,28 +17,23 @@ void add_to_gemm(const CudaCompute& c, const Tensor& addend, const Tensor& out, 
   p->addend = out.data;
 }
 
-}  // namespace
-
-void linear_forward(const Compute& compute, const Tensor& x, const Tensor& w, const Tensor& b,
-                    const Tensor& y, const Tensor& residual) {
-  const CudaCompute c = cuda_compute(compute);
-  CudaStream& s = c.stream;
-  GemmProblem plain = gemm_problem(x, w, true, y);
-  if (residual.defined()) add_to_gemm(c, residual, y, &plain);
-  if (!b.defined()) return gemm(c, plain);
+// The versions whose GEMM adds the bias.
+void forward_with_bias(const CudaCompute& c, const GemmProblem& plain, const In& b, const Out& y,
+                       const In& residual) {
   const GemmProblem fused = with_epilogue(plain, Epilogue::bias, b, nullptr);
   const auto two_passes = [&] {
     gemm(c, plain);
-    add_bias(s, b, y);
+    add_bias(c.stream, b, y);
   };
   if (!gemm_supported(c, fused)) return two_passes();
   // In place, each timed run would add to the result, so this is not timed.
   if (plain.addend == y.data && residual.defined()) return gemm(c, fused);
   std::vector<std::function<void()>> variants{[&] { gemm(c, fused); }, two_passes};
-  const FusedGemm own = fused_gemm(plain, b, residual.data, y);
-  const FusedKernels kernels =
-      residual.defined() ? bias_residual_kernels(y.dtype) : bias_kernels(y.dtype);
-  for (const FusedKernel* kernel : serving(s, c.options.fused_bias, kernels, own)) {
+  FusedGemm own = fused_gemm(plain, b, y);
+  own.source = residual.data;
+  const FusedWork work = residual.defined() ? FusedWork::bias_residual : FusedWork::bias;
+  for (const FusedKernel* kernel :
+       serving(c.stream, c.options.fused_bias, fused_kernels(work, y.dtype), own)) {
     variants.emplace_back([c, own, kernel] {
       CUDA_CHECK(kernel->launch(own, c.sms_for_gemms(), c.stream.stream()));
     });
@@ -47,22 +42,29 @@ void linear_forward(const Compute& compute, const Tensor& x, const Tensor& w, co
   variants[static_cast<size_t>(fastest(c, key + std::to_string(variants.size()), variants))]();
 }
 
-bool float64_gemms_serve(const Compute& c) {
+void forward(const Compute& compute, In x, LinearWeights weights, Out y, In residual) {
+  const CudaCompute c = cuda_compute(compute);
+  GemmProblem plain = gemm_problem(x, weights.w, true, y);
+  if (residual.defined()) add_to_gemm(c, residual, y, &plain);
+  if (!weights.b.defined()) return gemm(c, plain);
+  forward_with_bias(c, plain, weights.b, y, residual);
+}
+
+bool float64_serves(const Compute& c) {
   return float64_gemms_serve(cuda_compute(c));
 }
 
-void linear_backward_input(const Compute& compute, const Tensor& dy, const Tensor& w,
-                           const Tensor& dx, const Tensor& addend) {
+void backward_input(const Compute& compute, In dy, In w, Out dx, In addend) {
   const CudaCompute c = cuda_compute(compute);
   GemmProblem p = gemm_problem(dy, w, false, dx);
   if (addend.defined()) add_to_gemm(c, addend, dx, &p);
   gemm(c, p);
 }
 
-void linear_backward_weight(const Compute& compute, const Tensor& dy, const Tensor& x,
-                            const Tensor& dw, const Tensor& db, bool accumulate) {
+void backward_weight(const Compute& compute, In dy, In x, WeightGradients out) {
   const CudaCompute c = cuda_compute(compute);
   CudaStream& s = c.stream;
+  const Out& dw = out.dw;
   GemmProblem p;
   p.rows = dy.dim(-1);
   p.cols = x.dim(-1);
@@ -72,22 +74,29 @@ void linear_backward_weight(const Compute& compute, const Tensor& dy, const Tens
   p.out = dw.data;
   p.out_dtype = dw.dtype;
   p.out_leading = p.cols;
-  p.beta = accumulate ? 1 : 0;
+  p.beta = out.accumulate ? 1 : 0;
   if (p.inner > 0) {
     gemm(c, p);
-  } else if (!accumulate) {
+  } else if (!out.accumulate) {
     s.fill_zero(dw.data, dw.bytes());
   }
-  if (db.defined()) column_sums(s, dy, 0, db);
+  if (out.db.defined()) column_sums(s, dy, 0, out.db);
 }
 
-void linear_backward_bias(Stream& s, const Tensor& dy, int64_t first, const Tensor& db) {
+void backward_bias(Stream& s, In dy, int64_t first, Out db) {
   column_sums(cuda_stream(s), dy, first, db);
 }
 
-void linear_backward_bias_input(Stream& s, const Tensor& sums, const Tensor& w, const Tensor& db,
-                                const Tensor& dbx) {
+void backward_bias_input(Stream& s, In sums, In w, Out db, Out dbx) {
   row_times_matrix(cuda_stream(s), sums, w, db, dbx);
 }
 
+const OnCuda versions[] = {{linear_forward, forward},
+                           {train::float64_gemms_serve, float64_serves},
+                           {linear_backward_input, backward_input},
+                           {linear_backward_weight, backward_weight},
+                           {linear_backward_bias, backward_bias},
+                           {linear_backward_bias_input, backward_bias_input}};
+
+}  // namespace
 }  // namespace tally::train::cuda

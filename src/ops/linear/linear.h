@@ -39,14 +39,16 @@
 
 #include <cstdint>
 
-#include "src/device/compute_options.h"
-#include "src/device/tensor.h"
+#include "src/ops/operation.h"
 
 namespace tally::train {
 
+struct LinearWeights {
+  In w, b;
+};
 // y = x w^T + b, and + residual[M,N] where it is defined (it may be y's memory).
-void linear_forward(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& b,
-                    const Tensor& y, const Tensor& residual = Tensor());
+inline Operation<void(const Compute& c, In x, LinearWeights weights, Out y, In residual)>
+    linear_forward{"linear_forward"};
 
 // What a GEMM with GELU saves for its backward pass, in the compute type: GELU's input, or GELU's
 // derivative there. The derivative makes the backward pass a multiplication. The input lets GELU's
@@ -55,50 +57,65 @@ enum class SavedGelu : uint8_t { input, derivative };
 // tanh (GPT): gelu(v) = 0.5 v (1 + tanh(sqrt(2/pi) (v + 0.044715 v^3)))
 // erf (BERT): gelu(v) = v Phi(v), with the normal distribution Phi(v) = 0.5 (1 + erf(v / sqrt(2)))
 enum class GeluKind : uint8_t { tanh, erf };
+struct GeluForm {
+  GeluKind kind = GeluKind::tanh;
+  SavedGelu saved = SavedGelu::input;
+};
 // The faster SavedGelu on this device for x[M,K], w[N,K]: the derivative where both directions have
 // a fused kernel for it, which timing found faster at every size tried (bench/notes/gemm.md).
-SavedGelu faster_saved_gelu(const Compute& c, DType type, int64_t n, int64_t k,
-                            GeluKind kind = GeluKind::tanh);
+inline Operation<SavedGelu(const Compute& c, DType type, int64_t n, int64_t k, GeluKind kind)>
+    faster_saved_gelu{"faster_saved_gelu"};
 
 // Whether f32 GEMMs may run on float64 tensor cores here (ComputeOptions::float64_gemms). Such a
 // GEMM of a layer uses every SM until its end.
-bool float64_gemms_serve(const Compute& c);
+inline Operation<bool(const Compute& c)> float64_gemms_serve{"float64_gemms_serve"};
 
 // v = x w^T + b, y = gelu(v), and saved = v or gelu'(v).
-void linear_gelu_forward(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& b,
-                         const Tensor& saved, const Tensor& y, SavedGelu form = SavedGelu::input,
-                         GeluKind kind = GeluKind::tanh);
+struct GeluOutputs {
+  Out saved, y;
+};
+inline Operation<void(const Compute& c, In x, LinearWeights weights, GeluForm form,
+                      GeluOutputs out)>
+    linear_gelu_forward{"linear_gelu_forward"};
 
 // y = gelu(pre): the second half of linear_gelu_forward, for activation recomputation.
-void gelu_forward(Stream& s, const Tensor& pre, const Tensor& y, GeluKind kind = GeluKind::tanh);
+inline Operation<void(Stream& s, In pre, Out y, GeluKind kind)> gelu_forward{"gelu_forward"};
 // dpre = dy * gelu'(pre). dpre may be the memory of dy or pre.
-void gelu_backward(Stream& s, const Tensor& dy, const Tensor& pre, const Tensor& dpre,
-                   GeluKind kind = GeluKind::tanh);
+inline Operation<void(Stream& s, In dy, In pre, Out dpre, GeluKind kind)> gelu_backward{
+    "gelu_backward"};
 
 // dx = dy w, and + addend[M,K] where it is defined (not dx's memory).
-void linear_backward_input(const Compute& c, const Tensor& dy, const Tensor& w, const Tensor& dx,
-                           const Tensor& addend = Tensor());
+inline Operation<void(const Compute& c, In dy, In w, Out dx, In addend)> linear_backward_input{
+    "linear_backward_input"};
 
-// dpre = (dy w) * gelu'(v), and db += column sums of dpre where db is defined (b of the layer
-// before). `dpre` may be the same memory as `saved`; other memory is faster.
-void linear_backward_input_gelu(const Compute& c, const Tensor& dy, const Tensor& w,
-                                const Tensor& saved, const Tensor& dpre, const Tensor& db,
-                                SavedGelu form = SavedGelu::input, GeluKind kind = GeluKind::tanh);
+// dpre = (dy w) * gelu'(v) from what was saved of v, and db += column sums of dpre where db is
+// defined (b of the layer before). `dpre` may be the same memory as `saved`; other memory is faster.
+struct GeluInput {
+  In saved;
+  GeluForm form;
+};
+struct GeluGradients {
+  Out dpre, db;
+};
+inline Operation<void(const Compute& c, In dy, In w, GeluInput gelu, GeluGradients out)>
+    linear_backward_input_gelu{"linear_backward_input_gelu"};
 
 // dw += dy^T x, or dw = dy^T x without `accumulate`; and db += column sums of dy where db is
 // defined.
-void linear_backward_weight(const Compute& c, const Tensor& dy, const Tensor& x, const Tensor& dw,
-                            const Tensor& db, bool accumulate = true);
+struct WeightGradients {
+  Out dw, db;
+  bool accumulate = true;
+};
+inline Operation<void(const Compute& c, In dy, In x, WeightGradients out)> linear_backward_weight{
+    "linear_backward_weight"};
 
 // db[j] += sum over rows of dy[i, first + j]: a range of the columns.
-void linear_backward_bias(Stream& s, const Tensor& dy, int64_t first, const Tensor& db);
+inline Operation<void(Stream& s, In dy, int64_t first, Out db)> linear_backward_bias{
+    "linear_backward_bias"};
 
 // From the column sums of dy to those of dx = dy w, without reading either:
 //   db += sums, and dbx += sums w where it is defined.  sums[N], db[N], dbx[K]: the gradient type
-void linear_backward_bias_input(Stream& s, const Tensor& sums, const Tensor& w, const Tensor& db,
-                                const Tensor& dbx);
-
-// x[i] *= factors[i].  x[M,K]: the compute type, factors[M]: f32 (f64 for f64)
-void scale_rows(Stream& s, const Tensor& factors, const Tensor& x);
+inline Operation<void(Stream& s, In sums, In w, Out db, Out dbx)> linear_backward_bias_input{
+    "linear_backward_bias_input"};
 
 }  // namespace tally::train

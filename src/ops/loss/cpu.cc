@@ -4,8 +4,9 @@
 
 #include "src/device/cpu/aten_views.h"
 #include "src/device/cpu/vector_math.h"
-#include "src/ops/linear/backends.h"
-#include "src/ops/loss/backends.h"
+#include "src/ops/gemm/cpu.h"
+#include "src/ops/loss/loss.h"
+#include "src/ops/rows/rows.h"
 
 namespace tally::train::cpu {
 namespace {
@@ -49,17 +50,20 @@ TALLY_CLONES void write_row(const A* e, int64_t n, int64_t columns, A a, A b, T*
   std::fill(to + n, to + columns, T(0));
 }
 
-}  // namespace
+double scale_of(const LossGradient& g) {
+  return g.factor.get() * (g.state ? static_cast<double>(g.state->loss_scale) : 1.0);
+}
 
-void cross_entropy(Stream&, const Tensor& logits, const Tensor& labels, int64_t vocabulary,
-                   bool backward, LossFactor factor, const StepState* state, const Tensor& losses) {
-  const double scale = factor.get() * (state ? static_cast<double>(state->loss_scale) : 1.0);
-  with_type(logits.dtype, "cross_entropy", [&]<typename T>() {
+void loss(Stream&, Out logits, Labels labels, std::optional<LossGradient> gradient, Out losses) {
+  const int64_t vocabulary = labels.vocabulary;
+  const bool backward = gradient.has_value();
+  const double scale = backward ? scale_of(*gradient) : 0;
+  with_type(logits.dtype, cross_entropy.name(), [&]<typename T>() {
     using A = accumulate_t<T>;
     const int64_t columns = columns_of(logits);
     each_row<A>(rows_of(logits), vocabulary, [&](int64_t i, A* e) {
       T* row = logits.as<T>() + i * columns;
-      const int32_t label = labels.as<int32_t>()[i];
+      const int32_t label = labels.labels.as<int32_t>()[i];
       if (label < 0) {
         losses.as<A>()[i] = 0;
         if (backward) std::fill(row, row + columns, T(0));
@@ -74,22 +78,22 @@ void cross_entropy(Stream&, const Tensor& logits, const Tensor& labels, int64_t 
 }
 
 // The fused version takes fewer passes over a row. Sums over a vocabulary do not fit f16.
-bool linear_cross_entropy_pays(const Compute&, const Tensor& x, const Tensor&, const Tensor&,
-                               int64_t, const Tensor&, const Tensor&, const Tensor&) {
-  return x.dtype != DType::f16;
+bool fused_pays(const Compute&, const HeadOperands& head, const HeadResults&) {
+  return head.x.dtype != DType::f16;
 }
 
-void linear_cross_entropy(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& labels,
-                          int64_t vocabulary, LossFactor factor, const StepState* state,
-                          const Tensor& losses, const Tensor& scales, const Tensor& e) {
-  cpu::linear_forward(c, x, w, Tensor(), e, Tensor());
-  const double scale = factor.get() * (state ? static_cast<double>(state->loss_scale) : 1.0);
-  with_type(e.dtype, "linear_cross_entropy", [&]<typename T>() {
+void fused(const Compute& c, const HeadOperands& head, LossGradient gradient,
+           const HeadResults& results) {
+  const auto& [losses, scales, e] = results;
+  const int64_t vocabulary = head.labels.vocabulary;
+  matmul(aten_operand(head.x), aten_operand(head.w).t(), {}, e);
+  const double scale = scale_of(gradient);
+  with_type(e.dtype, linear_cross_entropy.name(), [&]<typename T>() {
     using A = accumulate_t<T>;
     const int64_t columns = columns_of(e);
     each_row<A>(rows_of(e), vocabulary, [&](int64_t i, A* values) {
       T* row = e.as<T>() + i * columns;
-      const int32_t label = labels.as<int32_t>()[i];
+      const int32_t label = head.labels.labels.as<int32_t>()[i];
       if (label < 0) {
         losses.as<A>()[i] = scales.as<A>()[i] = 0;
         std::fill(row, row + columns, T(0));
@@ -101,10 +105,10 @@ void linear_cross_entropy(const Compute& c, const Tensor& x, const Tensor& w, co
       scales.as<A>()[i] = static_cast<A>(scale / r.sum);
     });
   });
-  cpu::scale_rows(c, scales, x);
+  scale_rows(c.stream, scales, head.x);
 }
 
-void add_losses(Stream&, const Tensor& losses, LossFactor factor, double* sum) {
+void add(Stream&, In losses, LossFactor factor, double* sum) {
   double all = 0;
   const int64_t n = losses.numel();
   for (int64_t i = 0; i < n; ++i) {
@@ -113,18 +117,17 @@ void add_losses(Stream&, const Tensor& losses, LossFactor factor, double* sum) {
   *sum += factor.get() * all;
 }
 
-void add_correct(Stream&, const Tensor& logits, const Tensor& labels, int64_t vocabulary,
-                 double* correct) {
-  with_type(logits.dtype, "add_correct", [&]<typename T>() {
+void count_correct(Stream&, In logits, Labels labels, double* correct) {
+  with_type(logits.dtype, add_correct.name(), [&]<typename T>() {
     using A = accumulate_t<T>;
     const int64_t columns = columns_of(logits);
     for (int64_t i = 0; i < rows_of(logits); ++i) {
       const T* row = logits.as<T>() + i * columns;
-      const int32_t label = labels.as<int32_t>()[i];
+      const int32_t label = labels.labels.as<int32_t>()[i];
       if (label < 0) continue;
       const A own = static_cast<A>(row[label]);
       bool largest = true;
-      for (int64_t j = 0; j < vocabulary && largest; ++j) {
+      for (int64_t j = 0; j < labels.vocabulary && largest; ++j) {
         const A other = static_cast<A>(row[j]);
         largest = other < own || (other == own && j >= label);
       }
@@ -133,4 +136,11 @@ void add_correct(Stream&, const Tensor& logits, const Tensor& labels, int64_t vo
   });
 }
 
+const OnCpu versions[] = {{cross_entropy, loss},
+                          {linear_cross_entropy, fused},
+                          {linear_cross_entropy_pays, fused_pays},
+                          {add_losses, add},
+                          {add_correct, count_correct}};
+
+}  // namespace
 }  // namespace tally::train::cpu

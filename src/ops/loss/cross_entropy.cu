@@ -3,7 +3,8 @@
 // together, and a second one, served by L2, writes the gradient over the logits.
 #include <cuda_pipeline.h>
 
-#include "src/ops/loss/backends.h"
+#include "src/device/cuda/ptx.cuh"
+#include "src/ops/loss/loss.h"
 #include "src/ops/loss/softmax.cuh"
 
 namespace tally::train::cuda {
@@ -185,8 +186,8 @@ __global__ void __launch_bounds__(shared_threads, 2)
 
 // False where a row does not fit shared memory.
 template <typename T>
-bool start_shared(CudaStream& s, const Tensor& logits, const Tensor& labels, int64_t vocabulary,
-                  bool backward, LossFactor factor, const StepState* state, const Tensor& losses) {
+bool start_shared(CudaStream& s, const Out& logits, const Labels& labels,
+                  const std::optional<LossGradient>& gradient, const Out& losses) {
   int most = 0;
   CUDA_CHECK(
       cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, s.device().index));
@@ -195,10 +196,12 @@ bool start_shared(CudaStream& s, const Tensor& logits, const Tensor& labels, int
   CUDA_CHECK(cudaFuncSetAttribute(cross_entropy_shared_kernel<T>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(bytes)));
-  cross_entropy_shared_kernel<T><<<static_cast<unsigned>(labels.numel()), shared_threads,
-                                   static_cast<size_t>(bytes), s.stream()>>>(
-      logits.as<T>(), labels.as<int32_t>(), losses.as<float>(), static_cast<int>(vocabulary),
-      static_cast<int>(padded), backward, factor, state);
+  const LossGradient g = gradient.value_or(LossGradient{1});
+  cross_entropy_shared_kernel<T>
+      <<<static_cast<unsigned>(labels.labels.numel()), shared_threads, static_cast<size_t>(bytes),
+         s.stream()>>>(logits.as<T>(), labels.labels.as<int32_t>(), losses.as<float>(),
+                       static_cast<int>(labels.vocabulary), static_cast<int>(padded),
+                       gradient.has_value(), g.factor, g.state);
   CUDA_LAUNCHED();
   return true;
 }
@@ -233,25 +236,24 @@ __global__ void __launch_bounds__(correct_threads)
   if (__syncthreads_and(largest) && threadIdx.x == 0) atomicAdd(correct, 1.0);
 }
 
-}  // namespace
-
-void cross_entropy(Stream& stream, const Tensor& logits, const Tensor& labels, int64_t vocabulary,
-                   bool backward, LossFactor factor, const StepState* state, const Tensor& losses) {
+void loss(Stream& stream, Out logits, Labels labels, std::optional<LossGradient> gradient,
+          Out losses) {
   CudaStream& s = cuda_stream(stream);
-  const int64_t padded = logits.dim(-1), rows = labels.numel();
+  const int64_t padded = logits.dim(-1), rows = labels.labels.numel();
   if (rows == 0) return;
   const bool losses_f64 = losses.dtype == DType::f64;
-  by_type(logits.dtype, __func__, [&](auto zero) {
+  const LossGradient g = gradient.value_or(LossGradient{1});
+  by_type(logits.dtype, cross_entropy.name(), [&](auto zero) {
     using T = decltype(zero);
     const auto start = [&](auto width) {
       constexpr int N = decltype(width)::value;
       cross_entropy_kernel<T, N><<<static_cast<unsigned>(rows), loss_threads, 0, s.stream()>>>(
-          logits.as<T>(), labels.as<int32_t>(), losses.data, losses_f64, vocabulary, padded,
-          backward, factor, state);
+          logits.as<T>(), labels.labels.as<int32_t>(), losses.data, losses_f64, labels.vocabulary,
+          padded, gradient.has_value(), g.factor, g.state);
     };
     if (vectorizable<T>(padded, logits.as<T>())) {
       if constexpr (sizeof(T) == 2) {
-        if (start_shared<T>(s, logits, labels, vocabulary, backward, factor, state, losses)) return;
+        if (start_shared<T>(s, logits, labels, gradient, losses)) return;
       }
       start(std::integral_constant<int, vector_size<T>>{});
     } else {
@@ -261,7 +263,7 @@ void cross_entropy(Stream& stream, const Tensor& logits, const Tensor& labels, i
   });
 }
 
-void add_losses(Stream& stream, const Tensor& losses, LossFactor factor, double* sum) {
+void add(Stream& stream, In losses, LossFactor factor, double* sum) {
   CudaStream& s = cuda_stream(stream);
   if (losses.dtype == DType::f64) {
     add_losses_kernel<<<1, 1024, 0, s.stream()>>>(losses.as<double>(), losses.numel(), factor, sum);
@@ -271,17 +273,19 @@ void add_losses(Stream& stream, const Tensor& losses, LossFactor factor, double*
   CUDA_LAUNCHED();
 }
 
-void add_correct(Stream& stream, const Tensor& logits, const Tensor& labels, int64_t vocabulary,
-                 double* correct) {
+void count_correct(Stream& stream, In logits, Labels labels, double* correct) {
   CudaStream& s = cuda_stream(stream);
-  const int64_t padded = logits.dim(-1), rows = labels.numel();
+  const int64_t padded = logits.dim(-1), rows = labels.labels.numel();
   if (rows == 0) return;
-  by_type(logits.dtype, __func__, [&](auto zero) {
+  by_type(logits.dtype, add_correct.name(), [&](auto zero) {
     using T = decltype(zero);
     add_correct_kernel<T><<<static_cast<unsigned>(rows), correct_threads, 0, s.stream()>>>(
-        logits.as<T>(), labels.as<int32_t>(), vocabulary, padded, correct);
+        logits.as<T>(), labels.labels.as<int32_t>(), labels.vocabulary, padded, correct);
   });
   CUDA_LAUNCHED();
 }
 
+const OnCuda versions[] = {{cross_entropy, loss}, {add_losses, add}, {add_correct, count_correct}};
+
+}  // namespace
 }  // namespace tally::train::cuda

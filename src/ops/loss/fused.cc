@@ -4,16 +4,15 @@
 #include <algorithm>
 
 #include "src/device/cuda/check.h"
-#include "src/ops/linear/backends.h"
-#include "src/ops/linear/cuda_parts.h"
-#include "src/ops/loss/backends.h"
+#include "src/ops/gemm/problem.h"
 #include "src/ops/loss/fused_gemm.h"
 #include "src/ops/loss/fused_passes.h"
+#include "src/ops/rows/rows.h"
 
 namespace tally::train::cuda {
 namespace {
 
-CrossEntropyGemm problem(const Tensor& x, const Tensor& w, const Tensor& e) {
+CrossEntropyGemm problem(const In& x, const In& w, const Out& e) {
   CrossEntropyGemm p;
   p.inner = x.dim(-1);
   p.tokens = x.numel() / p.inner;
@@ -45,10 +44,9 @@ struct Variant {
 std::vector<Variant> variants_of(const CudaStream& s, DType type, const CrossEntropyGemm& p) {
   std::vector<Variant> variants;
   if (type != DType::bf16 || s.capability() != 90) return variants;
-  const CrossEntropyKernels kernels = cross_entropy_kernels();
-  for (int i = 0; i < kernels.count; ++i) {
-    if (!serves(s, p, *kernels.list[i])) continue;
-    for (const int swizzle : {8, 1}) variants.push_back({kernels.list[i], swizzle});
+  for (const CrossEntropyKernel& kernel : cross_entropy_kernels()) {
+    if (!serves(s, p, kernel)) continue;
+    for (const int swizzle : {8, 1}) variants.push_back({&kernel, swizzle});
   }
   return variants;
 }
@@ -60,9 +58,9 @@ void run_fused(const CudaCompute& c, const std::vector<Variant>& variants, Cross
   auto* shifts = static_cast<float*>(s.workspace());
   const RowList redo{reinterpret_cast<int32_t*>(shifts + p.tokens),
                      reinterpret_cast<int32_t*>(shifts + p.tokens) + 1};
-  p.vocabulary = h.vocabulary;
+  p.vocabulary = h.head.labels.vocabulary;
   p.shifts = shifts;
-  p.labels = h.labels.as<int32_t>();
+  p.labels = h.head.labels.labels.as<int32_t>();
   p.parts = shifts + 2 * p.tokens + 1;
   label_shifts(s, h, shifts, redo);
   std::vector<std::function<void()>> runs;
@@ -72,7 +70,8 @@ void run_fused(const CudaCompute& c, const std::vector<Variant>& variants, Cross
       CUDA_CHECK(v.kernel->launch(p, c.sms_for_gemms(), c.stream.stream()));
     });
   }
-  const std::string key = shape_key("exponential", c, gemm_problem(h.x, h.w, true, h.e));
+  const std::string key =
+      shape_key("exponential", c, gemm_problem(h.head.x, h.head.w, true, h.results.e));
   const auto best = static_cast<size_t>(fastest(c, key + std::to_string(runs.size()), runs));
   runs[best]();
   const int64_t tile = variants[best].kernel->tile_columns;
@@ -82,54 +81,58 @@ void run_fused(const CudaCompute& c, const std::vector<Variant>& variants, Cross
 
 // Does the work of scaling x's rows, in memory that nothing reads.
 void scale_elsewhere(CudaStream& s, const HeadRows16& h) {
-  const int64_t rows = h.scales.numel(), columns = h.x.dim(-1);
+  const Out &scales = h.results.scales, &x = h.head.x;
+  const int64_t rows = scales.numel(), columns = x.dim(-1);
   const int64_t room = static_cast<int64_t>(s.second_workspace_bytes()) /
-                       (columns * static_cast<int64_t>(size_of(h.x.dtype)));
+                       (columns * static_cast<int64_t>(size_of(x.dtype)));
   for (int64_t first = 0; room > 0 && first < rows; first += room) {
     const int64_t count = std::min(room, rows - first);
-    const Tensor place(s.second_workspace(), h.x.dtype, {count, columns});
-    cuda::scale_rows(s, h.scales.rows(first, count), place);
+    const Tensor place(s.second_workspace(), x.dtype, {count, columns});
+    scale_rows(s, scales.rows(first, count), Out(place));
   }
 }
 
-}  // namespace
-
-bool linear_cross_entropy_pays(const Compute& compute, const Tensor& x, const Tensor& w,
-                               const Tensor& labels, int64_t vocabulary, const Tensor& losses,
-                               const Tensor& scales, const Tensor& e) {
+bool pays(const Compute& compute, const HeadOperands& head, const HeadResults& results) {
   const CudaCompute c = cuda_compute(compute);
   CudaStream& s = c.stream;
-  const CrossEntropyGemm p = problem(x, w, e);
-  const std::vector<Variant> variants = variants_of(s, x.dtype, p);
+  const CrossEntropyGemm p = problem(head.x, head.w, results.e);
+  const std::vector<Variant> variants = variants_of(s, head.x.dtype, p);
   if (variants.empty()) return false;
-  const HeadRows16 h{x, w, labels, vocabulary, 1, nullptr, losses, scales, e};
+  const HeadRows16 h{head, {1}, results};
   const auto joint = [&] {
     run_fused(c, variants, p, h);
     scale_elsewhere(s, h);  // for x
     scale_elsewhere(s, h);  // for its gradient
   };
+  const GemmProblem logits = gemm_problem(head.x, head.w, true, results.e);
   const auto apart = [&] {
-    gemm(c, gemm_problem(x, w, true, e));
-    cuda::cross_entropy(s, e, labels, vocabulary, true, 1, nullptr, losses);
+    gemm(c, logits);
+    cross_entropy(s, results.e, head.labels, LossGradient{1}, results.losses);
   };
-  return fastest(c, shape_key("head", c, gemm_problem(x, w, true, e)), {joint, apart}) == 0;
+  return fastest(c, shape_key("head", c, logits), {joint, apart}) == 0;
 }
 
-void linear_cross_entropy(const Compute& compute, const Tensor& x, const Tensor& w,
-                          const Tensor& labels, int64_t vocabulary, LossFactor factor,
-                          const StepState* state, const Tensor& losses, const Tensor& scales,
-                          const Tensor& e) {
+void fused(const Compute& compute, const HeadOperands& head, LossGradient gradient,
+           const HeadResults& results) {
   const CudaCompute c = cuda_compute(compute);
-  CudaStream& s = c.stream;
-  const CrossEntropyGemm p = problem(x, w, e);
-  const std::vector<Variant> variants = variants_of(s, x.dtype, p);
+  const CrossEntropyGemm p = problem(head.x, head.w, results.e);
+  const std::vector<Variant> variants = variants_of(c.stream, head.x.dtype, p);
   if (variants.empty()) {
     throw DeviceError(fmt::format(
         "linear_cross_entropy: no kernel for {} tokens, {} columns and {} inner in {} on this GPU",
-        p.tokens, p.columns, p.inner, dtype_name(x.dtype)));
+        p.tokens, p.columns, p.inner, dtype_name(head.x.dtype)));
   }
-  run_fused(c, variants, p, {x, w, labels, vocabulary, factor, state, losses, scales, e});
-  cuda::scale_rows(s, scales, x);
+  run_fused(c, variants, p, {head, gradient, results});
+  scale_rows(c.stream, results.scales, head.x);
+}
+
+const OnCuda versions[] = {{linear_cross_entropy, fused}, {linear_cross_entropy_pays, pays}};
+
+}  // namespace
+
+KernelList<CrossEntropyKernel>& cross_entropy_kernels() {
+  static KernelList<CrossEntropyKernel> list;
+  return list;
 }
 
 }  // namespace tally::train::cuda

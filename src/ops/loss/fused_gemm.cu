@@ -7,14 +7,17 @@ namespace tally::train::cuda {
 using fused::CrossEntropy;
 using fused::Tile128x128;
 
-extern const CrossEntropyKernel cross_entropy_128x128_2x1, cross_entropy_128x128_1x2;
-const CrossEntropyKernel cross_entropy_128x128_2x1 =
-    CrossEntropy<Tile128x128, fused::Cluster2x1>::entry("128x128, cluster 2x1");
-const CrossEntropyKernel cross_entropy_128x128_1x2 =
-    CrossEntropy<Tile128x128, fused::Cluster1x2>::entry("128x128, cluster 1x2");
+namespace {
 
-extern const CrossEntropyKernel cross_entropy_64x256_2x1;
-const CrossEntropyKernel cross_entropy_64x256_2x1 =
-    CrossEntropy<fused::Tile64x256, fused::Cluster2x1>::entry("64x256, cluster 2x1");
+const CrossEntropyKernel kernels[] = {
+    CrossEntropy<Tile128x128, fused::Cluster2x1>::entry("128x128, cluster 2x1"),
+    CrossEntropy<Tile128x128, fused::Cluster1x2>::entry("128x128, cluster 1x2"),
+    CrossEntropy<fused::Tile64x256, fused::Cluster2x1>::entry("64x256, cluster 2x1")};
 
+const bool listed = [] {
+  cross_entropy_kernels() = kernels;
+  return true;
+}();
+
+}  // namespace
 }  // namespace tally::train::cuda

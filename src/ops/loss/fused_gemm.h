@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "src/ops/gemm/kernel_list.h"
+
 namespace tally::train::cuda {
 
 // The limit of exponents, in powers of two. With it sums over any vocabulary, and their products
@@ -37,12 +39,7 @@ struct CrossEntropyKernel {
   cudaError_t (*launch)(const CrossEntropyGemm& problem, int sms, cudaStream_t stream);
 };
 
-// The kernels of this build; none where CUTLASS was not found or Hopper is not among its
-// architectures.
-struct CrossEntropyKernels {
-  const CrossEntropyKernel* const* list = nullptr;
-  int count = 0;
-};
-CrossEntropyKernels cross_entropy_kernels();
+// The kernels of this build, which fused_gemm.cu lists; none in builds without it.
+KernelList<CrossEntropyKernel>& cross_entropy_kernels();
 
 }  // namespace tally::train::cuda

@@ -3,6 +3,7 @@
 #include <mma.h>
 
 #include "src/device/cuda/kernel.cuh"
+#include "src/device/cuda/ptx.cuh"
 #include "src/ops/loss/fused_gemm.h"
 #include "src/ops/loss/softmax.cuh"
 
@@ -182,31 +183,35 @@ __global__ void __launch_bounds__(redo_threads)
 }  // namespace
 
 void label_shifts(CudaStream& s, const HeadRows16& h, float* shifts, const RowList& redo) {
-  const int64_t tokens = h.labels.numel();
+  const int64_t tokens = h.head.labels.labels.numel();
   shift_kernel<<<static_cast<unsigned>(divide_up(tokens, shift_threads / 32)), shift_threads, 0,
-                 s.stream()>>>(h.x.as<bf16>(), h.w.as<bf16>(), h.labels.as<int32_t>(), shifts,
-                               redo.count, tokens, h.x.dim(-1));
+                 s.stream()>>>(h.head.x.as<bf16>(), h.head.w.as<bf16>(),
+                               h.head.labels.labels.as<int32_t>(), shifts, redo.count, tokens,
+                               h.head.x.dim(-1));
   CUDA_LAUNCHED();
 }
 
 void row_scales(CudaStream& s, const HeadRows16& h, const float* parts, int64_t count,
                 const float* shifts, const RowList& redo) {
-  const int64_t tokens = h.labels.numel();
+  const int64_t tokens = h.head.labels.labels.numel();
   scale_kernel<<<static_cast<unsigned>(divide_up(tokens, scale_tokens)),
                  dim3(scale_tokens, scale_slices), 0, s.stream()>>>(
-      parts, static_cast<int>(count), h.labels.as<int32_t>(), h.factor, h.state, shifts, redo,
-      h.losses.as<float>(), h.scales.as<float>(), h.e.as<bf16>(), tokens, h.e.dim(-1));
+      parts, static_cast<int>(count), h.head.labels.labels.as<int32_t>(), h.gradient.factor,
+      h.gradient.state, shifts, redo, h.results.losses.as<float>(), h.results.scales.as<float>(),
+      h.results.e.as<bf16>(), tokens, h.results.e.dim(-1));
   CUDA_LAUNCHED();
 }
 
 void redo_rows(CudaStream& s, const HeadRows16& h, const RowList& redo) {
   const auto blocks = static_cast<unsigned>(2 * s.sms());
   redo_logits_kernel<<<blocks, redo_threads, 0, s.stream()>>>(
-      h.x.as<bf16>(), h.w.as<bf16>(), redo, h.e.as<bf16>(), h.e.dim(-1), h.x.dim(-1));
+      h.head.x.as<bf16>(), h.head.w.as<bf16>(), redo, h.results.e.as<bf16>(), h.results.e.dim(-1),
+      h.head.x.dim(-1));
   CUDA_LAUNCHED();
   redo_softmax_kernel<<<blocks, redo_threads, 0, s.stream()>>>(
-      h.labels.as<int32_t>(), h.vocabulary, h.factor, h.state, redo, h.losses.as<float>(),
-      h.scales.as<float>(), h.e.as<bf16>(), h.e.dim(-1));
+      h.head.labels.labels.as<int32_t>(), h.head.labels.vocabulary, h.gradient.factor,
+      h.gradient.state, redo, h.results.losses.as<float>(), h.results.scales.as<float>(),
+      h.results.e.as<bf16>(), h.results.e.dim(-1));
   CUDA_LAUNCHED();
 }
 

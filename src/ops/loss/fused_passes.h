@@ -8,8 +8,7 @@
 #pragma once
 
 #include "src/device/cuda/cuda_stream.h"
-#include "src/device/step_state.h"
-#include "src/device/tensor.h"
+#include "src/ops/loss/loss.h"
 
 namespace tally::train::cuda {
 
@@ -21,11 +20,9 @@ struct RowList {
 
 // The head's GEMM and its rows' results, as loss.h has them.
 struct HeadRows16 {
-  Tensor x, w, labels;
-  int64_t vocabulary;
-  LossFactor factor;
-  const StepState* state;
-  Tensor losses, scales, e;
+  const HeadOperands& head;
+  LossGradient gradient;
+  const HeadResults& results;
 };
 
 // shifts[i] = log2(e) x[i] w[labels[i]]; 0 for a negative label.  shifts[M]. Empties `redo`.

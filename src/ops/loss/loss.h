@@ -32,18 +32,30 @@
 // std::invalid_argument).
 #pragma once
 
-#include "src/device/compute_options.h"
+#include <optional>
+
 #include "src/device/step_state.h"
-#include "src/device/tensor.h"
+#include "src/ops/operation.h"
 
 namespace tally::train {
 
-// A negative label gives loss 0 and gradient 0. With `backward`, logits become (softmax - onehot) *
-// factor * state->loss_scale, and padding columns 0 (of a row whose sum is finite). `factor` is 1 /
-// (labels of the step that count). `state` may be null: loss scale 1. A row with a logit that is
-// NaN or +infinity has such a loss.
-void cross_entropy(Stream& s, const Tensor& logits, const Tensor& labels, int64_t vocabulary,
-                   bool backward, LossFactor factor, const StepState* state, const Tensor& losses);
+struct Labels {
+  In labels;               // [M] i32; negative: the row does not count
+  int64_t vocabulary = 0;  // columns that are no padding
+};
+// The gradient of factor * state->loss_scale times the losses. `factor` is 1 / (labels of the step
+// that count). `state` may be null: loss scale 1.
+struct LossGradient {
+  LossFactor factor;
+  const StepState* state = nullptr;
+};
+
+// A negative label gives loss 0 and gradient 0. With a gradient, logits become (softmax - onehot) *
+// factor * state->loss_scale, and padding columns 0 (of a row whose sum is finite). A row with a
+// logit that is NaN or +infinity has such a loss.
+inline Operation<void(Stream& s, Out logits, Labels labels, std::optional<LossGradient> gradient,
+                      Out losses)>
+    cross_entropy{"cross_entropy"};
 
 // The same fused with the GEMM before it, z = x w^T, of which only exponentials are stored,
 // relative to a number m_i of each row that keeps them in range:
@@ -54,15 +66,22 @@ void cross_entropy(Stream& s, const Tensor& logits, const Tensor& labels, int64_
 // S_i is subtracted from e[i,t_i], padding columns are 0, and x[i] is multiplied by scales[i]: the
 // gradient of w is e^T x, and that at x is scale_rows(scales, e w). Exact in any range, like
 // cross_entropy. A negative label: loss and scale 0, e finite where x and w are.
-//   x[M,C], w[Vp,C], e[M,Vp]: compute type; labels[M] i32; losses[M], scales[M]: f32 (f64 for f64)
-void linear_cross_entropy(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& labels,
-                          int64_t vocabulary, LossFactor factor, const StepState* state,
-                          const Tensor& losses, const Tensor& scales, const Tensor& e);
+//   x[M,C], w[Vp,C], e[M,Vp]: compute type; losses[M], scales[M]: f32 (f64 for f64)
+struct HeadOperands {
+  Out x;
+  In w;
+  Labels labels;
+};
+struct HeadResults {
+  Out losses, scales, e;
+};
+inline Operation<void(const Compute& c, const HeadOperands& head, LossGradient gradient,
+                      const HeadResults& results)>
+    linear_cross_entropy{"linear_cross_entropy"};
 // Whether it serves these sizes and takes less time than linear_forward and cross_entropy. The
-// first call of a shape times both, which overwrites losses, scales and e.
-bool linear_cross_entropy_pays(const Compute& c, const Tensor& x, const Tensor& w,
-                               const Tensor& labels, int64_t vocabulary, const Tensor& losses,
-                               const Tensor& scales, const Tensor& e);
+// first call of a shape times both, which overwrites the results, and not x.
+inline Operation<bool(const Compute& c, const HeadOperands& head, const HeadResults& results)>
+    linear_cross_entropy_pays{"linear_cross_entropy_pays"};
 
 // Vocabulary-parallel cross-entropy (Shoeybi et al., arXiv:1909.08053, section 3): `shards`
 // processes hold the logits of neighbouring columns of the same rows. Each takes three sums of a
@@ -71,22 +90,32 @@ struct VocabularyColumns {
   int64_t first = 0;  // the vocabulary's column that the logits begin with
   int64_t count = 0;  // columns that are no padding; may be 0
 };
+struct PartLabels {
+  In labels;
+  VocabularyColumns columns;
+};
 // sums[3,M], f32 (f64 for f64): the largest logit of the row (-infinity where count is 0), the sum
 // of exp(logit - largest), and the label's logit, 0 where another process has it.
-void cross_entropy_sums(Stream& s, const Tensor& logits, const Tensor& labels,
-                        VocabularyColumns columns, const Tensor& sums);
-// losses[M] as cross_entropy(), the same on every process, from all_sums[shards,3,M]. With
-// `backward`, logits become their gradient as in cross_entropy().
-void cross_entropy_from_sums(Stream& s, const Tensor& logits, const Tensor& labels,
-                             VocabularyColumns columns, const Tensor& all_sums, bool backward,
-                             LossFactor factor, const StepState* state, const Tensor& losses);
+inline Operation<void(Stream& s, In logits, PartLabels labels, Out sums)> cross_entropy_sums{
+    "cross_entropy_sums"};
+// losses[M] and, with a gradient, the logits as cross_entropy(), from all_sums[shards,3,M]. The
+// losses are the same on every process.
+struct PartLogits {
+  Out logits;
+  PartLabels labels;
+  In all_sums;
+};
+inline Operation<void(Stream& s, const PartLogits& part, std::optional<LossGradient> gradient,
+                      Out losses)>
+    cross_entropy_from_sums{"cross_entropy_from_sums"};
 
 // *sum += factor * sum(losses), in a fixed order, in f64. `sum` is in device memory.
-void add_losses(Stream& s, const Tensor& losses, LossFactor factor, double* sum);
+inline Operation<void(Stream& s, In losses, LossFactor factor, double* sum)> add_losses{
+    "add_losses"};
 
 // *correct += the rows whose label has the largest logit, the first of several that are equal. A
 // negative label, and a row with a NaN, does not count. `correct` is in device memory.
-void add_correct(Stream& s, const Tensor& logits, const Tensor& labels, int64_t vocabulary,
-                 double* correct);
+inline Operation<void(Stream& s, In logits, Labels labels, double* correct)> add_correct{
+    "add_correct"};
 
 }  // namespace tally::train

@@ -1,6 +1,6 @@
 // Vocabulary-parallel cross-entropy, one block a row: the sums of this process's columns, and the
 // gradient from the sums of all processes.
-#include "src/ops/loss/backends.h"
+#include "src/ops/loss/loss.h"
 #include "src/ops/loss/softmax.cuh"
 
 namespace tally::train::cuda {
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(loss_threads)
 
 // Calls work with T and the vector width that fits the logits.
 template <typename Work>
-void with_vectors(const Tensor& logits, const char* name, const Work& work) {
+void with_vectors(const In& logits, const char* name, const Work& work) {
   by_type(logits.dtype, name, [&](auto zero) {
     using T = decltype(zero);
     if (vectorizable<T>(logits.dim(-1), logits.as<T>())) {
@@ -80,35 +80,38 @@ void with_vectors(const Tensor& logits, const char* name, const Work& work) {
   });
 }
 
-}  // namespace
-
-void cross_entropy_sums(Stream& stream, const Tensor& logits, const Tensor& labels,
-                        VocabularyColumns columns, const Tensor& sums) {
+void sums(Stream& stream, In logits, PartLabels labels, Out to) {
   CudaStream& s = cuda_stream(stream);
-  const int64_t rows = labels.numel();
+  const int64_t rows = labels.labels.numel();
   if (rows == 0) return;
-  with_vectors(logits, __func__, [&](auto zero, auto width) {
+  with_vectors(logits, cross_entropy_sums.name(), [&](auto zero, auto width) {
     using T = decltype(zero);
     sums_kernel<T, decltype(width)::value>
         <<<static_cast<unsigned>(rows), loss_threads, 0, s.stream()>>>(
-            logits.as<T>(), labels.as<int32_t>(), logits.dim(-1), columns, sums.as<Acc<T>>(), rows);
+            logits.as<T>(), labels.labels.as<int32_t>(), logits.dim(-1), labels.columns,
+            to.as<Acc<T>>(), rows);
   });
 }
 
-void cross_entropy_from_sums(Stream& stream, const Tensor& logits, const Tensor& labels,
-                             VocabularyColumns columns, const Tensor& all_sums, bool backward,
-                             LossFactor factor, const StepState* state, const Tensor& losses) {
+void from_sums(Stream& stream, const PartLogits& part, std::optional<LossGradient> gradient,
+               Out losses) {
   CudaStream& s = cuda_stream(stream);
+  const In& labels = part.labels.labels;
   const int64_t rows = labels.numel();
   if (rows == 0) return;
-  const auto shards = static_cast<int>(all_sums.numel() / (3 * rows));
-  with_vectors(logits, __func__, [&](auto zero, auto width) {
+  const auto shards = static_cast<int>(part.all_sums.numel() / (3 * rows));
+  const LossGradient g = gradient.value_or(LossGradient{1});
+  with_vectors(part.logits, cross_entropy_from_sums.name(), [&](auto zero, auto width) {
     using T = decltype(zero);
     gradient_kernel<T, decltype(width)::value>
         <<<static_cast<unsigned>(rows), loss_threads, 0, s.stream()>>>(
-            logits.as<T>(), labels.as<int32_t>(), logits.dim(-1), columns, all_sums.as<Acc<T>>(),
-            shards, rows, backward, factor, state, losses.as<Acc<T>>());
+            part.logits.as<T>(), labels.as<int32_t>(), part.logits.dim(-1), part.labels.columns,
+            part.all_sums.as<Acc<T>>(), shards, rows, gradient.has_value(), g.factor, g.state,
+            losses.as<Acc<T>>());
   });
 }
 
+const OnCuda versions[] = {{cross_entropy_sums, sums}, {cross_entropy_from_sums, from_sums}};
+
+}  // namespace
 }  // namespace tally::train::cuda

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "src/device/cpu/types.h"
-#include "src/ops/loss/backends.h"
+#include "src/ops/loss/loss.h"
 
 namespace tally::train::cpu {
 namespace {
@@ -34,18 +34,16 @@ RowSums<A> join(const A* sums, int64_t shards, int64_t rows, int64_t row) {
   return all;
 }
 
-}  // namespace
-
-void cross_entropy_sums(Stream&, const Tensor& logits, const Tensor& labels,
-                        VocabularyColumns columns, const Tensor& sums) {
-  with_type(logits.dtype, "cross_entropy_sums", [&]<typename T>() {
+void sums(Stream&, In logits, PartLabels labels, Out to) {
+  const VocabularyColumns columns = labels.columns;
+  with_type(logits.dtype, cross_entropy_sums.name(), [&]<typename T>() {
     using A = accumulate_t<T>;
-    const int64_t width = columns_of(logits), rows = labels.numel();
-    A* const out = sums.as<A>();
+    const int64_t width = columns_of(logits), rows = labels.labels.numel();
+    A* const out = to.as<A>();
     at::parallel_for(0, rows, 4, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T* row = logits.as<T>() + i * width;
-        const int32_t label = labels.as<int32_t>()[i];
+        const int32_t label = labels.labels.as<int32_t>()[i];
         A largest = -std::numeric_limits<A>::infinity(), sum = 0;
         for (int64_t j = 0; j < columns.count; ++j)
           largest = std::max(largest, static_cast<A>(row[j]));
@@ -59,19 +57,24 @@ void cross_entropy_sums(Stream&, const Tensor& logits, const Tensor& labels,
   });
 }
 
-void cross_entropy_from_sums(Stream&, const Tensor& logits, const Tensor& labels,
-                             VocabularyColumns columns, const Tensor& all_sums, bool backward,
-                             LossFactor factor, const StepState* state, const Tensor& losses) {
-  const double scale = factor.get() * (state ? static_cast<double>(state->loss_scale) : 1.0);
-  with_type(logits.dtype, "cross_entropy_from_sums", [&]<typename T>() {
+void from_sums(Stream&, const PartLogits& part, std::optional<LossGradient> gradient, Out losses) {
+  const Out& logits = part.logits;
+  const In& labels = part.labels.labels;
+  const VocabularyColumns columns = part.labels.columns;
+  const bool backward = gradient.has_value();
+  double scale = 0;
+  if (backward)
+    scale = gradient->factor.get() *
+            (gradient->state ? static_cast<double>(gradient->state->loss_scale) : 1.0);
+  with_type(logits.dtype, cross_entropy_from_sums.name(), [&]<typename T>() {
     using A = accumulate_t<T>;
     const int64_t width = columns_of(logits), rows = labels.numel();
-    const int64_t shards = all_sums.numel() / (3 * rows);
+    const int64_t shards = part.all_sums.numel() / (3 * rows);
     at::parallel_for(0, rows, 4, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         T* row = logits.as<T>() + i * width;
         const int32_t label = labels.as<int32_t>()[i];
-        const RowSums<A> all = join(all_sums.as<A>(), shards, rows, i);
+        const RowSums<A> all = join(part.all_sums.as<A>(), shards, rows, i);
         losses.as<A>()[i] = label < 0 ? A(0) : std::log(all.sum) + all.largest - all.label;
         if (!backward) continue;
         if (label < 0) {
@@ -89,4 +92,7 @@ void cross_entropy_from_sums(Stream&, const Tensor& logits, const Tensor& labels
   });
 }
 
+const OnCpu versions[] = {{cross_entropy_sums, sums}, {cross_entropy_from_sums, from_sums}};
+
+}  // namespace
 }  // namespace tally::train::cpu

@@ -8,10 +8,10 @@
 
 #include "src/device/cuda/dropout.cuh"
 #include "src/device/cuda/kernel.cuh"
-#include "src/ops/linear/passes.h"
-#include "src/ops/norm/backends.h"
+#include "src/ops/column_sums.h"
 #include "src/ops/norm/backward_long.cuh"
 #include "src/ops/norm/backward_warp.cuh"
+#include "src/ops/norm/norm.h"
 
 namespace tally::train::cuda {
 namespace {
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(most_threads)
 
 // Where the sums over rows go.
 struct Sums {
-  const Tensor &dgamma, &dbeta, &dbias;
+  const Out &dgamma, &dbeta, &dbias;
   bool centered() const { return dbeta.defined(); }
 };
 
@@ -170,10 +170,10 @@ void give_parts(CudaStream& s, NormBackwardArguments& a, int64_t blocks, const S
   a.bias_parts = parts + (sums.centered() ? 2 : 1) * blocks * a.columns;
 }
 
-void add_shares(CudaStream& s, const NormBackwardArguments& a, int64_t blocks, const Sums& sums) {
-  if (sums.centered())
-    return add_parts(s, a.gamma_parts, blocks, a.columns, sums.dgamma, sums.dbeta, sums.dbias);
-  add_parts(s, a.gamma_parts, blocks, a.columns, sums.dgamma, sums.dbias);
+void add_sums(CudaStream& s, const NormBackwardArguments& a, int64_t blocks, const Sums& sums) {
+  const Shares shares{a.gamma_parts, blocks, a.columns};
+  if (sums.centered()) return add_shares(s, shares, sums.dgamma, sums.dbeta, sums.dbias);
+  add_shares(s, shares, sums.dgamma, sums.dbias);
 }
 
 template <typename T, int N, int PER, int ROWS, int most_threads, bool with_residual,
@@ -191,7 +191,7 @@ void launch(CudaStream& s, NormBackwardArguments a, const Dropout& dropout, cons
   kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, s.stream()>>>(a,
                                                                                            dropout);
   CUDA_LAUNCHED();
-  add_shares(s, a, blocks, sums);
+  add_sums(s, a, blocks, sums);
 }
 
 // Calls f with what the arguments ask for, as constants: with_residual, with_bias, centered.
@@ -232,7 +232,7 @@ void launch_warps(CudaStream& s, NormBackwardArguments a, const Dropout& dropout
   kernel<<<static_cast<unsigned>(blocks), Kernel::threads, Kernel::shared_bytes, s.stream()>>>(
       a, dropout);
   CUDA_LAUNCHED();
-  add_shares(s, a, blocks, sums);
+  add_sums(s, a, blocks, sums);
 }
 
 template <typename T, int PER, int WIDE>
@@ -259,7 +259,7 @@ void start_long(CudaStream& s, NormBackwardArguments a, const Dropout& dropout, 
   norm_backward_columns_kernel<T, N><<<grid, long_column_threads, 0, s.stream()>>>(
       a, static_cast<const T*>(a.ddelta ? a.ddelta : a.dx), sums.dbias.defined());
   CUDA_LAUNCHED();
-  add_shares(s, a, parts, sums);
+  add_sums(s, a, parts, sums);
 }
 
 template <typename T, int N>
@@ -276,35 +276,30 @@ void choose(CudaStream& s, const NormBackwardArguments& a, const Dropout& dropou
   start_long<T, N>(s, a, dropout, sums);
 }
 
-}  // namespace
-
-void layernorm_backward(Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& gamma,
-                        const Tensor& mean, const Tensor& rstd, const Tensor& residual_grad,
-                        const Tensor& dx, const Tensor& dgamma, const Tensor& dbeta, double dropout,
-                        DropoutSeed seed, const Tensor& ddelta, const Tensor& /*workspace*/,
-                        const Tensor& dbias) {
+void backward(Stream& stream, const NormOperands& in, const NormGradients& out) {
   CudaStream& s = cuda_stream(stream);
-  const int64_t columns = x.dim(-1), rows = columns ? x.numel() / columns : 0;
+  const int64_t columns = in.x.dim(-1), rows = columns ? in.x.numel() / columns : 0;
   if (rows == 0) return;
-  const NormBackwardArguments a{
-      dy.data, x.data,  gamma.data, mean.data, rstd.data, residual_grad.data, dx.data, ddelta.data,
-      nullptr, nullptr, nullptr,    rows,      columns};
-  const Dropout mask(dropout, seed);
-  by_type(x.dtype, __func__, [&](auto zero) {
+  const NormBackwardArguments a{in.dy.data,   in.x.data,       in.gamma.data,
+                                in.mean.data, in.rstd.data,    in.residual_grad.data,
+                                out.dx.data,  out.ddelta.data, nullptr,
+                                nullptr,      nullptr,         rows,
+                                columns};
+  const Dropout mask(out.mask);
+  const Sums sums{out.dgamma, out.dbeta, out.dbias};
+  by_type(in.x.dtype, layernorm_backward.name(), [&](auto zero) {
     using T = decltype(zero);
     const auto at = [](const void* p) { return static_cast<const char*>(p); };
     if (vectorizable<T>(columns, at(a.dy), at(a.x), at(a.gamma), at(a.residual_grad), at(a.dx),
                         at(a.ddelta))) {
-      choose<T, vector_size<T>>(s, a, mask, {dgamma, dbeta, dbias});
+      choose<T, vector_size<T>>(s, a, mask, sums);
     } else {
-      choose<T, 1>(s, a, mask, {dgamma, dbeta, dbias});
+      choose<T, 1>(s, a, mask, sums);
     }
   });
 }
 
-// The shares of the blocks live in the stream's own workspace.
-size_t layernorm_workspace(Stream&, int64_t, int64_t) {
-  return 0;
-}
+const OnCuda version(layernorm_backward, backward);
 
+}  // namespace
 }  // namespace tally::train::cuda

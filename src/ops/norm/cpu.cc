@@ -4,7 +4,7 @@
 
 #include "src/device/cpu/types.h"
 #include "src/device/cpu/vector_math.h"
-#include "src/ops/norm/backends.h"
+#include "src/ops/norm/norm.h"
 
 namespace tally::train::cpu {
 namespace {
@@ -50,12 +50,12 @@ struct Forward {
 
 // Calls work(Forward) with the norm that beta asks for.
 template <typename T, typename Work>
-void with_forward(const Tensor& gamma, const Tensor& beta, double epsilon, const Tensor& mean,
-                  const Tensor& rstd, const Work& work) {
+void with_forward(const NormWeights& w, const NormOutputs& out, const Work& work) {
   using A = accumulate_t<T>;
-  if (beta.defined())
-    return work(Forward<T, true>{gamma.as<T>(), beta.as<T>(), epsilon, mean.as<A>(), rstd.as<A>()});
-  work(Forward<T, false>{gamma.as<T>(), nullptr, epsilon, nullptr, rstd.as<A>()});
+  if (w.beta.defined())
+    return work(Forward<T, true>{w.gamma.as<T>(), w.beta.as<T>(), w.epsilon, out.mean.as<A>(),
+                                 out.rstd.as<A>()});
+  work(Forward<T, false>{w.gamma.as<T>(), nullptr, w.epsilon, nullptr, out.rstd.as<A>()});
 }
 
 template <typename T, bool centered>
@@ -135,82 +135,75 @@ void parameter_gradients(int64_t rows, int64_t columns, const T* dy, const T* x,
       });
 }
 
-}  // namespace
-
-void layernorm_forward(Stream&, const Tensor& x, const Tensor& gamma, const Tensor& beta,
-                       double epsilon, const Tensor& y, const Tensor& mean, const Tensor& rstd) {
-  with_type(x.dtype, "layernorm_forward", [&]<typename T>() {
+void forward(Stream&, In x, NormWeights weights, NormOutputs out) {
+  with_type(x.dtype, layernorm_forward.name(), [&]<typename T>() {
     const int64_t columns = columns_of(x);
-    with_forward<T>(gamma, beta, epsilon, mean, rstd, [&](const auto& forward) {
+    with_forward<T>(weights, out, [&](const auto& norm) {
       at::parallel_for(0, rows_of(x), grain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
-          forward(i, columns, x.as<T>() + i * columns, y.as<T>() + i * columns);
+          norm(i, columns, x.as<T>() + i * columns, out.y.as<T>() + i * columns);
       });
     });
   });
 }
 
-void residual_layernorm_forward(Stream&, const Tensor& x, const Tensor& delta, const Tensor& gamma,
-                                const Tensor& beta, double epsilon, double dropout,
-                                DropoutSeed seed, const Tensor& r, const Tensor& y,
-                                const Tensor& mean, const Tensor& rstd) {
-  with_type(x.dtype, "residual_layernorm_forward", [&]<typename T>() {
+void residual_then_forward(Stream&, ResidualSum sum, NormWeights weights, Out r, NormOutputs out) {
+  const In& x = sum.x;
+  with_type(x.dtype, residual_layernorm_forward.name(), [&]<typename T>() {
     using A = accumulate_t<T>;
     const int64_t columns = columns_of(x);
+    const double dropout = sum.mask.probability;
     const auto add_row = [&](int64_t first, std::vector<A>& mask) {
       if (dropout > 0)
-        draw_mask(dropout, seed.get(), static_cast<uint64_t>(first), columns, mask.data());
+        draw_mask(dropout, sum.mask.seed.get(), static_cast<uint64_t>(first), columns, mask.data());
       const T* a = x.as<T>() + first;
-      const T* d = delta.as<T>() + first;
-      T* sum = r.as<T>() + first;
+      const T* d = sum.delta.as<T>() + first;
+      T* to = r.as<T>() + first;
       for (int64_t j = 0; j < columns; ++j)
-        sum[j] = static_cast<T>(static_cast<A>(a[j]) + static_cast<A>(d[j]) * mask[j]);
-      return sum;
+        to[j] = static_cast<T>(static_cast<A>(a[j]) + static_cast<A>(d[j]) * mask[j]);
+      return to;
     };
-    with_forward<T>(gamma, beta, epsilon, mean, rstd, [&](const auto& forward) {
+    with_forward<T>(weights, out, [&](const auto& norm) {
       at::parallel_for(0, rows_of(x), grain, [&](int64_t begin, int64_t end) {
         std::vector<A> mask(static_cast<size_t>(columns), A(1));
         for (int64_t i = begin; i < end; ++i)
-          forward(i, columns, add_row(i * columns, mask), y.as<T>() + i * columns);
+          norm(i, columns, add_row(i * columns, mask), out.y.as<T>() + i * columns);
       });
     });
   });
 }
 
-void layernorm_backward(Stream&, const Tensor& dy, const Tensor& x, const Tensor& gamma,
-                        const Tensor& mean, const Tensor& rstd, const Tensor& residual_grad,
-                        const Tensor& dx, const Tensor& dgamma, const Tensor& dbeta, double dropout,
-                        DropoutSeed seed, const Tensor& ddelta, const Tensor&,
-                        const Tensor& dbias) {
-  with_type(x.dtype, "layernorm_backward", [&]<typename T>() {
+void backward(Stream&, const NormOperands& in, const NormGradients& out) {
+  with_type(in.x.dtype, layernorm_backward.name(), [&]<typename T>() {
     using A = accumulate_t<T>;
-    const int64_t rows = rows_of(x), columns = columns_of(x);
+    const int64_t rows = rows_of(in.x), columns = columns_of(in.x);
+    const T *dy = in.dy.as<T>(), *x = in.x.as<T>();
+    const A *mean = in.mean.as<A>(), *rstd = in.rstd.as<A>();
     // This comes first, because dx may be dy's memory.
-    parameter_gradients<T>(rows, columns, dy.as<T>(), x.as<T>(), mean.as<A>(), rstd.as<A>(),
-                           dgamma.as<A>(), dbeta.as<A>());
-    const auto run = [&](const auto& backward) {
+    parameter_gradients<T>(rows, columns, dy, x, mean, rstd, out.dgamma.as<A>(), out.dbeta.as<A>());
+    const auto run = [&](const auto& row) {
       at::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
         std::vector<A> scratch(static_cast<size_t>(2 * columns));
         for (int64_t i = begin; i < end; ++i)
-          backward(i, columns, dy.as<T>() + i * columns, x.as<T>() + i * columns,
-                   mean.defined() ? mean.as<A>()[i] : A(0), rstd.as<A>()[i], scratch.data());
+          row(i, columns, dy + i * columns, x + i * columns, mean ? mean[i] : A(0), rstd[i],
+              scratch.data());
       });
     };
-    if (dbeta.defined()) {
-      run(Backward<T, true>{gamma.as<T>(), residual_grad.as<T>(), dx.as<T>(), ddelta.as<T>(),
-                            dropout, seed.get()});
-    } else {
-      run(Backward<T, false>{gamma.as<T>(), residual_grad.as<T>(), dx.as<T>(), ddelta.as<T>(),
-                             dropout, seed.get()});
-    }
-    if (!dbias.defined()) return;
-    const Tensor& delta_gradient = ddelta.defined() ? ddelta : dx;
-    add_column_sums(delta_gradient.as<T>(), rows, columns, columns, dbias.as<A>());
+    const auto with = [&](auto centered) {
+      run(Backward<T, decltype(centered)::value>{in.gamma.as<T>(), in.residual_grad.as<T>(),
+                                                 out.dx.as<T>(), out.ddelta.as<T>(),
+                                                 out.mask.probability, out.mask.seed.get()});
+    };
+    out.dbeta.defined() ? with(std::true_type{}) : with(std::false_type{});
+    if (!out.dbias.defined()) return;
+    const Out& delta_gradient = out.ddelta.defined() ? out.ddelta : out.dx;
+    add_column_sums(delta_gradient.as<T>(), rows, columns, columns, out.dbias.as<A>());
   });
 }
 
-size_t layernorm_workspace(Stream&, int64_t, int64_t) {
-  return 0;
-}
+const OnCpu versions[] = {{layernorm_forward, forward},
+                          {residual_layernorm_forward, residual_then_forward},
+                          {layernorm_backward, backward}};
 
+}  // namespace
 }  // namespace tally::train::cpu

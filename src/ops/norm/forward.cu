@@ -5,8 +5,8 @@
 
 #include "src/device/cuda/dropout.cuh"
 #include "src/device/cuda/kernel.cuh"
-#include "src/ops/norm/backends.h"
 #include "src/ops/norm/forward_warp.cuh"
+#include "src/ops/norm/norm.h"
 
 namespace tally::train::cuda {
 namespace {
@@ -172,11 +172,18 @@ void choose(CudaStream& s, const NormArguments& a, const Dropout& dropout) {
   start<T, N, 8, 1024>(s, a, dropout, 1024, 1);
 }
 
-void normalize(Stream& stream, const char* op, DType t, const NormArguments& a,
-               const Dropout& dropout) {
+// Without a delta and r the norm alone.
+void normalize(Stream& stream, const char* op, const ResidualSum& sum, const NormWeights& weights,
+               const NormOutputs& out, const Out& r = {}) {
+  const int64_t columns = sum.x.dim(-1);
+  const NormArguments a{sum.x.data,        sum.delta.data, weights.gamma.data,
+                        weights.beta.data, r.data,         out.y.data,
+                        out.mean.data,     out.rstd.data,  columns ? sum.x.numel() / columns : 0,
+                        columns,           weights.epsilon};
   if (a.rows == 0 || a.columns == 0) return;
   CudaStream& s = cuda_stream(stream);
-  by_type(t, op, [&](auto zero) {
+  const Dropout dropout(sum.mask);
+  by_type(sum.x.dtype, op, [&](auto zero) {
     using T = decltype(zero);
     const auto at = [](const void* p) { return static_cast<const char*>(p); };
     if (vectorizable<T>(a.columns, at(a.x), at(a.delta), at(a.gamma), at(a.beta), at(a.r),
@@ -188,28 +195,17 @@ void normalize(Stream& stream, const char* op, DType t, const NormArguments& a,
   });
 }
 
+void forward(Stream& s, In x, NormWeights weights, NormOutputs out) {
+  normalize(s, layernorm_forward.name(), {x, {}, {}}, weights, out);
+}
+
+void residual_then_forward(Stream& s, ResidualSum sum, NormWeights weights, Out r,
+                           NormOutputs out) {
+  normalize(s, residual_layernorm_forward.name(), sum, weights, out, r);
+}
+
+const OnCuda versions[] = {{layernorm_forward, forward},
+                           {residual_layernorm_forward, residual_then_forward}};
+
 }  // namespace
-
-void layernorm_forward(Stream& s, const Tensor& x, const Tensor& gamma, const Tensor& beta,
-                       double epsilon, const Tensor& y, const Tensor& mean, const Tensor& rstd) {
-  const int64_t columns = x.dim(-1);
-  const NormArguments a{x.data,    nullptr,   gamma.data,
-                        beta.data, nullptr,   y.data,
-                        mean.data, rstd.data, columns ? x.numel() / columns : 0,
-                        columns,   epsilon};
-  normalize(s, __func__, x.dtype, a, Dropout(0, 0));
-}
-
-void residual_layernorm_forward(Stream& s, const Tensor& x, const Tensor& delta,
-                                const Tensor& gamma, const Tensor& beta, double epsilon,
-                                double dropout, DropoutSeed seed, const Tensor& r, const Tensor& y,
-                                const Tensor& mean, const Tensor& rstd) {
-  const int64_t columns = x.dim(-1);
-  const NormArguments a{x.data,    delta.data, gamma.data,
-                        beta.data, r.data,     y.data,
-                        mean.data, rstd.data,  columns ? x.numel() / columns : 0,
-                        columns,   epsilon};
-  normalize(s, __func__, x.dtype, a, Dropout(dropout, seed));
-}
-
 }  // namespace tally::train::cuda

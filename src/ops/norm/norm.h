@@ -40,38 +40,47 @@
 #pragma once
 
 #include "src/device/step_state.h"
-#include "src/device/stream.h"
-#include "src/device/tensor.h"
+#include "src/ops/operation.h"
 
 namespace tally::train {
 
-void layernorm_forward(Stream& s, const Tensor& x, const Tensor& gamma, const Tensor& beta,
-                       double epsilon, const Tensor& y, const Tensor& mean, const Tensor& rstd);
+struct NormWeights {
+  In gamma, beta;
+  double epsilon = 0;
+};
+struct NormOutputs {
+  Out y, mean, rstd;
+};
+inline Operation<void(Stream& s, In x, NormWeights weights, NormOutputs out)> layernorm_forward{
+    "layernorm_forward"};
 
-// r = x + dropout(delta); y = layernorm(r). `dropout`: the probability; the mask follows from
-// `seed`.
-void residual_layernorm_forward(Stream& s, const Tensor& x, const Tensor& delta,
-                                const Tensor& gamma, const Tensor& beta, double epsilon,
-                                double dropout, DropoutSeed seed, const Tensor& r, const Tensor& y,
-                                const Tensor& mean, const Tensor& rstd);
+// The addition before a norm: x + dropout(delta).
+struct ResidualSum {
+  In x, delta;
+  DropoutMask mask;
+};
+// r = the sum; y = layernorm(r).
+inline Operation<void(Stream& s, ResidualSum sum, NormWeights weights, Out r, NormOutputs out)>
+    residual_layernorm_forward{"residual_layernorm_forward"};
+// The addition alone, where a stage of a pipeline ends.
+inline Operation<void(Stream& s, ResidualSum sum, Out r)> residual_forward{"residual_forward"};
+// y = dropout(x); y may be x's memory. It is the backward pass, too: of dropout itself, and of
+// `delta` above, whose gradient is that of r under the mask.
+inline Operation<void(Stream& s, In x, DropoutMask mask, Out y)> apply_dropout{"apply_dropout"};
 
-// The addition alone, where a stage of a pipeline ends: r = x + dropout(delta).
-void residual_forward(Stream& s, const Tensor& x, const Tensor& delta, double dropout,
-                      DropoutSeed seed, const Tensor& r);
-// y = dropout(x), with the mask of `seed`; y may be x's memory. It is the backward pass, too: of
-// dropout itself, and of `delta` above, whose gradient is that of r under the mask.
-void apply_dropout(Stream& s, const Tensor& x, double dropout, DropoutSeed seed, const Tensor& y);
-
-// dx = residual_grad (where defined) + the gradient at LayerNorm's input. dgamma and dbeta are
-// added to. `ddelta`, where defined, gets dx under the dropout mask, the gradient of `delta` above;
-// without dropout the caller uses dx itself. dx may be residual_grad's memory. The column sums of
-// ddelta, or of dx where ddelta is undefined, are added to `dbias` where it is defined: the
-// gradient of the bias that went into `delta`. `workspace`: layernorm_workspace() bytes.
-void layernorm_backward(Stream& s, const Tensor& dy, const Tensor& x, const Tensor& gamma,
-                        const Tensor& mean, const Tensor& rstd, const Tensor& residual_grad,
-                        const Tensor& dx, const Tensor& dgamma, const Tensor& dbeta, double dropout,
-                        DropoutSeed seed, const Tensor& ddelta, const Tensor& workspace,
-                        const Tensor& dbias = Tensor());
-size_t layernorm_workspace(Stream& s, int64_t rows, int64_t columns);
+// What the backward pass reads. residual_grad[M,C], where defined, is added to dx.
+struct NormOperands {
+  In dy, x, gamma, mean, rstd, residual_grad;
+};
+// dx is written, and may be residual_grad's memory. dgamma and dbeta are added to. `ddelta`, where
+// defined, gets dx under `mask`, the gradient of `delta` above; without dropout the caller uses dx
+// itself. The column sums of ddelta, or of dx where ddelta is undefined, are added to `dbias` where it
+// is defined: the gradient of the bias that went into `delta`.
+struct NormGradients {
+  Out dx, dgamma, dbeta, dbias, ddelta;
+  DropoutMask mask;
+};
+inline Operation<void(Stream& s, const NormOperands& in, const NormGradients& out)>
+    layernorm_backward{"layernorm_backward"};
 
 }  // namespace tally::train

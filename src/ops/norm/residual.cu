@@ -1,7 +1,7 @@
 // The addition to the residual stream without a norm, and its dropout.
 #include "src/device/cuda/dropout.cuh"
 #include "src/device/cuda/kernel.cuh"
-#include "src/ops/norm/backends.h"
+#include "src/ops/norm/norm.h"
 
 namespace tally::train::cuda {
 namespace {
@@ -28,12 +28,12 @@ __global__ void residual_kernel(const T* x, const T* delta, T* r, int64_t count,
   store<T, N>(r + i, y);
 }
 
-void start(Stream& stream, const char* name, const Tensor& x, const Tensor& delta, double dropout,
-           DropoutSeed seed, const Tensor& r) {
+void start(Stream& stream, const char* name, const ResidualSum& sum, const Out& r) {
   CudaStream& s = cuda_stream(stream);
+  const In &x = sum.x, &delta = sum.delta;
   const int64_t count = delta.numel();
   if (count == 0) return;
-  const Dropout mask(dropout, seed);
+  const Dropout mask(sum.mask);
   by_type(delta.dtype, name, [&](auto zero) {
     using T = decltype(zero);
     const auto with = [&](auto width) {
@@ -51,16 +51,15 @@ void start(Stream& stream, const char* name, const Tensor& x, const Tensor& delt
   });
 }
 
+void add(Stream& s, ResidualSum sum, Out r) {
+  start(s, residual_forward.name(), sum, r);
+}
+
+void drop(Stream& s, In x, DropoutMask mask, Out y) {
+  start(s, apply_dropout.name(), {{}, x, mask}, y);
+}
+
+const OnCuda versions[] = {{residual_forward, add}, {apply_dropout, drop}};
+
 }  // namespace
-
-void residual_forward(Stream& stream, const Tensor& x, const Tensor& delta, double dropout,
-                      DropoutSeed seed, const Tensor& r) {
-  start(stream, __func__, x, delta, dropout, seed, r);
-}
-
-void apply_dropout(Stream& stream, const Tensor& x, double dropout, DropoutSeed seed,
-                   const Tensor& y) {
-  start(stream, __func__, Tensor(), x, dropout, seed, y);
-}
-
 }  // namespace tally::train::cuda

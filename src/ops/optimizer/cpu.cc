@@ -1,9 +1,10 @@
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "src/device/cpu/types.h"
 #include "src/device/cpu/vector_math.h"
-#include "src/ops/optimizer/backends.h"
+#include "src/ops/optimizer/optimizer.h"
 
 namespace tally::train::cpu {
 namespace {
@@ -47,24 +48,20 @@ TALLY_CLONES void update(int64_t n, const Coefficients& c, A* __restrict g, A* _
   if (zero) std::fill(g, g + n, A(0));
 }
 
-}  // namespace
-
-namespace {
-
-double squares(const Tensor& gradients, const Tensor& workspace) {
+double squares(const In& gradients) {
   const int64_t n = gradients.numel(), blocks = norm_blocks(n);
-  double* partial = workspace.as<double>();
-  with_type(gradients.dtype, "gradient_norm", [&]<typename G>() {
+  std::vector<double> partial(static_cast<size_t>(blocks));
+  with_type(gradients.dtype, gradient_norm.name(), [&]<typename G>() {
     const G* g = gradients.as<G>();
     at::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         const int64_t first = b * norm_block, last = std::min(n, first + norm_block);
-        partial[b] = sum_of_squares(g + first, last - first);
+        partial[static_cast<size_t>(b)] = sum_of_squares(g + first, last - first);
       }
     });
   });
   double sum = 0;
-  for (int64_t b = 0; b < blocks; ++b) sum += partial[b];
+  for (const double part : partial) sum += part;
   return sum;
 }
 
@@ -77,23 +74,20 @@ void norm_of(double sum, StepState* state) {
   update_dynamic_scale(state);
 }
 
-}  // namespace
-
-void gradient_norm(Stream&, const Tensor& gradients, StepState* state, const Tensor& workspace) {
-  norm_of(squares(gradients, workspace), state);
+void norm(Stream&, In gradients, StepState* state) {
+  norm_of(squares(gradients), state);
 }
 
-void add_gradient_squares(Stream&, const Tensor& gradients, StepState* state,
-                          const Tensor& workspace) {
-  state->gradient_squares += squares(gradients, workspace);
+void add_squares(Stream&, In gradients, StepState* state) {
+  state->gradient_squares += squares(gradients);
 }
 
-void finish_gradient_norm(Stream&, StepState* state) {
+void finish_norm(Stream&, StepState* state) {
   norm_of(state->gradient_squares, state);
 }
 
-void add_gradients(Stream&, const Tensor& from, const Tensor& to) {
-  with_type(to.dtype, "add_gradients", [&]<typename G>() {
+void add(Stream&, In from, Out to) {
+  with_type(to.dtype, add_gradients.name(), [&]<typename G>() {
     const G* source = from.as<G>();
     G* sums = to.as<G>();
     at::parallel_for(0, to.numel(), norm_block, [&](int64_t begin, int64_t end) {
@@ -102,16 +96,10 @@ void add_gradients(Stream&, const Tensor& from, const Tensor& to) {
   });
 }
 
-size_t norm_workspace(Stream&, int64_t elements) {
-  return static_cast<size_t>(norm_blocks(elements)) * sizeof(double);
-}
-
-void adamw_step(Stream&, const AdamW& hyper, const StepState* state, int64_t decayed,
-                const Tensor& gradients, const Tensor& master, const Tensor& m, const Tensor& v,
-                const Tensor& weights, bool zero_gradients, int /*sms*/) {
-  const int64_t n = gradients.numel();
+void adamw(Stream&, const AdamW& hyper, const StepState* state, const FlatUpdate& u, int /*sms*/) {
+  const int64_t n = u.gradients.numel();
   const bool skip = state->found_inf != 0;
-  with_type(weights.dtype, "adamw_step", [&]<typename W>() {
+  with_type(u.weights.dtype, adamw_step.name(), [&]<typename W>() {
     using A = accumulate_t<W>;
     const auto range = [&](int64_t first, int64_t last, double decay) {
       const Coefficients c{hyper.beta1,
@@ -123,18 +111,26 @@ void adamw_step(Stream&, const AdamW& hyper, const StepState* state, int64_t dec
                            state->bias_correction2,
                            state->clip_factor};
       at::parallel_for(first, last, norm_block, [&](int64_t begin, int64_t end) {
+        A* const g = u.gradients.as<A>();
         if (!skip) {
-          W* const out = weights.data == master.data ? nullptr : weights.as<W>() + begin;
-          update(end - begin, c, gradients.as<A>() + begin, master.as<A>() + begin,
-                 m.as<A>() + begin, v.as<A>() + begin, out, zero_gradients);
-        } else if (zero_gradients) {
-          std::fill(gradients.as<A>() + begin, gradients.as<A>() + end, A(0));
+          W* const out = u.weights.data == u.master.data ? nullptr : u.weights.as<W>() + begin;
+          update(end - begin, c, g + begin, u.master.as<A>() + begin, u.m.as<A>() + begin,
+                 u.v.as<A>() + begin, out, u.zero_gradients);
+        } else if (u.zero_gradients) {
+          std::fill(g + begin, g + end, A(0));
         }
       });
     };
-    range(0, decayed, state->weight_decay);
-    range(decayed, n, 0);
+    range(0, u.decayed, state->weight_decay);
+    range(u.decayed, n, 0);
   });
 }
 
+const OnCpu versions[] = {{gradient_norm, norm},
+                          {add_gradient_squares, add_squares},
+                          {finish_gradient_norm, finish_norm},
+                          {add_gradients, add},
+                          {adamw_step, adamw}};
+
+}  // namespace
 }  // namespace tally::train::cpu

@@ -2,7 +2,7 @@
 #include <cuda_pipeline.h>
 
 #include "src/device/cuda/kernel.cuh"
-#include "src/ops/optimizer/backends.h"
+#include "src/ops/optimizer/optimizer.h"
 
 namespace tally::train::cuda {
 namespace {
@@ -242,7 +242,7 @@ int64_t norm_blocks(const CudaStream& s) {
   return static_cast<int64_t>(s.sms()) * 4;
 }
 
-void sum_squares(Stream& stream, const Tensor& gradients, bool whole, StepState* state) {
+void sum_squares(Stream& stream, const In& gradients, bool whole, StepState* state) {
   CudaStream& s = cuda_stream(stream);
   const auto blocks = static_cast<unsigned>(norm_blocks(s));
   auto* parts = static_cast<double*>(s.workspace());
@@ -258,28 +258,24 @@ void sum_squares(Stream& stream, const Tensor& gradients, bool whole, StepState*
   CUDA_LAUNCHED();
 }
 
-}  // namespace
-
-void gradient_norm(Stream& s, const Tensor& gradients, StepState* state,
-                   const Tensor& /*workspace*/) {
+void norm(Stream& s, In gradients, StepState* state) {
   sum_squares(s, gradients, true, state);
 }
 
-void add_gradient_squares(Stream& s, const Tensor& gradients, StepState* state,
-                          const Tensor& /*workspace*/) {
+void add_squares(Stream& s, In gradients, StepState* state) {
   sum_squares(s, gradients, false, state);
 }
 
-void finish_gradient_norm(Stream& stream, StepState* state) {
+void finish_norm(Stream& stream, StepState* state) {
   finish_norm_kernel<<<1, 1, 0, cuda_stream(stream).stream()>>>(state);
   CUDA_LAUNCHED();
 }
 
-void add_gradients(Stream& stream, const Tensor& from, const Tensor& to) {
+void add(Stream& stream, In from, Out to) {
   CudaStream& s = cuda_stream(stream);
   const int64_t count = to.numel();
   if (count == 0) return;
-  const auto add = [&](auto zero) {
+  const auto launch = [&](auto zero) {
     using T = decltype(zero);
     const int64_t wanted = divide_up(divide_up(count, vector_size<T>), 256);
     const int64_t resident = resident_blocks(s, add_kernel<T>, 256);
@@ -287,27 +283,22 @@ void add_gradients(Stream& stream, const Tensor& from, const Tensor& to) {
     add_kernel<T><<<blocks, 256, 0, s.stream()>>>(from.as<T>(), to.as<T>(), count);
     CUDA_LAUNCHED();
   };
-  if (to.dtype == DType::f64) return add(0.0);
-  add(0.0F);
+  if (to.dtype == DType::f64) return launch(0.0);
+  launch(0.0F);
 }
 
-// The partial sums live in the stream's own workspace.
-size_t norm_workspace(Stream&, int64_t) {
-  return 0;
-}
-
-void adamw_step(Stream& stream, const AdamW& hyper, const StepState* state, int64_t decayed,
-                const Tensor& gradients, const Tensor& master, const Tensor& m, const Tensor& v,
-                const Tensor& weights, bool zero_gradients, int sms) {
+void adamw(Stream& stream, const AdamW& hyper, const StepState* state, const FlatUpdate& u,
+           int sms) {
   CudaStream& s = cuda_stream(stream);
-  const int64_t count = gradients.numel();
+  const int64_t count = u.gradients.numel();
   if (count == 0) return;
-  by_type(weights.dtype, __func__, [&](auto zero) {
+  by_type(u.weights.dtype, adamw_step.name(), [&](auto zero) {
     using W = decltype(zero);
     using T = Acc<W>;
-    const Flat<T, W> p{gradients.as<T>(), master.as<T>(), m.as<T>(), v.as<T>(),
-                       weights.as<W>(),   count,          decayed,   zero_gradients};
-    if (sms > 0 && !zero_gradients && count % vector_size<T> == 0 &&
+    const Flat<T, W> p{u.gradients.as<T>(), u.master.as<T>(),  u.m.as<T>(),
+                       u.v.as<T>(),         u.weights.as<W>(), count,
+                       u.decayed,           u.zero_gradients};
+    if (sms > 0 && !u.zero_gradients && count % vector_size<T> == 0 &&
         s.shared_bytes_a_block() >= few_stages * sizeof(FewStage<T>)) {
       return launch_few<T, W>(s, sms, hyper, state, p);
     }
@@ -319,4 +310,11 @@ void adamw_step(Stream& stream, const AdamW& hyper, const StepState* state, int6
   });
 }
 
+const OnCuda versions[] = {{gradient_norm, norm},
+                           {add_gradient_squares, add_squares},
+                           {finish_gradient_norm, finish_norm},
+                           {add_gradients, add},
+                           {adamw_step, adamw}};
+
+}  // namespace
 }  // namespace tally::train::cuda

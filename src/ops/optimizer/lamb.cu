@@ -1,6 +1,6 @@
 // LAMB over pieces of parameters, a block each.
 #include "src/device/cuda/kernel.cuh"
-#include "src/ops/optimizer/backends.h"
+#include "src/ops/optimizer/optimizer.h"
 
 namespace tally::train::cuda {
 namespace {
@@ -146,10 +146,8 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-}  // namespace
-
-void lamb_direction(Stream& stream, const AdamW& hyper, const StepState* state,
-                    const LambBuffers& buffers, const LambTables& tables) {
+void direction(Stream& stream, const AdamW& hyper, const StepState* state,
+               const LambBuffers& buffers, const LambTables& tables) {
   CudaStream& s = cuda_stream(stream);
   const auto blocks = static_cast<unsigned>(tables.count);
   auto* sums = tables.piece_sums.as<double>();
@@ -168,11 +166,11 @@ void lamb_direction(Stream& stream, const AdamW& hyper, const StepState* state,
   CUDA_LAUNCHED();
 }
 
-void lamb_step(Stream& stream, const StepState* state, const LambBuffers& buffers,
-               const LambTables& tables, bool zero_gradients) {
+void step(Stream& stream, const StepState* state, const LambBuffers& buffers,
+          const LambTables& tables, bool zero_gradients) {
   CudaStream& s = cuda_stream(stream);
   if (tables.count == 0) return;
-  by_type(buffers.weights.dtype, __func__, [&](auto zero) {
+  by_type(buffers.weights.dtype, lamb_step.name(), [&](auto zero) {
     using W = decltype(zero);
     using T = Acc<W>;
     const auto blocks = static_cast<unsigned>(tables.count);
@@ -183,4 +181,7 @@ void lamb_step(Stream& stream, const StepState* state, const LambBuffers& buffer
   });
 }
 
+const OnCuda versions[] = {{lamb_direction, direction}, {lamb_step, step}};
+
+}  // namespace
 }  // namespace tally::train::cuda

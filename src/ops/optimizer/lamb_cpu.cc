@@ -3,7 +3,7 @@
 
 #include "src/device/cpu/types.h"
 #include "src/device/cpu/vector_math.h"
-#include "src/ops/optimizer/backends.h"
+#include "src/ops/optimizer/optimizer.h"
 
 namespace tally::train::cpu {
 namespace {
@@ -46,13 +46,11 @@ double trust_ratio(const StepState& state, const LambTables& tables, const LambP
   return sums[0] > 0 && sums[1] > 0 ? std::sqrt(sums[0]) / std::sqrt(sums[1]) : 1;
 }
 
-}  // namespace
-
-void lamb_direction(Stream&, const AdamW& hyper, const StepState* state, const LambBuffers& buffers,
-                    const LambTables& tables) {
+void direction(Stream&, const AdamW& hyper, const StepState* state, const LambBuffers& buffers,
+               const LambTables& tables) {
   if (state->found_inf != 0) return;
   double* const sums = tables.piece_sums.as<double>();
-  with_type(buffers.master.dtype, "lamb_direction", [&]<typename A>() {
+  with_type(buffers.master.dtype, lamb_direction.name(), [&]<typename A>() {
     const auto as = [](double x) { return static_cast<A>(x); };
     at::parallel_for(0, tables.count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -85,10 +83,10 @@ void lamb_direction(Stream&, const AdamW& hyper, const StepState* state, const L
   }
 }
 
-void lamb_step(Stream&, const StepState* state, const LambBuffers& buffers,
-               const LambTables& tables, bool zero_gradients) {
+void step(Stream&, const StepState* state, const LambBuffers& buffers, const LambTables& tables,
+          bool zero_gradients) {
   const bool skip = state->found_inf != 0;
-  with_type(buffers.weights.dtype, "lamb_step", [&]<typename W>() {
+  with_type(buffers.weights.dtype, lamb_step.name(), [&]<typename W>() {
     using A = accumulate_t<W>;
     const bool separate = buffers.weights.data != buffers.master.data;
     at::parallel_for(0, tables.count, 1, [&](int64_t begin, int64_t end) {
@@ -104,4 +102,7 @@ void lamb_step(Stream&, const StepState* state, const LambBuffers& buffers,
   });
 }
 
+const OnCpu versions[] = {{lamb_direction, direction}, {lamb_step, step}};
+
+}  // namespace
 }  // namespace tally::train::cpu

@@ -44,8 +44,7 @@
 #pragma once
 
 #include "src/device/step_state.h"
-#include "src/device/stream.h"
-#include "src/device/tensor.h"
+#include "src/ops/operation.h"
 
 namespace tally::train {
 
@@ -54,31 +53,33 @@ struct AdamW {
 };
 
 // Writes state->grad_norm, clip_factor and found_inf, and adapts a dynamic loss scale
-// (update_dynamic_scale()). `workspace`: norm_workspace() bytes.
-void gradient_norm(Stream& s, const Tensor& gradients, StepState* state, const Tensor& workspace);
+// (update_dynamic_scale()).
+inline Operation<void(Stream& s, In gradients, StepState* state)> gradient_norm{"gradient_norm"};
 // The same in steps, where other processes have parts of the gradient:
 // state->gradient_squares += sum of squares; all processes' sums are added up; then the norm from
 // state->gradient_squares. The host zeroes the sum before every step.
-void add_gradient_squares(Stream& s, const Tensor& gradients, StepState* state,
-                          const Tensor& workspace);
-void finish_gradient_norm(Stream& s, StepState* state);
-size_t norm_workspace(Stream& s, int64_t elements);
+inline Operation<void(Stream& s, In gradients, StepState* state)> add_gradient_squares{
+    "add_gradient_squares"};
+inline Operation<void(Stream& s, StepState* state)> finish_gradient_norm{"finish_gradient_norm"};
 
 // to += from, f32 or f64.
-void add_gradients(Stream& s, const Tensor& from, const Tensor& to);
+inline Operation<void(Stream& s, In from, Out to)> add_gradients{"add_gradients"};
 
-// Updates all elements, those of [0, decayed) with weight decay, unless state->found_inf is set.
-// The rounded weights go to `weights`, which may be `master` itself in f32 and f64. Gradients are
-// zeroed where `zero_gradients`. `sms`: the update takes so many SMs of a GPU as a whole and leaves
-// the others to other work; 0: all.
-void adamw_step(Stream& s, const AdamW& hyper, const StepState* state, int64_t decayed,
-                const Tensor& gradients, const Tensor& master, const Tensor& m, const Tensor& v,
-                const Tensor& weights, bool zero_gradients, int sms = 0);
-
-// The same by SGD with momentum; `m` is the momentum buffer.
-void sgd_step(Stream& s, double momentum, const StepState* state, int64_t decayed,
-              const Tensor& gradients, const Tensor& master, const Tensor& m, const Tensor& weights,
-              bool zero_gradients);
+// The same elements of the flat buffers: those of [0, decayed) are updated with weight decay. The
+// rounded weights go to `weights`, which may be `master` itself in f32 and f64. Gradients are zeroed
+// where `zero_gradients`. SGD has no v, and its m is the momentum.
+struct FlatUpdate {
+  Out gradients, master, m, v, weights;
+  int64_t decayed = 0;
+  bool zero_gradients = false;
+};
+// Both do nothing but zero gradients where state->found_inf is set. `sms`: the update takes so many
+// SMs of a GPU as a whole and leaves the others to other work; 0: all.
+inline Operation<void(Stream& s, const AdamW& hyper, const StepState* state,
+                      const FlatUpdate& update, int sms)>
+    adamw_step{"adamw_step"};
+inline Operation<void(Stream& s, double momentum, const StepState* state, const FlatUpdate& update)>
+    sgd_step{"sgd_step"};
 
 // At most this many neighbouring elements of one parameter, which LAMB treats together.
 inline constexpr int64_t lamb_piece_elements = 32768;
@@ -100,17 +101,19 @@ struct LambTables {
   Tensor norms;       // [rows,2] f64: sums of squares of w and of u
 };
 struct LambBuffers {
-  Tensor master, m, v, weights;
+  Out master, m, v, weights;
 };
 
 // LAMB in two steps, because processes may have parts of a parameter, whose sums of squares are
 // added up in between. Both do nothing but what is said here where state->found_inf is set.
 // Updates the moments, writes u in place of the gradients and this process's sums to tables.norms.
-void lamb_direction(Stream& s, const AdamW& hyper, const StepState* state,
-                    const LambBuffers& buffers, const LambTables& tables);
+inline Operation<void(Stream& s, const AdamW& hyper, const StepState* state,
+                      const LambBuffers& buffers, const LambTables& tables)>
+    lamb_direction{"lamb_direction"};
 // Updates the weights; zeroes u, which is in the gradients' place, or without an update the
 // gradients, where `zero_gradients`.
-void lamb_step(Stream& s, const StepState* state, const LambBuffers& buffers,
-               const LambTables& tables, bool zero_gradients);
+inline Operation<void(Stream& s, const StepState* state, const LambBuffers& buffers,
+                      const LambTables& tables, bool zero_gradients)>
+    lamb_step{"lamb_step"};
 
 }  // namespace tally::train

@@ -1,6 +1,6 @@
 // SGD with momentum over flat buffers.
 #include "src/device/cuda/kernel.cuh"
-#include "src/ops/optimizer/backends.h"
+#include "src/ops/optimizer/optimizer.h"
 
 namespace tally::train::cuda {
 namespace {
@@ -71,19 +71,15 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-}  // namespace
-
-void sgd_step(Stream& stream, double momentum, const StepState* state, int64_t decayed,
-              const Tensor& gradients, const Tensor& master, const Tensor& m, const Tensor& weights,
-              bool zero_gradients) {
+void step(Stream& stream, double momentum, const StepState* state, const FlatUpdate& u) {
   CudaStream& s = cuda_stream(stream);
-  const int64_t count = gradients.numel();
+  const int64_t count = u.gradients.numel();
   if (count == 0) return;
-  by_type(weights.dtype, __func__, [&](auto zero) {
+  by_type(u.weights.dtype, sgd_step.name(), [&](auto zero) {
     using W = decltype(zero);
     using T = Acc<W>;
-    const Flat<T, W> p{gradients.as<T>(), master.as<T>(), m.as<T>(), weights.as<W>(), count,
-                       decayed,           zero_gradients};
+    const Flat<T, W> p{u.gradients.as<T>(), u.master.as<T>(), u.m.as<T>(), u.weights.as<W>(), count,
+                       u.decayed,           u.zero_gradients};
     const int64_t wanted = divide_up(divide_up(count, vector_size<T>), threads);
     const int64_t resident = resident_blocks(s, sgd_kernel<T, W>, threads);
     const auto blocks = static_cast<unsigned>(wanted < resident ? wanted : resident);
@@ -92,4 +88,7 @@ void sgd_step(Stream& stream, double momentum, const StepState* state, int64_t d
   });
 }
 
+const OnCuda version(sgd_step, step);
+
+}  // namespace
 }  // namespace tally::train::cuda

@@ -2,7 +2,7 @@
 
 #include "src/device/cpu/types.h"
 #include "src/device/cpu/vector_math.h"
-#include "src/ops/optimizer/backends.h"
+#include "src/ops/optimizer/optimizer.h"
 
 namespace tally::train::cpu {
 namespace {
@@ -26,27 +26,26 @@ TALLY_CLONES void update(int64_t n, const SgdCoefficients<A>& c, const A* __rest
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<W>(w[i]);
 }
 
-}  // namespace
-
-void sgd_step(Stream&, double momentum, const StepState* state, int64_t decayed,
-              const Tensor& gradients, const Tensor& master, const Tensor& m, const Tensor& weights,
-              bool zero_gradients) {
+void step(Stream&, double momentum, const StepState* state, const FlatUpdate& u) {
   const bool skip = state->found_inf != 0;
-  with_type(weights.dtype, "sgd_step", [&]<typename W>() {
+  with_type(u.weights.dtype, sgd_step.name(), [&]<typename W>() {
     using A = accumulate_t<W>;
     const auto range = [&](int64_t first, int64_t last, double decay) {
       const SgdCoefficients<A> c{static_cast<A>(state->learning_rate), static_cast<A>(decay),
                                  static_cast<A>(state->clip_factor), static_cast<A>(momentum)};
       at::parallel_for(first, last, elements_of_a_thread, [&](int64_t begin, int64_t end) {
-        A* const g = gradients.as<A>() + begin;
-        W* const out = weights.data == master.data ? nullptr : weights.as<W>() + begin;
-        if (!skip) update(end - begin, c, g, master.as<A>() + begin, m.as<A>() + begin, out);
-        if (zero_gradients) std::fill(g, g + (end - begin), A(0));
+        A* const g = u.gradients.as<A>() + begin;
+        W* const out = u.weights.data == u.master.data ? nullptr : u.weights.as<W>() + begin;
+        if (!skip) update(end - begin, c, g, u.master.as<A>() + begin, u.m.as<A>() + begin, out);
+        if (u.zero_gradients) std::fill(g, g + (end - begin), A(0));
       });
     };
-    range(0, decayed, state->weight_decay);
-    range(decayed, gradients.numel(), 0);
+    range(0, u.decayed, state->weight_decay);
+    range(u.decayed, u.gradients.numel(), 0);
   });
 }
 
+const OnCpu version(sgd_step, step);
+
+}  // namespace
 }  // namespace tally::train::cpu

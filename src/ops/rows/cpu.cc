@@ -2,8 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "src/device/cpu/types.h"
-#include "src/ops/rows/backends.h"
+#include "src/device/cpu/aten_views.h"
+#include "src/ops/rows/rows.h"
 
 namespace tally::train::cpu {
 namespace {
@@ -33,23 +33,20 @@ void for_elements(int64_t n, const Work& work) {
 
 // Calls work(element of [K,B,T], element of [M,K]; -1: beyond the sequence's end).
 template <typename Work>
-void for_columns(const Tensor& rows, const Tensor& firsts, const Tensor& lengths,
-                 const Work& work) {
+void for_columns(const In& rows, const SequenceRows& s, const Work& work) {
   const int64_t columns = rows.dim(0), sequences = rows.dim(1), tokens = rows.dim(2);
   for (int64_t k = 0; k < columns; ++k) {
     for (int64_t b = 0; b < sequences; ++b) {
-      const int64_t first = firsts.as<int32_t>()[b], length = lengths.as<int32_t>()[b];
+      const int64_t first = s.firsts.as<int32_t>()[b], length = s.lengths.as<int32_t>()[b];
       for (int64_t j = 0; j < tokens; ++j)
         work((k * sequences + b) * tokens + j, j < length ? (first + j) * columns + k : -1);
     }
   }
 }
 
-}  // namespace
-
-void gather_rows(Stream&, const Tensor& x, const Tensor& rows, const Tensor& out) {
+void gather(Stream&, In x, In rows, Out out) {
   const int64_t columns = columns_of(x);
-  with_type(x.dtype, "gather_rows", [&]<typename T>() {
+  with_type(x.dtype, gather_rows.name(), [&]<typename T>() {
     for_rows(rows.numel(), [&](int64_t k) {
       const T* from = x.as<T>() + rows.as<int32_t>()[k] * columns;
       std::copy(from, from + columns, out.as<T>() + k * columns);
@@ -57,46 +54,48 @@ void gather_rows(Stream&, const Tensor& x, const Tensor& rows, const Tensor& out
   });
 }
 
-void add_to_rows(Stream&, const Tensor& x, const Tensor& rows, const Tensor& out) {
+void add_to(Stream&, In x, In rows, Out out) {
   const int64_t columns = columns_of(x);
-  with_type(x.dtype, "add_to_rows", [&]<typename T>() {
+  with_type(x.dtype, add_to_rows.name(), [&]<typename T>() {
     for_rows(rows.numel(), [&](int64_t k) {
       add_row(x.as<T>() + k * columns, columns, out.as<T>() + rows.as<int32_t>()[k] * columns);
     });
   });
 }
 
-void add_embedding(Stream&, const Tensor& ids, const Tensor& table, const Tensor& x) {
+void add_table(Stream&, In ids, In table, Out x) {
   const int64_t columns = columns_of(x);
-  with_type(x.dtype, "add_embedding", [&]<typename T>() {
+  with_type(x.dtype, add_embedding.name(), [&]<typename T>() {
     for_rows(ids.numel(), [&](int64_t i) {
       add_row(table.as<T>() + ids.as<int32_t>()[i] * columns, columns, x.as<T>() + i * columns);
     });
   });
 }
 
-void columns_to_rows(Stream&, const Tensor& x, const Tensor& firsts, const Tensor& lengths,
-                     const Tensor& out) {
-  with_type(x.dtype, "columns_to_rows", [&]<typename T>() {
+void from_columns(Stream&, In x, SequenceRows sequences, Out out) {
+  with_type(x.dtype, columns_to_rows.name(), [&]<typename T>() {
     const T nothing = static_cast<T>(-std::numeric_limits<float>::infinity());
-    for_columns(out, firsts, lengths, [&](int64_t to, int64_t from) {
+    for_columns(out, sequences, [&](int64_t to, int64_t from) {
       out.as<T>()[to] = from < 0 ? nothing : x.as<T>()[from];
     });
   });
 }
 
-void rows_to_columns(Stream& s, const Tensor& g, const Tensor& firsts, const Tensor& lengths,
-                     const Tensor& dx) {
+void to_columns(Stream& s, In g, SequenceRows sequences, Out dx) {
   s.fill_zero(dx.data, dx.bytes());
-  with_type(g.dtype, "rows_to_columns", [&]<typename T>() {
-    for_columns(g, firsts, lengths, [&](int64_t from, int64_t to) {
+  with_type(g.dtype, rows_to_columns.name(), [&]<typename T>() {
+    for_columns(g, sequences, [&](int64_t from, int64_t to) {
       if (to >= 0) dx.as<T>()[to] = g.as<T>()[from];
     });
   });
 }
 
-void activation_forward(Stream&, Activation kind, const Tensor& x, const Tensor& y) {
-  with_type(x.dtype, "activation_forward", [&]<typename T>() {
+void scale(Stream&, In factors, Out x) {
+  aten_matrix(x).mul_(aten_matrix(factors).view({-1, 1}));
+}
+
+void activate(Stream&, Activation kind, In x, Out y) {
+  with_type(x.dtype, activation_forward.name(), [&]<typename T>() {
     using A = accumulate_t<T>;
     for_elements(x.numel(), [&](int64_t i) {
       const A v = static_cast<A>(x.as<T>()[i]);
@@ -105,9 +104,8 @@ void activation_forward(Stream&, Activation kind, const Tensor& x, const Tensor&
   });
 }
 
-void activation_backward(Stream&, Activation kind, const Tensor& dy, const Tensor& y,
-                         const Tensor& dx) {
-  with_type(y.dtype, "activation_backward", [&]<typename T>() {
+void activate_backward(Stream&, Activation kind, In dy, In y, Out dx) {
+  with_type(y.dtype, activation_backward.name(), [&]<typename T>() {
     using A = accumulate_t<T>;
     for_elements(y.numel(), [&](int64_t i) {
       const A v = static_cast<A>(y.as<T>()[i]);
@@ -117,4 +115,10 @@ void activation_backward(Stream&, Activation kind, const Tensor& dy, const Tenso
   });
 }
 
+const OnCpu versions[] = {{gather_rows, gather},          {add_to_rows, add_to},
+                          {add_embedding, add_table},     {columns_to_rows, from_columns},
+                          {rows_to_columns, to_columns},  {scale_rows, scale},
+                          {activation_forward, activate}, {activation_backward, activate_backward}};
+
+}  // namespace
 }  // namespace tally::train::cpu

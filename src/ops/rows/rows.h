@@ -5,6 +5,7 @@
 //   add_embedding         x[i] += table[ids[i]], as BERT adds token types
 //   activation_forward    y = tanh(x) or max(x, 0)
 //   activation_backward   dx = dy (1 - y^2), or dy where y > 0 and else 0
+//   scale_rows            x[i] *= factors[i]
 //   columns_to_rows       out[k,b,j] = x[firsts[b] + j, k] for j < lengths[b], else -infinity
 //   rows_to_columns       its backward pass: dx[firsts[b] + j, k] = g[k,b,j], and 0 elsewhere
 //   x[M,C], out[K,C] and table[R,C]: the compute type (f64, f32, bf16, f16); rows[K], ids[M]: i32
@@ -23,28 +24,35 @@
 // Rows and ids are not checked here: src/train/ checks what comes from data.
 #pragma once
 
-#include "src/device/stream.h"
-#include "src/device/tensor.h"
+#include "src/ops/operation.h"
 
 namespace tally::train {
 
-void gather_rows(Stream& s, const Tensor& x, const Tensor& rows, const Tensor& out);
+inline Operation<void(Stream& s, In x, In rows, Out out)> gather_rows{"gather_rows"};
 // The rows are distinct.
-void add_to_rows(Stream& s, const Tensor& x, const Tensor& rows, const Tensor& out);
-void add_embedding(Stream& s, const Tensor& ids, const Tensor& table, const Tensor& x);
+inline Operation<void(Stream& s, In x, In rows, Out out)> add_to_rows{"add_to_rows"};
+inline Operation<void(Stream& s, In ids, In table, Out x)> add_embedding{"add_embedding"};
 
-// The few columns of x[M,K] as rows over the tokens of each sequence, out[K,B,T]: sequence b has
-// lengths[b] <= T tokens from row firsts[b] on. The rows go through a softmax.
-void columns_to_rows(Stream& s, const Tensor& x, const Tensor& firsts, const Tensor& lengths,
-                     const Tensor& out);
-void rows_to_columns(Stream& s, const Tensor& g, const Tensor& firsts, const Tensor& lengths,
-                     const Tensor& dx);
+// Which rows of a matrix of tokens a sequence has: lengths[b] from firsts[b] on.
+struct SequenceRows {
+  In firsts, lengths;
+};
+// The few columns of x[M,K] as rows over the tokens of each sequence, out[K,B,T], where no sequence
+// has more than T tokens. The rows go through a softmax.
+inline Operation<void(Stream& s, In x, SequenceRows sequences, Out out)> columns_to_rows{
+    "columns_to_rows"};
+inline Operation<void(Stream& s, In g, SequenceRows sequences, Out dx)> rows_to_columns{
+    "rows_to_columns"};
+
+// x[i] *= factors[i].  factors[M]: f32 (f64 for f64)
+inline Operation<void(Stream& s, In factors, Out x)> scale_rows{"scale_rows"};
 
 enum class Activation : uint8_t { tanh, relu };
 // y may be x's memory.
-void activation_forward(Stream& s, Activation kind, const Tensor& x, const Tensor& y);
+inline Operation<void(Stream& s, Activation kind, In x, Out y)> activation_forward{
+    "activation_forward"};
 // From the output y. dx may be the memory of dy or y.
-void activation_backward(Stream& s, Activation kind, const Tensor& dy, const Tensor& y,
-                         const Tensor& dx);
+inline Operation<void(Stream& s, Activation kind, In dy, In y, Out dx)> activation_backward{
+    "activation_backward"};
 
 }  // namespace tally::train

@@ -1,6 +1,6 @@
 #include "src/device/cpu/types.h"
 #include "src/device/cpu/vector_math.h"
-#include "src/ops/swiglu/backends.h"
+#include "src/ops/swiglu/swiglu.h"
 
 namespace tally::train::cpu {
 namespace {
@@ -29,10 +29,8 @@ TALLY_CLONES void backward_row(const T* dy, const T* gate, const T* up, int64_t 
   }
 }
 
-}  // namespace
-
-void swiglu_forward(Stream&, const Tensor& h, const Tensor& y) {
-  with_type(h.dtype, "swiglu_forward", [&]<typename T>() {
+void forward(Stream&, In h, Out y) {
+  with_type(h.dtype, swiglu_forward.name(), [&]<typename T>() {
     const int64_t n = columns_of(y);
     at::parallel_for(0, rows_of(y), grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -43,8 +41,8 @@ void swiglu_forward(Stream&, const Tensor& h, const Tensor& y) {
   });
 }
 
-void swiglu_backward(Stream&, const Tensor& dy, const Tensor& h, const Tensor& dh) {
-  with_type(h.dtype, "swiglu_backward", [&]<typename T>() {
+void backward(Stream&, In dy, In h, Out dh) {
+  with_type(h.dtype, swiglu_backward.name(), [&]<typename T>() {
     const int64_t n = columns_of(dy);
     at::parallel_for(0, rows_of(dy), grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -56,4 +54,7 @@ void swiglu_backward(Stream&, const Tensor& dy, const Tensor& h, const Tensor& d
   });
 }
 
+const OnCpu versions[] = {{swiglu_forward, forward}, {swiglu_backward, backward}};
+
+}  // namespace
 }  // namespace tally::train::cpu

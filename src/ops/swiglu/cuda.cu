@@ -1,6 +1,6 @@
 // SwiGLU, a vector of gates and of ups a thread.
 #include "src/device/cuda/kernel.cuh"
-#include "src/ops/swiglu/backends.h"
+#include "src/ops/swiglu/swiglu.h"
 
 namespace tally::train::cuda {
 namespace {
@@ -73,9 +73,7 @@ unsigned blocks_for(int64_t count, int width) {
   return static_cast<unsigned>(divide_up(divide_up(count, width), threads));
 }
 
-}  // namespace
-
-void swiglu_forward(Stream& stream, const Tensor& h, const Tensor& y) {
+void forward(Stream& stream, In h, Out y) {
   CudaStream& s = cuda_stream(stream);
   const int64_t count = y.numel(), columns = y.dim(-1);
   if (count == 0) return;
@@ -85,10 +83,10 @@ void swiglu_forward(Stream& stream, const Tensor& h, const Tensor& y) {
     forward_kernel<T, N>
         <<<blocks_for(count, N), threads, 0, s.stream()>>>(h.as<T>(), y.as<T>(), count, columns);
   };
-  by_width(y.dtype, __func__, columns, launch, h.as<char>(), y.as<char>());
+  by_width(y.dtype, swiglu_forward.name(), columns, launch, h.as<char>(), y.as<char>());
 }
 
-void swiglu_backward(Stream& stream, const Tensor& dy, const Tensor& h, const Tensor& dh) {
+void backward(Stream& stream, In dy, In h, Out dh) {
   CudaStream& s = cuda_stream(stream);
   const int64_t count = dy.numel(), columns = dy.dim(-1);
   if (count == 0) return;
@@ -98,7 +96,11 @@ void swiglu_backward(Stream& stream, const Tensor& dy, const Tensor& h, const Te
     backward_kernel<T, N><<<blocks_for(count, N), threads, 0, s.stream()>>>(
         dy.as<T>(), h.as<T>(), dh.as<T>(), count, columns);
   };
-  by_width(dy.dtype, __func__, columns, launch, dy.as<char>(), h.as<char>(), dh.as<char>());
+  by_width(dy.dtype, swiglu_backward.name(), columns, launch, dy.as<char>(), h.as<char>(),
+           dh.as<char>());
 }
 
+const OnCuda versions[] = {{swiglu_forward, forward}, {swiglu_backward, backward}};
+
+}  // namespace
 }  // namespace tally::train::cuda

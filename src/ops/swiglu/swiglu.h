@@ -15,14 +15,13 @@
 // the CPU: the type is not a floating-point type.
 #pragma once
 
-#include "src/device/stream.h"
-#include "src/device/tensor.h"
+#include "src/ops/operation.h"
 
 namespace tally::train {
 
-void swiglu_forward(Stream& s, const Tensor& h, const Tensor& y);
+inline Operation<void(Stream& s, In h, Out y)> swiglu_forward{"swiglu_forward"};
 
 // dh may be h's memory.
-void swiglu_backward(Stream& s, const Tensor& dy, const Tensor& h, const Tensor& dh);
+inline Operation<void(Stream& s, In dy, In h, Out dh)> swiglu_backward{"swiglu_backward"};
 
 }  // namespace tally::train

@@ -23,7 +23,8 @@ bool share(MeshGroup group, const MeshShape& shape, const MeshPlace& a, const Me
   switch (group) {
     case MeshGroup::tensor:
       return a.stage == b.stage && a.replica == b.replica;
-    case MeshGroup::data:
+    case MeshGroup::samples:
+    case MeshGroup::replicas:
       return a.shard == b.shard && a.stage == b.stage;
     case MeshGroup::pipeline:
       return a.shard == b.shard && a.replica == b.replica;
@@ -53,7 +54,7 @@ Mesh::Mesh(Communicator& world, const MeshShape& shape)
                     "{}",
                     shape.tensor, shape.pipeline, shape.data, shape.size(), world.size()));
   tensor_ = make(MeshGroup::tensor, "tensor");
-  data_ = make(MeshGroup::data, "data");
+  samples_ = replicas_ = make(MeshGroup::replicas, "data");
   pipeline_ = make(MeshGroup::pipeline, "pipeline");
   model_ = make(MeshGroup::model, "model");
   embedding_ = make(MeshGroup::embedding, "embedding");

@@ -37,7 +37,8 @@ int rank_of(const MeshShape& shape, const MeshPlace& place);
 // The ranks that share a kind of work, in the order in which a communicator numbers them.
 enum class MeshGroup : uint8_t {
   tensor,     // the shards of one stage of one replica
-  data,       // the replicas of one shard of one stage
+  samples,    // those that divide the samples of a step
+  replicas,   // those that have the same shard of the same stage, and add up their gradients
   pipeline,   // the stages of one shard of one replica
   model,      // shards and stages of one replica: what a gradient norm is summed over
   embedding,  // the first and the last stage of one shard of one replica, which share the embedding
@@ -60,8 +61,10 @@ class Mesh {
   bool last_stage() const { return place_.stage + 1 == shape_.pipeline; }
 
   Communicator& world() const { return world_; }
-  Communicator& tensor() const { return *tensor_; }      // rank: the shard
-  Communicator& data() const { return *data_; }          // rank: the replica
+  Communicator& tensor() const { return *tensor_; }  // rank: the shard
+  // Who gets which samples, and who adds up gradients: the same ranks in data parallelism.
+  Communicator& samples() const { return *samples_; }    // rank: the replica
+  Communicator& replicas() const { return *replicas_; }  // rank: the replica
   Communicator& pipeline() const { return *pipeline_; }  // rank: the stage
   Communicator& model() const { return *model_; }        // rank: stage * tensor + shard
   // Null on a stage between the first and the last.
@@ -76,7 +79,8 @@ class Mesh {
   std::vector<std::unique_ptr<Communicator>> made_;
   // Of `made_`, or the world where a group has all its ranks.
   Communicator* tensor_ = nullptr;
-  Communicator* data_ = nullptr;
+  Communicator* samples_ = nullptr;
+  Communicator* replicas_ = nullptr;
   Communicator* pipeline_ = nullptr;
   Communicator* model_ = nullptr;
   Communicator* embedding_ = nullptr;

@@ -53,23 +53,24 @@ Door::Door(std::vector<Socket> listeners, Credential credential, size_t expected
   for (const Socket& l : listeners_) fcntl(l.fd(), F_SETFL, fcntl(l.fd(), F_GETFL) | O_NONBLOCK);
 }
 
-std::optional<Visitor> Door::next(Deadline deadline) {
+std::optional<Visitor> Door::next(Deadline deadline, const std::vector<Socket>& inside) {
   while (proven_.empty()) {
-    if (milliseconds_until(deadline) == 0) return std::nullopt;
-    poll_all(deadline);
+    if (milliseconds_until(deadline) == 0 || poll_all(deadline, inside)) return std::nullopt;
   }
   Visitor first = std::move(proven_.front());
   proven_.pop_front();
   return first;
 }
 
-void Door::poll_all(Deadline deadline) {
+// Returns whether something came from inside.
+bool Door::poll_all(Deadline deadline, const std::vector<Socket>& inside) {
   std::vector<pollfd> fds;
   for (const Stranger& s : waiting_) fds.push_back({s.socket.fd(), POLLIN, 0});
   for (const Socket& l : listeners_) fds.push_back({l.fd(), POLLIN, 0});
   fds.push_back({gives_token_.fd(), POLLIN, 0});
+  for (const Socket& s : inside) fds.push_back({s.fd(), POLLIN, 0});
   if (poll(fds.data(), fds.size(), milliseconds_until(deadline)) < 0) {
-    if (errno == EINTR) return;
+    if (errno == EINTR) return false;
     throw CommunicationError(fmt::format("poll: {}", std::strerror(errno)));
   }
   size_t i = 0;
@@ -81,6 +82,8 @@ void Door::poll_all(Deadline deadline) {
   for (size_t l = 0; l < listeners_.size(); ++l, ++i)
     if (fds[i].revents != 0) take_new(listeners_[l]);
   if (fds[i].revents != 0) take_new(gives_token_);
+  return std::any_of(fds.begin() + static_cast<std::ptrdiff_t>(i) + 1, fds.end(),
+                     [](const pollfd& fd) { return fd.revents != 0; });
 }
 
 void Door::take_new(const Socket& listener) {

@@ -36,9 +36,10 @@ class Door {
   // where processes of this user get the token; not open: nobody gets it here.
   Door(std::vector<Socket> listeners, Credential credential, size_t expected,
        Socket gives_token = {});
-  // The next visitor; nullopt after the deadline. All that have come are listened to at once, and
-  // one that is silent delays no other. Throws CommunicationError.
-  std::optional<Visitor> next(Deadline deadline);
+  // The next visitor; nullopt after the deadline, or when something comes from one of `inside`,
+  // those that have been let in. All that have come are listened to at once, and one that is silent
+  // delays no other. Throws CommunicationError.
+  std::optional<Visitor> next(Deadline deadline, const std::vector<Socket>& inside = {});
   // To be said to a visitor. One that is gone already is noticed later.
   static void admit(const Visitor& visitor);
   static void refuse(const Visitor& visitor, const std::string& why);
@@ -52,7 +53,7 @@ class Door {
     std::string nonces;  // both; empty: it has not said hello
   };
 
-  void poll_all(Deadline deadline);
+  bool poll_all(Deadline deadline, const std::vector<Socket>& inside);
   void take_new(const Socket& listener);
   void give_token(const Socket& asks);
   bool hear(Stranger* stranger);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdexcept>
+#include <string>
 
 namespace tally::train {
 
@@ -14,9 +15,12 @@ struct LaunchError : std::runtime_error {
 struct CommunicationError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-// Rank 0 reports why the ranks could not meet, so this one has nothing to say. Exit code 1.
-struct ReportedByZero : CommunicationError {
-  using CommunicationError::CommunicationError;
+// A rank failed before the ranks had met. It has been reported, here or by rank 0, so that nothing is
+// left to say. what() is that rank's message.
+struct StartFailed : CommunicationError {
+  StartFailed(const std::string& message, int exit_code)
+      : CommunicationError(message), code(exit_code) {}
+  int code;
 };
 
 }  // namespace tally::train

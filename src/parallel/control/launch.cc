@@ -150,17 +150,27 @@ std::string run_name(const Variables& v) {
   return launcher_run(v);
 }
 
+// Below the ports that systems use for outgoing connections.
+int port_for(const std::string& run) {
+  return 12000 + static_cast<int>(hash_of(run) % 20000);
+}
+
 // A parent tally-train has evaluated the flags already, so its port counts.
 int choose_port(const LaunchOptions& options, const Variables& v, const std::string& run) {
   if (options.port != 0 && !v.has("TALLY_SUPERVISED")) return options.port;
-  if (const auto port = v.number("MASTER_PORT")) {
-    if (*port < 1 || *port > 65535)
-      fail_launch("MASTER_PORT={} is not a valid port: 1 to 65535", *port);
-    return *port;
+  // At MASTER_PORT torchrun's own process may listen, for PyTorch's store.
+  // A tally-train that it started has given its own ranks another port.
+  const bool taken = v.text("TORCHELASTIC_USE_AGENT_STORE") == "True" && !v.has("TALLY_SUPERVISED");
+  if (taken) return port_for(run + " " + v.text("MASTER_PORT"));
+  if (const std::string text = v.text("MASTER_PORT"); !text.empty()) {
+    int port = 0;
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+    if (stop != text.data() + text.size() || error != std::errc() || port < 1 || port > 65535)
+      fail_launch("MASTER_PORT={} is not a valid port: 1 to 65535", text);
+    return port;
   }
   if (run.empty()) return 29500;  // torchrun's
-  // Below the ports that systems use for outgoing connections.
-  return 12000 + static_cast<int>(hash_of(run) % 20000);
+  return port_for(run);
 }
 
 std::string choose_address(const LaunchOptions& options, const Variables& v, const Launch& launch) {
@@ -234,7 +244,13 @@ Launch discover_launch(const LaunchOptions& options, const Environment& environm
         "--nproc-per-node starts processes, and {}={} says that a launcher did already: leave one "
         "of them out",
         inner->size_name, inner->size);
-  const std::optional<Claim>& claim = inner ? inner : outer;
+  std::optional<Claim> claim = inner ? inner : outer;
+  if (inner && outer && inner->size == outer->size && inner->rank == outer->rank) {
+    // What the variables of torchrun leave open, the launcher around them may say.
+    if (!claim->local_rank) claim->local_rank = outer->local_rank;
+    if (!claim->local_size) claim->local_size = outer->local_size;
+    if (!claim->nodes) claim->nodes = outer->nodes;
+  }
   Launch launch = claim ? launch_of(*claim) : Launch();
   if (starts && launch.local_size > 1)
     fail_launch(
@@ -244,6 +260,9 @@ Launch discover_launch(const LaunchOptions& options, const Environment& environm
   launch.supervised = supervised;
   launch.run = run_name(v);
   if (supervised) launch.source = "--nproc-per-node";
+  const bool collected = supervised || (outer && outer->size == launch.size);
+  launch.own_output =
+      inner && !collected && (!v.has("TORCHELASTIC_RUN_ID") || launch.local_rank == 0);
   launch.mpi = outer && outer->size == launch.size && launch.size > 1;
   if (launch.size > 1) {
     launch.address = choose_address(options, v, launch);

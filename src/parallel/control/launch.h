@@ -50,6 +50,9 @@ struct Launch {
   int supervisor_fd = -1;   // where the parent tells of ranks that were killed
   bool supervised = false;  // started by a tally-train, which watches
   bool mpi = false;         // an MPI launcher started exactly these processes
+  // Nobody collects this process's output together with rank 0's: a person started it, or it is
+  // the first that torchrun started on its host.
+  bool own_output = false;
 };
 
 // Reads one variable of the environment: null when it is not set.

@@ -23,12 +23,7 @@ Star::Star(const RendezvousOptions& options, OnFailure on_failure)
   std::iota(all.begin(), all.end(), 0);
   exchanges_ = operations_.add_group("exchange", "world", std::move(all));
   const Deadline deadline = in_seconds(options_.timeout_seconds);
-  find_token();
-  if (options_.rank == 0) {
-    receive_all_ranks(deadline);
-  } else {
-    visit_zero(deadline);
-  }
+  meet_others(deadline);
   sending_ = std::vector<std::timed_mutex>(peers_.size());
   wake_ = Socket(eventfd(0, EFD_CLOEXEC));
   thread_ = std::thread([this] { watch(); });

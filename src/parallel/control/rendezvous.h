@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,13 @@ struct Failure {
   int code = 1;               // exit code that the run ends with
   std::string message;        // one sentence
   bool known_to_zero = true;  // rank 0 knows of it, and reports it
+};
+
+// Why a rank cannot take part, known before it meets the others.
+struct Fault {
+  int code = 2;  // exit code
+  std::string message;
+  int ranks = 1;  // it and those after it, which no process will be
 };
 
 struct RendezvousOptions {
@@ -44,6 +52,14 @@ struct RendezvousOptions {
   // A packet socket to the supervisor of this host's ranks, from which failures arrive (encode() in
   // rendezvous_wire.h); not owned. -1: none.
   int supervisor_fd = -1;
+  std::optional<Fault> fault;  // of which the others are told
+  // Nobody collects this rank's output together with rank 0's: what ends the start is reported here,
+  // too, and not by rank 0 alone.
+  bool own_output = false;
+  // Says for what this rank waits (waiting_notes.h), and reports the failure that ends the start.
+  // Null: not.
+  std::function<void(const std::string&)> say;
+  std::function<void(const Failure&)> report;
 };
 
 class OperationWatch;
@@ -60,7 +76,8 @@ class Rendezvous {
   using OnFailure = std::function<void(const Failure&)>;
 
   // Returns when all ranks have connected. One rank alone returns at once. Throws
-  // CommunicationError that names the missing ranks, and LaunchError where the token is missing.
+  // CommunicationError that names the missing ranks, LaunchError where the token is missing, and
+  // StartFailed where this or another rank cannot take part.
   static std::unique_ptr<Rendezvous> meet(const RendezvousOptions& options, OnFailure on_failure);
   virtual ~Rendezvous() = default;
 

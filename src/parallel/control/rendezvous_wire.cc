@@ -19,7 +19,7 @@ struct Header {
 }  // namespace
 
 const std::string& own_protocol() {
-  static const std::string protocol = "tallyrv4";
+  static const std::string protocol = "tallyrv5";
   return protocol;
 }
 
@@ -56,6 +56,10 @@ std::string encode(const Hello& hello) {
   put(&body, hello.size);
   put(&body, hello.host);
   put(&body, hello.process);
+  if (!hello.fault) return body;
+  put(&body, hello.fault->ranks);
+  put(&body, hello.fault->code);
+  put(&body, hello.fault->message.substr(0, longest_greeting / 2));
   return body;
 }
 
@@ -66,6 +70,11 @@ Hello decode_hello(const std::string& body) {
   hello.size = in.number();
   hello.host = in.text();
   hello.process = in.text();
+  if (const int ranks = in.number(); ranks > 0) {
+    hello.fault.emplace().ranks = ranks;
+    hello.fault->code = in.number();
+    hello.fault->message = in.text();
+  }
   return hello;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "src/parallel/control/rendezvous.h"
@@ -38,6 +39,7 @@ struct Hello {
   int rank = 0, size = 0;
   std::string host;
   std::string process;  // process_name()
+  std::optional<Fault> fault = std::nullopt;
 };
 
 // The protocol of this program; another version may have another one.

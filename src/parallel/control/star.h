@@ -17,8 +17,15 @@
 #include "src/parallel/control/rendezvous.h"
 #include "src/parallel/control/rendezvous_wire.h"
 #include "src/parallel/control/tcp.h"
+#include "src/parallel/control/waiting_notes.h"
 
 namespace tally::train {
+
+// The supervisor's news of a rank that was killed arrives within milliseconds of the loss of
+// its connection, unless the host is very busy.
+inline constexpr auto patience_for_news = std::chrono::seconds(1);
+// How long a rank that has failed is there until rank 0 has reported it.
+inline constexpr auto patience_with_zero = std::chrono::seconds(4);
 
 class Star final : public Rendezvous {
  public:
@@ -52,12 +59,21 @@ class Star final : public Rendezvous {
   };
 
   // Set-up.
+  void meet_others(Deadline deadline);
   void find_token();
-  std::vector<Socket> listen(Deadline deadline) const;
+  std::vector<Socket> listen(Deadline deadline);
   void receive_all_ranks(Deadline deadline);
+  void gather(Door* door, Deadline deadline);
+  std::vector<int> missing_ranks() const;
+  std::string waits_for(const std::vector<int>& missing) const;
   [[noreturn]] void give_up(const std::vector<int>& missing, int strangers);
   void admit(Visitor visitor);
+  void expect_no_more(int rank, int ranks);
+  void lose_waiting_ranks();
+  void fail_start(const Failure& first);
+  Failure own_fault() const;
   void visit_zero(Deadline deadline);
+  void hear_zero(Deadline deadline, WaitingNotes* notes);
 
   // Of the watching thread.
   void watch();
@@ -66,11 +82,12 @@ class Star final : public Rendezvous {
   void take(size_t peer);
   void handle(size_t peer, Message type, std::string body);
   void take_news();
+  std::optional<Failure> read_news();
   void send_heartbeats();
   void find_silent(SilenceWatch* silence, Clock::time_point now);
   void lose(size_t peer, const std::string& message, bool news_may_come = false);
   void close_peer(size_t peer);
-  void wait_for_end_of_zero();
+  void wait_for_end_of_zero(std::chrono::seconds patience);
   void learn(const Failure& failure);  // not the one in pending_
   void find_late(Clock::time_point now, bool restart);
   void ask_all(Clock::time_point now);
@@ -86,6 +103,12 @@ class Star final : public Rendezvous {
   std::string address_ = "127.0.0.1";
   std::string token_;
   int strangers_ = 0;
+  // The failure that ends the set-up, once reported; until when those that come are told of it; who has
+  // come; and why a process was not let in that said it is a rank. Used by the set-up alone.
+  std::optional<Failure> first_;
+  Deadline told_until_;
+  std::vector<char> came_;
+  std::string refused_;
   std::vector<Socket> peers_;  // rank 0: by rank, its own place closed; others: rank 0 alone
   std::vector<int> local_;     // of each peer: its process id, if it is one of this host; else 0
   Socket wake_;

@@ -1,6 +1,7 @@
 // How the ranks of a rendezvous find each other: before the watching thread begins.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <memory>
@@ -15,6 +16,10 @@ namespace {
 constexpr const char* purpose = "rendezvous";
 // Until a file that rank 0 has made is seen on another host; never so long that rank 0 gives up.
 constexpr auto patience_with_file_servers = std::chrono::seconds(60);
+// Ranks of one start come within this, so that one that cannot take part has told them all.
+constexpr auto patience_of_failed = std::chrono::seconds(10);
+// More ranks than this are counted, and not listed.
+constexpr size_t most_listed = 8;
 
 // 127.0.0.1 itself, and not the name of a host that /etc/hosts gives that address.
 bool names_loopback(const std::string& host) {
@@ -32,6 +37,15 @@ std::string loopback_place(const RendezvousOptions& options, Deadline deadline) 
       "-hex 32 makes one), or write it to a file of mode 600 and give --rendezvous-token-file; "
       "ranks of one host need none with MASTER_ADDR=127.0.0.1",
       options.address, fmt::join(addresses, ", "), token_variable));
+}
+
+// One that is gone does not need to know.
+void tell(const Socket& rank, const Failure& failure) {
+  if (!rank.open()) return;
+  try {
+    send_message(rank, Message::failure, encode(failure));
+  } catch (const CommunicationError&) {
+  }
 }
 
 std::string wait_for_token(const std::string& file, Deadline deadline) {
@@ -54,6 +68,42 @@ Credential Star::credential(const std::string& purpose) const {
   return {token_, options_.run, purpose};
 }
 
+Failure Star::own_fault() const {
+  return {options_.rank, options_.host, options_.fault->code, options_.fault->message};
+}
+
+void Star::meet_others(Deadline deadline) {
+  came_.resize(static_cast<size_t>(options_.size));
+  came_[0] = 1;
+  if (options_.fault) expect_no_more(options_.rank, options_.fault->ranks);
+  if (options_.fault && (options_.rank == 0 || options_.own_output)) fail_start(own_fault());
+  try {
+    find_token();
+    if (options_.rank == 0) {
+      receive_all_ranks(deadline);
+    } else {
+      visit_zero(deadline);
+    }
+  } catch (const StartFailed&) {
+    throw;
+  } catch (const std::runtime_error&) {
+    if (!options_.fault) throw;
+    fail_start(own_fault());  // nobody could be told
+    throw StartFailed(first_->message, first_->code);
+  }
+}
+
+// The first failure is known before all ranks have met: it is reported, and told to those that have
+// come and will come soon. Reported first, because a launcher may end all when one of them ends.
+void Star::fail_start(const Failure& first) {
+  if (first_) return;
+  first_ = first;
+  told_until_ = Deadline::clock::now() + patience_of_failed;
+  if (options_.report) options_.report(first);
+  if (options_.rank != 0) return;
+  for (const Socket& rank : peers_) tell(rank, first);
+}
+
 // The token where it is known before rank 0 is.
 void Star::find_token() {
   const TokenSource& source = options_.token;
@@ -66,7 +116,7 @@ void Star::find_token() {
 
 // At the addresses of the host that was named, and at no others, with one exception: some systems
 // give a host's own name to the loopback interface (127.0.1.1), where no other host can connect.
-std::vector<Socket> Star::listen(Deadline deadline) const {
+std::vector<Socket> Star::listen(Deadline deadline) {
   if (options_.listening_fd >= 0) {
     std::vector<Socket> one;
     one.emplace_back(options_.listening_fd);
@@ -76,7 +126,11 @@ std::vector<Socket> Star::listen(Deadline deadline) const {
   const bool outside = !std::all_of(addresses.begin(), addresses.end(), is_loopback);
   const bool these_alone = options_.token.none() || names_loopback(options_.address);
   if (!options_.interface.empty() && !these_alone) {
-    addresses.push_back(interface_address(options_.interface));
+    try {
+      addresses.push_back(interface_address(options_.interface));
+    } catch (const LaunchError& e) {
+      fail_start({0, options_.host, 2, e.what()});
+    }
   } else if (!outside && !options_.one_host && !these_alone) {
     const auto more = outer_addresses();
     addresses.insert(addresses.end(), more.begin(), more.end());
@@ -109,17 +163,8 @@ void Star::receive_all_ranks(Deadline deadline) {
     token_ = new_token();
   }
   Door door(listen(deadline), credential(purpose), peers_.size(), std::move(gives_token));
-  const auto missing = [&] {
-    std::vector<int> ranks;
-    for (int r = 1; r < options_.size; ++r)
-      if (!peers_[static_cast<size_t>(r)].open()) ranks.push_back(r);
-    return ranks;
-  };
-  while (!missing().empty()) {
-    auto visitor = door.next(deadline);
-    if (!visitor) give_up(missing(), door.strangers());
-    admit(std::move(*visitor));
-  }
+  gather(&door, deadline);
+  if (first_) throw StartFailed(first_->message, first_->code);
   count_strangers(door.strangers());
   address_ = local_address(peers_[1]);
   std::string welcome;
@@ -128,15 +173,70 @@ void Star::receive_all_ranks(Deadline deadline) {
   for (size_t r = 1; r < peers_.size(); ++r) send_message(peers_[r], Message::welcome, welcome);
 }
 
+std::vector<int> Star::missing_ranks() const {
+  std::vector<int> ranks;
+  for (int r = 1; r < options_.size; ++r)
+    if (came_[static_cast<size_t>(r)] == 0) ranks.push_back(r);
+  return ranks;
+}
+
+std::string Star::waits_for(const std::vector<int>& missing) const {
+  const std::vector<int> listed(missing.begin(),
+                                missing.begin() + std::min(missing.size(), most_listed));
+  std::string text =
+      fmt::format("rank 0 on {} waits at {}:{} for rank{} {}", options_.host, options_.address,
+                  options_.port, missing.size() == 1 ? "" : "s", fmt::join(listed, ", "));
+  if (missing.size() > listed.size())
+    text += fmt::format(" and {} more", missing.size() - listed.size());
+  text += fmt::format(" of {}; --distributed-timeout-minutes ({:g}) is the limit", options_.size,
+                      options_.timeout_seconds / 60);
+  return refused_.empty() ? text : text + "; a process was not let in: " + refused_;
+}
+
+// Lets all ranks in, or as many as come before the first failure has been told.
+void Star::gather(Door* door, Deadline deadline) {
+  WaitingNotes notes(first_ ? nullptr : options_.say);
+  for (auto missing = missing_ranks(); !missing.empty(); missing = missing_ranks()) {
+    notes.set(first_ ? "" : waits_for(missing));
+    if (first_) deadline = std::min(deadline, told_until_);
+    if (auto visitor = door->next(deadline, peers_)) {
+      admit(std::move(*visitor));
+    } else if (milliseconds_until(deadline) > 0) {
+      lose_waiting_ranks();
+    } else if (first_) {
+      return;
+    } else {
+      give_up(missing, door->strangers());
+    }
+  }
+}
+
+// A rank that waits for the others says nothing: what comes is the end of its connection.
+void Star::lose_waiting_ranks() {
+  for (size_t r = 1; r < peers_.size(); ++r) {
+    pollfd arrived{peers_[r].fd(), POLLIN, 0};
+    if (!peers_[r].open() || poll(&arrived, 1, 0) <= 0) continue;
+    peers_[r] = Socket();
+    if (first_) continue;
+    pollfd news{supervisor_, POLLIN, 0};
+    const int wait = static_cast<int>(std::chrono::milliseconds(patience_for_news).count());
+    std::optional<Failure> known;
+    if (supervisor_ >= 0 && poll(&news, 1, wait) > 0) known = read_news();
+    fail_start(known.value_or(Failure{
+        static_cast<int>(r), hosts_[r], 1,
+        "its connection closed before all ranks had met: it was killed, or its node failed"}));
+  }
+}
+
 // One message for all: those that have come learn that this rank reports it.
 void Star::give_up(const std::vector<int>& missing, int strangers) {
   std::string why = fmt::format(
       "{} of {} ranks did not connect to {}:{} within {:.0f} s: missing {}{}", missing.size(),
       options_.size, options_.address, options_.port, options_.timeout_seconds,
       missing.size() == 1 ? "rank " : "ranks ", fmt::join(missing, ", "));
+  if (!refused_.empty()) why += "; a process was not let in: " + refused_;
   if (strangers > 0) why += "; " + describe_strangers(strangers);
-  sending_ = std::vector<std::timed_mutex>(peers_.size());
-  send_to_all(Message::failure, encode(Failure{0, options_.host, 1, why}));
+  for (const Socket& rank : peers_) tell(rank, Failure{0, options_.host, 1, why});
   throw CommunicationError(why);
 }
 
@@ -147,28 +247,56 @@ void Star::admit(Visitor visitor) {
   if (hello.size != options_.size) {
     why = fmt::format("rank 0 counts {} ranks and rank {} counts {}", options_.size, rank,
                       hello.size);
-  } else if (rank < 1 || rank >= hello.size || peers_[static_cast<size_t>(rank)].open()) {
+  } else if (rank < 1 || rank >= hello.size || came_[static_cast<size_t>(rank)] != 0) {
     why = fmt::format("two processes say that they are rank {}", rank);
   }
-  if (!why.empty()) return Door::refuse(visitor, why);
+  if (!why.empty()) {
+    refused_ = why;
+    return Door::refuse(visitor, why);
+  }
   Door::admit(visitor);
+  came_[static_cast<size_t>(rank)] = 1;
   hosts_[static_cast<size_t>(rank)] = hello.host;
   local_[static_cast<size_t>(rank)] = local_process(hello.process);
-  peers_[static_cast<size_t>(rank)] = std::move(visitor.socket);
+  Socket& peer = peers_[static_cast<size_t>(rank)];
+  peer = std::move(visitor.socket);
+  if (hello.fault) expect_no_more(rank, hello.fault->ranks);
+  if (first_) {
+    tell(peer, *first_);
+  } else if (hello.fault) {
+    fail_start({rank, hello.host, hello.fault->code, hello.fault->message});
+  }
+}
+
+void Star::expect_no_more(int rank, int ranks) {
+  for (int r = rank; r < options_.size && r - rank < ranks; ++r) came_[static_cast<size_t>(r)] = 1;
 }
 
 void Star::visit_zero(Deadline deadline) {
+  if (options_.fault) deadline = std::min(deadline, Deadline::clock::now() + patience_of_failed);
+  WaitingNotes notes(options_.fault ? nullptr : options_.say);
+  const std::string waits = fmt::format("rank {} on {} waits for rank 0 at {}:{}", options_.rank,
+                                        options_.host, options_.address, options_.port);
+  notes.set(waits +
+            ", and nobody listens there: rank 0 has not been started, has ended, or was given "
+            "another place");
   const TokenSource& source = options_.token;
   const std::string place = source.none() ? loopback_place(options_, deadline) : "";
   Credential known = credential(purpose);
   const std::string words =
-      encode(Hello{options_.rank, options_.size, options_.host, process_name()});
+      encode(Hello{options_.rank, options_.size, options_.host, process_name(), options_.fault});
   peers_.push_back(enter({options_.address, options_.port, "rank 0"}, &known, words, deadline, [&] {
+    notes.set(waits + ", where somebody listens and has not let this rank in");
     if (source.zero_makes) token_ = wait_for_token(source.file, deadline);
     if (source.none()) token_ = ask_for_token(place, deadline);
     known.token = token_;
   }));
+  notes.set(options_.own_output ? waits + ", which waits for other ranks" : "");
   address_ = local_address(peers_[0]);
+  hear_zero(deadline, &notes);
+}
+
+void Star::hear_zero(Deadline deadline, WaitingNotes* notes) {
   Message type{};
   std::string body;
   // Rank 0 gives up first, and its closed connection shows that.
@@ -177,8 +305,11 @@ void Star::visit_zero(Deadline deadline) {
         fmt::format("rank 0 at {}:{} gave up before all {} ranks had connected", options_.address,
                     options_.port, options_.size));
   if (type == Message::failure) {
-    wait_for_end_of_zero();
-    throw ReportedByZero(decode_failure(body).message);
+    const Failure first = decode_failure(body);
+    notes->set("");
+    if (options_.own_output) fail_start(first);
+    wait_for_end_of_zero(patience_of_failed + patience_with_zero);
+    throw StartFailed(first.message, first.code);
   }
   Reader in(body);
   hosts_[0] = in.text();

@@ -15,9 +15,6 @@
 namespace tally::train {
 namespace {
 
-// What the supervisor knows of a rank that was killed arrives within milliseconds of the loss of
-// its connection, unless the host is very busy.
-constexpr auto patience_for_news = std::chrono::seconds(1);
 // An answer needs one message, from a thread that does nothing else.
 constexpr auto patience_for_answers = std::chrono::seconds(2);
 
@@ -123,7 +120,7 @@ void Star::take(size_t peer) {
 void Star::handle(size_t peer, Message type, std::string body) {
   switch (type) {
     case Message::failure:
-      if (options_.rank != 0) wait_for_end_of_zero();
+      if (options_.rank != 0) wait_for_end_of_zero(patience_with_zero);
       // What a rank that was lost has caused is not the first cause.
       return learn(pending_ ? pending_->failure : decode_failure(body));
     case Message::question:
@@ -147,16 +144,20 @@ void Star::handle(size_t peer, Message type, std::string body) {
 }
 
 // The supervisor of this host's ranks tells that one was killed. All of them hear it.
-void Star::take_news() {
+std::optional<Failure> Star::read_news() {
   std::array<char, 1024> packet;
   const ssize_t n = recv(supervisor_, packet.data(), packet.size(), MSG_DONTWAIT);
-  if (n < 0) return;
-  if (n == 0) {
-    supervisor_ = -1;
-    return;
-  }
+  if (n == 0) supervisor_ = -1;
+  if (n <= 0) return std::nullopt;
   Failure f = decode_failure(std::string(packet.data(), static_cast<size_t>(n)));
   f.host = options_.host;
+  return f;
+}
+
+void Star::take_news() {
+  auto news = read_news();
+  if (!news) return;
+  Failure& f = *news;
   if (options_.rank != 0 && f.rank != 0) return send_to(0, Message::failure, encode(f));
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -183,8 +184,8 @@ void Star::lose(size_t peer, const std::string& message, bool news_may_come) {
 
 // Rank 0 reports for all. A launcher may end the others as soon as one has failed (srun
 // --kill-on-bad-exit), so no rank ends before rank 0 has, unless that takes too long.
-void Star::wait_for_end_of_zero() {
-  const Deadline deadline = in_seconds(4);
+void Star::wait_for_end_of_zero(std::chrono::seconds patience) {
+  const Deadline deadline = Clock::now() + patience;
   char byte = 0;
   while (receive_all(peers_[0], &byte, 1, deadline)) {
   }

@@ -90,6 +90,39 @@ sockaddr_in name_of(const Socket& socket) {
   return address;
 }
 
+struct NetworkInterface {
+  std::string name, address;
+  uint32_t number = 0, mask = 0;  // in the order of this host's bytes
+};
+
+std::vector<NetworkInterface> network_interfaces() {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) fail_connection("the network interfaces cannot be listed");
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(all, freeifaddrs);
+  std::vector<NetworkInterface> found;
+  for (const ifaddrs* i = all; i != nullptr; i = i->ifa_next) {
+    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET) continue;
+    sockaddr_in address{}, mask{};
+    std::memcpy(&address, i->ifa_addr, sizeof address);
+    if (i->ifa_netmask != nullptr) std::memcpy(&mask, i->ifa_netmask, sizeof mask);
+    found.push_back({i->ifa_name, address_text(address), ntohl(address.sin_addr.s_addr),
+                     ntohl(mask.sin_addr.s_addr)});
+  }
+  return found;
+}
+
+// Whether the address stands for many hosts. The system binds such a one, too, and nobody can
+// connect to it.
+bool is_of_many_hosts(const in_addr& address) {
+  const uint32_t number = ntohl(address.s_addr);
+  if (IN_MULTICAST(number) || number == INADDR_BROADCAST) return true;
+  const auto interfaces = network_interfaces();
+  return std::any_of(interfaces.begin(), interfaces.end(), [&](const NetworkInterface& i) {
+    const uint32_t hosts = ~i.mask;  // a network of one or two hosts has no broadcast
+    return hosts > 1 && i.mask != 0 && number == (i.number | hosts);
+  });
+}
+
 }  // namespace
 
 Socket::~Socket() {
@@ -110,6 +143,9 @@ Socket listen_on(const std::string& address, int port) {
   int error = 0;
   const Addresses found = look_up_once(address, port, &error);
   if (!found) fail_connection("the address '{}' is unknown: {}", address, gai_strerror(error));
+  sockaddr_in wanted{};
+  std::memcpy(&wanted, found->ai_addr, sizeof wanted);
+  if (is_of_many_hosts(wanted.sin_addr)) return Socket();
   Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.open()) fail_connection("a socket cannot be made: {}", std::strerror(errno));
   set_option(socket.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
@@ -132,28 +168,6 @@ int port_of(const Socket& socket) {
 std::string local_address(const Socket& socket) {
   return address_text(name_of(socket));
 }
-
-namespace {
-
-struct NetworkInterface {
-  std::string name, address;
-};
-
-std::vector<NetworkInterface> network_interfaces() {
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) fail_connection("the network interfaces cannot be listed");
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(all, freeifaddrs);
-  std::vector<NetworkInterface> found;
-  for (const ifaddrs* i = all; i != nullptr; i = i->ifa_next) {
-    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET) continue;
-    sockaddr_in address{};
-    std::memcpy(&address, i->ifa_addr, sizeof address);
-    found.push_back({i->ifa_name, address_text(address)});
-  }
-  return found;
-}
-
-}  // namespace
 
 std::string interface_address(const std::string& interface) {
   std::vector<std::string> names;

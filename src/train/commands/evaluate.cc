@@ -103,7 +103,7 @@ nlohmann::ordered_json text_or_null(const std::string& text) {
 Result evaluate_tokens(const Config& c, std::vector<int32_t> tokens, Stream& stream,
                        const Mesh& mesh, World& world) {
   ParameterTable table;
-  register_gpt(c.model, &table);
+  register_model(c.model, &table);
   table.layout(stream, c.compute_type());
   check_flag(evaluated_flag(c),
              [&] { load_model_weights(c.model_dir, c.model, ParameterState(table), stream); });
@@ -173,7 +173,7 @@ nlohmann::ordered_json record_of(const Record& record, const nlohmann::ordered_j
                              {"seq_length", c.sequence},
                              {"micro_batch_size", c.micro_batch},
                              {"data_parallel_size", c.data_parallel}};
-  if (c.model.encoder()) {
+  if (!c.model.language_model()) {
     out["encoder"] = configuration_json(record)["encoder"];
     out["eval_mode"] = eval_mode_name(c.eval_mode);
   } else {
@@ -267,7 +267,7 @@ struct Work {
 
 // Reads the data; what is left to do on the device.
 Work prepare_evaluation(const Config& c, const Print& notice) {
-  if (c.model.encoder()) {
+  if (!c.model.language_model()) {
     EncoderExam exam;
     check_flag("--data-path", [&] { exam = open_encoder_exam(c); });
     for (const std::string& note : exam.notes) notice(note);

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "src/measure/system_info.h"
+#include "src/model/architecture.h"
 #include "src/plan/memory_model.h"
 #include "src/train/commands/batch_search.h"
 #include "src/train/feed/data_sources.h"
@@ -79,7 +80,7 @@ class BatchFinder {
       check_flag("--record", [&] { check_record_target(config.record_path); });
     data_ = open_data(config, config.load_hf_dir);
     record_.data = data_.description;
-    record_.parameters = config.model.parameters();
+    record_.parameters = parameter_count(config.model);
     open_device(config, &record_);
     limit_ = on_gpu() ? static_cast<double>(record_.device_info.total_bytes) : host_limit();
     catch_stop_signals();
@@ -103,7 +104,7 @@ class BatchFinder {
   int run() {
     print_text(fmt::format("{}: {:.2f} GiB, {} of {} tokens a sample\n{:>12} {:>15} {:>15}  {}\n",
                            on_gpu() ? record_.device_info.name : "this host", limit_ / gib,
-                           config_.model.kind, config_.sequence, "micro batch", "predicted GiB",
+                           config_.model.kind(), config_.sequence, "micro batch", "predicted GiB",
                            "peak GiB", "result"));
     const int64_t most = most_samples(config_);
     int64_t found = largest_that_fits(std::min<int64_t>(64, most), most,

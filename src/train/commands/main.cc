@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "src/checkpoint/model_weights.h"
@@ -53,19 +55,8 @@ int rehearse_alone(const Config& config, World& world) {
   }
 }
 
-int work_in_world(const std::vector<char*>& argv, TimeLimit::Clock::time_point start,
-                  Command command, World& world) {
-  Config config;
-  try {
-    config = parse_args(static_cast<int>(argv.size()), argv.data(), stored_models(), world.size(),
-                        command);
-  } catch (const HelpRequest& help) {
-    const int code = world.is_primary() ? print_and_end(help.text) : 0;
-    world.done();
-    return code;
-  } catch (const UsageError& e) {
-    return world.fail(2, e.what());
-  }
+int work_in_world(Config config, TimeLimit::Clock::time_point start, Command command,
+                  World& world) {
   if (config.rehearsal.asked) return rehearse_alone(config, world);
   if (config.find_batch) return find_batch(config, world);
   config.rank = world.rank();
@@ -81,8 +72,20 @@ int train_or_evaluate_here(const std::vector<char*>& argv, TimeLimit::Clock::tim
       discover_launch(options, [](const char* name) { return std::getenv(name); });
   if (!launch.supervised && (options.processes > 1 || options.prefix))
     return start_ranks(options, launch, argv, command);
-  World world(launch, options);
-  return work_in_world(argv, start, command, world);
+  Config config;
+  std::optional<Fault> fault;
+  try {
+    config = parse_args(static_cast<int>(argv.size()), argv.data(), stored_models(), launch.size,
+                        command);
+  } catch (const HelpRequest&) {
+    if (launch.rank == 0) throw;
+    return 0;
+  } catch (const UsageError& e) {
+    if (launch.size == 1) throw;
+    fault.emplace().message = e.what();
+  }
+  World world(launch, options, fault);
+  return work_in_world(std::move(config), start, command, world);
 }
 
 int train_or_evaluate(const std::vector<char*>& argv, TimeLimit::Clock::time_point start,
@@ -106,7 +109,7 @@ ModelFacts model_facts() {
     register_model(config, &names);
     return names.all();
   };
-  return {[=](const ModelConfig& config) { return tensor_names(config, parameters(config)); },
+  return {[=](const ModelConfig& config) { return tensor_names(parameters(config)); },
           [=](const std::string& path, const ModelConfig& config) {
             return check_model_weights(path, config, parameters(config));
           }};
@@ -128,8 +131,8 @@ int dispatch(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return dispatch(argc, argv);
-  } catch (const ReportedByZero&) {
-    return 1;
+  } catch (const StartFailed& e) {
+    return e.code;
   } catch (const std::exception& e) {
     print_error(e.what());
     return 1;

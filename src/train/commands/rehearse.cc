@@ -8,6 +8,7 @@
 
 #include "src/data/tokens/dataset.h"
 #include "src/measure/flops.h"
+#include "src/model/architecture.h"
 #include "src/optim/schedule.h"
 #include "src/parallel/collectives/rehearsal.h"
 #include "src/train/run/device.h"
@@ -49,7 +50,7 @@ struct Rehearsed {
 std::unique_ptr<MicroBatches> loader_of(const Config& c, Session& session, const Mesh& mesh) {
   const std::shared_ptr<const SampleSource> source =
       make_mock_samples(c.model.vocabulary, c.sequence, c.seed);
-  return make_loader(c, mesh.data(), session.stream, source, 0,
+  return make_loader(c, mesh.samples(), session.stream, source, 0,
                      static_cast<int>(2 * c.micro_batches()));
 }
 
@@ -188,7 +189,8 @@ std::string head_text(const Config& c, const Record& record, const std::vector<M
              c.global_batch, c.sequence, c.micro_batches(), c.micro_batch) +
          fmt::format("  parameters {:.2f} M on this rank of {:.2f} M, {}{}\n",
                      static_cast<double>(table.count()) / 1e6,
-                     static_cast<double>(c.model.parameters()) / 1e6, precision_name(c.precision),
+                     static_cast<double>(parameter_count(c.model)) / 1e6,
+                     precision_name(c.precision),
                      c.recompute == Recompute::none
                          ? ""
                          : fmt::format(", recompute: {}", recompute_name(c.recompute)));

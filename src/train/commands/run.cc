@@ -7,6 +7,7 @@
 
 #include "src/measure/build_info.h"
 #include "src/measure/system_info.h"
+#include "src/model/architecture.h"
 #include "src/parallel/collectives/communicator.h"
 #include "src/parallel/control/operations.h"
 #include "src/train/commands/skip_train.h"
@@ -194,10 +195,10 @@ class Run {
     of_failure_.update(record_);
   }
   void note_gradients() {
-    record_.copy_engines = mesh_.data().uses_copy_engines();
+    record_.copy_engines = mesh_.replicas().uses_copy_engines();
     if (!config_.gradient_bucket)
       record_.config.gradient_bucket =
-          config_.distributed_optimizer ? overlapped_bucket : usual_bucket(mesh_.data());
+          config_.distributed_optimizer ? overlapped_bucket : usual_bucket(mesh_.replicas());
     if (record_.copy_engines)
       print_("  gradients  carried by copy engines, overlapped with the backward pass");
   }
@@ -339,7 +340,7 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     record.data = data.description;
     record.data_content = data.training_content;
     note_differences(record, from, recorded_notice);
-    record.parameters = config.model.parameters();
+    record.parameters = parameter_count(config.model);
     stream = open_device(config, &record);
     if (const std::string text = kernel_notice(record); !text.empty()) notice(text);
     if (const std::string text = threads_notice(record); !text.empty()) notice(text);

@@ -188,7 +188,7 @@ DataSources open_all(const Config& c) {
 }  // namespace
 
 DataSources open_data(const Config& c, const std::string& model) {
-  if (c.model.encoder()) return open_encoder_data(c, model);
+  if (!c.model.language_model()) return open_encoder_data(c, model);
   DataSources data = open_all(c);
   DocumentEnds ends;
   ends.mask_loss = c.data.eod_mask_loss;

@@ -172,7 +172,7 @@ class Opener {
   void number_classes(const LabelledTexts& rows, const std::string& path, const Use& use) {
     classes_ = class_names(rows);
     const auto count = static_cast<int64_t>(classes_.size());
-    if (count > c_.model.classes) refuse_last_class(rows);
+    if (count > c_.model.classes) refuse_last_class(rows, use);
     if (classes().empty()) return;
     if (!use.training && count < c_.model.classes)
       throw std::runtime_error(fmt::format(
@@ -185,16 +185,18 @@ class Opener {
     notes_.push_back(fmt::format("the labels of {} are numbered in alphabetical order: {}{}", path,
                                  list, classes_.size() > 20 ? ", ..." : ""));
   }
-  [[noreturn]] void refuse_last_class(const LabelledTexts& rows) const {
+  [[noreturn]] void refuse_last_class(const LabelledTexts& rows, const Use& use) const {
     const std::string& last = classes_.back();
     const ClassNumbers numbers(classes_);
     const auto row = std::find_if(rows.rows.begin(), rows.rows.end(), [&](const LabelledText& r) {
       return numbers.of(r.label) + 1 == static_cast<int64_t>(classes_.size());
     });
     throw std::runtime_error(fmt::format(
-        "{}: the label \"{}\" makes {} classes, which count from 0, and the model has {}: give "
-        "--num-classes {}",
-        row->place, last, classes_.size(), c_.model.classes, classes_.size()));
+        "{}: the label \"{}\" makes {} classes, which count from 0, and the model has {}: {}",
+        row->place, last, classes_.size(), c_.model.classes,
+        use.training && c_.load_hf_dir.empty()
+            ? fmt::format("give --num-classes {}", classes_.size())
+            : "leave out the rows of other classes, or take a model that has them"));
   }
 
   // Throws for a table's name.

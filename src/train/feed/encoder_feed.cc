@@ -63,7 +63,7 @@ void check_ids(const EncoderArrays& a, const ModelConfig& model) {
         fmt::format("the data holds token {}, and the vocabulary has {} tokens: give the "
                     "--vocab-file that the data was made with, or --vocab-size",
                     *bad, model.vocabulary));
-  if (model.kind == "bert" &&
+  if (model.token_types > 0 &&
       std::any_of(a.token_types.begin(), a.token_types.end(), outside(model.token_types)))
     throw std::runtime_error(
         fmt::format("the data holds a token type that the model's table of {} does not have",
@@ -87,7 +87,10 @@ int32_t answer_label(int32_t place, int32_t length) {
 using Labels = std::array<std::vector<int32_t>, 2>;  // of each head
 
 Labels labels_of(const EncoderBatch& batch, const ModelConfig& model) {
-  if (model.task == Task::pretraining) return {batch.masked_labels, batch.next_sentence};
+  if (model.task == Task::pretraining) {
+    if (!model.predicts_next_sentence()) return {batch.masked_labels};  // of a head that it has not
+    return {batch.masked_labels, batch.next_sentence};
+  }
   if (model.task == Task::classification) return {batch.label};
   Labels labels;
   for (size_t row = 0; row < batch.start.size(); ++row) {
@@ -176,7 +179,7 @@ void EncoderUpload::put(const EncoderArrays& a, Batch* batch) {
   };
   *batch = {};
   batch->ids = matrix(a.ids);
-  if (config_.model.kind == "bert") batch->token_types = matrix(a.token_types);
+  if (config_.model.token_types > 0) batch->token_types = matrix(a.token_types);
   if (a.packed) batch->positions = matrix(a.positions);
   if (!a.cu_seqlens.empty()) batch->cu_seqlens = place(a.cu_seqlens, host, &at);
   batch->firsts = place(a.firsts, host, &at);

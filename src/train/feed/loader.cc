@@ -60,7 +60,7 @@ void copy_batch(Stream& stream, const HostBatch& host, Batch* batch) {
 }
 
 DeviceBatch::DeviceBatch(const Config& c, Stream& stream) : arena_(stream) {
-  if (c.model.encoder()) return;
+  if (!c.model.language_model()) return;
   const auto make = [&](const char* what) {
     return arena_.make(DType::i32, {c.micro_batch, c.sequence}, what);
   };

@@ -70,7 +70,7 @@ std::string attention_name(const Config& c, Stream& stream) {
                                          attention_shape(c, documents), c.compute_type()));
   };
   // Encoders compute on documents where they can (encoder_feed.h).
-  const std::string of_documents = c.model.encoder() ? backend(true) : "unfused";
+  const std::string of_documents = c.model.language_model() ? "unfused" : backend(true);
   return of_documents == "unfused" ? backend(false) : of_documents;
 }
 
@@ -148,7 +148,7 @@ AttentionShape attention_shape(const Config& c, bool documents) {
   shape.head_dim = c.model.head_dim();
   shape.scale = 1.0 / std::sqrt(static_cast<double>(shape.head_dim));
   shape.dropout = static_cast<float>(c.model.attention_dropout);
-  if (c.model.encoder()) shape.mask = AttentionMask::none;
+  if (!c.model.block.causal) shape.mask = AttentionMask::none;
   if (!documents) return shape;
   shape.batch = 1;
   shape.tokens = c.micro_batch * c.sequence;

@@ -55,7 +55,7 @@ void check_save_folders_differ(const Config& c) {
 // A GPT's samples are cut from a text by the length, so that their numbers would mean other text. An
 // encoder's samples are those of its files: BERT's second phase goes on with longer ones.
 void check_sequence(const Config& c, int64_t saved, const Print& notice) {
-  if (!c.model.encoder())
+  if (c.model.language_model())
     throw InputError(
         fmt::format("--seq-length: {} differs from the checkpoint's {}", c.sequence, saved));
   notice(fmt::format(
@@ -124,7 +124,7 @@ void check_model_folders(const Config& c, const World& world, const StartingPoin
     if (!start.checkpoint) note_checksums("--load-hf", c.load_hf_dir, notice);
   }
   if (c.save_hf_dir.empty() || !world.is_primary()) return;
-  if (c.model.positions == Positions::rotary && !c.model.is_llama())
+  if (c.model.positions == Positions::rotary && c.model.kind() == "gpt")
     throw InputError("--save-hf: transformers' GPT-2 has no rotary positions: use --save");
   check_save_folders_differ(c);
   check_flag("--save-hf", [&] { check_hugging_face_target(c.save_hf_dir, start.resumes); });

@@ -1,4 +1,5 @@
 #include "src/train/run/memory_estimate.h"
+#include "src/model/architecture.h"
 
 #include <algorithm>
 
@@ -14,7 +15,7 @@ DType wide_type(const Config& c) {
 // The reference model works on copies, which have their own gradients.
 double copies_of_reference(const Config& c, bool trains) {
   const auto wide = static_cast<double>(size_of(wide_type(c)));
-  return c.reference ? static_cast<double>(c.model.parameters()) * (trains ? 2 : 1) * wide : 0;
+  return c.reference ? static_cast<double>(parameter_count(c.model)) * (trains ? 2 : 1) * wide : 0;
 }
 
 // The stage of this process: its rank has the order of src/parallel/collectives/mesh.h.
@@ -63,7 +64,7 @@ MemoryEstimate estimate_memory(const Config& c) {
                                       static_cast<double>(size_of(wide_type(c)))
                                 : 0;
   e.activations = (c.reference ? reference_bytes(c) : stage.scratch() + stage.messages) + scratch;
-  if (c.model.encoder()) {
+  if (!c.model.language_model()) {
     e.batches = encoder_batches(c);
     return e;
   }

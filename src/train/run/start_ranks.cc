@@ -1,6 +1,7 @@
 #include "src/train/run/start_ranks.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "src/checkpoint/stored_models.h"
 #include "src/config/args.h"
@@ -11,19 +12,22 @@
 #include "src/train/run/host_memory.h"
 #include "src/train/run/output.h"
 #include "src/train/run/process_limits.h"
+#include "src/train/run/world.h"
 
 namespace tally::train {
 namespace {
 
-// Reports a shortage, because no rank exists yet to do so. Returns the exit code.
-int refuse(const Config& config, const std::string& shortage) {
+// Writes the record of a shortage, because no rank exists yet to do so.
+Fault refuse(const Config& config, const std::string& shortage) {
   Record record;
   record.config = config;
   record.started = record.ended = utc_now();
   const Ending ending = describe_failure(std::make_exception_ptr(MemoryShortage(shortage)), config);
   record.outcome = ending.outcome;
   record.message = ending.message;
-  print_error(ending.message);
+  Fault fault;
+  fault.code = exit_code(ending.outcome);
+  fault.message = ending.message;
   if (!config.record_path.empty()) {
     try {
       check_record_target(config.record_path);
@@ -32,7 +36,30 @@ int refuse(const Config& config, const std::string& shortage) {
       print_error(e.what());
     }
   }
-  return exit_code(ending.outcome);
+  return fault;
+}
+
+// Why no rank of this host can be started.
+std::optional<Fault> find_fault(int processes, int ranks, const std::vector<char*>& argv,
+                                Command command) {
+  Fault fault;
+  fault.ranks = processes;
+  try {
+    Config config =
+        parse_args(static_cast<int>(argv.size()), argv.data(), stored_models(), ranks, command);
+    config.local_size = processes;
+    fault.message = process_shortage(processes, default_threads(processes));
+    if (fault.message.empty()) fault.message = open_file_shortage(ranks, processes);
+    if (!fault.message.empty()) return fault;
+    const std::string shortage = memory_shortage_before_start(config);
+    if (shortage.empty()) return std::nullopt;
+    fault = refuse(config, shortage);
+    fault.ranks = processes;
+    return fault;
+  } catch (const UsageError& e) {
+    fault.message = e.what();
+    return fault;
+  }
 }
 
 }  // namespace
@@ -41,15 +68,16 @@ int start_ranks(const LaunchOptions& options, const Launch& launch, std::vector<
                 Command command) {
   const int processes = std::max(1, options.processes);
   const int ranks = launch.size * processes;
-  Config config =
-      parse_args(static_cast<int>(argv.size()), argv.data(), stored_models(), ranks, command);
-  config.local_size = processes;
-  if (const std::string why = process_shortage(processes, default_threads(processes)); !why.empty())
-    throw LaunchError(why);
-  if (const std::string why = open_file_shortage(ranks, processes); !why.empty())
-    throw LaunchError(why);
-  if (const std::string why = memory_shortage_before_start(config); !why.empty())
-    return refuse(config, why);
+  if (const auto fault = find_fault(processes, ranks, argv, command)) {
+    if (launch.size > 1) {  // the ranks of other hosts are told in the place of this host's first
+      Launch first = launch;
+      first.rank *= processes;
+      first.size = ranks;
+      const World told(first, options, fault);
+    }
+    print_error(fault->message);
+    return fault->code;
+  }
   argv.push_back(nullptr);
   return supervise(processes, options, launch, argv.data());
 }

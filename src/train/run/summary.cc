@@ -101,7 +101,7 @@ std::string start_summary(const Record& r) {
       "  model      {}{}: {} layers, hidden {}, {} heads{}, MLP {}, {} positions, vocabulary {} "
       "(padded {}), "
       "{:.2f} M parameters\n",
-      m.kind, m.preset.empty() ? "" : " " + m.preset, m.layers, m.hidden, m.heads,
+      m.kind(), m.preset.empty() ? "" : " " + m.preset, m.layers, m.hidden, m.heads,
       m.kv_heads() < m.heads ? fmt::format(" in {} query groups", m.kv_heads()) : "", m.ffn,
       m.positions == Positions::rotary ? "rotary" : "learned", m.vocabulary, m.padded_vocabulary,
       static_cast<double>(r.parameters) / 1e6);
@@ -163,7 +163,7 @@ std::string end_summary(const Record& r) {
   if (r.first_iteration > 0) out += fmt::format(" after {} of an earlier run", r.first_iteration);
   if (r.steps.empty()) return out + ": no step was measured, so that there are no rates";
   const int64_t last = r.steps.back().iteration;
-  if (c.model.encoder())
+  if (!c.model.language_model())
     out += fmt::format(", {:.1f} samples/s",
                        static_cast<double>(c.global_batch) / t.seconds_per_iteration_steady);
   out += fmt::format(", {:.1f} tokens/s, {:.2f} ms/step (mean of {}", t.tokens_per_second_steady,
@@ -193,8 +193,9 @@ std::string end_summary(const Record& r) {
   const auto unlabelled = std::count_if(r.steps.begin(), r.steps.end(),
                                         [](const Step& step) { return step.unlabelled; });
   if (unlabelled > 0)
-    out += fmt::format("; {} of {} steps have no loss, because no label of their samples counts",
-                       unlabelled, r.steps.size());
+    out +=
+        fmt::format("; {} of {} steps have no loss, because their samples lack labels that count",
+                    unlabelled, r.steps.size());
   if (c.profile_window.first > 0) out += "; not the headline: kernels were recorded";
   if (c.time_phases) out += "; not the headline: --time-phases waits between phases";
   return out;

@@ -51,7 +51,8 @@ void note_strangers(World& world) {
 
 }  // namespace
 
-World::World(const Launch& launch, const LaunchOptions& options) : launch_(launch) {
+World::World(const Launch& launch, const LaunchOptions& options, const std::optional<Fault>& fault)
+    : launch_(launch) {
   RendezvousOptions o;
   o.rank = launch.rank;
   o.size = launch.size;
@@ -68,6 +69,17 @@ World::World(const Launch& launch, const LaunchOptions& options) : launch_(launc
   o.host_silence_seconds = options.host_silence_seconds();
   o.operation_seconds = options.operation_seconds();
   o.supervisor_fd = launch.supervisor_fd;
+  o.fault = fault;
+  o.own_output = launch.own_output;
+  // A parent of all ranks sees those that end, and the others come, however slow the host is. Of
+  // those that wait for rank 0, one of each host says so.
+  const bool watched = launch.supervised && launch.nodes == 1;
+  const bool notes_waiting = launch.local_rank == 0 || launch.rank == 1 || launch.own_output;
+  if (notes_waiting && !watched) o.say = print_note;
+  o.report = [this](const Failure& f) {
+    print_end(f.code, named(f));
+    tell_supervisor();
+  };
   meeting_ = Rendezvous::meet(o, [this](const Failure& f) {
     // Rank 0 reports for all; rank 1 reports that rank 0 was lost.
     end(f, rank() == 0 || (!f.known_to_zero && rank() == 1));
@@ -107,12 +119,15 @@ void World::end(const Failure& first, bool report) {
     print_end(first.code, named(first));
     if (on_failure_) on_failure_(first);
   }
-  // The supervisor reports what no rank has.
-  if (launch_.supervisor_fd >= 0 && (report || first.known_to_zero)) {
-    const char reported = 'R';
-    [[maybe_unused]] const ssize_t n = send(launch_.supervisor_fd, &reported, 1, MSG_NOSIGNAL);
-  }
+  if (report || first.known_to_zero) tell_supervisor();
   _exit(first.code);
+}
+
+// The supervisor reports what no rank has.
+void World::tell_supervisor() const {
+  if (launch_.supervisor_fd < 0) return;
+  const char reported = 'R';
+  [[maybe_unused]] const ssize_t n = send(launch_.supervisor_fd, &reported, 1, MSG_NOSIGNAL);
 }
 
 MeshShape mesh_shape(const Config& config) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,10 @@ namespace tally::train {
 // within seconds and with one message, from rank 0. Lives in main() until the process ends.
 class World {
  public:
-  // Connects to the other processes. Throws CommunicationError.
-  World(const Launch& launch, const LaunchOptions& options);
+  // Connects to the other processes. `fault`: why this process cannot take part, of which it tells the
+  // others. Throws CommunicationError, and StartFailed where this or another process cannot take part.
+  World(const Launch& launch, const LaunchOptions& options,
+        const std::optional<Fault>& fault = std::nullopt);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
@@ -46,6 +49,7 @@ class World {
 
  private:
   [[noreturn]] void end(const Failure& first, bool report);
+  void tell_supervisor() const;
   std::string named(const Failure& f) const;
 
   const Launch launch_;

@@ -40,7 +40,7 @@ class Examination {
         evaluate_(evaluate),
         logits_(logits),
         mesh_(mesh),
-        data_(mesh.data()),
+        data_(mesh.samples()),
         gathers_(c.eval_mode == EvalMode::gather && data_.size() > 1),
         range_(range_of(data_.rank())),
         scores_(c, exam, gathers_ ? SampleRange{0, exam.source->samples_per_epoch()} : range_),

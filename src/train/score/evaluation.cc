@@ -1,5 +1,7 @@
 #include "src/train/score/evaluation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -90,7 +92,7 @@ EvaluatedLosses evaluated_losses(Stream& stream, StepState* state, const LabelCo
   StepState all{};
   std::copy(mine.begin(), mine.end(), all.counted);
   stream.copy(state->counted, all.counted, sizeof all.counted);
-  mesh.data().all_reduce(stream, Tensor(state->counted, DType::f64, {2}));
+  mesh.samples().all_reduce(stream, Tensor(state->counted, DType::f64, {2}));
   mesh.world().all_reduce(stream, Tensor(state->loss_sums, DType::f64, {2}));
   stream.copy(&all, state, sizeof all);
   stream.synchronize();
@@ -102,15 +104,17 @@ EvaluatedLosses evaluated_losses(Stream& stream, StepState* state, const LabelCo
   return losses;
 }
 
-namespace {
-
-double mean_of(const EvaluatedLosses& losses) {
-  if (losses.counted == LabelCounts{})
-    throw CheckFailed("no label of the held-out data counts, so that there is no loss");
-  return losses.mean;
+double EvaluatedLosses::mean_of(int heads) const {
+  for (int head = 0; head < heads; ++head) {
+    if (counted[static_cast<size_t>(head)] == 0)
+      throw CheckFailed(
+          heads == 1 ? "no label of the held-out data counts, so that there is no loss"
+                     : fmt::format("no label of the model's head {} of {} counts in the held-out "
+                                   "data, so that there is no loss",
+                                   head + 1, heads));
+  }
+  return mean;
 }
-
-}  // namespace
 
 double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& batch,
                  const ScoredBlocks& blocks, StepState* state, const Mesh& mesh, double* correct) {
@@ -122,8 +126,8 @@ double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& bat
   const HostMemory host(stream, static_cast<size_t>(in_flight * slot) * sizeof(int32_t));
   stream.fill_zero(state, sizeof(StepState));
   if (correct) stream.fill_zero(correct, sizeof(double));
-  const int64_t stride = rows * mesh.data().size();
-  for (int64_t first = rows * mesh.data().rank(), k = 0; first < count; first += stride, ++k) {
+  const int64_t stride = rows * mesh.samples().size();
+  for (int64_t first = rows * mesh.samples().rank(), k = 0; first < count; first += stride, ++k) {
     if (k > 0 && k % in_flight == 0) stream.synchronize();
     int32_t* ids = host.as<int32_t>() + k % in_flight * slot;
     int32_t* targets = ids + numbers;
@@ -146,12 +150,12 @@ double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& bat
     evaluate(filled, {1, {}, state, nullptr, correct});
   }
   if (correct) mesh.world().all_reduce(stream, Tensor(correct, DType::f64, {1}));
-  return mean_of(evaluated_losses(stream, state, {scored}, mesh));
+  return evaluated_losses(stream, state, {scored}, mesh).mean_of(1);
 }
 
-double mean_batch_loss(Stream& stream, const EvaluateBatch& evaluate, Batch& batch,
-                       MicroBatches& loader, int64_t micro_batches, StepState* state,
-                       const Mesh& mesh) {
+EvaluatedLosses batch_losses(Stream& stream, const EvaluateBatch& evaluate, Batch& batch,
+                             MicroBatches& loader, int64_t micro_batches, StepState* state,
+                             const Mesh& mesh) {
   LabelCounts counted{};
   stream.fill_zero(state, sizeof(StepState));
   for (int64_t k = 0; k < micro_batches; ++k) {
@@ -163,7 +167,7 @@ double mean_batch_loss(Stream& stream, const EvaluateBatch& evaluate, Batch& bat
                                                       : 0;
     if (k % evaluation_in_flight == evaluation_in_flight - 1) stream.synchronize();
   }
-  return mean_of(evaluated_losses(stream, state, counted, mesh));
+  return evaluated_losses(stream, state, counted, mesh);
 }
 
 }  // namespace tally::train

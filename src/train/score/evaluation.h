@@ -42,8 +42,11 @@ using EvaluateBatch = std::function<void(const Batch& batch, const Pass& pass)>;
 // The losses of a model that all replicas have evaluated.
 struct EvaluatedLosses {
   LabelCounts counted{};  // labels of each head
-  // Each head's mean over its labels, of all heads together; 0 where nothing counts.
+  // Each head's mean over its labels, of all heads together. A head without labels adds nothing.
   double mean = 0;
+  // The mean of a model with so many heads. Throws CheckFailed where a head has no label: a mean of
+  // nothing is no number.
+  double mean_of(int heads) const;
 };
 // `state`: the sums that Stage::evaluate() left here, all with the weight 1. `mine`: the labels that
 // this replica counted. Overwrites the sums. Collective; waits for the device.
@@ -51,18 +54,18 @@ EvaluatedLosses evaluated_losses(Stream& stream, StepState* state, const LabelCo
                                  const Mesh& mesh);
 
 // The mean loss of all scored targets. `batch`: device memory for ids and labels [B, sequence] that
-// the model was planned for; `state`: a StepState in device memory, overwritten. Waits for the end. The replicas of `mesh` divide the blocks, and
-// all its processes get the mean.
+// the model was planned for; `state`: a StepState in device memory, overwritten. Waits for the end.
+// The replicas of `mesh` divide the blocks, and all its processes get the mean.
 // `correct` is null or a number in device memory, overwritten: how many targets were predicted.
 double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& batch,
                  const ScoredBlocks& blocks, StepState* state, const Mesh& mesh,
                  double* correct = nullptr);
 
-// The mean over the labels that count in `micro_batches` micro batches per replica. The loader holds
-// its batches for evaluation_in_flight calls; the rest as in mean_loss().
+// The losses of `micro_batches` micro batches per replica. The loader holds its batches for
+// evaluation_in_flight calls; the rest as in mean_loss().
 inline constexpr int evaluation_in_flight = 16;
-double mean_batch_loss(Stream& stream, const EvaluateBatch& evaluate, Batch& batch,
-                       MicroBatches& loader, int64_t micro_batches, StepState* state,
-                       const Mesh& mesh);
+EvaluatedLosses batch_losses(Stream& stream, const EvaluateBatch& evaluate, Batch& batch,
+                             MicroBatches& loader, int64_t micro_batches, StepState* state,
+                             const Mesh& mesh);
 
 }  // namespace tally::train

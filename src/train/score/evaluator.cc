@@ -29,10 +29,12 @@ HeldOutResult Evaluator::evaluate(const Samples& samples, int64_t first, Batch& 
                       *make_sample_blocks(samples.tokens, config_.sequence), state_, mesh_),
             {}};
   const auto loader =
-      make_loader(config_, mesh_.data(), stream_, samples, first, evaluation_in_flight);
+      make_loader(config_, mesh_.samples(), stream_, samples, first, evaluation_in_flight);
   const int64_t micro_batches = config_.eval_iterations * config_.micro_batches();
   if (!counts_.defined())
-    return {mean_batch_loss(stream_, evaluate_, batch, *loader, micro_batches, state_, mesh_), {}};
+    return {batch_losses(stream_, evaluate_, batch, *loader, micro_batches, state_, mesh_)
+                .mean_of(config_.model.label_heads()),
+            {}};
   ClassCounts counts;
   const EvaluateBatch counting = [&](const Batch& filled, const Pass& pass) {
     evaluate_(filled, pass);
@@ -41,8 +43,8 @@ HeldOutResult Evaluator::evaluate(const Samples& samples, int64_t first, Batch& 
     stream_.copy(of.data(), labels.data, labels.bytes());
     counts.add(greatest_of_rows(fetch_f32(logits_(), stream_), config_.model.classes), of);
   };
-  const double loss =
-      mean_batch_loss(stream_, counting, batch, *loader, micro_batches, state_, mesh_);
+  const double loss = batch_losses(stream_, counting, batch, *loader, micro_batches, state_, mesh_)
+                          .mean_of(config_.model.label_heads());
   return with_accuracy(loss, counts);
 }
 
@@ -62,7 +64,7 @@ HeldOutResult Evaluator::evaluate_all(const Samples& samples) {
 HeldOutResult Evaluator::with_accuracy(double loss, const ClassCounts& mine) {
   std::array<int64_t, 2> sums{mine.labels, mine.right};
   stream_.copy(counts_.data, sums.data(), counts_.bytes());
-  mesh_.data().all_reduce(stream_, counts_);
+  mesh_.samples().all_reduce(stream_, counts_);
   stream_.copy(sums.data(), counts_.data, counts_.bytes());
   stream_.synchronize();
   if (sums[0] == 0) return {loss, {}};

@@ -22,8 +22,8 @@ GradientReducer make_reducer(const Config& c, Stream& stream, const ParameterTab
                              const std::vector<Stage*>& stages, const Mesh& mesh,
                              const Sharding* sharding) {
   if (sharding) return GradientReducer(stream, table, *sharding);
-  const int64_t elements = c.gradient_bucket.value_or(usual_bucket(mesh.data()));
-  return GradientReducer(mesh.data(), stream, table,
+  const int64_t elements = c.gradient_bucket.value_or(usual_bucket(mesh.replicas()));
+  return GradientReducer(ReductionGroups(mesh), stream, table,
                          gradient_buckets(table, reported_parameters(stages), elements));
 }
 
@@ -31,7 +31,7 @@ GradientReducer make_reducer(const Config& c, Stream& stream, const ParameterTab
 
 bool records_graphs(const Config& config, const Stream& stream) {
   // The reference model allocates. An encoder's micro batches differ in their sizes.
-  return config.cuda_graph && !config.reference && !config.model.encoder() &&
+  return config.cuda_graph && !config.reference && config.model.language_model() &&
          stream.device().is_cuda();
 }
 
@@ -54,8 +54,13 @@ ForwardBackward::ForwardBackward(const Config& config, Stream& stream, Parameter
       counts_(stream, static_cast<size_t>(places) * sizeof(StepState::counted)),
       labels_(stream, static_cast<size_t>(places) * sizeof(StepState::labels)),
       reducer_(make_reducer(config, stream, table, stages, mesh, sharding_)) {
+  for (const FlatRange& range : table.reduced(Reduction::shards))
+    of_shards_.push_back(table.gradients(range));
+  for (const Parameter& p : table.all())
+    if (p.reduction == Reduction::ends)
+      of_ends_.push_back(sharding_ ? sharding_->alone() : table.get(p.name).gradient);
   for (auto& graph : recorded_) graph = StepGraph::make(stream);
-  if (mesh.data().size() == 1) return;
+  if (mesh.replicas().size() == 1) return;
   for (Stage* stage : stages) {
     stage->set_gradient_hook([this](int parameter) { reducer_.ready(parameter); });
     if (gather_) stage->set_weight_hook([this](int parameter) { gather_->needs(parameter); });
@@ -72,14 +77,16 @@ ForwardBackward::~ForwardBackward() {
 void ForwardBackward::run(MicroBatches* loader, int64_t consumed, int place) {
   if (config_.divides_by_labels() && pipeline_.has_head())
     count_labels(loader, config_.micro_batches_at(consumed), place);
-  labels_.as<double>()[place] = 0;
+  double* labels = labels_.as<double>() + 2 * place;
+  labels[0] = 0;
+  labels[1] = config_.model.label_heads() == 2 ? 0 : 1;
   if (pipeline_.divided()) {
     run_pipeline(loader, consumed, place);
   } else {
     run_stage(loader, consumed, place);
   }
-  if (config_.model.encoder() || config_.data.eod_mask_loss)  // a step may have none
-    stream_.copy(&state_->labels, labels_.as<double>() + place, sizeof state_->labels);
+  if (!config_.model.language_model() || config_.data.eod_mask_loss)  // a step may have none
+    stream_.copy(state_->labels, labels, sizeof state_->labels);
 }
 
 // Known before the first backward pass, so that gradients are as small as means are: sums that are
@@ -89,7 +96,7 @@ void ForwardBackward::count_labels(MicroBatches* loader, int64_t micro_batches, 
   double* staged = counts_.as<double>() + place * static_cast<int64_t>(counts.size());
   std::copy(counts.begin(), counts.end(), staged);
   stream_.copy(state_->counted, staged, sizeof state_->counted);
-  mesh_.data().all_reduce(stream_, Tensor(state_->counted, DType::f64, {2}));
+  mesh_.samples().all_reduce(stream_, Tensor(state_->counted, DType::f64, {2}));
 }
 
 void ForwardBackward::run_stage(MicroBatches* loader, int64_t consumed, int place) {
@@ -150,16 +157,11 @@ void ForwardBackward::run_pipeline(MicroBatches* loader, int64_t consumed, int p
 
 // Adds up what several processes have of one gradient.
 void ForwardBackward::finish_gradients() {
-  // With sequence parallelism norms and biases have seen a part of the tokens.
-  const int64_t first = table_.undivided_vectors(), end = table_.elements();
-  if (config_.sequence_parallel && first < end)
-    mesh_.tensor().all_reduce(stream_, table_.gradients({first, end}));
+  for (const Tensor& gradients : of_shards_) mesh_.tensor().all_reduce(stream_, gradients);
   reducer_.finish();
-  // The embedding and the head that is tied to it: at the end, because two processes that add equal
-  // numbers get equal bits, and sums over replicas depend on where a gradient lies in its buffer.
-  if (mesh_.shape().pipeline > 1 && config_.model.tied_embeddings && mesh_.embedding())
-    mesh_.embedding()->all_reduce(
-        stream_, sharding_ ? sharding_->alone() : table_.get("wte.weight").gradient);
+  // At the end, because two processes that add equal numbers get equal bits, and sums over replicas
+  // depend on where a gradient lies in its buffer.
+  for (const Tensor& gradient : of_ends_) mesh_.embedding()->all_reduce(stream_, gradient);
 }
 
 // Drops recorded passes whose micro batch weight differs.
@@ -178,12 +180,13 @@ Pass ForwardBackward::pass_of(const Batch& batch, int64_t consumed, int64_t micr
   const bool divides = config_.divides_by_labels();
   // Chunks of one pipeline stage count the same labels again; it matters whether there are any.
   if (pipeline_.has_head())
-    for (const int64_t count : batch.counted)
-      labels_.as<double>()[place] += static_cast<double>(std::max<int64_t>(count, 0));
+    for (const size_t head : {0UL, 1UL})
+      labels_.as<double>()[2 * static_cast<size_t>(place) + head] +=
+          static_cast<double>(std::max<int64_t>(batch.counted[head], 0));
   // Of a mean over all micro batches of all replicas. Labels of all of them need no other weight.
   const double weight = divides ? 1
                                 : 1.0 / (static_cast<double>(config_.micro_batches_at(consumed)) *
-                                         static_cast<double>(mesh_.data().size()));
+                                         static_cast<double>(mesh_.samples().size()));
   const uint64_t seed = dropout_seed(consumed, micro_batch);
   const bool counts = !divides && batch.counted[0] >= 0;
   const double* of_step = divides ? state_->counted : nullptr;
@@ -207,11 +210,11 @@ void ForwardBackward::set_in_state(int place, int64_t micro_batch) {
 
 uint64_t ForwardBackward::dropout_seed(int64_t consumed, int64_t micro_batch) const {
   if (!dropout_) return 0;
-  const auto replicas = static_cast<uint64_t>(mesh_.data().size());
-  const auto replica = static_cast<uint64_t>(mesh_.place().replica);
+  const auto ranks = static_cast<uint64_t>(mesh_.samples().size());
+  const auto rank = static_cast<uint64_t>(mesh_.samples().rank());
   // Numbered as in one process, so that any number of replicas draws the same masks.
   const auto before = static_cast<uint64_t>(consumed / config_.micro_batch);
-  const uint64_t number = before + static_cast<uint64_t>(micro_batch) * replicas + replica;
+  const uint64_t number = before + static_cast<uint64_t>(micro_batch) * ranks + rank;
   return std::max<uint64_t>(1, mix(mix(config_.seed) ^ number));
 }
 

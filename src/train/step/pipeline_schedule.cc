@@ -76,6 +76,7 @@ std::vector<ModelPart> parts_of(const Config& config, const MeshPlace& place) {
     part.last = part.first_layer + of_part == layers;
     part.shard = place.shard;
     part.shards = config.tensor_parallel;
+    part.sequence = config.sequence_parallel;
     parts.push_back(part);
   }
   return parts;

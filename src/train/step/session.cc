@@ -19,7 +19,7 @@ Session::Session(const Config& c, Stream& s, const Mesh& mesh) : config(c), stre
   register_model(c.model, &model);
   const bool shares = c.distributed_optimizer && !c.skip_train;
   table.layout(stream, c.compute_type(),
-               shares ? sharded_layout(mesh.data().size(), c.shard_gradients) : TableLayout());
+               shares ? sharded_layout(mesh.replicas().size(), c.shard_gradients) : TableLayout());
   const Compute compute(stream, compute_options(c));
   for (const ModelPart& part : parts)
     stages.push_back(c.reference ? make_reference(c, table, compute)
@@ -46,17 +46,16 @@ void Session::map_replicas(const Mesh& mesh) {
   if (config.skip_train || config.reference || !config.peer_memory || !overlaps) return;
   std::vector<Tensor> exchanged{table.gradients()};
   if (sharding) exchanged.push_back(table.weights());
-  replicas_ = mesh.data().map_peers(stream, exchanged);
+  replicas_ = mesh.replicas().map_peers(stream, exchanged);
 }
 
 void Session::share_state(const Mesh& mesh) {
   Sharding::Options options;
   options.bucket_elements = config.gradient_bucket.value_or(overlapped_bucket);
   options.shard_gradients = config.shard_gradients;
-  // The first and the last stage add up their gradients of a tied embedding.
-  if (mesh.shape().pipeline > 1 && config.model.tied_embeddings && mesh.embedding())
-    options.alone = table.get("wte.weight").id;
-  sharding = std::make_unique<Sharding>(mesh.data(), table, stream,
+  for (const Parameter& p : table.all())
+    if (p.reduction == Reduction::ends) options.alone = table.get(p.name).id;
+  sharding = std::make_unique<Sharding>(mesh.replicas(), table, stream,
                                         reported_parameters(stage_list()), options);
 }
 
@@ -88,7 +87,7 @@ void Session::draw_weights() {
 // A model of Hugging Face may have been trained for something else: its new head starts from random
 // weights.
 void Session::load_hugging_face(const std::string& folder, const Print& notice) {
-  if (config.model.encoder()) draw_weights();
+  if (!config.model.language_model()) draw_weights();
   const std::vector<std::string> missing = load_weights(folder);
   if (!missing.empty())
     notice(fmt::format("--load-hf: {} has no weights of {}, which start from random ones", folder,

@@ -78,7 +78,7 @@ Ending StepLoop::run(const Progress& done) {
   enqueued_ = done;
   saved_ = iteration;
   loader_ =
-      make_loader(c, parts_.mesh.data(), parts_.stream, parts_.train, enqueued_.consumed_samples,
+      make_loader(c, parts_.mesh.samples(), parts_.stream, parts_.train, enqueued_.consumed_samples,
                   static_cast<int>(StepResults::run_ahead * c.micro_batches()));
   Ending ending = told_to_stop();
   hooks_.agree_on_algorithms();
@@ -141,11 +141,10 @@ void StepLoop::learn_outcomes(int first) {
 
 void StepLoop::update() {
   // Each rank has a part of the loss, or none. The gradients are summed already.
-  static_assert(offsetof(StepState, labels) ==
-                offsetof(StepState, loss_sums) + 3 * sizeof(StepState::labels));
+  static_assert(offsetof(StepState, labels) == offsetof(StepState, loss_sums) + 3 * sizeof(double));
   Communicator& world = parts_.mesh.world();
   if (world.size() > 1) {
-    world.all_reduce(parts_.stream, Tensor(parts_.optimizer.state()->loss_sums, DType::f64, {4}));
+    world.all_reduce(parts_.stream, Tensor(parts_.optimizer.state()->loss_sums, DType::f64, {5}));
     if (timer_) timer_->end(StepPhase::gradient_reduction);
   }
   parts_.optimizer.apply(!parts_.config.fusions.overwrite);

@@ -39,7 +39,7 @@ std::vector<Step> StepResults::take(int64_t first) {
     Step& step = steps[static_cast<size_t>(k)];
     step.iteration = first + k;
     step.seconds = events_->seconds(k, k + 1);
-    step.unlabelled = state(k).labels == 0;
+    step.unlabelled = !state(k).has_labels();
     step.loss = step.unlabelled ? std::nan("") : state(k).loss();
     step.grad_norm = state(k).grad_norm;
     step.learning_rate = state(k).learning_rate;

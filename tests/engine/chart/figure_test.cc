@@ -155,7 +155,7 @@ TEST_CASE("what cannot be drawn is refused in one sentence") {
   for (int i = 0; i < 401; ++i) many += std::to_string(i) + ",1\n";
   CHECK(error_of(chart("bar", "n", "t"), table_of(many)) ==
         "401 bars beside each other cannot be read, at most 400 can; choose another column, or "
-        "fewer rows with the table's 'filter'");
+        "fewer rows with the table's 'filter' or `plot --where`");
   CHECK(error_of(chart("line", "t", "n", "n"), table_of(many)).find("at most 24 series") !=
         std::string::npos);
 }

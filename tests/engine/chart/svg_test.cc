@@ -4,12 +4,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 #include "engine/chart/csv.h"
 #include "engine/chart/from_table.h"
+#include "engine/chart/layout.h"
 #include "engine/chart/markup.h"
 #include "engine/workflow/chart_words.h"
 
@@ -94,7 +96,7 @@ TEST_CASE("golden: published numbers beside the rows, up to which the ideal line
   golden("published", figure(c, "gpus,batch,time[s]\n1,256,42\n2,256,21.5\n2,128,24\n"));
 }
 
-TEST_CASE("golden: bars with hatches and intervals") {
+TEST_CASE("golden: bars with intervals") {
   Chart c = scaling();
   set_chart_kind("bar", &c);
   set_chart_ideal("none", &c);
@@ -178,6 +180,75 @@ TEST_CASE("a drawing of 10,000 points stays small") {
     CHECK_MESSAGE(drawn.size() < (std::string(kind) == "scatter" ? 130000 : 60000),
                   kind << drawn.size());
   }
+}
+
+TEST_CASE("an axis names the few values that there are") {
+  Chart c;
+  c.name.value = "c";
+  c.x.value = "n";
+  c.y.value = "t";
+  const std::string few = svg(figure(c, "n,t\n48,1\n96,2\n144,3\n192,4\n"));
+  for (const char* label : {">48<", ">96<", ">144<", ">192<"}) CHECK(count(few, label) == 1);
+  CHECK(count(few, ">100<") == 0);
+  // Values that lie too near to each other for their labels have round ticks.
+  const std::string near = svg(figure(c, "n,t\n1000001,1\n1000002,2\n1900000,3\n"));
+  CHECK(count(near, ">1.000001<") == 0);
+}
+
+TEST_CASE("one ideal line, through the best of the first points") {
+  const auto lines = [](const std::string& drawn) {
+    return count(drawn, "stroke-dasharray=\"1 4\"") - 1;  // one is in the legend
+  };
+  CHECK(lines(svg(figure(scaling(), kScaling))) == 1);
+  Chart c = scaling();
+  set_chart_error("none", &c);
+  c.series.value = "precision";
+  // The highest first point is that of b; a series that begins later has no line of its own.
+  const Figure drawn =
+      figure(c, "precision,gpus,tps[t]\na,1,10\na,2,20\nb,1,16\nb,2,30\nc,2,99\nc,4,100\n");
+  CHECK(lines(svg(drawn)) == 1);
+  set_chart_ideal("linear", &c);
+  CHECK(svg(drawn).find(">60<") != std::string::npos);  // 16 * 4 is on the axis
+  // Weak scaling: of times, the lowest is the best.
+  set_chart_ideal("constant", &c);
+  Figure weak = figure(c, "precision,gpus,tps\na,1,10\na,2,20\nb,1,16\nb,2,30\n");
+  CHECK(chart::ideal_line(weak, weak.panels[0])->first.y == 16);
+  weak.less_is_better = true;
+  CHECK(chart::ideal_line(weak, weak.panels[0])->first.y == 10);
+}
+
+TEST_CASE("whiskers that would lie on each other stand side by side") {
+  Chart c = scaling();
+  set_chart_ideal("none", &c);
+  const char* const head = "precision,gpus,tps,tps_ci_low,tps_ci_high\n";
+  const std::string drawn = svg(
+      figure(c, std::string(head) + "a,1,10,9,11\na,2,20,19,21\nb,1,10.2,9,11\nb,2,20.1,19,21\n"));
+  // Each whisker begins at a place of its own.
+  std::vector<std::string> places;
+  for (size_t at = drawn.find("<path d=\"M"); at != std::string::npos;
+       at = drawn.find("<path d=\"M", at + 1)) {
+    const std::string path = drawn.substr(at, drawn.find('"', at + 9) - at);
+    if (path.find("h8M") == std::string::npos) continue;
+    const std::string place = path.substr(10, path.find(' ', 10) - 10);
+    CHECK(std::find(places.begin(), places.end(), place) == places.end());
+    places.push_back(place);
+  }
+  CHECK(places.size() == 4);
+}
+
+TEST_CASE("bars have plain colours") {
+  Chart c = scaling();
+  set_chart_kind("bar", &c);
+  set_chart_ideal("none", &c);
+  CHECK(count(svg(figure(c, kScaling)), "<pattern") == 0);
+}
+
+TEST_CASE("a narrow drawing has its letters as large as a wide one") {
+  SvgOptions options;
+  options.width = 440;
+  const std::string drawn = svg(figure(scaling(), kScaling), options);
+  CHECK(drawn.find("viewBox=\"0 0 440 ") != std::string::npos);
+  CHECK(drawn.find("font-size=\"12\"") != std::string::npos);
 }
 
 TEST_CASE("a point's tooltip has its value and its interval") {

@@ -32,6 +32,16 @@ TEST_CASE("a linear axis has ticks at multiples of 1, 2 or 5") {
   CHECK(scale.at(8) == 1);
 }
 
+TEST_CASE("an axis with ticks at its values") {
+  const Scale scale = linear_scale_at({48, 96, 144, 192});
+  CHECK(labels(scale) == "48 96 144 192");
+  CHECK(scale.at(48) == 0);
+  CHECK(scale.at(192) == 1);
+  const Scale large = linear_scale_at({1.5e6, 3e6});
+  CHECK(large.exponent == 6);
+  CHECK(labels(large) == "1.5 3");
+}
+
 TEST_CASE("large and small values have a common power of ten") {
   const Scale large = linear_scale(0, 2.4e6, 5, true);
   CHECK(large.exponent == 6);

@@ -236,17 +236,23 @@ TEST_CASE("changed output: a file that workpackages share by links to it is thei
 
 // A shared folder of a step whose name begins with a digit is no workpackage's own.
 TEST_CASE("changed output: a shared folder with digits in its name") {
-  const Shell shell;
-  shell.file("b.yaml",
-             "name: b\noutpath: run\n"
-             "parameterset: {name: ps, parameter: {name: i, type: int, _: \"1,2,3\"}}\n"
-             "step: {name: 1_s, use: ps, kind: run, shared: shd, do: 'echo v=$i >>shd/all.log'}\n"
-             "patternset: {name: o, pattern: {name: v, type: int, _: 'v=$jube_pat_int'}}\n"
-             "analyser: {name: a, use: o, analyse: {step: 1_s, file: shd/all.log}}\n"
-             "result: {use: a, table: {name: t, style: csv, column: [i, v_last]}}\n");
-  const Ran ran = shell.tally("run b.yaml -j1");
-  CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
-  CHECK_MESSAGE(!has(ran.out, "CHANGED"), (ran.out + ran.err));
+  for (const std::string step : {"1_s", "202611_bench", "000001_s"}) {
+    const Shell shell;
+    shell.file("b.yaml",
+               "name: b\noutpath: run\n"
+               "parameterset: {name: ps, parameter: {name: i, type: int, _: \"1,2,3\"}}\n"
+               "step: {name: " +
+                   step +
+                   ", use: ps, kind: run, shared: shd, do: 'echo v=$i >>shd/all.log'}\n"
+                   "patternset: {name: o, pattern: {name: v, type: int, _: 'v=$jube_pat_int'}}\n"
+                   "analyser: {name: a, use: o, analyse: {step: " +
+                   step +
+                   ", file: shd/all.log}}\n"
+                   "result: {use: a, table: {name: t, style: csv, column: [i, v_last]}}\n");
+    const Ran ran = shell.tally("run b.yaml -j1");
+    CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+    CHECK_MESSAGE(!has(ran.out, "CHANGED"), (ran.out + ran.err));
+  }
 }
 
 TEST_CASE("changed output: in JUBE's language the values are JUBE's, and a note says what") {
@@ -584,4 +590,59 @@ TEST_CASE("changed output: a workpackage that runs again has its new output") {
   CHECK(shell.tally("continue run").code == 0);
   const Ran ran = shell.tally("result run");
   CHECK_MESSAGE((has(ran.out, kUnchanged) && !has(ran.err, "changed")), (ran.out + ran.err));
+}
+
+TEST_CASE("changed output: `..` behind a link is the folder that the system finds") {
+  const char* const work = "mkdir -p a/b; ln -s a/b l; echo v=9 >own; echo v=$i >a/own";
+  const char* const unmarked = "i,v,v_cnt\n1,1,1\n2,2,1\n";
+  const struct {
+    const char *files, *change, *row;  // null: no change
+  } cases[] = {
+      {"l/../own", "echo v=7 >a/own", "1,7,1,CHANGED"},
+      {"l/../own", "echo v=7 >own", nullptr},
+      {"l/../own", "mkdir -p c/b; echo v=5 >c/own; rm l; ln -s c/b l", "1,,,CHANGED"},
+      {"l/../own", "rm a/own", "1,,,CHANGED"},
+      {"./l/./../own", "echo v=7 >a/own", "1,7,1,CHANGED"},
+      {"l/../b/../own", "echo v=7 >a/own", "1,7,1,CHANGED"},
+      {"l/../ow*", "echo v=7 >a/own", "1,7,1,CHANGED"},
+      {"l/../ow*", "echo v=7 >a/own2", "1,1,1,CHANGED"},
+      {"l/../ow*", "echo v=7 >own2", nullptr},
+      {"l/../own,l/../more", "echo v=7 >a/more", "1,1,1,CHANGED"},
+      {"l/../own,l/../more", "echo v=7 >more", nullptr},
+  };
+  for (const auto& [files, change, row] : cases) {
+    CAPTURE(std::string(files));
+    CAPTURE(std::string(change));
+    const Shell shell;
+    shell.file("b.yaml", workflow({.work = work, .files = files}));
+    const Ran first = shell.tally("run b.yaml");
+    CHECK_MESSAGE(has(first.out, unmarked), (first.out + first.err));
+    shell.sh("cd " + work_of(1) + " && " + change);
+    for (const char* where : {"run", "moved", "linked"}) {
+      if (where == std::string("moved"))
+        shell.sh("mkdir other; mv run other/moved; ln -s other/moved .");
+      if (where == std::string("linked"))
+        shell.sh("ln -s other linked_to; ln -s linked_to/moved linked");
+      const Ran ran = shell.tally(std::string("result ") + where);
+      CHECK_MESSAGE(
+          has(ran.out, row == nullptr ? std::string(unmarked)
+                                      : "i,v,v_cnt,status\n" + std::string(row) + "\n2,2,1,done\n"),
+          (ran.out + ran.err));
+    }
+  }
+  // In a folder of the user's, where a later run makes a file.
+  const Shell shell;
+  shell.sh("mkdir -p wd/a/b; ln -s a/b wd/l");
+  for (const char* files : {"l/../own", "l/../ow*"}) {
+    CAPTURE(files);
+    shell.sh("rm -rf run wd/a/own on");
+    File file;
+    file.step = "kind: run, quiet_check: false, work_dir: wd, ";
+    file.work = "[ ! -e ../on -o $i = 2 ] || echo v=1 >a/own";
+    file.files = files;
+    shell.file("b.yaml", workflow(file));
+    CHECK(has(shell.tally("run b.yaml").out, "\n1,,\n2,,\n"));
+    CHECK(has(shell.sh("touch on; \"$TALLY\" run b.yaml -j1").out, "\n1,1,1\n2,,\n"));
+    CHECK(has(shell.tally("result run -i 0").out, "\n1,,\n2,,\n"));
+  }
 }

@@ -55,6 +55,19 @@ TEST_CASE("a database's other columns and rows stay, and later primekeys count")
         "[(1, 1.5, 'A'), (2, 2.5, None), (5, 8.0, 'B')]\n");
 }
 
+TEST_CASE("rows of one result with equal primekeys would replace each other: an error") {
+  const Shell shell;
+  shell.file("b.yaml", bench("primekeys: hash, key: [n, rate, hash]"));
+  CHECK(shell.tally("run b.yaml -q").code == 0);  // none and 0012
+  shell.sh("sed -i 's/1,2/1,2,3/' b.yaml; rm -r x.db");
+  const Ran ran = shell.tally("run b.yaml -q");
+  CHECK_MESSAGE(ran.code != 0, (ran.out + ran.err));
+  CHECK_MESSAGE(
+      has(ran.err, "several rows of the database 'r' have the same `primekeys` (hash = 0012)"),
+      ran.err);
+  CHECK(!shell.exists("x.db"));
+}
+
 TEST_CASE("a database gets nothing from logs, and that is said") {
   const Shell shell;
   shell.file("b.yaml", bench("key: [n, rate]"));

@@ -184,6 +184,36 @@ TEST_CASE("expressions that Python cannot read, whatever their names stand for")
   CHECK(!shell.exists("runs"));
 }
 
+TEST_CASE(
+    "without a Python, expressions of results are not checked, and that is no mistake of the "
+    "file") {
+  const Shell shell;
+  shell.sh("mkdir bin; ln -s \"$(command -v sh)\" bin/sh");
+  shell.file("b.yaml",
+             "name: b\noutpath: run\nstep: {name: s, do: echo 5}\n"
+             "patternset: {name: p, pattern: [{name: v, type: int, _: '$jube_pat_int'},\n"
+             "  {name: w, mode: python, _: '2 * $v'}, {name: x, mode: python, _: '3 * $v'}]}\n"
+             "analyser: {name: a, use: p, analyse: {step: s, file: stdout}}\n"
+             "result: {use: a, table: {name: t, style: csv, column: [v, w, x]}}\n");
+  for (const char* command : {"run -n b.yaml", "--strict run -n b.yaml"}) {
+    CAPTURE(std::string(command));
+    const Ran ran = shell.sh(std::string("PATH=$PWD/bin \"$TALLY\" ") + command);
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+    CHECK_MESSAGE(has(ran.err,
+                      "note: pattern 'w' was not checked, nor was 1 more of Python: values "
+                      "of mode python need the program python3, which is not in $PATH"),
+                  ran.err);
+  }
+  // What needs it is missing, and that is said.
+  const Ran ran = shell.sh("PATH=$PWD/bin \"$TALLY\" run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "\n5,,\n"), ran.out);
+  CHECK_MESSAGE(has(ran.err, "warning: pattern 'x' could not be computed in 1 of 1 result lines"),
+                ran.err);
+  const Ran later = shell.tally("result run");
+  CHECK_MESSAGE(later.code == 0, later.err);
+  CHECK_MESSAGE(has(later.out, "5,10,15"), later.out);
+}
+
 TEST_CASE("misspelt keys in JUBE's files: validate warns and says fine, --strict refuses") {
   const Shell shell;
   shell.file("bench.yaml",

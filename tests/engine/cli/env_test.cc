@@ -408,8 +408,7 @@ TEST_CASE("a module that cannot be loaded fails the step on this machine, too") 
 }
 
 TEST_CASE("modules of a step without `launch` would not be loaded, and that is an error") {
-  for (const std::string kind :
-       {"kind: run, ", "kind: build, ", "kind: setup, ", "", "kind: result, "}) {
+  for (const std::string kind : {"kind: run, ", "kind: build, ", "kind: setup, ", ""}) {
     CAPTURE(kind);
     const Shell shell;
     shell.file("b.yaml", "name: b\noutpath: run\nstep: {name: s, " + kind +
@@ -445,11 +444,27 @@ TEST_CASE("modules of a step are an error exactly where nothing would load them"
        "the `launch` of step 's' is empty"},
       {"kind: run, use: q, modules: [foo], do: $submit hi", "step 's' has no `launch`"},
       {"kind: run, platform: slurm, modules: [foo], do: make", "step 's' has no `launch`"},
+      {"kind: run, platform: slurm, modules: [foo], launch: make", nullptr},
+      {"kind: run, use: q, platform: here.yaml, modules: [foo], launch: make", nullptr},
+      {"kind: run, modules: [foo], launch: make", nullptr},
+      {"kind: run, use: q, modules: $none, platform: own.yaml, launch: make", nullptr},
+      {"kind: run, platform: own.yaml, modules: [foo], launch: make",
+       "no job script of step 's' names $modules"},
   };
   for (const auto& [step, error] : cases) {
     CAPTURE(step);
     const Shell shell;
     shell.file("here.yaml", "platform: {name: here, scheduler: local}\n");
+    // A site's own script, which has no place for modules.
+    shell.file("own.yaml", "platform: {name: own, scheduler: slurm, template: own_sets.yaml}\n");
+    shell.file("own.in", "#!/bin/sh\n#EXE#\n");
+    shell.file("own_sets.yaml",
+               "parameterset:\n"
+               "  - {name: systemParameter, init_with: 'slurm/platform.yaml:systemParameter'}\n"
+               "  - {name: executeset, init_with: 'slurm/platform.yaml:executeset'}\n"
+               "fileset: {name: jobfiles, copy: own.in}\n"
+               "substituteset: {name: executesub, iofile: {in: own.in, out: submit.job}, "
+               "sub: {source: '#EXE#', dest: $launch}}\n");
     shell.file("b.yaml",
                "name: b\noutpath: run\nparameterset: {name: q, parameter: [{name: none, _: ''}, "
                "{name: go, _: $submit $submit_script}" +

@@ -158,3 +158,25 @@ TEST_CASE("several runs of other definitions keep their columns, tables and file
   CHECK(ran.code == 0);
   CHECK_MESSAGE(ran.out == rows + "u\n7\n7\n\n", ran.err);
 }
+
+TEST_CASE("--strict counts for the file of `result -u`, too") {
+  const Shell shell;
+  const auto file = [](const std::string& key) {
+    return "name: b\noutpath: run\nstep: {name: s, do: echo v=7}\n"
+           "patternset: {name: o, pattern: {name: v, " +
+           key +
+           ": int, _: 'v=$jube_pat_int'}}\n"
+           "analyser: {name: a, use: o, analyse: {step: s, file: stdout}}\n"
+           "result: {use: a, table: {name: t, style: csv, column: v}}\n";
+  };
+  shell.file("b.yaml", file("type"));
+  shell.file("u.yaml", file("tpye"));
+  CHECK(shell.tally("run b.yaml").code == 0);
+  const Ran strict = shell.tally("--strict result run -u u.yaml");
+  CHECK_MESSAGE(strict.code == 2, (strict.out + strict.err));
+  CHECK_MESSAGE(has(strict.err, "u.yaml:4:42: error: unknown key 'tpye' in pattern 'v'"),
+                strict.err);
+  const Ran kept = shell.tally("--strict result run");
+  CHECK_MESSAGE(kept.code == 0, (kept.out + kept.err));
+  CHECK(shell.tally("result run -u u.yaml").code == 0);
+}

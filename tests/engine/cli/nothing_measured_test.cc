@@ -2,6 +2,7 @@
 // computed), `run -n` and `run` alike.
 #include <doctest/doctest.h>
 
+#include <iterator>
 #include <string>
 
 #include "tests/engine/survive/shell.h"
@@ -48,7 +49,21 @@ TEST_CASE("what measures nothing is an error, the same one in validate, run -n a
        "error: a rule of parameter set 'p': Python cannot read \"$n >>\": invalid syntax\n"},
       {"a rule that leaves nothing",
        bench("where: $n > 5, " + std::string(kSet), kPattern, "[n, t]"),
+       "b.yaml:3:32: error: step 's' has no point: this rule leaves out all 2\n"},
+      {"a rule with a bare name that leaves nothing",
+       bench("where: 'n in (3, 4) or not n < 9', " + std::string(kSet), kPattern, "[n, t]"),
+       "b.yaml:3:32: error: step 's' has no point: this rule leaves out all 2\n"},
+      {"a rule that has to be computed and leaves nothing",
+       bench("where: $n % 2 == 3, " + std::string(kSet), kPattern, "[n, t]"),
        "b.yaml:3:32: error: step 's' has no point: this rule leaves out all 2\n", false},
+      {"a computed pattern that Python cannot read",
+       bench(kSet, "mode: python, _: '$n *'", "[n, t]"),
+       "b.yaml:5:59: error: pattern 't': Python cannot read \"$n *\": invalid syntax\n"},
+      {"a filter that Python cannot read", bench(kSet, kPattern, "[n, t], filter: '$n ='"),
+       "b.yaml:7:59: error: the filter: Python cannot read \"$n =\": "},
+      {"a format that fits no value", bench(kSet, kPattern, "[n, {_: t, format: q3}]"),
+       "b.yaml:7:51: error: column 't': no value can be formatted as \"q3\": Invalid format "
+       "specifier\n"},
       {"text in a list of numbers",
        bench("parameter: {name: n, type: int, _: [1, abc]}", kPattern, "[n, t]"),
        "error: 'abc' is not a valid int, which parameter 'n' has to be\n"},
@@ -79,6 +94,53 @@ TEST_CASE("what measures nothing is an error, the same one in validate, run -n a
       CHECK_MESSAGE(has(ran.err, mistake.message) == known, (ran.out + ran.err));
       CHECK(!shell.exists("run"));
     }
+  }
+}
+
+TEST_CASE("--strict refuses what is a warning, in validate, run -n and run alike") {
+  const std::string warned[] = {
+      // It may be made by what runs before.
+      "fileset: {name: fs, copy: made.txt}\n"
+      "step: [{name: m, do: echo}, {name: s, kind: run, use: fs, do: cat made.txt}]\n",
+      // Found in the plan.
+      "step: {name: s, kind: run, container: {image: x.sif}, do: echo}\n",
+  };
+  const char* const messages[] = {
+      ": step 's': no files found using \"made.txt\"\n",
+      ": step 's' has no `launch`: its commands run on this machine, and its container is not "
+      "used\n"};
+  for (size_t i = 0; i < std::size(warned); ++i) {
+    for (const char* command : {"validate b.yaml", "run -n b.yaml", "run b.yaml"}) {
+      CAPTURE(command);
+      CAPTURE(messages[i]);
+      const Shell shell;
+      shell.file("b.yaml", "name: b\noutpath: run\n" + warned[i]);
+      Ran ran = shell.tally("--strict " + std::string(command));
+      CHECK_MESSAGE(ran.code == 2, (ran.out + ran.err));
+      CHECK(has(ran.err, "error" + std::string(messages[i])));
+      CHECK(!shell.exists("run"));
+      ran = shell.tally(command);
+      CHECK(has(ran.err, "warning" + std::string(messages[i])));
+      CHECK(ran.code != 2);
+    }
+  }
+}
+
+TEST_CASE("too many repeats are an error with the number of workpackages") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\nparameterset: {name: p, parameter: {name: n, _: [1, 2]}}\n"
+             "step: {name: s, kind: run, use: p, repeat: 100000000, do: echo $n}\n");
+  for (const char* command : {"validate b.yaml", "run -n b.yaml", "run b.yaml"}) {
+    const Ran ran = shell.tally(command);
+    CHECK(ran.code == 2);
+    CHECK(ran.err ==
+          "b.yaml:4:44: error: step 's' would have 200000000 workpackages; 2000000 are the most\n"
+          "    step: {name: s, kind: run, use: p, repeat: 100000000, do: echo $n}\n"
+          "                                               ^~~~~~~~~\n"
+          "hint: its points, iterations and repeats, and the workpackages of the steps that it "
+          "depends on, are multiplied\n");
+    CHECK(!shell.exists("run"));
   }
 }
 

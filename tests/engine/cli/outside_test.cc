@@ -517,6 +517,35 @@ TEST_CASE("outside files: an earlier run's mark decides nothing behind a link ma
   }
 }
 
+TEST_CASE("outside files: what a command does to a mark without making it makes it nobody's own") {
+  const struct {
+    const char* command;
+    int again;
+  } cases[] = {
+      {"chmod 600 od/m", 1},   {"chmod -R g+rwX od/", 1}, {"ln od/m x", 1},
+      {"ln -sfn od/m x", 1},   {"chown 0:0 od/m", 1},     {"touch od/m", 0},
+      {"rm od/m; : >od/m", 0}, {"cp in od/m", 0},         {"mv -f in od/m", 0},
+      {"ln -f in od/m", 0},    {"echo >>od/m", 0},
+  };
+  for (const auto& [command, again] : cases) {
+    CAPTURE(std::string(command));
+    const Shell shell;
+    shell.sh("mkdir out; touch -d '2 days ago' in");
+    shell.file("b.yaml",
+               "name: b\noutpath: run\nfileset: {name: f, copy: in}\n"
+               "step: {name: s, use: f, timeout: 5m, cycles: 3, do: ['ln -s "
+               "$jube_benchmark_home/out od; [ ! -e od/m ] || { rm -f x; " +
+                   std::string(command) +
+                   "; }', {break_file: od/m, _: 'echo v; [ $jube_wp_cycle != 1 ] || touch "
+                   "od/m'}]}\n");
+    const Ran first = shell.tally("run b.yaml");
+    CHECK_MESSAGE(first.code == 0, (first.out + first.err));
+    const Ran second = shell.tally("run b.yaml");
+    CHECK_MESSAGE(second.code == again, (second.out + second.err));
+    if (again == 1) CHECK(has(second.out, "/work/od/m' is there already"));
+  }
+}
+
 TEST_CASE("outside files: a mark that the file set's own command made is no earlier run's") {
   const Shell shell;
   shell.sh("mkdir out");
@@ -541,6 +570,8 @@ TEST_CASE("outside files: what a prepare touches or appends to stays an earlier 
       {"echo head >>out/all", 1},
       {"[ ! -e out/all ] || cp out/all x; [ ! -e x ] || mv x out/all", 1},
       {"touch out/all; sed -i s/q/r/ out/all", 1},
+      {"[ ! -e out/all ] || sed -i \"1i # head\" out/all", 1},
+      {"ln -s out by; chmod -R g+rwX by/", 1},
       {"echo head >out/all", 0},
       {": >out/all", 0},
       {"rm -f out/all; echo head >>out/all", 0},
@@ -565,6 +596,272 @@ TEST_CASE("outside files: what a prepare touches or appends to stays an earlier 
     CHECK_MESSAGE(second.code == again, (second.out + second.err));
     if (again == 1) CHECK(has(second.out, "/work/out/all' is there already"));
     CHECK(shell.sh("grep -c v= out/all").out == "1\n");
+  }
+}
+
+TEST_CASE("outside files: what a step before it made is none of an earlier run's") {
+  const struct {
+    const char *name, *before, *set, *step, *out;
+    bool well;
+  } cases[] = {
+      {"done_file", "touch m", "", "do: {done_file: m, _: echo v}", "v\n", true},
+      {"done_file in each cycle", "touch m", "", "cycles: 2, do: {done_file: m, _: echo v}",
+       "v\nv\n", true},
+      {"done_file of the step before the last", "touch m", "", "do: {done_file: m, _: echo v}",
+       "v\n", true},
+      {"break_file", "touch m", "", "cycles: 3, do: {break_file: m, _: echo v}", "v\n", true},
+      {"error_file", "touch m", "", "do: {error_file: m, _: echo v}", "v\n", false},
+      {"append", "echo head >m", "{in: ../in, out: m, out_mode: a}", "do: cat m", "head\nv=7\n",
+       true},
+  };
+  for (const auto& [name, before, set, step, out, well] : cases) {
+    for (const bool link : {false, true}) {
+      CAPTURE(std::string(name));
+      CAPTURE(link);
+      const Shell shell;
+      shell.sh("mkdir wd; touch on");
+      shell.file("in", "v=#X#\n");
+      const bool middle = has(name, "the last");
+      const std::string where = link ? "use: f, " : "work_dir: wd, ";
+      std::string file = set, work = step;
+      const auto in_link = [&](std::string& text) {
+        for (size_t at = 0; (at = text.find(": m", at)) != text.npos; ++at)
+          text.replace(at, 3, ": wd/m");
+        if (const size_t at = text.find("cat m"); at != text.npos) text.replace(at, 5, "cat wd/m");
+        if (const size_t at = text.find("../in"); at != text.npos) text.replace(at, 5, "in");
+      };
+      if (link) in_link(file), in_link(work);
+      const std::string use =
+          std::string(link ? "f" : "") + (link && *set != 0 ? ", " : "") + (*set != 0 ? "u" : "");
+      shell.file("b.yaml",
+                 "name: b\noutpath: run\nfileset: {name: f, copy: in, link: wd}\n" +
+                     (*set != 0 ? "substituteset: {name: u, iofile: " + file +
+                                      ", sub: {source: '#X#', dest: 7}}\n"
+                                : std::string()) +
+                     "step:\n- {name: a, " + where + "do: '[ ! -e $jube_benchmark_home/on ] || { " +
+                     (link ? "cd wd; " : "") + before + "; }'}\n" +
+                     (middle ? "- {name: c, depend: a, do: 'true'}\n" : "") +
+                     "- {name: s, depend: " + (middle ? "c" : "a") + ", use: [" + use + "], " +
+                     (link ? "" : "work_dir: wd, ") + "timeout: 5m, " + work + "}\n");
+      for (int run = 0; run < 2; ++run) {  // in each the step before makes it
+        const Ran ran = shell.tally("run b.yaml");
+        CHECK_MESSAGE((ran.code == 0) == well, (ran.out + ran.err));
+        CHECK_MESSAGE(!has(ran.out, "is there already"), ran.out);
+        const std::string folder =
+            "run/00000" + std::to_string(run) + (middle ? "/000002_s" : "/000001_s");
+        const std::string written = shell.content(folder + "/work/stdout");
+        CHECK(has(written.empty() ? shell.content("wd/stdout") : written, out));
+        shell.sh("rm -f wd/stdout");
+      }
+      const Ran later = shell.sh("rm on; \"$TALLY\" run b.yaml");  // it does not
+      CHECK_MESSAGE(has(later.out, "/m' is there already, from before this command"), later.out);
+    }
+  }
+}
+
+TEST_CASE("outside files: a mark from before the run stays one when the run is continued") {
+  const Shell shell;
+  shell.sh("mkdir wd; touch wd/m");
+  shell.file("b.yaml",
+             "name: b\noutpath: run\nstep:\n- {name: a, work_dir: wd, do: 'test -e ../on'}\n"
+             "- {name: s, depend: a, work_dir: wd, timeout: 5m, do: {done_file: m, _: echo v}}\n");
+  CHECK(shell.tally("run b.yaml").code == 1);
+  const Ran later = shell.sh("touch on; \"$TALLY\" remove -w 0 run -f; \"$TALLY\" continue run");
+  CHECK_MESSAGE(has(later.out, "/wd/m' is there already"), (later.out + later.err));
+}
+
+TEST_CASE(
+    "outside files: in a folder of several workpackages a mark of an ancestor is told apart") {
+  const char* const head =
+      "name: b\noutpath: run\nparameterset: {name: p, parameter: {name: n, _: \"1,2\"}}\n";
+  // Both depend on the one that made it.
+  Shell shell;
+  shell.file("b.yaml", std::string(head) +
+                           "step:\n- {name: a, work_dir: wd, do: touch m}\n"
+                           "- {name: s, kind: run, use: p, depend: a, work_dir: wd, cycles: 3, do: "
+                           "{break_file: m, _: echo v}}\n");
+  Ran ran = shell.tally("run b.yaml -j1");
+  CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+  CHECK(shell.sh("cat run/000000/00000[12]_s/work/stdout").out == "v\nv\n");
+  // The second one depends on another that has made none.
+  shell.clear();
+  shell.file("b.yaml", std::string(head) +
+                           "step:\n- {name: a, kind: run, use: p, work_dir: wd, do: 'true'}\n"
+                           "- {name: s, kind: run, depend: a, work_dir: wd, do: {done_file: m, _: "
+                           "touch m}}\n");
+  ran = shell.tally("run b.yaml -j1");
+  CHECK_MESSAGE(has(ran.out, "/wd/m' is there already"), (ran.out + ran.err));
+}
+
+TEST_CASE("outside files: what steps after one another append to a file is all there") {
+  const Shell shell;
+  shell.file("in", "v=#X#\n");
+  shell.file("b.yaml",
+             "name: b\noutpath: run\nparameterset: {name: p, parameter: {name: n, _: \"1,2\"}}\n"
+             "substituteset: {name: u, iofile: {in: ../in, out: log, out_mode: a}, sub: {source: "
+             "'#X#', dest: $n}}\n"
+             "step:\n- {name: a, use: [p, u], timeout: 5m, work_dir: wd_$n, do: 'true'}\n"
+             "- {name: c, depend: a, do: 'true'}\n"
+             "- {name: s, depend: c, use: u, work_dir: wd_$n, do: 'true'}\n");
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+  CHECK(shell.content("wd_1/log") == "v=1\nv=1\n");
+  CHECK(shell.content("wd_2/log") == "v=2\nv=2\n");
+  CHECK(has(shell.tally("run b.yaml").out, "/log' is there already"));
+}
+
+TEST_CASE("outside files: what the attempt before left is none of an earlier run's") {
+  const std::string count = "echo x >>../count; [ $$(wc -l <../count) != 1 ] || ";
+  const struct {
+    std::string step, out;
+    int code;
+  } cases[] = {
+      {"do: {error_file: m, _: '" + count + "touch m; echo v'}}", "v\n", 0},
+      {"do: {error_file: m, _: '" + count + "true; touch m'}}", "", 1},
+      {"cycles: 3, do: [{break_file: m, _: 'echo v'}, '" + count + "{ touch m; false; }']}",
+       "v\nv\nv\n", 0},
+      {"do: {done_file: m, _: '" + count + "{ touch m; false; }; touch m; echo v'}}", "v\n", 0},
+      {"use: u, do: 'cat m; " + count + "false'}", "v=7\n", 0},
+      {"use: [u, u2], do: 'cat m; " + count + "{ echo more >>m; false; }'}", "v=7\nv=7\n", 0},
+      {"use: [h, u], do: 'cat m; " + count + "false'}", "head\nv=7\n", 0},
+      {"use: [h, h2, u], do: 'cat m'}", "head\nv=7\n", 0},
+      {"use: [f, u], do: 'cat m; " + count + "false'}", "base\nv=7\n", 0},
+      {"use: [f, w], do: 'cat m; " + count + "false'}", "v=7\n", 0},
+      {"use: [f, w], do: 'cat m; " + count + "{ rm m; mkdir m; false; }'}", "", 1},
+      {"use: l, do: 'cat m; " + count + "{ rm m; echo x >m; false; }'}", "base\n", 0},
+  };
+  for (const auto& [step, out, code] : cases) {
+    CAPTURE(step);
+    const Shell shell;
+    shell.file("in", "v=#X#\n");
+    shell.file("base", "base\n");
+    shell.file("b.yaml",
+               "name: b\noutpath: run\n"
+               "fileset:\n- {name: h, prepare: 'echo head >>m'}\n- {name: h2, prepare: '" +
+                   count +
+                   "false'}\n- {name: f, copy: {name: m, _: base}}\n"
+                   "- {name: l, link: {name: m, _: base}}\nsubstituteset:\n"
+                   "- {name: w, iofile: {in: ../in, out: m}, sub: {source: '#X#', dest: 7}}\n"
+                   "- {name: u, iofile: {in: ../in, out: m, out_mode: a}, sub: {source: '#X#', "
+                   "dest: 7}}\n"
+                   "- {name: u2, iofile: {in: ../in, out: m, out_mode: a}, sub: {source: '#X#', "
+                   "dest: 7}}\n"
+                   "step: {name: s, kind: run, work_dir: wd, retry: 1, timeout: 5m, " +
+                   step + "\n");
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE(ran.code == code, (ran.out + ran.err));
+    CHECK_MESSAGE(!has(ran.out, "is there already"), ran.out);
+    if (code == 0) CHECK(shell.content("run/000000/000000_s/work/stdout") == out);
+  }
+  // A step before it wrote to the file.
+  for (const bool anew : {false, true}) {
+    CAPTURE(anew);
+    const Shell shell;
+    shell.file("in", "v=#X#\n");
+    shell.file("b.yaml",
+               "name: b\noutpath: run\n"
+               "substituteset: {name: u, iofile: {in: ../in, out: m, out_mode: a}, sub: {source: "
+               "'#X#', dest: 7}}\n"
+               "step:\n- {name: a, work_dir: wd, do: echo head >m}\n"
+               "- {name: s, depend: a, kind: run, work_dir: wd, retry: 1, use: u, do: 'cat m; " +
+                   count + "{ echo more >" + (anew ? "" : ">") + "m; echo no >&2; false; }'}\n");
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE((ran.code == 0) != anew, (ran.out + ran.err));
+    if (anew) {
+      CHECK_MESSAGE(has(ran.out, "/wd/m' is there already, as an attempt before left it"), ran.out);
+      CHECK_MESSAGE(has(ran.out, "the attempt before failed: "), ran.out);
+    } else {
+      CHECK(shell.content("wd/m") == "head\nv=7\n");
+      CHECK(shell.content("run/000000/000001_s/work.failed.1/m") == "v=7\nmore\n");
+    }
+  }
+}
+
+TEST_CASE("outside files: a mark of a shared command puts all off before anything is done") {
+  for (const bool first : {false, true}) {
+    CAPTURE(first);
+    const Shell shell;
+    shell.sh("mkdir out; touch out/m");
+    shell.file("b.yaml",
+               "name: b\noutpath: run\nparameterset: {name: p, parameter: {name: n, _: \"1,2\"}}\n"
+               "step: {name: s, use: p, timeout: 5m, shared: all, do: [" +
+                   std::string(first ? "" : "echo v=$n, ") +
+                   "{shared: true, error_file: $jube_benchmark_home/out/m, _: 'echo once "
+                   ">>$jube_benchmark_home/count'}, echo w=$n]}\n");
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE(ran.code == 1, (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.out, "pending: 2 of 2 (s): the error_file '"), (ran.out + ran.err));
+    CHECK_FALSE(has(ran.out, "still to come"));
+    CHECK_FALSE(shell.exists("count"));
+    const Ran later = shell.sh("rm out/m; \"$TALLY\" continue run");
+    CHECK_MESSAGE(later.code == 0, (later.out + later.err));
+    CHECK(shell.content("count") == "once\n");
+  }
+}
+
+TEST_CASE("outside files: a workpackage that has not begun has no values") {
+  const Shell shell;
+  shell.sh("mkdir wd; echo rate=5 >wd/log; echo rate=6 >wd/log2; touch on");
+  std::string text = workflow(
+      "timeout: 5m, cycles: 3, do: ['ln -sfn $jube_benchmark_home/wd d; echo c >stdout', "
+      "{break_file: d/m, _: '[ $jube_wp_cycle != 1 ] || touch d/m'}]",
+      "d/log,d/log2", "1");
+  text.replace(text.find("use: p, "), 8, "use: [p, l], ");
+  text = "fileset: {name: l, link: {name: d, _: wd}}\n" + text;
+  shell.file("b.yaml", text);
+  Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "\n1,5.0,2\n"), (ran.out + ran.err));
+  ran = shell.tally("run b.yaml");  // the mark is there
+  CHECK_MESSAGE(has(ran.out, "/d/m' is there already"), (ran.out + ran.err));
+  CHECK_MESSAGE(!has(ran.out, "5.0"), (ran.out + ran.err));
+  ran = shell.sh("rm wd/m; \"$TALLY\" continue run");
+  CHECK_MESSAGE(has(ran.out, "\n1,5.0,2\n"), (ran.out + ran.err));
+  // Nobody has started it.
+  shell.clear();
+  shell.sh("mkdir -p wd_1 wd_2; echo rate=6 >wd_2/log");
+  shell.file("b.yaml",
+             workflow("timeout: 5m, work_dir: wd_$n, do: 'echo rate=1 >log; test $n != 1'", "log"));
+  ran = shell.tally("run b.yaml -j1 --exit");
+  CHECK_MESSAGE(!has(ran.out, "6.0"), (ran.out + ran.err));
+}
+
+TEST_CASE("a command's files with `..` behind a link are those that the system opens") {
+  const std::string links = "[ -e a ] || { mkdir -p a/b; ln -s a/b l; }";
+  for (const bool own_keys : {false, true}) {
+    CAPTURE(own_keys);
+    const std::string more = own_keys ? "timeout: 5m, " : "";
+    const auto run = [&](const Shell& shell, const std::string& keys, int code) {
+      shell.clear();
+      shell.file("b.yaml", "name: b\noutpath: run\nstep: {name: s, " + more + keys + "}\n");
+      const Ran ran = shell.tally("run b.yaml");
+      CHECK_MESSAGE((ran.code == 0) == (code == 0), (ran.out + ran.err));
+    };
+    Shell shell;
+    const std::string work = "run/000000/000000_s/work/";
+    for (const bool in_folder : {true, false}) {
+      CAPTURE(in_folder);
+      const std::string made = in_folder ? "a/m" : "m";
+      const auto with = [&](const std::string& key) {
+        return "cycles: 3, do: ['" + links + "; echo v', {" + key + ": l/../m, _: 'touch " + made +
+               "'}]";
+      };
+      run(shell, with("break_file"), 0);
+      CHECK(shell.content(work + "stdout") == (in_folder ? "v\n" : "v\nv\nv\n"));
+      run(shell, with("error_file"), in_folder ? 1 : 0);
+      run(shell, with("done_file"), in_folder ? 0 : 1);
+      CHECK(has(shell.content("run/000000/run.log"), "waits for") != in_folder);
+    }
+    run(shell,
+        "do: ['" + links +
+            "', {stdout: l/../so, stderr: l/../se, _: 'echo o; echo e >&2'}, "
+            "{work_dir: l/.., stdout: ./l/./../where, error_file: m, _: 'pwd "
+            "-P; touch ../m here'}]",
+        0);
+    CHECK(shell.content(work + "a/so") == "o\n");
+    CHECK(shell.content(work + "a/se") == "e\n");
+    CHECK(has(shell.content(work + "a/where"), "/work/a\n"));
+    CHECK(shell.exists(work + "a/here"));
+    CHECK_FALSE(shell.exists(work + "so"));
   }
 }
 

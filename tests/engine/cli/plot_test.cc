@@ -127,7 +127,8 @@ TEST_CASE("a workflow's charts are drawn with its tables, from rows that did not
                       "    - {name: d, kind: bar, x: n, y: rate, facet: m}\n"));
   Ran ran = shell.tally("run b.yaml");
   CHECK(ran.code == 1);
-  CHECK_MESSAGE(has(ran.err, "note: chart 'c' is drawn in run/000000/result/c.svg\n"), ran.err);
+  CHECK_MESSAGE(has(ran.err, "note: 2 charts are drawn in run/000000/result: c.svg, d.svg\n"),
+                ran.err);
   for (const char* file : {"run/000000/result/c.svg", "run/000000/result/d.svg"}) {
     CHECK(is_xml(shell, file));
     CHECK(has(shell.content(file), "1 row failed and is not drawn.</text>"));
@@ -174,6 +175,23 @@ TEST_CASE("a metric over runs") {
   const Ran ran = shell.tally("plot run -i all --metric Rate --series n --facet m -o m.svg");
   CHECK_MESSAGE(ran.code == 0, ran.err);
   CHECK(has(shell.content("m.svg"), "<title>4: id 1, Rate 4.5</title>"));
+}
+
+TEST_CASE("a metric over runs of many rows: a line for each point of the parameters") {
+  const Shell shell;
+  shell.file("b.yaml", workflow("    {name: c, x: n, y: rate, series: m}\n"));
+  shell.tally("run b.yaml");
+  shell.tally("run b.yaml");
+  Ran ran = shell.tally("plot run -i all --metric Rate -o m.svg");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK(has(shell.content("m.svg"), "<title>4, a: id 1, Rate 4.5</title>"));
+  CHECK(has(shell.content("m.svg"), "<title>2, b: id 0, Rate 2.5</title>"));
+  CHECK(has(shell.content("m.svg"), ">n, m:</text>"));
+  // One parameter that differs is the series itself.
+  ran = shell.tally("plot run -i all --metric Rate --where \"m == 'a'\" -o one.svg");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK(has(shell.content("one.svg"), "<title>4: id 1, Rate 4.5</title>"));
+  CHECK(has(shell.content("one.svg"), ">n:</text>"));
 }
 
 TEST_CASE("a chart in XML") {

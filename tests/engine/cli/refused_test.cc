@@ -26,7 +26,7 @@ struct Bad {
   "}\n"
 
 const std::vector<Bad> kBad = {
-    {"YAML", "step: {name: s, do: [echo}\n", "3:26: error: YAML syntax"},
+    {"YAML", "step: {name: s, do: [echo}\n", "3:21: error: YAML syntax: this '[' is not closed"},
     {"an include", "step: !include nofile.yaml\n", "3:7: error: included file"},
     {"a kind", "step: {name: s, kind: ran, do: echo}\n", "3:23: error: 'ran' is no"},
     {"no such set", "step: {name: s, use: nix, do: echo}\n", "3:22: error: unknown set 'nix'"},
@@ -223,8 +223,8 @@ TEST_CASE("values that only some workpackages cannot have are told once, where t
   const Ran ran = shell.tally("run bench.yaml");
   CHECK_MESSAGE(
       has(ran.out,
-          "failed 1, 3, 4 (s, a=0): Cannot evaluate \"10 // 0\" for parameter \"q\": integer "
-          "division or modulo by zero\n       at bench.yaml:3:91\n"),
+          "failed: 3 of 5 (s, a=0): Cannot evaluate \"10 // 0\" for parameter \"q\": integer "
+          "division or modulo by zero (bench.yaml:3:91)\n"),
       ran.out);
 }
 
@@ -268,4 +268,51 @@ TEST_CASE("validate takes the file of a platform") {
   CHECK(ran.code == 2);
   CHECK(has(ran.err, "error: 'site.yaml' describes a platform and has no step to run\n"));
   CHECK(shell.sh("\"$TALLY\" validate \"" TALLY_SOURCE "/templates/example-site.yaml\"").code == 0);
+}
+
+TEST_CASE("a launch line that begins with the platform's own starter is refused") {
+  const Shell shell;
+  const auto said = [&](const std::string& run, const std::string& on) {
+    shell.file("b.yaml", "name: b\nrun: " + run + "\non: " + on + "\n");
+    return shell.tally("validate b.yaml");
+  };
+  const Ran twice = said("srun -n 2 ./w", "slurm");
+  CHECK(twice.code == 2);
+  CHECK_MESSAGE(has(twice.err,
+                    "b.yaml:2:6: error: the launch line of step 'run' begins with 'srun', and its "
+                    "platform puts 'srun' before it: each task would start all of them again\n"),
+                twice.err);
+  CHECK(has(twice.err,
+            "hint: write the program alone; the platform's `launcher` takes another starter\n"));
+  for (const char* line : {"mpirun -n 4 true", "/usr/bin/srun true", "mpiexec true"})
+    CHECK_MESSAGE(said(line, "slurm").code == 2, std::string(line));
+  for (const char* line : {"true", "mysrun true", "env srun", "sh -c 'srun true'"})
+    CHECK_MESSAGE(said(line, "slurm").code == 0, std::string(line));
+  CHECK(said("mpirun -n 4 true", "local").code == 0);
+}
+
+TEST_CASE("without Slurm's commands nothing begins that they would submit") {
+  const Shell shell;
+  shell.sh(
+      "mkdir bin; ln -s /bin/* /usr/bin/* bin 2>/dev/null; rm -f bin/sbatch bin/squeue "
+      "bin/python3; "
+      "ln -s \"$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))')\" "
+      "bin/python3");
+  const auto ran = [&](const std::string& on) {
+    shell.file("b.yaml", "name: b\noutpath: run\nrun: 'true'\non: " + on +
+                             "\nresources: {nodes: 1, time: 5m}\n");
+    return shell.sh("PATH=$PWD/bin \"$TALLY\" run b.yaml");
+  };
+  const Ran slurm = ran("slurm");
+  CHECK(slurm.code == 2);
+  CHECK_MESSAGE(has(slurm.err,
+                    "error: no folder of PATH has Slurm's `sbatch` and `squeue`: nothing "
+                    "can be submitted\n"),
+                slurm.err);
+  CHECK(!shell.exists("run"));
+  const Ran pbs = ran("pbs");
+  CHECK(pbs.code == 1);
+  CHECK_MESSAGE(has(pbs.out, "jobs of pbs are not submitted by tally yet: its script is "),
+                (pbs.out + pbs.err));
+  CHECK(ran("local").code == 0);
 }

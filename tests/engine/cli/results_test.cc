@@ -39,7 +39,8 @@ TEST_CASE("a failed workpackage is marked, and no reference passes on what it pr
   CHECK_MESSAGE(has(ran.out, "n,rate,status\n1,1.5,done\n2,2.5,FAILED\n4,4.5,done\n"), ran.out);
   CHECK(shell.content("run/000000/result/t.dat") ==
         "n,rate,status\n1,1.5,done\n2,2.5,FAILED\n4,4.5,done\n");
-  CHECK_MESSAGE(has(ran.err, "note: t: row 2 FAILED: workpackage 1 (s) failed: Error"), ran.err);
+  CHECK_MESSAGE(has(ran.err, "note: t: row 2 FAILED: workpackage 1 (s) failed: exit code 1\n"),
+                ran.err);
   CHECK_MESSAGE(has(ran.err,
                     "b.yaml:7:83: reference missed: t: row 2 (n=2): no value of 'rate' counts: "
                     "workpackage 1 failed; expected <= 10\n"),
@@ -123,7 +124,8 @@ TEST_CASE("a step that failed before the measurement could begin: its missing ro
                       "step: [", "step: ["));
   const Ran ran = shell.tally("run b.yaml");
   CHECK(ran.code == 1);
-  CHECK_MESSAGE(has(ran.err, "note: t: workpackage 1 (prep) failed: Error"), ran.err);
+  CHECK_MESSAGE(has(ran.err, "note: t: workpackage 1 (prep) failed: exit code 1; rows of "),
+                ran.err);
   CHECK_MESSAGE(has(ran.err, "; rows of step 's' are missing\n"), ran.err);
 }
 
@@ -140,6 +142,35 @@ TEST_CASE("a pattern that no column shows may match nothing") {
   ran = shell.tally("run b.yaml");
   CHECK(ran.code == 1);
   CHECK_MESSAGE(has(ran.err, "error: pattern 'b' matched nothing in 1 of 1 workpackage"), ran.err);
+}
+
+TEST_CASE("a text of an expression ends where Python ends it") {
+  const Shell shell;
+  const struct {
+    const char *expression, *value;
+  } cases[] = {
+      {R"("it\\'s" if n > 1 else 'no')", "it\\'s"},
+      {R"('it\'s' if n > 1 else 'no')", "it's"},
+      {R"("n 'n" + str(n))", "n 'n2"},
+      {R"('''n'n''' + str(n))", "n'n2"},
+      {R"(r'\n' + '$n')", "\\n2"},
+      {R"('a $n')", "a 2"},
+  };
+  for (const auto& [expression, value] : cases) {
+    CAPTURE(std::string(expression));
+    shell.clear();
+    shell.file(
+        "b.yaml",
+        std::string("name: b\noutpath: run\nparameterset: {name: p, parameter: {name: n, type: "
+                    "int, _: '2'}}\nstep: {name: s, use: p, do: echo v=$n}\n"
+                    "patternset: {name: o, pattern: {name: v, _: 'v=(\\d)'}}\n"
+                    "analyser: {name: a, use: o, analyse: {step: s, file: stdout}}\n"
+                    "result:\n  use: a\n  table:\n    name: t\n    style: csv\n    column:\n"
+                    "      - v\n      - _: x\n        expression: |-\n          ") +
+            expression + "\n");
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE(has(ran.out, std::string("\n2,") + value + "\n"), (ran.out + ran.err));
+  }
 }
 
 TEST_CASE("a pattern that matches nothing is said once, with its place") {
@@ -502,4 +533,57 @@ TEST_CASE("a missing value of a step is not that of the step before") {
       "statistic: median}]}}\n");
   const Ran ran = shell.tally("run b.yaml");
   CHECK_MESSAGE(has(ran.out, "1,1,,,0 of 1\n2,2,2.2,2.2,1 of 1\n"), ran.out);
+}
+
+TEST_CASE("report: a failed run step's output is shown, also with a work_dir") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\n"
+             "step: {name: s, kind: run, work_dir: wd, launch: 'sh -c \"echo said; exit 3\"'}\n"
+             "patternset: {name: q, pattern: {name: v, type: int, default: 0, _: 'v=(\\d+)'}}\n"
+             "analyser: {name: a, use: q, analyse: {step: s, file: stdout}}\n"
+             "result: {use: a, table: {name: t, column: [v]}}\n");
+  CHECK(shell.tally("-q run b.yaml").code == 1);
+  CHECK(shell.tally("report run -o r.html").code == 0);
+  CHECK(has(shell.content("r.html"), "The end of stdout:\nsaid"));
+}
+
+TEST_CASE("a file that has changed since the run is said, with what reads it") {
+  const Shell shell;
+  const std::string before =
+      "name: b\noutpath: run\nrun: echo 'Time 5'\nmetrics: {t: 'time $jube_pat_fp'}\n";
+  shell.file("b.yaml", before);
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(ran.code == 1, (ran.out + ran.err));
+  CHECK(has(ran.err,
+            "hint: a pattern that may have no value has a 'default', or its column a 'null_value'; "
+            "a mended file is read by `result RUN -u FILE`, and nothing runs again\n"));
+  CHECK(!has(ran.err, "has changed since"));
+  CHECK(!has(shell.tally("result run").err, "has changed since"));
+  shell.sh("sed -i s/time/Time/ b.yaml");
+  const Ran old = shell.tally("result run");
+  CHECK(old.code == 1);
+  const std::string offered = "result run --id 0 -u b.yaml";
+  CHECK_MESSAGE(has(old.err,
+                    "note: b.yaml has changed since; the results are made with what the run "
+                    "has kept. `"),
+                old.err);
+  CHECK(has(old.err,
+            offered + "` makes them with today's patterns and tables; nothing runs again\n"));
+  CHECK(has(shell.tally("analyse run").err, "note: b.yaml has changed since; "));
+  const Ran on = shell.tally("continue run");
+  CHECK_MESSAGE(has(on.err, "note: b.yaml has changed since; run 0 goes on as it was begun. `"),
+                on.err);
+  const Ran mended = shell.tally(offered);
+  CHECK_MESSAGE(mended.code == 0, (mended.out + mended.err));
+  CHECK(has(mended.out, "5"));
+  // What is kept is what the file says; from another folder and in a moved suite, too.
+  CHECK(!has(shell.tally("result run").err, "has changed since"));
+  CHECK(!has(shell.sh("mkdir other; cd other; \"$TALLY\" result ../run").err, "has changed since"));
+  shell.sh("echo '# more' >>b.yaml");
+  CHECK(has(shell.sh("cd other; \"$TALLY\" result ../run").err, "has changed since"));
+  shell.sh("mkdir moved; mv b.yaml run moved");
+  CHECK(has(shell.sh("\"$TALLY\" result moved/run").err, "has changed since"));
+  shell.sh("rm moved/b.yaml");
+  CHECK(!has(shell.sh("\"$TALLY\" result moved/run").err, "has changed since"));
 }

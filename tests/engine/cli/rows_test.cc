@@ -251,3 +251,88 @@ TEST_CASE("rows: mistakes are errors before anything runs") {
                     "and `until` judges one value of each repeat\n"),
                 until.err);
 }
+
+TEST_CASE("rows: a match whose group is empty begins a row") {
+  const Shell shell;
+  shell.file(
+      "b.yaml",
+      "name: b\noutpath: run\n"
+      "step: {name: s, kind: run, quiet_check: false, do: \"printf 'n=2 t=7\\nn= t=5\\n'\"}\n"
+      "patternset: {name: q, pattern: [{name: n, type: int, _: 'n=(\\d*)'}, {name: t, type: "
+      "int, _: 't=(\\d+)'}]}\n"
+      "analyser: {name: a, use: q, rows: n, analyse: {step: s, file: stdout}}\n"
+      "result: {use: a, table: {name: t, style: csv, column: [n, t, t_cnt]}}\n");
+  const Ran ran = shell.tally("-q run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "n,t,t_cnt\n2,7,1\n,5,1\n"), (ran.out + ran.err));
+}
+
+TEST_CASE("rows: equal rows of two files are an error, of one file rows of their own") {
+  const Shell shell;
+  const auto run = [&](const std::string& command, const std::string& file) {
+    shell.file("b.yaml",
+               "name: b\noutpath: run\n"
+               "step: {name: s, kind: run, quiet_check: false, do: \"" +
+                   command +
+                   "\"}\n"
+                   "patternset: {name: q, pattern: [{name: n, type: int, _: 'n=(\\d+)'}, {name: t, "
+                   "type: int, _: 't=(\\d+)'}]}\n"
+                   "analyser: {name: a, use: q, rows: n, analyse: {step: s, file: " +
+                   file +
+                   "}}\n"
+                   "result: {use: a, table: {name: t, style: csv, column: [n, t]}}\n");
+    return shell.tally("-q run b.yaml");
+  };
+  const std::string two = "echo n=1 t=7 >a.log; echo n=1 t=8 >b.log";
+  for (const char* files : {"'a.log,b.log'", "'*.log'", "[a.log, '*.log']"}) {
+    const Ran ran = run(two, files);
+    CHECK(ran.code == 1);
+    CHECK_MESSAGE(has(ran.err, "two files have a row with n 1: "), ran.err);
+  }
+  const Ran one = run("echo n=1 t=7 >a.log; echo n=1 t=8 >>a.log", "a.log");
+  CHECK_MESSAGE(one.code == 0, one.err);
+  CHECK(has(one.out, "n,t\n1,7\n1,8\n"));
+}
+
+TEST_CASE("rows: values that stand before their row are warned of") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\n"
+             "step: {name: s, kind: run, quiet_check: false, do: \"printf 'lat 5\\nsize 1\\nlat "
+             "6\\nsize 2\\n'\"}\n"
+             "patternset: {name: q, pattern: [{name: n, type: int, _: 'size (\\d+)'}, {name: lat, "
+             "type: int, _: 'lat (\\d+)'}]}\n"
+             "analyser: {name: a, use: q, rows: n, analyse: {step: s, file: stdout}}\n"
+             "result: {use: a, table: {name: t, style: csv, column: [n, lat]}}\n");
+  const Ran ran = shell.tally("-q run b.yaml");
+  CHECK_MESSAGE(has(ran.err, "warning: pattern 'lat' matches above the first row of "), ran.err);
+  CHECK(shell.tally("--strict result run").code == 1);
+}
+
+TEST_CASE("several different values where only the first is shown are said") {
+  const Shell shell;
+  const auto said = [&](const std::string& output, const std::string& rest) {
+    shell.file("b.yaml", "name: b\noutpath: run\nparameters: {n: [1, 2]}\nrun: printf '" + output +
+                             "' $n\n" + rest);
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+    return ran.err;
+  };
+  const std::string metrics = "metrics: {size: '^(\\d+) ', rate: '^\\d+ $jube_pat_fp'}\n";
+  CHECK(said("%d 5\\n7 6\\n7 6\\n", metrics) ==
+        "b.yaml:5:17: note: 'size', 'rate' have up to 3 different values in an output, and the "
+        "first is shown\n"
+        "    metrics: {size: '^(\\d+) ', rate: '^\\d+ $jube_pat_fp'}\n"
+        "                    ^~~~~~~~~\n"
+        "hint: size_last, size_max, size_avg and the like are columns, too; `rows: size` makes a "
+        "row of each match\n");
+  CHECK(said("%d 5\\n", metrics).empty());
+  CHECK(said("%d 5\\n", "metrics: {size: '^(\\d+) '}\n").empty());
+  // Equal values; rows; another of the values; both.
+  CHECK(said("%d 5\\n", "metrics: {size: '(5)'}\n").empty());
+  CHECK(said("5 5 %d\\n", "metrics: {size: '(5)'}\n").empty());
+  CHECK(said("%d 5\\n7 6\\n", metrics + "rows: size\n").empty());
+  CHECK(
+      said("%d 5\\n7 6\\n",
+           metrics + "result: {use: metrics, table: {name: t, column: [n, size_last, rate_max]}}\n")
+          .empty());
+}

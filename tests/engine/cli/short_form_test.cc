@@ -256,7 +256,7 @@ TEST_CASE("a short form runs: parameters, a build that is reused, medians with t
                 (first.out + first.err));
   CHECK(has(shell.tally("run -n b.yaml").out, "#000000 build  kind=a  reused, the same as in "));
   shell.file("speed.sh", "echo rate = 7.5\n");
-  CHECK(has(shell.tally("run -n b.yaml").out, "#000000 build  kind=a  done again, "));
+  CHECK(has(shell.tally("run -n b.yaml").out, "#000000 build  kind=a  will run: "));
   // The run that is there is shown by its own definitions, wherever the file is by now.
   CHECK(shell.sh("rm b.yaml speed.sh; $TALLY result b_run").code == 0);
 }
@@ -394,6 +394,30 @@ TEST_CASE(
   CHECK(has(ran.err, "hint: what the build makes lies in its folder: build/pi\n"));
   shell.file("b.yaml", "name: b\nbuild: cp go.sh pi\nrun: build/pi 5\nfiles: go.sh\n");
   CHECK(shell.tally("validate b.yaml").err == "");
+}
+
+TEST_CASE("a program that is not beside the workflow, or not called as one that is: a warning") {
+  const Shell shell;
+  shell.sh("printf '#!/bin/sh\\necho 1\\n' >work.sh; chmod +x work.sh");
+  const auto said = [&](const std::string& run) {
+    shell.file("b.yaml", "name: b\nparameters: {n: [1, 2]}\nrun: " + run + "\n");
+    const Ran ran = shell.tally("validate b.yaml");
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+    return ran.err;
+  };
+  CHECK(said("./wrok.sh $n") ==
+        "b.yaml:3:6: warning: there is no file './wrok.sh' beside the workflow\n"
+        "    run: ./wrok.sh $n\n"
+        "         ^~~~~~~~~\n"
+        "hint: did you mean './work.sh'?\n");
+  CHECK(said("work.sh $n") ==
+        "b.yaml:3:6: warning: no folder of PATH has a program 'work.sh'\n"
+        "    run: work.sh $n\n"
+        "         ^~~~~~~\n"
+        "hint: the file beside the workflow is ./work.sh\n");
+  for (const char* fine : {"./work.sh $n", "sh work.sh $n", "./work$n", "/bin/true", "echo work.sh",
+                           "X=1 ./work.sh", "other/work.sh", "true"})
+    CHECK_MESSAGE(said(fine).empty(), std::string(fine));
 }
 
 TEST_CASE("show: texts that other readers of YAML would take for something else are escaped") {

@@ -61,9 +61,9 @@ TEST_CASE("a value of less than a second marks its row, in every form") {
   REQUIRE(shell.tally("run b.yaml -q").code == 0);
   CHECK(has(shell.tally("result run -i all -s csv").out, "0,1,11.5,2.0,SHORT\n"));
   ran = shell.tally("compare run/000000 run/000001 -s csv");
-  CHECK_MESSAGE(has(ran.out, "1,rate,11.5,1,11.5,1,+0.00,,,,unclear SHORT\n"), ran.out);
-  CHECK_MESSAGE(has(ran.out, "1,other,2,1,2,1,+0.00,,,,unclear\n"), ran.out);
-  CHECK_MESSAGE(has(ran.out, "2,rate,12.5,1,12.5,1,+0.00,,,,unclear\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "1,rate,11.5,1,11.5,1,+0.00,,,,6,unclear SHORT\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "1,other,2,1,2,1,+0.00,,,,6,unclear\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "2,rate,12.5,1,12.5,1,+0.00,,,,6,unclear\n"), ran.out);
   CHECK_MESSAGE(has(ran.err, "SHORT: it was measured for less than a second in both runs"),
                 ran.err);
   CHECK(has(shell.tally("compare run/000000 run/000001 -s json").out, "\"short\": true"));

@@ -144,6 +144,16 @@ TEST_CASE("outliers are reported and not dropped; a slow first repeat is told ap
   }
 }
 
+TEST_CASE("a note about a number rounds it as its column does") {
+  const Shell shell;
+  shell.file("b.yaml",
+             own(6, "{_: rate, statistic: max, format: .1f}",
+                 "echo rate=$(($jube_wp_iteration == 0 ? 900 : 100 + $jube_wp_iteration)).123456"));
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.err, "'rate': the first repeat (900.1) is far from the median (103.6): "),
+                ran.err);
+}
+
 TEST_CASE("references, filters and sorting use the statistic that is shown") {
   const Shell shell;
   shell.file("b.yaml", own(8,

@@ -360,3 +360,38 @@ TEST_CASE("validate: all platforms that tags can choose are checked, and the shi
   CHECK(said(local + "    - {tag: there, _: gone.yaml}\n") != "");
   CHECK(shell.tally("run -n b.yaml").code == 0);
 }
+
+TEST_CASE("platforms: a step's own takes the place of the one of the step before") {
+  const Shell shell;
+  shell.file("here.yaml",
+             "platform: {name: here, scheduler: local, env: {SITE: one}, time: 10m}\n");
+  shell.file(
+      "b.yaml",
+      "name: b\noutpath: run\n"
+      "parameterset: {name: p, parameter: {name: nodes, type: int, _: [3, 4]}}\n"
+      "step:\n"
+      "- {name: a, kind: run, use: p, platform: here.yaml, launch: 'sh -c \"echo $nodes $SITE "
+      "$timelimit\"'}\n"
+      "- {name: b, kind: run, depend: a, platform: local, launch: 'sh -c \"echo $nodes "
+      "[$SITE] $scheduler\"'}\n"
+      "- {name: c, depend: b, do: 'echo $nodes $scheduler'}\n");
+  CHECK(shell.tally("validate b.yaml").code == 0);
+  const Ran ran = shell.sh("SITE=none \"$TALLY\" -q run b.yaml");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK(shell.content("run/000000/000000_a/work/stdout") == "3 one 00:10:00\n");
+  CHECK(shell.content("run/000000/000003_b/work/stdout") == "4 [none] local\n");
+  CHECK(shell.content("run/000000/000005_c/work/stdout") == "4 local\n");
+  // The same of clusters, and the step's own resources.
+  shell.file("c.yaml",
+             "name: c\noutpath: run\n"
+             "step:\n"
+             "- {name: a, kind: run, platform: slurm, resources: {nodes: 2, time: 5m}, launch: x}\n"
+             "- {name: b, kind: run, depend: a, platform: pbs, resources: {time: 1m}, launch: x}\n"
+             "- {name: c, kind: run, depend: b, platform: slurm, launch: x}\n");
+  const Ran plan = shell.tally("run -n c.yaml");
+  CHECK_MESSAGE(plan.code == 0, plan.err);
+  CHECK(plan.err.empty());
+  CHECK(has(plan.out, "  a: 1 job x 2 nodes x 00:05:00"));
+  CHECK(has(plan.out, "  b: 1 job x 1 node x 00:01:00"));
+  CHECK(has(plan.out, "  c: 1 job x 1 node x 00:30:00"));
+}

@@ -117,7 +117,7 @@ TEST_CASE("following: the job's own word, then the scheduler's; unknown is lost,
       const auto ended = f.later(30);
       REQUIRE(ended.size() == 1);
       CHECK(ended[0].kind == Kind::retryable);
-      CHECK(ended[0].words == "job 101 was ended with exit status 0: NODE_FAIL");
+      CHECK(ended[0].words == "exit status 0; job 101: NODE_FAIL");
       return;
     }
     SUBCASE("waits to be started again") {
@@ -145,7 +145,7 @@ TEST_CASE("following: the job's own word, then the scheduler's; unknown is lost,
       REQUIRE(ended.size() == 1);
       CHECK(ended[0].kind == Kind::failed);
       CHECK(ended[0].word == "TIMEOUT");
-      CHECK(ended[0].words == "job 101 was ended with exit status 143: TIMEOUT");
+      CHECK(ended[0].words == "exit status 143; job 101: TIMEOUT");
     }
     SUBCASE("or says nothing for long") {
       f.scheduler.outage = true;

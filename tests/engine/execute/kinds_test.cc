@@ -8,6 +8,7 @@
 #include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/execute/status_line.h"
+#include "engine/execute/step_table.h"
 #include "engine/workflow/job_options.h"
 #include "engine/workspace/setup_inputs.h"
 #include "steps/container.h"
@@ -750,6 +751,33 @@ class FakeTerminal final : public StatusOutput {
   std::string text;
 };
 }  // namespace
+
+TEST_CASE("a line for each step: a bar, counts, an estimate") {
+  std::vector<StepProgress> steps(4);
+  steps[0] = {"build", 1, 1, 0, 0, 0, true, -1};
+  steps[1] = {"compute", 22, 11, 2, 0, 1, true, 70};
+  steps[2] = {"a_step_with_a_name_that_is_far_too_long", 0, 0, 0, 0, 0, false, -1};
+  steps[3] = {"plot", 3, 0, 0, 3, 0, true, -1};
+  CHECK(step_lines(steps, 10, 100) ==
+        std::vector<std::string>{
+            "  build                     [####################]    1/1",
+            "  compute                   [##########..........]  11/22  2 running, 1 failed  ETA "
+            "01:10",
+            "  a_step_with_a_name_th...  [....................]   0/0+",
+            "  plot                      [....................]    0/3  3 waiting"});
+  // Little room: what is done goes first.
+  const std::vector<std::string> few = step_lines(steps, 2, 20);
+  REQUIRE(few.size() == 2);
+  CHECK(few[0].find("compute") != std::string::npos);
+  CHECK(few[0].size() == 20);
+}
+
+TEST_CASE("a small window has one line") {
+  FakeTerminal terminal;
+  CHECK(!StatusLine(&terminal, false, false).is_small());
+  terminal.width = 50;
+  CHECK(StatusLine(&terminal, false, false).is_small());
+}
 
 TEST_CASE("status line: states, X/N, elapsed, ETA; quiet when not a terminal") {
   FakeTerminal terminal;

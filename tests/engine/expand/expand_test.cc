@@ -533,7 +533,7 @@ TEST_CASE("more points than memory are refused at once") {
   Bench b(yaml + "]}\nstep: {name: s, use: p}");
   b.expand("s");
   REQUIRE(b.diagnostics.error_count() == 1);
-  CHECK(b.diagnostics.all()[0].message.find("more than 2000000 points") != std::string::npos);
+  CHECK(b.diagnostics.all()[0].message.find("at least 100000000 points") != std::string::npos);
 }
 
 }  // namespace

@@ -84,6 +84,11 @@ TEST_CASE("the line of a plan") {
         "12.8 billion parameters on 32 GPUs (tensor 2 x pipeline 4 x data 4), 23.3 GB a GPU of the "
         "42.9 GB of A100-40GB: DOES NOT FIT, bubble 1.2 %, would fit with --plan-zero 2, no layout "
         "of the model fits such nodes");
+  // Small, and for one device, which has no layout.
+  CHECK(step_kinds().plan_summary(
+            R"({"parameters": 203648, "bubble": 0, "worst_stage": 0, "layout": {"gpus": 1,
+      "tensor": 1, "pipeline": 1, "data": 1}, "stages": [{"bytes": {"total": 1.4e9}}]})") ==
+        "0.2 M parameters, 1 GPU, 1.4 GB");
   CHECK(step_kinds().plan_summary("").empty());
   CHECK(step_kinds().plan_summary("{}").empty());
   CHECK(step_kinds().plan_summary("usage: ...").empty());

@@ -25,7 +25,10 @@ std::string find_all(const std::string& pattern, const std::string& text, bool a
   if (!regex) return "error";
   std::string out;
   bool fine = regex->find_all(
-      text, ascii, [&](std::string_view match, int) { out += hex(std::string(match)) + ","; },
+      text, ascii,
+      [&](std::string_view match, int) {
+        if (!match.empty()) out += hex(std::string(match)) + ",";
+      },
       &error);
   return fine ? fmt::format("[{}]", out) : "gave up: " + error;
 }

@@ -9,7 +9,7 @@ injects EIO, ESTALE, EMFILE, EINTR and, where no user has named the path, EACCES
 With exit code 0 the values are the right ones. Otherwise the words of the system are said, and when the fault has passed,
 `continue` or the same command gives the right values: nothing fails for good.
 
-path_faults.py TALLY [--only NAME]... [--every N] [--jobs N]
+path_faults.py TALLY [--only NAME]... [--most N] [--jobs N]
 """
 import argparse
 import collections
@@ -210,12 +210,19 @@ def strace_works():
     return done is not None and done.returncode == 0
 
 
+def spread(faults, most):
+    """At most that many, as far apart as they can be; None: all."""
+    if most is None or len(faults) <= most:
+        return faults
+    return [faults[i * (len(faults) - 1) // (most - 1)] for i in range(most)]
+
+
 def main():
     os.environ["TALLY_QUIET_CHECK"] = "off"  # other programs on this machine would change the table
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("tally", type=os.path.abspath)
     options.add_argument("--only", action="append", choices=[situation.name for situation in SITUATIONS])
-    options.add_argument("--every", type=int, default=1, help="only every N-th fault of each situation")
+    options.add_argument("--most", type=int, help="at most N faults of each situation, from its first call to its last")
     options.add_argument("--jobs", type=int, default=1)
     given = options.parse_args()
     if not strace_works():
@@ -226,7 +233,7 @@ def main():
         for situation in SITUATIONS:
             if given.only and situation.name not in given.only:
                 continue
-            faults = faults_of(given.tally, situation)[::given.every]
+            faults = spread(faults_of(given.tally, situation), given.most)
             found = list(pool.map(lambda fault, which=situation: check(given.tally, which, fault), faults))
             done += len(faults)
             bad = 0

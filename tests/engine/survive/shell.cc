@@ -47,6 +47,18 @@ void Shell::clear() const {
   for (const auto& entry : fs::directory_iterator(root_)) fs::remove_all(entry.path());
 }
 
+namespace {
+
+// Offered commands name the program as it was called, which is another path on each machine.
+std::string as_tally(std::string text) {
+  const std::string program = std::getenv("TALLY");
+  for (size_t at = text.find(program); at != std::string::npos; at = text.find(program, at))
+    text.replace(at, program.size(), "tally");
+  return text;
+}
+
+}  // namespace
+
 // What is printed goes beside the folder, so that a full or read-only folder does not matter.
 Ran Shell::sh(const std::string& command) const {
   const std::string beside = root_.string();
@@ -59,7 +71,7 @@ Ran Shell::sh(const std::string& command) const {
       "timeout -k 1 60 sh " + beside + ".sh >" + beside + ".out 2>" + beside + ".err";
   const int status = std::system(whole.c_str());
   Ran ran{WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
-          read_all(beside + ".out"), read_all(beside + ".err")};
+          as_tally(read_all(beside + ".out")), as_tally(read_all(beside + ".err"))};
   fs::remove(beside + ".sh");
   fs::remove(beside + ".out");
   fs::remove(beside + ".err");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <set>
+#include <utility>
 
 #include "engine/base/files.h"
 #include "engine/base/path_text.h"

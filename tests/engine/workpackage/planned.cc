@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "engine/base/variables.h"
 #include "engine/expand/substitute.h"

@@ -164,7 +164,7 @@ def play(tally, property_test, seed):
     text, tags = drawn(property_test, seed)
     with tempfile.TemporaryDirectory(prefix="tally-program-") as folder:
         case = Case(tally, folder, text, tags)
-        code, out = case.call("run", "-n", "--all", "drawn.yaml", *case.tags)
+        code, out = case.call("-v", "run", "-n", "--all", "drawn.yaml", *case.tags)
         listed = len(re.findall(r"^  #\d+ ", out, re.MULTILINE))
         if code != 0 or listed == 0 or listed > MOST_PACKAGES:
             return False

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,7 +38,7 @@ struct Run {
   explicit Run(DType compute, uint64_t seed, const ModelConfig& model = small_config(),
                bool with_optimizer = true)
       : config(model), stream(make_stream(Device{})) {
-    register_gpt(config, &table);
+    register_model(config, &table);
     table.layout(*stream, compute);
     if (with_optimizer)
       optimizer = std::make_unique<OptimizerState>(table, *stream, OptimizerKind::adam);
@@ -111,7 +112,7 @@ TEST_CASE("weights that are not numbers are refused where they are read") {
         Run saved(DType::f32, 1);
         const Tensor weights = saved.range(saved.table.weights(), name);
         weights.as<float>()[5] = static_cast<float>(value);
-        save_model_weights(dir / "model.safetensors", saved.config, saved.state(), *saved.stream);
+        save_model_weights(dir / "model.safetensors", saved.state(), *saved.stream);
         Run other(type, 2);
         const std::string why = error_of([&] {
           load_model_weights(dir / "model.safetensors", other.config, other.state(), *other.stream);
@@ -194,7 +195,7 @@ TEST_CASE("a resumed run has every bit of the saved one") {
 TEST_CASE("the model file is GPT-2's: names, transposed linear layers, no padding") {
   const TempDir dir;
   Run run(DType::f32, 1);
-  save_model_weights(dir / "m", run.config, run.state(), *run.stream);
+  save_model_weights(dir / "m", run.state(), *run.stream);
   const SafetensorsFile file(dir / "m");
   CHECK(file.tensors().size() == 2 + 2 * 12 + 2);
   CHECK(file.tensors().at("transformer.wte.weight").shape == std::vector<int64_t>{11, 8});
@@ -214,7 +215,7 @@ TEST_CASE("the model file is GPT-2's: names, transposed linear layers, no paddin
   ModelConfig untied = small_config();
   untied.tied_embeddings = false;
   Run two(DType::bf16, 1, untied);
-  save_model_weights(dir / "n", two.config, two.state(), *two.stream);
+  save_model_weights(dir / "n", two.state(), *two.stream);
   const SafetensorsFile other(dir / "n");
   CHECK(other.tensors().at("lm_head.weight").shape == std::vector<int64_t>{11, 8});
   CHECK(other.tensors().at("lm_head.weight").dtype == "BF16");
@@ -223,7 +224,7 @@ TEST_CASE("the model file is GPT-2's: names, transposed linear layers, no paddin
 TEST_CASE("weights are read with and without prefix; masks and a tied head are ignored") {
   const TempDir dir;
   Run saved(DType::f32, 1);
-  save_model_weights(dir / "m", saved.config, saved.state(), *saved.stream);
+  save_model_weights(dir / "m", saved.state(), *saved.stream);
   // The same tensors as the hub's gpt2 has them.
   const SafetensorsFile file(dir / "m");
   std::vector<TensorSource> plain;
@@ -262,7 +263,7 @@ TEST_CASE("weights are read with and without prefix; masks and a tied head are i
 TEST_CASE("weights that do not fit are refused by name, and nothing is changed") {
   const TempDir dir;
   Run saved(DType::f32, 1);
-  save_model_weights(dir / "m", saved.config, saved.state(), *saved.stream);
+  save_model_weights(dir / "m", saved.state(), *saved.stream);
   const auto fault = [&](ModelConfig config) {
     Run run(DType::f32, 2, config);
     const std::string before = run.all_bytes();
@@ -334,6 +335,14 @@ TEST_CASE("loading: no checkpoint, another model, another precision, damage") {
   CHECK(fault(&again).find("state.json' is damaged: ") != std::string::npos);
   dir.write("c/iter_0000003/state.json", "{\"format\":2}");
   CHECK(fault(&again).find("has format 2 of another version") != std::string::npos);
+  // Nobody writes to a FIFO: it is refused, and not waited for.
+  for (const char* name : {"c/iter_0000003/state.json", "c/latest_checkpointed_iteration.txt"}) {
+    std::filesystem::remove(dir / name);
+    REQUIRE(mkfifo((dir / name).c_str(), 0600) == 0);
+    CHECK(fault(&again).find("cannot be read: it is no regular file") != std::string::npos);
+    std::filesystem::remove(dir / name);
+  }
+  dir.write("c/iter_0000003/state.json", "{\"format\":2}");
   dir.write("c/latest_checkpointed_iteration.txt", "x");
   CHECK(fault(&again).find("does not hold the number of an iteration") != std::string::npos);
   dir.write("c/latest_checkpointed_iteration.txt", "4");
@@ -486,6 +495,10 @@ TEST_CASE("config.json: what is written is read; transformers' own for gpt2 is r
               .find("which is not in [0, 1)") != std::string::npos);
   CHECK(fault("\"n_head\":12", "\"n_head\":11").find("11 heads do not divide") !=
         std::string::npos);
+  // transformers reads these names, too.
+  CHECK(fault("\"n_inner\":null", "\"num_hidden_layers\":6")
+            .find("has 12 for \"n_layer\" and 6 for \"num_hidden_layers\"") != std::string::npos);
+  CHECK(fault("\"n_layer\":12", "\"num_hidden_layers\":12").empty());
   CHECK(fault("\"embd_pdrop\":0.1", "\"embd_pdrop\":0.0").find("one hidden dropout") !=
         std::string::npos);
   // An evaluation has none.

@@ -53,11 +53,11 @@ int main(int argc, char** argv) {
   config.vocabulary = 50, config.padded_vocabulary = 64;
   const auto stream = make_stream(Device{});
   ParameterTable table;
-  register_gpt(config, &table);
+  register_model(config, &table);
   table.layout(*stream, DType::f32);
   table.initialize(1);
   std::filesystem::create_directories(dir + "/model");
-  save_model_weights(dir + "/model/model.safetensors", config, ParameterState(table), *stream);
+  save_model_weights(dir + "/model/model.safetensors", ParameterState(table), *stream);
   std::ofstream(dir + "/model/config.json") << model_config_json(config, DType::f32);
 
   write_layouts(dir);

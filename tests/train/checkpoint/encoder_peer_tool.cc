@@ -70,7 +70,7 @@ Batch batch_of(HostRows& host, const Config& c, bool padded) {
   };
   Batch batch;
   batch.ids = matrix(host.ids);
-  if (c.model.kind == "bert") batch.token_types = matrix(host.types);
+  if (c.model.kind() == "bert") batch.token_types = matrix(host.types);
   if (!padded) batch.positions = matrix(host.positions);
   batch.cu_seqlens = list(host.starts);
   batch.firsts = list(host.firsts);
@@ -111,7 +111,7 @@ int run(const std::vector<std::string>& args) {
   std::printf("%.9g\n%s\n", state.loss(), Json(missing).dump().c_str());
   ParameterState gradients(table);
   gradients.weights = table.gradients();
-  save_model_weights(args[3], c.model, gradients, *stream);
+  save_model_weights(args[3], gradients, *stream);
   save_hugging_face(args[4], c.model, {}, weights, *stream);
   return 0;
 }

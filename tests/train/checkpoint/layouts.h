@@ -84,7 +84,7 @@ inline float number(uint64_t training, int buffer, const std::string& name, int6
 inline void register_part(const Layout& layout, const MeshPlace& place, ParameterTable* table) {
   const ModelConfig config = model_of(layout);
   ParameterTable whole;
-  register_gpt(config, &whole);
+  register_model(config, &whole);
   const bool first = place.stage == 0, last = place.stage + 1 == layout.pipeline;
   const auto ends = [](const std::string& text, const std::string& end) {
     return text.size() >= end.size() &&
@@ -135,7 +135,7 @@ class Part {
         place_(place_of(layout.shape(), rank)),
         config(model_of(layout)),
         stream(make_stream(Device{})) {
-    register_gpt(config, &whole_);
+    register_model(config, &whole_);
     register_part(layout, place_, &table);
     table.layout(*stream, compute);
     if (!with_optimizer) return;

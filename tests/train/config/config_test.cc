@@ -1,9 +1,11 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
 
+#include "src/model/architecture.h"
 #include "tests/train/config/parse.h"
 
 using namespace tally::train;
@@ -114,7 +116,7 @@ TEST_CASE("presets, and flags that override them in any order") {
   CHECK(c.model.hidden_dropout == 0);
   // Parameters of the released GPT-2 124M: 124,439,808 with its vocabulary of 50257 unpadded.
   const Config gpt2 = parse(base + "--model gpt2 --make-vocab-size-divisible-by 1");
-  CHECK(gpt2.model.parameters() == 124439808);
+  CHECK(parameter_count(gpt2.model) == 124439808);
 }
 
 TEST_CASE("Llama's blocks: the flags that Megatron-LM's users give for them") {
@@ -125,7 +127,7 @@ TEST_CASE("Llama's blocks: the flags that Megatron-LM's users give for them") {
                          "--hidden-size 2048 --num-attention-heads 32 --num-layers 16 "
                          "--group-query-attention --num-query-groups 8 --rotary-base 500000 "
                          "--ffn-hidden-size 8192 --untie-embeddings-and-output-weights");
-  CHECK(c.model.is_llama());
+  CHECK(c.model.block.gated());
   CHECK(c.model.kv_heads() == 8);
   CHECK(c.model.head_dim() == 64);
   CHECK(c.model.qkv_width() == 3072);
@@ -149,14 +151,14 @@ TEST_CASE("Llama's blocks: the flags that Megatron-LM's users give for them") {
   CHECK(parse(llama).notices[0].find(
             "Llama has no dropout, and this model has --hidden-dropout 0.1") == 0);
   CHECK(parse(llama + none).notices.empty());
-  CHECK(small.model.parameters() == 1235814400);
+  CHECK(parameter_count(small.model) == 1235814400);
   CHECK(parse(base + "--model llama-1b --vocab-size 1000").model.vocabulary == 1000);
   CHECK(parse(base + "--model llama-1b --tokenizer-type bytes").model.vocabulary == 257);
   CHECK(parse(base + "--model llama-1b --tokenizer-type GPT2BPETokenizer").model.vocabulary ==
         50257);
   CHECK(parse(base + "--model llama-1b --vocab-file v --merge-file m").model.vocabulary == 50257);
   const Config large = parse(base + "--model llama-8b");
-  CHECK(large.model.parameters() == 8030261248);
+  CHECK(parameter_count(large.model) == 8030261248);
   CHECK(large.model.rotary_base == 500000);
   CHECK(parse(base + "--model llama-1b --num-query-groups 4").model.kv_heads() == 4);
 }
@@ -191,6 +193,51 @@ TEST_CASE("flags files") {
   CHECK(c.save_dir == "a dir");
   std::remove(path.c_str());
   CHECK(error_of(base + "@none.txt") == "@none.txt: the file cannot be read");
+  CHECK(error_of(base + "@/tmp") == "@/tmp: the file cannot be read: it is a directory");
+}
+
+TEST_CASE("what several ranks read is a file of its own for each, and no pipe") {
+  int fds[2];
+  REQUIRE(pipe(fds) == 0);
+  const std::string shared = fmt::format("/dev/fd/{}", fds[0]);
+  const std::string why = fmt::format(
+      "'{}' is no file of its own for each of 2 ranks, and each would get a part of what comes: "
+      "write it to a file",
+      shared);
+  const std::string classify =
+      "--model bert-base --task classify --num-classes 2 --train-iters 10 ";
+  CHECK(error_of(classify + "--data-path " + shared, 2) == "--data-path: " + why);
+  CHECK(error_of(classify + "--data-path a.tsv --vocab-file " + shared, 2) ==
+        "--vocab-file: " + why);
+  CHECK(error_of(classify + "--train-data-path a.tsv --valid-data-path " + shared, 2) ==
+        "--valid-data-path: " + why);
+  CHECK(error_of(classify + "--data-path " + shared) == "(no error)");
+  close(fds[0]);
+  close(fds[1]);
+}
+
+TEST_CASE("where a process meets the others is known although another flag is wrong") {
+  const std::string place =
+      "--master-port 31999 --master-addr node7 --distributed-timeout-minutes 0.25 "
+      "--rendezvous-token-file t --network-interface ib0 ";
+  for (const std::string wrong : {"--lr abc", "--no-such-flag x", "--micro-batch-size", "@none.txt",
+                                  "stray", "--nproc-per-node many"}) {
+    CAPTURE(wrong);
+    for (const std::string& line : {place + wrong, "--seq-length 8 " + wrong + " " + place}) {
+      if (wrong == "--micro-batch-size" && line.find(place) != 0) continue;
+      const LaunchOptions known = launch_options(line);
+      CHECK(known.port == 31999);
+      CHECK(known.address == "node7");
+      CHECK(known.start_seconds() == 15);
+      CHECK(known.token_file == "t");
+      CHECK(known.interface == "ib0");
+      CHECK(known.processes == 0);
+    }
+  }
+  // Of the launch's own flags, those that are right.
+  const LaunchOptions some = launch_options("--master-port 0 --master-addr node7 --lr abc");
+  CHECK(some.port == 0);
+  CHECK(some.address == "node7");
 }
 
 TEST_CASE("--mock-lengths takes a histogram's @FILE for itself") {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/checkpoint/model_config_file.h"
+#include "src/model/architecture.h"
 #include "tests/train/config/parse.h"
 #include "tests/train/data/temp_dir.h"
 
@@ -14,20 +15,20 @@ TEST_CASE("the published encoders by name, with their sizes") {
   // the vocabulary of 30,522: BertForPreTraining and DistilBertForMaskedLM.
   const std::string whole = base + "--make-vocab-size-divisible-by 1 ";
   const Config b = parse(whole + "--model bert-base");
-  CHECK(b.model.kind == "bert");
+  CHECK(b.model.kind() == "bert");
   CHECK(b.model.task == Task::pretraining);
   CHECK(b.model.predicts_next_sentence());
   CHECK(b.model.layernorm_epsilon == 1e-12);
   CHECK(b.model.vocabulary == 30522);
   CHECK(b.model.max_positions == 512);
-  CHECK(b.model.parameters() == 110106428);
+  CHECK(parameter_count(b.model) == 110106428);
   CHECK(b.sequence == 128);
   CHECK(b.data.max_predictions == 20);
   CHECK(b.data.tokenizer == "BertWordPieceLowerCase");
-  CHECK(parse(whole + "--model 340M").model.parameters() == 336226108);
+  CHECK(parameter_count(parse(whole + "--model 340M").model) == 336226108);
   const Config d = parse(whole + "--model distilbert");
   CHECK_FALSE(d.model.predicts_next_sentence());
-  CHECK(d.model.parameters() == 66985530);
+  CHECK(parameter_count(d.model) == 66985530);
 }
 
 TEST_CASE("an encoder's task") {
@@ -74,7 +75,7 @@ TEST_CASE("what does not go with encoders is one clear error") {
 TEST_CASE("a folder's tokenizer says whether texts are lower-cased") {
   const TempDir dir;
   ModelConfig m;
-  m.kind = "bert", m.task = Task::classification;
+  m.set_kind("bert"), m.task = Task::classification;
   dir.write("config.json", model_config_json(m, DType::f32));
   const std::string flags = base + "--load-hf " + (dir / "");
   CHECK(parse(flags).data.tokenizer == "BertWordPieceLowerCase");
@@ -88,7 +89,7 @@ TEST_CASE("a folder's tokenizer says whether texts are lower-cased") {
 TEST_CASE("a classifier of several labels a text is refused") {
   const TempDir dir;
   ModelConfig m;
-  m.kind = "bert", m.task = Task::classification;
+  m.set_kind("bert"), m.task = Task::classification;
   const std::string text = model_config_json(m, DType::f32);
   dir.write("config.json",
             text.substr(0, text.rfind('}')) + R"(, "problem_type": "multi_label_classification"})");

@@ -36,3 +36,11 @@ inline std::string error_of(const std::string& flags, int world_size = 1,
 }
 
 inline const std::string base = "--mock-data --train-iters 10 ";
+
+inline tally::train::LaunchOptions launch_options(const std::string& flags) {
+  std::vector<std::string> words = split_words(flags);
+  words.insert(words.begin(), "tally-train");
+  std::vector<const char*> argv;
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  return tally::train::parse_launch_options(static_cast<int>(argv.size()), argv.data());
+}

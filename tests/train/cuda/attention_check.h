@@ -62,8 +62,9 @@ inline std::string check(const Kind& kind, AttentionShape a, const Ways& ways = 
   const Pair dout = b.input({a.batch, a.tokens, a.heads, a.head_dim});
   const Pair dqkv = b.output({a.batch, a.tokens, rows, a.head_dim});
   const Tensor work = b.scratch(attention_workspace(*b.gpu, a, kind.type));
-  AttentionArgs on_cpu = packed_attention(a, qkv.cpu, out.cpu, stats.cpu, Tensor(), 11),
-                on_gpu = packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11);
+  AttentionArgs on_cpu = packed_attention(a, qkv.cpu, {Out(out.cpu), Out(stats.cpu)}, {}, 11),
+                on_gpu =
+                    packed_attention(a, qkv.gpu, {Out(out.gpu), Out(stats.gpu)}, Out(work), 11);
   on_cpu.cu_seqlens = cu_seqlens.cpu;
   on_gpu.cu_seqlens = cu_seqlens.gpu;
   attention_forward(*b.cpu, on_cpu);
@@ -81,8 +82,8 @@ inline std::string check(const Kind& kind, AttentionShape a, const Ways& ways = 
                                               : cancels * 1e-4);
   }
   const Pair q_sums = b.sum({a.heads * a.head_dim});
-  attention_backward(*b.cpu, on_cpu, packed_gradients(a, dout.cpu, dqkv.cpu, q_sums.cpu));
-  attention_backward(*b.gpu, on_gpu, packed_gradients(a, dout.gpu, dqkv.gpu, q_sums.gpu));
+  attention_backward(*b.cpu, on_cpu, packed_gradients(a, dout.cpu, Out(dqkv.cpu), Out(q_sums.cpu)));
+  attention_backward(*b.gpu, on_gpu, packed_gradients(a, dout.gpu, Out(dqkv.gpu), Out(q_sums.gpu)));
   // The error of four GEMMs in a row.
   CHECK_CLOSE(b, dqkv, kind.type == DType::f64 ? 1e-11 : 2 * kind.tolerance);
   CHECK_CLOSE(b, q_sums, kind.type == DType::f64 ? 1e-11 : 2 * kind.tolerance);

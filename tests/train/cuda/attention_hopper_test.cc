@@ -85,12 +85,16 @@ TEST_CASE("cuda: flash attention on Hopper of many equal samples" * NEEDS_GPU) {
                many_out = copies(b, out.gpu, count, {count, tokens, heads, d}),
                many_dqkv = copies(b, dqkv.gpu, count, {count, tokens, 3, heads, d}),
                many_stats = copies(b, stats.gpu, count, {count, heads, tokens});
-  attention_forward(*b.gpu, packed_attention(one, qkv.gpu, out.gpu, stats.gpu, work, 11));
-  attention_backward(*b.gpu, packed_attention(one, qkv.gpu, out.gpu, stats.gpu, work, 11),
-                     packed_gradients(one, dout.gpu, dqkv.gpu));
-  attention_forward(*b.gpu, packed_attention(all, many_qkv, many_out, many_stats, work, 11));
-  attention_backward(*b.gpu, packed_attention(all, many_qkv, many_out, many_stats, work, 11),
-                     packed_gradients(all, many_dout, many_dqkv));
+  attention_forward(*b.gpu,
+                    packed_attention(one, qkv.gpu, {Out(out.gpu), Out(stats.gpu)}, Out(work), 11));
+  attention_backward(*b.gpu,
+                     packed_attention(one, qkv.gpu, {Out(out.gpu), Out(stats.gpu)}, Out(work), 11),
+                     packed_gradients(one, dout.gpu, Out(dqkv.gpu)));
+  attention_forward(
+      *b.gpu, packed_attention(all, many_qkv, {Out(many_out), Out(many_stats)}, Out(work), 11));
+  attention_backward(
+      *b.gpu, packed_attention(all, many_qkv, {Out(many_out), Out(many_stats)}, Out(work), 11),
+      packed_gradients(all, many_dout, Out(many_dqkv)));
   const auto none = [](size_t) { return false; };
   const auto of_q = [](size_t i) { return i / row % 3 == 0; };
   CHECK(repeats(Both::read(many_out, *b.gpu), Both::read(out.gpu, *b.gpu), none));
@@ -120,9 +124,11 @@ TEST_CASE("cuda: flash attention on Hopper is the same in each of many launches"
     const auto row = static_cast<size_t>(a.heads * a.head_dim);
     for (int launch = 0; launch < 300; ++launch) {
       if (launch % 100 == 0) b.gpu->copy(work.data, ones.data(), bytes);
-      attention_forward(*b.gpu, packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11));
-      attention_backward(*b.gpu, packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11),
-                         packed_gradients(a, dout.gpu, dqkv.gpu));
+      attention_forward(
+          *b.gpu, packed_attention(a, qkv.gpu, {Out(out.gpu), Out(stats.gpu)}, Out(work), 11));
+      attention_backward(
+          *b.gpu, packed_attention(a, qkv.gpu, {Out(out.gpu), Out(stats.gpu)}, Out(work), 11),
+          packed_gradients(a, dout.gpu, Out(dqkv.gpu)));
       if (launch % 30 != 0) continue;  // reading takes longer than the launch
       const std::vector<double> got = Both::read(dqkv.gpu, *b.gpu);
       if (first.empty()) {
@@ -174,8 +180,10 @@ TEST_CASE("cuda: flash attention on Hopper where scores rise, fall and jump" * N
         const Pair out = b.output({batch, tokens, heads, d}),
                    stats = b.statistics({batch, heads, tokens});
         const Tensor work = b.scratch(attention_workspace(*b.gpu, a, kind.type));
-        attention_forward(*b.cpu, packed_attention(a, qkv.cpu, out.cpu, stats.cpu, Tensor(), 11));
-        attention_forward(*b.gpu, packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11));
+        attention_forward(*b.cpu,
+                          packed_attention(a, qkv.cpu, {Out(out.cpu), Out(stats.cpu)}, {}, 11));
+        attention_forward(
+            *b.gpu, packed_attention(a, qkv.gpu, {Out(out.gpu), Out(stats.gpu)}, Out(work), 11));
         INFO(std::string(kind.name), " by ", rise, " causal ", causal);
         CHECK(std::string(attention_backend(*b.gpu, a, kind.type)) == "hopper");
         CHECK_CLOSE(b, out, kind.tolerance);
@@ -220,9 +228,11 @@ Result with_row(const Kind& kind, int which, int64_t at, double value, double v3
                dqkv = zeros(tokens * 3 * d).view({1, tokens, 3, 1, d});
   const Pair stats = b.statistics({1, 1, tokens});
   const Tensor work = b.scratch(attention_workspace(*b.gpu, a, kind.type));
-  attention_forward(*b.gpu, packed_attention(a, qkv.gpu, out, stats.gpu, work, 11));
-  attention_backward(*b.gpu, packed_attention(a, qkv.gpu, out, stats.gpu, work, 11),
-                     packed_gradients(a, dout.gpu, dqkv));
+  attention_forward(*b.gpu,
+                    packed_attention(a, qkv.gpu, {Out(out), Out(stats.gpu)}, Out(work), 11));
+  attention_backward(*b.gpu,
+                     packed_attention(a, qkv.gpu, {Out(out), Out(stats.gpu)}, Out(work), 11),
+                     packed_gradients(a, dout.gpu, Out(dqkv)));
   return {Both::read(out, *b.gpu), Both::read(dqkv, *b.gpu)};
 }
 

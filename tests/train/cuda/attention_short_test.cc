@@ -92,7 +92,7 @@ TEST_CASE("cuda: dropout within short documents on Hopper" * NEEDS_GPU) {
       const Pair out = b.output({1, tokens, 4, 64}), other = b.output({1, tokens, 4, 64});
       const Pair stats = b.statistics({1, 4, tokens}), dqkv = b.output({1, tokens, 3, 4, 64});
       const auto arguments = [&](const Tensor& to, uint64_t seed) {
-        AttentionArgs args = packed_attention(a, qkv.gpu, to, stats.gpu, Tensor(), seed);
+        AttentionArgs args = packed_attention(a, qkv.gpu, {Out(to), Out(stats.gpu)}, {}, seed);
         args.cu_seqlens = cu_seqlens.gpu;
         return args;
       };
@@ -100,7 +100,8 @@ TEST_CASE("cuda: dropout within short documents on Hopper" * NEEDS_GPU) {
       attention_forward(*b.gpu, arguments(other.gpu, 12));
       attention_forward(*b.gpu, arguments(out.gpu, 11));
       CHECK(Both::read(out.gpu, *b.gpu) != Both::read(other.gpu, *b.gpu));
-      attention_backward(*b.gpu, arguments(out.gpu, 11), packed_gradients(a, out.gpu, dqkv.gpu));
+      attention_backward(*b.gpu, arguments(out.gpu, 11),
+                         packed_gradients(a, out.gpu, Out(dqkv.gpu)));
       const std::vector<double> o = Both::read(out.gpu, *b.gpu), g = Both::read(dqkv.gpu, *b.gpu);
       double left = 0, right = 0, sum = 0;
       for (const double v : o) {
@@ -132,9 +133,10 @@ TEST_CASE("cuda: attention within short sequences is the same in each of many la
     const Pair dqkv = b.output({a.batch, a.tokens, 3, a.heads, a.head_dim});
     std::vector<double> first, first_out;
     for (int launch = 0; launch < 200; ++launch) {
-      const AttentionArgs args = packed_attention(a, qkv.gpu, out.gpu, stats.gpu, Tensor(), 11);
+      const AttentionArgs args =
+          packed_attention(a, qkv.gpu, {Out(out.gpu), Out(stats.gpu)}, {}, 11);
       attention_forward(*b.gpu, args);
-      attention_backward(*b.gpu, args, packed_gradients(a, dout.gpu, dqkv.gpu));
+      attention_backward(*b.gpu, args, packed_gradients(a, dout.gpu, Out(dqkv.gpu)));
       if (launch % 40 != 0) continue;  // reading takes longer than the launch
       const std::vector<double> got = Both::read(dqkv.gpu, *b.gpu);
       if (first.empty()) {
@@ -164,7 +166,7 @@ TEST_CASE("cuda: attention within short sequences preserves NaNs and infinities"
         const std::vector<double> zeros(tokens * d, 0.0);  // output() holds NaNs of its own
         const Tensor out = b.put({1, tokens, 1, d}, kind.type, kind.type, zeros).gpu;
         const Pair stats = b.statistics({1, 1, tokens});
-        attention_forward(*b.gpu, packed_attention(a, qkv.gpu, out, stats.gpu, Tensor(), 11));
+        attention_forward(*b.gpu, packed_attention(a, qkv.gpu, {Out(out), Out(stats.gpu)}, {}, 11));
         const std::vector<double> got = Both::read(out, *b.gpu);
         INFO(std::string(kind.name), " ", bad, " in ", which);
         CHECK_FALSE(std::isfinite(got[at * d + 7]));

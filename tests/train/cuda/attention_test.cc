@@ -96,8 +96,9 @@ TEST_CASE("cuda: flash attention of float32 takes float64 tensor cores where it 
     const Pair qkv = b.put({1, 64, 3, 2, 64}, DType::f64, DType::f32, values);
     const Pair out = b.output({1, 64, 2, 64}), stats = b.statistics({1, 2, 64});
     const Tensor work = b.scratch(attention_workspace(*b.gpu, a, kind.type));
-    attention_forward(*b.cpu, packed_attention(a, qkv.cpu, out.cpu, stats.cpu, Tensor(), 11));
-    attention_forward(*b.gpu, packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11));
+    attention_forward(*b.cpu, packed_attention(a, qkv.cpu, {Out(out.cpu), Out(stats.cpu)}, {}, 11));
+    attention_forward(*b.gpu,
+                      packed_attention(a, qkv.gpu, {Out(out.gpu), Out(stats.gpu)}, Out(work), 11));
     const auto got = Both::read(out.gpu, *b.gpu), want = Both::read(out.cpu, *b.cpu);
     size_t nearest = 0;
     for (size_t i = 0; i < got.size(); ++i) nearest += got[i] == static_cast<float>(want[i]);
@@ -132,9 +133,11 @@ TEST_CASE("cuda: flash attention of float32, more heads than fit" * NEEDS_GPU) {
     const Pair stats = b.statistics({a.batch, a.heads, a.tokens});
     const Pair dqkv = b.output({a.batch, a.tokens, 3, a.heads, a.head_dim});
     const Tensor work = b.scratch(attention_workspace(*b.gpu, a, DType::f32));
-    attention_forward(*b.gpu, packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11));
-    attention_backward(*b.gpu, packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11),
-                       packed_gradients(a, dout.gpu, dqkv.gpu));
+    attention_forward(*b.gpu,
+                      packed_attention(a, qkv.gpu, {Out(out.gpu), Out(stats.gpu)}, Out(work), 11));
+    attention_backward(*b.gpu,
+                       packed_attention(a, qkv.gpu, {Out(out.gpu), Out(stats.gpu)}, Out(work), 11),
+                       packed_gradients(a, dout.gpu, Out(dqkv.gpu)));
     results.push_back(Both::read(dqkv.gpu, *b.gpu));
   }
   unsetenv("TALLY_ATTENTION");
@@ -171,9 +174,9 @@ TEST_CASE("cuda: attention preserves NaNs" * NEEDS_GPU) {
       const std::vector<double> zeros(70 * 64, 0.0);  // output() holds NaNs of its own
       const Tensor result = b.put({1, 70, 1, 64}, DType::f32, DType::f32, zeros).gpu;
       const Pair stats = b.statistics({1, 1, 70});
-      attention_forward(*b.gpu,
-                        packed_attention(a, qkv.gpu, result, stats.gpu,
-                                         b.scratch(attention_workspace(*b.gpu, a, kind.type)), 11));
+      attention_forward(
+          *b.gpu, packed_attention(a, qkv.gpu, {Out(result), Out(stats.gpu)},
+                                   Out(b.scratch(attention_workspace(*b.gpu, a, kind.type))), 11));
       const std::vector<double> got = Both::read(result, *b.gpu);
       INFO(std::string(kind.name), " in ", which, " of the GPU ", of_gpu);
       CHECK(std::isnan(got[40 * 64 + 7]));  // row 40, whichever of Q, K and V had it
@@ -240,19 +243,21 @@ void check_unpacked(const Kind& kind, AttentionShape a) {
   const Pair stats = b.statistics({a.batch, a.heads, a.tokens});
   const Tensor work = b.scratch(attention_workspace(*b.gpu, a, kind.type));
   const auto run = [&](const Compute& c, Tensor Pair::*side) {
-    const auto of = [&](const Pair& p) { return HeadRows{(p.*side).data, a.heads * a.head_dim}; };
+    const int64_t stride = a.heads * a.head_dim;
+    const auto in = [&](const Pair& p) { return HeadsIn{(p.*side).data, stride}; };
+    const auto out_of = [&](const Pair& p) { return HeadsOut{(p.*side).data, stride}; };
     AttentionArgs args;
     args.shape = a;
     args.dtype = (q.*side).dtype;
-    args.q = of(q);
-    args.k = of(k);
-    args.v = of(v);
-    args.out = out.*side;
-    args.stats = stats.*side;
+    args.q = in(q);
+    args.k = in(k);
+    args.v = in(v);
+    args.out = Out(out.*side);
+    args.stats = Out(stats.*side);
     args.cu_seqlens = cu_seqlens.*side;
-    args.workspace = work;
+    args.workspace = Out(work);
     attention_forward(c, args);
-    attention_backward(c, args, {dout.*side, of(dq), of(dk), of(dv), Tensor()});
+    attention_backward(c, args, {dout.*side, out_of(dq), out_of(dk), out_of(dv), {}});
   };
   run(*b.cpu, &Pair::cpu);
   run(*b.gpu, &Pair::gpu);
@@ -283,12 +288,15 @@ TEST_CASE("cuda: attention's dropout is the same mask forward and backward" * NE
   const Pair stats = b.statistics({a.batch, a.heads, a.tokens});
   const Pair dqkv = b.output({a.batch, a.tokens, 3, a.heads, a.head_dim});
   const Tensor work = b.scratch(attention_workspace(*b.gpu, a, kind.type));
-  attention_forward(*b.gpu, packed_attention(a, qkv.gpu, other.gpu, stats.gpu, work, 12));
-  attention_forward(*b.gpu, packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11));
+  attention_forward(*b.gpu,
+                    packed_attention(a, qkv.gpu, {Out(other.gpu), Out(stats.gpu)}, Out(work), 12));
+  attention_forward(*b.gpu,
+                    packed_attention(a, qkv.gpu, {Out(out.gpu), Out(stats.gpu)}, Out(work), 11));
   CHECK(Both::read(out.gpu, *b.gpu) != Both::read(other.gpu, *b.gpu));
   // dout = out makes <dout, out> large against rounding.
-  attention_backward(*b.gpu, packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11),
-                     packed_gradients(a, out.gpu, dqkv.gpu));
+  attention_backward(*b.gpu,
+                     packed_attention(a, qkv.gpu, {Out(out.gpu), Out(stats.gpu)}, Out(work), 11),
+                     packed_gradients(a, out.gpu, Out(dqkv.gpu)));
   const std::vector<double> o = Both::read(out.gpu, *b.gpu), x = Both::read(qkv.gpu, *b.gpu),
                             g = Both::read(dqkv.gpu, *b.gpu);
   double left = 0, right = 0;
@@ -324,8 +332,8 @@ TEST_CASE("cuda: rotary of fewer heads of K" * NEEDS_GPU) {
   for (const Kind& kind : types()) {
     Both b(kind);
     const Pair qkv = b.input({2, 70, 12, 24});
-    rotary(*b.cpu, qkv.cpu, 2, Tensor(), 10000, 1, false);
-    rotary(*b.gpu, qkv.gpu, 2, Tensor(), 10000, 1, false);
+    rotary_embedding(*b.cpu, Out(qkv.cpu), {{}, 2, 10000, 1}, false);
+    rotary_embedding(*b.gpu, Out(qkv.gpu), {{}, 2, 10000, 1}, false);
     CHECK_CLOSE(b, qkv, kind.tolerance);
   }
 }
@@ -335,11 +343,11 @@ TEST_CASE("cuda: rotary, and back" * NEEDS_GPU) {
     for (const double fraction : {1.0, 0.5}) {
       Both b(kind);
       const Pair qkv = b.input({2, 70, 3, 5, 24});
-      rotary(*b.cpu, qkv.cpu, 5, Tensor(), 10000, fraction, false);
-      rotary(*b.gpu, qkv.gpu, 5, Tensor(), 10000, fraction, false);
+      rotary_embedding(*b.cpu, Out(qkv.cpu), {{}, 5, 10000, fraction}, false);
+      rotary_embedding(*b.gpu, Out(qkv.gpu), {{}, 5, 10000, fraction}, false);
       CHECK_CLOSE(b, qkv, kind.tolerance);
-      rotary(*b.cpu, qkv.cpu, 5, Tensor(), 10000, fraction, true);
-      rotary(*b.gpu, qkv.gpu, 5, Tensor(), 10000, fraction, true);
+      rotary_embedding(*b.cpu, Out(qkv.cpu), {{}, 5, 10000, fraction}, true);
+      rotary_embedding(*b.gpu, Out(qkv.gpu), {{}, 5, 10000, fraction}, true);
       CHECK_CLOSE(b, qkv, kind.tolerance);
     }
   }
@@ -353,8 +361,8 @@ TEST_CASE("cuda: rotary at given positions, and back" * NEEDS_GPU) {
       const Pair qkv = b.input({2, 70, 3, 5, 24}), positions = b.integers({2, 70}, 0, 200);
       const Tensor before = b.copy_of(qkv.gpu);
       for (const bool inverse : {false, true}) {
-        rotary(*b.cpu, qkv.cpu, 5, positions.cpu, 10000, fraction, inverse);
-        rotary(*b.gpu, qkv.gpu, 5, positions.gpu, 10000, fraction, inverse);
+        rotary_embedding(*b.cpu, Out(qkv.cpu), {positions.cpu, 5, 10000, fraction}, inverse);
+        rotary_embedding(*b.gpu, Out(qkv.gpu), {positions.gpu, 5, 10000, fraction}, inverse);
         CHECK_CLOSE(b, qkv, kind.tolerance);
         if (!inverse) CHECK(Both::read(qkv.gpu, *b.gpu) != Both::read(before, *b.gpu));
       }

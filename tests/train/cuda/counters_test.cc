@@ -36,7 +36,7 @@ TEST_CASE("cuda: a large GEMM uses the tensor cores, and counting does not chang
   constexpr size_t tensor = 0, sm_active = 6;
   Both b({DType::bf16, MatmulMode::ieee, "bf16", 1e-2});
   const Pair x = b.input({n, n}), w = b.input({n, n}), bias = b.input({n}), y = b.output({n, n});
-  const auto multiply = [&] { linear_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, y.gpu); };
+  const auto multiply = [&] { linear_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, Out(y.gpu), {}); };
   const auto result = [&] {
     std::vector<char> bytes(y.gpu.bytes());
     b.gpu->copy(bytes.data(), y.gpu.data, bytes.size());

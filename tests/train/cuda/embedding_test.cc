@@ -13,13 +13,11 @@ TEST_CASE("cuda: embedding_forward" * NEEDS_GPU) {
         const Pair ids = b.integers({3, 40}, 0, 99), wte = b.input({100, c}),
                    wpe = b.input({64, c});
         const Pair out = b.output({3, 40, c}), tokens_only = b.output({3, 40, c});
-        embedding_forward(*b.cpu, ids.cpu, Tensor(), wte.cpu, wpe.cpu, dropout, 9, out.cpu);
-        embedding_forward(*b.gpu, ids.gpu, Tensor(), wte.gpu, wpe.gpu, dropout, 9, out.gpu);
+        embedding_forward(*b.cpu, {ids.cpu}, {wte.cpu, wpe.cpu}, {dropout, 9}, Out(out.cpu));
+        embedding_forward(*b.gpu, {ids.gpu}, {wte.gpu, wpe.gpu}, {dropout, 9}, Out(out.gpu));
         CHECK_CLOSE(b, out, kind.tolerance);
-        embedding_forward(*b.cpu, ids.cpu, Tensor(), wte.cpu, Tensor(), dropout, 9,
-                          tokens_only.cpu);
-        embedding_forward(*b.gpu, ids.gpu, Tensor(), wte.gpu, Tensor(), dropout, 9,
-                          tokens_only.gpu);
+        embedding_forward(*b.cpu, {ids.cpu}, {wte.cpu}, {dropout, 9}, Out(tokens_only.cpu));
+        embedding_forward(*b.gpu, {ids.gpu}, {wte.gpu}, {dropout, 9}, Out(tokens_only.gpu));
         CHECK_CLOSE(b, tokens_only, kind.tolerance);
       }
     }
@@ -38,19 +36,17 @@ TEST_CASE("cuda: embedding_backward adds in a fixed order" * NEEDS_GPU) {
           const Pair dout = b.input({batch, length, c});
           const Pair dwte = b.sum({vocabulary, c}), dwpe = b.sum({128, c});
           const std::vector<double> before = Both::read(dwte.gpu, *b.gpu);
-          const Tensor cw = b.cpu_scratch(embedding_workspace(*b.cpu, batch * length, vocabulary));
-          const Tensor gw = b.scratch(embedding_workspace(*b.gpu, batch * length, vocabulary));
-          embedding_backward(*b.cpu, ids.cpu, Tensor(), dout.cpu, dropout, 3, dwte.cpu, dwpe.cpu,
-                             cw);
-          embedding_backward(*b.gpu, ids.gpu, Tensor(), dout.gpu, dropout, 3, dwte.gpu, dwpe.gpu,
-                             gw);
+          embedding_backward(*b.cpu, {ids.cpu}, dout.cpu, {dropout, 3},
+                             {Out(dwte.cpu), Out(dwpe.cpu)});
+          embedding_backward(*b.gpu, {ids.gpu}, dout.gpu, {dropout, 3},
+                             {Out(dwte.gpu), Out(dwpe.gpu)});
           INFO("vocabulary ", vocabulary, " columns ", c, " dropout ", dropout);
           CHECK_CLOSE(b, dwte, kind.tolerance);
           CHECK_CLOSE(b, dwpe, kind.tolerance);
           const std::vector<double> first = Both::read(dwte.gpu, *b.gpu);
           Both::write(dwte.gpu, *b.gpu, before);
-          embedding_backward(*b.gpu, ids.gpu, Tensor(), dout.gpu, dropout, 3, dwte.gpu, dwpe.gpu,
-                             gw);
+          embedding_backward(*b.gpu, {ids.gpu}, dout.gpu, {dropout, 3},
+                             {Out(dwte.gpu), Out(dwpe.gpu)});
           CHECK(Both::read(dwte.gpu, *b.gpu) == first);
         }
       }
@@ -72,22 +68,22 @@ TEST_CASE("cuda: embeddings at given positions, added in a fixed order" * NEEDS_
           const Pair out = b.output({batch, length, c}), dout = b.input({batch, length, c});
           const Pair dwte = b.sum({vocabulary, c}), dwpe = b.sum({128, c});
           const Tensor before = b.copy_of(dwpe.gpu);
-          const Tensor cw = b.cpu_scratch(embedding_workspace(*b.cpu, batch * length, vocabulary));
-          const Tensor gw = b.scratch(embedding_workspace(*b.gpu, batch * length, vocabulary));
           INFO("places ", places, " columns ", c, " dropout ", dropout);
-          embedding_forward(*b.cpu, ids.cpu, positions.cpu, wte.cpu, wpe.cpu, dropout, 9, out.cpu);
-          embedding_forward(*b.gpu, ids.gpu, positions.gpu, wte.gpu, wpe.gpu, dropout, 9, out.gpu);
+          embedding_forward(*b.cpu, {ids.cpu, positions.cpu}, {wte.cpu, wpe.cpu}, {dropout, 9},
+                            Out(out.cpu));
+          embedding_forward(*b.gpu, {ids.gpu, positions.gpu}, {wte.gpu, wpe.gpu}, {dropout, 9},
+                            Out(out.gpu));
           CHECK_CLOSE(b, out, kind.tolerance);
-          embedding_backward(*b.cpu, ids.cpu, positions.cpu, dout.cpu, dropout, 3, dwte.cpu,
-                             dwpe.cpu, cw);
-          embedding_backward(*b.gpu, ids.gpu, positions.gpu, dout.gpu, dropout, 3, dwte.gpu,
-                             dwpe.gpu, gw);
+          embedding_backward(*b.cpu, {ids.cpu, positions.cpu}, dout.cpu, {dropout, 3},
+                             {Out(dwte.cpu), Out(dwpe.cpu)});
+          embedding_backward(*b.gpu, {ids.gpu, positions.gpu}, dout.gpu, {dropout, 3},
+                             {Out(dwte.gpu), Out(dwpe.gpu)});
           CHECK_CLOSE(b, dwte, kind.tolerance);
           CHECK_CLOSE(b, dwpe, kind.tolerance);
           const std::vector<double> first = Both::read(dwpe.gpu, *b.gpu);
           b.restore(dwpe, before);
-          embedding_backward(*b.gpu, ids.gpu, positions.gpu, dout.gpu, dropout, 3, dwte.gpu,
-                             dwpe.gpu, gw);
+          embedding_backward(*b.gpu, {ids.gpu, positions.gpu}, dout.gpu, {dropout, 3},
+                             {Out(dwte.gpu), Out(dwpe.gpu)});
           CHECK(Both::read(dwpe.gpu, *b.gpu) == first);
         }
       }

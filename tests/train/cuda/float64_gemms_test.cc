@@ -176,8 +176,8 @@ TEST_CASE("cuda: float64 tensor cores: float32 weight gradients" * NEEDS_GPU) {
     const Pair dy = b.input({600, 260}), x = b.input({600, 392}), dw = b.sum({260, 392});
     b.gpu.options.deterministic = true;
     b.gpu.options.reserved_sms = leave;
-    linear_backward_weight(*b.cpu, dy.cpu, x.cpu, dw.cpu, Tensor(), true);
-    linear_backward_weight(*b.gpu, dy.gpu, x.gpu, dw.gpu, Tensor(), true);
+    linear_backward_weight(*b.cpu, dy.cpu, x.cpu, {Out(dw.cpu)});
+    linear_backward_weight(*b.gpu, dy.gpu, x.gpu, {Out(dw.gpu)});
     b.gpu.options.deterministic = false;
     b.gpu.options.reserved_sms = 0;
     check_rounded_once(Both::read(dw.gpu, *b.gpu), Both::read(dw.cpu, *b.cpu));
@@ -209,8 +209,8 @@ TEST_CASE("cuda: float32 layers take float64 tensor cores where they may" * NEED
     const Pair x = b.input({256, 512}), w = b.input({128, 512}), y = b.output({256, 128});
     b.gpu.options.float64_gemms = wanted;
     b.gpu.options.deterministic = true;  // by rule, independent of timing
-    linear_forward(*b.cpu, x.cpu, w.cpu, Tensor(), y.cpu, Tensor());
-    linear_forward(*b.gpu, x.gpu, w.gpu, Tensor(), y.gpu, Tensor());
+    linear_forward(*b.cpu, x.cpu, {w.cpu}, Out(y.cpu), {});
+    linear_forward(*b.gpu, x.gpu, {w.gpu}, Out(y.gpu), {});
     const auto got = Both::read(y.gpu, *b.gpu), want = Both::read(y.cpu, *b.cpu);
     int64_t nearest = 0;
     for (size_t i = 0; i < got.size(); ++i) nearest += got[i] == static_cast<float>(want[i]);
@@ -258,12 +258,12 @@ TEST_CASE("cuda: a tuned tile is read from the file again" * NEEDS_GPU) {
   const TuningFile file;
   Both b(f32);
   const Pair x = b.input({256, 512}), w = b.input({128, 512}), y = b.output({256, 128});
-  linear_forward(*b.cpu, x.cpu, w.cpu, Tensor(), y.cpu, Tensor());
+  linear_forward(*b.cpu, x.cpu, {w.cpu}, Out(y.cpu), {});
   const std::vector<double> want = Both::read(y.cpu, *b.cpu);
   const auto run = [&] {
     const auto stream = make_stream(Device{DeviceKind::cuda, 0});
     stream->fill_zero(y.gpu.data, y.gpu.bytes());
-    linear_forward(*stream, x.gpu, w.gpu, Tensor(), y.gpu, Tensor());
+    linear_forward(*stream, x.gpu, {w.gpu}, Out(y.gpu), {});
     return Both::read(y.gpu, *stream);
   };
   run();

@@ -1,9 +1,8 @@
 // Every kernel with a bias, a residual or GELU in its epilogue, each by itself, because timing
 // decides which of them an operation takes.
 #include "src/device/cuda/cuda_stream.h"
-#include "src/ops/gemm/fused.h"
-#include "src/ops/linear/linear.h"
-#include "src/ops/linear/passes.h"
+#include "src/ops/column_sums.h"
+#include "src/ops/linear/gelu_kernels.h"
 #include "tests/train/cuda/both.h"
 
 namespace tally::train {
@@ -35,7 +34,7 @@ cuda::FusedGemm problem(const Size& n, const Pair& x, const Pair& w, const Pair&
   p.x = x.gpu.data;
   p.weight = w.gpu.data;
   p.bias = bias.gpu.data;
-  p.pre = pre.gpu.data;
+  p.source = p.aux = pre.gpu.data;
   p.out = out.gpu.data;
   p.swizzle = n.swizzle;
   return p;
@@ -43,8 +42,8 @@ cuda::FusedGemm problem(const Size& n, const Pair& x, const Pair& w, const Pair&
 
 TEST_CASE("cuda: the GEMM with bias and residual in its epilogue" * NEEDS_GPU) {
   for (const bool shortcut : {false, true}) {
-    const auto kernels =
-        shortcut ? cuda::bias_residual_kernels(DType::bf16) : cuda::bias_kernels(DType::bf16);
+    const auto kernels = cuda::fused_kernels(
+        shortcut ? cuda::FusedWork::bias_residual : cuda::FusedWork::bias, DType::bf16);
     for (const Size& n : all_sizes()) {
       Both b(bf16);
       auto& s = cuda::cuda_stream(*b.gpu);
@@ -52,13 +51,13 @@ TEST_CASE("cuda: the GEMM with bias and residual in its epilogue" * NEEDS_GPU) {
       const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
                  bias = b.input({n.features}), y = b.output({n.tokens, n.features});
       const Pair residual = shortcut ? b.input({n.tokens, n.features}) : Pair();
-      linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, y.cpu, residual.cpu);
+      linear_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, Out(y.cpu), residual.cpu);
       const cuda::FusedGemm p = problem(n, x, w, bias, residual, y);
-      for (int i = 0; i < kernels.count; ++i) {
-        CAPTURE(std::string(kernels.list[i]->name));
+      for (const cuda::FusedKernel& kernel : kernels) {
+        CAPTURE(std::string(kernel.name));
         b.poison(y);
-        REQUIRE(kernels.list[i]->supported(p));
-        REQUIRE(kernels.list[i]->launch(p, s.sms(), s.stream()) == cudaSuccess);
+        REQUIRE(kernel.supported(p));
+        REQUIRE(kernel.launch(p, s.sms(), s.stream()) == cudaSuccess);
         CHECK_CLOSE(b, y, bf16.tolerance);
       }
     }
@@ -75,7 +74,7 @@ TEST_CASE("cuda: the GEMM with GELU in its epilogue" * NEEDS_GPU) {
                                           Case{bf16, SavedGelu::derivative, GeluKind::tanh},
                                           Case{bf16, SavedGelu::derivative, GeluKind::erf},
                                           Case{f16, SavedGelu::derivative, GeluKind::erf}}) {
-    const auto kernels = cuda::gelu_forward_kernels(kind.type, keeps, gelu);
+    const auto kernels = cuda::gelu_forward_kernels(kind.type, {gelu, keeps});
     for (const Size& n : all_sizes()) {
       Both b(kind);
       auto& s = cuda::cuda_stream(*b.gpu);
@@ -83,14 +82,15 @@ TEST_CASE("cuda: the GEMM with GELU in its epilogue" * NEEDS_GPU) {
       const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
                  bias = b.input({n.features});
       const Pair pre = b.output({n.tokens, n.features}), y = b.output({n.tokens, n.features});
-      linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu, keeps, gelu);
+      linear_gelu_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, {gelu, keeps},
+                          {Out(pre.cpu), Out(y.cpu)});
       const cuda::FusedGemm p = problem(n, x, w, bias, pre, y);
-      for (int i = 0; i < kernels.count; ++i) {
-        CAPTURE(std::string(kernels.list[i]->name));
+      for (const cuda::FusedKernel& kernel : kernels) {
+        CAPTURE(std::string(kernel.name));
         b.poison(pre);
         b.poison(y);
-        REQUIRE(kernels.list[i]->supported(p));
-        REQUIRE(kernels.list[i]->launch(p, s.sms(), s.stream()) == cudaSuccess);
+        REQUIRE(kernel.supported(p));
+        REQUIRE(kernel.launch(p, s.sms(), s.stream()) == cudaSuccess);
         CHECK_CLOSE(b, pre, kind.tolerance);
         CHECK_CLOSE(b, y, kind.tolerance);
       }
@@ -107,7 +107,7 @@ TEST_CASE("cuda: the GEMM with GELU's gradient in its epilogue, in place" * NEED
   for (const auto& [kind, keeps, gelu] : {Case{bf16, SavedGelu::input, GeluKind::tanh},
                                           Case{bf16, SavedGelu::derivative, GeluKind::tanh},
                                           Case{f16, SavedGelu::derivative, GeluKind::erf}}) {
-    const auto kernels = cuda::gelu_backward_kernels(kind.type, keeps, gelu);
+    const auto kernels = cuda::gelu_backward_kernels(kind.type, {gelu, keeps});
     for (const Size& n : sizes) {
       Both b(kind);
       auto& s = cuda::cuda_stream(*b.gpu);
@@ -115,18 +115,18 @@ TEST_CASE("cuda: the GEMM with GELU's gradient in its epilogue, in place" * NEED
       const Pair dy = b.input({n.tokens, n.inner}), w = b.input({n.inner, n.features}, 0.3),
                  pre = b.input({n.tokens, n.features}), db = b.sum({n.features});
       const Tensor pre_before = b.copy_of(pre.gpu), db_before = b.copy_of(db.gpu);
-      linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, pre.cpu, db.cpu, keeps, gelu);
+      linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, {pre.cpu, {gelu, keeps}},
+                                 {Out(pre.cpu), Out(db.cpu)});
       cuda::FusedGemm p = problem(n, dy, w, Pair(), pre, pre);
-      for (int i = 0; i < kernels.count; ++i) {
-        CAPTURE(std::string(kernels.list[i]->name));
-        const int64_t parts =
-            (n.tokens + kernels.list[i]->tile_tokens - 1) / kernels.list[i]->tile_tokens;
+      for (const cuda::FusedKernel& kernel : kernels) {
+        CAPTURE(std::string(kernel.name));
+        const int64_t parts = (n.tokens + kernel.tile_tokens - 1) / kernel.tile_tokens;
         b.restore(pre, pre_before);
         b.restore(db, db_before);
         p.parts = static_cast<float*>(s.workspace());
-        REQUIRE(kernels.list[i]->supported(p));
-        REQUIRE(kernels.list[i]->launch(p, s.sms(), s.stream()) == cudaSuccess);
-        cuda::add_parts(s, p.parts, parts, n.features, db.gpu);
+        REQUIRE(kernel.supported(p));
+        REQUIRE(kernel.launch(p, s.sms(), s.stream()) == cudaSuccess);
+        cuda::add_shares(s, {p.parts, parts, n.features}, Out(db.gpu));
         CHECK_CLOSE(b, pre, kind.tolerance);
         CHECK_CLOSE(b, db, kind.tolerance);
       }
@@ -136,27 +136,29 @@ TEST_CASE("cuda: the GEMM with GELU's gradient in its epilogue, in place" * NEED
 
 TEST_CASE("cuda: fused GEMMs refuse what they do not serve" * NEEDS_GPU) {
   for (const auto& kernels :
-       {cuda::bias_kernels(DType::bf16), cuda::bias_residual_kernels(DType::bf16),
-        cuda::gelu_forward_kernels(DType::bf16, SavedGelu::input),
-        cuda::gelu_forward_kernels(DType::bf16, SavedGelu::derivative),
-        cuda::gelu_forward_kernels(DType::bf16, SavedGelu::derivative, GeluKind::erf),
-        cuda::gelu_backward_kernels(DType::bf16, SavedGelu::input),
-        cuda::gelu_backward_kernels(DType::bf16, SavedGelu::derivative)}) {
+       {cuda::fused_kernels(cuda::FusedWork::bias, DType::bf16),
+        cuda::fused_kernels(cuda::FusedWork::bias_residual, DType::bf16),
+        cuda::gelu_forward_kernels(DType::bf16, {}),
+        cuda::gelu_forward_kernels(DType::bf16, {GeluKind::tanh, SavedGelu::derivative}),
+        cuda::gelu_forward_kernels(DType::bf16, {GeluKind::erf, SavedGelu::derivative}),
+        cuda::gelu_backward_kernels(DType::bf16, {}),
+        cuda::gelu_backward_kernels(DType::bf16, {GeluKind::tanh, SavedGelu::derivative})}) {
     const bool with_sums =
-        kernels.list == cuda::gelu_backward_kernels(DType::bf16, SavedGelu::input).list ||
-        kernels.list == cuda::gelu_backward_kernels(DType::bf16, SavedGelu::derivative).list;
-    for (int i = 0; i < kernels.count; ++i) {
+        kernels.first == cuda::gelu_backward_kernels(DType::bf16, {}).first ||
+        kernels.first ==
+            cuda::gelu_backward_kernels(DType::bf16, {GeluKind::tanh, SavedGelu::derivative}).first;
+    for (const cuda::FusedKernel& kernel : kernels) {
       cuda::FusedGemm p;
       p.tokens = 64;
       p.inner = 64;
-      p.features = kernels.list[i]->tile_features + 4;
-      CHECK_FALSE(kernels.list[i]->supported(p));
-      p.features = kernels.list[i]->tile_features + 8;
-      CHECK(kernels.list[i]->supported(p) == !with_sums);
-      p.features = kernels.list[i]->tile_features;
-      CHECK(kernels.list[i]->supported(p));
+      p.features = kernel.tile_features + 4;
+      CHECK_FALSE(kernel.supported(p));
+      p.features = kernel.tile_features + 8;
+      CHECK(kernel.supported(p) == !with_sums);
+      p.features = kernel.tile_features;
+      CHECK(kernel.supported(p));
       p.inner = 60;
-      CHECK_FALSE(kernels.list[i]->supported(p));
+      CHECK_FALSE(kernel.supported(p));
     }
   }
 }

@@ -48,7 +48,7 @@ Gradients run(Maker make, const Config& c, DeviceKind device, DType type, Matmul
   options.float64_gemms = c.fusions.float64;
   options.hopper_attention = c.fusions.attention;
   ParameterTable table;
-  register_gpt(c.model, &table);
+  register_model(c.model, &table);
   table.layout(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);
@@ -189,7 +189,7 @@ TEST_CASE("cuda: recorded steps draw the masks of eager steps, new ones each tim
     options.matmul_mode = kind.mode;
     options.deterministic = true;
     ParameterTable table;
-    register_gpt(c.model, &table);
+    register_model(c.model, &table);
     table.layout(*stream, kind.type);
     table.initialize(c.seed);
     const auto model = one_set(make_gpt(c, table, {*stream, options}));
@@ -244,7 +244,7 @@ std::vector<double> train(const Config& c, DeviceKind device, DType type, Matmul
   options.matmul_mode = mode;
   options.deterministic = deterministic;
   ParameterTable table;
-  register_gpt(c.model, &table);
+  register_model(c.model, &table);
   table.layout(*stream, type);
   const auto model = one_set(make_gpt(c, table, {*stream, options}));
   Optimizer optimizer(c, table, *stream);
@@ -298,7 +298,7 @@ TEST_CASE("cuda: twenty training steps follow float64's and float32's" * NEEDS_G
 std::vector<std::vector<double>> moved(const Config& c, DType type, bool late) {
   const auto stream = make_stream(Device{DeviceKind::cuda, 0});
   ParameterTable table;
-  register_gpt(c.model, &table);
+  register_model(c.model, &table);
   table.layout(*stream, type);
   const auto model = one_set(make_gpt(c, table, *stream));
   Optimizer optimizer(c, table, *stream);

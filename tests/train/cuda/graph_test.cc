@@ -18,8 +18,9 @@ TEST_CASE("cuda: a recorded step does what the eager one does, and allocates not
   const Pair pre = b.output({64, 128}), y = b.output({64, 128}), z = b.output({64, 128});
   const Pair mean = b.statistics({64}), rstd = b.statistics({64});
   const auto step = [&] {
-    linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, pre.gpu, y.gpu);
-    layernorm_forward(*b.gpu, y.gpu, gamma.gpu, beta.gpu, 1e-5, z.gpu, mean.gpu, rstd.gpu);
+    linear_gelu_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, {}, {Out(pre.gpu), Out(y.gpu)});
+    layernorm_forward(*b.gpu, y.gpu, {gamma.gpu, beta.gpu, 1e-5},
+                      {Out(z.gpu), Out(mean.gpu), Out(rstd.gpu)});
   };
   const auto graph = StepGraph::make(*b.gpu);
   CHECK(graph->records());
@@ -51,8 +52,9 @@ TEST_CASE("cuda: a recorded step divides by the labels that the step's state cou
     // The factor where the CPU is called; the GPU's labels lie in the state.
     const auto step = [&](const Compute& c, Tensor Pair::*side, LossFactor factor,
                           StepState* state) {
-      linear_forward(c, x.*side, w.*side, Tensor(), logits.*side);
-      cross_entropy(c, logits.*side, targets.*side, vocabulary, true, factor, state, losses.*side);
+      linear_forward(c, x.*side, {w.*side}, Out(logits.*side), {});
+      cross_entropy(c, Out(logits.*side), {targets.*side, vocabulary}, LossGradient{factor, state},
+                    Out(losses.*side));
       add_losses(c, losses.*side, factor, state->loss_sums);
     };
     const auto graph = StepGraph::make(*b.gpu);
@@ -86,16 +88,16 @@ TEST_CASE("cuda: work on a side stream starts after what came before and ends be
     const auto chain = [&](const Compute& s, SideStream* side, const Tensor& from,
                            const Tensor& weight, const Tensor& to, const Tensor& later,
                            const Tensor& sum) {
-      linear_forward(s, from, weight, Tensor(), to);
+      linear_forward(s, from, {weight}, Out(to), {});
       for (int i = 0; i < 3; ++i) {  // reads what the GEMM before it wrote
         side->launch([&](Stream& second) {
-          linear_backward_weight({second, s.options}, to, from, sum, Tensor(), i > 0);
+          linear_backward_weight({second, s.options}, to, from, {Out(sum), {}, i > 0});
         });
       }
-      linear_forward(s, from, weight, Tensor(), later);  // overlaps with them
+      linear_forward(s, from, {weight}, Out(later), {});  // overlaps with them
       side->wait(1);
       side->wait();
-      linear_forward(s, later, weight, Tensor(), to);  // overwrites what they read
+      linear_forward(s, later, {weight}, Out(to), {});  // overwrites what they read
     };
     const auto on_cpu = SideStream::make(*b.cpu, true), on_gpu = SideStream::make(*b.gpu, true);
     chain(*b.cpu, on_cpu.get(), x.cpu, w.cpu, y.cpu, copy.cpu, wide.cpu);
@@ -118,11 +120,11 @@ TEST_CASE("cuda: GEMMs with reserved SMs have the same results" * NEEDS_GPU) {
     const Pair x = b.input({512, 256}), w = b.input({768, 256}, 0.1), bias = b.input({768});
     const Pair residual = b.input({512, 768}), y = b.output({512, 768});
     const Pair pre = b.output({512, 768}), act = b.output({512, 768});
-    linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, y.cpu, residual.cpu);
-    linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, act.cpu);
+    linear_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, Out(y.cpu), residual.cpu);
+    linear_gelu_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, {}, {Out(pre.cpu), Out(act.cpu)});
     b.gpu.options.reserved_sms = leave;
-    linear_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, y.gpu, residual.gpu);
-    linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, pre.gpu, act.gpu);
+    linear_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, Out(y.gpu), residual.gpu);
+    linear_gelu_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, {}, {Out(pre.gpu), Out(act.gpu)});
     b.gpu.options.reserved_sms = 0;
     CHECK_CLOSE(b, y, kind.tolerance);
     CHECK_CLOSE(b, act, kind.tolerance);

@@ -7,6 +7,7 @@
 #include "src/ops/linear/linear.h"
 #include "src/ops/loss/fused_gemm.h"
 #include "src/ops/loss/loss.h"
+#include "src/ops/rows/rows.h"
 #include "tests/train/cuda/both_states.h"
 #include "tests/train/cuda/variants.h"
 
@@ -40,13 +41,13 @@ struct Operands {
     state.set(values);
   }
   void run_cpu(const Both& b, const Head& n) const {
-    linear_cross_entropy(*b.cpu, x.cpu, w.cpu, labels.cpu, n.vocabulary, 0.25, state.cpu(),
-                         losses.cpu, scales.cpu, e.cpu);
+    linear_cross_entropy(*b.cpu, {Out(x.cpu), w.cpu, {labels.cpu, n.vocabulary}},
+                         {0.25, state.cpu()}, {Out(losses.cpu), Out(scales.cpu), Out(e.cpu)});
   }
   void run_gpu(const Both& b, const Head& n) const {
     for (const Pair& p : {losses, scales, e}) b.poison(p);
-    linear_cross_entropy(*b.gpu, x.gpu, w.gpu, labels.gpu, n.vocabulary, 0.25, state.gpu(),
-                         losses.gpu, scales.gpu, e.gpu);
+    linear_cross_entropy(*b.gpu, {Out(x.gpu), w.gpu, {labels.gpu, n.vocabulary}},
+                         {0.25, state.gpu()}, {Out(losses.gpu), Out(scales.gpu), Out(e.gpu)});
   }
   void run(const Both& b, const Head& n) const {
     run_cpu(b, n);
@@ -59,7 +60,7 @@ struct Operands {
 // The gradient at the logits, scales times e: the two devices take exponentials relative to different
 // numbers.
 void make_gradients(Stream& s, const Operands& o, Tensor Pair::*side) {
-  scale_rows(s, o.scales.*side, o.e.*side);
+  scale_rows(s, o.scales.*side, Out(o.e.*side));
 }
 // The labels' entries, which are as large as all others of their token together, become 0.
 void clear_labels(Both& b, const Operands& o, Tensor Pair::*side, Stream& s) {
@@ -82,9 +83,9 @@ TEST_CASE("cuda: each variant of linear_cross_entropy, and the gradients that fo
     const Operands o(b, n, 2 / std::sqrt(static_cast<double>(n.inner)));
     const Pair dw = b.statistics({n.columns, n.inner}), dx = b.output({n.tokens, n.inner});
     const auto gradients = [&](Stream& s, Tensor Pair::*side) {
-      linear_backward_weight(s, o.e.*side, o.x.*side, dw.*side, Tensor(), false);
-      linear_backward_input(s, o.e.*side, o.w.*side, dx.*side);
-      scale_rows(s, o.scales.*side, dx.*side);
+      linear_backward_weight(s, o.e.*side, o.x.*side, {Out(dw.*side), {}, false});
+      linear_backward_input(s, o.e.*side, o.w.*side, Out(dx.*side), {});
+      scale_rows(s, o.scales.*side, Out(dx.*side));
       make_gradients(s, o, side);
       clear_labels(b, o, side, s);
     };
@@ -217,16 +218,16 @@ TEST_CASE("cuda: a recorded linear_cross_entropy divides by the labels of the st
   for (const double counted : {1.0, 2.0, 4.0, 8.0, 3.0, 0.0, 8.0}) {  // replays from the third
     const double factor = counted > 0 ? 3 / counted : 0;
     far.set_x(b);  // the operation scales it
-    linear_cross_entropy(*b.cpu, o.x.cpu, o.w.cpu, o.labels.cpu, n.vocabulary, factor, nullptr,
-                         o.losses.cpu, o.scales.cpu, o.e.cpu);
+    linear_cross_entropy(*b.cpu, {Out(o.x.cpu), o.w.cpu, {o.labels.cpu, n.vocabulary}}, {factor},
+                         {Out(o.losses.cpu), Out(o.scales.cpu), Out(o.e.cpu)});
     StepState values{};
     values.loss_scale = 1;
     values.counted[0] = counted;
     o.state.set(values);
     graph->run([&] {
-      linear_cross_entropy(*b.gpu, o.x.gpu, o.w.gpu, o.labels.gpu, n.vocabulary,
-                           LossFactor(3, o.state.gpu()->counted), o.state.gpu(), o.losses.gpu,
-                           o.scales.gpu, o.e.gpu);
+      linear_cross_entropy(*b.gpu, {Out(o.x.gpu), o.w.gpu, {o.labels.gpu, n.vocabulary}},
+                           {LossFactor(3, o.state.gpu()->counted), o.state.gpu()},
+                           {Out(o.losses.gpu), Out(o.scales.gpu), Out(o.e.gpu)});
     });
     INFO("factor ", factor);
     make_gradients(*b.cpu, o, &Pair::cpu);
@@ -265,8 +266,8 @@ TEST_CASE("cuda: linear_cross_entropy pays where it serves and is chosen; x stay
       const Operands o(b, n, 1);
       const std::vector<double> x = Both::read(o.x.gpu, *b.gpu);
       const bool answer =
-          linear_cross_entropy_pays(*b.gpu, o.x.gpu, o.w.gpu, o.labels.gpu, n.vocabulary,
-                                    o.losses.gpu, o.scales.gpu, o.e.gpu);
+          linear_cross_entropy_pays(*b.gpu, {Out(o.x.gpu), o.w.gpu, {o.labels.gpu, n.vocabulary}},
+                                    {Out(o.losses.gpu), Out(o.scales.gpu), Out(o.e.gpu)});
       CHECK(Both::read(o.x.gpu, *b.gpu) == x);
       return answer;
     };
@@ -284,8 +285,8 @@ TEST_CASE("cuda: scale_rows" * NEEDS_GPU) {
     for (const int64_t columns : {int64_t{7}, int64_t{64}}) {
       Both b(kind);
       const Pair x = b.input({33, columns}), factors = b.sum({33});
-      scale_rows(*b.cpu, factors.cpu, x.cpu);
-      scale_rows(*b.gpu, factors.gpu, x.gpu);
+      scale_rows(*b.cpu, factors.cpu, Out(x.cpu));
+      scale_rows(*b.gpu, factors.gpu, Out(x.gpu));
       CHECK_CLOSE(b, x, kind.tolerance);
     }
   }

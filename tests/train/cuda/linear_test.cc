@@ -17,11 +17,11 @@ TEST_CASE("cuda: linear_forward" * NEEDS_GPU) {
       Both b(kind);
       const Pair x = b.input({n.rows, n.in}), w = b.input({n.out, n.in}), bias = b.input({n.out});
       const Pair y = b.output({n.rows, n.out}), plain = b.output({n.rows, n.out});
-      linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, y.cpu);
-      linear_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, y.gpu);
+      linear_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, Out(y.cpu), {});
+      linear_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, Out(y.gpu), {});
       CHECK_CLOSE(b, y, kind.tolerance);
-      linear_forward(*b.cpu, x.cpu, w.cpu, Tensor(), plain.cpu);
-      linear_forward(*b.gpu, x.gpu, w.gpu, Tensor(), plain.gpu);
+      linear_forward(*b.cpu, x.cpu, {w.cpu}, Out(plain.cpu), {});
+      linear_forward(*b.gpu, x.gpu, {w.gpu}, Out(plain.gpu), {});
       CHECK_CLOSE(b, plain, kind.tolerance);
     }
   }
@@ -40,8 +40,8 @@ TEST_CASE("cuda: linear_forward adds the residual" * NEEDS_GPU) {
         for (const bool in_place : {true, false}) {
           const Pair residual = b.input({n.rows, n.out});
           const Pair& out = in_place ? residual : y;
-          linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, out.cpu, residual.cpu);
-          linear_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, out.gpu, residual.gpu);
+          linear_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, Out(out.cpu), residual.cpu);
+          linear_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, Out(out.gpu), residual.gpu);
           CHECK_CLOSE(b, out, kind.tolerance);
         }
       }
@@ -56,14 +56,16 @@ TEST_CASE("cuda: bias sums, of a range of columns and through a GEMM" * NEEDS_GP
       const Pair dy = b.input({n.rows, 3 * n.out}), w = b.input({n.out, n.in}, 0.3);
       for (const int64_t first : {int64_t{0}, n.out, n.out + 1}) {
         const Pair db = b.sum({n.out});
-        linear_backward_bias(*b.cpu, dy.cpu, first, db.cpu);
-        linear_backward_bias(*b.gpu, dy.gpu, first, db.gpu);
+        linear_backward_bias(*b.cpu, dy.cpu, first, Out(db.cpu));
+        linear_backward_bias(*b.gpu, dy.gpu, first, Out(db.gpu));
         CHECK_CLOSE(b, db, kind.tolerance);
       }
       const Pair sums = b.sum({n.out}), db = b.sum({n.out}), dbx = b.sum({n.in});
       for (const bool through : {true, false}) {
-        linear_backward_bias_input(*b.cpu, sums.cpu, w.cpu, db.cpu, through ? dbx.cpu : Tensor());
-        linear_backward_bias_input(*b.gpu, sums.gpu, w.gpu, db.gpu, through ? dbx.gpu : Tensor());
+        linear_backward_bias_input(*b.cpu, sums.cpu, w.cpu, Out(db.cpu),
+                                   Out(through ? dbx.cpu : Tensor()));
+        linear_backward_bias_input(*b.gpu, sums.gpu, w.gpu, Out(db.gpu),
+                                   Out(through ? dbx.gpu : Tensor()));
       }
       CHECK_CLOSE(b, db, 1e-6);
       CHECK_CLOSE(b, dbx, 1e-5);
@@ -80,24 +82,26 @@ void check_gelu(const Kind& kind, bool erf) {
                  bias = b.input({n.out});
       const Pair pre = b.output({n.rows, n.out}), y = b.output({n.rows, n.out});
       const GeluKind gelu = erf ? GeluKind::erf : GeluKind::tanh;
-      linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu, SavedGelu::input, gelu);
-      linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, pre.gpu, y.gpu, SavedGelu::input, gelu);
+      linear_gelu_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, {gelu, SavedGelu::input},
+                          {Out(pre.cpu), Out(y.cpu)});
+      linear_gelu_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, {gelu, SavedGelu::input},
+                          {Out(pre.gpu), Out(y.gpu)});
       CHECK_CLOSE(b, pre, kind.tolerance);
       CHECK_CLOSE(b, y, kind.tolerance);
       const Pair slope = b.output({n.rows, n.out}), same = b.output({n.rows, n.out});
-      linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, slope.cpu, same.cpu,
-                          SavedGelu::derivative, gelu);
-      linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, slope.gpu, same.gpu,
-                          SavedGelu::derivative, gelu);
+      linear_gelu_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, {gelu, SavedGelu::derivative},
+                          {Out(slope.cpu), Out(same.cpu)});
+      linear_gelu_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, {gelu, SavedGelu::derivative},
+                          {Out(slope.gpu), Out(same.gpu)});
       CHECK_CLOSE(b, slope, kind.tolerance);
       CHECK_CLOSE(b, same, kind.tolerance);
       const Pair again = b.output({n.rows, n.out});
-      gelu_forward(*b.cpu, pre.cpu, again.cpu, gelu);
-      gelu_forward(*b.gpu, pre.gpu, again.gpu, gelu);
+      gelu_forward(*b.cpu, pre.cpu, Out(again.cpu), gelu);
+      gelu_forward(*b.gpu, pre.gpu, Out(again.gpu), gelu);
       CHECK_CLOSE(b, again, kind.tolerance);
       const Pair dy = b.input({n.rows, n.out}), dpre = b.output({n.rows, n.out});
-      gelu_backward(*b.cpu, dy.cpu, pre.cpu, dpre.cpu, gelu);
-      gelu_backward(*b.gpu, dy.gpu, pre.gpu, dpre.gpu, gelu);
+      gelu_backward(*b.cpu, dy.cpu, pre.cpu, Out(dpre.cpu), gelu);
+      gelu_backward(*b.gpu, dy.gpu, pre.gpu, Out(dpre.gpu), gelu);
       CHECK_CLOSE(b, dpre, kind.tolerance);
     }
   }
@@ -114,12 +118,12 @@ TEST_CASE("cuda: linear_backward_input" * NEEDS_GPU) {
       Both b(kind);
       const Pair dy = b.input({n.rows, n.out}), w = b.input({n.out, n.in}),
                  dx = b.output({n.rows, n.in});
-      linear_backward_input(*b.cpu, dy.cpu, w.cpu, dx.cpu);
-      linear_backward_input(*b.gpu, dy.gpu, w.gpu, dx.gpu);
+      linear_backward_input(*b.cpu, dy.cpu, w.cpu, Out(dx.cpu), {});
+      linear_backward_input(*b.gpu, dy.gpu, w.gpu, Out(dx.gpu), {});
       CHECK_CLOSE(b, dx, kind.tolerance);
       const Pair addend = b.input({n.rows, n.in}), sum = b.output({n.rows, n.in});
-      linear_backward_input(*b.cpu, dy.cpu, w.cpu, sum.cpu, addend.cpu);
-      linear_backward_input(*b.gpu, dy.gpu, w.gpu, sum.gpu, addend.gpu);
+      linear_backward_input(*b.cpu, dy.cpu, w.cpu, Out(sum.cpu), addend.cpu);
+      linear_backward_input(*b.gpu, dy.gpu, w.gpu, Out(sum.gpu), addend.gpu);
       CHECK_CLOSE(b, sum, kind.tolerance);
     }
   }
@@ -134,8 +138,10 @@ void check_gelu_gradient(const Kind& kind, GeluKind gelu) {
                    pre = b.input({n.rows, n.in});
         const Pair db = b.sum({n.in});
         const Pair dpre = in_place ? pre : b.output({n.rows, n.in});
-        linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, dpre.cpu, db.cpu, keeps, gelu);
-        linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, pre.gpu, dpre.gpu, db.gpu, keeps, gelu);
+        linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, {pre.cpu, {gelu, keeps}},
+                                   {Out(dpre.cpu), Out(db.cpu)});
+        linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, {pre.gpu, {gelu, keeps}},
+                                   {Out(dpre.gpu), Out(db.gpu)});
         CHECK_CLOSE(b, dpre, kind.tolerance);
         CHECK_CLOSE(b, db, kind.tolerance);
       }
@@ -155,8 +161,8 @@ TEST_CASE("cuda: linear_backward_input_gelu in place, in pieces" * NEEDS_GPU) {
   const int64_t rows = 9000, in = 4096, out = 8;
   const Pair dy = b.input({rows, out}), w = b.input({out, in}), pre = b.input({rows, in}),
              db = b.sum({in});
-  linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, pre.cpu, db.cpu);
-  linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, pre.gpu, pre.gpu, db.gpu);
+  linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, {pre.cpu}, {Out(pre.cpu), Out(db.cpu)});
+  linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, {pre.gpu}, {Out(pre.gpu), Out(db.gpu)});
   CHECK_CLOSE(b, pre, kind.tolerance);
   CHECK_CLOSE(b, db, kind.tolerance);
 }
@@ -168,15 +174,15 @@ TEST_CASE("cuda: linear_backward_weight adds to the gradients" * NEEDS_GPU) {
       const Pair dy = b.input({n.rows, n.out}), x = b.input({n.rows, n.in});
       const Pair dw = b.sum({n.out, n.in}), db = b.sum({n.out});
       for (int turn = 0; turn < 2; ++turn) {  // the first call tunes, which must not change dw
-        linear_backward_weight(*b.cpu, dy.cpu, x.cpu, dw.cpu, db.cpu);
-        linear_backward_weight(*b.gpu, dy.gpu, x.gpu, dw.gpu, db.gpu);
+        linear_backward_weight(*b.cpu, dy.cpu, x.cpu, {Out(dw.cpu), Out(db.cpu)});
+        linear_backward_weight(*b.gpu, dy.gpu, x.gpu, {Out(dw.gpu), Out(db.gpu)});
       }
       CHECK_CLOSE(b, dw, kind.tolerance);
       CHECK_CLOSE(b, db, kind.tolerance);
       const Pair fresh = b.statistics({n.out, n.in});  // NaN where it is not overwritten
       for (int turn = 0; turn < 2; ++turn) {
-        linear_backward_weight(*b.cpu, dy.cpu, x.cpu, fresh.cpu, Tensor(), false);
-        linear_backward_weight(*b.gpu, dy.gpu, x.gpu, fresh.gpu, Tensor(), false);
+        linear_backward_weight(*b.cpu, dy.cpu, x.cpu, {Out(fresh.cpu), {}, false});
+        linear_backward_weight(*b.gpu, dy.gpu, x.gpu, {Out(fresh.gpu), {}, false});
       }
       CHECK_CLOSE(b, fresh, kind.tolerance);
     }

@@ -21,15 +21,13 @@ TEST_CASE("cuda: cross_entropy and its gradient" * NEEDS_GPU) {
       const Pair targets = b.integers({n.rows}, -1, static_cast<int>(n.vocabulary) - 1);
       const Pair losses = b.statistics({n.rows});
       INFO("vocabulary ", n.vocabulary);
-      cross_entropy(*b.cpu, logits.cpu, targets.cpu, n.vocabulary, false, 0.25, nullptr,
-                    losses.cpu);
-      cross_entropy(*b.gpu, logits.gpu, targets.gpu, n.vocabulary, false, 0.25, nullptr,
-                    losses.gpu);
+      cross_entropy(*b.cpu, Out(logits.cpu), {targets.cpu, n.vocabulary}, {}, Out(losses.cpu));
+      cross_entropy(*b.gpu, Out(logits.gpu), {targets.gpu, n.vocabulary}, {}, Out(losses.gpu));
       CHECK_CLOSE(b, losses, kind.type == DType::f64 ? 1e-12 : 1e-5);
-      cross_entropy(*b.cpu, logits.cpu, targets.cpu, n.vocabulary, true, 0.25, state.cpu(),
-                    losses.cpu);
-      cross_entropy(*b.gpu, logits.gpu, targets.gpu, n.vocabulary, true, 0.25, state.gpu(),
-                    losses.gpu);
+      cross_entropy(*b.cpu, Out(logits.cpu), {targets.cpu, n.vocabulary},
+                    LossGradient{0.25, state.cpu()}, Out(losses.cpu));
+      cross_entropy(*b.gpu, Out(logits.gpu), {targets.gpu, n.vocabulary},
+                    LossGradient{0.25, state.gpu()}, Out(losses.gpu));
       CHECK_CLOSE(b, losses, kind.type == DType::f64 ? 1e-12 : 1e-5);
       CHECK_CLOSE(b, logits, kind.tolerance);
     }
@@ -58,8 +56,8 @@ TEST_CASE("cuda: labels that are predicted" * NEEDS_GPU) {
       const Pair labels = b.integers({rows}, -1, static_cast<int>(vocabulary) - 1);
       const Pair correct = b.put({1}, DType::f64, DType::f64, {0.0});
       for (int turn = 0; turn < 2; ++turn) {
-        add_correct(*b.cpu, logits.cpu, labels.cpu, vocabulary, correct.cpu.as<double>());
-        add_correct(*b.gpu, logits.gpu, labels.gpu, vocabulary, correct.gpu.as<double>());
+        add_correct(*b.cpu, logits.cpu, {labels.cpu, vocabulary}, correct.cpu.as<double>());
+        add_correct(*b.gpu, logits.gpu, {labels.gpu, vocabulary}, correct.gpu.as<double>());
       }
       const double expected = Both::read(correct.cpu, *b.cpu).front();
       CHECK(expected > 0);

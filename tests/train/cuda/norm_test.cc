@@ -32,8 +32,10 @@ TEST_CASE("cuda: layernorm_forward" * NEEDS_GPU) {
       const Pair x = b.input({rows, c}), gamma = b.input({c}), beta = b.input({c}),
                  y = b.output({rows, c});
       const Pair mean = b.statistics({rows}), rstd = b.statistics({rows});
-      layernorm_forward(*b.cpu, x.cpu, gamma.cpu, beta.cpu, 1e-5, y.cpu, mean.cpu, rstd.cpu);
-      layernorm_forward(*b.gpu, x.gpu, gamma.gpu, beta.gpu, 1e-5, y.gpu, mean.gpu, rstd.gpu);
+      layernorm_forward(*b.cpu, x.cpu, {gamma.cpu, beta.cpu, 1e-5},
+                        {Out(y.cpu), Out(mean.cpu), Out(rstd.cpu)});
+      layernorm_forward(*b.gpu, x.gpu, {gamma.gpu, beta.gpu, 1e-5},
+                        {Out(y.gpu), Out(mean.gpu), Out(rstd.gpu)});
       INFO("rows ", rows, " columns ", c);
       CHECK_CLOSE(b, y, kind.tolerance);
       CHECK_CLOSE(b, mean, 1e-5);
@@ -53,10 +55,12 @@ TEST_CASE("cuda: residual_layernorm_forward, with dropout" * NEEDS_GPU) {
                    beta = b.input({c});
         const Pair r = b.output({rows, c}), y = b.output({rows, c});
         const Pair mean = b.statistics({rows}), rstd = b.statistics({rows});
-        residual_layernorm_forward(*b.cpu, x.cpu, delta.cpu, gamma.cpu, beta.cpu, 1e-5, dropout, 77,
-                                   r.cpu, y.cpu, mean.cpu, rstd.cpu);
-        residual_layernorm_forward(*b.gpu, x.gpu, delta.gpu, gamma.gpu, beta.gpu, 1e-5, dropout, 77,
-                                   r.gpu, y.gpu, mean.gpu, rstd.gpu);
+        residual_layernorm_forward(*b.cpu, {x.cpu, delta.cpu, {dropout, 77}},
+                                   {gamma.cpu, beta.cpu, 1e-5}, Out(r.cpu),
+                                   {Out(y.cpu), Out(mean.cpu), Out(rstd.cpu)});
+        residual_layernorm_forward(*b.gpu, {x.gpu, delta.gpu, {dropout, 77}},
+                                   {gamma.gpu, beta.gpu, 1e-5}, Out(r.gpu),
+                                   {Out(y.gpu), Out(mean.gpu), Out(rstd.gpu)});
         INFO("rows ", rows, " columns ", c, " dropout ", dropout);
         CHECK_CLOSE(b, r, kind.tolerance);
         CHECK_CLOSE(b, y, kind.tolerance);
@@ -76,24 +80,34 @@ TEST_CASE("cuda: layernorm_backward" * NEEDS_GPU) {
                    beta = b.input({c});
         const Pair y = b.output({rows, c}), mean = b.statistics({rows}),
                    rstd = b.statistics({rows});
-        layernorm_forward(*b.cpu, x.cpu, gamma.cpu, beta.cpu, 1e-5, y.cpu, mean.cpu, rstd.cpu);
-        layernorm_forward(*b.gpu, x.gpu, gamma.gpu, beta.gpu, 1e-5, y.gpu, mean.gpu, rstd.gpu);
+        layernorm_forward(*b.cpu, x.cpu, {gamma.cpu, beta.cpu, 1e-5},
+                          {Out(y.cpu), Out(mean.cpu), Out(rstd.cpu)});
+        layernorm_forward(*b.gpu, x.gpu, {gamma.gpu, beta.gpu, 1e-5},
+                          {Out(y.gpu), Out(mean.gpu), Out(rstd.gpu)});
         const Pair dx = b.output({rows, c}), ddelta = b.output({rows, c});
         const Pair dgamma = b.sum({c}), dbeta = b.sum({c}), residual = b.input({rows, c}),
                    dbias = b.sum({c});
-        const Tensor cw = b.cpu_scratch(layernorm_workspace(*b.cpu, rows, c));
-        const Tensor gw = b.scratch(layernorm_workspace(*b.gpu, rows, c));
         INFO("rows ", rows, " columns ", c);
         // Alone; then with the residual's gradient, in its memory, and dropout's mask.
-        layernorm_backward(*b.cpu, dy.cpu, x.cpu, gamma.cpu, mean.cpu, rstd.cpu, Tensor(), dx.cpu,
-                           dgamma.cpu, dbeta.cpu, 0, 0, Tensor(), cw, dbias.cpu);
-        layernorm_backward(*b.gpu, dy.gpu, x.gpu, gamma.gpu, mean.gpu, rstd.gpu, Tensor(), dx.gpu,
-                           dgamma.gpu, dbeta.gpu, 0, 0, Tensor(), gw, dbias.gpu);
+        layernorm_backward(*b.cpu, {dy.cpu, x.cpu, gamma.cpu, mean.cpu, rstd.cpu},
+                           {Out(dx.cpu), Out(dgamma.cpu), Out(dbeta.cpu), Out(dbias.cpu)});
+        layernorm_backward(*b.gpu, {dy.gpu, x.gpu, gamma.gpu, mean.gpu, rstd.gpu},
+                           {Out(dx.gpu), Out(dgamma.gpu), Out(dbeta.gpu), Out(dbias.gpu)});
         CHECK_CLOSE(b, dx, kind.tolerance);
-        layernorm_backward(*b.cpu, dy.cpu, x.cpu, gamma.cpu, mean.cpu, rstd.cpu, residual.cpu,
-                           residual.cpu, dgamma.cpu, dbeta.cpu, 0.2, 5, ddelta.cpu, cw, dbias.cpu);
-        layernorm_backward(*b.gpu, dy.gpu, x.gpu, gamma.gpu, mean.gpu, rstd.gpu, residual.gpu,
-                           residual.gpu, dgamma.gpu, dbeta.gpu, 0.2, 5, ddelta.gpu, gw, dbias.gpu);
+        layernorm_backward(*b.cpu, {dy.cpu, x.cpu, gamma.cpu, mean.cpu, rstd.cpu, residual.cpu},
+                           {Out(residual.cpu),
+                            Out(dgamma.cpu),
+                            Out(dbeta.cpu),
+                            Out(dbias.cpu),
+                            Out(ddelta.cpu),
+                            {0.2, 5}});
+        layernorm_backward(*b.gpu, {dy.gpu, x.gpu, gamma.gpu, mean.gpu, rstd.gpu, residual.gpu},
+                           {Out(residual.gpu),
+                            Out(dgamma.gpu),
+                            Out(dbeta.gpu),
+                            Out(dbias.gpu),
+                            Out(ddelta.gpu),
+                            {0.2, 5}});
         CHECK_CLOSE(b, residual, kind.tolerance);
         CHECK_CLOSE(b, ddelta, kind.tolerance);
         CHECK_CLOSE(b, dgamma, kind.tolerance);
@@ -114,29 +128,33 @@ TEST_CASE("cuda: RMSNorm, forward and backward" * NEEDS_GPU) {
       const Pair x = b.input({rows, c}), delta = b.input({rows, c}), gamma = b.input({c});
       const Pair r = b.output({rows, c}), y = b.output({rows, c}), rstd = b.statistics({rows});
       INFO("rows ", rows, " columns ", c);
-      residual_layernorm_forward(*b.cpu, x.cpu, delta.cpu, gamma.cpu, none, 1e-5, dropout, 77,
-                                 r.cpu, y.cpu, none, rstd.cpu);
-      residual_layernorm_forward(*b.gpu, x.gpu, delta.gpu, gamma.gpu, none, 1e-5, dropout, 77,
-                                 r.gpu, y.gpu, none, rstd.gpu);
+      residual_layernorm_forward(*b.cpu, {x.cpu, delta.cpu, {dropout, 77}}, {gamma.cpu, none, 1e-5},
+                                 Out(r.cpu), {Out(y.cpu), Out(none), Out(rstd.cpu)});
+      residual_layernorm_forward(*b.gpu, {x.gpu, delta.gpu, {dropout, 77}}, {gamma.gpu, none, 1e-5},
+                                 Out(r.gpu), {Out(y.gpu), Out(none), Out(rstd.gpu)});
       CHECK_CLOSE(b, r, kind.tolerance);
       CHECK_CLOSE(b, y, kind.tolerance);
       CHECK_CLOSE(b, rstd, kind.type == DType::f64 ? 1e-12 : 1e-3);
-      layernorm_forward(*b.cpu, x.cpu, gamma.cpu, none, 1e-5, y.cpu, none, rstd.cpu);
-      layernorm_forward(*b.gpu, x.gpu, gamma.gpu, none, 1e-5, y.gpu, none, rstd.gpu);
+      layernorm_forward(*b.cpu, x.cpu, {gamma.cpu, none, 1e-5},
+                        {Out(y.cpu), Out(none), Out(rstd.cpu)});
+      layernorm_forward(*b.gpu, x.gpu, {gamma.gpu, none, 1e-5},
+                        {Out(y.gpu), Out(none), Out(rstd.gpu)});
       CHECK_CLOSE(b, y, kind.tolerance);
       CHECK_CLOSE(b, rstd, 1e-5);
       const Pair dy = b.input({rows, c}), residual = b.input({rows, c}), dx = b.output({rows, c});
       const Pair dgamma = b.sum({c}), ddelta = b.output({rows, c}), dbias = b.sum({c});
-      layernorm_backward(*b.cpu, dy.cpu, x.cpu, gamma.cpu, none, rstd.cpu, none, dx.cpu, dgamma.cpu,
-                         none, 0, 0, none, none);
-      layernorm_backward(*b.gpu, dy.gpu, x.gpu, gamma.gpu, none, rstd.gpu, none, dx.gpu, dgamma.gpu,
-                         none, 0, 0, none, none);
+      layernorm_backward(*b.cpu, {dy.cpu, x.cpu, gamma.cpu, none, rstd.cpu, none},
+                         {Out(dx.cpu), Out(dgamma.cpu)});
+      layernorm_backward(*b.gpu, {dy.gpu, x.gpu, gamma.gpu, none, rstd.gpu, none},
+                         {Out(dx.gpu), Out(dgamma.gpu)});
       CHECK_CLOSE(b, dx, kind.tolerance);
       CHECK_CLOSE(b, dgamma, kind.tolerance);
-      layernorm_backward(*b.cpu, dy.cpu, x.cpu, gamma.cpu, none, rstd.cpu, residual.cpu, dx.cpu,
-                         dgamma.cpu, none, 0.2, 5, ddelta.cpu, none, dbias.cpu);
-      layernorm_backward(*b.gpu, dy.gpu, x.gpu, gamma.gpu, none, rstd.gpu, residual.gpu, dx.gpu,
-                         dgamma.gpu, none, 0.2, 5, ddelta.gpu, none, dbias.gpu);
+      layernorm_backward(
+          *b.cpu, {dy.cpu, x.cpu, gamma.cpu, none, rstd.cpu, residual.cpu},
+          {Out(dx.cpu), Out(dgamma.cpu), Out(none), Out(dbias.cpu), Out(ddelta.cpu), {0.2, 5}});
+      layernorm_backward(
+          *b.gpu, {dy.gpu, x.gpu, gamma.gpu, none, rstd.gpu, residual.gpu},
+          {Out(dx.gpu), Out(dgamma.gpu), Out(none), Out(dbias.gpu), Out(ddelta.gpu), {0.2, 5}});
       CHECK_CLOSE(b, dx, kind.tolerance);
       CHECK_CLOSE(b, ddelta, kind.tolerance);
       CHECK_CLOSE(b, dgamma, kind.tolerance);

@@ -31,16 +31,18 @@ struct Run {
     if (b.kind.type != b.kind.gradient()) weights = b.output({n});
   }
   void norm() const {
-    const Tensor cw = both.cpu_scratch(norm_workspace(*both.cpu, count));
-    const Tensor gw = both.scratch(norm_workspace(*both.gpu, count));
-    gradient_norm(*both.cpu, gradients.cpu, state.cpu.as<StepState>(), cw);
-    gradient_norm(*both.gpu, gradients.gpu, state.gpu.as<StepState>(), gw);
+    gradient_norm(*both.cpu, gradients.cpu, state.cpu.as<StepState>());
+    gradient_norm(*both.gpu, gradients.gpu, state.gpu.as<StepState>());
   }
   void step(int64_t decayed, bool zero) const {
-    adamw_step(*both.cpu, AdamW{}, state.cpu.as<StepState>(), decayed, gradients.cpu, master.cpu,
-               m.cpu, v.cpu, weights.cpu, zero);
-    adamw_step(*both.gpu, AdamW{}, state.gpu.as<StepState>(), decayed, gradients.gpu, master.gpu,
-               m.gpu, v.gpu, weights.gpu, zero);
+    adamw_step(*both.cpu, AdamW{}, state.cpu.as<StepState>(),
+               {Out(gradients.cpu), Out(master.cpu), Out(m.cpu), Out(v.cpu), Out(weights.cpu),
+                decayed, zero},
+               0);
+    adamw_step(*both.gpu, AdamW{}, state.gpu.as<StepState>(),
+               {Out(gradients.gpu), Out(master.gpu), Out(m.gpu), Out(v.gpu), Out(weights.gpu),
+                decayed, zero},
+               0);
   }
   StepState gpu_state() const {
     StepState s;
@@ -85,10 +87,22 @@ TEST_CASE("cuda: sgd_step" * NEEDS_GPU) {
       const Run r(b, n, step_values(0.5));
       r.norm();
       for (const bool zero : {false, true}) {
-        sgd_step(*b.cpu, 0.9, r.state.cpu.as<StepState>(), n / 2, r.gradients.cpu, r.master.cpu,
-                 r.m.cpu, r.weights.cpu, zero);
-        sgd_step(*b.gpu, 0.9, r.state.gpu.as<StepState>(), n / 2, r.gradients.gpu, r.master.gpu,
-                 r.m.gpu, r.weights.gpu, zero);
+        sgd_step(*b.cpu, 0.9, r.state.cpu.as<StepState>(),
+                 {Out(r.gradients.cpu),
+                  Out(r.master.cpu),
+                  Out(r.m.cpu),
+                  {},
+                  Out(r.weights.cpu),
+                  n / 2,
+                  zero});
+        sgd_step(*b.gpu, 0.9, r.state.gpu.as<StepState>(),
+                 {Out(r.gradients.gpu),
+                  Out(r.master.gpu),
+                  Out(r.m.gpu),
+                  {},
+                  Out(r.weights.gpu),
+                  n / 2,
+                  zero});
         const double tolerance = kind.type == DType::f64 ? 1e-10 : 1e-5;
         CHECK_CLOSE(b, r.master, tolerance);
         CHECK_CLOSE(b, r.m, tolerance);
@@ -138,8 +152,8 @@ struct LambRun : Run {
     return t;
   }
   void lamb(bool zero) const {
-    const LambBuffers on_cpu{master.cpu, m.cpu, v.cpu, weights.cpu};
-    const LambBuffers on_gpu{master.gpu, m.gpu, v.gpu, weights.gpu};
+    const LambBuffers on_cpu{Out(master.cpu), Out(m.cpu), Out(v.cpu), Out(weights.cpu)};
+    const LambBuffers on_gpu{Out(master.gpu), Out(m.gpu), Out(v.gpu), Out(weights.gpu)};
     lamb_direction(*both.cpu, AdamW{}, state.cpu.as<StepState>(), on_cpu, cpu);
     lamb_direction(*both.gpu, AdamW{}, state.gpu.as<StepState>(), on_gpu, gpu);
     lamb_step(*both.cpu, state.cpu.as<StepState>(), on_cpu, cpu, zero);
@@ -172,8 +186,8 @@ TEST_CASE("cuda: add_gradients" * NEEDS_GPU) {
     for (const int64_t n : {int64_t{5}, int64_t{128 * 1024 + 3}}) {
       Both b(kind);
       const Pair from = b.sum({n}), to = b.sum({n});
-      add_gradients(*b.cpu, from.cpu, to.cpu);
-      add_gradients(*b.gpu, from.gpu, to.gpu);
+      add_gradients(*b.cpu, from.cpu, Out(to.cpu));
+      add_gradients(*b.gpu, from.gpu, Out(to.gpu));
       CHECK_CLOSE(b, to, kind.type == DType::f64 ? 1e-15 : 1e-7);
     }
   }
@@ -194,10 +208,11 @@ TEST_CASE("cuda: a gradient that is not finite skips the update" * NEEDS_GPU) {
       run.step(1001, true);
       CHECK(Both::read(run.master.gpu, *b.gpu) == before);
       for (const double x : Both::read(run.gradients.gpu, *b.gpu)) REQUIRE(x == 0);
-      adamw_step(*b.gpu, AdamW{}, run.state.gpu.as<StepState>(), 1000,
-                 run.gradients.gpu.rows(0, 1000), run.master.gpu.rows(0, 1000),
-                 run.m.gpu.rows(0, 1000), run.v.gpu.rows(0, 1000), run.weights.gpu.rows(0, 1000),
-                 false, 2);
+      adamw_step(*b.gpu, AdamW{}, run.state.gpu.as<StepState>(),
+                 {Out(run.gradients.gpu.rows(0, 1000)), Out(run.master.gpu.rows(0, 1000)),
+                  Out(run.m.gpu.rows(0, 1000)), Out(run.v.gpu.rows(0, 1000)),
+                  Out(run.weights.gpu.rows(0, 1000)), 1000},
+                 2);
       CHECK(Both::read(run.master.gpu, *b.gpu) == before);
     }
   }
@@ -215,8 +230,10 @@ TEST_CASE("cuda: adamw_step on few SMs leaves the same bits" * NEEDS_GPU) {
       std::vector<std::vector<double>> expected;
       for (const int sms : {0, 1, 2, 6}) {  // 0: all
         for (size_t i = 0; i < changed.size(); ++i) b.restore(changed[i], before[i]);
-        adamw_step(*b.gpu, AdamW{}, r.state.gpu.as<StepState>(), n / 2, r.gradients.gpu,
-                   r.master.gpu, r.m.gpu, r.v.gpu, r.weights.gpu, false, sms);
+        adamw_step(*b.gpu, AdamW{}, r.state.gpu.as<StepState>(),
+                   {Out(r.gradients.gpu), Out(r.master.gpu), Out(r.m.gpu), Out(r.v.gpu),
+                    Out(r.weights.gpu), n / 2},
+                   sms);
         for (size_t i = 0; i < changed.size(); ++i) {
           const std::vector<double> got = Both::read(changed[i].gpu, *b.gpu);
           INFO(std::string(kind.name), " ", n, " elements on ", sms);

@@ -13,14 +13,14 @@ TEST_CASE("cuda: swiglu, forward and backward" * NEEDS_GPU) {
       const Pair h = b.input({rows, 2 * columns}, 3), dy = b.input({rows, columns});
       const Pair y = b.output({rows, columns}), dh = b.output({rows, 2 * columns});
       INFO("columns ", columns);
-      swiglu_forward(*b.cpu, h.cpu, y.cpu);
-      swiglu_forward(*b.gpu, h.gpu, y.gpu);
+      swiglu_forward(*b.cpu, h.cpu, Out(y.cpu));
+      swiglu_forward(*b.gpu, h.gpu, Out(y.gpu));
       CHECK_CLOSE(b, y, kind.tolerance);
-      swiglu_backward(*b.cpu, dy.cpu, h.cpu, dh.cpu);
-      swiglu_backward(*b.gpu, dy.gpu, h.gpu, dh.gpu);
+      swiglu_backward(*b.cpu, dy.cpu, h.cpu, Out(dh.cpu));
+      swiglu_backward(*b.gpu, dy.gpu, h.gpu, Out(dh.gpu));
       CHECK_CLOSE(b, dh, kind.tolerance);
-      swiglu_backward(*b.cpu, dy.cpu, h.cpu, h.cpu);
-      swiglu_backward(*b.gpu, dy.gpu, h.gpu, h.gpu);
+      swiglu_backward(*b.cpu, dy.cpu, h.cpu, Out(h.cpu));
+      swiglu_backward(*b.gpu, dy.gpu, h.gpu, Out(h.gpu));
       CHECK_CLOSE(b, h, kind.tolerance);
     }
   }

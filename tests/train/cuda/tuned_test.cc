@@ -12,8 +12,8 @@ namespace {
 
 void run_linear(Both& b) {
   const Pair x = b.input({512, 256}), w = b.input({384, 256}), y = b.output({512, 384});
-  linear_forward(*b.cpu, x.cpu, w.cpu, Tensor(), y.cpu, Tensor());
-  linear_forward(*b.gpu, x.gpu, w.gpu, Tensor(), y.gpu, Tensor());
+  linear_forward(*b.cpu, x.cpu, {w.cpu}, Out(y.cpu), {});
+  linear_forward(*b.gpu, x.gpu, {w.gpu}, Out(y.gpu), {});
   CHECK_CLOSE(b, y, 1e-2);
 }
 
@@ -41,14 +41,14 @@ void run_layer(Both& b, int64_t tokens) {
   const Pair x = b.input({tokens, 256}), w = b.input({512, 256}), bias = b.input({512});
   const Pair y = b.output({tokens, 512}), dy = b.input({tokens, 512});
   const Pair dx = b.output({tokens, 256}), dw = b.sum({512, 256});
-  linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, y.cpu);
-  linear_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, y.gpu);
+  linear_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, Out(y.cpu), {});
+  linear_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, Out(y.gpu), {});
   CHECK_CLOSE(b, y, 1e-2);
-  linear_backward_input(*b.cpu, dy.cpu, w.cpu, dx.cpu);
-  linear_backward_input(*b.gpu, dy.gpu, w.gpu, dx.gpu);
+  linear_backward_input(*b.cpu, dy.cpu, w.cpu, Out(dx.cpu), {});
+  linear_backward_input(*b.gpu, dy.gpu, w.gpu, Out(dx.gpu), {});
   CHECK_CLOSE(b, dx, 1e-2);
-  linear_backward_weight(*b.cpu, dy.cpu, x.cpu, dw.cpu, Tensor());
-  linear_backward_weight(*b.gpu, dy.gpu, x.gpu, dw.gpu, Tensor());
+  linear_backward_weight(*b.cpu, dy.cpu, x.cpu, {Out(dw.cpu)});
+  linear_backward_weight(*b.gpu, dy.gpu, x.gpu, {Out(dw.gpu)});
   CHECK_CLOSE(b, dw, 1e-2);
 }
 

@@ -2,8 +2,7 @@
 // see only the fastest one of the machine.
 #include "tests/train/cuda/variants.h"
 
-#include "src/ops/gemm/fused.h"
-#include "src/ops/linear/linear.h"
+#include "src/ops/linear/gelu_kernels.h"
 
 namespace tally::train {
 namespace {
@@ -16,7 +15,7 @@ struct Size {
 const std::vector<Size> sizes = {{300, 256, 72}, {5, 512, 64}, {1024, 768, 200}};
 
 // How many of CUTLASS's kernels serve these operands here.
-int fused(const Kind& kind, const cuda::FusedKernels& kernels) {
+int fused(const Kind& kind, const cuda::KernelList<cuda::FusedKernel>& kernels) {
   const Both b(kind);
   return cuda::cuda_stream(*b.gpu).capability() == 90 ? kernels.count : 0;
 }
@@ -29,14 +28,15 @@ TEST_CASE("cuda: each variant of linear_forward, with and without a residual" * 
         const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}),
                    bias = b.input({n.features}), y = b.output({n.tokens, n.features});
         const Pair residual = shortcut ? b.input({n.tokens, n.features}) : Pair();
-        linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, y.cpu, residual.cpu);
+        linear_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, Out(y.cpu), residual.cpu);
         const int variants = each_variant(b, [&] {
           b.poison(y);
-          linear_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, y.gpu, residual.gpu);
+          linear_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, Out(y.gpu), residual.gpu);
           CHECK_CLOSE(b, y, kind.tolerance);
         });
-        CHECK(variants >= fused(kind, shortcut ? cuda::bias_residual_kernels(kind.type)
-                                               : cuda::bias_kernels(kind.type)));
+        CHECK(variants >= fused(kind, cuda::fused_kernels(shortcut ? cuda::FusedWork::bias_residual
+                                                                   : cuda::FusedWork::bias,
+                                                          kind.type)));
       }
     }
   }
@@ -50,15 +50,18 @@ TEST_CASE("cuda: each variant of linear_gelu_forward" * NEEDS_GPU) {
         const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
                    bias = b.input({n.features});
         const Pair pre = b.output({n.tokens, n.features}), y = b.output({n.tokens, n.features});
-        linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu, keeps);
+        linear_gelu_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, {GeluKind::tanh, keeps},
+                            {Out(pre.cpu), Out(y.cpu)});
         const int variants = each_variant(b, [&] {
           b.poison(pre);
           b.poison(y);
-          linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, pre.gpu, y.gpu, keeps);
+          linear_gelu_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, {GeluKind::tanh, keeps},
+                              {Out(pre.gpu), Out(y.gpu)});
           CHECK_CLOSE(b, pre, kind.tolerance);
           CHECK_CLOSE(b, y, kind.tolerance);
         });
-        CHECK(variants >= 1 + fused(kind, cuda::gelu_forward_kernels(kind.type, keeps)));
+        CHECK(variants >=
+              1 + fused(kind, cuda::gelu_forward_kernels(kind.type, {GeluKind::tanh, keeps})));
       }
     }
   }
@@ -73,16 +76,19 @@ TEST_CASE("cuda: each variant of linear_backward_input_gelu, bias sums too" * NE
                    kept = b.input({n.tokens, n.features}), db = b.sum({n.features}),
                    dpre = b.output({n.tokens, n.features});
         const Tensor db_before = b.copy_of(db.gpu);
-        linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, kept.cpu, dpre.cpu, db.cpu, keeps);
+        linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, {kept.cpu, {GeluKind::tanh, keeps}},
+                                   {Out(dpre.cpu), Out(db.cpu)});
         const int variants = each_variant(b, [&] {
           b.restore(db, db_before);
           b.poison(dpre);
-          linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, kept.gpu, dpre.gpu, db.gpu, keeps);
+          linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, {kept.gpu, {GeluKind::tanh, keeps}},
+                                     {Out(dpre.gpu), Out(db.gpu)});
           CHECK_CLOSE(b, dpre, kind.tolerance);
           CHECK_CLOSE(b, db, kind.tolerance);
         });
         INFO(std::string(kind.name), ", ", n.tokens, " tokens");
-        CHECK(variants == 1 + fused(kind, cuda::gelu_backward_kernels(kind.type, keeps)));
+        CHECK(variants ==
+              1 + fused(kind, cuda::gelu_backward_kernels(kind.type, {GeluKind::tanh, keeps})));
       }
     }
   }
@@ -97,12 +103,12 @@ TEST_CASE("cuda: each variant of linear_backward_input_gelu in pieces" * NEEDS_G
     const Pair dy = b.input({rows, out}), w = b.input({out, in}), pre = b.input({rows, in}),
                db = b.sum({in}), dpre = in_place ? pre : b.output({rows, in});
     const Tensor db_before = b.copy_of(db.gpu), pre_before = b.copy_of(pre.gpu);
-    linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, dpre.cpu, db.cpu);
+    linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, {pre.cpu}, {Out(dpre.cpu), Out(db.cpu)});
     const int variants = each_variant(b, [&] {
       b.restore(db, db_before);
       b.poison(dpre);
       b.restore(pre, pre_before);
-      linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, pre.gpu, dpre.gpu, db.gpu);
+      linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, {pre.gpu}, {Out(dpre.gpu), Out(db.gpu)});
       CHECK_CLOSE(b, dpre, kind.tolerance);
       CHECK_CLOSE(b, db, kind.tolerance);
     });
@@ -113,9 +119,9 @@ TEST_CASE("cuda: each variant of linear_backward_input_gelu in pieces" * NEEDS_G
 TEST_CASE("cuda: GELU's derivative is saved where kernels serve it" * NEEDS_GPU) {
   const Kind kind{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
   Both b(kind);
-  const auto keeps = [&] { return faster_saved_gelu(*b.gpu, kind.type, 256, 72); };
-  const bool served =
-      fused(kind, cuda::gelu_backward_kernels(kind.type, SavedGelu::derivative)) > 0;
+  const auto keeps = [&] { return faster_saved_gelu(*b.gpu, kind.type, 256, 72, GeluKind::tanh); };
+  const bool served = fused(kind, cuda::gelu_backward_kernels(
+                                      kind.type, {GeluKind::tanh, SavedGelu::derivative})) > 0;
   CHECK(keeps() == (served ? SavedGelu::derivative : SavedGelu::input));
   b.gpu.options.fused_gelu = false;
   CHECK(keeps() == SavedGelu::input);

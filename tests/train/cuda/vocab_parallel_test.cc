@@ -25,8 +25,8 @@ TEST_CASE("cuda: vocabulary-parallel cross-entropy" * NEEDS_GPU) {
         const Pair sums = b.statistics({3, rows}), all = b.statistics({shards, 3, rows});
         const Pair losses = b.statistics({rows});
         INFO("width ", width, " first ", columns.first);
-        cross_entropy_sums(*b.cpu, logits.cpu, targets.cpu, columns, sums.cpu);
-        cross_entropy_sums(*b.gpu, logits.gpu, targets.gpu, columns, sums.gpu);
+        cross_entropy_sums(*b.cpu, logits.cpu, {targets.cpu, columns}, Out(sums.cpu));
+        cross_entropy_sums(*b.gpu, logits.gpu, {targets.gpu, columns}, Out(sums.gpu));
         if (columns.count == 0) {  // of nothing: -infinity, and sums of 0
           const std::vector<double> got = Both::read(sums.gpu, *b.gpu);
           for (size_t i = 0; i < got.size(); ++i)
@@ -40,10 +40,10 @@ TEST_CASE("cuda: vocabulary-parallel cross-entropy" * NEEDS_GPU) {
           b.gpu->copy(all.gpu.rows(s, 1).data, sums.gpu.data, sums.gpu.bytes());
         }
         b.gpu->synchronize();
-        cross_entropy_from_sums(*b.cpu, logits.cpu, targets.cpu, columns, all.cpu, true, 0.25,
-                                state.cpu(), losses.cpu);
-        cross_entropy_from_sums(*b.gpu, logits.gpu, targets.gpu, columns, all.gpu, true, 0.25,
-                                state.gpu(), losses.gpu);
+        cross_entropy_from_sums(*b.cpu, {Out(logits.cpu), {targets.cpu, columns}, all.cpu},
+                                LossGradient{0.25, state.cpu()}, Out(losses.cpu));
+        cross_entropy_from_sums(*b.gpu, {Out(logits.gpu), {targets.gpu, columns}, all.gpu},
+                                LossGradient{0.25, state.gpu()}, Out(losses.gpu));
         CHECK_CLOSE(b, losses, kind.type == DType::f64 ? 1e-12 : 1e-5);
         CHECK_CLOSE(b, logits, kind.tolerance);
       }
@@ -60,16 +60,14 @@ TEST_CASE("cuda: rows of a divided embedding" * NEEDS_GPU) {
         const Pair wte = b.input({rows, c}), wpe = b.input({128, c});
         const Pair out = b.output({batch, length, c}), dout = b.input({batch, length, c});
         const Pair dwte = b.sum({rows, c}), dwpe = b.sum({128, c});
-        const Tensor cw = b.cpu_scratch(embedding_workspace(*b.cpu, batch * length, rows));
-        const Tensor gw = b.scratch(embedding_workspace(*b.gpu, batch * length, rows));
         INFO("first ", first, " columns ", c);
-        embedding_forward(*b.cpu, ids.cpu, Tensor(), wte.cpu, wpe.cpu, 0.25, 9, out.cpu, part);
-        embedding_forward(*b.gpu, ids.gpu, Tensor(), wte.gpu, wpe.gpu, 0.25, 9, out.gpu, part);
+        embedding_forward(*b.cpu, {ids.cpu, {}, part}, {wte.cpu, wpe.cpu}, {0.25, 9}, Out(out.cpu));
+        embedding_forward(*b.gpu, {ids.gpu, {}, part}, {wte.gpu, wpe.gpu}, {0.25, 9}, Out(out.gpu));
         CHECK_CLOSE(b, out, kind.tolerance);
-        embedding_backward(*b.cpu, ids.cpu, Tensor(), dout.cpu, 0.25, 3, dwte.cpu, dwpe.cpu, cw,
-                           part);
-        embedding_backward(*b.gpu, ids.gpu, Tensor(), dout.gpu, 0.25, 3, dwte.gpu, dwpe.gpu, gw,
-                           part);
+        embedding_backward(*b.cpu, {ids.cpu, {}, part}, dout.cpu, {0.25, 3},
+                           {Out(dwte.cpu), Out(dwpe.cpu)});
+        embedding_backward(*b.gpu, {ids.gpu, {}, part}, dout.gpu, {0.25, 3},
+                           {Out(dwte.gpu), Out(dwpe.gpu)});
         CHECK_CLOSE(b, dwte, kind.tolerance);
         CHECK_CLOSE(b, dwpe, kind.tolerance);
       }
@@ -82,11 +80,11 @@ TEST_CASE("cuda: the addition to the residual stream alone" * NEEDS_GPU) {
         Both b(kind);
         const Pair x = b.input({7, c}), delta = b.input({7, c}), r = b.output({7, c});
         const Pair ddelta = b.output({7, c});
-        residual_forward(*b.cpu, x.cpu, delta.cpu, dropout, 5, r.cpu);
-        residual_forward(*b.gpu, x.gpu, delta.gpu, dropout, 5, r.gpu);
+        residual_forward(*b.cpu, {x.cpu, delta.cpu, {dropout, 5}}, Out(r.cpu));
+        residual_forward(*b.gpu, {x.gpu, delta.gpu, {dropout, 5}}, Out(r.gpu));
         CHECK_CLOSE(b, r, kind.tolerance);
-        apply_dropout(*b.cpu, x.cpu, dropout, 5, ddelta.cpu);
-        apply_dropout(*b.gpu, x.gpu, dropout, 5, ddelta.gpu);
+        apply_dropout(*b.cpu, x.cpu, {dropout, 5}, Out(ddelta.cpu));
+        apply_dropout(*b.gpu, x.gpu, {dropout, 5}, Out(ddelta.gpu));
         CHECK_CLOSE(b, ddelta, kind.tolerance);
       }
 }
@@ -100,11 +98,9 @@ TEST_CASE("cuda: the norm of a gradient in parts" * NEEDS_GPU) {
     values.clip = 0.5;
     state.set(values);
     const Pair first = b.sum({70001}), second = b.sum({129});
-    const Tensor cw = b.cpu_scratch(norm_workspace(*b.cpu, 70001));
-    const Tensor gw = b.scratch(norm_workspace(*b.gpu, 70001));
     for (const Pair& part : {first, second}) {
-      add_gradient_squares(*b.cpu, part.cpu, state.cpu(), cw);
-      add_gradient_squares(*b.gpu, part.gpu, state.gpu(), gw);
+      add_gradient_squares(*b.cpu, part.cpu, state.cpu());
+      add_gradient_squares(*b.gpu, part.gpu, state.gpu());
     }
     finish_gradient_norm(*b.cpu, state.cpu());
     finish_gradient_norm(*b.gpu, state.gpu());

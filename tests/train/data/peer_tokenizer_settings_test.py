@@ -177,6 +177,18 @@ for place, value, words in [
         ("padding", {"direction": "Left", "strategy": "BatchLongest", "pad_id": 0, "pad_token": "[PAD]"}, "padding")]:
     refused([words], bert, {place: value}, None)
 honoured(bert, {"post_processor": {"type": "BertProcessing", "cls": ["[CLS]", 2], "sep": ["[SEP]", 3]}}, B)
+# A vocabulary with NUL, as training without clean_text gives.
+pieces = {**load("tokenizer.json", bert)["model"]["vocab"]}
+for piece in ("\0", "##\0", "a\0b", "\ufdd0", "##\ufdd0", "a", "##a"):
+    pieces[piece] = len(pieces)
+for clean in (False, True):
+    folder_of(bert, {normal + "clean_text": clean, "model/vocab": pieces}, None)
+    odd = Tokenizer.from_file(os.path.join(work, "tokenizer.json"))
+    for text in ("\0", "a\0b", "a\0a", "\0\0a", "\0,\0", "a \0 a", "\ufdd0", "a\ufdd0\0", "f\xfcr\0", "\0World"):
+        done = subprocess.run([tool, "tokenize", "--tokenizer-type", "BertWordPieceLowerCase", "--vocab-file",
+                               os.path.join(work, "tokenizer.json")], input=text, encoding="utf-8", capture_output=True)
+        check(numbers(done, repr(text)) == odd.encode(text, add_special_tokens=False).ids,
+              f"{text!r}, clean_text {clean}: the numbers of tokenizers")
 
 # GPT-2's.
 for cls in ("GPT2Tokenizer", "GPT2TokenizerFast", "CodeGenTokenizer"):

@@ -11,6 +11,9 @@
 #include <random>
 
 #include "src/data/commands/progress.h"
+#include "src/data/text/json_document.h"
+#include "src/data/text/table_reader.h"
+#include "src/data/tokenizers/tokenizer_json.h"
 #include "src/data/tokens/dataset.h"
 #include "tests/train/data/small_vocabulary.h"
 #include "tests/train/data/temp_dir.h"
@@ -262,6 +265,27 @@ TEST_CASE(
     CHECK(std::filesystem::is_fifo(pipe));
     CHECK(pipes.names() == std::string("out") + suffix + " ");
   }
+}
+
+TEST_CASE("files that ranks read are regular files: nobody waits for a FIFO's other end") {
+  const TempDir dir;
+  for (const char* name : {"q.tsv", "q.csv", "q.jsonl", "q.json"}) {
+    const std::string pipe = dir / name;
+    REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+    const std::string why = "'" + pipe + "' cannot be read: it is no regular file";
+    CHECK(error_of([&] { read_table(pipe, TableFormat::automatic, {"text"}); }) == why);
+    CHECK(error_of([&] { read_json_file(pipe); }) == why);
+    CHECK(error_of([&] { read_tokenizer_file(pipe, "--vocab-file"); }) == "--vocab-file " + why);
+  }
+  // What a shell's <(...) gives has a writer.
+  int fds[2];
+  REQUIRE(pipe(fds) == 0);
+  REQUIRE(write(fds[1], "text\nabc\n", 9) == 9);
+  close(fds[1]);
+  const auto rows = read_table("/dev/fd/" + std::to_string(fds[0]), TableFormat::tsv, {"text"});
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0][0].text == "abc");
+  close(fds[0]);
 }
 
 TEST_CASE("killed in the middle: the old dataset is as it was, and the next one succeeds") {

@@ -62,6 +62,11 @@ TEST_CASE("lower case with accents, and texts that are not cleaned") {
   CHECK(bert_words("a\x01 b\xE2\x80\x8B", rules) == Words{"a", "b"});
   rules.clean_text = false;
   CHECK(bert_words("a\x01 \xE2\x80\x8B", rules) == Words{"a\x01", "\xE2\x80\x8B"});
+  // A NUL is a character of its word, as others are.
+  const std::string nul = std::string("w\0x", 3);
+  CHECK(bert_words(nul + " y", rules) == Words{nul, "y"});
+  CHECK(bert_words(nul + "\xC3\xA4,\xEF\xB7\x90", rules) ==
+        Words{nul + "\xC3\xA4", ",", "\xEF\xB7\x90"});
   rules.space_cjk = false;
   CHECK(bert_words("\xE4\xB8\xAD\xE4\xB8\xAD", rules) == Words{"\xE4\xB8\xAD\xE4\xB8\xAD"});
 }

@@ -25,7 +25,7 @@ TEST_CASE("model FLOPs: every GEMM of a tiny Llama counted by hand") {
   // One layer, h 4, four heads of Q and two of K and V of 3 dimensions, f 16, V 10, s 6: Q 4x12, K
   // and V 4x6 each, projection 12x4, gate, up and down 4x16 each, head; scores and values.
   ModelConfig m;
-  m.kind = "llama";
+  m.set_kind("llama");
   m.layers = 1;
   m.hidden = 4;
   m.heads = 4;

@@ -53,7 +53,7 @@ TEST_CASE("numbers of which nothing was counted are null") {
     r.intervals.clear();
     r.energy.emplace_back().not_available = "--no-energy";
     r.profile.emplace();
-    if (encoder) r.config.model.kind = "bert";
+    if (encoder) r.config.model.set_kind("bert"), r.config.model.task = Task::pretraining;
     const json j = to_json(r);
     const json& results = j["results"];
     for (const char* rate :

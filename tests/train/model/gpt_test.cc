@@ -31,7 +31,7 @@ struct Options {
 Result run(Maker make, const Config& c, DType type, const Options& o) {
   auto stream = make_stream(Device{});
   ParameterTable table;
-  register_gpt(c.model, &table);
+  register_model(c.model, &table);
   table.layout(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);
@@ -240,7 +240,7 @@ namespace {
 std::vector<char> gradients_of(const Config& c, DType type, const std::string& schedule) {
   auto stream = make_stream(Device{});
   ParameterTable table;
-  register_gpt(c.model, &table);
+  register_model(c.model, &table);
   table.layout(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);
@@ -299,7 +299,7 @@ TEST_CASE("recomputation saves memory") {
     c.model.layers = 8;
     c.recompute = r;
     ParameterTable table;
-    register_gpt(c.model, &table);
+    register_model(c.model, &table);
     table.layout(*stream, DType::f32);
     bytes[static_cast<int>(r)] = one_set(make_gpt(c, table, *stream))->bytes();
   }
@@ -321,7 +321,7 @@ TEST_CASE("a steady step allocates nothing, and evaluation leaves gradients alon
   auto stream = make_stream(Device{});
   {
     ParameterTable table;
-    register_gpt(c.model, &table);
+    register_model(c.model, &table);
     table.layout(*stream, DType::f32);
     table.initialize(1);
     auto model = one_set(make_gpt(c, table, *stream));
@@ -346,7 +346,7 @@ TEST_CASE("evaluation without dropout equals the reference") {
   c.model.hidden_dropout = 0.5;
   auto stream = make_stream(Device{});
   ParameterTable table;
-  register_gpt(c.model, &table);
+  register_model(c.model, &table);
   table.layout(*stream, DType::f64);
   table.initialize(1);
   TinyBatch batch(c, *stream, 1, true);
@@ -364,7 +364,7 @@ TEST_CASE("a batch of another shape is refused") {
   Config c = tiny_config();
   auto stream = make_stream(Device{});
   ParameterTable table;
-  register_gpt(c.model, &table);
+  register_model(c.model, &table);
   table.layout(*stream, DType::f64);
   auto model = one_set(make_gpt(c, table, *stream));
   TinyState state(*stream);

@@ -16,7 +16,7 @@ TEST_CASE("decayed parameters come first, every range is aligned, gaps are zero"
   {
     const Config c = tiny_config();
     ParameterTable table;
-    register_gpt(c.model, &table);
+    register_model(c.model, &table);
     table.layout(*stream, DType::f32);
     table.initialize(7);
     bool decayed = true;
@@ -61,7 +61,7 @@ TEST_CASE("initial values: GPT-2's spread, the same for every precision and layo
     ModelConfig m = c.model;
     m.layers = layers;
     ParameterTable table;
-    register_gpt(m, &table);
+    register_model(m, &table);
     table.layout(*stream, type);
     table.initialize(seed);
     return read_doubles(*stream, table.get(name).value);

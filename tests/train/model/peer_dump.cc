@@ -82,7 +82,7 @@ int dump_gpt(char** a) {
                                                    : Recompute::none;
   auto stream = make_stream(Device{});
   ParameterTable table;
-  register_gpt(c.model, &table);
+  register_model(c.model, &table);
   table.layout(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);
@@ -129,7 +129,7 @@ int dump_llama(char** a) {
   c.model.rotary_base = 500;
   auto stream = make_stream(Device{});
   ParameterTable table;
-  register_gpt(c.model, &table);
+  register_model(c.model, &table);
   table.layout(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);
@@ -166,11 +166,7 @@ int dump_optimizer(char** a) {
   if (model == "bert") c.model = tiny_encoder("bert", Task::pretraining).model;
   auto stream = make_stream(Device{});
   ParameterTable table;
-  if (c.model.encoder()) {
-    register_encoder(c.model, &table);
-  } else {
-    register_gpt(c.model, &table);
-  }
+  register_model(c.model, &table);
   table.layout(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);

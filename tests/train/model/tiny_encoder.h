@@ -12,7 +12,7 @@ namespace tally::train {
 
 inline Config tiny_encoder(const std::string& kind, Task task, DType type = DType::f64) {
   Config c = tiny_config(type);
-  c.model.kind = kind;
+  c.model.set_kind(kind);
   c.model.task = task;
   c.model.layernorm_epsilon = 1e-12;
   c.model.classes = 3;
@@ -32,7 +32,7 @@ class TinyEncoderBatch {
     const int64_t tokens = static_cast<int64_t>(ids_.size());
     const int64_t rows = padded ? c.micro_batch : 1;
     batch.ids = make(ids_, {rows, tokens / rows});
-    if (c.model.kind == "bert") batch.token_types = make(types_, {rows, tokens / rows});
+    if (c.model.kind() == "bert") batch.token_types = make(types_, {rows, tokens / rows});
     if (!padded) batch.positions = make(positions_, {rows, tokens});
     starts_.push_back(static_cast<int32_t>(tokens));
     batch.cu_seqlens = make(starts_, {static_cast<int64_t>(starts_.size())});

@@ -36,7 +36,7 @@ inline Config tiny_config(DType type = DType::f64) {
 // The same sizes with Llama's blocks: six heads of 12 dimensions in three groups, whose width is not
 // `hidden`.
 inline void make_llama(ModelConfig* m) {
-  m->kind = "llama";
+  m->set_kind("llama");
   m->positions = Positions::rotary;
   m->heads = 6;
   m->query_groups = 3;

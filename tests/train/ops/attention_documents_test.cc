@@ -51,10 +51,10 @@ struct Operands {
 
 void run(Stream& s, const AttentionShape& shape, const Tensor& cu_seqlens, const Operands& o,
          DropoutSeed seed = 0) {
-  AttentionArgs args = packed_attention(shape, o.qkv, o.out, o.stats, Tensor(), seed);
+  AttentionArgs args = packed_attention(shape, o.qkv, {Out(o.out), Out(o.stats)}, {}, seed);
   args.cu_seqlens = cu_seqlens;
   attention_forward(s, args);
-  attention_backward(s, args, packed_gradients(shape, o.dout, o.dqkv, o.q_sums));
+  attention_backward(s, args, packed_gradients(shape, o.dout, Out(o.dqkv), Out(o.q_sums)));
 }
 
 // Each document as a micro batch of its own. The statistics come in the order of run()'s.
@@ -70,10 +70,10 @@ void run_alone(Stream& s, AttentionShape shape, const Operands& o) {
     };
     const Rounded stats(zeros({1, heads, n}), Operands::wide(o.qkv.t().dtype));
     const AttentionArgs args =
-        packed_attention(shape, rows(o.qkv, 3), rows(o.out, 1), stats, Tensor(), 0);
+        packed_attention(shape, rows(o.qkv, 3), {Out(rows(o.out, 1)), Out(stats)}, {}, 0);
     attention_forward(s, args);
-    attention_backward(s, args,
-                       packed_gradients(shape, rows(o.dout, 1), rows(o.dqkv, 3), o.q_sums));
+    attention_backward(
+        s, args, packed_gradients(shape, rows(o.dout, 1), Out(rows(o.dqkv, 3)), Out(o.q_sums)));
     const size_t bytes = size_of(stats.t().dtype);
     for (int64_t h = 0; h < heads; ++h) {
       const int64_t to = (first / tokens * heads + h) * tokens + first % tokens;

@@ -17,6 +17,7 @@
 #include "src/ops/linear/linear.h"
 #include "src/ops/loss/loss.h"
 #include "src/ops/norm/norm.h"
+#include "src/ops/rows/rows.h"
 #include "src/ops/swiglu/swiglu.h"
 #include "tests/train/ops/numbers.h"
 
@@ -54,12 +55,12 @@ TEST_CASE("linear and GELU") {
     kind = GeluKind::erf;
   }
   const char* theirs = kind == GeluKind::tanh ? "tanh" : "none";
-  linear_gelu_forward(s, x, w1, b1, pre, act, SavedGelu::input, kind);
-  linear_forward(s, act, w2, b2, y);
-  linear_backward_weight(s, dy, act, dw2, db2);
-  linear_backward_input_gelu(s, dy, w2, pre, dpre, db1, SavedGelu::input, kind);
-  linear_backward_weight(s, dpre, x, dw1, Tensor());
-  linear_backward_input(s, dpre, w1, dx);
+  linear_gelu_forward(s, x, {w1, b1}, {kind, SavedGelu::input}, {Out(pre), Out(act)});
+  linear_forward(s, act, {w2, b2}, Out(y), {});
+  linear_backward_weight(s, dy, act, {Out(dw2), Out(db2)});
+  linear_backward_input_gelu(s, dy, w2, {pre, {kind, SavedGelu::input}}, {Out(dpre), Out(db1)});
+  linear_backward_weight(s, dpre, x, {Out(dw1)});
+  linear_backward_input(s, dpre, w1, Out(dx), {});
   const at::Tensor tx = leaf(x), tw1 = leaf(w1), tb1 = leaf(b1), tw2 = leaf(w2), tb2 = leaf(b2);
   const at::Tensor ty = at::linear(at::gelu(at::linear(tx, tw1, tb1), theirs), tw2, tb2);
   ty.backward(view(dy));
@@ -79,11 +80,11 @@ TEST_CASE("attention") {
     const AttentionShape shape{2, 150, 3, 20, mask, 1 / std::sqrt(20.0), 0};
     Numbers qkv({2, 150, 3, 3, 20}, 1), dout({2, 150, 3, 20}, 2), out = zeros({2, 150, 3, 20});
     Numbers stats = zeros({2, 3, 150}), dqkv = zeros({2, 150, 3, 3, 20});
-    attention_forward(s, packed_attention(shape, qkv, out, stats, Tensor(), 0));
+    attention_forward(s, packed_attention(shape, qkv, {Out(out), Out(stats)}, {}, 0));
     Numbers q_sums({60}, 3);
     const Numbers before = q_sums;
-    attention_backward(s, packed_attention(shape, qkv, out, stats, Tensor(), 0),
-                       packed_gradients(shape, dout, dqkv, q_sums));
+    attention_backward(s, packed_attention(shape, qkv, {Out(out), Out(stats)}, {}, 0),
+                       packed_gradients(shape, dout, Out(dqkv), Out(q_sums)));
     const at::Tensor t = leaf(qkv);
     const auto part = [&](int64_t i) { return t.select(2, i).transpose(1, 2); };
     const at::Tensor to =
@@ -107,9 +108,9 @@ TEST_CASE("attention of grouped queries") {
     const int64_t rows = 6 + 2 * groups;
     Numbers qkv({2, 150, rows, 20}, 1), dout({2, 150, 6, 20}, 2), out = zeros({2, 150, 6, 20});
     Numbers stats = zeros({2, 6, 150}), dqkv = zeros({2, 150, rows, 20});
-    attention_forward(s, packed_attention(shape, qkv, out, stats, Tensor(), 0));
-    attention_backward(s, packed_attention(shape, qkv, out, stats, Tensor(), 0),
-                       packed_gradients(shape, dout, dqkv));
+    attention_forward(s, packed_attention(shape, qkv, {Out(out), Out(stats)}, {}, 0));
+    attention_backward(s, packed_attention(shape, qkv, {Out(out), Out(stats)}, {}, 0),
+                       packed_gradients(shape, dout, Out(dqkv)));
     const at::Tensor t = leaf(qkv);
     const auto part = [&](int64_t first, int64_t count) {
       return t.narrow(2, first, count).transpose(1, 2);
@@ -128,14 +129,14 @@ TEST_CASE("SwiGLU") {
   auto stream = make_stream(Device{});
   Stream& s = *stream;
   Numbers h({13, 66}, 1), dy({13, 33}, 2), y = zeros({13, 33}), dh = zeros({13, 66});
-  swiglu_forward(s, h, y);
-  swiglu_backward(s, dy, h, dh);
+  swiglu_forward(s, h, Out(y));
+  swiglu_backward(s, dy, h, Out(dh));
   const at::Tensor t = leaf(h);
   const at::Tensor ty = at::silu(t.narrow(1, 0, 33)) * t.narrow(1, 33, 33);
   ty.backward(view(dy));
   same(y, ty);
   same(dh, t.grad());
-  swiglu_backward(s, dy, h, h);  // in place
+  swiglu_backward(s, dy, h, Out(h));  // in place
   CHECK(h.values() == dh.values());
 }
 
@@ -146,8 +147,9 @@ TEST_CASE("residual RMSNorm") {
   Numbers dr({13, 33}, 6), r = zeros({13, 33}), y = r, dx = r, rstd = zeros({13});
   Numbers dgamma = zeros({33});
   const Tensor none;
-  residual_layernorm_forward(s, x, delta, gamma, none, 1e-5, 0, 0, r, y, none, rstd);
-  layernorm_backward(s, dy, r, gamma, none, rstd, dr, dx, dgamma, none, 0, 0, none, none);
+  residual_layernorm_forward(s, {x, delta}, {gamma, none, 1e-5}, Out(r),
+                             {Out(y), Out(none), Out(rstd)});
+  layernorm_backward(s, {dy, r, gamma, none, rstd, dr}, {Out(dx), Out(dgamma)});
   const at::Tensor tx = leaf(x), tg = leaf(gamma), tr = tx + view(delta);
   const at::Tensor ty = at::rms_norm(tr, {33}, tg, 1e-5);
   ((ty * view(dy)).sum() + (tr * view(dr)).sum()).backward();
@@ -155,7 +157,7 @@ TEST_CASE("residual RMSNorm") {
   same(dx, tx.grad());
   same(dgamma, tg.grad());
   Numbers alone = zeros({13, 33});
-  layernorm_forward(s, r, gamma, none, 1e-5, alone, none, rstd);
+  layernorm_forward(s, r, {gamma, none, 1e-5}, {Out(alone), Out(none), Out(rstd)});
   CHECK(alone.values() == y.values());
 }
 
@@ -165,8 +167,9 @@ TEST_CASE("residual LayerNorm") {
   Numbers x({13, 33}, 1), delta({13, 33}, 2), gamma({33}, 3), beta({33}, 4), dy({13, 33}, 5);
   Numbers dr({13, 33}, 6), r = zeros({13, 33}), y = r, dx = r, mean = zeros({13}), rstd = mean;
   Numbers dgamma = zeros({33}), dbeta = dgamma;
-  residual_layernorm_forward(s, x, delta, gamma, beta, 1e-5, 0, 0, r, y, mean, rstd);
-  layernorm_backward(s, dy, r, gamma, mean, rstd, dr, dx, dgamma, dbeta, 0, 0, Tensor(), Tensor());
+  residual_layernorm_forward(s, {x, delta}, {gamma, beta, 1e-5}, Out(r),
+                             {Out(y), Out(mean), Out(rstd)});
+  layernorm_backward(s, {dy, r, gamma, mean, rstd, dr}, {Out(dx), Out(dgamma), Out(dbeta)});
   const at::Tensor tx = leaf(x), tg = leaf(gamma), tb = leaf(beta);
   const at::Tensor tr = tx + view(delta);
   const at::Tensor ty = at::layer_norm(tr, {33}, tg, tb, 1e-5);
@@ -188,14 +191,14 @@ TEST_CASE("embeddings and cross-entropy") {
   const Tensor ids(tokens.data(), DType::i32, {3, 10}), targets(wanted.data(), DType::i32, {30});
   Numbers wte({13, 20}, 1), wpe({10, 20}, 2), out = zeros({3, 10, 20}), losses = zeros({30});
   Numbers dwte = zeros({13, 20}), dwpe = zeros({10, 20});
-  embedding_forward(s, ids, Tensor(), wte, wpe, 0, 0, out);
+  embedding_forward(s, {ids}, {wte, wpe}, {}, Out(out));
   const at::Tensor te = leaf(wte), tp = leaf(wpe);
   const at::Tensor to = at::embedding(te, view(ids).to(at::kLong)) + tp;
   same(out, to);
   // The loss takes the embeddings themselves as logits.
   Numbers logits = out;
-  cross_entropy(s, logits.t().view({30, 20}), targets, 17, true, 0.125, nullptr, losses);
-  embedding_backward(s, ids, Tensor(), logits, 0, 0, dwte, dwpe, Tensor());
+  cross_entropy(s, Out(logits.t().view({30, 20})), {targets, 17}, LossGradient{0.125}, Out(losses));
+  embedding_backward(s, {ids}, logits, {}, {Out(dwte), Out(dwpe)});
   const at::Tensor loss = at::cross_entropy_loss(
       to.view({30, 20}).narrow(1, 0, 17), view(targets).to(at::kLong), {}, at::Reduction::None, -1);
   (loss.sum() * 0.125).backward();
@@ -222,11 +225,13 @@ TEST_CASE("fused linear cross-entropy") {
   StepState state{};
   state.loss_scale = 4;
   const at::Tensor tx = leaf(x), tw = leaf(w);
-  REQUIRE(linear_cross_entropy_pays(s, x, w, labels, 17, losses, scales, e));
-  linear_cross_entropy(s, x, w, labels, 17, 0.125, &state, losses, scales, e);
-  linear_backward_weight(s, e, x, dw, Tensor(), false);
-  linear_backward_input(s, e, w, dx);
-  scale_rows(s, scales, dx);
+  REQUIRE(
+      linear_cross_entropy_pays(s, {Out(x), w, {labels, 17}}, {Out(losses), Out(scales), Out(e)}));
+  linear_cross_entropy(s, {Out(x), w, {labels, 17}}, {0.125, &state},
+                       {Out(losses), Out(scales), Out(e)});
+  linear_backward_weight(s, e, x, {Out(dw), {}, false});
+  linear_backward_input(s, e, w, Out(dx), {});
+  scale_rows(s, scales, Out(dx));
   const at::Tensor loss =
       at::cross_entropy_loss(at::linear(tx, tw).narrow(1, 0, 17),
                              view(labels).to(at::kLong).clamp_min(-1), {}, at::Reduction::None, -1);
@@ -243,10 +248,11 @@ TEST_CASE("fused linear cross-entropy") {
   for (size_t c = 0; c < 12; ++c) x[size_t{7} * 12 + c] = 100 * w[size_t{15} * 12 + c];
   const Numbers far = x;
   const at::Tensor fx = leaf(far), fw = leaf(w);
-  linear_cross_entropy(s, x, w, labels, 17, 0.125, &state, losses, scales, e);
-  linear_backward_weight(s, e, x, dw, Tensor(), false);
-  linear_backward_input(s, e, w, dx);
-  scale_rows(s, scales, dx);
+  linear_cross_entropy(s, {Out(x), w, {labels, 17}}, {0.125, &state},
+                       {Out(losses), Out(scales), Out(e)});
+  linear_backward_weight(s, e, x, {Out(dw), {}, false});
+  linear_backward_input(s, e, w, Out(dx), {});
+  scale_rows(s, scales, Out(dx));
   const at::Tensor far_loss =
       at::cross_entropy_loss(at::linear(fx, fw).narrow(1, 0, 17),
                              view(labels).to(at::kLong).clamp_min(-1), {}, at::Reduction::None, -1);
@@ -258,7 +264,8 @@ TEST_CASE("fused linear cross-entropy") {
   for (const double bad : {std::nan(""), HUGE_VAL}) {
     Numbers spoilt = far;
     spoilt[size_t{8} * 12] = bad;
-    linear_cross_entropy(s, spoilt, w, labels, 17, 0.125, &state, losses, scales, e);
+    linear_cross_entropy(s, {Out(spoilt), w, {labels, 17}}, {0.125, &state},
+                         {Out(losses), Out(scales), Out(e)});
     for (size_t i = 0; i < losses.size(); ++i) CHECK(std::isnan(losses[i]) == (i == 8));
   }
 }

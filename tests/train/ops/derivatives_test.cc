@@ -39,12 +39,12 @@ struct Fixture {
 TEST_CASE_FIXTURE(Fixture, "linear: input, weight and bias") {
   Numbers x({5, 7}, 1), w({3, 7}, 2), b({3}, 3), y = zeros({5, 3}), dy({5, 3}, 4);
   const auto loss = [&] {
-    linear_forward(s, x, w, b, y);
+    linear_forward(s, x, {w, b}, Out(y), {});
     return dot(y, dy);
   };
   Numbers dx = zeros({5, 7}), dw = ones({3, 7}), db = ones({3});
-  linear_backward_input(s, dy, w, dx);
-  linear_backward_weight(s, dy, x, dw, db);
+  linear_backward_input(s, dy, w, Out(dx), {});
+  linear_backward_weight(s, dy, x, {Out(dw), Out(db)});
   check(x, loss, dx);
   check(w, loss, dw, 1);
   check(b, loss, db, 1);
@@ -53,21 +53,21 @@ TEST_CASE_FIXTURE(Fixture, "linear: input, weight and bias") {
 TEST_CASE_FIXTURE(Fixture, "linear: the residual, overwritten weight gradients, bias sums") {
   const Numbers x({5, 7}, 1), w({4, 7}, 2), b({4}, 3), dy({5, 4}, 4), residual({5, 4}, 5);
   Numbers plain({5, 4}, 6), y({5, 4}, 7), sum = residual;
-  linear_forward(*stream, x, w, b, plain);
-  linear_forward(*stream, x, w, b, y, residual);
-  linear_forward(*stream, x, w, b, sum, sum);  // in its place
+  linear_forward(*stream, x, {w, b}, Out(plain), {});
+  linear_forward(*stream, x, {w, b}, Out(y), residual);
+  linear_forward(*stream, x, {w, b}, Out(sum), sum);  // in its place
   for (size_t i = 0; i < y.size(); ++i) {
     CHECK(y[i] == doctest::Approx(plain[i] + residual[i]));
     CHECK(sum[i] == doctest::Approx(y[i]));
   }
   Numbers dw({4, 7}, 8), fresh = zeros({4, 7});
-  linear_backward_weight(*stream, dy, x, dw, Tensor(), false);
-  linear_backward_weight(*stream, dy, x, fresh, Tensor());
+  linear_backward_weight(*stream, dy, x, {Out(dw), {}, false});
+  linear_backward_weight(*stream, dy, x, {Out(fresh)});
   CHECK(dw.values() == fresh.values());
 
   Numbers db({2}, 9), dx({5, 7}, 10);
   const Numbers before = db;
-  linear_backward_bias(*stream, dy, 1, db);
+  linear_backward_bias(*stream, dy, 1, Out(db));
   for (size_t j = 0; j < 2; ++j) {
     double want = before[j];
     for (size_t i = 0; i < 5; ++i) want += dy[i * 4 + 1 + j];
@@ -75,10 +75,10 @@ TEST_CASE_FIXTURE(Fixture, "linear: the residual, overwritten weight gradients, 
   }
   // The sums of dx = dy w follow from those of dy.
   Numbers sums = zeros({4}), bias = zeros({4}), through = zeros({7}), direct = zeros({7});
-  linear_backward_bias(*stream, dy, 0, sums);
-  linear_backward_bias_input(*stream, sums, w, bias, through);
-  linear_backward_input(*stream, dy, w, dx);
-  linear_backward_bias(*stream, dx, 0, direct);
+  linear_backward_bias(*stream, dy, 0, Out(sums));
+  linear_backward_bias_input(*stream, sums, w, Out(bias), Out(through));
+  linear_backward_input(*stream, dy, w, Out(dx), {});
+  linear_backward_bias(*stream, dx, 0, Out(direct));
   CHECK(bias.values() == sums.values());
   for (size_t j = 0; j < 7; ++j) CHECK(through[j] == doctest::Approx(direct[j]));
 }
@@ -86,13 +86,18 @@ TEST_CASE_FIXTURE(Fixture, "linear: the residual, overwritten weight gradients, 
 TEST_CASE_FIXTURE(Fixture, "LayerNorm's backward pass sums the gradient of what was added") {
   const Numbers dy({6, 9}, 1), x({6, 9}, 2), gamma({9}, 3), beta({9}, 4), residual({6, 9}, 5);
   Numbers y({6, 9}, 6), mean({6}, 7), rstd({6}, 8);
-  layernorm_forward(*stream, x, gamma, beta, 1e-5, y, mean, rstd);
+  layernorm_forward(*stream, x, {gamma, beta, 1e-5}, {Out(y), Out(mean), Out(rstd)});
   for (const double dropout : {0.0, 0.4}) {
     Numbers dx({6, 9}, 9), ddelta({6, 9}, 10), dgamma = zeros({9}), dbeta = zeros({9});
     Numbers dbias = zeros({9}), want = zeros({9});
-    layernorm_backward(*stream, dy, x, gamma, mean, rstd, residual, dx, dgamma, dbeta, dropout, 3,
-                       dropout > 0 ? ddelta.t() : Tensor(), Tensor(), dbias);
-    linear_backward_bias(*stream, dropout > 0 ? ddelta.t() : dx.t(), 0, want);
+    layernorm_backward(*stream, {dy, x, gamma, mean, rstd, residual},
+                       {Out(dx),
+                        Out(dgamma),
+                        Out(dbeta),
+                        Out(dbias),
+                        Out(dropout > 0 ? ddelta.t() : Tensor()),
+                        {dropout, 3}});
+    linear_backward_bias(*stream, dropout > 0 ? ddelta.t() : dx.t(), 0, Out(want));
     CHECK(dbias.values() == want.values());
   }
 }
@@ -106,48 +111,48 @@ TEST_CASE_FIXTURE(Fixture, "linear after GELU: the gradient before GELU, in plac
   Numbers x({6, 4}, 1), w1({5, 4}, 2), b1({5}, 3), w2({3, 5}, 4), dy({6, 3}, 5);
   Numbers pre = zeros({6, 5}), act = zeros({6, 5}), y = zeros({6, 3});
   const auto second = [&] {
-    gelu_forward(s, pre, act, kind);
-    linear_forward(s, act, w2, Tensor(), y);
+    gelu_forward(s, pre, Out(act), kind);
+    linear_forward(s, act, {w2}, Out(y), {});
     return dot(y, dy);
   };
   const auto both = [&] {
-    linear_gelu_forward(s, x, w1, b1, pre, act, SavedGelu::input, kind);
-    linear_forward(s, act, w2, Tensor(), y);
+    linear_gelu_forward(s, x, {w1, b1}, {kind, SavedGelu::input}, {Out(pre), Out(act)});
+    linear_forward(s, act, {w2}, Out(y), {});
     return dot(y, dy);
   };
   both();
   Numbers dpre = zeros({6, 5}), db = ones({5});
-  linear_backward_input_gelu(s, dy, w2, pre, dpre, db, SavedGelu::input, kind);
+  linear_backward_input_gelu(s, dy, w2, {pre, {kind, SavedGelu::input}}, {Out(dpre), Out(db)});
   check(pre, second, dpre);
   check(b1, both, db, 1);
   both();
   Numbers in_place = pre;
-  linear_backward_input_gelu(s, dy, w2, in_place, in_place, Tensor(), SavedGelu::input, kind);
+  linear_backward_input_gelu(s, dy, w2, {in_place, {kind, SavedGelu::input}}, {Out(in_place)});
   CHECK(in_place.values() == dpre.values());
   // Saving GELU's derivative instead of its input leaves the same output and the same gradient.
   Numbers slope = zeros({6, 5}), same = zeros({6, 5}), from_slope = zeros({6, 5});
-  linear_gelu_forward(s, x, w1, b1, slope, same, SavedGelu::derivative, kind);
+  linear_gelu_forward(s, x, {w1, b1}, {kind, SavedGelu::derivative}, {Out(slope), Out(same)});
   CHECK(same.values() == act.values());
-  linear_backward_input_gelu(s, dy, w2, slope, from_slope, Tensor(), SavedGelu::derivative, kind);
+  linear_backward_input_gelu(s, dy, w2, {slope, {kind, SavedGelu::derivative}}, {Out(from_slope)});
   check(pre, second, from_slope);
   // The plain backward pass of GELU.
   both();
   Numbers dact = zeros({6, 5}), plain = zeros({6, 5});
-  linear_backward_input(s, dy, w2, dact);
-  gelu_backward(s, dact, pre, plain, kind);
+  linear_backward_input(s, dy, w2, Out(dact), {});
+  gelu_backward(s, dact, pre, Out(plain), kind);
   CHECK(relative_error(plain.values(), dpre.values()) < 1e-14);
   // gelu_forward computes the activations of linear_gelu_forward again.
   both();
   Numbers again = zeros({6, 5});
-  gelu_forward(s, pre, again, kind);
+  gelu_forward(s, pre, Out(again), kind);
   CHECK(again.values() == act.values());
 }
 
 TEST_CASE_FIXTURE(Fixture, "linear: an addend of the input's gradient") {
   const Numbers dy({5, 4}, 1), w({4, 7}, 2), addend({5, 7}, 3);
   Numbers plain({5, 7}, 4), dx({5, 7}, 5);
-  linear_backward_input(s, dy, w, plain);
-  linear_backward_input(s, dy, w, dx, addend);
+  linear_backward_input(s, dy, w, Out(plain), {});
+  linear_backward_input(s, dy, w, Out(dx), addend);
   for (size_t i = 0; i < dx.size(); ++i) CHECK(dx[i] == doctest::Approx(plain[i] + addend[i]));
 }
 
@@ -156,20 +161,20 @@ TEST_CASE_FIXTURE(Fixture, "chosen rows, rows of a table, activations") {
   const Tensor rows(chosen.data(), DType::i32, {3}), ids(types.data(), DType::i32, {5});
   Numbers x({5, 6}, 1), out = zeros({3, 6}), dout({3, 6}, 2), dx = ones({5, 6});
   const auto gathered = [&] {
-    gather_rows(s, x, rows, out);
+    gather_rows(s, x, rows, Out(out));
     return dot(out, dout);
   };
-  add_to_rows(s, dout, rows, dx);
+  add_to_rows(s, dout, rows, Out(dx));
   check(x, gathered, dx, 1);
 
   Numbers table({3, 6}, 3), dy({5, 6}, 4), dtable = ones({3, 6});
   const auto added = [&] {
     Numbers sum = x;
-    add_embedding(s, ids, table, sum);
+    add_embedding(s, ids, table, Out(sum));
     return dot(sum, dy);
   };
   check(x, added, dy);
-  embedding_backward(s, ids, Tensor(), dy, 0, 0, dtable, Tensor(), Tensor());
+  embedding_backward(s, {ids}, dy, {}, {Out(dtable)});
   check(table, added, dtable, 1);
 
   // Columns as rows over sequences: two of 2 and 1 tokens, and two tokens of none.
@@ -178,27 +183,27 @@ TEST_CASE_FIXTURE(Fixture, "chosen rows, rows of a table, activations") {
   Numbers column({5, 2}, 5), across = zeros({2, 2, 3}), g({2, 2, 3}, 6), dcolumn({5, 2}, 7);
   for (const size_t beyond : {2UL, 4UL, 5UL, 8UL, 10UL, 11UL}) g[beyond] = 0;
   const auto turned = [&] {
-    columns_to_rows(s, column, firsts, lengths, across);
+    columns_to_rows(s, column, {firsts, lengths}, Out(across));
     for (double& v : across.values()) v = std::isinf(v) ? 0 : v;
     return dot(across, g);
   };
-  rows_to_columns(s, g, firsts, lengths, dcolumn);
+  rows_to_columns(s, g, {firsts, lengths}, Out(dcolumn));
   check(column, turned, dcolumn);
-  columns_to_rows(s, column, firsts, lengths, across);
+  columns_to_rows(s, column, {firsts, lengths}, Out(across));
   for (const size_t beyond : {2UL, 4UL, 5UL, 8UL, 10UL, 11UL}) CHECK(across[beyond] == -INFINITY);
 
   for (const Activation kind : {Activation::tanh, Activation::relu}) {
     Numbers y = zeros({5, 6}), din = zeros({5, 6});
     const auto activated = [&] {
-      activation_forward(s, kind, x, y);
+      activation_forward(s, kind, x, Out(y));
       return dot(y, dy);
     };
     activated();
-    activation_backward(s, kind, dy, y, din);
+    activation_backward(s, kind, dy, y, Out(din));
     check(x, activated, din);
     activated();
     Numbers in_place = dy;
-    activation_backward(s, kind, in_place, y, in_place);
+    activation_backward(s, kind, in_place, y, Out(in_place));
     CHECK(in_place.values() == din.values());
   }
 }
@@ -219,12 +224,12 @@ TEST_CASE_FIXTURE(Fixture, "attention: queries, keys and values") {
   Numbers qkv({b, t, 3, h, d}, 1), out = zeros({b, t, h, d}), dout({b, t, h, d}, 2);
   Numbers stats = zeros({b, h, t}), dqkv({b, t, 3, h, d}, 3);
   const auto loss = [&] {
-    attention_forward(s, packed_attention(shape, qkv, out, stats, Tensor(), 77));
+    attention_forward(s, packed_attention(shape, qkv, {Out(out), Out(stats)}, {}, 77));
     return dot(out, dout);
   };
   loss();
-  attention_backward(s, packed_attention(shape, qkv, out, stats, Tensor(), 77),
-                     packed_gradients(shape, dout, dqkv));
+  attention_backward(s, packed_attention(shape, qkv, {Out(out), Out(stats)}, {}, 77),
+                     packed_gradients(shape, dout, Out(dqkv)));
   check(qkv, loss, dqkv);
 }
 
@@ -232,11 +237,11 @@ TEST_CASE_FIXTURE(Fixture, "rotary: its inverse is its transpose, values stay") 
   for (const double fraction : {1.0, 0.5}) {
     Numbers x({2, 5, 3, 2, 6}, 1), g({2, 5, 3, 2, 6}, 2);
     Numbers rotated = x, back = g;
-    rotary(s, rotated, 2, Tensor(), 100, fraction, false);
-    rotary(s, back, 2, Tensor(), 100, fraction, true);
+    rotary_embedding(s, Out(rotated), {{}, 2, 100, fraction}, false);
+    rotary_embedding(s, Out(back), {{}, 2, 100, fraction}, true);
     CHECK(std::abs(dot(rotated, g) - dot(x, back)) < 1e-12 * std::abs(dot(x, back)));
     Numbers round_trip = rotated;
-    rotary(s, round_trip, 2, Tensor(), 100, fraction, true);
+    rotary_embedding(s, Out(round_trip), {{}, 2, 100, fraction}, true);
     CHECK(relative_error(round_trip.values(), x.values()) < 1e-14);
     // Position 0 is not turned, and values never are; positions after it are.
     for (size_t row = 0; row < 10; ++row) {
@@ -257,12 +262,11 @@ TEST_CASE_FIXTURE(Fixture, "LayerNorm, alone and after a residual addition") {
   Numbers dx = zeros({m, c}), dgamma = ones({c}), dbeta = ones({c}), ddelta = zeros({m, c});
   SUBCASE("alone") {
     const auto loss = [&] {
-      layernorm_forward(s, x, gamma, beta, epsilon, y, mean, rstd);
+      layernorm_forward(s, x, {gamma, beta, epsilon}, {Out(y), Out(mean), Out(rstd)});
       return dot(y, dy);
     };
     loss();
-    layernorm_backward(s, dy, x, gamma, mean, rstd, Tensor(), dx, dgamma, dbeta, 0, 0, Tensor(),
-                       Tensor());
+    layernorm_backward(s, {dy, x, gamma, mean, rstd}, {Out(dx), Out(dgamma), Out(dbeta)});
     check(x, loss, dx);
     check(gamma, loss, dgamma, 1);
     check(beta, loss, dbeta, 1);
@@ -270,20 +274,21 @@ TEST_CASE_FIXTURE(Fixture, "LayerNorm, alone and after a residual addition") {
   SUBCASE("after a residual addition with dropout") {
     // The sum is an output too: its gradient dr is added.
     const auto loss = [&] {
-      residual_layernorm_forward(s, x, delta, gamma, beta, epsilon, 0.4, 21, r, y, mean, rstd);
+      residual_layernorm_forward(s, {x, delta, {0.4, 21}}, {gamma, beta, epsilon}, Out(r),
+                                 {Out(y), Out(mean), Out(rstd)});
       return dot(y, dy) + dot(r, dr);
     };
     loss();
-    layernorm_backward(s, dy, r, gamma, mean, rstd, dr, dx, dgamma, dbeta, 0.4, 21, ddelta,
-                       Tensor());
+    layernorm_backward(s, {dy, r, gamma, mean, rstd, dr},
+                       {Out(dx), Out(dgamma), Out(dbeta), {}, Out(ddelta), {0.4, 21}});
     check(x, loss, dx);
     check(delta, loss, ddelta);
     check(gamma, loss, dgamma, 1);
     check(beta, loss, dbeta, 1);
     // The residual's gradient may lie where the result goes.
     Numbers in_place = dr;
-    layernorm_backward(s, dy, r, gamma, mean, rstd, in_place, in_place, dgamma, dbeta, 0, 0,
-                       Tensor(), Tensor());
+    layernorm_backward(s, {dy, r, gamma, mean, rstd, in_place},
+                       {Out(in_place), Out(dgamma), Out(dbeta)});
     CHECK(in_place.values() == dx.values());
   }
 }
@@ -295,20 +300,20 @@ TEST_CASE_FIXTURE(Fixture, "embeddings, with repeated tokens and dropout") {
   Numbers dwte = ones({5, 6}), dwpe = ones({7, 6});
   for (const double dropout : {0.0, 0.5}) {
     const auto loss = [&] {
-      embedding_forward(s, ids, Tensor(), wte, wpe, dropout, 8, out);
+      embedding_forward(s, {ids}, {wte, wpe}, {dropout, 8}, Out(out));
       return dot(out, dout);
     };
     Numbers a = dwte, b = dwpe;
-    embedding_backward(s, ids, Tensor(), dout, dropout, 8, a, b, Tensor());
+    embedding_backward(s, {ids}, dout, {dropout, 8}, {Out(a), Out(b)});
     check(wte, loss, a, 1);
     check(wpe, loss, b, 1);
   }
   // Without positions.
   const auto loss = [&] {
-    embedding_forward(s, ids, Tensor(), wte, Tensor(), 0, 0, out);
+    embedding_forward(s, {ids}, {wte}, {}, Out(out));
     return dot(out, dout);
   };
-  embedding_backward(s, ids, Tensor(), dout, 0, 0, dwte, Tensor(), Tensor());
+  embedding_backward(s, {ids}, dout, {}, {Out(dwte)});
   check(wte, loss, dwte, 1);
 }
 
@@ -320,13 +325,13 @@ TEST_CASE_FIXTURE(Fixture, "cross-entropy: padding takes no part, negative targe
   state.loss_scale = 16;
   const double factor = 0.25;
   const auto loss = [&] {
-    cross_entropy(s, logits, targets, 6, false, factor, nullptr, losses);
+    cross_entropy(s, Out(logits), {targets, 6}, {}, Out(losses));
     double sum = 0;
     add_losses(s, losses, factor, &sum);
     return 16 * sum;
   };
   Numbers gradient = logits;
-  cross_entropy(s, gradient, targets, 6, true, factor, &state, losses);
+  cross_entropy(s, Out(gradient), {targets, 6}, LossGradient{factor, &state}, Out(losses));
   check(logits, loss, gradient);
   CHECK(losses[1] == 0);
   CHECK(losses[4] == 0);

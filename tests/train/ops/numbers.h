@@ -32,6 +32,7 @@ class Numbers {
   Numbers& operator=(const Numbers&) = delete;
 
   operator const Tensor&() const { return tensor_; }  // NOLINT(google-explicit-constructor)
+  operator In() const { return tensor_; }             // NOLINT(google-explicit-constructor)
   const Tensor& t() const { return tensor_; }
   std::vector<double>& values() { return values_; }
   const std::vector<double>& values() const { return values_; }
@@ -92,6 +93,7 @@ class Rounded {
   Rounded(const Rounded&) = delete;
   Rounded& operator=(const Rounded&) = delete;
   operator const Tensor&() const { return tensor_; }  // NOLINT(google-explicit-constructor)
+  operator In() const { return tensor_; }             // NOLINT(google-explicit-constructor)
   const Tensor& t() const { return tensor_; }
   std::vector<double> get() const {
     std::vector<double> out(static_cast<size_t>(tensor_.numel()));

@@ -158,16 +158,16 @@ TEST_CASE("linear in f32, bf16 and f16 equals float64 to their precision") {
     const Numbers b = rounded(Numbers({12}, 3), type), dy = rounded(Numbers({33, 12}, 4), type);
     Numbers pre = zeros({33, 12}), y = zeros({33, 12}), dx = zeros({33, 20}), dw = zeros({12, 20});
     Numbers db = zeros({12});
-    linear_gelu_forward(s, x, w, b, pre, y);
-    linear_backward_input(s, dy, w, dx);
-    linear_backward_weight(s, dy, x, dw, db);
+    linear_gelu_forward(s, x, {w, b}, {}, {Out(pre), Out(y)});
+    linear_backward_input(s, dy, w, Out(dx), {});
+    linear_backward_weight(s, dy, x, {Out(dw), Out(db)});
     const Rounded x1(x, type), w1(w, type), b1(b, type), dy1(dy, type), zero(zeros({33, 12}), type);
     const Rounded pre1(zeros({33, 12}), type), y1(zeros({33, 12}), type);
     const Rounded dx1(zeros({33, 20}), type), dw1(zeros({12, 20}), wide(type));
     const Rounded db1(zeros({12}), wide(type));
-    linear_gelu_forward(s, x1, w1, b1, pre1, y1);
-    linear_backward_input(s, dy1, w1, dx1);
-    linear_backward_weight(s, dy1, x1, dw1, db1);
+    linear_gelu_forward(s, x1, {w1, b1}, {}, {Out(pre1), Out(y1)});
+    linear_backward_input(s, dy1, w1, Out(dx1), {});
+    linear_backward_weight(s, dy1, x1, {Out(dw1), Out(db1)});
     CHECK(relative_error(pre1.get(), pre.values()) < tolerance);
     CHECK(relative_error(y1.get(), y.values()) < tolerance);
     CHECK(relative_error(dx1.get(), dx.values()) < tolerance);
@@ -188,16 +188,16 @@ TEST_CASE("attention and rotary in f32, bf16 and f16 equal float64 to their prec
     const Numbers dout = rounded(Numbers({2, 45, 2, 20}, 2), type);
     Numbers rotated = qkv, out = zeros({2, 45, 2, 20}), stats = zeros({2, 2, 45});
     Numbers dqkv = zeros({2, 45, 3, 2, 20});
-    rotary(s, rotated, 2, Tensor(), 10000, 1, false);
-    attention_forward(s, packed_attention(shape, rotated, out, stats, Tensor(), 3));
-    attention_backward(s, packed_attention(shape, rotated, out, stats, Tensor(), 3),
-                       packed_gradients(shape, dout, dqkv));
+    rotary_embedding(s, Out(rotated), {{}, 2, 10000, 1}, false);
+    attention_forward(s, packed_attention(shape, rotated, {Out(out), Out(stats)}, {}, 3));
+    attention_backward(s, packed_attention(shape, rotated, {Out(out), Out(stats)}, {}, 3),
+                       packed_gradients(shape, dout, Out(dqkv)));
     const Rounded qkv1(qkv, type), out1(zeros({2, 45, 2, 20}), type), dout1(dout, type);
     const Rounded stats1(zeros({2, 2, 45}), wide(type)), dqkv1(zeros({2, 45, 3, 2, 20}), type);
-    rotary(s, qkv1, 2, Tensor(), 10000, 1, false);
-    attention_forward(s, packed_attention(shape, qkv1, out1, stats1, Tensor(), 3));
-    attention_backward(s, packed_attention(shape, qkv1, out1, stats1, Tensor(), 3),
-                       packed_gradients(shape, dout1, dqkv1));
+    rotary_embedding(s, Out(qkv1), {{}, 2, 10000, 1}, false);
+    attention_forward(s, packed_attention(shape, qkv1, {Out(out1), Out(stats1)}, {}, 3));
+    attention_backward(s, packed_attention(shape, qkv1, {Out(out1), Out(stats1)}, {}, 3),
+                       packed_gradients(shape, dout1, Out(dqkv1)));
     CHECK(relative_error(qkv1.get(), rotated.values()) < tolerance);
     CHECK(relative_error(out1.get(), out.values()) < tolerance);
     CHECK(relative_error(stats1.get(), stats.values()) < tolerance);
@@ -225,22 +225,22 @@ TEST_CASE("LayerNorm, embeddings and loss in f32, bf16 and f16 equal float64 to 
 
     Numbers x = zeros({24, 30}), r = x, y = x, dx = x, mean = zeros({24}), rstd = mean;
     Numbers dgamma = zeros({30}), dbeta = dgamma, losses = mean, logits = dy;
-    embedding_forward(s, ids, Tensor(), wte, wpe, 0.1, 9, x);
-    residual_layernorm_forward(s, x, delta, gamma, beta, 1e-5, 0.1, 7, r, y, mean, rstd);
-    layernorm_backward(s, dy, r, gamma, mean, rstd, Tensor(), dx, dgamma, dbeta, 0, 0, Tensor(),
-                       Tensor());
-    cross_entropy(s, logits, targets, 27, true, 1, &state, losses);
+    embedding_forward(s, {ids}, {wte, wpe}, {0.1, 9}, Out(x));
+    residual_layernorm_forward(s, {x, delta, {0.1, 7}}, {gamma, beta, 1e-5}, Out(r),
+                               {Out(y), Out(mean), Out(rstd)});
+    layernorm_backward(s, {dy, r, gamma, mean, rstd}, {Out(dx), Out(dgamma), Out(dbeta)});
+    cross_entropy(s, Out(logits), {targets, 27}, LossGradient{1, &state}, Out(losses));
 
     const Rounded wte1(wte, type), wpe1(wpe, type), delta1(delta, type), gamma1(gamma, type);
     const Rounded beta1(beta, type), dy1(dy, type), x1(zeros({24, 30}), type), logits1(dy, type);
     const Rounded r1(zeros({24, 30}), type), y1(zeros({24, 30}), type), dx1(zeros({24, 30}), type);
     const Rounded mean1(zeros({24}), w), rstd1(zeros({24}), w), losses1(zeros({24}), w);
     const Rounded dgamma1(zeros({30}), w), dbeta1(zeros({30}), w);
-    embedding_forward(s, ids, Tensor(), wte1, wpe1, 0.1, 9, x1);
-    residual_layernorm_forward(s, x1, delta1, gamma1, beta1, 1e-5, 0.1, 7, r1, y1, mean1, rstd1);
-    layernorm_backward(s, dy1, r1, gamma1, mean1, rstd1, Tensor(), dx1, dgamma1, dbeta1, 0, 0,
-                       Tensor(), Tensor());
-    cross_entropy(s, logits1, targets, 27, true, 1, &state, losses1);
+    embedding_forward(s, {ids}, {wte1, wpe1}, {0.1, 9}, Out(x1));
+    residual_layernorm_forward(s, {x1, delta1, {0.1, 7}}, {gamma1, beta1, 1e-5}, Out(r1),
+                               {Out(y1), Out(mean1), Out(rstd1)});
+    layernorm_backward(s, {dy1, r1, gamma1, mean1, rstd1}, {Out(dx1), Out(dgamma1), Out(dbeta1)});
+    cross_entropy(s, Out(logits1), {targets, 27}, LossGradient{1, &state}, Out(losses1));
     CHECK(relative_error(x1.get(), x.values()) < tolerance);
     CHECK(relative_error(r1.get(), r.values()) < tolerance);
     CHECK(relative_error(y1.get(), y.values()) < tolerance);
@@ -265,7 +265,7 @@ TEST_CASE("labels that are predicted: the first of the largest logits") {
   const std::vector<int32_t> labels = {1, 0, 1, 0, -1};
   double correct = 10;
   add_correct(*stream, Tensor(const_cast<float*>(logits.data()), DType::f32, {5, 4}),
-              Tensor(const_cast<int32_t*>(labels.data()), DType::i32, {5}), 3, &correct);
+              {Tensor(const_cast<int32_t*>(labels.data()), DType::i32, {5}), 3}, &correct);
   CHECK(correct == 12);
 }
 
@@ -283,38 +283,40 @@ TEST_CASE("narrow types: RMSNorm, SwiGLU and grouped queries") {
                   delta = rounded(Numbers({24, 30}, 2), type);
     const Numbers gamma = rounded(Numbers({30}, 3), type), dy = rounded(Numbers({24, 30}, 4), type);
     Numbers r = zeros({24, 30}), y = r, dx = r, rstd = zeros({24}), dgamma = zeros({30});
-    residual_layernorm_forward(s, x, delta, gamma, none, 1e-5, 0.1, 7, r, y, none, rstd);
-    layernorm_backward(s, dy, r, gamma, none, rstd, none, dx, dgamma, none, 0, 0, none, none);
+    residual_layernorm_forward(s, {x, delta, {0.1, 7}}, {gamma, none, 1e-5}, Out(r),
+                               {Out(y), Out(none), Out(rstd)});
+    layernorm_backward(s, {dy, r, gamma, none, rstd, none}, {Out(dx), Out(dgamma)});
     const Rounded x1(x, type), delta1(delta, type), gamma1(gamma, type), dy1(dy, type);
     const Rounded r1(zeros({24, 30}), type), y1(zeros({24, 30}), type), dx1(zeros({24, 30}), type);
     const Rounded rstd1(zeros({24}), w), dgamma1(zeros({30}), w);
-    residual_layernorm_forward(s, x1, delta1, gamma1, none, 1e-5, 0.1, 7, r1, y1, none, rstd1);
-    layernorm_backward(s, dy1, r1, gamma1, none, rstd1, none, dx1, dgamma1, none, 0, 0, none, none);
+    residual_layernorm_forward(s, {x1, delta1, {0.1, 7}}, {gamma1, none, 1e-5}, Out(r1),
+                               {Out(y1), Out(none), Out(rstd1)});
+    layernorm_backward(s, {dy1, r1, gamma1, none, rstd1, none}, {Out(dx1), Out(dgamma1)});
     CHECK(relative_error(y1.get(), y.values()) < tolerance);
     CHECK(relative_error(dx1.get(), dx.values()) < 2 * tolerance);
     CHECK(relative_error(dgamma1.get(), dgamma.values()) < tolerance);
 
     Numbers act = zeros({24, 15}), dh = zeros({24, 30});
     const Numbers dact = rounded(Numbers({24, 15}, 5), type);
-    swiglu_forward(s, x, act);
-    swiglu_backward(s, dact, x, dh);
+    swiglu_forward(s, x, Out(act));
+    swiglu_backward(s, dact, x, Out(dh));
     const Rounded act1(zeros({24, 15}), type), dact1(dact, type), dh1(zeros({24, 30}), type);
-    swiglu_forward(s, x1, act1);
-    swiglu_backward(s, dact1, x1, dh1);
+    swiglu_forward(s, x1, Out(act1));
+    swiglu_backward(s, dact1, x1, Out(dh1));
     CHECK(relative_error(act1.get(), act.values()) < tolerance);
     CHECK(relative_error(dh1.get(), dh.values()) < tolerance);
 
     const Numbers qkv = rounded(Numbers({2, 45, 8, 20}, 6), type);
     const Numbers dout = rounded(Numbers({2, 45, 4, 20}, 7), type);
     Numbers out = zeros({2, 45, 4, 20}), stats = zeros({2, 4, 45}), dqkv = zeros({2, 45, 8, 20});
-    attention_forward(s, packed_attention(shape, qkv, out, stats, none, 3));
-    attention_backward(s, packed_attention(shape, qkv, out, stats, none, 3),
-                       packed_gradients(shape, dout, dqkv));
+    attention_forward(s, packed_attention(shape, qkv, {Out(out), Out(stats)}, Out(none), 3));
+    attention_backward(s, packed_attention(shape, qkv, {Out(out), Out(stats)}, Out(none), 3),
+                       packed_gradients(shape, dout, Out(dqkv)));
     const Rounded qkv1(qkv, type), out1(zeros({2, 45, 4, 20}), type), dout1(dout, type);
     const Rounded stats1(zeros({2, 4, 45}), w), dqkv1(zeros({2, 45, 8, 20}), type);
-    attention_forward(s, packed_attention(shape, qkv1, out1, stats1, none, 3));
-    attention_backward(s, packed_attention(shape, qkv1, out1, stats1, none, 3),
-                       packed_gradients(shape, dout1, dqkv1));
+    attention_forward(s, packed_attention(shape, qkv1, {Out(out1), Out(stats1)}, Out(none), 3));
+    attention_backward(s, packed_attention(shape, qkv1, {Out(out1), Out(stats1)}, Out(none), 3),
+                       packed_gradients(shape, dout1, Out(dqkv1)));
     CHECK(relative_error(out1.get(), out.values()) < tolerance);
     CHECK(relative_error(dqkv1.get(), dqkv.values()) < 2 * tolerance);
   }
@@ -329,8 +331,7 @@ TEST_CASE("results do not depend on the number of threads") {
   for (const int threads : {1, 2}) {
     set_threads(threads);
     Numbers dx = zeros({300, 200}), dgamma = zeros({200}), dbeta = zeros({200});
-    layernorm_backward(s, dy, x, gamma, mean, rstd, Tensor(), dx, dgamma, dbeta, 0, 0, Tensor(),
-                       Tensor());
+    layernorm_backward(s, {dy, x, gamma, mean, rstd}, {Out(dx), Out(dgamma), Out(dbeta)});
     std::vector<double>& all = first[threads - 1];
     all = dx.values();
     all.insert(all.end(), dgamma.values().begin(), dgamma.values().end());

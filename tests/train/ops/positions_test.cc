@@ -38,8 +38,9 @@ TEST_CASE("embeddings take the rows of the given positions") {
     Numbers out = zeros({batch, tokens, columns}), want = out;
     Numbers dwte({vocabulary, columns}, 4), dwpe({places, columns}, 5);  // sums are added to
     Numbers want_dwte = dwte, want_dwpe = dwpe;
-    embedding_forward(*stream, id_tensor, place_tensor, wte, wpe, dropout, 9, out);
-    embedding_backward(*stream, id_tensor, place_tensor, dout, dropout, 9, dwte, dwpe, Tensor());
+    embedding_forward(*stream, {id_tensor, place_tensor}, {wte, wpe}, {dropout, 9}, Out(out));
+    embedding_backward(*stream, {id_tensor, place_tensor}, dout, {dropout, 9},
+                       {Out(dwte), Out(dwpe)});
     for (size_t i = 0; i < ids.size(); ++i) {
       for (size_t c = 0; c < columns; ++c) {
         const size_t at = i * columns + c, token = static_cast<size_t>(ids[i]) * columns + c,
@@ -65,7 +66,7 @@ TEST_CASE("rotary turns the pairs of Q and K by the given position") {
     const auto half = static_cast<size_t>(static_cast<double>(width) * fraction / 2);
     const Numbers before({batch, tokens, 3, heads, width}, 1);
     Numbers qkv = before, want = before;
-    rotary(*stream, qkv, heads, place_tensor, 100, fraction, false);
+    rotary_embedding(*stream, Out(qkv), {place_tensor, heads, 100, fraction}, false);
     for (size_t row = 0; row < want.size() / width; ++row) {
       const size_t token = row / (3 * heads), part = row / heads % 3;
       if (part == 2) continue;  // V
@@ -79,7 +80,7 @@ TEST_CASE("rotary turns the pairs of Q and K by the given position") {
       }
     }
     CHECK(relative_error(qkv.values(), want.values()) < 1e-14);
-    rotary(*stream, qkv, heads, place_tensor, 100, fraction, true);
+    rotary_embedding(*stream, Out(qkv), {place_tensor, heads, 100, fraction}, true);
     CHECK(relative_error(qkv.values(), before.values()) < 1e-14);
   }
 }
@@ -89,7 +90,7 @@ TEST_CASE("rotary turns every head of Q and K, however many K has") {
   const int64_t heads = 4, groups = 2, width = 12, all = heads + 2 * groups;
   Numbers qkv({batch, tokens, all, width}, 1);
   const Numbers before = qkv;
-  rotary(*stream, qkv, groups, place_tensor, 100, 1, false);
+  rotary_embedding(*stream, Out(qkv), {place_tensor, groups, 100, 1}, false);
   for (size_t row = 0; row < qkv.size() / width; ++row) {
     const size_t token = row / all, head = row % all;
     const double x = before[row * width + 1], y = before[row * width + 1 + width / 2];
@@ -106,11 +107,11 @@ TEST_CASE("positions that count each row are those that are not given") {
   const Tensor given(counting.data(), DType::i32, {batch, tokens});
   const Numbers wte({vocabulary, columns}, 1), wpe({places, columns}, 2);
   Numbers a = zeros({batch, tokens, columns}), b = a;
-  embedding_forward(*stream, id_tensor, given, wte, wpe, 0, 0, a);
-  embedding_forward(*stream, id_tensor, Tensor(), wte, wpe, 0, 0, b);
+  embedding_forward(*stream, {id_tensor, given}, {wte, wpe}, {}, Out(a));
+  embedding_forward(*stream, {id_tensor}, {wte, wpe}, {}, Out(b));
   CHECK(a.values() == b.values());
   Numbers qkv({batch, tokens, 3, 1, 8}, 3), other = qkv;
-  rotary(*stream, qkv, 1, given, 10000, 1, false);
-  rotary(*stream, other, 1, Tensor(), 10000, 1, false);
+  rotary_embedding(*stream, Out(qkv), {given, 1, 10000, 1}, false);
+  rotary_embedding(*stream, Out(other), {{}, 1, 10000, 1}, false);
   CHECK(qkv.values() == other.values());
 }

@@ -109,7 +109,7 @@ namespace {
 
 struct Setup {
   explicit Setup(DType type, Config given = tiny_config()) : c(std::move(given)) {
-    register_gpt(c.model, &table);
+    register_model(c.model, &table);
     table.layout(*stream, type);
     optimizer = std::make_unique<Optimizer>(c, table, *stream);
     table.initialize(1, optimizer->buffers().master);

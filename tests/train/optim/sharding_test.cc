@@ -34,7 +34,7 @@ struct Replica {
   Replica(const Config& config, DType type, int rank, int replicas, bool shard_gradients,
           int64_t bucket, const char* alone = nullptr)
       : group(rank, replicas) {
-    register_gpt(config.model, &table);
+    register_model(config.model, &table);
     table.layout(*stream, type, sharded_layout(replicas, shard_gradients));
     Sharding::Options options;
     options.bucket_elements = bucket;
@@ -174,7 +174,7 @@ TEST_CASE("master weights of shares are drawn with the weights") {
     const Config c = tiny_config(type);
     const auto stream = make_stream(Device{});
     ParameterTable whole;
-    register_gpt(c.model, &whole);
+    register_model(c.model, &whole);
     whole.layout(*stream, type, sharded_layout(3, false));
     const OptimizerState all(whole, *stream, OptimizerKind::adam);
     whole.initialize(5, all.buffers().master);

@@ -268,9 +268,10 @@ void check_meshes(Communicator& c, Stream& s) {
       check(mesh.place() == place_of(shape, c.rank()), "mesh: this rank's place");
       check(mesh.tensor().rank() == mesh.place().shard, "mesh: the shard");
       check(mesh.pipeline().rank() == mesh.place().stage, "mesh: the stage");
-      check(mesh.data().rank() == mesh.place().replica, "mesh: the replica");
+      check(mesh.samples().rank() == mesh.place().replica, "mesh: the replica");
       check_mesh_group(c, s, shape, MeshGroup::tensor, &mesh.tensor());
-      check_mesh_group(c, s, shape, MeshGroup::data, &mesh.data());
+      check_mesh_group(c, s, shape, MeshGroup::samples, &mesh.samples());
+      check_mesh_group(c, s, shape, MeshGroup::replicas, &mesh.replicas());
       check_mesh_group(c, s, shape, MeshGroup::pipeline, &mesh.pipeline());
       check_mesh_group(c, s, shape, MeshGroup::model, &mesh.model());
       check_mesh_group(c, s, shape, MeshGroup::embedding, mesh.embedding());
@@ -309,7 +310,8 @@ void check_reducer(Communicator& c, Stream& s) {
       Numbers g(s, DType::f32, flat.numel());
       g.fill([&](int64_t i) { return number(c.rank(), i); });
       s.copy(flat.data, g.tensor().data, flat.bytes());
-      GradientReducer reducer(c, s, table, gradient_buckets(table, order, elements));
+      GradientReducer reducer(ReductionGroups(c), s, table,
+                              gradient_buckets(table, order, elements));
       reducer.begin(true, true);
       for (size_t i = 0; i < reported; ++i) reducer.ready(order[i]);
       reducer.end();
@@ -317,6 +319,47 @@ void check_reducer(Communicator& c, Stream& s) {
       s.copy(g.tensor().data, flat.data, flat.bytes());
       g.expect(fmt::format("gradients in buckets of {}, {} reported", elements, reported),
                [&](int64_t i) { return sum_over(c.size(), i); });
+    }
+  }
+}
+
+// Every second parameter is added up over the ranks of the same parity alone.
+void check_reducer_of_groups(Communicator& c, Stream& s) {
+  std::vector<int> alike;
+  for (int r = c.rank() % 2; r < c.size(); r += 2) alike.push_back(r);
+  const auto halves = c.subgroup(alike, "halves");
+  const ReductionGroups groups({&c, &c, halves.get()});
+  ParameterTable table;
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) {
+    Parameter p;
+    p.name = name;
+    p.shape = {100};
+    p.reduction = table.all().size() % 2 == 0 ? Reduction::replicas : Reduction::ends;
+    table.add(p);
+  }
+  table.layout(s, DType::f32);
+  const Tensor flat = table.gradients();
+  const int64_t each = table.end_of(table.all().front());
+  const std::vector<int> order{5, 4, 3, 1, 0};
+  for (const int64_t elements : {int64_t{0}, int64_t{1}, int64_t{100000}}) {
+    for (const size_t reported : {size_t{0}, size_t{2}, order.size()}) {
+      Numbers g(s, DType::f32, flat.numel());
+      g.fill([&](int64_t i) { return number(c.rank(), i); });
+      s.copy(flat.data, g.tensor().data, flat.bytes());
+      GradientReducer reducer(groups, s, table, gradient_buckets(table, order, elements));
+      reducer.begin(true, true);
+      for (size_t i = 0; i < reported; ++i) reducer.ready(order[i]);
+      reducer.end();
+      reducer.finish();
+      s.copy(g.tensor().data, flat.data, flat.bytes());
+      g.expect(
+          fmt::format("gradients of two groups in buckets of {}, {} reported", elements, reported),
+          [&](int64_t i) {
+            double sum = 0;
+            for (int r = 0; r < c.size(); ++r)
+              if (i / each % 2 == 0 || r % 2 == c.rank() % 2) sum += number(r, i);
+            return sum;
+          });
     }
   }
 }
@@ -332,6 +375,7 @@ void check_all(Communicator& c, Stream& s) {
   check_meshes(c, s);
   check_same_bits(c, s);
   check_reducer(c, s);
+  check_reducer_of_groups(c, s);
 }
 
 int run(const std::string& backend, const Launch& launch, const std::string& what) {

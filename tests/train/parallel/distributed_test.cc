@@ -352,3 +352,19 @@ TEST_CASE("output with the ranks' numbers") {
   for (std::string line; std::getline(lines, line);) CHECK(line.rfind("[rank0]: ", 0) == 0);
   CHECK(contains(ended.out, "[rank0]:  iteration        2/       2"));
 }
+
+TEST_CASE("torchrun, whose own process listens at MASTER_PORT, starts the ranks") {
+  const std::string torchrun =
+      TORCHRUN_PYTHON " -m torch.distributed.run --no-python --nproc-per-node 2 ";
+  const Folder folder("torchrun");
+  const std::string run = flags + "--train-iters 2 --record ";
+  REQUIRE(tally_train(run + folder / "one.json").code == 0);
+  for (const char* where : {"--standalone", "--master-addr 127.0.0.1 --master-port 29613"}) {
+    CAPTURE(std::string(where));
+    const Ended two = tally_train(run + folder / "two.json", "", {}, torchrun + where);
+    INFO(two.err);
+    REQUIRE(two.code == 0);
+    CHECK(count(two.out, "completed: 2 steps") == 1);
+    check_same_numbers(read_json(folder / "one.json"), read_json(folder / "two.json"));
+  }
+}

@@ -214,6 +214,15 @@ TEST_CASE("rank 0 that cannot look up its own address says so at once") {
   CHECK(contains(ended.err, "the host name 'no..such.host' of rank 0 is unknown here ("));
   CHECK(contains(ended.err, "correct MASTER_ADDR or --master-addr"));
   CHECK(Clock::now() - start < std::chrono::seconds(45));
+  for (const std::string address : {"224.0.0.1", "255.255.255.255", "127.255.255.255"}) {
+    const Ended of_many =
+        tally_train(flags + "--train-iters 2",
+                    "export TALLY_RENDEZVOUS_TOKEN=0123456789abcdef0123456789abcdef WORLD_SIZE=2 "
+                    "RANK=0 LOCAL_RANK=0 MASTER_ADDR=" +
+                        address + " MASTER_PORT=29511;");
+    CHECK(count(of_many.err, "tally-train: error:") == 1);
+    CHECK(contains(of_many.err, "is no address of this host, on which rank 0 runs"));
+  }
   for (const std::string address : {"::1", "[::1]", "fd00::2"}) {
     const Ended of_six = tally_train(
         flags + "--train-iters 2",

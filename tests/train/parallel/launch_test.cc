@@ -122,6 +122,17 @@ TEST_CASE("mpirun, also inside a job of Slurm") {
         0);
 }
 
+TEST_CASE("RANK and WORLD_SIZE in mpirun's words: mpirun says what they leave open") {
+  for (const Map& own : {Map{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}},
+                         Map{{"RANK", "1"}, {"WORLD_SIZE", "2"}}}) {
+    const Launch l = launch(with(mpirun, own));
+    CHECK(l.local_rank == 1);
+    CHECK(l.local_size == 2);
+    CHECK(l.nodes == 1);
+    CHECK(l.address == "127.0.0.1");
+  }
+}
+
 TEST_CASE("torchrun's variables") {
   const Launch l = launch(torchrun);
   CHECK(l.rank == 5);
@@ -134,6 +145,19 @@ TEST_CASE("torchrun's variables") {
   // torchrun under srun, one a node.
   const Map under = with(srun, {{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}});
   CHECK(launch(with(with(under, torchrun), {{"TORCHELASTIC_RUN_ID", "x"}})).rank == 5);
+}
+
+TEST_CASE("whose output nobody collects together with rank 0's") {
+  CHECK(launch(torchrun).own_output);  // set by hand
+  const Map elastic = with(torchrun, {{"TORCHELASTIC_RUN_ID", "7"}});
+  CHECK(!launch(elastic).own_output);
+  CHECK(launch(with(elastic, {{"RANK", "4"}, {"LOCAL_RANK", "0"}})).own_output);
+  CHECK(!launch(with(torchrun, {{"TALLY_SUPERVISED", "process 1 2"}})).own_output);
+  CHECK(!launch(srun).own_output);
+  CHECK(!launch(mpirun).own_output);
+  CHECK(
+      !launch(with(mpirun, {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}})).own_output);
+  CHECK(!launch({}).own_output);
 }
 
 TEST_CASE("the token: a flag, a variable, a file of rank 0's where a launcher started all") {
@@ -184,8 +208,21 @@ TEST_CASE("launchers that disagree, and halves") {
         "RANK=x is not a number of processes or a rank");
   CHECK(refusal(with(srun, {{"PMIX_RANK", "2"}})).find("PMIX_RANK=2 and SLURM_PROCID=4 disagree") ==
         0);
-  CHECK(refusal(with(srun, {{"MASTER_PORT", "0"}})) ==
-        "MASTER_PORT=0 is not a valid port: 1 to 65535");
+  // torchrun's own process listens at MASTER_PORT: all ranks find another port, that of the run.
+  const Map agent =
+      with(torchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"TORCHELASTIC_RUN_ID", "none"}});
+  const int port = launch(agent).port;
+  CHECK(port != 29511);
+  CHECK(launch(with(agent, {{"RANK", "0"}, {"LOCAL_RANK", "0"}})).port == port);
+  CHECK(launch(with(agent, {{"MASTER_PORT", "29512"}})).port != port);
+  LaunchOptions given;
+  given.port = 6000;
+  CHECK(launch(agent, given).port == 6000);
+  const Map child = with(agent, {{"TALLY_SUPERVISED", "process 1"}});
+  CHECK(launch(with(child, {{token_variable, std::string(32, 'x')}})).port == 29511);
+  for (const std::string bad : {"0", "-1", "abc", "65536", "99999999999"})
+    CHECK(refusal(with(srun, {{"MASTER_PORT", bad}})) ==
+          "MASTER_PORT=" + bad + " is not a valid port: 1 to 65535");
   // WORLD_SIZE alone, as some sites export it, is no contradiction where it is right.
   CHECK(launch(with(srun, {{"WORLD_SIZE", "5"}})).rank == 4);
 }

@@ -83,7 +83,7 @@ Config config_of(const Layout& l, int rank) {
   m.tied_embeddings = l.tied;
   m.positions = l.tied ? Positions::learned : Positions::rotary;
   if (l.llama) {
-    m.kind = "llama";
+    m.set_kind("llama");
     m.positions = Positions::rotary;
     m.query_groups = 4;
     m.kv_channels = 6;
@@ -91,7 +91,7 @@ Config config_of(const Layout& l, int rank) {
   m.hidden_dropout = m.attention_dropout = l.dropout;
   m.classifier_dropout = l.dropout;
   if (l.task != Task::language_model) {
-    m.kind = "bert";
+    m.set_kind("bert");
     m.task = l.task;
     m.classes = 3;
   }
@@ -214,7 +214,7 @@ Outcome train(const Layout& l, Stream& stream, const Mesh& mesh, const Exchange&
   Optimizer& optimizer = *session.optimizer;
   ForwardBackward passes(config, stream, table, session.stage_list(), mesh, optimizer, 1);
   optimizer.defer_gather(session.sharding != nullptr);
-  const auto loader = make_loader(config, mesh.data(), stream, samples_of(l, config), 0,
+  const auto loader = make_loader(config, mesh.samples(), stream, samples_of(l, config), 0,
                                   static_cast<int>(2 * config.micro_batches()));
   Outcome outcome;
   for (int step = 0; step < steps; ++step) {

@@ -27,8 +27,9 @@ TEST_CASE("a mesh has Megatron-LM's groups") {
   const MeshShape shape{2, 4, 2};
   CHECK(groups_of(shape, MeshGroup::tensor) ==
         Groups{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}, {12, 13}, {14, 15}});
-  CHECK(groups_of(shape, MeshGroup::data) ==
-        Groups{{0, 2}, {1, 3}, {4, 6}, {5, 7}, {8, 10}, {9, 11}, {12, 14}, {13, 15}});
+  for (const MeshGroup data : {MeshGroup::samples, MeshGroup::replicas})
+    CHECK(groups_of(shape, data) ==
+          Groups{{0, 2}, {1, 3}, {4, 6}, {5, 7}, {8, 10}, {9, 11}, {12, 14}, {13, 15}});
   CHECK(groups_of(shape, MeshGroup::pipeline) ==
         Groups{{0, 4, 8, 12}, {1, 5, 9, 13}, {2, 6, 10, 14}, {3, 7, 11, 15}});
   CHECK(groups_of(shape, MeshGroup::model) ==
@@ -47,7 +48,8 @@ TEST_CASE("every rank has a place of its own, and is in one group of each kind")
             return static_cast<int>(ranks_of(shape, g, rank).size());
           };
           CHECK(count(MeshGroup::tensor) == tensor);
-          CHECK(count(MeshGroup::data) == data);
+          CHECK(count(MeshGroup::samples) == data);
+          CHECK(count(MeshGroup::replicas) == data);
           CHECK(count(MeshGroup::pipeline) == pipeline);
           CHECK(count(MeshGroup::model) == tensor * pipeline);
           const int stage = place_of(shape, rank).stage;
@@ -63,7 +65,8 @@ TEST_CASE("a mesh of one rank is alone in every group") {
   const auto world = make_single_communicator();
   const Mesh mesh(*world, MeshShape{});
   CHECK(mesh.tensor().size() == 1);
-  CHECK(mesh.data().size() == 1);
+  CHECK(mesh.samples().size() == 1);
+  CHECK(mesh.replicas().size() == 1);
   CHECK(mesh.pipeline().size() == 1);
   CHECK(mesh.model().size() == 1);
   REQUIRE(mesh.embedding() != nullptr);

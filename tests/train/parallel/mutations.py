@@ -19,9 +19,10 @@ LAYOUTS_8 = ("layout_ranks", "sockets 8 first")
 MUTATIONS = {
     "sequence parallelism: gradients of norms and biases are not added up": (
         *LAYOUTS, "src/train/step/forward_backward.cc",
-        "if (config_.sequence_parallel && first < end)", "if (false && first < end)"),
+        "  for (const Tensor& gradients : of_shards_) mesh_.tensor().all_reduce(stream_, gradients);\n", ""),
     "sequence parallelism: K's and V's bias gradients come from one process's tokens": (
-        *LAYOUTS, "src/model/transformer.cc", "if (context_.tensor.sequence || sizes_.llama)", "if (sizes_.llama)"),
+        *LAYOUTS, "src/model/transformer.cc", "if (context_.tensor.sequence || !sizes_.spec.biases)",
+        "if (!sizes_.spec.biases)"),
     "a row-parallel layer adds its bias on every process": (
         *LAYOUTS, "src/nn/linear.cc",
         "c.tensor.shard() == 0 ? bias.value : Tensor()", "bias.value"),
@@ -30,15 +31,17 @@ MUTATIONS = {
         "c.tensor.shard() == 0 ? position_.value : Tensor()", "position_.value"),
     "the tied embedding's two gradients are not added up": (
         *LAYOUTS, "src/train/step/forward_backward.cc",
-        "config_.model.tied_embeddings && mesh_.embedding()", "false && mesh_.embedding()"),
+        "  for (const Tensor& gradient : of_ends_) mesh_.embedding()->all_reduce(stream_, gradient);\n", ""),
     "the tied embedding's gradients are added up before those of the replicas": (
         *LAYOUTS_8, "src/train/step/forward_backward.cc",
-        "  reducer_.finish();\n  // The embedding", "  // The embedding",
-        'table_.get("wte.weight").gradient);', 'table_.get("wte.weight").gradient);\n  reducer_.finish();'),
+        "  reducer_.finish();\n", "",
+        "mesh_.embedding()->all_reduce(stream_, gradient);",
+        "mesh_.embedding()->all_reduce(stream_, gradient);\n  reducer_.finish();"),
     "undivided parameters count in the norm on every process": (
-        *LAYOUTS, "src/model/gpt_parameters.cc", "p.copy = part_.shard > 0;", "p.copy = false;"),
+        *LAYOUTS, "src/model/architecture.cc",
+        "w.copy = row.division == Division::whole && part.shard > 0;", "w.copy = false;"),
     "the tied embedding counts in the norm twice": (
-        *LAYOUTS, "src/model/gpt_parameters.cc", "p.copy = !part.first;", "p.copy = false;"),
+        *LAYOUTS, "src/model/architecture.cc", "weights.back().copy = true;", ""),
     "the norm is that of this process's part": (
         *LAYOUTS, "src/optim/optimizer.cc",
         "parts_->all_reduce(stream_, Tensor(&state_->gradient_squares, DType::f64, {1}));", ""),
@@ -51,7 +54,7 @@ MUTATIONS = {
         *LAYOUTS, "src/train/step/forward_backward.cc", "divides ? 1", "false ? 1"),
     "a replica divides by the labels that it has counted itself": (
         *LAYOUTS, "src/train/step/forward_backward.cc",
-        "  mesh_.data().all_reduce(stream_, Tensor(state_->counted, DType::f64, {2}));\n", ""),
+        "  mesh_.samples().all_reduce(stream_, Tensor(state_->counted, DType::f64, {2}));\n", ""),
     "the labels of a step are those of its first micro batch": (
         *LAYOUTS, "src/train/step/forward_backward.cc", "loader->counted(micro_batches)", "loader->counted(1)"),
     "labels are counted on the first stage": (
@@ -65,7 +68,7 @@ MUTATIONS = {
     "every process counts the loss": (
         *LAYOUTS, "src/nn/lm_head.cc", "if (c.tensor.shard() == 0) add_losses", "add_losses"),
     "attention's shards take neighbouring rows of Q, K and V": (
-        *LAYOUTS, "src/model/gpt_parameters.cc", "qkv, c, std), heads), 0, heads);", "qkv, c, std), heads), 0);"),
+        *LAYOUTS, "src/model/architecture.cc", ".sections = {q, kv, kv},", ".sections = {},"),
     "the input's gradient of a column-parallel layer is not added up": (
         *LAYOUTS, "src/nn/linear.cc", "  c.tensor.start_reduce(c.compute, dx);\n", ""),
     "a pipeline holds a micro batch too few": (
@@ -74,7 +77,10 @@ MUTATIONS = {
         "k < std::max<int64_t>(1, micro_batches_in_flight(schedule, chunk) - 1)"),
     "a gradient between stages is not under the branch's dropout": (
         *LAYOUTS, "src/nn/projection.cc",
-        "apply_dropout(c.compute, flow.residual, dropout,", "apply_dropout(c.compute, flow.residual, 0 * dropout,"),
+        "apply_dropout(c.compute, flow.residual, {dropout,", "apply_dropout(c.compute, flow.residual, {0 * dropout,"),
+    "gradients of all weights are added up over the same ranks": (
+        "communicator_ranks", "sockets 3", "src/optim/gradient_reducer.cc",
+        "run.group->all_reduce(", "groups_.front()->all_reduce("),
     "ZeRO: the norm is that of this process's shares": (
         "layout_ranks", "sockets 3 first", "src/optim/optimizer.cc",
         "parts_->all_reduce(stream_, Tensor(&state_->gradient_squares, DType::f64, {1}));", ""),
@@ -90,7 +96,7 @@ MUTATIONS = {
     "LAMB: the norm of a shard is taken for the parameter's": (
         "layout_ranks", "sockets 2 first", "src/optim/lamb.cc", "sharers_.push_back(&mesh->tensor());", ";"),
     "a shard has neighbouring rows of gates and ups": (
-        "layout_ranks", "sockets 2 first", "src/model/gpt_parameters.cc", "std::vector<int64_t>{f, f};", "std::vector<int64_t>();"),
+        "layout_ranks", "sockets 2 first", "src/model/architecture.cc", ".sections = {f, b.gated() ? f : 0},", ".sections = {},"),
     "a shard has as many heads of K and V as of Q": (
         "layout_ranks", "sockets 2 first", "src/model/transformer.cc",
         "s.attention.kv_heads = config.model.kv_heads() / part.shards;", "s.attention.kv_heads = s.attention.heads;"),
@@ -106,7 +112,7 @@ MUTATIONS = {
         "layout_ranks", "sockets 3 first", "src/optim/sharding.cc", "whole.first + replicas_.rank() * share", "whole.first"),
     "ZeRO: gradients in no bucket are not reduced": (
         "layout_ranks", "sockets 3 first", "src/optim/gradient_reducer.cc",
-        "      communicator_.reduce_scatter(stream_, r->gradient, r->own_gradient);\n", ""),
+        "      part.group->reduce_scatter(stream_, r->gradient, r->own_gradient);\n", ""),
     "ZeRO 2: only the last micro batch's gradients count": (
         "layout_ranks", "sockets 3 first", "src/optim/gradient_reducer.cc", "if (!first_)", "if (false)"),
     "ZeRO 2: the last step's gradients count": (
@@ -122,7 +128,7 @@ MUTATIONS = {
     "ZeRO: shares of less than a vector": (
         "train_optim_test", "", "src/optim/sharding.cc", "int64_t{16} * replicas", "int64_t{1} * replicas"),
     "stages number the layers of their dropout from 0": (
-        *LAYOUTS, "src/model/transformer.cc", "config_.layernorm_epsilon, gelu, layer,", "config_.layernorm_epsilon, gelu, l,"),
+        *LAYOUTS, "src/model/transformer.cc", "config_.layernorm_epsilon, form, layer,", "config_.layernorm_epsilon, form, l,"),
 }
 
 

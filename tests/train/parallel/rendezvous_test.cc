@@ -218,10 +218,190 @@ TEST_CASE("ranks that have come leave it to rank 0 to report that others have no
   Meeting m(3);
   m.options.timeout_seconds = 5;
   auto one = std::async(std::launch::async,
-                        [&] { CHECK_THROWS_AS(Rendezvous::meet(m.of(1), {}), ReportedByZero); });
+                        [&] { CHECK_THROWS_AS(Rendezvous::meet(m.of(1), {}), StartFailed); });
   CHECK_THROWS_WITH_AS(Rendezvous::meet(m.of(0), {}), doctest::Contains("missing rank 2"),
                        CommunicationError);
   one.get();
+}
+
+namespace {
+
+// How a start ended for one rank.
+struct Start {
+  int code = 0;                   // 0: the ranks have met
+  std::string message;            // what was thrown
+  std::vector<Failure> reported;  // here
+};
+
+Start start_of(RendezvousOptions options) {
+  Start start;
+  options.report = [&](const Failure& f) { start.reported.push_back(f); };
+  try {
+    Rendezvous::meet(options, {})->done();
+  } catch (const StartFailed& e) {
+    start.code = e.code;
+    start.message = e.what();
+  } catch (const CommunicationError& e) {
+    start.code = -1;
+    start.message = e.what();
+  }
+  return start;
+}
+
+RendezvousOptions with_fault(RendezvousOptions options) {
+  options.fault.emplace().message = "--lr: 'abc' is not a number";
+  return options;
+}
+
+std::future<Start> begin(const RendezvousOptions& options) {
+  return std::async(std::launch::async, [options] { return start_of(options); });
+}
+
+void check_told(const Start& start, int reports) {
+  CHECK(start.code == 2);
+  CHECK(start.message == "--lr: 'abc' is not a number");
+  REQUIRE(start.reported.size() == static_cast<size_t>(reports));
+  for (const Failure& f : start.reported) {
+    CHECK(f.code == 2);
+    CHECK(f.host == "here");
+    CHECK(f.message == "--lr: 'abc' is not a number");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a rank that cannot take part ends the start of all, whoever has come, with one report") {
+  for (const int wrong : {0, 1, 2}) {
+    CAPTURE(wrong);
+    Meeting m(3);
+    const auto mine = [&](int r) { return r == wrong ? with_fault(m.of(r)) : m.of(r); };
+    auto zero = begin(mine(0)), one = begin(mine(1)), two = begin(mine(2));
+    const Start at_zero = zero.get();
+    check_told(at_zero, 1);
+    CHECK(at_zero.reported.front().rank == wrong);
+    check_told(one.get(), 0);
+    check_told(two.get(), 0);
+  }
+}
+
+TEST_CASE("those that never come do not let the others wait, and those that come late are told") {
+  for (const int wrong : {0, 1}) {
+    CAPTURE(wrong);
+    Meeting m(4);
+    m.options.timeout_seconds = 600;
+    std::promise<void> known;
+    RendezvousOptions first = wrong == 0 ? with_fault(m.of(0)) : m.of(0);
+    auto zero = std::async(std::launch::async, [&] {
+      Start start;
+      first.report = [&](const Failure& f) {
+        start.reported.push_back(f);
+        known.set_value();
+      };
+      try {
+        Rendezvous::meet(first, {});
+      } catch (const StartFailed& e) {
+        start.code = e.code;
+        start.message = e.what();
+      }
+      return start;
+    });
+    RendezvousOptions by_hand = m.of(2);
+    by_hand.own_output = true;
+    auto one = begin(wrong == 1 ? with_fault(m.of(1)) : m.of(1));
+    known.get_future().wait();
+    auto two = begin(by_hand);  // rank 3 does not come
+    check_told(zero.get(), 1);
+    check_told(one.get(), 0);
+    check_told(two.get(), 1);  // nobody looks at rank 0's output there
+  }
+}
+
+TEST_CASE("a rank speaks for those after it that nobody has started") {
+  using Clock = std::chrono::steady_clock;
+  for (const int wrong : {0, 2}) {  // of two hosts with two ranks each
+    CAPTURE(wrong);
+    Meeting m(4);
+    m.options.timeout_seconds = 600;
+    RendezvousOptions host = with_fault(m.of(wrong));
+    host.fault->ranks = 2;
+    const auto before = Clock::now();
+    auto faulty = begin(host), first = begin(m.of(2 - wrong)), second = begin(m.of(3 - wrong));
+    for (auto* start : {&faulty, &first, &second}) CHECK(start->get().code == 2);
+    // Ranks that may still come are waited for ten seconds.
+    CHECK(Clock::now() - before < std::chrono::seconds(9));
+  }
+}
+
+TEST_CASE(
+    "a rank that cannot take part and reaches nobody says so itself, and does not wait long") {
+  Meeting m(2);
+  m.listener = Socket();  // rank 0 has not been started
+  m.options.timeout_seconds = 600;
+  auto shared = begin(with_fault(m.of(1)));
+  RendezvousOptions by_hand = with_fault(m.of(1));
+  by_hand.own_output = true;
+  check_told(start_of(by_hand), 1);
+  check_told(shared.get(), 1);
+  // Rank 0 cannot listen where it should.
+  RendezvousOptions zero = with_fault(m.options);
+  zero.address = "203.0.113.1";
+  check_told(start_of(zero), 1);
+}
+
+TEST_CASE("a rank that was let in and is gone again ends the start") {
+  Meeting m(4);  // rank 3 does not come
+  m.options.timeout_seconds = 600;
+  auto zero = begin(m.of(0)), two = begin(m.of(2));
+  {
+    Credential credential{m.options.token.text, m.options.run, "rendezvous"};
+    enter({"127.0.0.1", m.options.port, "rank 0"}, &credential,
+          encode(Hello{1, 4, "there", "process"}), in_seconds(30), nullptr);
+  }
+  const Start at_zero = zero.get();
+  CHECK(at_zero.code == 1);
+  REQUIRE(at_zero.reported.size() == 1);
+  CHECK(at_zero.reported.front().rank == 1);
+  CHECK(at_zero.reported.front().host == "there");
+  CHECK(at_zero.message.find("its connection closed before all ranks had met") == 0);
+  CHECK(two.get().message == at_zero.message);
+}
+
+TEST_CASE("ranks that wait say after some seconds for whom and where") {
+  Meeting m(3);
+  std::promise<std::string> of_zero, of_one, of_two;
+  const auto saying = [&](int rank, std::promise<std::string>* said) {
+    RendezvousOptions o = m.of(rank);
+    o.own_output = true;
+    o.say = [said](const std::string& text) { said->set_value(text); };
+    return o;
+  };
+  RendezvousOptions lonely = saying(2, &of_two);
+  {
+    const Socket nobody = listen_on("127.0.0.1", 0);
+    lonely.port = port_of(nobody);
+  }
+  lonely.timeout_seconds = 8;
+  auto two = begin(lonely);
+  auto zero = begin(saying(0, &of_zero)), one = begin(saying(1, &of_one));
+  const std::string place = "127.0.0.1:" + std::to_string(m.options.port);
+  CHECK(of_zero.get_future().get() ==
+        "after 5 s rank 0 on here waits at " + place +
+            " for rank 2 of 3; --distributed-timeout-minutes (0.5) is the limit");
+  CHECK(of_one.get_future().get() ==
+        "after 5 s rank 1 on here waits for rank 0 at " + place + ", which waits for other ranks");
+  CHECK(of_two.get_future().get() ==
+        "after 5 s rank 2 on here waits for rank 0 at 127.0.0.1:" + std::to_string(lonely.port) +
+            ", and nobody listens there: rank 0 has not been started, has ended, or was given "
+            "another place");
+  CHECK(two.get().code == -1);
+  // A process that is refused is said to be so, and does not end what others have begun.
+  RendezvousOptions wrong = m.of(2);
+  wrong.size = 4;
+  CHECK(start_of(wrong).message.find("rank 0 counts 3 ranks and rank 2 counts 4") !=
+        std::string::npos);
+  CHECK(start_of(m.of(2)).code == 0);
+  CHECK(zero.get().code == 0);
+  CHECK(one.get().code == 0);
 }
 
 TEST_CASE("a rank of another version is rejected with a message") {

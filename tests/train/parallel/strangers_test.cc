@@ -191,6 +191,60 @@ TEST_CASE("ranks started by hand: a token by variable or file, or loopback alone
   }
 }
 
+TEST_CASE("a rank with a wrong flag tells the others, also where flags say where they meet") {
+  const Folder folder("wrong_flag");
+  Place place;
+  place.with = "TALLY_RENDEZVOUS_TOKEN=" + token + "; unset MASTER_PORT";
+  const std::string at = fmt::format("--master-port {} ", place.port);
+  for (const int wrong : {0, 1}) {
+    CAPTURE(wrong);
+    std::vector<std::future<Ended>> ranks;  // of four: two do not come
+    for (const int rank : {0, 1})
+      ranks.push_back(start(place, rank, 4, at + (rank == wrong ? "--lr abc " : "")));
+    for (auto& rank : ranks) {
+      const Ended ended = rank.get();
+      INFO(ended.err);
+      CHECK(ended.code == 2);
+      CHECK(count(ended.err, "tally-train: error: ") == 1);
+      CHECK(contains(ended.err, fmt::format("tally-train: error: rank {} on ", wrong)));
+      CHECK(contains(ended.err, ": --lr: 'abc' is not a number\n"));
+    }
+  }
+  // Nobody else is started.
+  for (const int rank : {0, 1}) {
+    const Ended alone = start(place, rank, 4, at + "--seq-length 0 ").get();
+    CHECK(alone.code == 2);
+    CHECK(count(alone.err, "--seq-length") == 1);
+    CHECK(count(alone.err, "tally-train: ") == 1);
+  }
+}
+
+TEST_CASE("a host whose ranks cannot be started tells those of the others") {
+  const int port = free_port();
+  const auto on_host = [&](int node, const std::string& more) {
+    const std::string environment = fmt::format(
+        "export SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID={0} SLURM_NODEID={0} SLURM_LOCALID=0 "
+        "SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' "
+        "MASTER_ADDR=127.0.0.1 MASTER_PORT={1} TALLY_RENDEZVOUS_TOKEN={2};",
+        node, port, token);
+    return std::async(std::launch::async,
+                      [=] { return tally_train(run + "--nproc-per-node 2 " + more, environment); });
+  };
+  for (const int wrong : {0, 1}) {
+    CAPTURE(wrong);
+    auto zero = on_host(0, wrong == 0 ? "--lr abc" : ""),
+         one = on_host(1, wrong == 1 ? "--lr abc" : "");
+    const Ended at_zero = zero.get(), at_one = one.get();
+    INFO(at_zero.err << at_one.err);
+    CHECK(at_zero.code == 2);
+    CHECK(at_one.code == 2);
+    const std::string all = at_zero.err + at_one.err;
+    CHECK(count(all, "tally-train: error: ") == 1);
+    CHECK(contains(all, fmt::format("tally-train: error: rank {} on ", wrong * 2)));
+    CHECK(contains(all, "--lr: 'abc' is not a number"));
+  }
+}
+
 TEST_CASE(
     "a running job listens nowhere, and its ranks know a token that their command does not show") {
   std::set<std::string> addresses;

@@ -1,5 +1,6 @@
 // Memory of a layout against published formulas and figures.
 #include "src/plan/memory_model.h"
+#include "src/model/architecture.h"
 
 #include <doctest/doctest.h>
 
@@ -33,23 +34,23 @@ TEST_CASE("parameters of stage 0: 1.70 and 2.80 billion for the layouts of the J
 TEST_CASE("one stage has the parameters of the model, several have a copy of the embedding more") {
   const std::string model = "--plan --model 124M ";
   const Config one = parse(model);
-  CHECK(first_stage(model).parameters == static_cast<double>(one.model.parameters()));
+  CHECK(first_stage(model).parameters == static_cast<double>(parameter_count(one.model)));
   const Config four = parse(model + "--pipeline-model-parallel-size 4 ");
   double sum = 0;
   for (const StageMemory& s : all_stages(four, gpu)) sum += s.parameters;
   const auto embedding = static_cast<double>(one.model.padded_vocabulary * one.model.hidden);
-  CHECK(sum == static_cast<double>(one.model.parameters()) + embedding);
+  CHECK(sum == static_cast<double>(parameter_count(one.model)) + embedding);
   const std::string untied = model + "--untie-embeddings-and-output-weights ";
   sum = 0;
   for (const StageMemory& s : all_stages(parse(untied + "--pipeline-model-parallel-size 2"), gpu))
     sum += s.parameters;
-  CHECK(sum == static_cast<double>(parse(untied).model.parameters()));
+  CHECK(sum == static_cast<double>(parameter_count(parse(untied).model)));
 }
 
 TEST_CASE("Llama: the plan's parameters and states") {
   const std::string model = "--plan --model llama-1b --bf16 ";
   const Config one = parse(model);
-  CHECK(first_stage(model).parameters == static_cast<double>(one.model.parameters()));
+  CHECK(first_stage(model).parameters == static_cast<double>(parameter_count(one.model)));
   CHECK(states_of_a_parameter(first_stage(model)) == Approx(18).epsilon(1e-3));
   CHECK(states_of_a_parameter(first_stage(model + "--optimizer sgd")) == Approx(14).epsilon(1e-3));
   CHECK(states_of_a_parameter(first_stage(model + "--optimizer lamb")) == Approx(18).epsilon(1e-3));
@@ -58,7 +59,7 @@ TEST_CASE("Llama: the plan's parameters and states") {
                                        "--tensor-model-parallel-size 2 "
                                        "--make-vocab-size-divisible-by 64");
   const double norms = 33.0 * 2048;
-  CHECK(2 * half.parameters == static_cast<double>(one.model.parameters()) + norms);
+  CHECK(2 * half.parameters == static_cast<double>(parameter_count(one.model)) + norms);
 }
 
 // Shoeybi et al. 2019, section 3: norms, positions and the biases of row-parallel layers are whole
@@ -71,7 +72,7 @@ TEST_CASE("two tensor parallel ranks have the model's parameters, and twice what
   // The vocabulary's padding is a multiple of 128 in each rank.
   const StageMemory half =
       first_stage(model + "--tensor-model-parallel-size 2 " + "--make-vocab-size-divisible-by 64");
-  CHECK(2 * half.parameters == static_cast<double>(m.parameters() + whole));
+  CHECK(2 * half.parameters == static_cast<double>(parameter_count(m) + whole));
 }
 
 // Megatron-LM's docs/source/api-guide/dist_optimizer.md: bf16 weights with float32 gradients take
@@ -85,7 +86,7 @@ TEST_CASE("states: bytes of a parameter by ZeRO stage") {
   CHECK(bytes("--bf16", 1) == Approx(6 + 12.0 / 8).epsilon(1e-3));
   // Of the gradients the blocks' matrices are shared, and two blocks whole: 48 blocks of 12 x 1600^2.
   const ModelConfig m = parse("--plan --model 1.5B").model;
-  const double block = 12.0 * 1600 * 1600, all = static_cast<double>(m.parameters());
+  const double block = 12.0 * 1600 * 1600, all = static_cast<double>(parameter_count(m));
   const double gradients = (all - 48 * block + (48.0 / 8 + 2) * block) / all;
   CHECK(bytes("--bf16", 2) == Approx(2 + 12.0 / 8 + 4 * gradients).epsilon(1e-3));
   CHECK(bytes("--fp16", 1) == Approx(6 + 12.0 / 8).epsilon(1e-3));

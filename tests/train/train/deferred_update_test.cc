@@ -39,7 +39,7 @@ Seen run(Config c, bool late) {
   c.optimizer.lr = 1e-2;
   const auto stream = make_stream({DeviceKind::cpu, 0});
   ParameterTable table;
-  register_gpt(c.model, &table);
+  register_model(c.model, &table);
   table.layout(*stream, c.compute_type());
   const auto model = one_set(make_gpt(c, table, *stream));
   Optimizer optimizer(c, table, *stream);
@@ -106,7 +106,7 @@ TEST_CASE("deferred updates: the blocks' matrices but the first ones, and a head
     c.model.tied_embeddings = tied;
     const auto stream = make_stream({DeviceKind::cpu, 0});
     ParameterTable table;
-    register_gpt(c.model, &table);
+    register_model(c.model, &table);
     table.layout(*stream, DType::f32);
     const auto deferring = make_gpt(c, table, *stream);
     REQUIRE(deferring->deferred_update() != nullptr);

@@ -36,7 +36,7 @@ EncoderBatch batch_of(const Numbers& lengths) {
 
 ModelConfig bert(Task task) {
   ModelConfig m;
-  m.kind = "bert";
+  m.set_kind("bert");
   m.task = task;
   m.vocabulary = 100;
   return m;
@@ -101,6 +101,11 @@ TEST_CASE("labels that do not count, and tokens beyond the vocabulary") {
   CHECK(a.counted[0] == 2);
   CHECK(a.counted[1] == 1);
   CHECK(a.masked.empty());
+  // A model without the head for the next sentence has no labels of it.
+  ModelConfig masked_alone = bert(Task::pretraining);
+  masked_alone.next_sentence = false;
+  CHECK(laid_out({3, 5}, {}, bert(Task::pretraining)).counted == LabelCounts{2, 2});
+  CHECK(laid_out({3, 5}, {}, masked_alone).counted == LabelCounts{2, 0});
   ModelConfig small = bert(Task::classification);
   small.vocabulary = 15;
   try {

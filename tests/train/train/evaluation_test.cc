@@ -40,6 +40,23 @@ TEST_CASE("a text's blocks score every token but the first once, with the contex
   }
 }
 
+TEST_CASE("losses of held-out data: a head without labels leaves no mean") {
+  EvaluatedLosses losses;
+  losses.mean = 2.5;
+  losses.counted = {3, 0};
+  CHECK(losses.mean_of(1) == 2.5);
+  CHECK_THROWS_WITH(
+      losses.mean_of(2),
+      "no label of the model's head 2 of 2 counts in the held-out data, so that there "
+      "is no loss");
+  losses.counted = {0, 4};  // of the next sentence alone
+  CHECK_THROWS(losses.mean_of(2));
+  CHECK_THROWS_WITH(losses.mean_of(1),
+                    "no label of the held-out data counts, so that there is no loss");
+  losses.counted = {3, 4};
+  CHECK(losses.mean_of(2) == 2.5);
+}
+
 TEST_CASE("blocks of masked samples score what counts") {
   const auto blocks = make_sample_blocks(
       with_document_ends(std::make_shared<Numbers>(4, 5), {3, true, false, false}), 4);

@@ -24,7 +24,7 @@ std::unique_ptr<Stream> cpu_stream() {
 size_t planned(const Config& c) {
   const auto stream = cpu_stream();
   ParameterTable table;
-  register_gpt(c.model, &table);
+  register_model(c.model, &table);
   table.layout(*stream, c.compute_type());
   return one_set(make_gpt(c, table, *stream))->bytes();
 }
@@ -54,7 +54,7 @@ size_t allocated_by_stage(const Config& c, int stage) {
   place.stage = stage;
   const std::vector<ModelPart> parts = parts_of(c, place);
   ParameterTable table;
-  for (const ModelPart& part : parts) register_gpt(c.model, part, &table);
+  for (const ModelPart& part : parts) register_model(c.model, part, &table);
   table.layout(*stream, c.compute_type());
   const OptimizerState state(table, *stream, c.optimizer.kind);
   size_t bytes = stream->bytes_allocated();
@@ -129,7 +129,7 @@ TEST_CASE("the estimate of parameters is what table and optimizer allocate, to t
         CAPTURE(text_of(c));
         const auto stream = cpu_stream();
         ParameterTable table;
-        register_gpt(c.model, &table);
+        register_model(c.model, &table);
         table.layout(*stream, c.compute_type());
         std::optional<OptimizerState> state;
         if (command == Command::train) state.emplace(table, *stream, c.optimizer.kind);
@@ -212,7 +212,7 @@ TEST_CASE("the reference model holds no less than the explicit one") {
 namespace {
 
 std::string text_of_encoder(const Config& c) {
-  return c.model.kind + " task " + std::to_string(static_cast<int>(c.model.task)) + " " +
+  return c.model.kind() + " task " + std::to_string(static_cast<int>(c.model.task)) + " " +
          text_of(c);
 }
 
@@ -234,7 +234,7 @@ void for_encoders(const Check& check) {
           c.model.heads = pick({1, 3});
           c.model.hidden = c.model.heads * pick({2, 20});
           c.model.ffn = pick({1, 31, 200});
-          c.model.token_types = c.model.kind == "bert" ? 2 : 0;
+          c.model.token_types = c.model.kind() == "bert" ? 2 : 0;
           c.model.classes = pick({2, 7});
           c.model.next_sentence = pick({0, 1}) == 1;
           c.model.padded_vocabulary = pick({96, 1000, 30592});
@@ -274,7 +274,7 @@ TEST_CASE("the estimate of an encoder's parameters is what table and optimizer a
       std::optional<OptimizerState> state;
       if (command == Command::train) state.emplace(table, *stream, c.optimizer.kind);
       CHECK(estimate_memory(c).parameters == static_cast<double>(stream->bytes_allocated()));
-      CHECK(stage_memory(c, 0, {}).parameters == static_cast<double>(c.model.parameters()));
+      CHECK(stage_memory(c, 0, {}).parameters == static_cast<double>(parameter_count(c.model)));
     }
   });
 }

@@ -258,7 +258,7 @@ TEST_CASE("a step in which no label counts has no loss, and is in no mean") {
     CHECK(nothing["results"]["final_loss"].is_null());
     CHECK_FALSE(contains(none.out, "lm loss"));
     CHECK(contains(none.out, ", loss unknown"));
-    CHECK(contains(none.out, "; 3 of 3 steps have no loss, because no label of their samples"));
+    CHECK(contains(none.out, "; 3 of 3 steps have no loss, because their samples lack labels"));
 
     const Ended some =
         tally_train(run + how + "--epochs 1 --split 1 --data-path " + folder / "some");

@@ -35,7 +35,8 @@ TEST_CASE("one rank of many: its place in every group, and what it would have se
   CHECK(mesh.tensor().rank() == 1);
   CHECK(mesh.pipeline().size() == 4);
   CHECK(mesh.pipeline().rank() == 2);
-  CHECK(mesh.data().size() == 3);
+  CHECK(mesh.samples().size() == 3);
+  CHECK(mesh.replicas().size() == 3);
   CHECK(mesh.embedding() == nullptr);
 
   std::vector<double> part{1, 2}, whole(4, 0.0);
@@ -49,7 +50,7 @@ TEST_CASE("one rank of many: its place in every group, and what it would have se
   mesh.tensor().all_gather(*stream, Tensor(weights.data() + 2, DType::f64, {2}),
                            Tensor(weights.data(), DType::f64, {4}));
   CHECK(weights == std::vector<double>{1, 2, 3, 4});
-  mesh.data().all_reduce(*stream, mine);
+  mesh.replicas().all_reduce(*stream, mine);
   const std::vector<Messages> messages = ledger.messages();
   REQUIRE(messages.size() == 2);
   CHECK(messages[0].group == "data");

@@ -91,7 +91,7 @@ TEST_CASE("settings that change a resumed training are named with both values") 
 
 TEST_CASE("each setting that changes the updates of a resumed training has its note") {
   Config first = bytes_config();
-  first.model.kind = "bert";
+  first.model.set_kind("bert");
   first.model.task = Task::classification;
   using Change = std::function<void(Config*)>;
   for (const auto& [name, change] : std::vector<std::pair<std::string, Change>>{
@@ -137,7 +137,7 @@ TEST_CASE("another micro batch draws other masks of dropout, wherever there is o
     return differences(configuration_json(run_of(first)).dump(), run_of(c), true);
   };
   Config c = bytes_config();
-  c.model.kind = "bert";
+  c.model.set_kind("bert");
   c.model.task = Task::classification;
   c.model.hidden_dropout = c.model.attention_dropout = 0;
   c.model.classifier_dropout = 0;
@@ -164,7 +164,7 @@ TEST_CASE("another micro batch draws other masks of dropout, wherever there is o
 TEST_CASE("the dropout of a head is compared where the task has one") {
   Record record;
   record.config = bytes_config();
-  record.config.model.kind = "bert";
+  record.config.model.set_kind("bert");
   record.config.model.task = Task::classification;
   const std::string saved = configuration_json(record).dump();
   const auto changed = [&](const auto& change) {

@@ -13,7 +13,8 @@ namespace {
 StepState state_of(int n) {
   StepState s{};
   s.loss_sums[0] = 10 - n;
-  s.labels = n % 5 == 2 ? 0 : n + 1;
+  s.labels[0] = n % 5 == 2 ? 0 : n + 1;
+  s.labels[1] = n % 7 == 3 ? 0 : n + 1;
   s.learning_rate = 0.1 * n;
   s.grad_norm = static_cast<float>(n) + 0.5F;
   s.step_loss_scale = static_cast<float>(n + 1);
@@ -47,9 +48,9 @@ TEST_CASE("results come in the order of the steps, with what the host knew at th
       const Step& step = taken[static_cast<size_t>(k)];
       const StepState want = state_of(first + k);
       CHECK(step.iteration == 100 + first + k);
-      CHECK(step.unlabelled == (want.labels == 0));
+      CHECK(step.unlabelled == (want.labels[0] == 0 || want.labels[1] == 0));
       CHECK((step.unlabelled ? std::isnan(step.loss) : step.loss == want.loss()));
-      CHECK(step.has_loss() == (want.labels > 0 && want.found_inf == 0));
+      CHECK(step.has_loss() == (want.labels[0] > 0 && want.labels[1] > 0 && want.found_inf == 0));
       CHECK(step.grad_norm == want.grad_norm);
       CHECK(step.loss_scale == want.step_loss_scale);
       CHECK(step.skipped == (want.found_inf != 0));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "src/device/cuda/kernel.cuh"
+#include "src/device/cuda/ptx.cuh"
 #include "src/ops/attention/flash/kernels.h"
 #include "src/ops/attention/flash/tiles.cuh"
 

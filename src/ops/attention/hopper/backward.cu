@@ -120,12 +120,6 @@ cudaError_t launch_multiply(const Backward& p, int blocks, cudaStream_t stream) 
                               : launch_multiply<T, false, false>(p, blocks, stream);
 }
 
-}  // namespace
-
-bool built() {
-  return true;
-}
-
 cudaError_t prepare(const Backward& p, DType dtype, cudaStream_t stream) {
   const int64_t rows = int64_t{p.batch} * p.heads * p.tokens;
   const auto blocks = static_cast<unsigned>((rows * lanes + threads - 1) / threads);
@@ -151,4 +145,12 @@ cudaError_t finish(const Backward& p, DType dtype, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
+const bool listed = [] {
+  kernels.prepare = prepare;
+  kernels.multiply = multiply;
+  kernels.finish = finish;
+  return true;
+}();
+
+}  // namespace
 }  // namespace tally::train::cuda::hopper

@@ -432,8 +432,6 @@ cudaError_t launch(const Forward& p, int sms, cudaStream_t stream) {
                   : launch<T, false, false>(p, sms, stream);
 }
 
-}  // namespace
-
 cudaError_t forward(const Forward& p, DType dtype, int sms, cudaStream_t stream) {
   const cudaError_t cleared = cudaMemsetAsync(p.next_item, 0, sizeof(unsigned), stream);
   if (cleared != cudaSuccess) return cleared;
@@ -441,4 +439,10 @@ cudaError_t forward(const Forward& p, DType dtype, int sms, cudaStream_t stream)
                               : launch<__half>(p, sms, stream);
 }
 
+const bool listed = [] {
+  kernels.forward = forward;
+  return true;
+}();
+
+}  // namespace
 }  // namespace tally::train::cuda::hopper

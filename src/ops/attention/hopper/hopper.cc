@@ -6,7 +6,7 @@
 #include "src/device/cuda/tensor_map.h"
 #include "src/ops/attention/hopper/kernels.h"
 #include "src/ops/attention/hopper/map.h"
-#include "src/ops/linear/passes.h"
+#include "src/ops/column_sums.h"
 
 namespace tally::train::cuda {
 namespace {
@@ -71,7 +71,7 @@ void hopper_attention_forward(CudaStream& s, const AttentionArgs& a) {
   p.stats = a.stats.as<float>();
   p.next_item = static_cast<unsigned*>(a.workspace.data);
   p.group = heads_together(a.shape);
-  CUDA_CHECK(hopper::forward(p, a.dtype, s.sms(), s.stream()));
+  CUDA_CHECK(hopper::kernels.forward(p, a.dtype, s.sms(), s.stream()));
 }
 
 void hopper_attention_backward(CudaStream& s, const AttentionArgs& a,
@@ -89,16 +89,16 @@ void hopper_attention_backward(CudaStream& s, const AttentionArgs& a,
   p.delta = p.base2_stats + row_values(shape);
   p.next_item = reinterpret_cast<unsigned*>(p.delta + row_values(shape));
   p.dqkv = gradients.dq.data;
-  const Tensor& q_sums = gradients.q_sums;
+  const Out& q_sums = gradients.q_sums;
   const int64_t parts = shape.batch * shape.tokens / (hopper::block_rows / 2);
   const bool room = static_cast<size_t>(parts * columns) * sizeof(float) <= s.workspace_bytes();
   if (q_sums.defined() && room) p.q_parts = static_cast<float*>(s.workspace());
-  CUDA_CHECK(hopper::prepare(p, a.dtype, s.stream()));
-  CUDA_CHECK(hopper::multiply(p, a.dtype, s.sms(), s.stream()));
-  CUDA_CHECK(hopper::finish(p, a.dtype, s.stream()));
+  CUDA_CHECK(hopper::kernels.prepare(p, a.dtype, s.stream()));
+  CUDA_CHECK(hopper::kernels.multiply(p, a.dtype, s.sms(), s.stream()));
+  CUDA_CHECK(hopper::kernels.finish(p, a.dtype, s.stream()));
   if (!q_sums.defined()) return;
   if (room) {
-    add_parts(s, p.q_parts, parts, columns, q_sums);
+    add_shares(s, {p.q_parts, parts, columns}, q_sums);
   } else {
     column_sums(s, Tensor(p.dqkv, a.dtype, {shape.batch * shape.tokens, shape.row()}), 0, q_sums);
   }

@@ -58,18 +58,22 @@ struct Backward {
   AttentionDropout dropout;
 };
 
-// False in builds without code for compute capability 9.0, where the others return
-// cudaErrorNotSupported.
-bool built();
+// The kernels. The files that have them set them before main(); in builds without code for compute
+// capability 9.0 they stay null.
+struct Kernels {
+  // Computes out and stats. At most one block of threads an SM.
+  cudaError_t (*forward)(const Forward& p, DType dtype, int sms, cudaStream_t stream) = nullptr;
+  // Computes delta and base2_stats; sets dq_sums and next_item to 0.
+  cudaError_t (*prepare)(const Backward& p, DType dtype, cudaStream_t stream) = nullptr;
+  // Computes dK and dV; adds to dq_sums. At most one block of threads an SM.
+  cudaError_t (*multiply)(const Backward& p, DType dtype, int sms, cudaStream_t stream) = nullptr;
+  // Computes dQ and q_parts from dq_sums.
+  cudaError_t (*finish)(const Backward& p, DType dtype, cudaStream_t stream) = nullptr;
+};
+inline Kernels kernels;
 
-// Computes out and stats. At most one block of threads an SM.
-cudaError_t forward(const Forward& p, DType dtype, int sms, cudaStream_t stream);
-
-// Computes delta and base2_stats; sets dq_sums and next_item to 0.
-cudaError_t prepare(const Backward& p, DType dtype, cudaStream_t stream);
-// Computes dK and dV; adds to dq_sums. At most one block of threads an SM.
-cudaError_t multiply(const Backward& p, DType dtype, int sms, cudaStream_t stream);
-// Computes dQ and q_parts from dq_sums.
-cudaError_t finish(const Backward& p, DType dtype, cudaStream_t stream);
+inline bool built() {
+  return kernels.forward != nullptr;
+}
 
 }  // namespace tally::train::cuda::hopper

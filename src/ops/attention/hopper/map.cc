@@ -8,7 +8,7 @@
 
 namespace tally::train::cuda {
 
-CUtensorMap head_map(const char* op, void* data, const AttentionArgs& args, int64_t columns,
+CUtensorMap head_map(const char* op, const void* data, const AttentionArgs& args, int64_t columns,
                      int box_rows) {
   const TensorMapEncode encode = tensor_map_encode();
   const int64_t rows = args.shape.batch * args.shape.tokens;
@@ -19,9 +19,9 @@ CUtensorMap head_map(const char* op, void* data, const AttentionArgs& args, int6
                                                              : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
   CUtensorMap map{};
   if (encode &&
-      encode(&map, type, 2, data, sizes, &stride, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS)
+      encode(&map, type, 2, const_cast<void*>(data), sizes, &stride, box, steps,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS)
     return map;
   throw DeviceError(
       fmt::format("{}: the driver cannot describe a tensor of {} rows of {} values for the copy "

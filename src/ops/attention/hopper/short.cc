@@ -40,9 +40,10 @@ bool short_attention_serves(const CudaCompute& c, const AttentionShape& shape, D
       shape.documents
           ? shape.most_documents > 0 && shape.longest > 0 && shape.longest <= hopper::block_rows
           : shape.tokens <= hopper::block_rows && shape.tokens % 8 == 0;
-  return c.options.hopper_attention && hopper::built() && c.stream.capability() == 90 && bits_16 &&
-         is_short && shape.head_dim == hopper::head_dim && !shape.causal() && !shape.grouped() &&
-         shape.dropout < 1 && static_cast<float>(shape.scale) > 0 && rows > 0 && shape.heads > 0 &&
+  return c.options.hopper_attention && hopper::short_kernels.forward != nullptr &&
+         c.stream.capability() == 90 && bits_16 && is_short && shape.head_dim == hopper::head_dim &&
+         !shape.causal() && !shape.grouped() && shape.dropout < 1 &&
+         static_cast<float>(shape.scale) > 0 && rows > 0 && shape.heads > 0 &&
          std::max(shape.batch, shape.most_documents) * shape.heads <= most &&
          rows * shape.heads * 3 * hopper::head_dim <= most && tensor_map_encode();
 }
@@ -54,7 +55,7 @@ void short_attention_forward(CudaStream& s, const AttentionArgs& a) {
   p.out = a.out.data;
   p.stats = a.stats.as<float>();
   p.sequences = sequences_of(a);
-  CUDA_CHECK(hopper::short_forward(p, a.dtype, s.sms(), s.stream()));
+  CUDA_CHECK(hopper::short_kernels.forward(p, a.dtype, s.sms(), s.stream()));
 }
 
 void short_attention_backward(CudaStream& s, const AttentionArgs& a,
@@ -67,7 +68,7 @@ void short_attention_backward(CudaStream& s, const AttentionArgs& a,
   p.stats = a.stats.as<float>();
   p.dqkv = gradients.dq.data;
   p.sequences = sequences_of(a);
-  CUDA_CHECK(hopper::short_backward(p, a.dtype, s.sms(), s.stream()));
+  CUDA_CHECK(hopper::short_kernels.backward(p, a.dtype, s.sms(), s.stream()));
 }
 
 }  // namespace tally::train::cuda

@@ -249,11 +249,15 @@ cudaError_t launch(const ShortBackward& p, int sms, cudaStream_t stream) {
                                            : launch<T, false>(p, sms, stream);
 }
 
-}  // namespace
-
-cudaError_t short_backward(const ShortBackward& p, DType dtype, int sms, cudaStream_t stream) {
+cudaError_t backward(const ShortBackward& p, DType dtype, int sms, cudaStream_t stream) {
   return dtype == DType::bf16 ? launch<__nv_bfloat16>(p, sms, stream)
                               : launch<__half>(p, sms, stream);
 }
 
+const bool listed = [] {
+  short_kernels.backward = backward;
+  return true;
+}();
+
+}  // namespace
 }  // namespace tally::train::cuda::hopper

@@ -34,9 +34,13 @@ struct ShortBackward {
   ShortSequences sequences;
 };
 
-// At most one block of threads an SM. cudaErrorNotSupported in builds without code for compute
-// capability 9.0.
-cudaError_t short_forward(const ShortForward& p, DType dtype, int sms, cudaStream_t stream);
-cudaError_t short_backward(const ShortBackward& p, DType dtype, int sms, cudaStream_t stream);
+// The kernels, as Kernels has those of long sequences. At most one block of threads an SM.
+struct ShortKernels {
+  cudaError_t (*forward)(const ShortForward& p, DType dtype, int sms,
+                         cudaStream_t stream) = nullptr;
+  cudaError_t (*backward)(const ShortBackward& p, DType dtype, int sms,
+                          cudaStream_t stream) = nullptr;
+};
+inline ShortKernels short_kernels;
 
 }  // namespace tally::train::cuda::hopper

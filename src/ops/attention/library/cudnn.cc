@@ -207,7 +207,7 @@ class Frontend final : public CudnnAttention {
   void backward(const CudaCompute& c, const AttentionArgs& a,
                 const AttentionGradients& gradients) override {
     std::unordered_map<int64_t, void*> at = inputs(a);
-    at[id_dout] = gradients.dout.data;
+    at[id_dout] = const_cast<void*>(gradients.dout.data);
     at[id_dq] = gradients.dq.data;
     at[id_dk] = gradients.dk.data;
     at[id_dv] = gradients.dv.data;
@@ -215,10 +215,11 @@ class Frontend final : public CudnnAttention {
   }
 
  private:
+  // cuDNN knows no memory that is only read.
   static std::unordered_map<int64_t, void*> inputs(const AttentionArgs& a) {
-    return {{id_q, a.q.data},
-            {id_k, a.k.data},
-            {id_v, a.v.data},
+    return {{id_q, const_cast<void*>(a.q.data)},
+            {id_k, const_cast<void*>(a.k.data)},
+            {id_v, const_cast<void*>(a.v.data)},
             {id_out, a.out.data},
             {id_stats, a.stats.data}};
   }
@@ -276,10 +277,14 @@ class Frontend final : public CudnnAttention {
   std::map<std::string, Pair> pairs_;
 };
 
-}  // namespace
-
-CudnnAttention* cudnn_attention(CudaStream& s) {
+CudnnAttention* frontend_of(CudaStream& s) {
   return &s.state<Frontend>([] { return std::make_shared<Frontend>(); });
 }
 
+const bool found = [] {
+  find_cudnn = frontend_of;
+  return true;
+}();
+
+}  // namespace
 }  // namespace tally::train::cuda

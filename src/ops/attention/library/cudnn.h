@@ -18,8 +18,12 @@ class CudnnAttention {
                         const AttentionGradients& gradients) = 0;
 };
 
+// cudnn.cc sets it before main(), in builds that have cuDNN's front end.
+inline CudnnAttention* (*find_cudnn)(CudaStream& s) = nullptr;
 // The object of the stream's device; null when this build has no cuDNN front end.
-CudnnAttention* cudnn_attention(CudaStream& s);
+inline CudnnAttention* cudnn_attention(CudaStream& s) {
+  return find_cudnn ? find_cudnn(s) : nullptr;
+}
 
 // What cuDNN wants to know of documents, in device memory: how long each is, and where it begins in
 // elements of the packed tensor, of a plain one and of the statistics [tokens, heads]. Documents
@@ -29,7 +33,7 @@ struct DocumentTable {
   int64_t *packed = nullptr, *plain = nullptr, *stats = nullptr;  // [most_documents + 1] each
 };
 int64_t document_table_bytes(const AttentionShape& shape);  // a multiple of 256
-DocumentTable write_documents(CudaStream& s, const AttentionShape& shape, const Tensor& cu_seqlens,
+DocumentTable write_documents(CudaStream& s, const AttentionShape& shape, const In& cu_seqlens,
                               void* place);
 
 // Two int64 in device memory, seed and 0, as cuDNN reads them (cudnn_tables.cu).

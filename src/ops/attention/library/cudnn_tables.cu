@@ -33,7 +33,7 @@ int64_t document_table_bytes(const AttentionShape& shape) {
          256;
 }
 
-DocumentTable write_documents(CudaStream& s, const AttentionShape& shape, const Tensor& cu_seqlens,
+DocumentTable write_documents(CudaStream& s, const AttentionShape& shape, const In& cu_seqlens,
                               void* place) {
   const int64_t n = shape.most_documents;
   DocumentTable table;

@@ -171,11 +171,13 @@ struct Matrices {
   bool over_batch;
 
   // The rows of the head of Q that the chunk begins with.
-  Operand of(const HeadRows& rows, int64_t head, bool transposed) const {
+  template <typename Data>
+  Operand of(const Heads<Data>& rows, int64_t head, bool transposed) const {
     return of(rows, head / args.shape.heads, head % args.shape.heads, transposed);
   }
   // Those of the head of K or V that it takes.
-  Operand of_group(const HeadRows& rows, int64_t head, bool transposed) const {
+  template <typename Data>
+  Operand of_group(const Heads<Data>& rows, int64_t head, bool transposed) const {
     const AttentionShape& s = args.shape;
     return of(rows, head / s.heads, head % s.heads * s.kv_heads() / s.heads, transposed);
   }
@@ -184,8 +186,8 @@ struct Matrices {
     const AttentionShape& s = args.shape;
     return head % s.heads % (s.heads / s.kv_heads()) != 0;
   }
-  Operand of(const Tensor& t, int64_t head, bool transposed) const {
-    return of(HeadRows{t.data, args.shape.heads * args.shape.head_dim}, head, transposed);
+  Operand of(const In& t, int64_t head, bool transposed) const {
+    return of(HeadsIn{t.data, args.shape.heads * args.shape.head_dim}, head, transposed);
   }
   Operand square(const void* data, DType t, bool transposed) const {
     const int64_t tokens = args.shape.tokens;
@@ -209,10 +211,11 @@ struct Matrices {
   }
 
  private:
-  Operand of(const HeadRows& rows, int64_t b, int64_t h, bool transposed) const {
+  template <typename Data>
+  Operand of(const Heads<Data>& rows, int64_t b, int64_t h, bool transposed) const {
     const AttentionShape& s = args.shape;
     const int64_t at = b * s.tokens * rows.stride + h * s.head_dim;
-    return {static_cast<char*>(rows.data) + at * static_cast<int64_t>(size_of(args.dtype)),
+    return {static_cast<const char*>(rows.data) + at * static_cast<int64_t>(size_of(args.dtype)),
             args.dtype, rows.stride, over_batch ? s.tokens * rows.stride : s.head_dim, transposed};
   }
 };
@@ -310,7 +313,7 @@ void unfused_attention_backward(const CudaCompute& compute, const AttentionArgs&
   const Scratch scratch(a.workspace.data, shape, a.dtype, plan.piece);
   const DType wide = accumulator(a.dtype);
   const int64_t T_ = shape.tokens, D = shape.head_dim;
-  const Tensor& dout = gradients.dout;
+  const In& dout = gradients.dout;
   Rows rows = rows_of(a);
   for_chunks(shape, plan, [&](const Chunk& c) {
     rows.chunk = c;

@@ -1,0 +1,132 @@
+#include "engine/python/tokens.h"
+
+#include <algorithm>
+
+#include "engine/base/ascii.h"
+
+namespace tally {
+namespace {
+
+bool is_one_of(std::string_view characters, char c) {
+  return characters.find(c) != std::string_view::npos;
+}
+
+bool is_quote(char c) {
+  return c == '\'' || c == '"';
+}
+
+size_t end_of_name(std::string_view text, size_t from) {
+  while (from < text.size() && is_word_char(text[from])) ++from;
+  return from;
+}
+
+// Behind the text whose first quote is at `from`.
+size_t end_of_text(std::string_view text, size_t from) {
+  const std::string three(3, text[from]);
+  const std::string_view end =
+      text.substr(from, 3) == three ? std::string_view(three) : text.substr(from, 1);
+  for (size_t at = from + end.size(); at < text.size(); at += text[at] == '\\' ? 2 : 1) {
+    if (text.substr(at, end.size()) == end) return at + end.size();
+  }
+  return text.size();
+}
+
+// Whether the word makes another text of the one right behind it.
+bool is_text_prefix(std::string_view word) {
+  return word.size() <= 2 &&
+         std::all_of(word.begin(), word.end(), [](char c) { return is_one_of("rbufRBUF", c); });
+}
+
+size_t end_of_number(std::string_view text, size_t from) {
+  size_t end = from;
+  while (end < text.size() && (is_word_char(text[end]) || text[end] == '.' ||
+                               (is_one_of("+-", text[end]) && is_one_of("eE", text[end - 1]))))
+    ++end;
+  return end;
+}
+
+size_t end_of_dollar(std::string_view text, size_t from) {
+  const bool braces = text.substr(from, 2) == "${";
+  const size_t name = from + (braces ? 2 : 1);
+  const size_t end = end_of_name(text, name);
+  if (end == name || (braces && (end == text.size() || text[end] != '}'))) return from;
+  return braces ? end + 1 : end;
+}
+
+size_t end_of_sign(std::string_view text, size_t from) {
+  const char c = text[from];
+  const char next = from + 1 < text.size() ? text[from + 1] : '\0';
+  const bool two = is_one_of("=!<>*/", c) && (next == '=' || (is_one_of("*/", c) && next == c));
+  return from + (two ? 2 : 1);
+}
+
+}  // namespace
+
+bool is_word_char(char c) {
+  return is_name_char(c) || static_cast<unsigned char>(c) >= 128;
+}
+
+std::vector<PythonToken> tokens_of(std::string_view expression) {
+  std::vector<PythonToken> tokens;
+  bool after_dot = false;
+  for (size_t at = 0; at < expression.size();) {
+    const char c = expression[at];
+    const char next = at + 1 < expression.size() ? expression[at + 1] : '\0';
+    size_t end = at + 1;
+    TokenKind kind = TokenKind::sign;
+    if (is_one_of(" \t\r\n", c)) {
+      kind = TokenKind::space;
+    } else if (is_quote(c)) {
+      kind = TokenKind::text;
+      end = end_of_text(expression, at);
+    } else if (is_digit(c) || (c == '.' && is_digit(next))) {
+      kind = TokenKind::number;
+      end = end_of_number(expression, at);
+    } else if (is_word_char(c)) {
+      kind = after_dot ? TokenKind::attribute : TokenKind::word;
+      end = end_of_name(expression, at);
+      if (end < expression.size() && is_quote(expression[end]) &&
+          is_text_prefix(expression.substr(at, end - at))) {
+        kind = TokenKind::text;
+        end = end_of_text(expression, end);
+      }
+    } else if (c == '$' && end_of_dollar(expression, at) > at) {
+      kind = TokenKind::dollar;
+      end = end_of_dollar(expression, at);
+    } else {
+      end = end_of_sign(expression, at);
+    }
+    tokens.push_back({kind, expression.substr(at, end - at)});
+    if (kind != TokenKind::space) after_dot = tokens.back().text == ".";
+    at = end;
+  }
+  return tokens;
+}
+
+std::string_view dollar_name(std::string_view text) {
+  if (text.empty() || text.front() != '$' || end_of_dollar(text, 0) != text.size()) return {};
+  return text.substr(0, 2) == "${" ? text.substr(2, text.size() - 3) : text.substr(1);
+}
+
+std::string_view inside_quotes(std::string_view token, bool* plain) {
+  *plain = token.size() >= 2 && is_quote(token.front()) && token.back() == token.front() &&
+           token.find('\\') == std::string_view::npos &&
+           token.substr(0, 3) != std::string(3, token.front());
+  return *plain ? token.substr(1, token.size() - 2) : std::string_view();
+}
+
+std::vector<std::string> names_read(std::string_view expression) {
+  std::vector<std::string> names;
+  for (const PythonToken& token : tokens_of(expression)) {
+    if (token.kind == TokenKind::word) names.emplace_back(token.text);
+    if (token.kind != TokenKind::dollar && token.kind != TokenKind::text) continue;
+    for (size_t at = token.text.find('$'); at != std::string_view::npos;
+         at = token.text.find('$', at + 1)) {
+      const size_t end = end_of_dollar(token.text, at);
+      if (end > at) names.emplace_back(dollar_name(token.text.substr(at, end - at)));
+    }
+  }
+  return names;
+}
+
+}  // namespace tally

@@ -1,0 +1,43 @@
+// Divides a Python expression, in which $names may stand, into tokens. This is the one place that
+// knows where texts in quotes begin and end.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tally {
+
+enum class TokenKind : uint8_t {
+  space,
+  word,       // a name or a keyword
+  attribute,  // the word behind a dot: `real` in x.real
+  number,     // 1, .5, 1e-3; a sign before it is a token of its own
+  text,       // with its quotes and prefix: 'a', r"b", """c"""; it may lack its end
+  dollar,     // $name or ${name} outside of texts; `$` alone is a sign
+  sign,       // one operator or bracket
+};
+
+struct PythonToken {
+  TokenKind kind;
+  std::string_view text;
+};
+
+// Whether a name may have the character: a letter, a digit, '_', or a part of one beyond ASCII.
+bool is_word_char(char c);
+
+// All tokens, in order. Joined, they are the expression, in whose bytes they lie.
+std::vector<PythonToken> tokens_of(std::string_view expression);
+
+// The name in `$name` or `${name}`, or nothing if the text is anything else.
+std::string_view dollar_name(std::string_view text);
+
+// The part between the quotes of a text without a prefix, or nothing where escapes, a prefix or
+// three quotes make another text of it. Sets *plain to whether it is one.
+std::string_view inside_quotes(std::string_view token, bool* plain);
+
+// The names that an expression reads: words, and $names also within texts.
+std::vector<std::string> names_read(std::string_view expression);
+
+}  // namespace tally

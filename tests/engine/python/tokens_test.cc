@@ -1,0 +1,68 @@
+#include "engine/python/tokens.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+using namespace tally;
+
+namespace {
+
+// Kinds as letters, with the texts of what is no space.
+std::string shown(std::string_view expression) {
+  std::string kinds, all;
+  for (const PythonToken& token : tokens_of(expression)) {
+    all += token.text;
+    if (token.kind == TokenKind::space) continue;
+    kinds += kinds.empty() ? "" : " ";
+    kinds += "swantd."[static_cast<int>(token.kind)];
+    kinds += std::string(token.text);
+  }
+  CHECK(all == expression);
+  return kinds;
+}
+
+}  // namespace
+
+TEST_CASE("tokens are those of Python, and $names") {
+  CHECK(shown("x.real<=1e-3") == "wx .. areal .<= n1e-3");
+  CHECK(shown("a  . b") == "wa .. ab");
+  CHECK(shown("-.5+2**n") == ".- n.5 .+ n2 .** wn");
+  CHECK(shown("'a\\'b' == n") == "t'a\\'b' .== wn");
+  CHECK(shown("\"it's\" + rb'\\n' + f\"{n}\"") == "t\"it's\" .+ trb'\\n' .+ tf\"{n}\"");
+  CHECK(shown("'''a'b''' or ''") == "t'''a'b''' wor t''");
+  CHECK(shown("if'a'") == "wif t'a'");
+  CHECK(shown("$n*${m}+$") == "d$n .* d${m} .+ .$");
+  CHECK(shown("${m") == ".$ .{ wm");
+  CHECK(shown("größe==\"x") == "wgröße .== t\"x");
+  CHECK(shown("[a,b][0]") == ".[ wa ., wb .] .[ n0 .]");
+  CHECK(shown("") == "");
+}
+
+TEST_CASE("names that an expression reads: those in quotes only behind a dollar") {
+  CHECK(names_read("n > 1 and '$m' == 'k' or x.real") ==
+        std::vector<std::string>{"n", "and", "m", "or", "x"});
+  CHECK(names_read("'it\\'s' == n") == std::vector<std::string>{"n"});
+  CHECK(names_read("'${a}$b c' + $d") == std::vector<std::string>{"a", "b", "d"});
+  CHECK(names_read("r'n'").empty());
+}
+
+TEST_CASE("a $name, and what is in quotes") {
+  CHECK(dollar_name("$n") == "n");
+  CHECK(dollar_name("${n}") == "n");
+  for (const char* other : {"", "$", "n", "$n ", "${n", "${}", "$n$m", "$n}"}) {
+    CAPTURE(other);
+    CHECK(dollar_name(other).empty());
+  }
+  bool plain = false;
+  CHECK(inside_quotes("'a b'", &plain) == "a b");
+  CHECK(plain);
+  CHECK(inside_quotes("''", &plain).empty());
+  CHECK(plain);
+  for (const char* other : {"'a", "r'a'", "'''a'''", "'a\\n'", "a", "'"}) {
+    CAPTURE(other);
+    inside_quotes(other, &plain);
+    CHECK_FALSE(plain);
+  }
+}
