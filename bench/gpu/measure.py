@@ -85,6 +85,10 @@ CASES = {
     "llama-1b": Case("--seq-length 2048 --model llama-1b --tokenizer-type NullTokenizer --vocab-size 128256 "
                      "--micro-batch-size 4 --bf16", 40, ("compiled_gpt", "--model llama-1b --batch 4 --tokens 2048"),
                      row="Llama 1B B4 T2048"),
+    "llama-8b-6": Case("--seq-length 4096 --num-layers 6 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 "
+                       "--group-query-attention --num-query-groups 8 --swiglu --normalization RMSNorm --disable-bias-linear "
+                       "--position-embedding-type rope --rotary-base 500000 --tokenizer-type NullTokenizer --vocab-size 128256 "
+                       "--micro-batch-size 2 --bf16", 20, row="Llama 8B, 6 layers, tied, B2 T4096"),
     "13b-40x128": wide(40, 16),
     "13b-32x160": wide(32, 16),
     "124m-b64-bf16": Case(f"{SHORT} --model gpt2 --micro-batch-size 64 --bf16", 45, ("hf_trainer", "--batch 64"),

@@ -372,7 +372,7 @@ std::string template_text() {
 }
 
 Drawing draw(uint64_t seed) {
-  return Draw(seed).make();
+  return seed % 6 == 5 ? draw_short(seed) : Draw(seed).make();
 }
 
 }  // namespace tally::testing

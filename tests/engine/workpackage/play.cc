@@ -10,6 +10,7 @@
 #include "engine/execute/execute.h"
 #include "engine/journal/journal_files.h"
 #include "engine/plan/planned_run.h"
+#include "engine/read/yaml_writer.h"
 #include "engine/run/run.h"
 #include "engine/workpackage/values.h"
 #include "steps/kinds.h"
@@ -31,6 +32,25 @@ constexpr const char* file_name = "drawn.yaml";
 constexpr const char* run_directory = "runs/000000";
 constexpr size_t most_workpackages = 80;
 
+std::string first_difference(Planned& one, Planned& other) {
+  if (one.error() != other.error()) return one.error() + " / " + other.error();
+  if (one.workpackages().size() != other.workpackages().size()) return "other workpackages";
+  std::vector<Finished> of_one, of_other;
+  for (size_t i = 0; i < one.workpackages().size(); ++i) {
+    of_one.push_back(finish(one, one.workpackages()[i], of_one));
+    of_other.push_back(finish(other, other.workpackages()[i], of_other));
+    const std::string where = "workpackage " + std::to_string(i);
+    if (of_one[i].error.empty() != of_other[i].error.empty()) {
+      return where + ": \"" + of_one[i].error + "\", shown \"" + of_other[i].error + "\"";
+    }
+    if (of_one[i].by_cycle != of_other[i].by_cycle) return where + " has other values";
+    const Step& step = one.step_of(one.workpackages()[i]);
+    const Step& shown = other.step_of(other.workpackages()[i]);
+    if (step.name.value != shown.name.value) return where + " is of step " + shown.name.value;
+  }
+  return {};
+}
+
 class Play {
  public:
   Play(uint64_t seed, std::string folder, Evaluator& evaluator)
@@ -39,8 +59,8 @@ class Play {
         folder_(std::move(folder)),
         evaluator_(evaluator) {}
 
-  Played play(const std::string& yaml, const std::vector<std::string>& tags) {
-    if (!load(yaml, tags)) return played_;
+  Played play(const Drawn& drawn) {
+    if (!load(drawn)) return played_;
     const Benchmark& benchmark = input_.workflow->benchmarks.front();
     const RunInfo info = run_info(benchmark, 0, run_directory, start);
     if (Planned::more_than(most_workpackages, benchmark, info, evaluator_, input_.tags())) {
@@ -49,6 +69,12 @@ class Play {
     }
     Planned planned(benchmark, info, evaluator_, input_.tags());
     planned.all_at_once();
+    const Rules& rules = benchmark.rules;
+    const std::string shown = document_to_yaml(input_.document, rules.plain_values_as_written);
+    if (!same_workflow("what show prints", shown, planned, drawn.tags)) return played_;
+    if (!drawn.long_form.empty() &&
+        !same_workflow("the long form", drawn.long_form, planned, drawn.tags))
+      return played_;
     draw_luck();
     if (!make_run(benchmark)) return played_;
     run_to_its_end(planned);
@@ -65,7 +91,15 @@ class Play {
     played_.end = Played::End::different;
   }
 
-  bool load(const std::string& yaml, const std::vector<std::string>& tags) {
+  bool load(const Drawn& drawn) {
+    played_.what = read(drawn.yaml, drawn.tags, input_);
+    if (!played_.what.empty()) played_.end = Played::End::refused;
+    return played_.what.empty();
+  }
+
+  // Returns why it is refused, or "".
+  static std::string read(const std::string& yaml, const std::vector<std::string>& tags,
+                          Input& input) {
     CheckOptions options;
     options.kinds = &step_kinds();
     options.tags = tags;
@@ -73,18 +107,30 @@ class Play {
     options.read.stored = {{file_name, yaml}, {common_name, common_text}};
     Status no_templates;
     options.read.builtin_path = template_directories(&no_templates);
-    input_.document = read_document(file_name, options.read, input_.sources, input_.diagnostics);
-    if (!input_.diagnostics.has_errors()) {
-      input_.workflow =
-          check_document(input_.document, options, input_.sources, input_.diagnostics);
+    input.document = read_document(file_name, options.read, input.sources, input.diagnostics);
+    if (!input.diagnostics.has_errors()) {
+      input.workflow = check_document(input.document, options, input.sources, input.diagnostics);
     }
-    if (!input_.diagnostics.has_errors() && input_.workflow &&
-        !input_.workflow->benchmarks.empty()) {
-      return true;
+    const bool has_one = input.workflow && !input.workflow->benchmarks.empty();
+    if (!input.diagnostics.has_errors() && has_one) return {};
+    return input.diagnostics.format(input.sources) + "no benchmark\n";
+  }
+
+  // Whether another text has the same workpackages with the same values.
+  bool same_workflow(const std::string& what, const std::string& text, Planned& planned,
+                     const std::vector<std::string>& tags) {
+    Input input;
+    if (const std::string why = read(text, tags, input); !why.empty()) {
+      differs(what + " is refused: " + why + text);
+      return false;
     }
-    played_.end = Played::End::refused;
-    played_.what = input_.diagnostics.format(input_.sources);
-    return false;
+    const Benchmark& benchmark = input.workflow->benchmarks.front();
+    Planned again(benchmark, run_info(benchmark, 0, run_directory, start), evaluator_,
+                  input.tags());
+    again.all_at_once();
+    const std::string difference = first_difference(planned, again);
+    if (!difference.empty()) differs(what + " is another workflow: " + difference + "\n" + text);
+    return difference.empty();
   }
 
   // What happens to the run.
@@ -235,15 +281,14 @@ class Play {
 
 }  // namespace
 
-Played play(const std::string& yaml, const std::vector<std::string>& tags, uint64_t seed,
-            const std::string& folder, Evaluator& evaluator) {
+Played play(const Drawn& drawn, uint64_t seed, const std::string& folder, Evaluator& evaluator) {
   Played failed;
   if (chdir(folder.c_str()) != 0) {
     failed.end = Played::End::different;
     failed.what = "cannot change to " + folder;
     return failed;
   }
-  return Play(seed, folder, evaluator).play(yaml, tags);
+  return Play(seed, folder, evaluator).play(drawn);
 }
 
 }  // namespace tally::testing

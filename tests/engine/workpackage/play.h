@@ -15,9 +15,12 @@ struct Played {
   int workpackages = 0, values = 0, commands = 0, sessions = 0;
 };
 
-// `folder`: empty, absolute; the process's working directory is changed to it. `seed` says what
+// `long_form`: of a workflow in the short form; else empty. `folder`: empty, absolute; the process's working directory is changed to it. `seed` says what
 // fails, when the engine is killed and how many processes run at once.
-Played play(const std::string& yaml, const std::vector<std::string>& tags, uint64_t seed,
-            const std::string& folder, Evaluator& evaluator);
+struct Drawn {
+  std::string yaml, long_form;
+  std::vector<std::string> tags;
+};
+Played play(const Drawn& drawn, uint64_t seed, const std::string& folder, Evaluator& evaluator);
 
 }  // namespace tally::testing

@@ -55,7 +55,9 @@ class Case:
     def info(self):
         """Each workpackage's values, by id."""
         packages = {}
-        steps = re.findall(r"^  - name: (s\d)$", self.text, re.MULTILINE)
+        # Those of the long form, or the two of the short form.
+        steps = re.findall(r"^  - name: (s\d)$|^(build|run):", self.text, re.MULTILINE)
+        steps = [long or short for long, short in steps]
         for step in steps:
             code, out = self.call("info", "runs", "--id", "0", "-s", step, "-p", "-c")
             if code != 0:
@@ -173,7 +175,7 @@ def play(tally, property_test, seed):
             raise Difference(f"the dry run is fine, the run ends with {code}")
         packages = case.info()
         # These let a workpackage end before an earlier one: children get other ids.
-        if code == 0 and not re.search(r"^ +(repeat|procs|shared):", text, re.MULTILINE):
+        if code == 0 and not re.search(r"^ *(repeat|procs|shared):", text, re.MULTILINE):
             check_dry_run(case, out, packages)
             check_scripts(case, packages)
         for number, row in packages.items():

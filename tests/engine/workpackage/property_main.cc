@@ -24,13 +24,13 @@ namespace {
 
 constexpr uint64_t every_day = 300;
 
-Played play_in_new_folder(const Node& root, const std::vector<std::string>& tags, uint64_t seed,
-                          Evaluator& evaluator) {
+Played play_in_new_folder(const Drawing& drawing, uint64_t seed, Evaluator& evaluator) {
   const TemporaryFolder folder;
   setenv("TALLY_PROPERTY", "of the engine", 1);
   setenv("TALLY_PROPERTY_FOLDER", (folder.path() + "/own").c_str(), 1);
   try {
-    Played played = play(render(root), tags, seed, folder.path(), evaluator);
+    const Drawn drawn{render(drawing.root), render(drawing.long_form), drawing.tags};
+    Played played = play(drawn, seed, folder.path(), evaluator);
     if (chdir("/") != 0) played.what += " (and there is no root folder)";
     return played;
   } catch (const std::exception& error) {
@@ -41,17 +41,20 @@ Played play_in_new_folder(const Node& root, const std::vector<std::string>& tags
   }
 }
 
-// Leaves elements out while there is still a difference.
+// Leaves elements out while there is still a difference. A short form stays as it was drawn: its long
+// form would no longer be that of what is left.
 Drawing smaller(Drawing drawing, uint64_t seed, Evaluator& evaluator, std::string* what) {
+  if (!drawing.long_form.children.empty()) return drawing;
   int tries = 400;
   for (bool less = true; less && tries > 0;) {
     less = false;
     for (const Path& path : elements(drawing.root)) {
       if (--tries <= 0) break;
-      Node root = without(drawing.root, path);
-      const Played played = play_in_new_folder(root, drawing.tags, seed, evaluator);
+      Drawing tried = drawing;
+      tried.root = without(drawing.root, path);
+      const Played played = play_in_new_folder(tried, seed, evaluator);
       if (played.end != Played::End::different) continue;
-      drawing.root = std::move(root);
+      drawing = std::move(tried);
       *what = played.what;
       less = true;
       break;
@@ -75,7 +78,7 @@ int run(uint64_t from, uint64_t to, bool first_only = false) {
   long long workpackages = 0, values = 0, commands = 0, sessions = 0;
   for (uint64_t seed = from; seed < to; ++seed) {
     const Drawing drawing = draw(seed);
-    const Played played = play_in_new_folder(drawing.root, drawing.tags, seed, *evaluator);
+    const Played played = play_in_new_folder(drawing, seed, *evaluator);
     ++count[static_cast<int>(played.end)];
     workpackages += played.workpackages;
     values += played.values;
