@@ -200,7 +200,7 @@ TEST_CASE("a computed column has six digits in a table for people, and all in cs
              "$jube_pat_fp'\n  third: {expression: time / 3}\n");
   ran = shell.tally("run r.yaml");
   CHECK_MESSAGE(has(ran.out,
-                    "| 1.23456789 |  1.23456789 |  1.23456789 | 0.411523 |     0.411523 |      "
+                    "| 1.23456789 |  1.23456789 |   1.23456789 | 0.411523 |     0.411523 |      "
                     "0.411523 |  2 of 2 |\n"),
                 ran.out);
 }
