@@ -1,5 +1,8 @@
 #include "src/checkpoint/llama_config_file.h"
 
+#include <algorithm>
+#include <array>
+
 namespace tally::train {
 namespace {
 
@@ -13,40 +16,104 @@ const char* rotary_place(const Json& json) {
   return nullptr;
 }
 
-// Throws unless the angles are neither scaled nor other ones for some layers.
-double rotary_base(const ConfigReader& in) {
+RotaryScaling scaling_of(const ConfigReader& in, const char* place, const Json& rotary) {
+  const auto number = [&](const char* key) {
+    const Json value = rotary.value(key, Json());
+    if (!value.is_number() || !(value.get<double>() > 0))
+      throw in.bad(fmt::format("has \"{}\" without a positive number \"{}\"", place, key));
+    return value.get<double>();
+  };
+  const RotaryScaling scaling{
+      .factor = number("factor"),
+      .low = number("low_freq_factor"),
+      .high = number("high_freq_factor"),
+      .original_positions = static_cast<int64_t>(number("original_max_position_embeddings"))};
+  if (scaling.factor < 1)
+    throw in.bad(
+        fmt::format("has the factor {} in \"{}\", which is below 1", scaling.factor, place));
+  if (scaling.high <= scaling.low)
+    throw in.bad(
+        fmt::format("has a high_freq_factor in \"{}\" that is not above low_freq_factor", place));
+  return scaling;
+}
+
+// Throws where the angles are scaled in another way than Llama 3.1's, or are other ones for some
+// layers.
+RotaryAngles rotary_angles(const ConfigReader& in) {
   const Json& json = in.json();
   const char* place = rotary_place(json);
   const Json rotary = place ? json[place] : Json::object();
-  const auto plain = [&] {
-    if (!rotary.is_object()) return false;
+  const Json type = rotary.is_object()
+                        ? rotary.value("rope_type", rotary.value("type", Json("default")))
+                        : Json();
+  const auto known = [&] {
     for (const Json& value : rotary)
       if (value.is_object()) return false;  // the parameters of a kind of layer
-    return rotary.value("rope_type", rotary.value("type", Json("default"))) == "default";
+    return type == "default" || type == "llama3";
   };
-  if (!plain())
+  if (!known())
     throw in.bad(
-        fmt::format("has \"{}\": {}, and rotary positions are not scaled here: only models "
-                    "without it are supported",
+        fmt::format("has \"{}\": {}, and rotary positions are scaled here as Llama 3.1's "
+                    "(\"llama3\") or not at all",
                     place, rotary.dump()));
   const bool inside = rotary.contains("partial_rotary_factor");
   const Json part =
       inside ? rotary["partial_rotary_factor"] : Json(in.get("partial_rotary_factor", 1.0));
   if (!part.is_number() || part.get<double>() != 1)
     throw in.bad("has a partial_rotary_factor, and Llama's heads rotate as a whole here");
-  if (!rotary.contains("rope_theta")) return in.positive("rope_theta", 10000);
-  const Json& base = rotary["rope_theta"];
+  RotaryAngles angles;
+  if (type == "llama3") angles.scaling = scaling_of(in, place, rotary);
+  const Json base =
+      rotary.contains("rope_theta") ? rotary["rope_theta"] : Json(in.positive("rope_theta", 10000));
   if (!base.is_number() || !(base.get<double>() > 0))
     throw in.bad(fmt::format("has the rope_theta {}, which is not positive", base.dump()));
-  return base.get<double>();
+  angles.base = base.get<double>();
+  return angles;
+}
+
+// Throws where a layer sees a part of the tokens only, which is not computed here.
+void refuse_windows(const ConfigReader& in) {
+  const Json& json = in.json();
+  if (in.get("use_sliding_window", in.get<std::string>("model_type", "") == "mistral") &&
+      json.contains("sliding_window") && !json["sliding_window"].is_null())
+    throw in.bad("has a sliding_window, and every token sees all those before it here");
+  for (const Json& type : json.value("layer_types", Json::array()))
+    if (type != "full_attention")
+      throw in.bad(fmt::format("has layers of the type {}, and only full_attention is supported",
+                               type.dump()));
+}
+
+// The architectures of Hugging Face that have Llama's blocks.
+struct Kin {
+  const char *type, *architecture;
+  bool qkv_bias, qk_norm;
+};
+constexpr std::array<Kin, 4> kins{{{"llama", "LlamaForCausalLM", false, false},
+                                   {"mistral", "MistralForCausalLM", false, false},
+                                   {"qwen2", "Qwen2ForCausalLM", true, false},
+                                   {"qwen3", "Qwen3ForCausalLM", false, true}}};
+
+// The one that has such blocks; `type`, where it is one of them.
+const Kin& kin_of(const ModelConfig& c, const std::string& type) {
+  const auto fits = [&](const Kin& kin) {
+    return kin.qkv_bias == c.block.qkv_bias && kin.qk_norm == c.block.qk_norm;
+  };
+  for (const Kin& kin : kins)
+    if (type == kin.type && fits(kin)) return kin;
+  return *std::find_if(kins.begin(), kins.end(), fits);
 }
 
 }  // namespace
 
+bool is_llama_type(const std::string& type) {
+  return std::any_of(kins.begin(), kins.end(), [&](const Kin& kin) { return type == kin.type; });
+}
+
 void write_llama_config(const ModelConfig& c, Json* out) {
   Json& json = *out;
-  json["architectures"] = {"LlamaForCausalLM"};
-  json["model_type"] = "llama";
+  const Kin& kin = kin_of(c, json.value("model_type", ""));
+  json["architectures"] = {kin.architecture};
+  json["model_type"] = kin.type;
   json["hidden_act"] = "silu";
   json["attention_bias"] = false;
   json["mlp_bias"] = false;
@@ -62,6 +129,14 @@ void write_llama_config(const ModelConfig& c, Json* out) {
   json["head_dim"] = c.head_dim();
   json["max_position_embeddings"] = c.max_positions;
   const char* place = rotary_place(json);
+  if (!place && c.rotary_scaling.on()) {
+    const RotaryScaling& s = c.rotary_scaling;
+    json["rope_scaling"] = {{"rope_type", "llama3"},
+                            {"factor", s.factor},
+                            {"low_freq_factor", s.low},
+                            {"high_freq_factor", s.high},
+                            {"original_max_position_embeddings", s.original_positions}};
+  }
   if (place) json[place]["rope_theta"] = c.rotary_base;
   // transformers 4 reads this one alone.
   if (!place || json.contains("rope_theta")) json["rope_theta"] = c.rotary_base;
@@ -74,7 +149,13 @@ ModelConfig read_llama_config(const ConfigReader& in, const ModelConfig& default
   in.refuse("attention_bias", true);
   in.refuse("mlp_bias", true);
   ModelConfig c = defaults;
+  refuse_windows(in);
   c.set_kind("llama");
+  for (const Kin& kin : kins) {
+    if (in.get<std::string>("model_type", "") != kin.type) continue;
+    c.block.qkv_bias = kin.qkv_bias;
+    c.block.qk_norm = kin.qk_norm;
+  }
   c.task = Task::language_model;
   c.layers = in.size("num_hidden_layers");
   c.hidden = in.size("hidden_size");
@@ -90,7 +171,9 @@ ModelConfig read_llama_config(const ConfigReader& in, const ModelConfig& default
     throw in.bad(fmt::format("has {} heads, which num_key_value_heads {} does not divide", c.heads,
                              c.kv_heads()));
   c.positions = Positions::rotary;
-  c.rotary_base = rotary_base(in);
+  const RotaryAngles angles = rotary_angles(in);
+  c.rotary_base = angles.base;
+  c.rotary_scaling = angles.scaling;
   c.rotary_fraction = 1;
   c.layernorm_epsilon = in.positive("rms_norm_eps", 1e-6);
   c.init_std = in.get("initializer_range", 0.02);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/device/rotary.h"
 #include "src/device/tensor.h"
 #include "src/parallel/control/launch.h"
 
@@ -76,8 +77,10 @@ struct BlockSpec {
   NormKind norm = NormKind::layer;
   NormPlace place = NormPlace::before;
   MlpKind mlp = MlpKind::gelu_tanh;
-  bool biases = true;  // of the linear layers
+  bool biases = true;     // of the linear layers
+  bool qkv_bias = false;  // of Q, K and V alone, where the others have none (Qwen 2)
   bool causal = true;  // a token does not see those behind it
+  bool qk_norm = false;  // RMSNorm of each head of Q and K before the rotation
 
   bool gated() const { return mlp == MlpKind::swiglu; }
 };
@@ -99,6 +102,7 @@ struct ModelConfig {
   int64_t padded_vocabulary = 50304;  // a multiple of make_vocab_size_divisible_by
   Positions positions = Positions::learned;
   double rotary_base = 10000, rotary_fraction = 1;
+  RotaryScaling rotary_scaling;
   double layernorm_epsilon = 1e-5;
   double init_std = 0.02;  // output layers of a block: / sqrt(2 layers)
   double hidden_dropout = 0.1, attention_dropout = 0.1;  // Megatron's defaults

@@ -29,6 +29,10 @@ void declare_model(CLI::App* app, Flags* f) {
          "LayerNorm (default) or RMSNorm, which goes with --swiglu");
   g.toggle("--disable-bias-linear", &f->disable_bias_linear,
            "Linear layers without biases; goes with --swiglu");
+  g.toggle("--add-qkv-bias", &f->qkv_bias,
+           "Biases of queries, keys and values with --disable-bias-linear (Qwen 2)");
+  g.toggle("--qk-layernorm", &f->qk_norm,
+           "A norm of each head of queries and of keys; goes with --swiglu (Qwen 3)");
   g.toggle("--group-query-attention", &f->grouped_queries,
            "Fewer heads of keys and values than of queries; goes with --swiglu");
   g.number("--num-query-groups", &f->query_groups, 1,
@@ -52,6 +56,15 @@ void declare_model(CLI::App* app, Flags* f) {
        "Base of the rotary angles; 500000 for --model llama-..., rope_theta of config.json with "
        "--load or --load-hf")
       ->default_str("10000");
+  g.toggle("--use-rope-scaling", &f->rope_scaling,
+           "Stretch the slow rotations as Llama 3.1 does, by the four numbers that follow");
+  g.number("--rope-scaling-factor", &f->rope_factor, 1.0, "How far (default: 8)");
+  g.number("--rope-low-freq-factor", &f->rope_low, 0.0,
+           "Rotations with fewer turns in the original positions are stretched whole (default: 1)");
+  g.number("--rope-high-freq-factor", &f->rope_high, 0.0,
+           "Those with more turns than this are not stretched (default: 4)");
+  g.number("--rope-original-max-position-embeddings", &f->rope_positions, 1,
+           "Positions before the stretching (default: 8192)");
   g.number("--rotary-percent", &f->rotary_percent, 0.0,
            "Share of each head's dimensions that rotates", 1.0)
       ->default_str("1");

@@ -20,12 +20,13 @@ struct Flags {
   std::optional<int64_t> layers, hidden, heads, ffn, sequence, max_positions, vocabulary;
   int64_t vocabulary_multiple = 128;
   std::optional<std::string> positions;
-  bool rotary = false, untied = false, swiglu = false, disable_bias_linear = false,
-       grouped_queries = false;
+  bool rotary = false, rope_scaling = false, untied = false, swiglu = false,
+       disable_bias_linear = false, qkv_bias = false, qk_norm = false, grouped_queries = false;
   std::optional<std::string> normalization;
   std::optional<int64_t> query_groups, kv_channels;
-  std::optional<double> rotary_base, rotary_percent, layernorm_epsilon, hidden_dropout,
-      attention_dropout;
+  std::optional<int64_t> rope_positions;
+  std::optional<double> rope_factor, rope_low, rope_high, rotary_base, rotary_percent,
+      layernorm_epsilon, hidden_dropout, attention_dropout;
   double init_std = 0.02;
 
   std::optional<std::string> task;

@@ -37,17 +37,17 @@ const std::vector<UnsupportedFlags>& unsupported_flags() {
       {"see --group-query-attention and --kv-channels for what there is: leave it out",
        "--multi-latent-attention --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim "
        "--v-head-dim "
-       "--rotary-scaling-factor --mscale --mscale-all-dim --cache-mla-latents --qk-layernorm "
+       "--rotary-scaling-factor --mscale --mscale-all-dim --cache-mla-latents "
        "--qk-l2-norm --qk-clip --softmax-type --window-size --window-attn-skip-freq "
        "--attention-output-gate --apply-query-key-layer-scaling"},
       {"blocks are GPT-2's or Llama's, see --swiglu: leave it out",
        "--squared-relu --quick-geglu --onnx-safe --activation-func-clamp-value "
-       "--glu-linear-offset --add-qkv-bias "
+       "--glu-linear-offset "
        "--apply-layernorm-1p --apply-residual-connection-post-layernorm "
        "--fp32-residual-connection --use-fused-weighted-squared-relu --use-te-activation-func"},
       {"positions are learned or rotary, see --position-embedding-type: leave it out",
-       "--rotary-interleaved --rotary-seq-len-interpolation-factor --use-rope-scaling "
-       "--rope-scaling-factor --no-rope-freq --rope-type --mrope-section --no-position-embedding "
+       "--rotary-interleaved --rotary-seq-len-interpolation-factor --no-rope-freq --rope-type "
+       "--mrope-section --no-position-embedding "
        "--relative-attention-num-buckets --relative-attention-max-distance"},
       {"weights are drawn from a normal distribution of --init-method-std: leave it out",
        "--init-method-xavier-uniform --embedding-init-method-std --data-parallel-random-init"},

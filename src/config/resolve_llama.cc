@@ -27,11 +27,33 @@ const char* flag_of_llama(const Flags& f) {
   for (const auto& [flag, given] :
        {std::pair{"--swiglu", f.swiglu}, std::pair{"--normalization", asks_for_rms(f)},
         std::pair{"--disable-bias-linear", f.disable_bias_linear},
+        std::pair{"--add-qkv-bias", f.qkv_bias}, std::pair{"--qk-layernorm", f.qk_norm},
+        std::pair{"--use-rope-scaling", f.rope_scaling},
         std::pair{"--group-query-attention", f.grouped_queries},
         std::pair{"--num-query-groups", f.query_groups.has_value()},
         std::pair{"--kv-channels", f.kv_channels.has_value()}})
     if (given) return flag;
   return nullptr;
+}
+
+RotaryScaling resolve_rotary_scaling(const Flags& f) {
+  if (!f.rope_scaling) {
+    for (const auto& [flag, given] :
+         {std::pair{"--rope-scaling-factor", f.rope_factor.has_value()},
+          std::pair{"--rope-low-freq-factor", f.rope_low.has_value()},
+          std::pair{"--rope-high-freq-factor", f.rope_high.has_value()},
+          std::pair{"--rope-original-max-position-embeddings", f.rope_positions.has_value()}})
+      if (given) fail(flag, "goes with --use-rope-scaling");
+    return {};
+  }
+  const RotaryScaling scaling{.factor = f.rope_factor.value_or(8),
+                              .low = f.rope_low.value_or(1),
+                              .high = f.rope_high.value_or(4),
+                              .original_positions = f.rope_positions.value_or(8192)};
+  if (scaling.high <= scaling.low)
+    fail("--rope-high-freq-factor", "{} is not above --rope-low-freq-factor {}", scaling.high,
+         scaling.low);
+  return scaling;
 }
 
 }  // namespace
@@ -63,6 +85,14 @@ void agree_with_kind(const Flags& f, const std::string& folder, const ModelConfi
   if (m.kind() == "llama" && f.normalization && !asks_for_rms(f))
     fail("--normalization", "{} contradicts {}/config.json, which describes a Llama",
          *f.normalization, folder);
+  if (f.qk_norm && !m.block.qk_norm)
+    fail("--qk-layernorm", "contradicts {}/config.json, whose heads have no norms: leave it out",
+         folder);
+  if (f.qkv_bias && !m.block.qkv_bias)
+    fail("--add-qkv-bias", "contradicts {}/config.json, which has none: leave it out", folder);
+  if (f.rope_scaling && resolve_rotary_scaling(f) != m.rotary_scaling)
+    fail("--use-rope-scaling", "contradicts {}/config.json, which says {}: leave it out", folder,
+         m.rotary_scaling.on() ? "other numbers" : "that rotary positions are not scaled");
 }
 
 // Megatron-LM, megatron/training/arguments.py: two thirds of 4 h, which leaves the number of
@@ -76,6 +106,11 @@ void resolve_heads(const Flags& f, int64_t preset, ModelConfig* m) {
     fail("--num-query-groups", "goes with --group-query-attention");
   m->query_groups = f.query_groups.value_or(f.grouped_queries && preset == 0 ? 1 : preset);
   m->kv_channels = f.kv_channels.value_or(0);
+  m->block.qk_norm = f.qk_norm;
+  m->block.qkv_bias = f.qkv_bias;
+  if (f.qk_norm && f.qkv_bias)
+    fail("--add-qkv-bias", "contradicts --qk-layernorm: no model has both");
+  m->rotary_scaling = resolve_rotary_scaling(f);
   if (m->heads % m->kv_heads() != 0)
     fail("--num-query-groups", "{} does not divide --num-attention-heads {}", m->kv_heads(),
          m->heads);

@@ -9,11 +9,7 @@
 
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define TALLY_HOST_DEVICE __host__ __device__ __forceinline__
-#else
-#define TALLY_HOST_DEVICE inline
-#endif
+#include "src/device/host_device.h"
 
 namespace tally::train {
 

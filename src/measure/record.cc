@@ -40,6 +40,13 @@ json text_or_null(const std::string& text) {
   return text.empty() ? json(nullptr) : json(text);
 }
 
+json rope_scaling_json(const RotaryScaling& s) {
+  return {{"factor", s.factor},
+          {"low_freq_factor", s.low},
+          {"high_freq_factor", s.high},
+          {"original_max_position_embeddings", s.original_positions}};
+}
+
 json model_json(const Record& r) {
   const ModelConfig& m = r.config.model;
   return {
@@ -57,6 +64,9 @@ json model_json(const Record& r) {
       {"position_embedding_type", m.positions == Positions::rotary ? "rope" : "learned_absolute"},
       {"rotary_base", m.rotary_base},
       {"rotary_percent", m.rotary_fraction},
+      {"rope_scaling", rope_scaling_json(m.rotary_scaling)},
+      {"add_qkv_bias", m.block.qkv_bias},
+      {"qk_layernorm", m.block.qk_norm},
       {"vocab_size", m.vocabulary},
       {"padded_vocab_size", m.padded_vocabulary},
       {"layernorm_epsilon", m.layernorm_epsilon},

@@ -96,7 +96,19 @@ Rows rows_of_block(const ModelConfig& m) {
           .init_std = m.init_std,
           .names = {"attn.c_attn", "self_attn.{q_proj,k_proj,v_proj}",
                     "attention.self.{query,key,value}", "attention.{q_lin,k_lin,v_lin}"}},
-         b.biases, &rows);
+         b.biases || b.qkv_bias, &rows);
+  if (b.qk_norm) {
+    norm({.role = Role::q_norm,
+          .rows = m.head_dim(),
+          .names = {"attn.q_norm", "self_attn.q_norm"},
+          .of_heads = true},
+         b.norm, &rows);
+    norm({.role = Role::k_norm,
+          .rows = m.head_dim(),
+          .names = {"attn.k_norm", "self_attn.k_norm"},
+          .of_heads = true},
+         b.norm, &rows);
+  }
   linear(
       {.role = Role::projection,
        .rows = c,
@@ -327,7 +339,8 @@ std::vector<WeightSpec> weights_of(const ModelConfig& config, const ModelPart& p
   const auto add = [&](const WeightRow& row, int64_t layer) {
     WeightSpec w = spec_of(row, config, layer);
     w.copy = row.division == Division::whole && part.shard > 0;
-    if (part.sequence && row.division == Division::whole && !w.matrix())
+    const bool seen_in_part = part.sequence || (row.of_heads && part.shards > 1);
+    if (seen_in_part && row.division == Division::whole && !w.matrix())
       w.reduction = Reduction::shards;
     weights.push_back(std::move(w));
   };

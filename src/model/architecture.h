@@ -63,6 +63,7 @@ struct WeightRow {
   bool vocabulary = false;  // its rows are those of the padded vocabulary
   bool head = false;        // `names` are whole: the model's prefix is not put before them
   bool of_next = false;     // of the block that follows
+  bool of_heads = false;    // every process has all of it, and applies it to its own heads
 
   int64_t elements() const { return rows * (columns > 0 ? columns : 1); }
   // Of the part that one of `shards` processes has.

@@ -46,7 +46,9 @@ BlockSizes block_sizes(const Config& config, const ModelPart& part, DType type) 
   s.attention.head_dim = config.model.head_dim();
   s.attention.mask = config.model.block.causal ? AttentionMask::causal : AttentionMask::none;
   s.attention.positions = config.model.positions;
-  s.attention.rotary_base = config.model.rotary_base;
+  s.attention.rotary_angles = {config.model.rotary_base, config.model.rotary_scaling};
+  s.attention.qk_norm = config.model.block.qk_norm;
+  s.attention.epsilon = config.model.layernorm_epsilon;
   s.attention.rotary_fraction = config.model.rotary_fraction;
   s.hidden = config.model.hidden;
   s.ffn = config.model.ffn / part.shards;

@@ -28,6 +28,8 @@ AttentionShape AttentionGeometry::shape(int64_t sequences, int64_t length, const
 SelfAttention::SelfAttention(const ParameterTable& table, const AttentionGeometry& geometry,
                              int64_t layer, const Tensor& sums)
     : qkv_(table, {Role::qkv, layer}),
+      q_norm_(geometry.qk_norm ? table.weight({Role::q_norm, layer}) : ParamGrad()),
+      k_norm_(geometry.qk_norm ? table.weight({Role::k_norm, layer}) : ParamGrad()),
       projection_(table, {Role::projection, layer}, {DropoutSite::projection, layer}, sums),
       geometry_(geometry),
       layer_(layer) {}
@@ -47,6 +49,7 @@ void SelfAttention::forward(LayerContext* c, const Tensor& x, const AttentionAct
   const AttentionGeometry& g = geometry_;
   const Tensor all = c->tensor.gather(c->compute, x);
   qkv_.forward(*c, all, a.qkv.view({c->layout.count(), g.qkv_width()}));
+  if (g.qk_norm) head_norm_forward(c->compute, Out(a.qkv), head_norm(), {Out(a.raw), Out(a.rstd)});
   if (rotary_positions()) {
     rotary_embedding(c->compute, Out(a.qkv), rotation(c->layout), false);
   }
@@ -75,6 +78,9 @@ void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Atten
   if (rotary_positions()) {
     rotary_embedding(c.compute, Out(flow.qkv), rotation(c.layout), true);
   }
+  if (g.qk_norm)
+    head_norm_backward(c.compute, head_norm(), {Out(a.raw), Out(a.rstd)},
+                       {Out(flow.qkv), Out(q_norm_.gradient), Out(k_norm_.gradient)});
   const Tensor dqkv = flow.qkv.view({count, g.qkv_width()});
   if (has_biases()) backward_qkv_bias(c, dqkv);
   qkv_.backward(c, dqkv, all, flow.normed, flow.at_branch_input());

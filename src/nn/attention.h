@@ -8,6 +8,7 @@
 
 #include "src/nn/projection.h"
 #include "src/ops/attention/attention.h"
+#include "src/ops/norm/head_norm.h"
 
 namespace tally::train {
 
@@ -17,6 +18,8 @@ struct AttentionActivations {
   Tensor qkv;    // [B,T,H+2G,D], rotated where positions are rotary
   Tensor out;    // [B T, H D]
   Tensor stats;  // [B,H,T]
+  // Of QK norm: [B T,H+G,D] the heads of Q and K before it, [B T,H+G].
+  Tensor raw, rstd;
 };
 
 // Sizes that do not change from block to block.
@@ -26,7 +29,10 @@ struct AttentionGeometry {
   int64_t heads = 0, kv_heads = 0, head_dim = 0;  // heads of this process
   AttentionMask mask = AttentionMask::causal;
   Positions positions = Positions::learned;
-  double rotary_base = 10000, rotary_fraction = 1;
+  RotaryAngles rotary_angles;
+  double rotary_fraction = 1;
+  bool qk_norm = false;
+  double epsilon = 0;  // of that norm
 
   int64_t width() const { return heads * head_dim; }  // of this process's heads
   int64_t qkv_heads() const { return heads + 2 * kv_heads; }
@@ -59,10 +65,16 @@ class SelfAttention {
   bool has_biases() const { return qkv_.bias.value.defined(); }
   bool rotary_positions() const { return geometry_.positions == Positions::rotary; }
   RotaryPositions rotation(const TokenLayout& layout) const {
-    return {layout.positions, geometry_.kv_heads, geometry_.rotary_base, geometry_.rotary_fraction};
+    return {layout.positions, geometry_.kv_heads, geometry_.rotary_angles,
+            geometry_.rotary_fraction};
+  }
+
+  HeadNormWeights head_norm() const {
+    return {q_norm_.value, k_norm_.value, geometry_.kv_heads, geometry_.epsilon};
   }
 
   Linear qkv_;
+  ParamGrad q_norm_, k_norm_;  // undefined without QK norm
   Projection projection_;
   AttentionGeometry geometry_;
   int64_t layer_ = 0;

@@ -34,6 +34,11 @@ struct Planner {
         make({g.batch, g.tokens, g.qkv_heads(), g.head_dim}, "queries, keys and values");
     a->attention.out = make({sizes.tokens(), g.width()}, "attention output");
     a->attention.stats = wide({g.batch, g.heads, g.tokens}, "attention statistics");
+    if (g.qk_norm) {
+      const int64_t heads = g.heads + g.kv_heads;
+      a->attention.raw = make({sizes.tokens(), heads, g.head_dim}, "queries and keys before norm");
+      a->attention.rstd = wide({sizes.tokens(), heads}, "QK norm statistics");
+    }
     a->mid.r = hidden("residual stream");
     a->mlp.saved = ffn(sizes.fc_width());
   }
@@ -71,6 +76,8 @@ BlockActivations first_tokens(const BlockActivations& planned, const TokenLayout
   a.in = first_tokens(planned.in, layout.count());
   a.attention.qkv = Tensor(qkv.data, qkv.dtype, {b, t, qkv.dim(2), qkv.dim(3)});
   a.attention.out = planned.attention.out.rows(0, layout.count());
+  a.attention.raw = planned.attention.raw.rows(0, layout.count());
+  a.attention.rstd = planned.attention.rstd.rows(0, layout.count());
   a.attention.stats = Tensor(stats.data, stats.dtype, {b, stats.dim(1), t});
   a.mid = first_tokens(planned.mid, layout.count());
   a.mlp = {planned.mlp.saved.rows(0, layout.count()), planned.mlp.act.rows(0, layout.count())};

@@ -17,6 +17,8 @@ enum class Role : uint8_t {
   // Of a block; in_norm of the block that follows the last one is the norm after the blocks.
   in_norm,
   qkv,
+  q_norm,  // of each head
+  k_norm,
   projection,  // attention's
   mid_norm,
   fc,

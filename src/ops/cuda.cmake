@@ -16,7 +16,7 @@ set(train_ops_cuda_sources
   gemm/candidates.cc gemm/float64.cu gemm/fused.cc gemm/gemm.cc gemm/plan.cc gemm/plans.cc gemm/problem.cc gemm/split.cu gemm/timing.cc
   linear/cuda.cc linear/cuda_gelu.cc linear/passes.cu
   loss/cross_entropy.cu loss/fused.cc loss/fused_passes.cu loss/vocab_parallel.cu
-  norm/backward.cu norm/forward.cu norm/residual.cu
+  norm/backward.cu norm/forward.cu norm/head_norm.cu norm/residual.cu
   optimizer/cuda.cu optimizer/lamb.cu optimizer/sgd.cu
   rows/cuda.cu swiglu/cuda.cu)
 

@@ -59,6 +59,9 @@ struct Tensors {
     // RMSNorm has no mean.
     statistics = (c.model.block.norm == NormKind::rms ? 1 : 2) * tokens * wide / outer;
     attention_statistics = tokens * real(c.model.heads) * wide / inner;
+    const double heads = real(c.model.heads + c.model.kv_heads());
+    if (c.model.block.qk_norm)
+      head_norm = tokens * heads * (real(c.model.head_dim()) * type + wide) / inner;
   }
   double type, wide, tokens, outer, inner;
   double whole;                             // [M,C]
@@ -66,13 +69,15 @@ struct Tensors {
   double attention, qkv;                    // [M,H D], [M,(H + 2 G) D]
   double ffn, fc;                           // [M,F], and of the MLP's first GEMM
   double statistics, attention_statistics;  // of a norm
+  double head_norm = 0;
 };
 
 // The table of src/nn/block.h.
 struct BlockBytes {
   explicit BlockBytes(const Tensors& t)
       : residual(t.stream),
-        costly(2 * t.statistics + t.qkv + t.attention + t.attention_statistics + t.stream + t.fc),
+        costly(2 * t.statistics + t.qkv + t.attention + t.attention_statistics + t.stream + t.fc +
+               t.head_norm),
         cheap(2 * t.stream + t.ffn) {}
   double residual;  // in.r
   double costly;    // what only full recomputation computes again

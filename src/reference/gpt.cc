@@ -6,11 +6,11 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/embedding.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/pow.h>
 #include <ATen/ops/repeat_interleave.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/sin.h>
@@ -37,11 +37,14 @@ class ReferenceGpt final : public AutogradStage {
   at::Tensor rotate(const at::Tensor& x, const at::Tensor& positions) const {
     const int64_t half =
         static_cast<int64_t>(static_cast<double>(x.size(3)) * config_.rotary_fraction) / 2;
-    const at::TensorOptions real = options(at::kDouble);
-    const at::Tensor rates =
-        at::pow(config_.rotary_base, at::arange(half, real) / static_cast<double>(-half));
-    const at::Tensor angles =
-        positions.to(at::kDouble).unsqueeze(2).mul(rates).unsqueeze(2);  // [B or 1, T, 1, half]
+    const RotaryAngles turns{config_.rotary_base, config_.rotary_scaling};
+    const at::Tensor rates = at::empty(half, options(at::kDouble).device(at::kCPU));
+    for (int64_t i = 0; i < half; ++i)
+      rates.data_ptr<double>()[i] = rotary_frequency(turns, i, half);
+    const at::Tensor angles = positions.to(at::kDouble)
+                                  .unsqueeze(2)
+                                  .mul(rates.to(x.device()))
+                                  .unsqueeze(2);  // [B or 1, T, 1, half]
     const at::Tensor c = at::cos(angles).to(type_), s = at::sin(angles).to(type_);
     const at::Tensor a = x.narrow(3, 0, half), b = x.narrow(3, half, half);
     const at::Tensor rest = x.narrow(3, 2 * half, x.size(3) - 2 * half);
@@ -68,6 +71,10 @@ class ReferenceGpt final : public AutogradStage {
     };
     at::Tensor q = qkv.narrow(2, 0, h), k = repeated(qkv.narrow(2, h, g));
     const at::Tensor v = repeated(qkv.narrow(2, h + g, g));
+    if (config_.block.qk_norm) {
+      q = norm(q, {Role::q_norm, layer});
+      k = norm(k, {Role::k_norm, layer});
+    }
     if (config_.positions == Positions::rotary) {
       q = rotate(q, positions_of(batch));
       k = rotate(k, positions_of(batch));

@@ -47,6 +47,7 @@
 // the CPU.
 #pragma once
 
+#include "src/device/rotary.h"
 #include "src/device/step_state.h"
 #include "src/ops/operation.h"
 
@@ -140,7 +141,8 @@ inline Operation<void(const Compute& c, const AttentionArgs& args,
 struct RotaryPositions {
   In positions;
   int64_t kv_heads = 0;  // G
-  double base = 0, fraction = 1;
+  RotaryAngles angles;
+  double fraction = 1;
 };
 inline Operation<void(Stream& s, Out qkv, const RotaryPositions& positions, bool inverse)>
     rotary_embedding{"rotary_embedding"};

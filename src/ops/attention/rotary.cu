@@ -12,7 +12,7 @@ struct Rotation {
   const int32_t* positions;  // null: the place in the sequence
   int64_t rows, tokens;
   int row, heads, width, half;  // elements of a row; heads of Q and K
-  double base;
+  RotaryAngles angles;
   bool inverse;
 };
 
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(threads) rotary_kernel(T* qkv, Rotation r) {
     const int64_t row = first + at / r.half;
     const auto position = static_cast<double>(r.positions ? r.positions[row] : row % r.tokens);
     double s, c;
-    sincos(position * pow(r.base, -static_cast<double>(at % r.half) / r.half), &s, &c);
+    sincos(position * rotary_frequency(r.angles, at % r.half, r.half), &s, &c);
     cosine[at] = A(c);
     sine[at] = A(r.inverse ? -s : s);
   }
@@ -70,7 +70,7 @@ void rotate(Stream& stream, Out qkv, const RotaryPositions& p, bool inverse) {
   const auto row = static_cast<int>(qkv.numel() / rows);
   const int heads = row / width - static_cast<int>(p.kv_heads);
   const Rotation r{
-      p.positions.as<int32_t>(), rows, qkv.dim(1), row, heads, width, half, p.base, inverse};
+      p.positions.as<int32_t>(), rows, qkv.dim(1), row, heads, width, half, p.angles, inverse};
   by_type(qkv.dtype, rotary_embedding.name(), [&](auto zero) {
     using T = decltype(zero);
     constexpr int N = vector_size<T>;

@@ -17,12 +17,13 @@ void rotate(Stream&, Out qkv, const RotaryPositions& r, bool inverse) {
   int64_t length = tokens;  // positions there are
   for (int64_t i = 0; positions.defined() && i < positions.numel(); ++i)
     length = std::max<int64_t>(length, positions.as<int32_t>()[i] + 1);
-  // cos and sin of position * base^(-2 i / rotated dimensions).
+  std::vector<double> frequency(static_cast<size_t>(half));
+  for (int64_t i = 0; i < half; ++i)
+    frequency[static_cast<size_t>(i)] = rotary_frequency(r.angles, i, half);
   std::vector<double> cosine(static_cast<size_t>(length * half)), sine(cosine.size());
   for (int64_t t = 0; t < length; ++t) {
     for (int64_t i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(t) *
-                           std::pow(r.base, -static_cast<double>(i) / static_cast<double>(half));
+      const double angle = static_cast<double>(t) * frequency[static_cast<size_t>(i)];
       cosine[static_cast<size_t>(t * half + i)] = std::cos(angle);
       sine[static_cast<size_t>(t * half + i)] = inverse ? -std::sin(angle) : std::sin(angle);
     }

@@ -332,8 +332,8 @@ TEST_CASE("cuda: rotary of fewer heads of K" * NEEDS_GPU) {
   for (const Kind& kind : types()) {
     Both b(kind);
     const Pair qkv = b.input({2, 70, 12, 24});
-    rotary_embedding(*b.cpu, Out(qkv.cpu), {{}, 2, 10000, 1}, false);
-    rotary_embedding(*b.gpu, Out(qkv.gpu), {{}, 2, 10000, 1}, false);
+    rotary_embedding(*b.cpu, Out(qkv.cpu), {{}, 2, {10000}, 1}, false);
+    rotary_embedding(*b.gpu, Out(qkv.gpu), {{}, 2, {10000}, 1}, false);
     CHECK_CLOSE(b, qkv, kind.tolerance);
   }
 }
@@ -343,13 +343,24 @@ TEST_CASE("cuda: rotary, and back" * NEEDS_GPU) {
     for (const double fraction : {1.0, 0.5}) {
       Both b(kind);
       const Pair qkv = b.input({2, 70, 3, 5, 24});
-      rotary_embedding(*b.cpu, Out(qkv.cpu), {{}, 5, 10000, fraction}, false);
-      rotary_embedding(*b.gpu, Out(qkv.gpu), {{}, 5, 10000, fraction}, false);
+      rotary_embedding(*b.cpu, Out(qkv.cpu), {{}, 5, {10000}, fraction}, false);
+      rotary_embedding(*b.gpu, Out(qkv.gpu), {{}, 5, {10000}, fraction}, false);
       CHECK_CLOSE(b, qkv, kind.tolerance);
-      rotary_embedding(*b.cpu, Out(qkv.cpu), {{}, 5, 10000, fraction}, true);
-      rotary_embedding(*b.gpu, Out(qkv.gpu), {{}, 5, 10000, fraction}, true);
+      rotary_embedding(*b.cpu, Out(qkv.cpu), {{}, 5, {10000}, fraction}, true);
+      rotary_embedding(*b.gpu, Out(qkv.gpu), {{}, 5, {10000}, fraction}, true);
       CHECK_CLOSE(b, qkv, kind.tolerance);
     }
+  }
+}
+
+TEST_CASE("cuda: rotary, scaled as Llama 3.1's" * NEEDS_GPU) {
+  for (const Kind& kind : types()) {
+    Both b(kind);
+    const Pair qkv = b.input({2, 70, 12, 24});
+    const RotaryPositions positions{{}, 2, {10000, {8, 1, 4, 32}}, 1};
+    rotary_embedding(*b.cpu, Out(qkv.cpu), positions, false);
+    rotary_embedding(*b.gpu, Out(qkv.gpu), positions, false);
+    CHECK_CLOSE(b, qkv, kind.tolerance);
   }
 }
 
@@ -361,8 +372,8 @@ TEST_CASE("cuda: rotary at given positions, and back" * NEEDS_GPU) {
       const Pair qkv = b.input({2, 70, 3, 5, 24}), positions = b.integers({2, 70}, 0, 200);
       const Tensor before = b.copy_of(qkv.gpu);
       for (const bool inverse : {false, true}) {
-        rotary_embedding(*b.cpu, Out(qkv.cpu), {positions.cpu, 5, 10000, fraction}, inverse);
-        rotary_embedding(*b.gpu, Out(qkv.gpu), {positions.gpu, 5, 10000, fraction}, inverse);
+        rotary_embedding(*b.cpu, Out(qkv.cpu), {positions.cpu, 5, {10000}, fraction}, inverse);
+        rotary_embedding(*b.gpu, Out(qkv.gpu), {positions.gpu, 5, {10000}, fraction}, inverse);
         CHECK_CLOSE(b, qkv, kind.tolerance);
         if (!inverse) CHECK(Both::read(qkv.gpu, *b.gpu) != Both::read(before, *b.gpu));
       }

@@ -237,11 +237,11 @@ TEST_CASE_FIXTURE(Fixture, "rotary: its inverse is its transpose, values stay") 
   for (const double fraction : {1.0, 0.5}) {
     Numbers x({2, 5, 3, 2, 6}, 1), g({2, 5, 3, 2, 6}, 2);
     Numbers rotated = x, back = g;
-    rotary_embedding(s, Out(rotated), {{}, 2, 100, fraction}, false);
-    rotary_embedding(s, Out(back), {{}, 2, 100, fraction}, true);
+    rotary_embedding(s, Out(rotated), {{}, 2, {100}, fraction}, false);
+    rotary_embedding(s, Out(back), {{}, 2, {100}, fraction}, true);
     CHECK(std::abs(dot(rotated, g) - dot(x, back)) < 1e-12 * std::abs(dot(x, back)));
     Numbers round_trip = rotated;
-    rotary_embedding(s, Out(round_trip), {{}, 2, 100, fraction}, true);
+    rotary_embedding(s, Out(round_trip), {{}, 2, {100}, fraction}, true);
     CHECK(relative_error(round_trip.values(), x.values()) < 1e-14);
     // Position 0 is not turned, and values never are; positions after it are.
     for (size_t row = 0; row < 10; ++row) {

@@ -188,13 +188,13 @@ TEST_CASE("attention and rotary in f32, bf16 and f16 equal float64 to their prec
     const Numbers dout = rounded(Numbers({2, 45, 2, 20}, 2), type);
     Numbers rotated = qkv, out = zeros({2, 45, 2, 20}), stats = zeros({2, 2, 45});
     Numbers dqkv = zeros({2, 45, 3, 2, 20});
-    rotary_embedding(s, Out(rotated), {{}, 2, 10000, 1}, false);
+    rotary_embedding(s, Out(rotated), {{}, 2, {10000}, 1}, false);
     attention_forward(s, packed_attention(shape, rotated, {Out(out), Out(stats)}, {}, 3));
     attention_backward(s, packed_attention(shape, rotated, {Out(out), Out(stats)}, {}, 3),
                        packed_gradients(shape, dout, Out(dqkv)));
     const Rounded qkv1(qkv, type), out1(zeros({2, 45, 2, 20}), type), dout1(dout, type);
     const Rounded stats1(zeros({2, 2, 45}), wide(type)), dqkv1(zeros({2, 45, 3, 2, 20}), type);
-    rotary_embedding(s, Out(qkv1), {{}, 2, 10000, 1}, false);
+    rotary_embedding(s, Out(qkv1), {{}, 2, {10000}, 1}, false);
     attention_forward(s, packed_attention(shape, qkv1, {Out(out1), Out(stats1)}, {}, 3));
     attention_backward(s, packed_attention(shape, qkv1, {Out(out1), Out(stats1)}, {}, 3),
                        packed_gradients(shape, dout1, Out(dqkv1)));

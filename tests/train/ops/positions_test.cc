@@ -66,7 +66,7 @@ TEST_CASE("rotary turns the pairs of Q and K by the given position") {
     const auto half = static_cast<size_t>(static_cast<double>(width) * fraction / 2);
     const Numbers before({batch, tokens, 3, heads, width}, 1);
     Numbers qkv = before, want = before;
-    rotary_embedding(*stream, Out(qkv), {place_tensor, heads, 100, fraction}, false);
+    rotary_embedding(*stream, Out(qkv), {place_tensor, heads, {100}, fraction}, false);
     for (size_t row = 0; row < want.size() / width; ++row) {
       const size_t token = row / (3 * heads), part = row / heads % 3;
       if (part == 2) continue;  // V
@@ -80,7 +80,7 @@ TEST_CASE("rotary turns the pairs of Q and K by the given position") {
       }
     }
     CHECK(relative_error(qkv.values(), want.values()) < 1e-14);
-    rotary_embedding(*stream, Out(qkv), {place_tensor, heads, 100, fraction}, true);
+    rotary_embedding(*stream, Out(qkv), {place_tensor, heads, {100}, fraction}, true);
     CHECK(relative_error(qkv.values(), before.values()) < 1e-14);
   }
 }
@@ -90,7 +90,7 @@ TEST_CASE("rotary turns every head of Q and K, however many K has") {
   const int64_t heads = 4, groups = 2, width = 12, all = heads + 2 * groups;
   Numbers qkv({batch, tokens, all, width}, 1);
   const Numbers before = qkv;
-  rotary_embedding(*stream, Out(qkv), {place_tensor, groups, 100, 1}, false);
+  rotary_embedding(*stream, Out(qkv), {place_tensor, groups, {100}, 1}, false);
   for (size_t row = 0; row < qkv.size() / width; ++row) {
     const size_t token = row / all, head = row % all;
     const double x = before[row * width + 1], y = before[row * width + 1 + width / 2];
@@ -111,7 +111,7 @@ TEST_CASE("positions that count each row are those that are not given") {
   embedding_forward(*stream, {id_tensor}, {wte, wpe}, {}, Out(b));
   CHECK(a.values() == b.values());
   Numbers qkv({batch, tokens, 3, 1, 8}, 3), other = qkv;
-  rotary_embedding(*stream, Out(qkv), {given, 1, 10000, 1}, false);
-  rotary_embedding(*stream, Out(other), {{}, 1, 10000, 1}, false);
+  rotary_embedding(*stream, Out(qkv), {given, 1, {10000}, 1}, false);
+  rotary_embedding(*stream, Out(other), {{}, 1, {10000}, 1}, false);
   CHECK(qkv.values() == other.values());
 }

@@ -40,7 +40,7 @@ struct Layout {
   bool tied = true;  // and learned positions; else an untied head and rotary positions
   int64_t global_batch = 16;
   OptimizerKind optimizer = OptimizerKind::adam;
-  bool llama = false;
+  bool llama = false, qk_norm = false, qkv_bias = false;
   double dropout = 0;  // without tensor parallelism: it draws other masks there
   int64_t micro_batch = 2;
   // Losses are divided by the labels of the global batch, which differ from one micro batch to the
@@ -62,8 +62,11 @@ struct Layout {
                        shape.tensor, sequence ? " SP" : "", shape.pipeline,
                        chunks > 1 ? fmt::format(" x {}", chunks) : "", shape.data, zero,
                        recompute_name(recompute), dtype_name(type), tied ? "tied" : "untied",
-                       llama ? "llama, " : "", optimizer_name(optimizer),
-                       dropout > 0 ? ", dropout" : "", labels_text());
+                       qk_norm    ? "llama with QK norm, "
+                       : qkv_bias ? "llama with biases of Q, K and V, "
+                       : llama    ? "llama, "
+                                  : "",
+                       optimizer_name(optimizer), dropout > 0 ? ", dropout" : "", labels_text());
   }
 };
 
@@ -85,6 +88,8 @@ Config config_of(const Layout& l, int rank) {
   if (l.llama) {
     m.set_kind("llama");
     m.positions = Positions::rotary;
+    m.block.qk_norm = l.qk_norm;
+    m.block.qkv_bias = l.qkv_bias;
     m.query_groups = 4;
     m.kv_channels = 6;
   }
@@ -327,7 +332,13 @@ std::vector<Layout> layouts_of(int ranks, bool gpu) {
       for (l.zero = 0; l.llama && l.zero <= (l.shape.data > 1 ? 2 : 0); ++l.zero) all.push_back(l);
     }
     l.optimizer = OptimizerKind::adam;
-    l.llama = false;
+    l.zero = 0;
+    l.qk_norm = true;
+    if (l.llama) all.push_back(l);
+    l.qk_norm = false;
+    l.qkv_bias = true;
+    if (l.llama) all.push_back(l);
+    l.llama = l.qkv_bias = false;
     l.zero = 0;
     add_counting(l, &all);
     if (l.shape.tensor > 1 || ranks > 4) return;

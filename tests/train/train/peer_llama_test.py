@@ -1,4 +1,4 @@
-"""tally-train and transformers on the same Llama: weights, logits and losses, in both directions.
+"""tally-train and transformers on the same Llama, Mistral, Qwen 2 and Qwen 3: weights, logits and losses, in both directions.
 
     peer_llama_test.py TALLY_TRAIN SOURCE_DIRECTORY
 """
@@ -12,13 +12,15 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 tool = sys.argv[1]
 try:
     import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM
 except ImportError as error:
     print(f"SKIPPED: {error} (scripts/setup --tests provides transformers)")
     sys.exit(77)
 
 torch.set_num_threads(1)
 SEQUENCE, VOCABULARY = 32, 257
+LLAMA_3_1 = {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+             "original_max_position_embeddings": 16}
 
 
 def check(condition, what):
@@ -27,13 +29,13 @@ def check(condition, what):
     print(f"ok: {what}")
 
 
-def random_model(seed, tied, dtype=torch.float32, **more):
+def random_model(seed, tied, dtype=torch.float32, kind="llama", **more):
     torch.manual_seed(seed)
-    config = LlamaConfig(**{
+    config = AutoConfig.for_model(kind, **{
         "vocab_size": VOCABULARY, "max_position_embeddings": SEQUENCE, "hidden_size": 48, "intermediate_size": 72,
         "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "bos_token_id": 0,
-        "eos_token_id": 0, "tie_word_embeddings": tied, "rms_norm_eps": 1e-5, "attn_implementation": "eager", **more})
-    model = LlamaForCausalLM(config).eval()
+        "eos_token_id": 0, "tie_word_embeddings": tied, "rms_norm_eps": 1e-5, **more})
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
     with torch.no_grad():
         for p in model.parameters():
             p.add_(torch.randn_like(p) * (0.1 if p.ndim > 1 else 0.3))
@@ -48,7 +50,7 @@ def run(*flags, code=0):
 
 
 def load(folder):
-    model, info = LlamaForCausalLM.from_pretrained(folder, output_loading_info=True, dtype="auto",
+    model, info = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True, dtype="auto",
                                                    attn_implementation="eager")
     check(not any(info[k] for k in ("missing_keys", "unexpected_keys", "mismatched_keys")),
           "transformers finds every weight and no other")
@@ -84,7 +86,13 @@ with tempfile.TemporaryDirectory() as work:
     for seed, (tied, dtype, flags, tolerance, more) in enumerate([
             (True, torch.float32, [], 1e-5, {}),
             (False, torch.float32, [], 1e-5, {"head_dim": 16, "rope_theta": 500.0}),
-            (False, torch.float64, ["--fp64"], 1e-6, {"num_key_value_heads": 1})]):
+            (False, torch.float64, ["--fp64"], 1e-6, {"num_key_value_heads": 1}),
+            # Llama 3.1: of the rotations here some are stretched, some are not, and some are between both.
+            (False, torch.float64, ["--fp64"], 1e-6, {"head_dim": 16, "rope_parameters": LLAMA_3_1}),
+            (True, torch.float32, [], 1e-5, {"kind": "mistral", "sliding_window": None}),
+            (False, torch.float32, [], 1e-5, {"kind": "qwen2"}),
+            (False, torch.float64, ["--fp64"], 1e-6, {"kind": "qwen3", "head_dim": 16}),
+            (True, torch.float32, [], 1e-5, {"kind": "qwen3", "head_dim": 16, "num_key_value_heads": 1})]):
         model, folder = random_model(seed, tied, dtype, **more), at(f"theirs{seed}")
         model.save_pretrained(folder)
         got, want = evaluate(folder, *flags), loss_of(model, tokens)
@@ -104,6 +112,8 @@ with tempfile.TemporaryDirectory() as work:
         got = evaluate(at(f"trained{seed}"), *flags)
         check(abs(got - want) <= tolerance * want, f"loss of ours, here and in transformers: {got!r} and {want!r}")
         check(evaluate(at(f"checkpoint{seed}"), *flags, by="--load") == got, "--load evaluates the same model")
+        kind = json.load(open(os.path.join(at(f"trained{seed}"), "config.json"), encoding="utf-8"))["model_type"]
+        check(kind == more.get("kind", "llama"), f"it is still a {kind}")
 
     # The base of the rotary angles, wherever config.json has it: what transformers makes of the same file.
     plain = {"rope_type": "default"}
@@ -114,7 +124,8 @@ with tempfile.TemporaryDirectory() as work:
             (100.0, {**plain, "rope_theta": 300.0}, {"type": "default", "rope_theta": 50.0}),
             (100.0, {**plain, "rope_theta": 300.0}, {"type": "default"}),
             (None, {"rope_type": "linear", "factor": 2.0}, {"rope_type": "default", "rope_theta": 70.0}),
-            (None, {**plain, "rope_theta": 300.0, "partial_rotary_factor": 1.0}, None)]:
+            (None, {**plain, "rope_theta": 300.0, "partial_rotary_factor": 1.0}, None),
+            (None, LLAMA_3_1, None), (300.0, None, {k: v for k, v in LLAMA_3_1.items() if k != "rope_theta"})]:
         folder = at("rotary")
         subprocess.run(["rm", "-rf", folder, at("rotary_back")], check=True)
         random_model(0, True).save_pretrained(folder)
@@ -152,10 +163,17 @@ with tempfile.TemporaryDirectory() as work:
         check(done.stdout == "" and done.stderr.count("\n") == 1 and sentence in done.stderr,
               f"refused: {done.stderr.strip()}")
 
-    refused("rotary positions are not scaled here", rope_parameters={"rope_type": "llama3", "factor": 8.0,
-                                                                     "rope_theta": 10000.0})
-    refused("rotary positions are not scaled here", rope_scaling={"type": "linear", "factor": 2.0})
-    refused("rotary positions are not scaled here", rope_parameters={"full_attention": {"rope_type": "default"}})
+    refused('without a positive number "low_freq_factor"', rope_parameters={"rope_type": "llama3", "factor": 8.0,
+                                                                            "rope_theta": 10000.0})
+    refused("not above low_freq_factor", rope_parameters={**LLAMA_3_1, "low_freq_factor": 4.0})
+    refused("rotary positions are scaled here as Llama 3.1's", rope_scaling={"type": "linear", "factor": 2.0})
+    refused("rotary positions are scaled here as Llama 3.1's",
+            rope_parameters={"full_attention": {"rope_type": "default"}})
+    refused("has a sliding_window", model_type="mistral", sliding_window=4096)
+    refused("only full_attention is supported", layer_types=["full_attention", "sliding_attention"] * 2)
+    refused("--qk-layernorm: contradicts", "--qk-layernorm")
+    refused("--use-rope-scaling: contradicts", "--use-rope-scaling")
+    refused('describes a model of type "gemma"', model_type="gemma")
     refused("has a partial_rotary_factor", rope_parameters={"rope_type": "default", "partial_rotary_factor": 0.5})
     refused("has a partial_rotary_factor", partial_rotary_factor=0.5)
     refused('has "attention_bias": true, which is not supported', attention_bias=True)
