@@ -56,11 +56,16 @@ struct Shares {
     return most;
   }
   bool fit(int nodes) const { return bytes(nodes) <= kind.memory; }
-  // The fewest nodes up to `limit` that hold the model; 0: none. More replicas need no more memory
-  // each.
+  // The fewest nodes up to `limit` that hold the model; 0: none. From one try to twice its nodes, more
+  // replicas need no more memory each. (Thousands of them may: what they share is padded.)
   int fewest(int limit) const {
-    int low = 0, high = limit / step();  // in steps; `low` does not fit
-    if (high == 0 || !fit(high * step())) return 0;
+    const int most = limit / step();  // in steps, as `low`, which does not fit, and `high`
+    int low = 0, high = std::min(1, most);
+    while (low < high && !fit(high * step())) {
+      low = high;
+      high = std::min(2 * high, most);
+    }
+    if (low == high) return 0;
     while (high - low > 1) {
       const int middle = low + (high - low) / 2;
       (fit(middle * step()) ? high : low) = middle;

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <ctime>
+
 #include "src/model/architecture.h"
 #include "src/plan/megatron.h"
 #include "src/plan/plan.h"
@@ -208,6 +210,17 @@ TEST_CASE("many layers are as four of them, and as many more as the fourth is to
   alike(
       "--num-layers 24 --hidden-size 512 --num-attention-heads 8 --bf16 --global-batch-size 8 "
       "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 6");
+}
+
+TEST_CASE("a plan of 175 billion parameters takes a processor less than a second") {
+#ifdef NDEBUG
+  constexpr double most = 1;
+#else
+  constexpr double most = 30;  // without optimization, and with sanitizers
+#endif
+  const std::clock_t begin = std::clock();
+  CHECK(make_plan(parse(jupiter_175b + "--plan-device A100-40GB")).smallest->nodes == 48);
+  CHECK(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC < most);
 }
 
 TEST_CASE("a device is a name in any case or a size of memory in GiB") {
