@@ -5,8 +5,8 @@ namespace {
 
 // Programs of their time: attention in separate kernels. Selective recomputation computes attention
 // again.
-constexpr ProgramTraits unfused{AttentionKind::unfused, false, true, true};
-constexpr ProgramTraits flash{AttentionKind::flash, false, false, true};
+constexpr ProgramTraits unfused{AttentionKind::unfused, false, true, true, true};
+constexpr ProgramTraits flash{AttentionKind::flash, false, false, true, true};
 constexpr ProgramTraits tally{};
 
 const std::string dgx = "--fp16 --vocab-size 51200 --seq-length 2048 --plan-gpus-per-node 8 ";

@@ -149,11 +149,11 @@ ModelConfig read_model_config(const std::string& path, const ModelConfig& defaul
     return read_encoder_config(in, type, defaults, vocabulary_multiple);
   const bool llama = is_llama_type(type);
   if (type != "gpt2" && type != "tally_gpt" && !llama)
-    throw in.bad(
-        fmt::format("describes a model of type \"{}\", and only gpt2, llama, mistral, qwen2, qwen3, bert "
-                    "and distilbert "
-                    "are supported",
-                    type));
+    throw in.bad(fmt::format(
+        "describes a model of type \"{}\", and only gpt2, llama, mistral, qwen2, qwen3, bert "
+        "and distilbert "
+        "are supported",
+        type));
   ModelConfig config = llama ? read_llama_config(in, defaults)
                              : read_gpt_config(in, defaults, type == "tally_gpt", dropout);
   config.padded_vocabulary = pad_vocabulary(config.vocabulary, vocabulary_multiple);

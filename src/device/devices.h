@@ -18,8 +18,19 @@ namespace cpu {
 
 DeviceInfo device_info();
 std::unique_ptr<Stream> make_stream();
+void convert_elements(const Tensor& from, const Tensor& to);
 
 }  // namespace cpu
+
+// What needs LibTorch.
+struct Cpu {
+  DeviceInfo (*info)() = nullptr;
+  std::unique_ptr<Stream> (*make_stream)() = nullptr;
+  void (*convert_elements)(const Tensor& from, const Tensor& to) = nullptr;  // convert.h
+};
+// Null in programs without LibTorch, whose only streams count. A weak function, which
+// cpu/cpu_stream.cc replaces.
+const Cpu* cpu_device();
 
 struct Gpus {
   int (*count)() = nullptr;

@@ -1,5 +1,6 @@
 #include "src/device/side_stream.h"
 
+#include "src/device/counting/counting_stream.h"
 #include "src/device/devices.h"
 
 namespace tally::train {
@@ -19,6 +20,7 @@ class SameStream final : public SideStream {
 
 std::unique_ptr<SideStream> SideStream::make(Stream& stream, bool overlap) {
   if (overlap && stream.device().is_cuda()) return gpus()->make_side_stream(stream);
+  if (overlap && stream.device().counts_as_gpu) return counting::make_side_stream(stream);
   return std::make_unique<SameStream>(stream);
 }
 

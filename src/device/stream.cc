@@ -1,5 +1,6 @@
 #include "src/device/stream.h"
 
+#include "src/device/convert.h"
 #include "src/device/devices.h"
 
 namespace tally::train {
@@ -30,6 +31,10 @@ const char* dtype_name(DType t) {
   return nullptr;
 }
 
+[[gnu::weak]] const Cpu* cpu_device() {
+  return nullptr;
+}
+
 int cuda_device_count() {
   return gpus() ? gpus()->count() : 0;
 }
@@ -45,14 +50,23 @@ const Gpus& usable_gpus() {
   return *gpus();
 }
 
+const Cpu& usable_cpu() {
+  if (!cpu_device()) throw DeviceError("this program computes nothing: it has no LibTorch");
+  return *cpu_device();
+}
+
 }  // namespace
 
+void convert_elements(const Tensor& from, const Tensor& to) {
+  usable_cpu().convert_elements(from, to);
+}
+
 DeviceInfo device_info(Device device) {
-  return device.is_cuda() ? usable_gpus().info(device.index) : cpu::device_info();
+  return device.is_cuda() ? usable_gpus().info(device.index) : usable_cpu().info();
 }
 
 std::unique_ptr<Stream> make_stream(Device device) {
-  return device.is_cuda() ? usable_gpus().make_stream(device.index) : cpu::make_stream();
+  return device.is_cuda() ? usable_gpus().make_stream(device.index) : usable_cpu().make_stream();
 }
 
 }  // namespace tally::train

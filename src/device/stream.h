@@ -2,6 +2,7 @@
 // GPU it is enqueued.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -34,6 +35,18 @@ class Stream {
   // Called once, before an autotune that takes long enough for a user to notice. May be empty.
   std::function<void()> on_long_autotune;
 };
+
+// What a device gives for an allocation of `bytes`.
+constexpr size_t allocated_bytes(size_t bytes) {
+  constexpr size_t alignment = 256;
+  return std::max((bytes + alignment - 1) / alignment * alignment, alignment);
+}
+
+// A GPU's scratch for GEMMs. cuBLASLt's fastest algorithms for wide weight gradients split K and want
+// room for it; measured best with 256 MiB on an H200. Small GPUs give up a 64th of their memory.
+constexpr size_t gemm_workspace_bytes(size_t total_bytes) {
+  return std::min(size_t{256} << 20, total_bytes / 64 / 256 * 256);
+}
 
 struct DeviceInfo {
   std::string name;    // "NVIDIA H200", or the processor's model name

@@ -31,12 +31,16 @@ constexpr size_t size_of(DType t) {
 }
 const char* dtype_name(DType t);
 
-enum class DeviceKind : uint8_t { cpu, cuda };
-constexpr size_t device_kinds = 2;
+// counting: computes nothing, and counts what the others would do (counting/counting_stream.h).
+enum class DeviceKind : uint8_t { cpu, cuda, counting };
+constexpr size_t device_kinds = 3;
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
   int index = 0;
+  bool counts_as_gpu = false;  // of a counting device: whether it stands for a GPU
   bool is_cuda() const { return kind == DeviceKind::cuda; }
+  // What decides how a model computes, and so what it allocates.
+  bool is_gpu() const { return is_cuda() || counts_as_gpu; }
 };
 
 // A dense row-major view of at most five dimensions, of memory that `Self` may write (Data: void) or

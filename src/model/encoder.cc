@@ -29,7 +29,7 @@ Encoder::Encoder(const Config& config, const ParameterTable& table, const Comput
                   encoder_sizes(config, table.weights().dtype), true) {
   if (config.sequence > config_.max_positions)
     throw std::invalid_argument("the sequence is longer than the model has positions");
-  const bool gpu = context_.compute.stream.device().is_cuda();
+  const bool gpu = context_.compute.stream.device().is_gpu();
   const int64_t m = sizes_.tokens(), v = config_.padded_vocabulary;
   const bool predicts = config_.task == Task::pretraining;
   const int64_t rows = predicts ? LmHead::rows_at_once(m, config_, v, type_, gpu) : 0;

@@ -22,7 +22,7 @@ Gpt::Gpt(const Config& config, const ModelPart& part, const ParameterTable& tabl
 
 void Gpt::plan() {
   const int64_t m = sizes_.tokens(), v = config_.padded_vocabulary / part_.shards;
-  const bool gpu = context_.compute.stream.device().is_cuda();
+  const bool gpu = context_.compute.stream.device().is_gpu();
   const int64_t rows = part_.last ? LmHead::rows_at_once(m, config_, v, type_, gpu) : 0;
   const Tensor memory = plan_scratch(rows * v);
   const DType wide = wide_type(type_);

@@ -13,6 +13,41 @@ std::vector<int> reported_parameters(const std::vector<Stage*>& stages) {
   return ids;
 }
 
+std::vector<ModelPart> parts_of(const Config& config, const MeshPlace& place) {
+  const int stages = config.pipeline_parallel;
+  const int64_t layers = config.model.layers;
+  const int64_t of_part =
+      config.virtual_pipeline_layers > 0 ? config.virtual_pipeline_layers : layers / stages;
+  const int64_t chunks = layers / stages / of_part;
+  std::vector<ModelPart> parts;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    ModelPart part;
+    part.first_layer = (chunk * stages + place.stage) * of_part;
+    part.layers = of_part;
+    part.first = part.first_layer == 0;
+    part.last = part.first_layer + of_part == layers;
+    part.shard = place.shard;
+    part.shards = config.tensor_parallel;
+    part.sequence = config.sequence_parallel;
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+ComputeOptions compute_options(const Config& config) {
+  ComputeOptions o;
+  o.matmul_mode = config.precision == Precision::tf32     ? MatmulMode::tf32
+                  : config.precision == Precision::tf32x3 ? MatmulMode::tf32x3
+                                                          : MatmulMode::ieee;
+  o.tf32x3_attention = config.tf32x3_attention;
+  o.fused_gelu = config.fusions.gelu;
+  o.fused_bias = config.fusions.bias;
+  o.float64_gemms = config.fusions.float64;
+  o.hopper_attention = config.fusions.attention;
+  o.deterministic = config.deterministic;
+  return o;
+}
+
 void register_model(const ModelConfig& config, const ModelPart& part, ParameterTable* table) {
   if (!config.language_model() && !part.whole())
     throw std::invalid_argument("an encoder is one part");

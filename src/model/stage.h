@@ -16,6 +16,7 @@
 #include "src/nn/deferred_update.h"
 #include "src/nn/parameters.h"
 #include "src/parallel/collectives/communicator.h"
+#include "src/parallel/collectives/mesh.h"
 
 namespace tally::train {
 
@@ -140,6 +141,12 @@ class Stage {
 // Of all stages of a process, which are in the order of their layers: the parameters that they
 // report, in the order in which their gradients become final.
 std::vector<int> reported_parameters(const std::vector<Stage*>& stages);
+
+// The parts of the model that a process holds, one for each chunk, in the order of their layers.
+std::vector<ModelPart> parts_of(const Config& config, const MeshPlace& place);
+
+// The compute options of the explicit model's operations that `config` asks for.
+ComputeOptions compute_options(const Config& config);
 
 // Registers the weights of a part in `table` (before layout()), as weights_of() lists them. A process
 // that holds several parts calls it for each, in the order of their layers. An encoder is one part.

@@ -18,7 +18,7 @@ namespace {
 // many SMs, or because 32-bit GEMMs cannot reserve any.
 int sms_for_updates(const Config& config, DType type, const Stream& stream) {
   constexpr double sm_tokens = 131072;
-  if (!config.fusions.deferred_update || !stream.device().is_cuda() || size_of(type) != 2) return 0;
+  if (!config.fusions.deferred_update || !stream.device().is_gpu() || size_of(type) != 2) return 0;
   const double tokens = static_cast<double>(config.micro_batch * config.sequence);
   const int few = 2 * static_cast<int>(std::ceil(sm_tokens / tokens / 2));
   return few <= 16 ? few : 0;
@@ -72,7 +72,7 @@ Transformer::Transformer(const Config& config, const ModelPart& part, const Para
       update_sms_(sms_for_updates(config, type_, compute.stream)),
       // A CPU updates with all its cores, at the same places.
       updates_(part.first && part.last && config.fusions.deferred_update &&
-               (update_sms_ > 0 || !compute.stream.device().is_cuda())),
+               (update_sms_ > 0 || !compute.stream.device().is_gpu())),
       // Selective recomputation computes GELU's output again from its input.
       saves_derivative_(config.fusions.gelu_derivative &&
                         config.recompute != Recompute::selective) {

@@ -61,7 +61,7 @@ if("90" IN_LIST TALLY_CUDA_ARCHITECTURES)
   set_source_files_properties(gemm/float64.cu PROPERTIES COMPILE_DEFINITIONS TALLY_FLOAT64_GEMMS)
 endif()
 
-tally_library(train_ops_cuda SOURCES ${train_ops_cuda_sources} LINK train_device fmt::fmt tally_nvtx)
+tally_library(train_ops_cuda SOURCES ${train_ops_cuda_sources} LINK train_operations train_device fmt::fmt tally_nvtx)
 set_property(TARGET train_ops_cuda PROPERTY UNITY_BUILD OFF)
 set_target_properties(train_ops_cuda PROPERTIES CUDA_RUNTIME_LIBRARY Shared)
 target_compile_options(train_ops_cuda PRIVATE

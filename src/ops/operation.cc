@@ -10,7 +10,9 @@ std::map<std::string, std::set<DeviceKind>>& registered_versions() {
 
 void no_version(const char* operation, DeviceKind kind) {
   throw DeviceError(std::string(operation) + " has no version for " +
-                    (kind == DeviceKind::cpu ? "the CPU" : "GPUs: this build has no CUDA"));
+                    (kind == DeviceKind::cpu    ? "the CPU"
+                     : kind == DeviceKind::cuda ? "GPUs: this build has no CUDA"
+                                                : "counting"));
 }
 
 }  // namespace tally::train

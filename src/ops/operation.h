@@ -3,6 +3,8 @@
 //   inline Operation<void(Stream& s, In h, Out y)> swiglu_forward{"swiglu_forward"};
 // cpu.cc and cuda.cu each end with what they have:
 //   const OnCpu versions[] = {{swiglu_forward, forward}, {swiglu_backward, backward}};
+// So does counting.cc, whose versions compute nothing: they count FLOPs and the bytes that they would
+// move, and allocate what the others allocate (src/device/counting/counting_stream.h).
 // and callers call it: swiglu_forward(s, h, Out(y)). Nothing names these versions, so the build links
 // every object of train_ops whether or not a symbol of it is asked for (CMakeLists.txt).
 #pragma once
@@ -76,5 +78,6 @@ struct On {
 };
 using OnCpu = On<DeviceKind::cpu>;
 using OnCuda = On<DeviceKind::cuda>;
+using OnCounting = On<DeviceKind::counting>;
 
 }  // namespace tally::train

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 
@@ -15,20 +16,29 @@ namespace {
 
 struct Row {
   const char* name;
-  double memory_mib, bandwidth_gb, nvlink_gb, network_gb, efficiency, fp32_efficiency;
+  double memory_mib, bandwidth_gb;
+  NodeLinks links_gb;
+  double network_gb, efficiency, fp32_efficiency;
   int capability;
 };
 
 // Memory: nvidia-smi's total. Bandwidth and NVLink (half of the sum of both directions): NVIDIA's
-// datasheets. Network: one 200 Gbit/s adapter for each A100 (JUWELS Booster, DGX A100), one of 400
+// datasheets; four GH200 share a node of JUPITER or Alps, where six of a GPU's 18 links lead to each
+// of the others. Network: one 200 Gbit/s adapter for each A100 (JUWELS Booster, DGX A100), one of 400
 // Gbit/s for each later GPU (DGX H100). Efficiency: of the A100s that of Megatron-LM; H100 and
 // GH200 have the H200's chip.
-constexpr std::array<Row, 6> known_gpus{{{"H200", 143771, 4800, 450, 50, 0.71, 0.92, 90},
-                                         {"H100", 81559, 3350, 450, 50, 0.71, 0.92, 90},
-                                         {"GH200", 97871, 4000, 450, 50, 0.71, 0.92, 90},
-                                         {"B200", 183359, 8000, 900, 50, 0, 0, 100},
-                                         {"A100-80GB", 81920, 2039, 300, 25, 0.63, 0, 80},
-                                         {"A100-40GB", 40960, 1555, 300, 25, 0.58, 0, 80}}};
+constexpr std::array<Row, 6> known_gpus{
+    {{"H200", 143771, 4800, NodeLinks::switched(450), 50, 0.71, 0.92, 90},
+     {"H100", 81559, 3350, NodeLinks::switched(450), 50, 0.71, 0.92, 90},
+     {"GH200", 97871, 4000, NodeLinks::direct(150), 50, 0.71, 0.92, 90},
+     {"B200", 183359, 8000, NodeLinks::switched(900), 50, 0, 0, 100},
+     {"A100-80GB", 81920, 2039, NodeLinks::switched(300), 25, 0.63, 0, 80},
+     {"A100-40GB", 40960, 1555, NodeLinks::switched(300), 25, 0.58, 0, 80}}};
+
+NodeLinks in_bytes(NodeLinks gigabytes) {
+  for (double& rate : gigabytes.rates) rate *= gb;
+  return gigabytes;
+}
 
 std::string upper(std::string text) {
   for (char& c : text)
@@ -49,6 +59,10 @@ double size_of_memory(const std::string& text) {
 
 }  // namespace
 
+double NodeLinks::of(int members) const {
+  return rates[static_cast<size_t>(std::clamp(members, 2, 4) - 2)];
+}
+
 std::vector<std::string> gpu_kind_names() {
   std::vector<std::string> names;
   for (const Row& row : known_gpus) names.emplace_back(row.name);
@@ -62,7 +76,7 @@ GpuKind gpu_kind(const std::string& name) {
       return {row.name,
               row.memory_mib * mib,
               row.bandwidth_gb * gb,
-              row.nvlink_gb * gb,
+              in_bytes(row.links_gb),
               row.network_gb * gb,
               row.efficiency,
               row.fp32_efficiency,

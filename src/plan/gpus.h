@@ -1,6 +1,7 @@
 // The GPUs that a plan can be made for: memory, rates, and how they are usually connected.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,11 +10,22 @@
 
 namespace tally::train {
 
+// What a GPU sends to the others of a group in its node, bytes/s in each direction. Through a switch
+// a group of any size has all of the GPU's NVLink; direct links between each two GPUs of a node add
+// up with the members.
+struct NodeLinks {
+  std::array<double, 3> rates{};  // of 2 members, 3, and 4 or more
+
+  static constexpr NodeLinks switched(double rate) { return {{rate, rate, rate}}; }
+  static constexpr NodeLinks direct(double rate) { return {{rate, 2 * rate, 3 * rate}}; }
+  double of(int members) const;
+};
+
 struct GpuKind {
   std::string name;             // as --plan-device takes it
   double memory = 0;            // bytes that the driver reports as total
   double memory_bandwidth = 0;  // bytes/s, datasheet
-  double nvlink = 0;            // bytes/s in each direction to the GPUs of the node, datasheet
+  NodeLinks links;              // datasheet
   double network = 0;  // bytes/s in each direction to other nodes, of each GPU's share of them
   // Share of the peak rate that GEMMs of a training step reach in 16 bits and in fp32, fitted to
   // measured runs (bench/RESULTS.md, "Plan"); 0: no run was measured.

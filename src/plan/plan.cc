@@ -31,7 +31,7 @@ std::vector<Change> changes_of(const Config& c) {
 }
 
 std::vector<std::string> changes_that_fit(const Config& c, const GpuKind& kind,
-                                          const MemoryTarget& target) {
+                                          const CountedDevice& target) {
   std::vector<std::string> flags;
   for (const Change& change : changes_of(c))
     if (change.possible && worst_stage(all_stages(change.config, target)).total() <= kind.memory)
@@ -46,10 +46,12 @@ Plan make_plan(const Config& c) {
   plan.config = c;
   plan.layout = layout_of(c);
   if (!c.plan.device.empty()) plan.kind = gpu_kind(c.plan.device);
-  MemoryTarget target = plan.kind ? target_of(*plan.kind) : MemoryTarget{true};
+  CountedDevice target = plan.kind ? target_of(*plan.kind) : CountedDevice{true};
   target.gpu = c.device != "cpu";
-  plan.stages = all_stages(c, target);
-  for (int i = 0; i < plan.layout.pipeline; ++i) plan.volumes.push_back(step_volumes(c, i));
+  for (const StageCount& count : count_stages(c, target)) {
+    plan.stages.push_back(count.memory);
+    plan.volumes.push_back(count.sent);
+  }
   if (!plan.kind) return plan;
   if (!plan.fits()) plan.changes = changes_that_fit(c, *plan.kind, target);
   plan.smallest = smallest_run(c, *plan.kind, c.plan.gpus_per_node);

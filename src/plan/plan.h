@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "src/plan/memory_model.h"
+#include "src/plan/smallest_run.h"
+#include "src/plan/stage_count.h"
 #include "src/plan/time_model.h"
-#include "src/plan/volumes.h"
 
 namespace tally::train {
 

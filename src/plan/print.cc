@@ -6,6 +6,7 @@
 
 #include "src/measure/flops.h"
 #include "src/model/architecture.h"
+#include "src/plan/megatron.h"
 #include "src/plan/plan.h"
 #include "src/plan/units.h"
 

@@ -3,10 +3,8 @@
 #include <algorithm>
 
 #include "src/measure/peak_rates.h"
-#include "src/model/architecture.h"
-#include "src/plan/memory_model.h"
+#include "src/plan/stage_count.h"
 #include "src/plan/units.h"
-#include "src/plan/volumes.h"
 
 namespace tally::train {
 namespace {
@@ -14,52 +12,46 @@ namespace {
 // Shares of datasheet rates that kernels and collectives reach.
 constexpr double memory_share = 0.8, link_share = 0.8, attention_share = 0.5;
 
-// Sizes of one micro batch on one tensor parallel rank.
+// Sizes of one micro batch on one tensor parallel rank, for what other programs do.
 struct Sizes {
   Sizes(const Config& c, const PlanLayout& l)
       : tokens(real(c.micro_batch) * real(c.sequence)),
-        hidden(real(c.model.hidden)),
         type(static_cast<double>(size_of(c.compute_type()))),
-        stream(tokens * hidden * type / l.outer_shards()),
-        inner(tokens * hidden * type / l.tensor),
+        stream(tokens * real(c.model.hidden) * type / l.outer_shards()),
+        inner(tokens * real(c.model.hidden) * type / l.tensor),
         ffn(tokens * real(c.model.ffn) * type / l.tensor),
-        gemms(2 * tokens * real(block_matrices(c.model)) / l.tensor),
         scores(real(c.micro_batch) * real(c.model.heads) * real(c.sequence) * real(c.sequence) /
                l.tensor),
         attention(4 * scores * real(c.model.head_dim())) {}
-  double tokens, hidden, type;
+  double tokens, type;
   double stream, inner, ffn;  // bytes
-  double gemms;               // FLOPs forward
   double scores;              // elements of the matrix of scores
   double attention;           // FLOPs forward, over all scores
 };
 
-// Attention alone.
-LayerTime attention_time(const Sizes& s, const Machine& m, AttentionKind kind) {
-  const double rate = m.peak * m.efficiency, bandwidth = m.memory_bandwidth * memory_share;
-  if (kind == AttentionKind::flash) {
-    // Backward: 5 GEMMs for the 2 of the forward pass (Dao et al. 2022, appendix B).
-    const double forward = s.attention / 2 / (rate * attention_share);
-    return {forward, 2.5 * forward};
-  }
-  const double pass = s.scores * s.type / bandwidth;
-  return {s.attention / rate + 6 * pass, 2 * s.attention / rate + 8 * pass};
-}
+// Seconds of a part's work, as our program does it.
+struct Speeds {
+  explicit Speeds(const Machine& m)
+      : gemms(m.peak * m.efficiency),
+        attention(gemms * attention_share),
+        memory(m.memory_bandwidth * memory_share) {}
+  double gemms, attention, memory;
 
-// Bytes that norms, residual additions, dropout and the activation read and write, besides GEMMs.
-struct PassBytes {
-  double forward, backward;
+  double seconds(const CountedWork& w) const {
+    return w.gemms / gemms + w.attention / attention + w.moved / memory;
+  }
 };
 
-// Fused: a norm reads and writes the stream; with dropout it also reads a branch and writes the sum.
-// A norm's backward pass reads two gradients and the stream, and writes one. SwiGLU is a pass by
-// itself: it reads gates and ups and writes the output; backward it reads three and writes two.
-PassBytes pass_bytes(const Config& c, const Sizes& s, bool fused) {
-  const bool dropout = c.model.hidden_dropout > 0;
-  const double gated = c.model.block.gated() ? s.ffn : 0;
-  if (fused)
-    return {(dropout ? 8 : 4) * s.stream + 3 * gated, (dropout ? 10 : 8) * s.stream + 5 * gated};
-  const double forward = 8 * s.stream + 3 * s.ffn + 4 * s.inner;
+// Passes over the matrix of scores and GEMMs over all of it.
+LayerTime unfused_attention(const Sizes& s, const Speeds& speeds) {
+  const double pass = s.scores * s.type / speeds.memory;
+  return {s.attention / speeds.gemms + 6 * pass, 2 * s.attention / speeds.gemms + 8 * pass};
+}
+
+// Bytes that norms, residual additions, dropout and the activation read and write where each is a
+// pass of its own.
+LayerTime unfused_passes(const Sizes& s, const Speeds& speeds) {
+  const double forward = (8 * s.stream + 3 * s.ffn + 4 * s.inner) / speeds.memory;
   return {forward, 2 * forward};
 }
 
@@ -73,78 +65,93 @@ Machine machine_of(const Config& c, const GpuKind& kind) {
                  : c.precision == Precision::f32  ? kind.fp32_efficiency
                                                   : 0;
   m.memory_bandwidth = kind.memory_bandwidth;
-  m.nvlink = kind.nvlink;
+  m.links = kind.links;
   m.network = c.plan.network > 0 ? c.plan.network * 1e9 : kind.network;
   m.gpus_per_node = c.plan.gpus_per_node;
   return m;
 }
 
-double group_bandwidth(const Machine& m, int ranks, int stride) {
-  if (ranks <= 1) return m.nvlink * link_share;
-  const int64_t span = int64_t{ranks} * stride;
-  if (span <= m.gpus_per_node) return m.nvlink * link_share;
+namespace {
+
+// Of a ring whose members in a node have `within` there.
+double ring_bandwidth(const Machine& m, int ranks, int stride, double within) {
+  if (ranks <= 1 || int64_t{ranks} * stride <= m.gpus_per_node) return within * link_share;
   const int members = std::max(1, std::min(ranks, m.gpus_per_node / stride));
-  return std::min(m.nvlink, m.network * members) * link_share;
+  return std::min(within, m.network * members) * link_share;
 }
+
+}  // namespace
+
+double group_bandwidth(const Machine& m, int ranks, int stride) {
+  return ring_bandwidth(m, ranks, stride,
+                        m.links.of(std::min(ranks, std::max(1, m.gpus_per_node / stride))));
+}
+
+double pair_bandwidth(const Machine& m, int ranks, int stride) {
+  return ring_bandwidth(m, ranks, stride, m.links.of(2));
+}
+
+namespace {
+
+// What our program computes again in a layer's backward pass.
+double recomputation(const Config& c, const Speeds& speeds, double link) {
+  if (c.recompute == Recompute::none) return 0;
+  Config none = c;
+  none.recompute = Recompute::none;
+  const PassCount all = count_layer(c, {true}).backward, base = count_layer(none, {true}).backward;
+  return speeds.seconds(all.work - base.work) + (all.sent - base.sent) / link;
+}
+
+}  // namespace
 
 LayerTime layer_time(const Config& c, const Machine& m, const ProgramTraits& traits) {
   const PlanLayout l = layout_of(c);
   const Sizes s(c, l);
-  const double rate = m.peak * m.efficiency, bandwidth = m.memory_bandwidth * memory_share;
+  const Speeds speeds(m);
   const double link = group_bandwidth(m, l.tensor, 1);
-  const LayerTime attention = attention_time(s, m, traits.attention);
-  const PassBytes passes = pass_bytes(c, s, traits.fused);
-  const double gathered = layer_gather_volume(c) / link;
+  Config none = c;
+  none.recompute = Recompute::none;
+  const LayerCount count = count_layer(none, {true});
+  CountedWork forward = count.forward.work, backward = count.backward.work;
+  LayerTime attention{forward.attention / speeds.attention, backward.attention / speeds.attention};
+  if (traits.attention == AttentionKind::unfused) attention = unfused_attention(s, speeds);
+  LayerTime passes{forward.moved / speeds.memory, backward.moved / speeds.memory};
+  if (!traits.fused) passes = unfused_passes(s, speeds);
   LayerTime t;
-  t.forward = s.gemms / rate + attention.forward + passes.forward / bandwidth +
-              layer_forward_volume(c) / link;
+  t.forward =
+      forward.gemms / speeds.gemms + attention.forward + passes.forward + count.forward.sent / link;
   // The messages overlap with the weight gradients, which are half of the GEMMs.
-  const double overlap = s.gemms / rate;
-  const double exposed = std::max(0.0, layer_backward_volume(c) / link + gathered - overlap);
-  t.backward = 2 * s.gemms / rate + attention.backward + passes.backward / bandwidth + exposed;
-  if (c.recompute == Recompute::full) t.backward += t.forward;
-  const double activation = (c.model.block.gated() ? 3 : 2) * s.ffn;
-  if (c.recompute == Recompute::selective)
-    t.backward +=
-        traits.recomputes_attention ? attention.forward : (4 * s.stream + activation) / bandwidth;
+  const double overlap = backward.gemms / 2 / speeds.gemms;
+  const double exposed = std::max(0.0, count.backward.sent / link - overlap);
+  t.backward = backward.gemms / speeds.gemms + attention.backward + passes.backward + exposed;
+  t.backward += c.recompute == Recompute::full && traits.recomputes_everything ? t.forward
+                : c.recompute == Recompute::selective && traits.recomputes_attention
+                    ? attention.forward
+                    : recomputation(c, speeds, link);
   return t;
-}
-
-// What the update of one parameter moves, and the norm of its gradient, which reads it once. The
-// update reads gradient, master weight and moments, and writes all but the gradient. LAMB writes its
-// direction in the gradient's place and reads it and the master weight again.
-double update_bytes(const Config& c, double type) {
-  const double moments = c.optimizer.kind == OptimizerKind::sgd ? 1 : 2;
-  const double again = c.optimizer.kind == OptimizerKind::lamb ? 3 * 4 : 0;
-  return (2 + moments) * 4 + (1 + moments) * 4 + type + 4 + again;
 }
 
 StepTime step_time(const Config& c, const Machine& m, const ProgramTraits& traits) {
   const PlanLayout l = layout_of(c);
-  const Sizes s(c, l);
   const LayerTime layer = layer_time(c, m, traits);
-  const double rate = m.peak * m.efficiency, bandwidth = m.memory_bandwidth * memory_share;
+  const Speeds speeds(m);
   const double micro_batches = real(l.micro_batches);
-  const double vocabulary = real(c.model.padded_vocabulary) / l.tensor;
   StepTime t;
-  // The head's three GEMMs and two passes over its logits belong to the last stage.
-  const double head =
-      6 * s.tokens * s.hidden * vocabulary / rate + 4 * s.tokens * vocabulary * s.type / bandwidth;
+  // The head belongs to the last stage.
+  const LayerCount head = count_head(c, {true});
   t.work = micro_batches * real(layers_of_stage(c)) * (layer.forward + layer.backward);
-  t.ends = micro_batches * head;
+  t.ends = micro_batches * (speeds.seconds(head.forward.work) + speeds.seconds(head.backward.work));
   t.bubble = (t.work + t.ends) * bubble_over_work(l);
   const int replicas_apart = l.tensor, stages_apart = l.tensor * l.data;
   const double border = border_bytes(c) / (traits.splits_messages && !l.sequence ? l.tensor : 1);
   if (l.pipeline > 1)
     t.messages =
-        micro_batches * 2 * real(l.chunks) * border / group_bandwidth(m, l.pipeline, stages_apart);
-  const StageMemory memory = stage_memory(c, 0, {});
-  const StepVolumes volumes = step_volumes(c, 0);
-  t.data = volumes.data / group_bandwidth(m, l.data, replicas_apart);
-  if (volumes.embedding > 0)
-    t.data += volumes.embedding / group_bandwidth(m, l.pipeline, stages_apart);
-  const double updated = memory.parameters / (l.zero > 0 ? l.data : 1);
-  t.optimizer = updated * update_bytes(c, s.type) / bandwidth;
+        micro_batches * 2 * real(l.chunks) * border / pair_bandwidth(m, l.pipeline, stages_apart);
+  const StageCount first = count_stage(c, 0, {true});
+  t.data = first.sent.data / group_bandwidth(m, l.data, replicas_apart);
+  if (first.sent.embedding > 0)
+    t.data += first.sent.embedding / pair_bandwidth(m, l.pipeline, stages_apart);
+  t.optimizer = first.update.moved / speeds.memory;
   return t;
 }
 

@@ -5,9 +5,9 @@
 //   GEMMs       FLOPs / (peak x efficiency)
 //   attention   FLOPs / (peak x efficiency x attention's share), see AttentionKind
 //   passes      bytes that norms, GELU, dropout and residuals move / (memory bandwidth x 0.8)
-//   tensor      bytes of layer_forward_volume() / bandwidth; those of the backward pass overlap
-//               with the weight gradients' GEMMs, and count where they take longer
-// and a step is
+//   tensor      bytes sent / bandwidth; those of the backward pass overlap with the weight
+//               gradients' GEMMs, and count where they take longer
+// FLOPs and bytes are those of our program, as it counts them itself (stage_count.h). A step is
 //   (m + (p - 1) / v) x the slowest stage + m x v x 2 messages between stages + embedding and head
 //   + the data parallel communication + the optimizer.
 #pragma once
@@ -31,16 +31,20 @@ struct ProgramTraits {
   // Selective recomputation computes attention again (Korthikanti et al. 2022, section 5); ours
   // computes norms and GELU again.
   bool recomputes_attention = false;
+  // Full recomputation does the whole forward pass again; ours leaves out what nothing reads, as the
+  // MLP's second GEMM.
+  bool recomputes_everything = false;
   // Tensor parallel ranks each send a part of a message between stages (Narayanan et al. 2021,
   // section 4.1); ours do so with sequence parallelism.
   bool splits_messages = false;
 };
 
 struct Machine {
-  double peak = 0;                 // FLOP/s of the precision
-  double efficiency = 0;           // share of it that GEMMs reach
-  double memory_bandwidth = 0;     // bytes/s
-  double nvlink = 0, network = 0;  // bytes/s that a GPU sends within its node and to other nodes
+  double peak = 0;              // FLOP/s of the precision
+  double efficiency = 0;        // share of it that GEMMs reach
+  double memory_bandwidth = 0;  // bytes/s
+  NodeLinks links;              // within a node
+  double network = 0;           // bytes/s that a GPU sends to other nodes
   int gpus_per_node = 4;
 };
 // Rates of `kind` for the precision of `config`, with what --plan-network and --plan-efficiency
@@ -65,9 +69,11 @@ struct StepTime {
 StepTime step_time(const Config& config, const Machine& machine, const ProgramTraits& traits = {});
 
 // Bytes/s of a ring of `ranks` whose neighbours are `stride` ranks apart, for each member. Within a
-// node it is NVLink's. Over nodes, the members in a node share its network adapters, one for each
+// node it is that of the node's links. Over nodes, the members in a node share its network adapters, one for each
 // GPU, with the other groups of their kind.
 double group_bandwidth(const Machine& machine, int ranks, int stride);
+// The same between two members that are neighbours.
+double pair_bandwidth(const Machine& machine, int ranks, int stride);
 
 // The efficiency with which `seconds_of(machine)` is `seconds`: between 0.01 and 1.
 template <typename SecondsOf>

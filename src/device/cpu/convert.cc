@@ -6,10 +6,11 @@
 #include <stdexcept>
 
 #include "src/device/cpu/types.h"
+#include "src/device/devices.h"
 
 namespace tally::train {
 
-void convert_elements(const Tensor& from, const Tensor& to) {
+void cpu::convert_elements(const Tensor& from, const Tensor& to) {
   if (from.numel() != to.numel()) {
     throw std::invalid_argument("convert_elements: the tensors differ in size");
   }

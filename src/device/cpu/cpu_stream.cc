@@ -64,7 +64,7 @@ class CpuStream final : public Stream {
   }
 
   void* allocate(size_t bytes, const char* what) override {
-    const size_t rounded = std::max((bytes + alignment - 1) / alignment * alignment, alignment);
+    const size_t rounded = allocated_bytes(bytes);
     void* data = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr;
     if (!data) {
       throw OutOfMemory(gibibytes(bytes) + " of memory for " + what + " could not be allocated; " +
@@ -119,4 +119,10 @@ std::unique_ptr<Stream> make_stream() {
 }
 
 }  // namespace cpu
+
+const Cpu* cpu_device() {
+  static constexpr Cpu functions{cpu::device_info, cpu::make_stream, cpu::convert_elements};
+  return &functions;
+}
+
 }  // namespace tally::train

@@ -13,11 +13,7 @@
 namespace tally::train::cuda {
 namespace {
 
-// cuBLASLt's fastest algorithms for wide weight gradients split K and want room for it; measured
-// best with 256 MiB on an H200. Small GPUs give up a 64th of their memory.
-constexpr size_t largest_workspace = size_t{256} << 20;
 constexpr size_t second_workspace_size = size_t{64} << 20;
-constexpr size_t alignment = 256;
 
 std::string gibibytes(size_t bytes) {
   return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
@@ -60,7 +56,7 @@ CudaStream::CudaStream(int index) : index_(index) {
   shared_bytes_ = static_cast<size_t>(capability_ < 90 ? std::min(shared, 163 << 10) : shared);
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   CUBLAS_CHECK(cublasLtCreate(&blas_));
-  workspace_bytes_ = std::min(largest_workspace, info.total_bytes / 64 / alignment * alignment);
+  workspace_bytes_ = gemm_workspace_bytes(info.total_bytes);
   workspace_ = allocate(workspace_bytes_, "GEMM workspace");
 }
 
@@ -103,7 +99,7 @@ void CudaStream::fill_zero(void* data, size_t bytes) {
 
 void* CudaStream::allocate(size_t bytes, const char* what) {
   if (main_) return main_->allocate(bytes, what);
-  const size_t rounded = std::max((bytes + alignment - 1) / alignment * alignment, alignment);
+  const size_t rounded = allocated_bytes(bytes);
   CUDA_CHECK(cudaSetDevice(index_));
   void* data = nullptr;
   const cudaError_t error = cudaMalloc(&data, rounded);

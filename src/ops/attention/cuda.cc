@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "src/ops/attention/flash/flash.h"
+#include "src/ops/attention/gpu_versions.h"
 #include "src/ops/attention/hopper/hopper.h"
 #include "src/ops/attention/hopper/short.h"
 #include "src/ops/attention/library/cudnn.h"
@@ -19,18 +20,30 @@ bool unfused_is_forced() {
   return wanted && std::strcmp(wanted, "unfused") == 0;
 }
 
-enum class Algorithm { hopper_short, hopper, cudnn, flash, unfused };
+using Algorithm = AttentionVersion;
 
-// Both directions take the same algorithm, because the backward pass draws the forward pass's mask.
+bool serves(Algorithm version, const CudaCompute& c, const AttentionShape& shape, DType dtype) {
+  switch (version) {
+    case Algorithm::hopper_short:
+      return short_attention_serves(c, shape, dtype);
+    case Algorithm::hopper:
+      return hopper_attention_serves(c, shape, dtype);
+    case Algorithm::cudnn: {
+      CudnnAttention* cudnn = cudnn_attention(c.stream);
+      return cudnn && cudnn->workspace(c, shape, dtype) >= 0;
+    }
+    case Algorithm::flash:
+      return flash_attention_serves(c, shape, dtype);
+    case Algorithm::unfused:
+      break;
+  }
+  return true;
+}
+
 Algorithm algorithm(const CudaCompute& c, const AttentionShape& shape, DType dtype) {
-  if (unfused_is_forced() || !shape.packed) return Algorithm::unfused;
-  if (short_attention_serves(c, shape, dtype)) return Algorithm::hopper_short;
-  if (!shape.documents && hopper_attention_serves(c, shape, dtype)) return Algorithm::hopper;
-  CudnnAttention* cudnn = cudnn_attention(c.stream);
-  if (cudnn && size_of(dtype) == 2 && cudnn->workspace(c, shape, dtype) >= 0)
-    return Algorithm::cudnn;
-  if (shape.documents) return Algorithm::unfused;
-  return flash_attention_serves(c, shape, dtype) ? Algorithm::flash : Algorithm::unfused;
+  if (unfused_is_forced()) return Algorithm::unfused;
+  return choose_attention(shape, dtype,
+                          [&](Algorithm version) { return serves(version, c, shape, dtype); });
 }
 
 Algorithm algorithm(const CudaCompute& c, const AttentionArgs& a) {

@@ -5,6 +5,7 @@
 
 #include "src/device/cuda/kernel.cuh"
 #include "src/ops/gemm/gemm.h"
+#include "src/ops/gemm/split_size.h"
 
 namespace tally::train::cuda {
 namespace {
@@ -149,9 +150,8 @@ void split_both(CudaStream& s, SplitPair pair, int64_t batch, bool turn) {
 }  // namespace
 
 SplitProblem split_problem(CudaStream& s, const GemmProblem& p) {
-  const int64_t second = (2 * p.batch * p.rows * p.inner + 63) / 64 * 64;  // 256 bytes
-  const int64_t elements = second + 2 * p.batch * p.inner * p.cols;
-  auto* parts = static_cast<float*>(s.split_memory(static_cast<size_t>(elements) * sizeof(float)));
+  const SplitSize size = split_size(p.batch, p.rows, p.cols, p.inner);
+  auto* parts = static_cast<float*>(s.split_memory(static_cast<size_t>(size.all) * sizeof(float)));
   SplitProblem q{p, p};
   q.small.inner = 2 * p.inner;
   q.small.split = q.large.split = true;
@@ -177,7 +177,7 @@ SplitProblem split_problem(CudaStream& s, const GemmProblem& p) {
   };
   const SplitPair pair{
       {operand(p.a, p.rows, p.inner, false, parts, &q.small.a, &q.large.a),
-       operand(p.b, p.inner, p.cols, true, parts + second, &q.small.b, &q.large.b)}};
+       operand(p.b, p.inner, p.cols, true, parts + size.second, &q.small.b, &q.large.b)}};
   split_both(s, pair, p.batch, turn);
   return q;
 }

@@ -13,7 +13,7 @@
 
 #include "src/measure/system_info.h"
 #include "src/model/architecture.h"
-#include "src/plan/memory_model.h"
+#include "src/plan/stage_count.h"
 #include "src/train/commands/batch_search.h"
 #include "src/train/feed/data_sources.h"
 #include "src/train/run/device.h"
@@ -125,7 +125,7 @@ class BatchFinder {
   double predicted(int64_t micro_batch) const {
     const Config c = with_micro_batch(config_, micro_batch);
     if (!on_gpu()) return estimate_memory(c).total();
-    const MemoryTarget target{true, limit_, record_.device_info.capability};
+    const CountedDevice target{true, limit_, record_.device_info.capability};
     return stage_memory(c, 0, target).total();
   }
 

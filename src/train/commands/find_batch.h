@@ -6,7 +6,7 @@
 
 namespace tally::train {
 
-// Asks the memory model first (src/plan/memory_model.h). On a GPU it then tries: it allocates what a
+// Asks the planner first (src/plan/stage_count.h). On a GPU it then tries: it allocates what a
 // run allocates and does its first steps, for the model's answer and its neighbours. On a CPU, where
 // memory that is not there ends a process, the model's answer counts, within the memory that is
 // available and the limit of the process. Prints a table of the tries and the result, and writes them

@@ -76,20 +76,6 @@ std::string attention_name(const Config& c, Stream& stream) {
 
 }  // namespace
 
-ComputeOptions compute_options(const Config& config) {
-  ComputeOptions o;
-  o.matmul_mode = config.precision == Precision::tf32     ? MatmulMode::tf32
-                  : config.precision == Precision::tf32x3 ? MatmulMode::tf32x3
-                                                          : MatmulMode::ieee;
-  o.tf32x3_attention = config.tf32x3_attention;
-  o.fused_gelu = config.fusions.gelu;
-  o.fused_bias = config.fusions.bias;
-  o.float64_gemms = config.fusions.float64;
-  o.hopper_attention = config.fusions.attention;
-  o.deterministic = config.deterministic;
-  return o;
-}
-
 std::string idle_gpus_notice(int gpus, const std::string& reason) {
   const char* plural = gpus == 1 ? "" : "s";
   if (!reason.empty())

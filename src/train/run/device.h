@@ -5,8 +5,8 @@
 #include <string>
 
 #include "src/config/config.h"
-#include "src/device/compute_options.h"
 #include "src/measure/record.h"
+#include "src/model/stage.h"
 #include "src/ops/attention/attention.h"
 
 namespace tally::train {
@@ -28,8 +28,5 @@ std::string threads_notice(const Record& record);
 
 // The attention of a full micro batch. `documents`: of an encoder, all its sequences in one row.
 AttentionShape attention_shape(const Config& config, bool documents = false);
-
-// The compute options of the explicit model's operations that `config` asks for.
-ComputeOptions compute_options(const Config& config);
 
 }  // namespace tally::train

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "src/plan/memory_model.h"
+#include "src/plan/stage_count.h"
 
 namespace tally::train {
 namespace {

@@ -1,5 +1,5 @@
 // The memory that a process of a run needs, from its configuration alone, before anything is
-// allocated. Weights, states and activations are those of src/plan/memory_model.h: exact for the
+// allocated. Weights, states and activations are those of src/plan/stage_count.h: exact for the
 // explicit model on a CPU, which tests compare. Everything else is left out or underestimated, so
 // that no run is refused that fits.
 #pragma once

@@ -61,25 +61,4 @@ int64_t micro_batches_in_flight(const std::vector<PipelineStep>& schedule) {
   return most_in_flight(schedule, 2 * chunks);
 }
 
-std::vector<ModelPart> parts_of(const Config& config, const MeshPlace& place) {
-  const int stages = config.pipeline_parallel;
-  const int64_t layers = config.model.layers;
-  const int64_t of_part =
-      config.virtual_pipeline_layers > 0 ? config.virtual_pipeline_layers : layers / stages;
-  const int64_t chunks = layers / stages / of_part;
-  std::vector<ModelPart> parts;
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    ModelPart part;
-    part.first_layer = (chunk * stages + place.stage) * of_part;
-    part.layers = of_part;
-    part.first = part.first_layer == 0;
-    part.last = part.first_layer + of_part == layers;
-    part.shard = place.shard;
-    part.shards = config.tensor_parallel;
-    part.sequence = config.sequence_parallel;
-    parts.push_back(part);
-  }
-  return parts;
-}
-
 }  // namespace tally::train

@@ -35,7 +35,4 @@ int64_t micro_batches_in_flight(const std::vector<PipelineStep>& schedule, int c
 // The same of the process: begun in any chunk, not done in all.
 int64_t micro_batches_in_flight(const std::vector<PipelineStep>& schedule);
 
-// The parts of the model that a process holds, one for each chunk, in the order of their layers.
-std::vector<ModelPart> parts_of(const Config& config, const MeshPlace& place);
-
 }  // namespace tally::train

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "src/plan/memory_model.h"
-#include "src/plan/volumes.h"
+#include "src/model/architecture.h"
+#include "src/plan/stage_count.h"
 #include "tests/train/plan/plans.h"
 
 using namespace tally::train;
@@ -18,7 +18,7 @@ const std::string model_22b =
     "--vocab-size 51200 --micro-batch-size 4 --tensor-model-parallel-size 8 "
     "--plan-gpus-per-node 8 ";
 
-constexpr ProgramTraits megatron{AttentionKind::unfused, false, true, true};
+constexpr ProgramTraits megatron{AttentionKind::unfused, false, true, true, true};
 
 Machine a100(const Config& config) {
   return machine_of(config, gpu_kind("A100-80GB"));
@@ -46,13 +46,14 @@ TEST_CASE("the bubble of the 175B benchmark is 7/16, and 64 micro batches of 4 c
 TEST_CASE("tensor parallel volumes of a layer") {
   const double message = 2 * 2048.0 * 4 * 6144;
   const Config plain = parse(model_22b), sequence = parse(model_22b + "--sequence-parallel");
-  CHECK(layer_forward_volume(plain) == Approx(4 * message * 7 / 8));
-  CHECK(layer_forward_volume(sequence) == Approx(4 * message * 7 / 8));
-  CHECK(layer_gather_volume(plain) == 0);
-  CHECK(layer_gather_volume(sequence) == Approx(2 * message * 7 / 8));
+  const LayerCount whole = count_layer(plain, {true}), parts = count_layer(sequence, {true});
+  CHECK(whole.forward.sent == Approx(4 * message * 7 / 8));
+  CHECK(parts.forward.sent == Approx(4 * message * 7 / 8));
+  CHECK(whole.backward.sent == Approx(4 * message * 7 / 8));
+  CHECK(parts.backward.sent == Approx(6 * message * 7 / 8));
   CHECK(border_bytes(plain) == message);
   CHECK(border_bytes(sequence) == message / 8);
-  CHECK(layer_forward_volume(parse("--plan --model 124M")) == 0);
+  CHECK(count_layer(parse("--plan --model 124M"), {true}).forward.sent == 0);
 }
 
 TEST_CASE("volumes of a step: the pipeline's borders, and gradients and weights by ZeRO stage") {
@@ -70,8 +71,10 @@ TEST_CASE("volumes of a step: the pipeline's borders, and gradients and weights 
   const double parameters = stage_memory(c, 1, {}).parameters;
   CHECK(step_volumes(c, 1).data == Approx(2 * 0.75 * 4 * parameters));
   CHECK(step_volumes(parse(flags + "--plan-zero 1"), 1).data == Approx(0.75 * 6 * parameters));
+  // After every micro batch those of the blocks' matrices alone.
+  const double matrices = 2 * static_cast<double>(block_matrices(c.model));
   CHECK(step_volumes(parse(flags + "--plan-zero 2"), 1).data ==
-        Approx(0.75 * (8 * 4 + 2) * parameters));
+        Approx(0.75 * ((8 - 1) * 4 * matrices + 6 * parameters)));
   CHECK(step_volumes(c, 1).embedding == 0);
   CHECK(step_volumes(c, 0).embedding ==
         static_cast<double>(c.model.padded_vocabulary * c.model.hidden) * 4);
@@ -79,7 +82,7 @@ TEST_CASE("volumes of a step: the pipeline's borders, and gradients and weights 
 
 TEST_CASE("bandwidth: NVLink within a node, the shared adapters between nodes") {
   Machine m;
-  m.nvlink = 300e9;
+  m.links = NodeLinks::switched(300e9);
   m.network = 25e9;
   m.gpus_per_node = 4;
   const double within = group_bandwidth(m, 4, 1);
@@ -91,6 +94,15 @@ TEST_CASE("bandwidth: NVLink within a node, the shared adapters between nodes") 
   CHECK(group_bandwidth(m, 6, 8) / within == Approx(25.0 / 300));
   // With two ranks each: two members in a node.
   CHECK(group_bandwidth(m, 6, 2) / within == Approx(50.0 / 300));
+}
+
+TEST_CASE("bandwidth: two GH200 of a node have a third of what four have") {
+  const Machine m = machine_of(parse("--plan --model 124M --bf16"), gpu_kind("GH200"));
+  CHECK(group_bandwidth(m, 4, 1) / group_bandwidth(m, 2, 1) == Approx(3));
+  CHECK(group_bandwidth(m, 2, 2) == group_bandwidth(m, 2, 1));
+  CHECK(pair_bandwidth(m, 4, 1) == group_bandwidth(m, 2, 1));
+  const Machine switched = machine_of(parse("--plan --model 124M --bf16"), gpu_kind("H200"));
+  CHECK(group_bandwidth(switched, 2, 1) == group_bandwidth(m, 4, 1));
 }
 
 // Korthikanti et al. 2022, table 4: milliseconds of a layer, forward and backward. The efficiency
@@ -122,11 +134,11 @@ TEST_CASE("messages that take longer than the weight gradients count in the back
   const Config c = parse(model_22b + "--sequence-parallel");
   Machine m = a100(c);
   const double fast = layer_time(c, m, {}).backward;
-  m.nvlink = 4e9;
+  m.links = NodeLinks::switched(4e9);
   const double slow = layer_time(c, m, {}).backward;
-  m.nvlink = 2e9;
+  m.links = NodeLinks::switched(2e9);
   const double slower = layer_time(c, m, {}).backward;
-  const double bytes = layer_backward_volume(c) + layer_gather_volume(c);
+  const double bytes = count_layer(c, {true}).backward.sent;
   const double link = group_bandwidth(m, 8, 1);
   CHECK(slower - slow == Approx(bytes / link / 2));
   CHECK(slow - fast < bytes / link / 2);

@@ -3,31 +3,16 @@
 
 #include <doctest/doctest.h>
 
-#include <optional>
 #include <random>
 
-#include "src/model/stage.h"
-#include "src/nn/lm_head.h"
-#include "src/optim/optimizer.h"
-#include "src/plan/memory_model.h"
+#include "src/plan/stage_count.h"
 #include "src/train/step/pipeline_schedule.h"
 #include "tests/train/model/tiny_encoder.h"
+#include "tests/train/plan/allocated.h"
 
 using namespace tally::train;
 
 namespace {
-
-std::unique_ptr<Stream> cpu_stream() {
-  return make_stream({DeviceKind::cpu, 0});
-}
-
-size_t planned(const Config& c) {
-  const auto stream = cpu_stream();
-  ParameterTable table;
-  register_model(c.model, &table);
-  table.layout(*stream, c.compute_type());
-  return one_set(make_gpt(c, table, *stream))->bytes();
-}
 
 // A model that two tensor parallel ranks, four stages and two chunks can divide.
 Config divided_config(int tensor, int pipeline, int chunks) {
@@ -45,30 +30,6 @@ Config divided_config(int tensor, int pipeline, int chunks) {
   c.micro_batch = 2;
   c.global_batch = 2 * 8;
   return c;
-}
-
-// What a process of a stage allocates for parameters, activations and the optimizer's state.
-size_t allocated_by_stage(const Config& c, int stage) {
-  const auto stream = cpu_stream();
-  MeshPlace place;
-  place.stage = stage;
-  const std::vector<ModelPart> parts = parts_of(c, place);
-  ParameterTable table;
-  for (const ModelPart& part : parts) register_model(c.model, part, &table);
-  table.layout(*stream, c.compute_type());
-  const OptimizerState state(table, *stream, c.optimizer.kind);
-  size_t bytes = stream->bytes_allocated();
-  const auto schedule = pipeline_schedule(stage, c.pipeline_parallel,
-                                          static_cast<int>(parts.size()), c.micro_batches());
-  const Compute compute(*stream);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const auto gpt = make_gpt(c, parts[i], table, compute, nullptr);
-    const auto set = gpt->make_activations();
-    const int64_t sets =
-        c.pipeline_parallel > 1 ? micro_batches_in_flight(schedule, static_cast<int>(i)) : 1;
-    bytes += gpt->scratch_bytes() + static_cast<size_t>(sets) * set->bytes();
-  }
-  return bytes;
 }
 
 std::string text_of(const Config& c) {
@@ -109,7 +70,7 @@ TEST_CASE("the estimate of activations is what the explicit model plans, to the 
           c.model.kv_channels = pick({2, 40});
         }
         CAPTURE(text_of(c));
-        CHECK(planned_activation_bytes(c) == static_cast<double>(planned(c)));
+        CHECK(planned_activation_bytes(c) == allocated_by(c, 0).scratch);
       }
     }
   }
@@ -127,32 +88,11 @@ TEST_CASE("the estimate of parameters is what table and optimizer allocate, to t
         if (variant >= 2) make_llama(&c.model);
         c.optimizer.kind = variant % 2 == 1 ? OptimizerKind::sgd : OptimizerKind::adam;
         CAPTURE(text_of(c));
-        const auto stream = cpu_stream();
-        ParameterTable table;
-        register_model(c.model, &table);
-        table.layout(*stream, c.compute_type());
-        std::optional<OptimizerState> state;
-        if (command == Command::train) state.emplace(table, *stream, c.optimizer.kind);
-        CHECK(estimate_memory(c).parameters == static_cast<double>(stream->bytes_allocated()));
+        CHECK(estimate_memory(c).parameters ==
+              allocated_by(c, 0, command == Command::train).states);
       }
     }
   }
-}
-
-TEST_CASE("the logits that are planned are those that the head holds") {
-  const Config c = tiny_config();
-  for (const bool gpu : {false, true})
-    for (const int64_t tokens : {1, 1000, 8192, 65536})
-      for (const int64_t vocabulary : {96, 50304, 9000000})
-        for (const int64_t layers : {1, 200}) {
-          ModelConfig m = c.model;
-          m.padded_vocabulary = vocabulary;
-          m.layers = layers;
-          m.hidden = 1000;
-          for (const int64_t shards : {1, 4})
-            CHECK(logit_rows(tokens, vocabulary / shards, m, DType::bf16, gpu) ==
-                  LmHead::rows_at_once(tokens, m, vocabulary / shards, DType::bf16, gpu));
-        }
 }
 
 TEST_CASE("the sets of activations that are planned are those of the pipeline's schedule") {
@@ -187,8 +127,7 @@ TEST_CASE("the memory of a stage of a divided model is what it plans and allocat
               CAPTURE(tensor);
               CAPTURE(stage);
               CAPTURE(chunks);
-              const StageMemory plan = stage_memory(c, stage, {});
-              CHECK(plan.allocated() == static_cast<double>(allocated_by_stage(c, stage)));
+              CHECK(stage_memory(c, stage, {}).allocated() == allocated_by(c, stage).all());
             }
           }
 }
@@ -250,30 +189,15 @@ void for_encoders(const Check& check) {
 }  // namespace
 
 TEST_CASE("the estimate of an encoder's activations is what it plans, to the byte") {
-  for_encoders([](const Config& c) {
-    const auto stream = cpu_stream();
-    ParameterTable table;
-    register_model(c.model, &table);
-    table.layout(*stream, c.compute_type());
-    const Compute compute(*stream);
-    const auto model = make_model(c, table, compute);
-    const auto set = model->make_activations();
-    CHECK(planned_activation_bytes(c) ==
-          static_cast<double>(model->scratch_bytes() + set->bytes()));
-  });
+  for_encoders(
+      [](const Config& c) { CHECK(planned_activation_bytes(c) == allocated_by(c, 0).scratch); });
 }
 
 TEST_CASE("the estimate of an encoder's parameters is what table and optimizer allocate") {
   for_encoders([](Config c) {
     for (const Command command : {Command::train, Command::evaluate}) {
       c.command = command;
-      const auto stream = cpu_stream();
-      ParameterTable table;
-      register_model(c.model, &table);
-      table.layout(*stream, c.compute_type());
-      std::optional<OptimizerState> state;
-      if (command == Command::train) state.emplace(table, *stream, c.optimizer.kind);
-      CHECK(estimate_memory(c).parameters == static_cast<double>(stream->bytes_allocated()));
+      CHECK(estimate_memory(c).parameters == allocated_by(c, 0, command == Command::train).states);
       CHECK(stage_memory(c, 0, {}).parameters == static_cast<double>(parameter_count(c.model)));
     }
   });

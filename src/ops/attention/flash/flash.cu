@@ -4,14 +4,13 @@
 
 #include "src/device/cuda/kernel.cuh"
 #include "src/ops/attention/flash/kernels.h"
+#include "src/ops/attention/gpu_versions.h"
 #include "src/ops/gemm/gemm.h"
 
 namespace tally::train::cuda {
 namespace {
 
-constexpr size_t tile_memory = size_t{256} << 20;  // for the blocks of dS of the heads in work
-constexpr int64_t most_blocks = 65535;             // of one head, in one grid
-constexpr int64_t most_heads = INT32_MAX;
+static_assert(key_block == flash_key_block);
 
 FlashKernels kernels_for(const CudaCompute& c, const AttentionShape& shape) {
   const bool wide = shape.head_dim > 64;
@@ -43,23 +42,6 @@ Flash problem(const AttentionArgs& args) {
   return p;
 }
 
-size_t head_bytes(const AttentionShape& a) {
-  Flash p{};
-  p.tokens = static_cast<int>(a.tokens);
-  p.causal = a.causal();
-  return static_cast<size_t>(p.tiles_a_head()) * key_block * key_block * sizeof(float);
-}
-
-// Heads whose blocks of dS fit tile_memory; at least one.
-int64_t heads_at_once(const AttentionShape& a) {
-  const auto fit = static_cast<int64_t>(tile_memory / std::max<size_t>(head_bytes(a), 1));
-  return std::clamp<int64_t>(fit, 1, std::max<int64_t>(a.batch * a.heads, 1));
-}
-
-size_t delta_bytes(const AttentionShape& a) {
-  return (static_cast<size_t>(a.batch * a.heads * a.tokens) * sizeof(float) + 255) / 256 * 256;
-}
-
 // delta = rowsum(dO O), a warp for each (batch, token, head).
 __global__ void delta_kernel(const float* out, const float* dout, float* delta, int64_t rows,
                              int tokens, int heads, int head_dim) {
@@ -76,14 +58,12 @@ __global__ void delta_kernel(const float* out, const float* dout, float* delta, 
 }  // namespace
 
 bool flash_attention_serves(const CudaCompute& c, const AttentionShape& shape, DType dtype) {
-  if (dtype != DType::f32 || shape.grouped() || shape.head_dim > 128 ||
-      shape.tokens > most_blocks * key_block || shape.batch * shape.heads > most_heads)
-    return false;
-  return kernels_for(c, shape).shared_bytes <= c.stream.shared_bytes_a_block();
+  return flash_attention_fits(shape, dtype) &&
+         kernels_for(c, shape).shared_bytes <= c.stream.shared_bytes_a_block();
 }
 
 size_t flash_attention_workspace(const AttentionShape& shape) {
-  return delta_bytes(shape) + static_cast<size_t>(heads_at_once(shape)) * head_bytes(shape);
+  return flash_attention_bytes(shape);
 }
 
 void flash_attention_forward(const CudaCompute& c, const AttentionArgs& a) {
@@ -108,9 +88,10 @@ void flash_attention_backward(const CudaCompute& c, const AttentionArgs& a,
   p.delta = delta;
   p.dout = gradients.dout.as<float>();
   p.dqkv = static_cast<float*>(gradients.dq.data);
-  p.tiles = reinterpret_cast<float*>(static_cast<char*>(a.workspace.data) + delta_bytes(shape));
+  p.tiles =
+      reinterpret_cast<float*>(static_cast<char*>(a.workspace.data) + flash_delta_bytes(shape));
   const FlashKernels kernels = kernels_for(c, shape);
-  const int64_t piece = heads_at_once(shape);
+  const int64_t piece = flash_heads_at_once(shape);
   for (; p.first_head < heads; p.first_head += piece)
     kernels.backward(p, std::min(piece, heads - p.first_head), stream);
 }

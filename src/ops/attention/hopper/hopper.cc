@@ -4,6 +4,7 @@
 
 #include "src/device/cuda/check.h"
 #include "src/device/cuda/tensor_map.h"
+#include "src/ops/attention/gpu_versions.h"
 #include "src/ops/attention/hopper/kernels.h"
 #include "src/ops/attention/hopper/map.h"
 #include "src/ops/column_sums.h"
@@ -11,7 +12,6 @@
 namespace tally::train::cuda {
 namespace {
 
-constexpr size_t counter_bytes = 256;         // next_item
 constexpr int64_t bytes_together = 16 << 20;  // of K and V of heads that run together, for L2
 
 size_t row_values(const AttentionShape& a) {
@@ -49,18 +49,13 @@ int heads_together(const AttentionShape& shape) {
 }  // namespace
 
 bool hopper_attention_serves(const CudaCompute& c, const AttentionShape& shape, DType dtype) {
-  constexpr int64_t most = INT32_MAX;  // elements of qkv, whose rows and blocks are numbered by int
-  const int64_t rows = shape.batch * shape.tokens;
-  const bool bits_16 = dtype == DType::bf16 || dtype == DType::f16;
-  return c.options.hopper_attention && !c.options.deterministic && hopper::built() &&
-         c.stream.capability() == 90 && bits_16 && shape.head_dim == hopper::head_dim &&
-         shape.dropout < 1 && static_cast<float>(shape.scale) > 0 && rows > 0 && shape.heads > 0 &&
-         shape.tokens % hopper::block_rows == 0 && rows * shape.row() <= most &&
+  static_assert(hopper::head_dim == hopper_head_dim && hopper::block_rows == hopper_block_rows);
+  return hopper_attention_fits(c.options, shape, dtype, c.stream.capability()) && hopper::built() &&
          tensor_map_encode();
 }
 
 size_t hopper_attention_workspace(const AttentionShape& shape) {
-  return row_values(shape) * (hopper::head_dim + 2) * sizeof(float) + counter_bytes;
+  return hopper_attention_bytes(shape);
 }
 
 void hopper_attention_forward(CudaStream& s, const AttentionArgs& a) {

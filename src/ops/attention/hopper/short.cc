@@ -4,6 +4,7 @@
 
 #include "src/device/cuda/check.h"
 #include "src/device/cuda/tensor_map.h"
+#include "src/ops/attention/gpu_versions.h"
 #include "src/ops/attention/hopper/map.h"
 #include "src/ops/attention/hopper/short_kernels.h"
 
@@ -33,19 +34,9 @@ hopper::ShortSequences sequences_of(const AttentionArgs& a) {
 }  // namespace
 
 bool short_attention_serves(const CudaCompute& c, const AttentionShape& shape, DType dtype) {
-  constexpr int64_t most = INT32_MAX;  // elements of qkv
-  const int64_t rows = shape.batch * shape.tokens;
-  const bool bits_16 = dtype == DType::bf16 || dtype == DType::f16;
-  const bool is_short =
-      shape.documents
-          ? shape.most_documents > 0 && shape.longest > 0 && shape.longest <= hopper::block_rows
-          : shape.tokens <= hopper::block_rows && shape.tokens % 8 == 0;
-  return c.options.hopper_attention && hopper::short_kernels.forward != nullptr &&
-         c.stream.capability() == 90 && bits_16 && is_short && shape.head_dim == hopper::head_dim &&
-         !shape.causal() && !shape.grouped() && shape.dropout < 1 &&
-         static_cast<float>(shape.scale) > 0 && rows > 0 && shape.heads > 0 &&
-         std::max(shape.batch, shape.most_documents) * shape.heads <= most &&
-         rows * shape.heads * 3 * hopper::head_dim <= most && tensor_map_encode();
+  static_assert(hopper::head_dim == hopper_head_dim && hopper::block_rows == hopper_block_rows);
+  return short_attention_fits(c.options, shape, dtype, c.stream.capability()) &&
+         hopper::short_kernels.forward != nullptr && tensor_map_encode();
 }
 
 void short_attention_forward(CudaStream& s, const AttentionArgs& a) {

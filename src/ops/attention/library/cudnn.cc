@@ -34,7 +34,8 @@ enum Id : int64_t {
   id_stats_places
 };
 
-constexpr int64_t seed_bytes = 256;  // seed and offset of dropout, at the start of the workspace
+constexpr int64_t seed_bytes =
+    cudnn_seed_bytes;  // seed and offset of dropout, at the start of the workspace
 
 // cuDNN's view of documents: a batch of them, as long as the longest, in ragged tensors.
 int64_t batch_of(const AttentionShape& a) {

@@ -3,6 +3,7 @@
 
 #include "src/device/cuda/cuda_stream.h"
 #include "src/ops/attention/attention.h"
+#include "src/ops/attention/gpu_versions.h"
 
 namespace tally::train::cuda {
 

@@ -27,10 +27,7 @@ __global__ void documents_kernel(DocumentTable table, const int32_t* cu_seqlens,
 }  // namespace
 
 int64_t document_table_bytes(const AttentionShape& shape) {
-  const int64_t n = shape.most_documents;
-  return divide_up(3 * (n + 1) * int64_t{sizeof(int64_t)} + n * int64_t{sizeof(int32_t)},
-                   int64_t{256}) *
-         256;
+  return cudnn_document_bytes(shape);
 }
 
 DocumentTable write_documents(CudaStream& s, const AttentionShape& shape, const In& cu_seqlens,

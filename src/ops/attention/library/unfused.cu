@@ -9,12 +9,12 @@
 #include "src/device/cuda/kernel.cuh"
 #include "src/device/errors.h"
 #include "src/device/philox.h"
+#include "src/ops/attention/gpu_versions.h"
 #include "src/ops/gemm/gemm.h"
 
 namespace tally::train::cuda {
 namespace {
 
-constexpr size_t score_memory = size_t{256} << 20;  // for the matrices of the heads in work
 constexpr int softmax_threads = 128;
 
 // Where the heads of one chunk lie. Head n of the chunk is (batch, head) number first + n step.
@@ -144,26 +144,6 @@ DType accumulator(DType t) {
   return t == DType::f64 ? DType::f64 : DType::f32;
 }
 
-// Bytes of one head's matrices: scores and their gradient, and both again for 16-bit types.
-size_t bytes_a_head(const AttentionShape& a, DType t) {
-  const size_t own = size_of(t) == 2 ? 2 * size_of(t) : 0;
-  return static_cast<size_t>(a.tokens * a.tokens) * (2 * size_of(accumulator(t)) + own);
-}
-
-// A GEMM is batched over all heads of one position in the batch, or over the batch for one head,
-// whichever is more, in pieces that fit score_memory.
-struct Plan {
-  int64_t loop, across, piece;  // loop * across heads in all
-  bool over_batch;
-  // A batched GEMM cannot add up what the heads of a group have of dK and dV: they take turns.
-  Plan(const AttentionShape& a, DType t) : over_batch(a.batch > a.heads || a.grouped()) {
-    loop = over_batch ? a.heads : a.batch;
-    across = over_batch ? a.batch : a.heads;
-    const auto fit = static_cast<int64_t>(score_memory / std::max<size_t>(bytes_a_head(a, t), 1));
-    piece = std::clamp<int64_t>(fit, 1, across);
-  }
-};
-
 // One GEMM of the chunk, batched over its heads.
 struct Matrices {
   CudaCompute compute;
@@ -250,7 +230,7 @@ Rows rows_of(const AttentionArgs& args) {
 
 // Calls f(chunk) for all heads.
 template <typename F>
-void for_chunks(const AttentionShape& a, const Plan& plan, F&& f) {
+void for_chunks(const AttentionShape& a, const UnfusedPlan& plan, F&& f) {
   for (int64_t l = 0; l < plan.loop; ++l) {
     for (int64_t c = 0; c < plan.across; c += plan.piece) {
       const int64_t count = std::min(plan.piece, plan.across - c);
@@ -273,15 +253,14 @@ void check_workspace(const char* op, const AttentionArgs& a) {
 }  // namespace
 
 size_t unfused_attention_workspace(const AttentionShape& shape, DType dtype) {
-  const Plan plan(shape, dtype);
-  return static_cast<size_t>(plan.piece) * bytes_a_head(shape, dtype) + 1024;
+  return unfused_attention_bytes(shape, dtype);
 }
 
 void unfused_attention_forward(const CudaCompute& compute, const AttentionArgs& a) {
   check_workspace("attention_forward", a);
   CudaStream& s = compute.stream;
   const AttentionShape& shape = a.shape;
-  const Plan plan(shape, a.dtype);
+  const UnfusedPlan plan(shape, a.dtype);
   const Matrices m{compute, a, plan.over_batch};
   const Scratch scratch(a.workspace.data, shape, a.dtype, plan.piece);
   const DType wide = accumulator(a.dtype);
@@ -308,7 +287,7 @@ void unfused_attention_backward(const CudaCompute& compute, const AttentionArgs&
   check_workspace("attention_backward", a);
   CudaStream& s = compute.stream;
   const AttentionShape& shape = a.shape;
-  const Plan plan(shape, a.dtype);
+  const UnfusedPlan plan(shape, a.dtype);
   const Matrices m{compute, a, plan.over_batch};
   const Scratch scratch(a.workspace.data, shape, a.dtype, plan.piece);
   const DType wide = accumulator(a.dtype);

@@ -1,9 +1,12 @@
 // Memory of a layout against published formulas and figures.
-#include "src/plan/memory_model.h"
-#include "src/model/architecture.h"
+#include "src/plan/stage_count.h"
 
 #include <doctest/doctest.h>
 
+#include <ctime>
+
+#include "src/model/architecture.h"
+#include "src/plan/megatron.h"
 #include "src/plan/plan.h"
 #include "tests/train/plan/plans.h"
 
@@ -13,7 +16,7 @@ using doctest::Approx;
 namespace {
 
 constexpr double giga = 1e9;
-const MemoryTarget gpu{true};
+const CountedDevice gpu{true};
 
 StageMemory first_stage(const std::string& flags) {
   return stage_memory(parse(flags), 0, gpu);
@@ -180,6 +183,44 @@ TEST_CASE("the smallest run of 175 billion parameters has 32 H200, without recom
   CHECK(less.nodes == 6);
   CHECK(smallest_run(parse("--plan --model 124M --bf16"), gpu_kind("H200"), 4).nodes == 1);
   CHECK(smallest_run(parse("--plan --model 124M --bf16"), gpu_kind("0.5GB"), 4).nodes == 0);
+}
+
+TEST_CASE("many layers are as four of them, and as many more as the fourth is to three") {
+  const auto alike = [](const std::string& flags) {
+    CAPTURE(flags);
+    const Config c = parse("--plan " + flags);
+    for (int stage = 0; stage < c.pipeline_parallel; ++stage) {
+      const StageCount few = count_stage(c, stage, gpu), all = count_every_layer(c, stage, gpu);
+      CHECK(few.memory.parameters == all.memory.parameters);
+      CHECK(few.memory.states() == all.memory.states());
+      CHECK(few.memory.scratch() == all.memory.scratch());
+      CHECK(few.memory.messages == all.memory.messages);
+      CHECK(few.sent.total() == Approx(all.sent.total()).epsilon(1e-12));
+      CHECK(few.update.moved == Approx(all.update.moved).epsilon(1e-12));
+    }
+  };
+  for (const char* more :
+       {"", "--bf16 --plan-gpus 4 --plan-zero 1", "--fp16 --plan-gpus 8 --plan-zero 2",
+        "--precision tf32x3", "--bf16 --recompute-granularity full --optimizer sgd",
+        "--pipeline-model-parallel-size 2 --global-batch-size 8 --recompute-granularity selective"})
+    alike(std::string("--model 124M ") + more);
+  alike(
+      "--model llama-1b --bf16 --tensor-model-parallel-size 2 --sequence-parallel --plan-gpus 8 "
+      "--use-distributed-optimizer");
+  alike(
+      "--num-layers 24 --hidden-size 512 --num-attention-heads 8 --bf16 --global-batch-size 8 "
+      "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 6");
+}
+
+TEST_CASE("a plan of 175 billion parameters takes a processor less than a second") {
+#ifdef NDEBUG
+  constexpr double most = 1;
+#else
+  constexpr double most = 30;  // without optimization, and with sanitizers
+#endif
+  const std::clock_t begin = std::clock();
+  CHECK(make_plan(parse(jupiter_175b + "--plan-device A100-40GB")).smallest->nodes == 48);
+  CHECK(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC < most);
 }
 
 TEST_CASE("a device is a name in any case or a size of memory in GiB") {

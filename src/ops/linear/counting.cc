@@ -1,0 +1,74 @@
+// linear.h on the counting device. What a GEMM reads and writes is in the rate of GEMMs, and so are the
+// bias, the residual and GELU in its epilogue.
+#include "src/ops/counting.h"
+#include "src/ops/linear/linear.h"
+
+namespace tally::train::counting {
+namespace {
+
+// x[M,K] w[N,K]^T.
+Gemm product(const In& x, const In& w) {
+  return {.rows = x.dim(0), .cols = w.dim(0), .inner = w.dim(1)};
+}
+
+void forward(const Compute& c, In x, LinearWeights weights, Out, In) {
+  count_gemm(c, x.dtype, product(x, weights.w));
+}
+
+bool float64_serves(const Compute& c) {
+  const CountedDevice& counted = counting_stream(c.stream).counted();
+  return counted.gpu && counted.capability == 90 && c.options.float64_gemms &&
+         c.options.matmul_mode == MatmulMode::ieee;
+}
+
+// Both forms have the same size.
+SavedGelu faster_saved(const Compute&, DType, int64_t, int64_t, GeluKind) {
+  return SavedGelu::derivative;
+}
+
+void forward_gelu(const Compute& c, In x, LinearWeights weights, GeluForm, GeluOutputs) {
+  count_gemm(c, x.dtype, product(x, weights.w));
+}
+
+void gelu_of(Stream& s, In pre, Out y, GeluKind) {
+  pass(s, pre, y);
+}
+void gelu_of_backward(Stream& s, In dy, In pre, Out dpre, GeluKind) {
+  pass(s, dy, pre, dpre);
+}
+
+// dy[M,N] w[N,K].
+void backward_input(const Compute& c, In dy, In w, Out, In) {
+  count_gemm(c, dy.dtype, {.rows = dy.dim(0), .cols = w.dim(1), .inner = w.dim(0)});
+}
+void backward_input_gelu(const Compute& c, In dy, In w, GeluInput, GeluGradients) {
+  count_gemm(c, dy.dtype, {.rows = dy.dim(0), .cols = w.dim(1), .inner = w.dim(0)});
+}
+
+// dy[M,N]^T x[M,K].
+void backward_weight(const Compute& c, In dy, In x, WeightGradients out) {
+  count_gemm(c, dy.dtype, {.rows = dy.dim(1), .cols = x.dim(1), .inner = dy.dim(0)});
+  if (out.db.defined()) pass(c.stream, dy);
+}
+
+void backward_bias(Stream& s, In dy, int64_t, Out db) {
+  pass(s, Tensor(db.data, dy.dtype, {dy.dim(0), db.numel()}));
+}
+void backward_bias_input(Stream& s, In sums, In w, Out db, Out dbx) {
+  pass(s, sums, db, dbx, dbx.defined() ? w : In());
+}
+
+const OnCounting versions[] = {{linear_forward, forward},
+                               {float64_gemms_serve, float64_serves},
+                               {faster_saved_gelu, faster_saved},
+                               {linear_gelu_forward, forward_gelu},
+                               {gelu_forward, gelu_of},
+                               {gelu_backward, gelu_of_backward},
+                               {linear_backward_input, backward_input},
+                               {linear_backward_input_gelu, backward_input_gelu},
+                               {linear_backward_weight, backward_weight},
+                               {linear_backward_bias, backward_bias},
+                               {linear_backward_bias_input, backward_bias_input}};
+
+}  // namespace
+}  // namespace tally::train::counting
