@@ -79,8 +79,8 @@ struct BlockSpec {
   MlpKind mlp = MlpKind::gelu_tanh;
   bool biases = true;     // of the linear layers
   bool qkv_bias = false;  // of Q, K and V alone, where the others have none (Qwen 2)
-  bool causal = true;  // a token does not see those behind it
-  bool qk_norm = false;  // RMSNorm of each head of Q and K before the rotation
+  bool causal = true;     // a token does not see those behind it
+  bool qk_norm = false;   // RMSNorm of each head of Q and K before the rotation
 
   bool gated() const { return mlp == MlpKind::swiglu; }
 };
