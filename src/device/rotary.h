@@ -17,7 +17,10 @@ struct RotaryScaling {
   int64_t original_positions = 8192;
 
   bool on() const { return factor != 1; }
-  bool operator==(const RotaryScaling&) const = default;
+  bool operator==(const RotaryScaling& other) const {
+    return factor == other.factor && low == other.low && high == other.high &&
+           original_positions == other.original_positions;
+  }
 };
 
 struct RotaryAngles {

@@ -98,17 +98,10 @@ HeadRows<T> rows_of(const Out& qkv, const HeadNormWeights& w, const SavedHeads& 
   const int64_t tokens = qkv.dim(0) * qkv.dim(1);
   const int token = tokens > 0 ? static_cast<int>(qkv.numel() / tokens) : 0;
   const int heads = token / width - kv;
-  return {.qkv = qkv.as<T>(),
-          .raw = saved.raw.as<T>(),
-          .rstd = saved.rstd.as<Acc<T>>(),
-          .gamma_q = w.q.as<T>(),
-          .gamma_k = w.k.as<T>(),
-          .count = tokens * heads,
-          .heads = heads,
-          .q = heads - kv,
-          .width = width,
-          .token = token,
-          .epsilon = w.epsilon};
+  return {qkv.as<T>(), saved.raw.as<T>(), saved.rstd.as<Acc<T>>(),
+          w.q.as<T>(), w.k.as<T>(),       tokens * heads,
+          heads,       heads - kv,        width,
+          token,       w.epsilon};
 }
 
 void forward(Stream& stream, Out qkv, const HeadNormWeights& w, const SavedHeads& saved) {
