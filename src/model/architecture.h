@@ -4,7 +4,6 @@
 //   registration                register_model() (stage.h)
 //   the number of parameters    parameter_count()
 //   FLOPs                       src/measure/flops.cc
-//   the plan counts on          src/plan/stage_count.cc
 //   names in files, LAMB's parts   WeightSpec::files and fused(), in src/checkpoint and src/optim
 // What a block computes with them is BlockSpec (src/config/config.h). Without LibTorch and CUDA,
 // because src/plan is.

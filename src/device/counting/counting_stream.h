@@ -6,7 +6,6 @@
 #include <map>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "src/device/side_stream.h"
 #include "src/device/stream.h"
@@ -46,7 +45,7 @@ class CountingStream final : public Stream {
 
   void* allocate(size_t bytes, const char* what) override;
   void release(void* data) override;
-  int64_t allocations() const override { return static_cast<int64_t>(made_.size()); }
+  int64_t allocations() const override { return made_; }
   size_t bytes_allocated() const override { return static_cast<size_t>(held_); }
   size_t bytes_peak() const override { return static_cast<size_t>(peak_); }
 
@@ -54,12 +53,6 @@ class CountingStream final : public Stream {
   double held() const { return held_; }
   // Of what was called `what`.
   double held(const std::string& what) const;
-  // All allocations so far, in their order.
-  struct Made {
-    size_t bytes;  // that were asked for
-    const char* what;
-  };
-  const std::vector<Made>& made() const { return made_; }
 
   const CountedDevice& counted() const { return counted_; }
   void count(const CountedWork& work) { (main_ ? main_->work_ : work_) += work; }
@@ -76,7 +69,7 @@ class CountingStream final : public Stream {
   const CountedDevice counted_;
   CountingStream* const main_ = nullptr;
   CountedWork work_;
-  std::vector<Made> made_;
+  int64_t made_ = 0;  // allocations
   std::unordered_map<void*, Block> blocks_;
   std::map<std::string, double> by_use_;
   double held_ = 0, peak_ = 0;

@@ -54,7 +54,10 @@ TEST_CASE("a wrong size in a layer changes the plan and the model alike") {
       for (const bool llama : {false, true}) {
         Config c = wide_config(type);
         c.recompute = recompute;
-        if (llama) c.model.set_kind("llama");
+        if (llama) {
+          c.model.set_kind("llama");
+          c.model.positions = Positions::rotary;
+        }
         check_planted(c, 0, recompute == Recompute::full ? 1 : 8);
       }
 }

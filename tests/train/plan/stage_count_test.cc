@@ -192,7 +192,8 @@ TEST_CASE("many layers are as four of them, and as many more as the fourth is to
     for (int stage = 0; stage < c.pipeline_parallel; ++stage) {
       const StageCount few = count_stage(c, stage, gpu), all = count_every_layer(c, stage, gpu);
       CHECK(few.memory.parameters == all.memory.parameters);
-      CHECK(few.memory.states() == all.memory.states());
+      // Replicas' shares are rounded up.
+      CHECK(few.memory.states() == Approx(all.memory.states()).epsilon(1e-5));
       CHECK(few.memory.scratch() == all.memory.scratch());
       CHECK(few.memory.messages == all.memory.messages);
       CHECK(few.sent.total() == Approx(all.sent.total()).epsilon(1e-12));
@@ -208,8 +209,8 @@ TEST_CASE("many layers are as four of them, and as many more as the fourth is to
       "--model llama-1b --bf16 --tensor-model-parallel-size 2 --sequence-parallel --plan-gpus 8 "
       "--use-distributed-optimizer");
   alike(
-      "--num-layers 24 --hidden-size 512 --num-attention-heads 8 --bf16 --global-batch-size 8 "
-      "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 6");
+      "--num-layers 48 --hidden-size 512 --num-attention-heads 8 --bf16 --global-batch-size 8 "
+      "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 6");
 }
 
 TEST_CASE("a plan of 175 billion parameters takes a processor less than a second") {
