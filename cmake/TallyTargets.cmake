@@ -16,7 +16,7 @@ if(TALLY_SANITIZE)
 endif()
 
 # tally_library(NAME SOURCES a.cc b.cc LINK other ...): a static library whose headers are included
-# by their path from the top of the tree, as "engine/base/mark.h". COLD: all of it, or COLD_SOURCES: these files parse
+# by their path from the top of the tree, as "engine/base/diagnostics.h". COLD: all of it, or COLD_SOURCES: these files parse
 # flags, check, print, open files or start processes. A release optimizes them less and compiles them a third faster.
 function(tally_library name)
   cmake_parse_arguments(ARG "COLD" "" "SOURCES;COLD_SOURCES;LINK" ${ARGN})

@@ -1,7 +1,5 @@
 #include "steps/container.h"
 
-#include <fmt/format.h>
-
 #include "engine/base/text.h"
 #include "engine/base/variables.h"
 #include "steps/kinds.h"
@@ -55,8 +53,8 @@ Image image_of(const Step& step, const Lookup& lookup) {
   return image;
 }
 
-// Apptainer takes a value of --env with a comma for several variables. What the environment has
-// under this prefix stays whole.
+// Apptainer takes a value of --env with a comma for several variables. A value that the environment
+// has under this prefix stays whole.
 std::string apptainer(const Image& image) {
   std::string command;
   for (const auto& [name, value] : image.variables) {

@@ -26,8 +26,7 @@ bool adds_up(const std::string& scheduler, const std::string& name) {
 }
 
 bool has_option(const NamedValues& options, const std::string& name) {
-  return std::any_of(options.begin(), options.end(),
-                     [&](const auto& option) { return option.first == name; });
+  return std::ranges::any_of(options, [&](const auto& option) { return option.first == name; });
 }
 
 // Removes the option from the list and returns its value.

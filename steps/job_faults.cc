@@ -192,7 +192,7 @@ class JobFaults {
   void check_folder(const char* key, const char* parameter) {
     const std::string value = value_of(parameter);
     const auto in_pairs = [&](char quote) {
-      const auto count = std::count(value.begin(), value.end(), quote);
+      const auto count = std::ranges::count(value, quote);
       return count > 0 && count % 2 == 0;
     };
     if (in_pairs('"') || in_pairs('\'') || in_pairs('`') ||

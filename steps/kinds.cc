@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "engine/base/duration.h"
 #include "engine/base/text.h"
@@ -332,7 +331,7 @@ const std::vector<std::string_view>& TallyKinds::value_names() const {
         // of the directives of its job script
         "job_name_word", "queue_word", "account_word", "memory_word", "gpus_word", "hint_word",
         "signal_word", "stdout_word", "stderr_word", "stdout_path", "stderr_path"};
-    std::sort(list.begin(), list.end());
+    std::ranges::sort(list);
     return list;
   }();
   return names;

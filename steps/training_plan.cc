@@ -53,8 +53,8 @@ std::string file_name(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// The planner knows language models alone. Of a folder's model (--load-hf) the task tells, which
-// only encoders have.
+// The planner knows language models alone. The model of a folder (--load-hf) is an encoder where
+// the words have a task.
 bool trains_encoder(const std::vector<std::string>& words) {
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
@@ -97,9 +97,8 @@ PlanRequest TallyKinds::plan_request(const Step& step, const Lookup& lookup) con
     request.why_not = "its launch line is known only to the shell that runs it";
     return request;
   }
-  const auto program = std::find_if(words->begin(), words->end(), [](const std::string& word) {
-    return file_name(word) == trainer;
-  });
+  const auto program = std::ranges::find_if(
+      *words, [](const std::string& word) { return file_name(word) == trainer; });
   if (program == words->end()) return request;
   const std::string first = program + 1 == words->end() ? "" : program[1];
   // Other commands than training.

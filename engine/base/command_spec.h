@@ -1,11 +1,11 @@
 // The words that a program's command line takes, as data: the one source of its completions and its
 // manual page.
 //
-// Both programs use it. Only this header and those of completion.h and manual_page.h are shared
-// with the trainer.
+// Both programs use it: this header is shared with the trainer.
 #pragma once
 
 #include <CLI/CLI.hpp>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -58,5 +58,15 @@ using KnownValues = std::map<std::string, std::vector<std::string>>;
 // The options and positionals of one command, without those that its help does not show.
 CommandSpec command_spec(const CLI::App& app, std::vector<std::string> names,
                          const KnownValues& known = {});
+
+// A program's manual page, roff for `man`: name, synopsis, options, commands with their options,
+// and the program's sections.
+std::string manual_page(const ProgramSpec& program);
+
+// Completion scripts for shells. Each completes commands, options and their values, and files and
+// folders where these belong.
+std::string bash_completion(const ProgramSpec& program);
+std::string zsh_completion(const ProgramSpec& program);
+std::string fish_completion(const ProgramSpec& program);
 
 }  // namespace tally

@@ -1,4 +1,4 @@
-#include "engine/base/completion.h"
+#include "engine/base/command_spec.h"
 
 #include <fmt/format.h>
 
@@ -142,14 +142,14 @@ std::string first_clause(const std::string& help) {
 }
 
 std::string fish_condition(const ProgramSpec& program, const Words& names) {
-  const bool bare = std::find(names.begin(), names.end(), "") != names.end();
+  const bool bare = contains(names, "");
   Words named;
   std::copy_if(names.begin(), names.end(), std::back_inserter(named),
                [](const std::string& name) { return !name.empty(); });
   if (!bare) return "__fish_seen_subcommand_from " + join(named, " ");
   Words others;
   for (const std::string& word : command_words(program)) {
-    if (std::find(named.begin(), named.end(), word) == named.end()) others.push_back(word);
+    if (!contains(named, word)) others.push_back(word);
   }
   return others.empty() ? "" : "not __fish_seen_subcommand_from " + join(others, " ");
 }

@@ -13,6 +13,24 @@
 
 namespace tally {
 
+uint32_t Sources::add(std::string name, std::string text) {
+  files_.push_back({std::move(name), std::move(text)});
+  return static_cast<uint32_t>(files_.size() - 1);
+}
+
+std::string_view Sources::line(const Mark& mark) const {
+  if (!mark.known() || mark.file >= files_.size()) return {};
+  std::string_view rest = files_[mark.file].text;
+  for (uint32_t line = 1; line < mark.line; ++line) {
+    size_t end = rest.find('\n');
+    if (end == std::string_view::npos) return {};
+    rest.remove_prefix(end + 1);
+  }
+  rest = rest.substr(0, rest.find('\n'));
+  if (!rest.empty() && rest.back() == '\r') rest.remove_suffix(1);
+  return rest;
+}
+
 namespace {
 
 struct Style {
@@ -40,14 +58,6 @@ size_t byte_of_column(std::string_view line, uint32_t column) {
     at += std::max<size_t>(1, utf8_length(line.substr(at)));
   }
   return at;
-}
-
-size_t code_points(std::string_view text) {
-  size_t count = 0;
-  for (size_t at = 0; at < text.size(); ++count) {
-    at += std::max<size_t>(1, utf8_length(text.substr(at)));
-  }
-  return count;
 }
 
 // The token at the start of `rest`, for underlining. It is a whole quoted text, or everything up to
@@ -89,10 +99,11 @@ std::string block(const Diagnostic& d, const Sources& sources, bool color) {
   Style style = style_of(d.severity);
   std::string text;
   if (color) {
-    text = fmt::format("\033[1m{}:\033[0m {}{}:\033[0m {}\n", literal(place(sources, d.mark)),
-                       style.color, style.name, literal(d.message));
+    text =
+        fmt::format("\033[1m{}:\033[0m {}{}:\033[0m {}\n", literal(position_text(sources, d.mark)),
+                    style.color, style.name, literal(d.message));
   } else {
-    text = fmt::format("{}: {}: {}\n", place(sources, d.mark), style.name, d.message);
+    text = fmt::format("{}: {}: {}\n", position_text(sources, d.mark), style.name, d.message);
   }
   if (d.mark.known()) text += excerpt(sources.line(d.mark), d.mark.column, color);
   if (!d.hint.empty()) text += fmt::format("hint: {}\n", color ? literal(d.hint) : d.hint);
@@ -108,7 +119,7 @@ std::string others(const std::vector<const Diagnostic*>& all, const Sources& sou
     const Mark& mark = all[i]->mark;
     const std::string where = mark.file == all.front()->mark.file
                                   ? fmt::format("{}:{}", mark.line, mark.column)
-                                  : place(sources, mark);
+                                  : position_text(sources, mark);
     list.push_back(all[i]->name.empty() ? where : fmt::format("'{}' ({})", all[i]->name, where));
   }
   if (all.size() - 1 > kMost) list.emplace_back("...");
@@ -117,7 +128,7 @@ std::string others(const std::vector<const Diagnostic*>& all, const Sources& sou
 
 }  // namespace
 
-std::string place(const Sources& sources, const Mark& mark) {
+std::string position_text(const Sources& sources, const Mark& mark) {
   if (mark.file >= sources.size()) return "tally";
   if (!mark.known()) return "tally";
   return fmt::format("{}:{}:{}", sources.name(mark.file), mark.line, mark.column);
@@ -180,7 +191,7 @@ std::string Diagnostics::format(const Sources& sources, bool color) const {
       groups.emplace_back(&d, std::move(text));
     }
   }
-  std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
+  std::ranges::stable_sort(groups, [](const auto& a, const auto& b) {
     const Mark& x = a.first->mark;
     const Mark& y = b.first->mark;
     if (x.known() != y.known()) return !x.known();
@@ -210,6 +221,65 @@ std::string Diagnostics::format(const Sources& sources, bool color) const {
     text += color ? literal(more) : more;
   }
   return text;
+}
+
+namespace {
+
+std::string with_hint(const Problem& problem) {
+  return problem.hint.empty() ? problem.message : problem.message + "; " + problem.hint;
+}
+
+// The characters that would end a message or a property of GitHub's commands.
+std::string github_text(const std::string& text, bool property) {
+  std::string out;
+  for (const char c : text) {
+    const bool special = c == '%' || c == '\r' || c == '\n' || (property && (c == ':' || c == ','));
+    out += special ? fmt::format("%{:02X}", static_cast<unsigned char>(c)) : std::string(1, c);
+  }
+  return out;
+}
+
+}  // namespace
+
+const char* severity_word(Severity severity, const char* note) {
+  if (severity == Severity::error) return "error";
+  return severity == Severity::warning ? "warning" : note;
+}
+
+void add_problems(const Diagnostics& diagnostics, const Sources& sources,
+                  std::vector<Problem>* problems) {
+  for (const Diagnostic& d : diagnostics.all()) {
+    Problem problem{{}, 0, 0, d.severity, d.message, d.hint};
+    if (d.mark.known() && d.mark.file < sources.size()) {
+      problem.file = sources.name(d.mark.file);
+      problem.line = d.mark.line;
+      problem.column = d.mark.column;
+    }
+    if (std::find(problems->begin(), problems->end(), problem) == problems->end())
+      problems->push_back(std::move(problem));
+  }
+}
+
+std::string problems_for_gcc(const std::vector<Problem>& problems) {
+  std::string out;
+  for (const Problem& p : problems) {
+    const std::string where =
+        p.file.empty() ? "tally" : fmt::format("{}:{}:{}", p.file, p.line, p.column);
+    out += fmt::format("{}: {}: {}\n", where, severity_word(p.severity), one_line(with_hint(p)));
+  }
+  return out;
+}
+
+std::string problems_for_github(const std::vector<Problem>& problems) {
+  std::string out;
+  for (const Problem& p : problems) {
+    out += fmt::format("::{}", severity_word(p.severity, "notice"));
+    if (!p.file.empty()) {
+      out += fmt::format(" file={},line={},col={}", github_text(p.file, true), p.line, p.column);
+    }
+    out += fmt::format("::{}\n", github_text(with_hint(p), false));
+  }
+  return out;
 }
 
 }  // namespace tally

@@ -5,7 +5,6 @@
 #include <ctime>
 #include <vector>
 
-#include "engine/base/ascii.h"
 #include "engine/base/text.h"
 
 namespace tally {

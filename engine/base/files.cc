@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <system_error>
 
@@ -98,7 +99,7 @@ Status make_directories(const std::string& path) {
   if (reason == EEXIST && errno != ENOENT) return file_error(path, "cannot look at it", errno);
   const size_t slash = path.find_last_of('/');
   if (reason == ENOENT && slash != std::string::npos && slash > 0) {
-    if (Status s = make_directories(path.substr(0, slash)); !s) return s;
+    TRY(make_directories(path.substr(0, slash)));
     if (mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return Status::ok();
     return file_error(path, "cannot make the folder", errno);
   }
@@ -115,6 +116,12 @@ bool write_all(int file, std::string_view bytes) {
   return true;
 }
 
+Status write_and_close(int file, const std::string& bytes, const std::string& path) {
+  Status status = write_to(file, bytes, path);
+  if (close(file) != 0 && status) status = file_error(path, "cannot write", errno);
+  return status;
+}
+
 Status write_file(const std::string& path, const std::string& bytes, int mode) {
   // The temporary name is unique to this process. Others, possibly on other hosts, may write the
   // same file at the same moment.
@@ -127,8 +134,7 @@ Status write_file(const std::string& path, const std::string& bytes, int mode) {
     fd = open(aside.c_str(), flags, permissions);
   }
   if (fd < 0) return file_error(path, "cannot write", errno);
-  Status status = write_to(fd, bytes, path);
-  if (close(fd) != 0 && status) status = file_error(path, "cannot write", errno);
+  Status status = write_and_close(fd, bytes, path);
   if (status && rename(aside.c_str(), path.c_str()) != 0) {
     status = file_error(path, "cannot write", errno);
   }
@@ -180,9 +186,7 @@ Status write_into(const std::string& path, const std::string& bytes) {
   }
   const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (fd < 0) return file_error(path, "cannot write", errno);
-  Status status = write_to(fd, bytes, path);
-  if (close(fd) != 0 && status) status = file_error(path, "cannot write", errno);
-  return status;
+  return write_and_close(fd, bytes, path);
 }
 
 }  // namespace
@@ -190,7 +194,7 @@ Status write_into(const std::string& path, const std::string& bytes) {
 Status write_named_file(const std::string& path, const std::string& bytes) {
   const std::string target = target_of(path);
   std::optional<struct stat> there;
-  if (Status s = look_at(target, &there); !s) return s;
+  TRY(look_at(target, &there));
   if (!there) return write_file(target, bytes);
   if (!S_ISREG(there->st_mode) || is_open_stream(target)) return write_into(target, bytes);
   return write_file(target, bytes, static_cast<int>(there->st_mode & 0777U));
@@ -199,9 +203,7 @@ Status write_named_file(const std::string& path, const std::string& bytes) {
 Status append_file(const std::string& path, const std::string& bytes) {
   const int fd = open(path.c_str(), O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0644);
   if (fd < 0) return file_error(path, "cannot write", errno);
-  Status status = write_to(fd, bytes, path);
-  if (close(fd) != 0 && status) status = file_error(path, "cannot write", errno);
-  return status;
+  return write_and_close(fd, bytes, path);
 }
 
 Status read_file(const std::string& path,
@@ -334,6 +336,17 @@ std::string program_directory() {
   if (length <= 0) return {};
   const std::string program(path.data(), static_cast<size_t>(length));
   return program.substr(0, program.rfind('/'));
+}
+
+bool read_number(const std::string& path, double* value) {
+  std::ifstream in(path);
+  return static_cast<bool>(in >> *value);
+}
+
+std::vector<std::string> paths_matching(const std::string& pattern) {
+  std::vector<std::string> paths;
+  [[maybe_unused]] const Status found = matching_paths(pattern, &paths);
+  return paths;
 }
 
 }  // namespace tally

@@ -16,7 +16,7 @@ Status file_error(const std::string& path, const char* what, int reason);
 // The advice for a reason, and then: "; free some space and try again". Empty: nothing general.
 std::string advice(int reason, const char* then);
 // Whether the reason (an errno value) is a state of the host that may pass: no space, no file
-// descriptors, no processes, an I/O error, a server that does not answer. What failed may then be
+// descriptors, no processes, an I/O error, a server that does not answer. The operation may then be
 // tried again.
 bool may_pass(int reason);
 // Whether the reason of an error may pass that is about a file below `folder`, which is the
@@ -27,6 +27,8 @@ bool may_pass(const Status& error, const std::string& folder);
 Status make_directories(const std::string& path);
 // Writes all bytes. False: errno says why not.
 bool write_all(int file, std::string_view bytes);
+// Writes all bytes to the file at `path` and closes it.
+Status write_and_close(int file, const std::string& bytes, const std::string& path);
 // Replaces a file atomically: readers see either the old or the new bytes.
 Status write_file(const std::string& path, const std::string& bytes, int mode = 0644);
 // Writes a file that the user names. A link stays and its target is replaced, which keeps its
@@ -60,5 +62,10 @@ std::string find_program(const std::vector<std::string>& names,
 std::string program_directory();
 // The current time, such as "2026-11-21 01:18:53".
 std::string time_stamp();
+
+// The number with which a file begins. False: there is no such file, or it begins otherwise.
+bool read_number(const std::string& path, double* value);
+// The files that a shell's pattern matches, in the order of their names.
+std::vector<std::string> paths_matching(const std::string& pattern);
 
 }  // namespace tally

@@ -9,7 +9,7 @@
 namespace tally {
 
 // Starts `work` in a thread of its own. If no thread is to be had, the work is done when its result
-// is asked for. What `work` refers to must outlive the result.
+// is asked for. The objects that `work` refers to must outlive the result.
 template <typename Work>
 std::future<std::invoke_result_t<Work>> in_thread(Work work) {
   try {

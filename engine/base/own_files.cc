@@ -8,7 +8,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <utility>
 
 #include "engine/base/files.h"
@@ -101,22 +100,6 @@ int open_at(const Place& place, int flags, mode_t mode) {
                 mode);
 }
 
-Status put_all(int fd, const std::string& bytes, const std::string& path) {
-  for (size_t at = 0; at < bytes.size();) {
-    const ssize_t put = write(fd, bytes.data() + at, bytes.size() - at);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return file_error(path, "cannot write", errno);
-    at += static_cast<size_t>(put);
-  }
-  return Status::ok();
-}
-
-Status put_and_close(int fd, const std::string& bytes, const std::string& path) {
-  Status status = put_all(fd, bytes, path);
-  if (close(fd) != 0 && status) status = file_error(path, "cannot write", errno);
-  return status;
-}
-
 }  // namespace
 
 int open_own(const std::string& root, const std::string& path, int flags, mode_t mode) {
@@ -135,7 +118,7 @@ Status make_own_directories(const std::string& root, const std::string& path) {
   if (reason == ENOENT) {
     const size_t slash = path.rfind('/');
     if (slash <= root.size()) return file_error(path, "cannot make the folder", reason);
-    if (Status s = make_own_directories(root, path.substr(0, slash)); !s) return s;
+    TRY(make_own_directories(root, path.substr(0, slash)));
     reason = find_place(root, path, &place);
   }
   if (reason != 0) return own_error(path, "cannot make the folder", reason);
@@ -166,7 +149,7 @@ Status write_own_file(const std::string& root, const std::string& path, const st
     fd = openat(place.at(), aside.c_str(), flags, static_cast<mode_t>(mode));
   }
   if (fd < 0) return file_error(path, "cannot write", errno);
-  Status status = put_and_close(fd, bytes, path);
+  Status status = write_and_close(fd, bytes, path);
   if (status && renameat(place.at(), aside.c_str(), place.at(), place.name.c_str()) != 0) {
     status = file_error(path, "cannot write", errno);
   }
@@ -178,7 +161,7 @@ Status append_own_file(const std::string& root, const std::string& path, const s
                        int mode) {
   const int fd = open_own(root, path, O_CREAT | O_APPEND | O_WRONLY, static_cast<mode_t>(mode));
   if (fd < 0) return own_error(path, "cannot write", errno);
-  return put_and_close(fd, bytes, path);
+  return write_and_close(fd, bytes, path);
 }
 
 Status read_own_file(const std::string& root, const std::string& path, std::string* bytes) {

@@ -64,7 +64,7 @@ Status names_in(const std::string& folder, std::vector<std::string>* names) {
   names->clear();
   Status looked =
       each_entry(folder, [&](const dirent& entry) { names->emplace_back(entry.d_name); });
-  std::sort(names->begin(), names->end());
+  std::ranges::sort(*names);
   return looked;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "engine/base/ascii.h"
+#include "engine/base/text.h"
 
 namespace tally {
 namespace {

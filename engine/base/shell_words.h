@@ -1,5 +1,5 @@
-// The words of a shell text, for those who ask which files and variables it names. Nothing is
-// expanded or run.
+// The words of a shell text, for those who ask which files and variables it names. It expands and
+// runs nothing.
 #pragma once
 
 #include <set>

@@ -38,4 +38,10 @@ class [[nodiscard]] Status {
   std::string path_;
 };
 
+// Ends the calling function with the error that the expression, a Status, has; goes on without one.
+#define TRY(expression)                                             \
+  do {                                                              \
+    if (::tally::Status tried = (expression); !tried) return tried; \
+  } while (false)
+
 }  // namespace tally

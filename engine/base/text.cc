@@ -6,7 +6,6 @@
 #include <cstdlib>
 
 namespace tally {
-
 namespace {
 
 constexpr std::string_view kSpace = " \t\n\r\f\v";
@@ -59,6 +58,14 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
     joined += parts[i];
   }
   return joined;
+}
+
+std::string counted(size_t count, const char* one, const char* several) {
+  return std::to_string(count) + ' ' + (count == 1 ? one : several);
+}
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
 }
 
 bool starts_with(std::string_view text, std::string_view prefix) {
@@ -161,6 +168,38 @@ std::string shell_quote(std::string_view word) {
   return quoted + "'";
 }
 
+size_t code_points(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::string xml_escaped(std::string_view text, std::string_view special) {
+  std::string out;
+  for (const char c : text) {
+    if (!is_one_of(special, c)) {
+      out += c;
+      continue;
+    }
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += "&#" + std::to_string(c) + ';';
+    }
+  }
+  return out;
+}
+
 size_t utf8_length(std::string_view text, uint32_t* code_point) {
   if (text.empty()) return 0;
   auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -195,6 +234,76 @@ std::string double_quoted(std::string_view text) {
     quoted += c;
   }
   return quoted + "\"";
+}
+
+namespace {
+
+constexpr uint32_t kBytes = 0x10FE00;  // and the byte
+constexpr size_t kCharacterOfByte = 4;
+
+bool stands_for_byte(uint32_t code) {
+  return code >= kBytes + 0x80 && code <= kBytes + 0xFF;
+}
+
+}  // namespace
+
+void append_utf8(uint32_t code, std::string& out) {
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+  } else if (code < 0x800) {
+    out += static_cast<char>(0xC0 | (code >> 6));
+    out += static_cast<char>(0x80 | (code & 0x3F));
+  } else if (code < 0x10000) {
+    out += static_cast<char>(0xE0 | (code >> 12));
+    out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
+    out += static_cast<char>(0x80 | (code & 0x3F));
+  } else {
+    out += static_cast<char>(0xF0 | (code >> 18));
+    out += static_cast<char>(0x80 | ((code >> 12) & 0x3F));
+    out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
+    out += static_cast<char>(0x80 | (code & 0x3F));
+  }
+}
+
+size_t text_length(std::string_view bytes) {
+  if (static_cast<unsigned char>(bytes.front()) < 0x80) return 1;
+  uint32_t code = 0;
+  const size_t length = utf8_length(bytes, &code);
+  return stands_for_byte(code) ? 0 : length;
+}
+
+void append_byte_as_text(char byte, std::string& out) {
+  append_utf8(kBytes + static_cast<unsigned char>(byte), out);
+}
+
+std::string text_of_bytes(std::string_view bytes) {
+  std::string text;
+  while (!bytes.empty()) {
+    const size_t length = text_length(bytes);
+    if (length == 0) {
+      append_byte_as_text(bytes.front(), text);
+    } else {
+      text += bytes.substr(0, length);
+    }
+    bytes.remove_prefix(length == 0 ? 1 : length);
+  }
+  return text;
+}
+
+std::string bytes_of_text(std::string_view text) {
+  std::string bytes;
+  for (size_t at = 0; at < text.size(); ++at) {
+    uint32_t code = 0;
+    const bool candidate = text[at] == '\xF4';
+    if (candidate && utf8_length(text.substr(at), &code) == kCharacterOfByte &&
+        stands_for_byte(code)) {
+      bytes += static_cast<char>(code - kBytes);
+      at += kCharacterOfByte - 1;
+    } else {
+      bytes += text[at];
+    }
+  }
+  return bytes;
 }
 
 }  // namespace tally

@@ -2,11 +2,80 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
-#include "engine/base/ascii.h"
+#include "engine/base/accounts.h"
 #include "engine/base/text.h"
 
 namespace tally {
+namespace {
+
+// Reads the variable at path[at] == '$' into *name and the position after it into *after. Returns
+// false if there is no variable.
+bool path_variable_at(const std::string& path, size_t at, std::string* name, size_t* after) {
+  if (at + 1 >= path.size()) return false;
+  if (path[at + 1] == '{') {
+    const size_t end = path.find('}', at);
+    if (end == std::string::npos) return false;
+    *name = path.substr(at + 2, end - at - 2);
+    *after = end + 1;
+    return true;
+  }
+  size_t end = at + 1;
+  while (end < path.size() && is_name_char(path[end])) ++end;
+  *name = path.substr(at + 1, end - at - 1);
+  *after = end;
+  return !name->empty();
+}
+
+std::string home_of(const std::string& user) {
+  if (user.empty()) {
+    if (const char* home = std::getenv("HOME")) return home;
+  }
+  return home_folder(user);
+}
+
+std::string expand_home(const std::string& path) {
+  if (path.empty() || path.front() != '~') return path;
+  const size_t end = std::min(path.find('/'), path.size());
+  std::string home = home_of(path.substr(1, end - 1));
+  if (home.empty()) return path;
+  while (!home.empty() && home.back() == '/') home.pop_back();
+  const std::string full = home + path.substr(end);
+  return full.empty() ? "/" : full;
+}
+
+}  // namespace
+
+std::string expand_path(const std::string& path) {
+  return expand_path(path, [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+  });
+}
+
+std::string expand_path(const std::string& path, const Variables& variables) {
+  const std::string text = expand_home(path);
+  std::string result, name;
+  for (size_t at = 0, after = 0; at < text.size(); at = after) {
+    std::optional<std::string> value;
+    const bool variable = text[at] == '$' && path_variable_at(text, at, &name, &after);
+    if (variable) value = variables(name);
+    if (!variable) after = at + 1;
+    result += value ? *value : text.substr(at, after - at);
+  }
+  return result;
+}
+
+std::string unknown_variable(const std::string& path) {
+  std::string name;
+  size_t after = 0;
+  for (size_t at = path.find('$'); at != std::string::npos; at = path.find('$', at + 1)) {
+    if (path_variable_at(path, at, &name, &after)) return path.substr(at, after - at);
+  }
+  return {};
+}
+
 namespace {
 
 // The variable that text[at], a dollar, begins. An empty name: none.
@@ -55,9 +124,8 @@ bool is_set_by_shell(std::string_view name) {
       "_"};
   constexpr std::array<std::string_view, 7> kOfScript = {
       "nodes", "taskspernode", "tasks", "status", "stdout", "stderr", "time_is_up"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
-         std::find(kOfScript.begin(), kOfScript.end(), name) != kOfScript.end() ||
-         starts_with(name, "BASH") || starts_with(name, "job_");
+  return contains(kNames, name) || contains(kOfScript, name) || starts_with(name, "BASH") ||
+         starts_with(name, "job_");
 }
 
 }  // namespace
@@ -102,8 +170,7 @@ std::set<std::string> variables_in(std::string_view text) {
 }
 
 bool is_variable_name(std::string_view name) {
-  return !name.empty() && is_name_start(name.front()) &&
-         std::all_of(name.begin(), name.end(), is_name_char);
+  return !name.empty() && is_name_start(name.front()) && std::ranges::all_of(name, is_name_char);
 }
 
 std::string pack_variables(const std::vector<std::pair<std::string, std::string>>& variables) {

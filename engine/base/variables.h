@@ -1,17 +1,34 @@
-// Environment variables in the texts of `env`. `$NAME` and `${NAME}` stand for variables, and an
-// unset variable is empty. `$$` is a dollar, and so is a `$` before anything else. Every other
-// character stands for itself.
+// Environment variables and home folders, in paths and in the texts of `env`.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "engine/base/path_text.h"
-
 namespace tally {
+
+// The home folders and variables that a path in an input file may contain besides parameters.
+
+// Returns an environment variable's value, or nothing when the variable is not set.
+using Variables = std::function<std::optional<std::string>(const std::string& name)>;
+
+// Expands `~` and `~user` at the beginning, and `$NAME` and `${NAME}` from this process's
+// environment. The rules are those of Python's os.path.expanduser and os.path.expandvars, as in
+// JUBE. Unknown names stay as they are.
+std::string expand_path(const std::string& path);
+// Does so with the variables of another environment.
+std::string expand_path(const std::string& path, const Variables& variables);
+
+// The first `$NAME` that expand_path() left in the path, or "".
+std::string unknown_variable(const std::string& path);
+
+// Environment variables in the texts of `env`. `$NAME` and `${NAME}` stand for variables, and an
+// unset variable is empty. `$$` is a dollar, and so is a `$` before anything else. Every other
+// character stands for itself.
 
 // The text with the values of `variables`.
 std::string expand_variables(std::string_view text, const Variables& variables);

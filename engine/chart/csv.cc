@@ -1,4 +1,4 @@
-#include "engine/chart/csv.h"
+#include "engine/chart/from_table.h"
 
 #include <fmt/format.h>
 
@@ -19,8 +19,7 @@ char separator_of(const std::string& text) {
   const std::string_view first = std::string_view(text).substr(0, text.find('\n'));
   char best = ',';
   for (char candidate : {';', '\t'}) {
-    if (std::count(first.begin(), first.end(), candidate) >
-        std::count(first.begin(), first.end(), best)) {
+    if (std::ranges::count(first, candidate) > std::ranges::count(first, best)) {
       best = candidate;
     }
   }
@@ -104,7 +103,7 @@ Status read_csv(const std::string& text, ResultTable* table) {
   const std::string content = marked ? text.substr(kMark.size()) : text;
   *table = {};
   std::vector<Line> lines;
-  if (Status s = split(content, separator_of(content), &lines); !s) return s;
+  TRY(split(content, separator_of(content), &lines));
   if (lines.empty())
     return Status::error("the file is empty; the first line must name the columns");
   std::set<std::string> names;

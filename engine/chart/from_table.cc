@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "engine/base/text.h"
-#include "engine/chart/published.h"
 #include "engine/results/table/columns.h"
 #include "engine/results/table/marks.h"
 #include "engine/statistics/intervals.h"
@@ -23,10 +22,6 @@ constexpr size_t kMostSeries = 24;
 constexpr size_t kMostPanels = 24;
 constexpr size_t kMostBars = 400;
 constexpr size_t kLongestTitle = 44;
-
-std::string counted(size_t count, const char* one, const char* several) {
-  return fmt::format("{} {}", count, count == 1 ? one : several);
-}
 
 // Returns the index of `name` in `names`, which it joins if it is new.
 size_t index_in(const std::string& name, std::vector<std::string>* names,
@@ -49,16 +44,15 @@ class FigureMaker {
     figure_.x.logarithmic = chart_.log_x;
     figure_.y.logarithmic = chart_.log_y;
     figure_.y.from_zero = chart_.kind == ChartKind::bar || chart_.kind == ChartKind::line;
-    if (Status found = find_columns(); !found) return found;
+    TRY(find_columns());
     decide_axis();
-    if (Status read = read_rows(); !read) return read;
+    TRY(read_rows());
     if (figure_.panels.empty()) figure_.panels.emplace_back();
-    if (Status added = add_published(chart_, by_name_, panel_names_, &figure_); !added)
-      return added;
-    if (Status fine = check_size(); !fine) return fine;
+    TRY(add_published(chart_, by_name_, panel_names_, &figure_));
+    TRY(check_size());
     for (Panel& panel : figure_.panels) {
       for (Series& series : panel.series) {
-        if (Status fine = settle(panel, &series); !fine) return fine;
+        TRY(finish_series(panel, &series));
       }
     }
     add_notes();
@@ -95,12 +89,12 @@ class FigureMaker {
     const std::pair<const Text*, const Column**> wanted[] = {
         {&chart_.x, &x_}, {&chart_.series, &series_}, {&chart_.facet, &facet_}};
     for (const auto& [name, into] : wanted) {
-      if (Status found = find(*name, into); !found) return found;
+      TRY(find(*name, into));
     }
     const auto known = [this](const std::string& name) { return column(name) != nullptr; };
     for (const Text& name : drawn_columns(chart_.y, known)) {
       const Column* one = nullptr;
-      if (Status found = find(name, &one); !found) return found;
+      TRY(find(name, &one));
       drawn_.push_back(one);
     }
     if (x_ == nullptr || drawn_.empty()) return Status::error("a chart needs 'x' and 'y'");
@@ -160,7 +154,7 @@ class FigureMaker {
           "bars begin at 0, which a logarithmic axis does not have; use kind: line");
     }
     for (size_t i = 0; i < table_.rows.size(); ++i) {
-      if (Status read = read_row(table_.rows[i], i); !read) return read;
+      TRY(read_row(table_.rows[i], i));
     }
     return Status::ok();
   }
@@ -181,8 +175,7 @@ class FigureMaker {
       ++missing_;
       return Status::ok();
     }
-    if (std::any_of(drawn_.begin(), drawn_.end(),
-                    [&](const Column* one) { return names_reused(row, *one); }))
+    if (std::ranges::any_of(drawn_, [&](const Column* one) { return names_reused(row, *one); }))
       ++reused_;
     if (drawn_.size() == 1) return read_value(row, index, *x);
     // A row has some of several columns, as one of numbers that were published for a few rows.
@@ -191,7 +184,7 @@ class FigureMaker {
       const Value* own = value(row, column_key(*one));
       if (own == nullptr || own->str().empty() || is_nan(*own)) continue;
       y_ = one;
-      if (Status read = read_value(row, index, *x); !read) return read;
+      TRY(read_value(row, index, *x));
     }
     if (points_ == before) ++missing_;
     return Status::ok();
@@ -219,7 +212,7 @@ class FigureMaker {
     if (by_name_) {
       point.x = static_cast<double>(index_in(x->str(), &figure_.x.categories, &categories_));
     }
-    if (Status fine = check_logarithm(point, index); !fine) return fine;
+    TRY(check_logarithm(point, index));
     add_interval(row, &point);
     ++points_;
     series_for(row)->points.push_back(point);
@@ -346,10 +339,10 @@ class FigureMaker {
   }
 
   // Sorts the points of a line. A line or a bar has one value at each place.
-  Status settle(const Panel& panel, Series* series) const {
+  Status finish_series(const Panel& panel, Series* series) const {
     if (chart_.kind == ChartKind::scatter) return Status::ok();
-    std::stable_sort(series->points.begin(), series->points.end(),
-                     [](const ChartPoint& a, const ChartPoint& b) { return a.x < b.x; });
+    std::ranges::stable_sort(series->points,
+                             [](const ChartPoint& a, const ChartPoint& b) { return a.x < b.x; });
     if (chart_.ideal != ChartIdeal::none && !series->published && !series->points.empty() &&
         (series->points.front().x <= 0 || series->points.front().y <= 0)) {
       return Status::error("an ideal line begins at a point with positive 'x' and 'y'");

@@ -1,4 +1,4 @@
-// The places of the parts of a figure: the panels, their axes, the legend. Private to chart/.
+// The places of the parts of a figure: the panels, their axes, the legend.
 #pragma once
 
 #include <optional>
@@ -61,5 +61,24 @@ double ideal_at(ChartIdeal ideal, const ChartPoint& first, double x);
 std::string category_label(const std::string& category);
 // "tps [tokens/s, ×10⁶]"
 std::string axis_title(const Axis& axis, const Scale& scale);
+
+// How series are told apart: by colour, and without colour by markers and dashes.
+
+// The colours of Okabe and Ito, which people with colour-blindness can tell apart. Dark ones first.
+const char* color(size_t series);
+// A value of stroke-dasharray. Empty: a line without gaps.
+const char* dashes(size_t series);
+// The path of a marker with its centre at (x, y).
+std::string marker(size_t series, double x, double y);
+// Attributes that draw a marker: filled, or its outline alone.
+std::string marker_paint(size_t series);
+// Attributes that fill a series' bars. Where the colours begin again, they are lighter.
+std::string bar_paint(size_t series);
+
+// A coordinate with at most two decimals: equal on every machine.
+std::string coordinate(double value);
+
+std::string draw_series(const Figure& figure, const Layout& layout, size_t panel);
+std::string legend_sign(const Figure& figure, const LegendEntry& entry);
 
 }  // namespace tally::chart

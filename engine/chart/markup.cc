@@ -40,20 +40,12 @@ std::string escaped(std::string_view text) {
     const size_t length = utf8_length(text, &code);
     if (length == 0 || !allowed(code)) {
       out += "\xef\xbf\xbd";
-    } else if (code == '<') {
-      out += "&lt;";
-    } else if (code == '>') {
-      out += "&gt;";
-    } else if (code == '&') {
-      out += "&amp;";
-    } else if (code == '"') {
-      out += "&quot;";
     } else {
       out.append(text.substr(0, length));
     }
     text.remove_prefix(length == 0 ? 1 : length);
   }
-  return out;
+  return xml_escaped(out, "&<>\"");
 }
 
 double text_width(std::string_view text) {

@@ -1,4 +1,4 @@
-#include "engine/chart/png.h"
+#include "engine/chart/svg.h"
 
 #ifdef TALLY_STATIC
 
@@ -15,7 +15,6 @@ Status png_of_svg(const std::string&, std::string*) {
 #else
 
 #include <dlfcn.h>
-#include <fmt/format.h>
 
 #include <memory>
 

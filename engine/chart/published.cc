@@ -1,4 +1,4 @@
-#include "engine/chart/published.h"
+#include "engine/chart/from_table.h"
 
 #include <fmt/format.h>
 
@@ -51,8 +51,7 @@ Status add_published(const Chart& chart, bool by_name, const std::vector<std::st
     figure->series.push_back(figure->y.title);
   for (const PublishedSeries& published : chart.published) {
     Series series{figure->series.size(), {}, true};
-    if (Status read = points_of(chart, published, by_name, figure, &series.points); !read)
-      return read;
+    TRY(points_of(chart, published, by_name, figure, &series.points));
     bool drawn = false;
     for (size_t i = 0; i < figure->panels.size(); ++i) {
       if (!published.facet.empty() &&

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/chart/draw_series.h"
 #include "engine/chart/layout.h"
 #include "engine/chart/markup.h"
-#include "engine/chart/style.h"
 
 namespace tally {
 namespace {

@@ -1,11 +1,14 @@
-// Draws a figure as SVG: real text, no scripts, nothing fetched, the same bytes every time.
+// Draws figures as SVG, and as PNG through librsvg.
 #pragma once
 
 #include <string>
 
+#include "engine/base/status.h"
 #include "engine/chart/figure.h"
 
 namespace tally {
+
+// Draws a figure as SVG: real text, no scripts, nothing fetched, the same bytes every time.
 
 struct SvgOptions {
   // Begins the ids in the drawing. Drawings in one page need different ones. Letters and digits.
@@ -18,5 +21,10 @@ struct SvgOptions {
 };
 
 std::string svg(const Figure& figure, const SvgOptions& options = {});
+
+// Turns SVG into PNG through librsvg, which is opened when it is needed.
+
+// An error says if librsvg is not installed.
+Status png_of_svg(const std::string& svg, std::string* png);
 
 }  // namespace tally

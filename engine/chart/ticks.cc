@@ -94,18 +94,18 @@ Scale linear_scale(double low, double high, size_t most, bool round_ends) {
   return scale;
 }
 
-Scale linear_scale_at(const std::vector<double>& places) {
+Scale linear_scale_at(const std::vector<double>& values) {
   Scale scale;
-  scale.low = places.front();
-  scale.high = places.back();
+  scale.low = values.front();
+  scale.high = values.back();
   widen(&scale.low, &scale.high);
   scale.exponent = common_exponent(std::max(std::abs(scale.low), std::abs(scale.high)));
   const double unit = std::pow(10.0, scale.exponent);
-  for (const double value : places) scale.ticks.push_back({value, number_label(value / unit)});
+  for (const double value : values) scale.ticks.push_back({value, number_label(value / unit)});
   return scale;
 }
 
-Scale log_scale(double low, double high, size_t most, const std::vector<double>& places) {
+Scale log_scale(double low, double high, size_t most, const std::vector<double>& values) {
   Scale scale;
   scale.logarithmic = true;
   if (high <= low * (1 + 1e-9)) {
@@ -114,8 +114,8 @@ Scale log_scale(double low, double high, size_t most, const std::vector<double>&
   }
   scale.low = low;
   scale.high = high;
-  if (!places.empty()) {
-    for (double value : places) scale.ticks.push_back({value, number_label(value)});
+  if (!values.empty()) {
+    for (double value : values) scale.ticks.push_back({value, number_label(value)});
     return scale;
   }
   const int first = static_cast<int>(std::floor(std::log10(low) + 1e-9));

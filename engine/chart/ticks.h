@@ -29,11 +29,11 @@ struct Scale {
 Scale linear_scale(double low, double high, size_t most, bool round_ends);
 
 // A linear axis with ticks at these values alone, which rise.
-Scale linear_scale_at(const std::vector<double>& places);
+Scale linear_scale_at(const std::vector<double>& values);
 
 // A logarithmic axis. `low` must be positive. Ticks are powers of ten, or between them 2 and 5
-// where the range is small. If `places` is not empty, the ticks are these values.
-Scale log_scale(double low, double high, size_t most, const std::vector<double>& places = {});
+// where the range is small. If `values` is not empty, the ticks are these values.
+Scale log_scale(double low, double high, size_t most, const std::vector<double>& values = {});
 
 // "34,063", "0.25", "1.5×10⁷": a value in a label or a tooltip, with six significant digits.
 std::string number_label(double value);

@@ -3,40 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <string>
 
 #include "engine/base/text.h"
-#include "engine/check/analyse_entries.h"
 #include "engine/check/elements.h"
-#include "engine/check/parse_values.h"
 #include "engine/check/platform.h"
-#include "engine/check/repeat.h"
 #include "engine/check/schema_check.h"
 #include "engine/read/schema.h"
-#include "engine/workflow/chart_words.h"
-#include "engine/workflow/statistic_words.h"
 
 namespace tally {
 
 namespace {
 
-std::vector<std::string> split_attribute(const Element& element, const char* name) {
-  std::vector<std::string> parts;
-  for (Text& part : split_text(attribute_text(element, name))) {
-    parts.push_back(std::move(part.value));
-  }
-  return parts;
-}
-
 void append(const Text& list, std::vector<Text>* out) {
   for (Text& part : split_text(list)) out->push_back(std::move(part));
-}
-
-std::vector<std::pair<Text, Text>> all_attributes(const Element& element) {
-  std::vector<std::pair<Text, Text>> all;
-  for (const Attribute& a : element.attributes) {
-    if (a.name.value != "tag") all.emplace_back(a.name, a.value);
-  }
-  return all;
 }
 
 StepKind step_kind(const Element& element) {
@@ -48,49 +30,107 @@ StepKind step_kind(const Element& element) {
   return StepKind::plain;
 }
 
-Better better_of(std::string_view word) {
-  if (word == "higher") return Better::higher;
-  return word == "lower" ? Better::lower : Better::unknown;
+// A whole number of at least `least` in a key of `repeat`; `otherwise` if there is none.
+int count_of(const Element& element, const char* key, int least, int otherwise,
+             Diagnostics& diagnostics) {
+  const Text text = attribute_text(element, key);
+  if (text.value.empty()) return otherwise;
+  const bool digits =
+      text.value.size() < 7 && text.value.find_first_not_of("0123456789") == std::string::npos;
+  const int count = digits ? std::atoi(text.value.c_str()) : -1;
+  if (count >= least) return count;
+  diagnostics.error(text.mark, fmt::format("repeat: {}: '{}' is not a whole number of at least {}",
+                                           key, text.value, least));
+  return otherwise;
 }
 
-Column column(const Element& element) {
-  Column c;
-  c.name = text_of(element);
-  c.title = element.get("title");  // JUBE keeps blanks at its ends, too
-  c.empty_title = c.title.empty() && element.find("title") != nullptr;
-  c.format = strip(element.get("format"));
-  c.colw = strip(element.get("colw"));
-  if (const Attribute* null = element.find("null_value")) {
-    c.null_value_set = true;
-    c.null_value = null->value.value;
-  }
-  c.primary_key = boolean_or(element.get("primekey"), false);
-  c.expression = attribute_text(element, "expression");
-  c.statistic = statistic_of(strip(element.get("statistic")));
-  c.uncertainty = uncertainty_of(strip(element.get("uncertainty")));
-  c.better = better_of(strip(element.get("better")));
-  const bool spread = c.uncertainty != Uncertainty::none;
-  if (spread && c.statistic == Statistic::none) c.statistic = Statistic::median;
+void read_until(const Element& element, RepeatUntil* until, Diagnostics& diagnostics) {
+  until->metric = attribute_text(element, "metric");
+  const Text width = attribute_text(element, "half_width");
+  char* end = nullptr;
+  until->half_width = std::strtod(width.value.c_str(), &end) / 100;
+  const bool read = end != width.value.c_str() && std::string_view(end) == "%";
+  if (width.value.empty() || (read && until->half_width > 0 && until->half_width < 1)) return;
+  diagnostics.error(width.mark,
+                    fmt::format("until: half_width: '{}' is not a percentage between "
+                                "0% and 100%",
+                                width.value),
+                    "write it as 1% or 0.5%");
+}
+
+// `repeat: 5`, or `repeat: {min: 6, max: 30, warmup: 1, until: {metric: rate, half_width: 1%}}`.
+// Needs the step's iterations.
+void read_repeat(const Element& element, Step* s, Diagnostics& diagnostics) {
+  s->repeat = text_of(element);
+  const bool keys = !element.attributes.empty() || !element.children.empty();
+  if (!keys) return;
   for (const Element& child : element.children) {
-    if (child.name == "relative_to") c.relative_to = all_attributes(child);
+    if (child.name == "until") read_until(child, &s->until, diagnostics);
   }
-  return c;
+  const bool until = !s->until.metric.value.empty();
+  s->until.warmup = count_of(element, "warmup", 0, 0, diagnostics);
+  const bool in_text = !s->repeat.value.empty();
+  const int most = count_of(element, "max", 1, 0, diagnostics);
+  constexpr int kFewestWithInterval = 6;
+  s->until.min = count_of(element, "min", 1, kFewestWithInterval, diagnostics);
+  if (in_text || most == 0) {
+    diagnostics.error(
+        element.mark,
+        fmt::format("repeat of step '{}': {}", s->name.value,
+                    in_text ? "a number and keys exclude each other" : "it needs `max`"),
+        "repeat: {max: 10, warmup: 1}");
+  } else if (!until && element.find("min") != nullptr) {
+    diagnostics.error(element.mark, "repeat: `min` needs `until`",
+                      "until: {metric: NAME, half_width: 1%}");
+  } else if (until && s->until.min > most) {
+    diagnostics.error(element.mark,
+                      fmt::format("repeat: min ({}) is greater than max ({})", s->until.min, most));
+  } else if (s->iterations.value != "1") {
+    diagnostics.error(element.mark, "repeat with keys and `iterations` exclude each other",
+                      "leave out iterations");
+  }
+  s->repeat = {std::to_string(s->until.warmup + std::max(most, 1)), element.mark};
 }
 
-Reference reference(const Element& element) {
-  Reference r;
-  r.column = attribute_text(element, "column");
-  r.condition = text_of(element);
-  r.note = attribute_text(element, "note");
-  r.where = attribute_text(element, "where");
-  r.of = strip(element.get("of"));
-  r.platform = attribute_text(element, "platform");
-  r.on_fail = attribute_text(element, "on_fail");
-  const std::string given = element.get("action");
-  const std::string_view action = strip(given);
-  if (action == "warn") r.action = ReferenceAction::warn;
-  if (action == "expect_fail") r.action = ReferenceAction::expect_fail;
-  return r;
+std::set<std::string> sets_of(const AnalyseFile& file) {
+  std::set<std::string> names;
+  for (const Text& name : file.use) names.insert(name.value);
+  return names;
+}
+
+bool is_listed(const std::string& path, const AnalyseFile& file, const Analyse& analyse) {
+  return std::ranges::any_of(analyse.files, [&](const AnalyseFile& other) {
+    const std::vector<Text> parts = split_text(other.path);
+    return sets_of(other) == sets_of(file) &&
+           std::ranges::any_of(parts, [&](const Text& part) { return part.value == path; });
+  });
+}
+
+// A list of files is kept as it is written, without the parts that are listed already.
+void add_files(const Element& element, Analyse* analyse) {
+  AnalyseFile file{text_of(element), split_text(attribute_text(element, "use"))};
+  const std::vector<Text> parts = split_text(file.path);
+  std::vector<std::string> kept;
+  for (const Text& part : parts) {
+    const bool here = contains(kept, part.value);
+    if (!here && !is_listed(part.value, file, *analyse)) kept.push_back(part.value);
+  }
+  if (kept.empty() && !parts.empty()) return;
+  if (kept.size() != parts.size()) file.path.value = join(kept, ",");
+  analyse->files.push_back(std::move(file));
+}
+
+// Adds an `analyse` to its analyser. Two of one step make one, and a file that is named twice with
+// the same pattern sets is read once, as in JUBE.
+void add_analyse(const Element& element, Analyser* analyser) {
+  const Text step = attribute_text(element, "step");
+  std::vector<Analyse>& all = analyser->analyse;
+  auto same = std::ranges::find_if(
+      all, [&](const Analyse& other) { return other.step.value == step.value; });
+  if (same == all.end()) same = all.insert(same, Analyse{step, {}});
+  for (const Element& child : element.children) {
+    if (child.name == "file") add_files(child, &*same);
+  }
 }
 
 class BenchmarkBuilder {
@@ -176,16 +216,15 @@ class BenchmarkBuilder {
     std::vector<std::string> values;
     for (const Attribute& one : element.attributes)
       if (one.name.value == key.name.value) values.emplace_back(strip(one.value.value));
-    const bool commas = std::any_of(values.begin(), values.end(), [](const std::string& value) {
-      return value.find(',') != std::string::npos;
-    });
+    const bool commas = std::ranges::any_of(
+        values, [](const std::string& value) { return value.find(',') != std::string::npos; });
     Parameter parameter;
     parameter.name = key.name;
     parameter.separator = commas ? "\n" : ",";
     parameter.value = {join(values, parameter.separator), key.value.mark};
     // A value that is no number has been reported.
     if (find_key("resources", key.name.value)->rule == ValueRule::number &&
-        std::all_of(values.begin(), values.end(), is_number_or_parameter))
+        std::ranges::all_of(values, is_number_or_parameter))
       parameter.type = ValueType::integer;
     if (sets_.rules().names_are_the_users) parameter.owner = Owner::user;
     const std::string name = "resources of " + s->name.value;
@@ -231,7 +270,7 @@ class BenchmarkBuilder {
     s.kind = step_kind(element);
     for (Text& name : split_text(attribute_text(element, "depend"))) {
       auto same = [&](const Text& other) { return other.value == name.value; };
-      if (std::none_of(s.depend.begin(), s.depend.end(), same)) s.depend.push_back(std::move(name));
+      if (std::ranges::none_of(s.depend, same)) s.depend.push_back(std::move(name));
     }
     s.work_dir = attribute_text(element, "work_dir");
     s.suffix = attribute_text(element, "suffix");
@@ -360,123 +399,11 @@ class BenchmarkBuilder {
     for (const Element& child : element.children) {
       if (child.name == "use") {
         add_use(child, true, &r.use);
-      } else if (child.name == "table") {
-        r.outputs.emplace_back(table(child));
-      } else if (child.name == "syslog") {
-        r.outputs.emplace_back(syslog(child));
-      } else if (child.name == "database") {
-        r.outputs.emplace_back(database(child));
-      } else if (child.name == "chart") {
-        r.charts.push_back(chart(child));
+      } else {
+        add_output(child, &r, diagnostics_);
       }
     }
     return r;
-  }
-
-  Chart chart(const Element& element) {
-    Chart c;
-    c.name = attribute_text(element, "name");
-    c.table = attribute_text(element, "table");
-    c.x = attribute_text(element, "x");
-    c.y = attribute_text(element, "y");
-    c.series = attribute_text(element, "series");
-    c.facet = attribute_text(element, "facet");
-    c.title = strip(element.get("title"));
-    set_chart_kind(std::string(strip(element.get("kind"))), &c);
-    set_chart_error(std::string(strip(element.get("error"))), &c);
-    c.error_mark = attribute_text(element, "error").mark;
-    set_chart_ideal(std::string(strip(element.get("ideal"))), &c);
-    set_chart_log(std::string(strip(element.get("log"))), &c);
-    if (c.kind == ChartKind::bar && (c.log_x || c.log_y)) {
-      diagnostics_.error(element.find("log")->value.mark, "a bar chart has no logarithmic axis",
-                         "bars begin at 0: use kind: line or kind: scatter");
-    }
-    if (c.kind == ChartKind::bar && c.ideal != ChartIdeal::none) {
-      diagnostics_.error(element.find("ideal")->value.mark, "a bar chart has no ideal line",
-                         "it has names along its axis, not numbers: use kind: line");
-    }
-    for (const Element& child : element.children)
-      if (child.name == "published") c.published.push_back(published(child, c));
-    return c;
-  }
-
-  PublishedSeries published(const Element& element, const Chart& chart) {
-    PublishedSeries series;
-    series.name = attribute_text(element, "name");
-    series.facet = strip(element.get("facet"));
-    if (Status read = read_published_points(text_of(element).value, &series.points); !read) {
-      diagnostics_.error(element.mark,
-                         fmt::format("published '{}': {}", series.name.value, read.message()),
-                         "write values of x and y, as \"1: 60.5, 2: 29.9\"");
-    }
-    if (!series.facet.empty() && chart.facet.value.empty()) {
-      diagnostics_.error(element.find("facet")->value.mark,
-                         fmt::format("published '{}' names a panel, and the chart has one panel",
-                                     series.name.value),
-                         "give the chart a `facet`, or leave this one out");
-    }
-    return series;
-  }
-
-  Table table(const Element& element) {
-    Table t;
-    t.name = attribute_text(element, "name");
-    std::string style(strip(element.get("style")));
-    if (style == "pretty") t.style = TableStyle::pretty;
-    if (style == "aligned") t.style = TableStyle::aligned;
-    t.separator = element.get("separator", ",");
-    t.sort = split_attribute(element, "sort");
-    t.filter = attribute_text(element, "filter");
-    t.transpose = boolean_or(element.get("transpose"), false);
-    for (const Element& child : element.children) {
-      if (child.name == "reference") t.references.push_back(reference(child));
-      if (child.name != "column") continue;
-      t.columns.push_back(column(child));
-      for (const Element& below : child.children) {
-        if (below.name != "reference") continue;
-        Reference r = reference(below);
-        r.column = t.columns.back().name;
-        r.column_index = static_cast<int>(t.columns.size()) - 1;
-        t.references.push_back(std::move(r));
-      }
-    }
-    return t;
-  }
-
-  static Syslog syslog(const Element& element) {
-    Syslog s;
-    s.name = attribute_text(element, "name");
-    s.address = strip(element.get("address"));
-    s.host = strip(element.get("host"));
-    s.port = attribute_text(element, "port", s.host.empty() ? "" : "514").value;
-    s.format = strip(element.get("format", "jube[%(process)s]: %(message)s"));
-    s.sort = split_attribute(element, "sort");
-    s.filter = attribute_text(element, "filter");
-    for (const Element& child : element.children) {
-      if (child.name == "key") s.keys.push_back(column(child));
-    }
-    return s;
-  }
-
-  static Database database(const Element& element) {
-    Database d;
-    d.name = attribute_text(element, "name");
-    d.file = attribute_text(element, "file");
-    d.primary_keys = split_attribute(element, "primekeys");
-    d.filter = attribute_text(element, "filter");
-    for (const Element& child : element.children) {
-      if (child.name != "key") continue;
-      Column key = column(child);
-      // `primekeys` may name the key or its column in the database.
-      auto& primary = d.primary_keys;
-      std::replace(primary.begin(), primary.end(), key.name.value, key.column_title());
-      const bool listed =
-          std::find(primary.begin(), primary.end(), key.column_title()) != primary.end();
-      if (key.primary_key && !listed) primary.push_back(key.column_title());
-      key.primary_key = key.primary_key || listed;
-      d.keys.push_back(std::move(key));
-    }
-    return d;
   }
 
   const SetFile& home_;

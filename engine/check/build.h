@@ -10,4 +10,7 @@ namespace tally {
 void build_benchmark(const Element& element, const SetFile& home, SetBuilder& sets,
                      Benchmark* benchmark, Diagnostics& diagnostics);
 
+// Adds a table, a database, a syslog or a chart.
+void add_output(const Element& element, Result* result, Diagnostics& diagnostics);
+
 }  // namespace tally

@@ -5,20 +5,19 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/base/path_text.h"
 #include "engine/base/text.h"
+#include "engine/base/variables.h"
 #include "engine/check/build.h"
-#include "engine/check/column_check.h"
-#include "engine/check/core_values.h"
+#include "engine/check/elements.h"
 #include "engine/check/job_check.h"
-#include "engine/check/names.h"
+#include "engine/check/name_check.h"
 #include "engine/check/other_files.h"
 #include "engine/check/parameter_check.h"
-#include "engine/check/result_steps.h"
+#include "engine/check/result_check.h"
 #include "engine/check/schema_check.h"
 #include "engine/check/sets.h"
 #include "engine/check/tags_and_selection.h"
-#include "engine/read/files.h"
+#include "engine/read/input_files.h"
 
 namespace tally {
 
@@ -123,7 +122,7 @@ void check_version(const Element& root, bool strict, Diagnostics& diagnostics) {
   bool valid = true;
   for (const std::string& part : split_strip(version->value.value, ".")) {
     valid = valid && count < numbers.size() && !part.empty() && part.size() < 6 &&
-            std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+            std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
     if (valid) numbers[count++] = std::stoi(part);
   }
   if (valid && numbers <= kNewest) return;

@@ -17,47 +17,40 @@ namespace {
 // Words that are no elements of a file.
 constexpr std::pair<const char*, const char*> kWords[] = {
     {"workpackage",
-     "A workpackage is one execution of one step: the step's commands with one value of each of "
-     "its\n"
-     "parameters. A step with the parameters n = 1, 2, 4 and m = a, b has six workpackages. Each "
-     "has\n"
-     "a number and a folder of its own, in which its commands run: RUN/000003_step/work.\n"
-     "\n"
-     "`tally run FILE -n` lists them before anything runs, `tally info RUN` afterwards.\n"},
+     R"(A workpackage is one execution of one step: the step's commands with one value of each of its
+parameters. A step with the parameters n = 1, 2, 4 and m = a, b has six workpackages. Each has
+a number and a folder of its own, in which its commands run: RUN/000003_step/work.
+
+`tally run FILE -n` lists them before anything runs, `tally info RUN` afterwards.
+)"},
     {"parameter_space",
-     "A parameter with a list of values (n: 1,2,4) opens a dimension. The parameter space of a "
-     "step\n"
-     "are all combinations of the values of the parameters that it uses; each combination is a "
-     "point,\n"
-     "and makes a workpackage. A step that depends on another one has its points, too.\n"
-     "\n"
-     "`where` leaves points out, `zip` goes through several lists at the same time, and mode: "
-     "python\n"
-     "computes a value from others.\n"},
+     R"(A parameter with a list of values (n: 1,2,4) opens a dimension. The parameter space of a step
+are all combinations of the values of the parameters that it uses; each combination is a point,
+and makes a workpackage. A step that depends on another one has its points, too.
+
+`where` leaves points out, `zip` goes through several lists at the same time, and mode: python
+computes a value from others.
+)"},
     {"tagging",
-     "Every element may have a key `tag`: an expression of tags, such as gpu+!small. ! is not, + "
-     "is\n"
-     "and, | is or, ^ is either. An element whose expression does not hold is left out. The tags "
-     "of a\n"
-     "run come from `--tag`; `tally tag FILE` lists those that a file knows.\n"},
+     R"(Every element may have a key `tag`: an expression of tags, such as gpu+!small. ! is not, + is
+and, | is or, ^ is either. An element whose expression does not hold is left out. The tags of a
+run come from `--tag`; `tally tag FILE` lists those that a file knows.
+)"},
     {"include",
-     "Puts parts of another file in its place. In XML: <include from=\"FILE\" path=\"XPATH\"/>. In "
-     "YAML\n"
-     "as a value: !include FILE, or !include FILE:[\"key\"] for a part of it. FILE is looked for "
-     "beside\n"
-     "the file that includes it, and in the directories of include-path and --include-path.\n"},
+     R"(Puts parts of another file in its place. In XML: <include from="FILE" path="XPATH"/>. In YAML
+as a value: !include FILE, or !include FILE:["key"] for a part of it. FILE is looked for beside
+the file that includes it, and in the directories of include-path and --include-path.
+)"},
     {"types",
-     "A parameter or a pattern has a `type`: string (the default), int, float or bool; its values "
-     "are\n"
-     "sorted, compared and shown as such. `mode` says what a value is: text; python, perl or "
-     "shell,\n"
-     "which compute it; env, the environment's variable; tag, chosen by the tags.\n"},
+     R"(A parameter or a pattern has a `type`: string (the default), int, float or bool; its values are
+sorted, compared and shown as such. `mode` says what a value is: text; python, perl or shell,
+which compute it; env, the environment's variable; tag, chosen by the tags.
+)"},
     {"update_mode",
-     "When a parameter in a mode such as python or shell is evaluated: never (once, the default), "
-     "use\n"
-     "(again where a step uses its set), step (again in each step), cycle (in each cycle of a "
-     "step),\n"
-     "always.\n"},
+     R"(When a parameter in a mode such as python or shell is evaluated: never (once, the default), use
+(again where a step uses its set), step (again in each step), cycle (in each cycle of a step),
+always.
+)"},
     {"jube_pattern",
      "Patterns may use these regular expressions. Those with an n have no group.\n"
      "\n"
@@ -66,12 +59,11 @@ constexpr std::pair<const char*, const char*> kWords[] = {
      "  $jube_pat_wrd, $jube_pat_nwrd  a word: everything up to white space\n"
      "  $jube_pat_bl                   white space, without a group\n"},
     {"statistical_values",
-     "A pattern that matches several times is also known as NAME_first, NAME_last, NAME_min, "
-     "NAME_max,\n"
-     "NAME_avg, NAME_std, NAME_sum and NAME_cnt, over its matches. With `repeat` on a step, a "
-     "column's\n"
-     "`statistic` (median, mean, min, max, ...) and `uncertainty` (ci, range, mad) are over the\n"
-     "repeats.\n"},
+     R"(A pattern that matches several times is also known as NAME_first, NAME_last, NAME_min, NAME_max,
+NAME_avg, NAME_std, NAME_sum and NAME_cnt, over its matches. With `repeat` on a step, a column's
+`statistic` (median, mean, min, max, ...) and `uncertainty` (ci, range, mad) are over the
+repeats.
+)"},
     {"speedup",
      "A column may name the same column of another row, its baseline: the row with the values of\n"
      "relative_to, and otherwise the row's own parameters. In the short form:\n"
@@ -112,18 +104,15 @@ constexpr std::pair<const char*, const char*> kWords[] = {
      "\n"
      "`tally new NAME` writes a shorter first file, and `tally show FILE` the long form of any.\n"},
     {"general_structure_xml",
-     "  <jube><benchmark name=\"pi\" outpath=\"pi_run\">\n"
-     "    <parameterset name=\"p\"><parameter name=\"n\" "
-     "type=\"int\">1,2,4</parameter></parameterset>\n"
-     "    <step name=\"s\"><use>p</use><do>./pi $n</do></step>\n"
-     "    <patternset name=\"pt\"><pattern name=\"time\" type=\"float\">time = "
-     "$jube_pat_fp</pattern>\n"
-     "    </patternset>\n"
-     "    <analyser name=\"a\"><use>pt</use><analyse "
-     "step=\"s\"><file>stdout</file></analyse></analyser>\n"
-     "    <result><use>a</use><table "
-     "name=\"t\"><column>n</column><column>time</column></table></result>\n"
-     "  </benchmark></jube>\n"},
+     R"(  <jube><benchmark name="pi" outpath="pi_run">
+    <parameterset name="p"><parameter name="n" type="int">1,2,4</parameter></parameterset>
+    <step name="s"><use>p</use><do>./pi $n</do></step>
+    <patternset name="pt"><pattern name="time" type="float">time = $jube_pat_fp</pattern>
+    </patternset>
+    <analyser name="a"><use>pt</use><analyse step="s"><file>stdout</file></analyse></analyser>
+    <result><use>a</use><table name="t"><column>n</column><column>time</column></table></result>
+  </benchmark></jube>
+)"},
 };
 
 std::string jube_variables() {
@@ -168,13 +157,12 @@ std::string element_entry(const ElementRule& rule) {
 std::vector<std::string> glossary_words() {
   std::vector<std::string> words;
   for (const ElementRule& rule : element_rules())
-    if (std::find(words.begin(), words.end(), rule.name) == words.end())
-      words.emplace_back(rule.name);
+    if (!contains(words, rule.name)) words.emplace_back(rule.name);
   for (const ShortKey& key : short_keys())
-    if (std::find(words.begin(), words.end(), key.key) == words.end()) words.emplace_back(key.key);
+    if (!contains(words, key.key)) words.emplace_back(key.key);
   for (const auto& [word, text] : kWords) words.emplace_back(word);
   words.emplace_back("jube_variables");
-  std::sort(words.begin(), words.end());
+  std::ranges::sort(words);
   return words;
 }
 

@@ -62,7 +62,7 @@ void collect_platforms(const Element& element, std::vector<std::string> conditio
 }
 
 bool hold(const std::vector<std::string>& conditions, const std::set<std::string>& tags) {
-  return std::all_of(conditions.begin(), conditions.end(), [&](const std::string& condition) {
+  return std::ranges::all_of(conditions, [&](const std::string& condition) {
     bool value = false;
     std::string error;
     return evaluate_tags(condition, tags, &value, &error) && value;
@@ -77,8 +77,7 @@ std::optional<std::set<std::string>> tags_for(const std::vector<std::string>& co
   std::vector<std::string> names;
   for (const std::string& condition : conditions) {
     for (std::string& name : tag_names(condition))
-      if (std::find(names.begin(), names.end(), name) == names.end())
-        names.push_back(std::move(name));
+      if (!contains(names, name)) names.push_back(std::move(name));
   }
   if (names.size() > kMost) return std::nullopt;
   std::optional<std::set<std::string>> best;

@@ -18,7 +18,7 @@ struct OtherFiles {
 };
 
 // The names of tags in all files that the main file may take sets from, also those that are chosen
-// by tags. What cannot be read is left out.
+// by tags. Files that cannot be read are left out.
 std::set<std::string> tags_of_all_files(const OtherFiles& others);
 
 // Checks the platforms that the tags in force do not choose: that their files are there and define

@@ -7,9 +7,8 @@
 #include <map>
 #include <set>
 
-#include "engine/base/ascii.h"
 #include "engine/base/text.h"
-#include "engine/python/number.h"
+#include "engine/python/value.h"
 #include "engine/workflow/allowed.h"
 
 namespace tally {

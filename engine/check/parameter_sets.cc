@@ -5,7 +5,6 @@
 
 #include "engine/base/text.h"
 #include "engine/check/elements.h"
-#include "engine/check/parse_values.h"
 #include "engine/check/platform.h"
 #include "engine/check/sets.h"
 
@@ -54,7 +53,7 @@ void check_zip_names(const ParameterSet& set, Diagnostics& diagnostics) {
   std::set<std::string> zipped;
   for (const std::vector<Text>& group : set.zip) {
     for (const Text& name : group) {
-      if (std::find(names.begin(), names.end(), name.value) == names.end()) {
+      if (!contains(names, name.value)) {
         diagnostics.error(
             name.mark,
             fmt::format("zip names '{}', which is not a parameter of this set", name.value),

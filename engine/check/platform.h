@@ -7,6 +7,7 @@
 
 #include "engine/base/diagnostics.h"
 #include "engine/read/document.h"
+#include "engine/workflow/workflow.h"
 
 namespace tally {
 
@@ -18,5 +19,18 @@ const std::vector<std::string>& platform_sets();
 // the sets of its template (`init_with`) with the site's values. Tags must have been applied. More
 // than one remaining platform in a file is an error.
 void add_platform_sets(Element* root, Diagnostics& diagnostics);
+
+// "jsc (slurm)" for a file that describes platforms and has no step. Empty for any other file.
+std::string platforms_of(const Element& root);
+bool describes_platform(const Element& root);
+
+// A workflow that submits one job to the given platform of a file.
+std::string job_on(const std::string& platform);
+
+// Keeps the names of a platform's sets apart from those of the user.
+// The platform's sets in the benchmark, those with this ending ("@slurm"), are of a file that does
+// not know the user's names: their parameters are the platform's, and their texts name these, also
+// where the user has others of the same name.
+void give_to_platform(const std::string& ending, const StepKinds& kinds, Benchmark* benchmark);
 
 }  // namespace tally

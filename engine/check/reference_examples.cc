@@ -1,4 +1,4 @@
-#include "engine/check/reference_examples.h"
+#include "engine/check/reference_page.h"
 
 namespace tally {
 

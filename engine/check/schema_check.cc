@@ -7,7 +7,7 @@
 
 #include "engine/base/text.h"
 #include "engine/base/variables.h"
-#include "engine/check/parse_values.h"
+#include "engine/check/elements.h"
 #include "engine/read/schema.h"
 #include "engine/tags/tags.h"
 
@@ -21,7 +21,7 @@ bool tally_element(const Element& element, const ElementRule& rule) {
     const KeyRule* key = find_key(rule.id, a.name.value);
     if (key && key->language == Language::tally) return true;
   }
-  return std::any_of(element.children.begin(), element.children.end(), [&](const Element& child) {
+  return std::ranges::any_of(element.children, [&](const Element& child) {
     const ElementRule* below = find_child(rule.id, child.name);
     return below && tally_element(child, *below);
   });
@@ -31,7 +31,7 @@ bool tally_element(const Element& element, const ElementRule& rule) {
 std::string elsewhere(const std::string& key) {
   std::vector<std::string> places;
   auto add = [&](const char* name) {
-    if (std::find(places.begin(), places.end(), name) == places.end()) places.emplace_back(name);
+    if (!contains(places, name)) places.emplace_back(name);
   };
   for (const KeyRule& rule : key_rules()) {
     if (key == rule.key) add(find_element(rule.element)->name);
@@ -174,7 +174,7 @@ class SchemaChecker {
     switch (key.rule) {
       case ValueRule::choice: {
         auto choices = choices_of(key);
-        if (std::find(choices.begin(), choices.end(), text) != choices.end()) break;
+        if (contains(choices, text)) break;
         std::string near = did_you_mean(text, choices);
         // JUBE accepts any type and treats an unknown one as a string.
         bad(std::strcmp(key.key, "type") != 0,
@@ -215,7 +215,7 @@ class SchemaChecker {
     auto choices = choices_of(key);
     if (choices.empty()) return;
     for (const std::string& name : split_strip(value.value, ",")) {
-      if (std::find(choices.begin(), choices.end(), name) != choices.end()) continue;
+      if (contains(choices, name)) continue;
       std::string near = did_you_mean(name, choices);
       diagnostics_.error(value.mark,
                          fmt::format("'{}' is not a valid value for '{}'", name, element.name),

@@ -2,14 +2,14 @@
 
 #include <filesystem>
 
-#include "engine/base/path_text.h"
 #include "engine/base/text.h"
-#include "engine/check/core_values.h"
+#include "engine/base/variables.h"
+#include "engine/check/elements.h"
 #include "engine/check/platform.h"
 #include "engine/check/schema_check.h"
 #include "engine/check/sets.h"
 #include "engine/check/tags_and_selection.h"
-#include "engine/read/files.h"
+#include "engine/read/input_files.h"
 #include "engine/read/reader.h"
 
 namespace tally {

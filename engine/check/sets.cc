@@ -4,12 +4,10 @@
 
 #include <algorithm>
 
-#include "engine/base/path_text.h"
 #include "engine/base/text.h"
+#include "engine/base/variables.h"
 #include "engine/check/elements.h"
-#include "engine/check/parse_values.h"
-#include "engine/check/platform_names.h"
-#include "engine/read/files.h"
+#include "engine/check/platform.h"
 
 namespace tally {
 
@@ -172,7 +170,7 @@ const Element* SetBuilder::initial(const Element& element, const SetFile& home,
     return nullptr;
   }
   const std::string key = set_key(element.name, name, **file);
-  if (std::find(open_sets_.begin(), open_sets_.end(), key) != open_sets_.end()) {
+  if (contains(open_sets_, key)) {
     if (circular_.count(key) == 0) {
       diagnostics_.error(init.mark, fmt::format("init_with goes round in a circle: {} -> {}",
                                                 join(open_sets_, " -> "), key));
@@ -197,9 +195,7 @@ SubstituteSet SetBuilder::substitute_set(const Element& element, const SetFile& 
       IoFile io{attribute_text(child, "in"), attribute_text(child, "out"),
                 strip(child.get("out_mode")) == "a"};
       auto& all = set.files;
-      all.erase(std::remove_if(all.begin(), all.end(),
-                               [&](const IoFile& f) { return f.out.value == io.out.value; }),
-                all.end());
+      std::erase_if(all, [&](const IoFile& f) { return f.out.value == io.out.value; });
       own_files.push_back(std::move(io));
     } else if (child.name == "sub") {
       Substitution sub;
@@ -211,9 +207,8 @@ SubstituteSet SetBuilder::substitute_set(const Element& element, const SetFile& 
       if (strip(child.get("mode")) == "line") sub.source.value.insert(0, 1, '\n');
       // If sources are equal, the last one counts, at the position of the first, as in JUBE.
       auto& all = set.substitutions;
-      const auto same = std::find_if(all.begin(), all.end(), [&](const Substitution& s) {
-        return s.source.value == sub.source.value;
-      });
+      const auto same = std::ranges::find_if(
+          all, [&](const Substitution& s) { return s.source.value == sub.source.value; });
       if (same != all.end()) {
         *same = std::move(sub);
       } else {
@@ -243,8 +238,8 @@ PatternSet SetBuilder::pattern_set(const Element& element, const SetFile& home) 
     if (child.name != "pattern") continue;
     Pattern next = pattern(child);
     if (next.name.value.empty()) continue;
-    auto known = std::find_if(set.patterns.begin(), set.patterns.end(),
-                              [&](const Pattern& p) { return p.name.value == next.name.value; });
+    auto known = std::ranges::find_if(
+        set.patterns, [&](const Pattern& p) { return p.name.value == next.name.value; });
     if (known == set.patterns.end()) {
       set.patterns.push_back(std::move(next));
     } else {

@@ -118,7 +118,7 @@ class SetBuilder {
   bool add_as(const Element& element, const SetFile& home, const std::string& name,
               Benchmark* benchmark);
   Parameter parameter(const Element& element);
-  // The parameters of a set so far. Those before `inherited` come from init_with.
+  // The parameters of a set so far. Parameters before `inherited` come from init_with.
   struct Parameters {
     size_t inherited = 0;
     std::vector<const Element*> origins;            // parallel to the set's parameters

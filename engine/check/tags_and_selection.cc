@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
-#include "engine/check/parse_values.h"
+#include "engine/check/elements.h"
 #include "engine/tags/tags.h"
 
 namespace tally {
@@ -84,9 +84,7 @@ std::set<std::string> tags_in_force(const Document& document, const CheckOptions
 
 void remove_untagged(const std::set<std::string>& tags, Element* element) {
   auto& children = element->children;
-  children.erase(std::remove_if(children.begin(), children.end(),
-                                [&](const Element& child) { return !stays(child, tags); }),
-                 children.end());
+  std::erase_if(children, [&](const Element& child) { return !stays(child, tags); });
   for (Element& child : children) remove_untagged(tags, &child);
 }
 
@@ -136,9 +134,8 @@ void check_tag_rules(const Element& root, const TagRules& rules, const CheckOpti
     }
   }
   // A parameter of mode tag may have any name.
-  const bool open = std::any_of(used.begin(), used.end(), [](const std::string& name) {
-    return name.find('$') != std::string::npos;
-  });
+  const bool open = std::ranges::any_of(
+      used, [](const std::string& name) { return name.find('$') != std::string::npos; });
   std::vector<Text> given;
   for (const std::string& tag : options.tags) given.push_back({tag, {}});
   if (strict) {
@@ -171,9 +168,7 @@ std::vector<const Element*> selected_benchmarks(const Element& root, const Check
   for (const Element& child : root.children) {
     if (child.name == "benchmark") names.emplace_back(strip(child.get("name")));
   }
-  const auto unknown = [&](const Text& name) {
-    return std::find(names.begin(), names.end(), name.value) == names.end();
-  };
+  const auto unknown = [&](const Text& name) { return !contains(names, name.value); };
   for (const Text& name : only) {
     if (unknown(name))
       diagnostics.error(name.mark, fmt::format("no benchmark is called '{}'", name.value),
@@ -187,7 +182,7 @@ std::vector<const Element*> selected_benchmarks(const Element& root, const Check
                           did_you_mean(name.value, names));
   }
   auto has = [](const std::vector<Text>& list, const std::string& name) {
-    return std::any_of(list.begin(), list.end(), [&](const Text& t) { return t.value == name; });
+    return std::ranges::any_of(list, [&](const Text& t) { return t.value == name; });
   };
   std::vector<const Element*> chosen;
   size_t index = 0;

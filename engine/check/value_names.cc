@@ -1,4 +1,4 @@
-#include "engine/check/value_names.h"
+#include "engine/check/name_check.h"
 
 #include <fmt/format.h>
 
@@ -8,19 +8,16 @@
 #include <utility>
 
 #include "engine/base/text.h"
-#include "engine/check/dollars.h"
-#include "engine/python/python_names.h"
 #include "engine/python/tokens.h"
 #include "engine/workflow/builtin_names.h"
-#include "engine/workflow/job_values.h"
-#include "engine/workflow/pattern_blocks.h"
-#include "engine/workflow/sample_names.h"
+#include "engine/workflow/pattern_uses.h"
+#include "engine/workflow/table_names.h"
 
 namespace tally {
 namespace {
 
 bool has_name(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return contains(names, name);
 }
 
 std::vector<std::string> value_names(const Benchmark& benchmark) {
@@ -48,8 +45,7 @@ std::vector<std::string> value_names(const Benchmark& benchmark) {
 
 // Whether tags removed an element. It may have defined any name.
 bool any_removed(const RemovedNames& removed) {
-  return std::any_of(removed.begin(), removed.end(),
-                     [](const auto& kind) { return !kind.second.empty(); });
+  return std::ranges::any_of(removed, [](const auto& kind) { return !kind.second.empty(); });
 }
 
 // The names that one column may use of the others.
@@ -137,7 +133,7 @@ ValueNames::ValueNames(const Benchmark& benchmark, const RemovedNames& removed, 
 // NAME_STEP is the value that the step has, too.
 bool ValueNames::is_value(const std::string& name) const {
   if (has_name(names_, name) || sample_name(benchmark_, name)) return true;
-  return std::any_of(steps_.begin(), steps_.end(), [&](const std::string& step) {
+  return std::ranges::any_of(steps_, [&](const std::string& step) {
     const size_t length = step.size() + 1;
     return name.size() > length && name.compare(name.size() - length, length, "_" + step) == 0 &&
            has_name(names_, name.substr(0, name.size() - length));
@@ -245,11 +241,9 @@ void ValueNames::check_expression(const Text& expression, const std::string& wha
 
 void ValueNames::check_pattern(const Pattern& pattern) const {
   if (!strict_ || pattern.mode == PatternMode::shell || pattern.mode == PatternMode::perl) return;
-  const bool chosen_later =
-      std::any_of(benchmark_.steps.begin(), benchmark_.steps.end(), [](const Step& step) {
-        return std::any_of(step.use.begin(), step.use.end(),
-                           [](const Text& use) { return has_dollar(use.value); });
-      });
+  const bool chosen_later = std::ranges::any_of(benchmark_.steps, [](const Step& step) {
+    return std::ranges::any_of(step.use, [](const Text& use) { return has_dollar(use.value); });
+  });
   if (chosen_later) return;
   std::set<std::string> said;
   for (const DollarName& dollar : dollar_names(pattern.value.value)) {

@@ -1,4 +1,4 @@
-#include "engine/cli/app.h"
+#include "engine/cli/application.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -17,10 +17,8 @@
 #include "engine/base/files.h"
 #include "engine/base/terminal.h"
 #include "engine/base/text.h"
-#include "engine/cli/application.h"
 #include "engine/cli/help_formatter.h"
-#include "engine/cli/input.h"
-#include "engine/cli/runs.h"
+#include "engine/cli/prepare.h"
 #include "engine/cli/version.h"
 #include "engine/results/read/mapped_faults.h"
 
@@ -119,7 +117,7 @@ void Application::add_commands(const std::string& word) {
   };
   const auto is_here = [&](const Some& some) { return some.in_jube || !settings_.called_as_jube; };
   for (const Some& some : all) {
-    const bool named = std::find(some.names.begin(), some.names.end(), word) != some.names.end();
+    const bool named = contains(some.names, word);
     if (named && is_here(some)) return (this->*some.add)();
   }
   for (const Some& some : all) {
@@ -275,7 +273,7 @@ int run_application(int argc, char** argv, const StepKinds& kinds) {
     std::string word = argv[i];
     if (word == "--color") ++i;  // the only option before a command that has a value
     if (!word.empty() && word[0] == '-') continue;
-    if (std::find(names.begin(), names.end(), word) == names.end()) {
+    if (!contains(names, word)) {
       std::string hint = did_you_mean(word, names);
       if (hint.empty() && is_file(word)) {
         hint = fmt::format("did you mean `{} run {}`?", settings.command, shell_quote(word));

@@ -5,8 +5,7 @@
 
 #include "engine/base/text.h"
 #include "engine/cli/application.h"
-#include "engine/cli/input.h"
-#include "engine/cli/runs.h"
+#include "engine/cli/prepare.h"
 
 namespace tally {
 

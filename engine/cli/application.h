@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "engine/base/command_spec.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/option_parsing.h"
+#include "engine/workflow/step_kinds.h"
 
 namespace tally {
 
@@ -102,5 +104,9 @@ class Application {
   CLI::Option* separator_ = nullptr;
   std::string topic_, completed_, shell_;
 };
+
+// Parses the arguments, runs the command and returns the exit code. `kinds`: the kinds of steps
+// that workflows may have.
+int run_application(int argc, char** argv, const StepKinds& kinds);
 
 }  // namespace tally

@@ -19,10 +19,9 @@
 #include "engine/cli/show_results.h"
 #include "engine/cli/version.h"
 #include "engine/execute/machine_facts.h"
-#include "engine/report/comparison_json.h"
-#include "engine/report/comparison_table.h"
+#include "engine/report/comparison_report.h"
+#include "engine/report/json.h"
 #include "engine/report/run_results.h"
-#include "engine/report/stored_result.h"
 #include "engine/results/judge/compare.h"
 #include "engine/results/judge/definition_changes.h"
 #include "engine/results/table/columns.h"
@@ -41,10 +40,7 @@ class CompareCommand {
     if (!choose_runs() || !read_options() || !open_runs() || !choose_metrics() ||
         !can_be_compared())
       return kBadInput;
-    if (Status s = read_machines(); !s) {
-      print_error(settings_, s.message());
-      return kFailed;
-    }
+    if (print_if_error(settings_, read_machines())) return kFailed;
     work_from_ = differences_.size();
     if (args_.null_comparison) return compare_each_with_itself();
     add_work_changes();
@@ -178,7 +174,7 @@ class CompareCommand {
   Status read_machines() {
     if (!stored_path_.empty()) reported_.push_back(stored_.run);
     for (const Run& run : runs_) {
-      if (Status s = reported_run(run, &reported_.emplace_back()); !s) return s;
+      TRY(reported_run(run, &reported_.emplace_back()));
     }
     const Facts& base = reported_.front().machine;
     const Facts& other = reported_.back().machine;
@@ -274,7 +270,7 @@ class CompareCommand {
     for (const auto& [set_name, set] : benchmark_.parameter_sets) {
       for (const Parameter& parameter : set.parameters) names.push_back(parameter.name.value);
     }
-    if (std::find(names.begin(), names.end(), args_.by) != names.end()) return true;
+    if (contains(names, args_.by)) return true;
     return bad(fmt::format("--by: there is no parameter '{}'", args_.by),
                did_you_mean(args_.by, names));
   }
@@ -427,9 +423,8 @@ class CompareCommand {
   }
 
   static size_t count(const RunComparison& comparison, Verdict verdict) {
-    return static_cast<size_t>(
-        std::count_if(comparison.rows.begin(), comparison.rows.end(),
-                      [&](const ComparedRow& row) { return row.result.verdict == verdict; }));
+    return static_cast<size_t>(std::ranges::count_if(
+        comparison.rows, [&](const ComparedRow& row) { return row.result.verdict == verdict; }));
   }
 
   int code_of(const RunComparison& comparison) const {
@@ -437,10 +432,9 @@ class CompareCommand {
     if (settings_.strict && count(comparison, Verdict::unclear) != 0) return kReferenceMissed;
     // A row that the first run has and that failed, or has not ended, in the second is not merely
     // unclear.
-    const bool failed =
-        std::any_of(comparison.rows.begin(), comparison.rows.end(), [](const ComparedRow& row) {
-          return row.base_measured() && !row.other_measured() && row.other_state != State::expected;
-        });
+    const bool failed = std::ranges::any_of(comparison.rows, [](const ComparedRow& row) {
+      return row.base_measured() && !row.other_measured() && row.other_state != State::expected;
+    });
     return failed || comparison.lost_rows ? kFailed : kFine;
   }
 

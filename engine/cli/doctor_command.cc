@@ -13,7 +13,7 @@
 #include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/cli/application.h"
-#include "engine/cli/input.h"
+#include "engine/cli/prepare.h"
 #include "engine/energy/gpu_devices.h"
 #include "engine/execute/jobs/scheduler.h"
 #include "engine/execute/machine_facts.h"

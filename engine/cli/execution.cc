@@ -1,24 +1,30 @@
 #include "engine/cli/execution.h"
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <map>
 #include <string_view>
 
+#include "engine/base/files.h"
 #include "engine/cli/commands.h"
-#include "engine/cli/on_fail.h"
 #include "engine/cli/prepare.h"
+#include "engine/cli/runs.h"
 #include "engine/cli/show_results.h"
 #include "engine/cli/summary.h"
 #include "engine/cli/terminal_output.h"
 #include "engine/energy/gpu_devices.h"
 #include "engine/execute/execute.h"
-#include "engine/execute/jobs/collect_job_use.h"
+#include "engine/execute/jobs/job_table.h"
 #include "engine/execute/machine_facts.h"
 #include "engine/jube/jube_files.h"
 #include "engine/results/judge/precision.h"
 #include "engine/results/read/views.h"
 #include "engine/workpackage/values.h"
+#include "engine/workspace/process.h"
 
 namespace tally {
 namespace {
@@ -65,7 +71,7 @@ void warn_of_blocked(const Settings& settings, const Benchmark& benchmark,
 bool has_failed_without_command(const Journal& journal) {
   std::vector<Journal::Stored> all;
   if (!journal.workpackages(&all)) return true;
-  return std::any_of(all.begin(), all.end(), [](const Journal::Stored& stored) {
+  return std::ranges::any_of(all, [](const Journal::Stored& stored) {
     const Outcome& outcome = stored.workpackage.outcome;
     return outcome.state == State::failed && !is_failure_of_command(outcome.reason);
   });
@@ -92,8 +98,8 @@ class PreciseEnough final : public RepeatJudge {
   }
 };
 
-// Executes what is left of the run. What JUBE's files do not have, a record of the machine and of
-// the jobs' use of it, is kept in the journal.
+// Executes what is left of the run. The journal keeps a record of the machine and of the jobs' use
+// of it, which JUBE's files do not have.
 Status execute_left(const Settings& settings, Run& run, RunSummary* summary) {
   const Benchmark& benchmark = run.benchmark();
   Journal& journal = run.journal();
@@ -144,8 +150,7 @@ int report_execution(const Settings& settings, const Run& run, const RunSummary&
 // Whether an output was changed between the end of its workpackage and now. Nothing failed, but the
 // table is not what the run measured.
 bool any_changed(const std::vector<RenderedResult>& tables) {
-  return std::any_of(tables.begin(), tables.end(),
-                     [](const RenderedResult& one) { return one.table.changed; });
+  return std::ranges::any_of(tables, [](const RenderedResult& one) { return one.table.changed; });
 }
 
 int report_tables(const Settings& settings, Run& run, std::vector<RenderedResult>* tables) {
@@ -211,6 +216,106 @@ int report_nothing(const Benchmark& benchmark, bool dry) {
   if (benchmark.rules.empty_run_is_error && excluded && !dry)
     fmt::print(stderr, "hint: a dry run (-n) lists what is excluded, and by which rule\n");
   return benchmark.rules.empty_run_is_error ? kFailed : kFine;
+}
+
+namespace {
+
+constexpr std::chrono::seconds kLongest{60};
+constexpr size_t kMostCommands = 20;  // commands
+
+// The folders in which the run's workpackages worked.
+std::map<int, std::string> work_folders(const Run& run) {
+  std::map<int, std::string> folders;
+  std::vector<Journal::Stored> all;
+  if (!run.journal().workpackages(&all)) return folders;
+  for (const Journal::Stored& one : all)
+    folders[one.workpackage.id] = work_folder(run.directory(), one);
+  return folders;
+}
+
+class Collector {
+ public:
+  Collector(const Settings& settings, const Run& run)
+      : settings_(settings),
+        run_(run),
+        log_(absolute_path(run.directory().path) + "/result/on_fail.log") {}
+
+  void add(const std::string& table, const MissedReference& missed) {
+    if (missed.on_fail.empty() || ++count_ > kMostCommands) return;
+    if (count_ == 1) {
+      run_.journal().publish();  // a command may look at the run
+      folders_ = work_folders(run_);
+      if (!ready(make_directories(absolute_path(run_.directory().path) + "/result"))) return;
+      processes_ = make_process_runner();
+    }
+    if (!processes_) return;
+    if (!ready(append_file(log_, fmt::format("{} {}: {}\n$ {}\n", time_stamp(), table, missed.text,
+                                             missed.on_fail))))
+      return;
+    start(table, missed);
+  }
+
+  void finish() const {
+    if (count_ == 0 || !processes_) return;
+    fmt::print(stderr, "note: on_fail: the output of {} command{} is in {}\n",
+               std::min(count_, kMostCommands), count_ == 1 ? "" : "s", log_);
+    if (count_ > kMostCommands)
+      fmt::print(stderr, "note: on_fail: {} further rows missed a reference; nothing was started\n",
+                 count_ - kMostCommands);
+  }
+
+ private:
+  bool ready(const Status& status) const {
+    if (!status) fmt::print(stderr, "warning: on_fail: {}\n", status.message());
+    return static_cast<bool>(status);
+  }
+
+  void start(const std::string& table, const MissedReference& missed) {
+    const auto folder = folders_.find(missed.workpackage);
+    ProcessSpec spec;
+    spec.argv = {settings_.shell, "-c", missed.on_fail};
+    spec.directory = folder == folders_.end() ? run_.directory().path : folder->second;
+    for (char** entry = environ; *entry != nullptr; ++entry) spec.environment.emplace_back(*entry);
+    spec.environment.push_back("TALLY_REFERENCE=" + missed.text);
+    spec.environment.push_back("TALLY_TABLE=" + table);
+    spec.stdout_path = log_;
+    spec.merge = true;
+    int pid = 0;
+    if (!ready(processes_->start(spec, &pid))) return;
+    ProcessResult result;
+    bool ended = processes_->wait_any(kLongest, &result);
+    const bool late = !ended;
+    if (late) {
+      processes_->kill_tree(pid, SIGKILL);
+      ended = processes_->wait_any(kLongest, &result);
+    }
+    if (late) {
+      fmt::print(stderr, "warning: on_fail: '{}' was ended: it took longer than {} s\n",
+                 missed.on_fail, kLongest.count());
+    } else if (result.status != 0) {
+      fmt::print(stderr, "warning: on_fail: '{}' ended with exit code {}\n", missed.on_fail,
+                 result.status);
+    }
+  }
+
+  const Settings& settings_;
+  const Run& run_;
+  const std::string log_;
+  std::map<int, std::string> folders_;
+  std::unique_ptr<ProcessRunner> processes_;
+  size_t count_ = 0;
+};
+
+}  // namespace
+
+void run_on_fail(const Settings& settings, const Run& run,
+                 const std::vector<RenderedResult>& tables) {
+  Collector collector(settings, run);
+  for (const RenderedResult& one : tables) {
+    for (const MissedReference& missed : one.table.missed) collector.add(one.name, missed);
+    for (const MissedReference& missed : one.table.warned) collector.add(one.name, missed);
+  }
+  collector.finish();
 }
 
 }  // namespace tally

@@ -6,6 +6,7 @@
 
 #include "engine/cli/commands.h"
 #include "engine/cli/junit_cases.h"
+#include "engine/cli/show_results.h"
 #include "engine/run/run.h"
 
 namespace tally {
@@ -29,5 +30,12 @@ int continue_runs(const Settings& settings, const ContinueArgs& args,
 // A benchmark without any workpackage is a mistake: its table is empty, and no reference can fail.
 // JUBE's files end as JUBE does, with code 0. Returns the exit code. `dry`: of a dry run.
 int report_nothing(const Benchmark& benchmark, bool dry);
+
+// Runs the command of each missed reference of a run's tables, once for each row, in the folder of
+// the row's workpackage. The environment has TALLY_REFERENCE (what was missed) and TALLY_TABLE. The
+// output is appended to result/on_fail.log. A command that fails, or takes longer than a minute, is
+// reported and changes nothing else.
+void run_on_fail(const Settings& settings, const Run& run,
+                 const std::vector<RenderedResult>& tables);
 
 }  // namespace tally

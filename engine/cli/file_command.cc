@@ -8,17 +8,15 @@
 #include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
-#include "engine/cli/input.h"
 #include "engine/cli/option_parsing.h"
 #include "engine/cli/prepare.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/version.h"
 #include "engine/expand/evaluator.h"
-#include "engine/plan/estimate.h"
 #include "engine/plan/generated_files.h"
 #include "engine/plan/plan.h"
 #include "engine/read/yaml_writer.h"
-#include "engine/report/problems_json.h"
+#include "engine/report/json.h"
 #include "engine/tags/tags.h"
 #include "engine/workpackage/values.h"
 #include "engine/workspace/substitute_files.h"
@@ -57,14 +55,13 @@ std::vector<std::string> lacks(const Benchmark& benchmark, const Plan& plan,
   for (const std::string& name : sets) {
     const auto set = benchmark.file_sets.find(name);
     if (set == benchmark.file_sets.end()) continue;
-    const bool further =
-        std::any_of(set->second.entries.begin(), set->second.entries.end(), [&](const auto& entry) {
-          const auto* copy = std::get_if<FileCopy>(&entry);
-          if (copy == nullptr) return true;
-          const std::string source = values.apply(copy->source);
-          return known.count(values.apply(copy->target)) == 0 &&
-                 known.count(source.substr(source.rfind('/') + 1)) == 0;
-        });
+    const bool further = std::ranges::any_of(set->second.entries, [&](const auto& entry) {
+      const auto* copy = std::get_if<FileCopy>(&entry);
+      if (copy == nullptr) return true;
+      const std::string source = values.apply(copy->source);
+      return known.count(values.apply(copy->target)) == 0 &&
+             known.count(source.substr(source.rfind('/') + 1)) == 0;
+    });
     if (further) parts.push_back(fmt::format("the files of file set '{}'", name));
   }
   if (step.kind == StepKind::run && !step.launch.value.empty() && !step.operations.empty())
@@ -248,7 +245,7 @@ void list_tags(const std::string& title, const Document& document,
   fmt::print("{}: {} tag{}\n", title, tags.size(), tags.size() == 1 ? "" : "s");
   for (const auto& [name, uses] : tags) {
     const std::string& description = descriptions[name];
-    const bool chosen = std::find(set.begin(), set.end(), name) != set.end();
+    const bool chosen = contains(set, name);
     fmt::print("  {}{}{}\n", name, description.empty() ? "" : "  " + description,
                chosen ? "  (set)" : "");
   }

@@ -2,13 +2,12 @@
 // reference.
 #include <fmt/format.h>
 
-#include "engine/base/completion.h"
-#include "engine/base/manual_page.h"
+#include "engine/base/command_spec.h"
 #include "engine/base/terminal.h"
 #include "engine/base/text.h"
 #include "engine/check/glossary.h"
 #include "engine/cli/application.h"
-#include "engine/cli/input.h"
+#include "engine/cli/prepare.h"
 #include "engine/cli/version.h"
 
 namespace tally {

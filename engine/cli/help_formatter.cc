@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/base/text.h"
+#include "engine/cli/commands.h"
 #include "engine/cli/option_parsing.h"
 
 namespace tally {
@@ -136,6 +137,45 @@ std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
   if (option->get_items_expected_max() == 0 || option->get_positional()) return "";
   const std::string type = option->get_type_name();
   return before + (type == "INT" || type == "UINT" || type == "FLOAT" ? "N" : "TEXT");
+}
+
+namespace {
+
+struct ExitCode {
+  int code;
+  const char* brief;
+  const char* full;
+};
+
+constexpr ExitCode kCodes[] = {
+    {kFine, "all went well", "Every workpackage finished, and every reference was met."},
+    {kFailed, "something failed",
+     "A workpackage failed, was lost or waits; the run was interrupted; a result could not be "
+     "written. `result` and `report` only show that a workpackage failed: their code is 0."},
+    {kBadInput, "wrong input or command line",
+     "Nothing was started: the input file, the command line or the run that it names is wrong."},
+    {kReferenceMissed, "a reference was missed or a result regressed",
+     "A table's value is not what its `reference` expects, or is not there. Also where "
+     "workpackages "
+     "failed. `compare`: a row regressed, or with --strict is unclear; --null found a difference."},
+};
+
+}  // namespace
+
+std::string exit_codes_in_short() {
+  std::string text;
+  for (const ExitCode& code : kCodes)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", code.code, code.brief);
+  return text;
+}
+
+std::string exit_codes_in_full() {
+  std::string text = "Exit codes\n";
+  for (const ExitCode& code : kCodes)
+    text += fmt::format("  {}  {}. {}\n", code.code, code.brief, code.full);
+  return text +
+         "Called by the name jube: JUBE's. 0, also where commands failed; 1 for any error; 2 for a "
+         "command line\nthat cannot be understood.\n";
 }
 
 }  // namespace tally

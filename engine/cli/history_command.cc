@@ -12,12 +12,12 @@
 #include "engine/base/text.h"
 #include "engine/cli/application.h"
 #include "engine/cli/commands.h"
-#include "engine/cli/input.h"
+#include "engine/cli/prepare.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/version.h"
 #include "engine/report/grid.h"
 #include "engine/report/history.h"
-#include "engine/results/rows/mark_words.h"
+#include "engine/results/rows/records.h"
 
 namespace tally {
 namespace {
@@ -36,10 +36,7 @@ class HistoryCommand {
     int id = -1;
     if (!find_outpath(settings_, args_.directory, &outpath, &id)) return kBadInput;
     std::vector<HistoryEntry> entries;
-    if (Status s = read_history(outpath, &entries); !s) {
-      print_error(settings_, s.message());
-      return kFailed;
-    }
+    if (print_if_error(settings_, read_history(outpath, &entries))) return kFailed;
     if (entries.empty())
       return bad(fmt::format("'{}' has no history", outpath),
                  "it begins with the first run whose table has a column with `statistic` or "
@@ -63,15 +60,14 @@ class HistoryCommand {
   bool choose(std::vector<HistoryEntry>& entries) {
     std::vector<std::string> known;
     for (HistoryEntry& entry : entries) {
-      if (std::find(known.begin(), known.end(), entry.metric) == known.end())
-        known.push_back(entry.metric);
+      if (!contains(known, entry.metric)) known.push_back(entry.metric);
     }
     const std::string metric = args_.metric.empty() ? known.front() : args_.metric;
     if (args_.metric.empty() && known.size() > 1) {
       bad("several metrics have a history: " + join(known, ", "), "choose one with --metric");
       return false;
     }
-    if (std::find(known.begin(), known.end(), metric) == known.end()) {
+    if (!contains(known, metric)) {
       const std::string near = did_you_mean(metric, known);
       bad(fmt::format("--metric: '{}' has no history", metric),
           near.empty() ? "there are: " + join(known, ", ") : near);

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 #include <map>
 #include <set>
@@ -14,7 +13,8 @@
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
-#include "engine/cli/show_results.h"
+#include "engine/cli/prepare.h"
+#include "engine/cli/runs.h"
 #include "engine/cli/summary.h"
 #include "engine/report/grid.h"
 #include "engine/results/read/views.h"
@@ -51,10 +51,7 @@ int list_all_runs(const Settings& settings, const InfoArgs& args) {
   std::vector<std::vector<std::string>> rows = {
       {"id", "name", "started", "last change", "comment", "tags"}};
   std::vector<RunDirectory> runs;
-  if (Status s = list_runs(outpath, &runs); !s) {
-    print_error(settings, s);
-    return kFailed;
-  }
+  if (print_if_error(settings, list_runs(outpath, &runs))) return kFailed;
   for (const RunDirectory& directory : runs) {
     std::unique_ptr<Journal> journal;
     std::vector<Journal::Stored> workpackages;
@@ -153,7 +150,7 @@ void show_parametrization(const std::vector<const WorkpackageView*>& views, cons
   std::vector<std::string> names;
   for (const WorkpackageView* view : views) {
     for (const auto& [name, value] : view->values) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      if (!contains(names, name)) names.push_back(name);
     }
   }
   Grid grid;
@@ -162,8 +159,8 @@ void show_parametrization(const std::vector<const WorkpackageView*>& views, cons
   for (const WorkpackageView* view : views) {
     std::vector<std::string> row = {std::to_string(view->id)};
     for (const std::string& name : names) {
-      auto found = std::find_if(view->values.begin(), view->values.end(),
-                                [&](const auto& entry) { return entry.first == name; });
+      auto found = std::ranges::find_if(view->values,
+                                        [&](const auto& entry) { return entry.first == name; });
       row.push_back(found == view->values.end() ? "" : found->second);
     }
     grid.rows.push_back(std::move(row));
@@ -188,9 +185,7 @@ void show_step(const Run& run, const std::vector<Journal::Stored>& workpackages,
   std::vector<const WorkpackageView*> own;
   std::set<std::string> names;
   for (const WorkpackageView& view : views) {
-    bool wanted =
-        args.workpackages.empty() || std::find(args.workpackages.begin(), args.workpackages.end(),
-                                               std::to_string(view.id)) != args.workpackages.end();
+    bool wanted = args.workpackages.empty() || contains(args.workpackages, std::to_string(view.id));
     if (view.step != step || !wanted) continue;
     own.push_back(&view);
     for (const auto& [name, value] : view.values) names.insert(name);
@@ -229,10 +224,9 @@ bool knows_workpackages(const Settings& settings, const RunDirectory& directory,
                         const std::vector<Journal::Stored>& workpackages,
                         const std::vector<std::string>& asked) {
   for (const std::string& word : asked) {
-    const bool known =
-        std::any_of(workpackages.begin(), workpackages.end(), [&](const Journal::Stored& stored) {
-          return std::to_string(stored.workpackage.id) == word;
-        });
+    const bool known = std::ranges::any_of(workpackages, [&](const Journal::Stored& stored) {
+      return std::to_string(stored.workpackage.id) == word;
+    });
     if (known) continue;
     print_error(settings, fmt::format("run {} has no workpackage '{}'", directory.id, word),
                 workpackages.empty()
@@ -249,12 +243,10 @@ std::vector<std::string> steps_with(const std::vector<Journal::Stored>& workpack
   std::vector<std::string> steps;
   for (const Journal::Stored& stored : workpackages) {
     const std::string id = std::to_string(stored.workpackage.id);
-    if (std::find(args.workpackages.begin(), args.workpackages.end(), id) ==
-        args.workpackages.end()) {
+    if (!contains(args.workpackages, id)) {
       continue;
     }
-    if (std::find(steps.begin(), steps.end(), stored.step) == steps.end())
-      steps.push_back(stored.step);
+    if (!contains(steps, stored.step)) steps.push_back(stored.step);
   }
   return steps;
 }
@@ -297,20 +289,14 @@ int info_command(const Settings& settings, const InfoArgs& args) {
     if (!knows_workpackages(settings, directory, workpackages, args.workpackages)) return kBadInput;
     if (!details) {
       bool has_end = false;
-      if (Status s = run.journal().has_end(&has_end); !s) {
-        print_error(settings, s);
-        return kBadInput;
-      }
+      if (print_if_error(settings, run.journal().has_end(&has_end))) return kBadInput;
       print_run(run, workpackages, has_end);
       continue;
     }
     std::vector<WorkpackageView> views;
-    if (Status s =
-            workpackage_views(run.definitions(), run.journal(), run.directory().path, &views, true);
-        !s) {
-      print_error(settings, s.message());
+    if (print_if_error(settings, workpackage_views(run.definitions(), run.journal(),
+                                                   run.directory().path, &views, true)))
       return kBadInput;
-    }
     std::vector<std::string> steps = args.steps;
     std::vector<std::string> known;
     for (const Step& step : run.definitions().steps) known.push_back(step.name.value);
@@ -334,10 +320,7 @@ int log_command(const Settings& settings, const LogArgs& args) {
     std::vector<std::string> paths;
     if (args.commands.empty()) {
       const std::string logs = escaped_for_matching(directory.path) + "/*.log";
-      if (Status s = matching_paths(logs, &paths); !s) {
-        print_error(settings, s.message());
-        code = kFailed;
-      }
+      if (print_if_error(settings, matching_paths(logs, &paths))) code = kFailed;
     }
     for (const std::string& name : args.commands) {
       paths.push_back(directory.path + "/" + name + ".log");
@@ -352,10 +335,7 @@ int log_command(const Settings& settings, const LogArgs& args) {
         continue;
       }
       fmt::print("BenchmarkID: {} | Log: {}\n", directory.id, path);
-      if (const Status s = print_file(path); !s) {
-        print_error(settings, s.message());
-        code = kFailed;
-      }
+      if (print_if_error(settings, print_file(path))) code = kFailed;
     }
   }
   return code;
@@ -377,7 +357,7 @@ int output_command(const Settings& settings, const OutputArgs& args) {
     }
     for (const Journal::Stored& stored : workpackages) {
       auto in = [](const std::vector<std::string>& list, const std::string& word) {
-        return list.empty() || std::find(list.begin(), list.end(), word) != list.end();
+        return list.empty() || contains(list, word);
       };
       if (!in(args.steps, stored.step) ||
           !in(args.workpackages, std::to_string(stored.workpackage.id))) {
@@ -389,10 +369,7 @@ int output_command(const Settings& settings, const OutputArgs& args) {
         if (!may_be_there(path)) continue;
         fmt::print("{}\n", absolute_path(path));
         if (!args.display) continue;
-        if (const Status s = print_file(path); !s) {
-          print_error(settings, s.message());
-          code = kFailed;
-        }
+        if (print_if_error(settings, print_file(path))) code = kFailed;
         fmt::print("\n");
       }
     }

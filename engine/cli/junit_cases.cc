@@ -16,8 +16,9 @@
 namespace tally {
 namespace {
 
-// The parameters that are in names of tests: those of the workflow's own text. What is derived from
-// others, a platform's and secrets are not. A further value of a parameter changes no other name.
+// The parameters that are in names of tests: those of the workflow's own text. Parameters that are
+// derived from others, a platform's and secrets are not among them. A further value of a parameter
+// changes no other name.
 std::set<std::string> naming_parameters(const Benchmark& benchmark) {
   std::set<std::string> names, others;
   for (const auto& [set_name, set] : benchmark.parameter_sets) {
@@ -34,7 +35,7 @@ std::set<std::string> naming_parameters(const Benchmark& benchmark) {
 
 // Whether the step has several workpackages for one point.
 bool repeats(const Benchmark& benchmark, const std::string& step) {
-  return std::any_of(benchmark.steps.begin(), benchmark.steps.end(), [&](const Step& one) {
+  return std::ranges::any_of(benchmark.steps, [&](const Step& one) {
     return one.name.value == step && !one.repeat.value.empty();
   });
 }
@@ -81,7 +82,7 @@ JunitCase case_of(const Benchmark& benchmark, const Table& table, const Referenc
   out.name =
       fmt::format("{}: {} {}", table.name.value, reference.column.value, reference.condition.value);
   if (!reference.where.value.empty()) out.name += " where " + reference.where.value;
-  const auto shown = std::find_if(tables.begin(), tables.end(), [&](const RenderedResult& one) {
+  const auto shown = std::ranges::find_if(tables, [&](const RenderedResult& one) {
     return one.definition != nullptr && one.name == table.name.value;
   });
   if (shown == tables.end()) {
@@ -120,7 +121,7 @@ Status can_write_report(const std::string& path) {
 Status junit_suite(const Benchmark& benchmark, const Journal& journal,
                    const std::vector<RenderedResult>& tables, JunitSuite* out) {
   std::vector<Journal::Stored> all;
-  if (Status s = journal.workpackages(&all); !s) return s;
+  TRY(journal.workpackages(&all));
   out->name = benchmark.name.value;
   out->timestamp = journal.run().start;
   const std::set<std::string> naming = naming_parameters(benchmark);
@@ -135,13 +136,9 @@ Status junit_suite(const Benchmark& benchmark, const Journal& journal,
     }
     out->cases.push_back(std::move(one));
   }
-  for (const Result& result : benchmark.results) {
-    for (const auto& output : result.outputs) {
-      const auto* table = std::get_if<Table>(&output);
-      if (table == nullptr) continue;
-      for (const Reference& reference : table->references)
-        out->cases.push_back(case_of(benchmark, *table, reference, tables));
-    }
+  for (const Table* table : tables_of(benchmark)) {
+    for (const Reference& reference : table->references)
+      out->cases.push_back(case_of(benchmark, *table, reference, tables));
   }
   return Status::ok();
 }

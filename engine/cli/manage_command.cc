@@ -1,17 +1,15 @@
 // tally comment, tally remove: changes to existing runs.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <utility>
 #include <vector>
 
-#include "engine/base/files.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
-#include "engine/cli/input.h"
+#include "engine/cli/prepare.h"
 #include "engine/cli/removal.h"
 #include "engine/cli/runs.h"
 
@@ -42,11 +40,11 @@ bool is_run_entry(const std::string& name) {
 }
 
 // A run without a journal: it was killed before it had one, or while an earlier tally removed it.
-// Nothing but a run's own entries may be in it.
+// It may hold a run's own entries alone.
 Status check_remains(const std::string& path) {
   if (const auto holder = run_holder(path)) return Status::error(*holder);
   std::vector<std::string> names;
-  if (Status s = names_in(path, &names); !s) return s;
+  TRY(names_in(path, &names));
   for (const std::string& name : names) {
     if (is_run_entry(name)) continue;
     return Status::error(
@@ -61,10 +59,10 @@ Status check_remains(const std::string& path) {
 // The journal goes last, so that a removal that was cut off can be done again.
 Status remove_run(const std::string& path, std::unique_ptr<Journal> journal) {
   std::vector<std::string> names;
-  if (Status s = names_in(path, &names); !s) return s;
+  TRY(names_in(path, &names));
   for (const std::string& name : names) {
     if (starts_with(name, "journal.")) continue;
-    if (Status s = remove_tree(path + "/" + name); !s) return s;
+    TRY(remove_tree(path + "/" + name));
   }
   journal.reset();
   return remove_tree(path);
@@ -79,10 +77,7 @@ int comment_command(const Settings& settings, const CommentArgs& args) {
     const std::unique_ptr<Run> run = open_run(settings, directory, Run::Access::write);
     if (!run) return kFailed;
     const std::string before = args.append ? run->journal().run().comment : std::string();
-    if (Status s = run->set_comment(one_line(before + args.comment)); !s) {
-      print_error(settings, s);
-      return kFailed;
-    }
+    if (print_if_error(settings, run->set_comment(one_line(before + args.comment)))) return kFailed;
   }
   return kFine;
 }
@@ -101,17 +96,12 @@ int remove_command(const Settings& settings, const RemoveArgs& args) {
       return kFailed;
     }
     if (args.workpackages.empty()) {
-      if (Status s = check_not_needed(directory.path, directory.path, runs); !s) {
-        print_error(settings, s.message());
+      if (print_if_error(settings, check_not_needed(directory.path, directory.path, runs)))
         return kFailed;
-      }
       const Answer answer = args.force ? Answer::yes : ask(directory.path);
       if (answer == Answer::none) return kFailed;
       if (answer == Answer::no) continue;
-      if (Status s = remove_run(directory.path, std::move(journal)); !s) {
-        print_error(settings, s.message());
-        return kFailed;
-      }
+      if (print_if_error(settings, remove_run(directory.path, std::move(journal)))) return kFailed;
       continue;
     }
     for (const std::string& word : args.workpackages) {
@@ -125,10 +115,8 @@ int remove_command(const Settings& settings, const RemoveArgs& args) {
           args.force ? Answer::yes : ask(fmt::format("workpackage {} of {}", id, directory.path));
       if (answer == Answer::none) return kFailed;
       if (answer == Answer::no) continue;
-      if (Status s = remove_workpackages(journal.get(), directory.path, {id}); !s) {
-        print_error(settings, s.message());
+      if (print_if_error(settings, remove_workpackages(journal.get(), directory.path, {id})))
         return kFailed;
-      }
     }
   }
   return kFine;

@@ -5,7 +5,7 @@
 
 #include "engine/base/files.h"
 #include "engine/cli/application.h"
-#include "engine/cli/input.h"
+#include "engine/cli/prepare.h"
 #include "engine/energy/meter.h"
 
 namespace tally {
@@ -18,18 +18,13 @@ int meter_command(const Settings& settings, const MeterArgs& args) {
   }
   EnergyUse use;
   int code = 0;
-  if (Status s = measure_command(args.command, {}, &use, &code); !s) {
-    print_error(settings, s.message());
-    return kBadInput;
-  }
+  if (print_if_error(settings, measure_command(args.command, {}, &use, &code))) return kBadInput;
   // The numbers follow what the program printed, so that a pattern finds both in one file.
   fmt::print("{}", energy_lines(use));
   std::fflush(stdout);
   if (args.json.empty()) return code;
-  if (Status s = write_named_file(args.json, energy_json(use, args.command, code)); !s) {
-    print_error(settings, s.message());
+  if (print_if_error(settings, write_named_file(args.json, energy_json(use, args.command, code))))
     return code == 0 ? kFailed : code;
-  }
   return code;
 }
 

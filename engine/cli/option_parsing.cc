@@ -65,32 +65,41 @@ const CLI::App* find_command(const CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
-std::string unabbreviated(const CLI::App& app, int argc, char** argv, const std::string& word) {
+namespace {
+
+// The command that the arguments name. Null: they name none.
+const CLI::App* command_of(const CLI::App& app, int argc, char** argv) {
   const CLI::App* sub = nullptr;
   for (int i = 1; i < argc && sub == nullptr; ++i) sub = find_command(app, argv[i]);
+  return sub;
+}
+
+// The options of the program and of the command `sub`, which may be null.
+std::vector<const CLI::Option*> options_for(const CLI::App& app, const CLI::App* sub) {
+  std::vector<const CLI::Option*> options = app.get_options();
+  if (sub == nullptr) return options;
+  const std::vector<const CLI::Option*> own = sub->get_options();
+  options.insert(options.end(), own.begin(), own.end());
+  return options;
+}
+
+}  // namespace
+
+std::string unabbreviated(const CLI::App& app, int argc, char** argv, const std::string& word) {
   Words known;
-  for (const CLI::App* from : {&app, sub}) {
-    if (from == nullptr) continue;
-    for (const CLI::Option* option : from->get_options()) {
-      for (const std::string& name : option->get_lnames()) known.push_back(name);
-    }
+  for (const CLI::Option* option : options_for(app, command_of(app, argc, argv))) {
+    for (const std::string& name : option->get_lnames()) known.push_back(name);
   }
   return unabbreviated(word, known);
 }
 
 void complain(const Settings& settings, const CLI::App& app, int argc, char** argv,
               const CLI::ParseError& error) {
-  const CLI::App* sub = nullptr;
-  for (int i = 1; i < argc && sub == nullptr; ++i) {
-    sub = find_command(app, argv[i]);
-  }
+  const CLI::App* sub = command_of(app, argc, argv);
   Words known;
-  for (const CLI::App* from : {&app, sub}) {
-    if (from == nullptr) continue;
-    for (const CLI::Option* option : from->get_options()) {
-      for (const std::string& s : option->get_snames()) known.push_back("-" + s);
-      for (const std::string& l : option->get_lnames()) known.push_back("--" + l);
-    }
+  for (const CLI::Option* option : options_for(app, sub)) {
+    for (const std::string& s : option->get_snames()) known.push_back("-" + s);
+    for (const std::string& l : option->get_lnames()) known.push_back("--" + l);
   }
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
@@ -98,7 +107,7 @@ void complain(const Settings& settings, const CLI::App& app, int argc, char** ar
     if (word == "--") break;
     word = word.substr(0, word.find('='));
     if (word[1] != '-') word = word.substr(0, 2);
-    if (std::find(known.begin(), known.end(), word) != known.end()) continue;
+    if (contains(known, word)) continue;
     print_error(settings,
                 fmt::format("unknown option '{}'{}", word,
                             sub != nullptr ? " of " + sub->get_name() : std::string()),
@@ -106,7 +115,7 @@ void complain(const Settings& settings, const CLI::App& app, int argc, char** ar
     return;
   }
   std::string what = error.what();
-  what.erase(std::remove(what.begin(), what.end(), kMark), what.end());
+  std::erase(what, kMark);
   const size_t missing = what.find(": 1 required");
   print_error(settings,
               missing == std::string::npos ? what : what.substr(0, missing) + " needs a value",

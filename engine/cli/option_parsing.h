@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "engine/cli/input.h"
+#include "engine/cli/prepare.h"
 #include "engine/jube/argument_forms.h"
 
 namespace tally {

@@ -7,9 +7,7 @@
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "engine/chart/csv.h"
 #include "engine/chart/from_table.h"
-#include "engine/chart/png.h"
 #include "engine/chart/svg.h"
 #include "engine/cli/application.h"
 #include "engine/cli/prepare.h"
@@ -54,7 +52,7 @@ bool draws(const PlotArgs& args, const Column& column) {
     return !name.empty() && (name == column.name.value || name == column.title);
   };
   return is(args.y) || is(args.x) || is(args.series) || is(args.facet) ||
-         std::any_of(names.begin(), names.end(), is);
+         std::ranges::any_of(names, is);
 }
 
 // Adds the units of a file's columns. An error if a drawn column has another unit in the file.
@@ -96,7 +94,7 @@ bool read_tables(const Settings& settings, const PlotArgs& args, ResultTable* ta
       for (Record& row : own.rows) row.values.set("file", Value{path});
     }
     const auto known = [&](const Column& column) {
-      return std::any_of(table->columns.begin(), table->columns.end(), [&](const Column& other) {
+      return std::ranges::any_of(table->columns, [&](const Column& other) {
         return other.name.value == column.name.value;
       });
     };
@@ -113,7 +111,7 @@ bool read_tables(const Settings& settings, const PlotArgs& args, ResultTable* ta
 }
 
 bool has_column(const ResultTable& table, const std::string& name) {
-  return std::any_of(table.columns.begin(), table.columns.end(), [&](const Column& column) {
+  return std::ranges::any_of(table.columns, [&](const Column& column) {
     return column.name.value == name || column.title == name;
   });
 }
@@ -121,8 +119,7 @@ bool has_column(const ResultTable& table, const std::string& name) {
 bool has_columns(const ResultTable& table, const PlotArgs& args) {
   const auto known = [&](const std::string& name) { return has_column(table, name); };
   const std::vector<Text> drawn = drawn_columns({args.y, {}}, known);
-  return std::all_of(drawn.begin(), drawn.end(),
-                     [&](const Text& name) { return known(name.value); }) &&
+  return std::ranges::all_of(drawn, [&](const Text& name) { return known(name.value); }) &&
          (args.x.empty() || known(args.x)) && (args.series.empty() || known(args.series)) &&
          (args.facet.empty() || known(args.facet));
 }
@@ -132,8 +129,8 @@ bool of_one_benchmark(const Settings& settings, std::span<const Run> runs) {
   std::vector<std::pair<std::string, std::vector<std::string>>> benchmarks;  // and their runs
   for (const Run& run : runs) {
     const std::string& name = run.definitions().name.value;
-    auto found = std::find_if(benchmarks.begin(), benchmarks.end(),
-                              [&](const auto& one) { return one.first == name; });
+    auto found =
+        std::ranges::find_if(benchmarks, [&](const auto& one) { return one.first == name; });
     if (found == benchmarks.end()) found = benchmarks.insert(found, {name, {}});
     found->second.push_back(std::to_string(run.directory().id));
   }
@@ -151,14 +148,14 @@ bool of_one_benchmark(const Settings& settings, std::span<const Run> runs) {
 // Whether several rows stand at one place of the axis.
 bool has_several_at(const ResultTable& table, const Column& x) {
   std::set<std::string> seen;
-  return std::any_of(table.rows.begin(), table.rows.end(), [&](const Record& row) {
+  return std::ranges::any_of(table.rows, [&](const Record& row) {
     return !seen.insert(row.values.at(column_key(x)).str()).second;
   });
 }
 
 bool differs(const ResultTable& table, const Column& column) {
   const std::string key = column_key(column);
-  return std::any_of(table.rows.begin(), table.rows.end(), [&](const Record& row) {
+  return std::ranges::any_of(table.rows, [&](const Record& row) {
     return row.values.at(key).str() != table.rows.front().values.at(key).str();
   });
 }
@@ -175,8 +172,7 @@ void add_lines_for_points(const std::vector<std::string>& parameters, PlotArgs* 
   std::vector<Column> varied;
   for (size_t i = 1; i < table->columns.size(); ++i) {
     const Column& column = table->columns[i];
-    const bool parameter =
-        std::find(parameters.begin(), parameters.end(), column.name.value) != parameters.end();
+    const bool parameter = contains(parameters, column.name.value);
     if (parameter && !draws(*args, column) && differs(*table, column)) varied.push_back(column);
   }
   if (varied.empty()) return;
@@ -211,7 +207,7 @@ bool read_table(const Settings& settings, const PlotArgs& args, ResultTable* tab
   }
   std::vector<std::string> names;
   for (const RenderedResult& one : tables) names.push_back(one.name);
-  auto found = std::find_if(tables.begin(), tables.end(), [&](const RenderedResult& one) {
+  auto found = std::ranges::find_if(tables, [&](const RenderedResult& one) {
     return args.table.empty() ? has_columns(one.table, args) : one.name == args.table;
   });
   if (found == tables.end() && args.table.empty() && !tables.empty()) found = tables.begin();
@@ -261,7 +257,7 @@ Status write_chart(const Figure& figure, const std::string& path) {
   if (!to_lower(path).ends_with(".png")) return write_named_file(path, svg(figure, options));
   options.scale = 2;
   std::string png;
-  if (Status made = png_of_svg(svg(figure, options), &png); !made) return made;
+  TRY(png_of_svg(svg(figure, options), &png));
   return write_named_file(path, png);
 }
 
@@ -274,7 +270,7 @@ int plot_command(const Settings& settings, const PlotArgs& given) {
     print_error(settings, fmt::format("-o {}: a chart is written as .svg or .png", args.out));
     return kBadInput;
   }
-  const auto files = std::count_if(args.sources.begin(), args.sources.end(), is_table_file);
+  const auto files = std::ranges::count_if(args.sources, is_table_file);
   if (files > 0 && static_cast<size_t>(files) < args.sources.size()) {
     print_error(settings, "tables in files and runs do not make one chart",
                 "plot either files or runs");
@@ -288,14 +284,8 @@ int plot_command(const Settings& settings, const PlotArgs& given) {
   if (!parameters.empty()) add_lines_for_points(parameters, &args, &table);
   if (args.x.empty()) args.x = first_column(table, args.y);
   Figure figure;
-  if (Status made = figure_of(chart_of(args), table, &figure); !made) {
-    print_error(settings, made.message());
-    return kBadInput;
-  }
-  if (Status written = write_chart(figure, args.out); !written) {
-    print_error(settings, written.message());
-    return kFailed;
-  }
+  if (print_if_error(settings, figure_of(chart_of(args), table, &figure))) return kBadInput;
+  if (print_if_error(settings, write_chart(figure, args.out))) return kFailed;
   if (!settings.quiet) fmt::print("{}\n", args.out);
   return kFine;
 }

@@ -1,24 +1,136 @@
-// tally reference.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
 
+#include "engine/base/diagnostics.h"
 #include "engine/base/files.h"
+#include "engine/base/status.h"
 #include "engine/base/text.h"
-#include "engine/check/json_schema.h"
-#include "engine/check/reference.h"
+#include "engine/check/reference_page.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/option_parsing.h"
 #include "engine/cli/prepare.h"
-#include "engine/cli/reference_update.h"
 #include "engine/cli/show_results.h"
-#include "engine/cli/version.h"
-#include "engine/read/files.h"
+#include "engine/read/input_files.h"
 #include "engine/results/rows/analyse.h"
 #include "engine/results/table/condition.h"
+#include "engine/workflow/workflow.h"
 
 namespace tally {
 namespace {
+
+// Replaces text between two byte offsets.
+struct TextEdit {
+  size_t begin = 0, end = 0;
+  std::string text;
+};
+
+constexpr size_t kNowhere = std::string::npos;
+
+// The byte offset of a mark, whose columns count code points.
+size_t offset_of(const std::string& text, const Mark& mark) {
+  size_t at = 0;
+  for (uint32_t line = 1; line < mark.line; ++line) {
+    at = text.find('\n', at);
+    if (at == kNowhere) return kNowhere;
+    ++at;
+  }
+  for (uint32_t column = 1; column < mark.column && at < text.size(); ++at) {
+    const bool next_is_start =
+        at + 1 >= text.size() || (static_cast<unsigned char>(text[at + 1]) & 0xC0U) != 0x80U;
+    if (next_is_start) ++column;
+  }
+  return at;
+}
+
+// A scalar in double quotes.
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+// Finds where the scalar `value` at `mark` begins and ends, with its quotes. False if it is not
+// written there as it is.
+bool find_scalar(const std::string& text, const Text& value, size_t* begin, size_t* end) {
+  *begin = offset_of(text, value.mark);
+  if (*begin == kNowhere || *begin >= text.size() || value.value.empty()) return false;
+  const char first = text[*begin];
+  const bool in_quotes = first == '"' || first == '\'';
+  const size_t from = *begin + (in_quotes ? 1 : 0);
+  if (text.compare(from, value.value.size(), value.value) != 0) return false;
+  *end = from + value.value.size();
+  if (!in_quotes) return true;
+  if (*end >= text.size() || text[*end] != first) return false;
+  ++*end;
+  return true;
+}
+
+size_t skip_blanks_back(const std::string& text, size_t at) {
+  while (at > 0 && std::strchr(" \t\r\n", text[at - 1]) != nullptr) --at;
+  return at;
+}
+
+// The place for the note of a reference without one, and the note's text.
+TextEdit new_note(const std::string& text, size_t condition, size_t condition_end,
+                  const std::string& note) {
+  const size_t key = skip_blanks_back(text, condition) - 2;  // of "_:"
+  const size_t before = skip_blanks_back(text, key);
+  const bool flow = before > 0 && (text[before - 1] == '{' || text[before - 1] == ',');
+  if (flow) return {condition_end, condition_end, ", note: " + quoted(note)};
+  const size_t newline = key == 0 ? kNowhere : text.rfind('\n', key - 1);
+  const size_t indentation = key - (newline == kNowhere ? 0 : newline + 1);
+  const size_t line_end = std::min(text.find('\n', condition_end), text.size());
+  return {line_end, line_end, "\n" + std::string(indentation, ' ') + "note: " + quoted(note)};
+}
+
+// Adds the edits that give a reference another condition and another note. `text`: the YAML file
+// that it is in. An error if the reference is written in a form that cannot be edited safely: in a
+// block scalar or with escapes.
+Status edit_reference(const std::string& text, const Reference& reference,
+                      const std::string& condition, const std::string& note,
+                      std::vector<TextEdit>* edits) {
+  size_t begin = 0;
+  size_t end = 0;
+  if (!find_scalar(text, reference.condition, &begin, &end))
+    return Status::error("it is not written in one line without escapes; change it by hand");
+  const size_t before = skip_blanks_back(text, begin);
+  const bool is_mapping = before >= 2 && text.compare(before - 2, 2, "_:") == 0;
+  if (!is_mapping) {
+    edits->push_back({begin, end, "{_: " + quoted(condition) + ", note: " + quoted(note) + "}"});
+    return Status::ok();
+  }
+  TextEdit of_note = new_note(text, begin, end, note);
+  if (!reference.note.value.empty()) {
+    if (!find_scalar(text, reference.note, &of_note.begin, &of_note.end))
+      return Status::error("its note is not written in one line; change it by hand");
+    of_note.text = quoted(note);
+  }
+  edits->push_back({begin, end, quoted(condition)});
+  edits->push_back(std::move(of_note));
+  return Status::ok();
+}
+
+// The text with all edits. They must not overlap.
+std::string edited(const std::string& text, std::vector<TextEdit> edits) {
+  std::ranges::stable_sort(edits,
+                           [](const TextEdit& a, const TextEdit& b) { return a.begin < b.begin; });
+  std::string out;
+  size_t at = 0;
+  for (const TextEdit& edit : edits) {
+    out += text.substr(at, edit.begin - at) + edit.text;
+    at = edit.end;
+  }
+  return out + text.substr(at);
+}
+
+// tally reference.
 
 // A reference with the condition that a run's values give it.
 struct Update {
@@ -85,9 +197,8 @@ class Updater {
     size_t references = 0;
     for (const Result& result : benchmark_->results) {
       const Records records = result_records(context, result, results.views);
-      for (const auto& output : result.outputs) {
-        const auto* table = std::get_if<Table>(&output);
-        if (table == nullptr || table->references.empty()) continue;
+      for (const Table* table : tables_of(result)) {
+        if (table->references.empty()) continue;
         references += table->references.size();
         const ResultTable shown = ResultTables(context, records).table(*table, {});
         for (size_t i = 0; i < table->references.size(); ++i)
@@ -102,7 +213,7 @@ class Updater {
   void keep(const Reference& reference, const std::string& why) {
     kept_ = true;
     fmt::print(stderr, "{}: not updated: {} {}: {}\n",
-               place(input_->sources, reference.condition.mark), reference.column.value,
+               position_text(input_->sources, reference.condition.mark), reference.column.value,
                reference.condition.value, why);
   }
 
@@ -138,9 +249,9 @@ class Updater {
       if (!edit) keep(*update.reference, edit.message());
       if (!edit) continue;
       fmt::print("{}: {}: {} {} becomes {} (measured: {})\n",
-                 place(input_->sources, update.reference->condition.mark), update.table->name.value,
-                 update.reference->column.value, update.reference->condition.value,
-                 update.condition, update.measured);
+                 position_text(input_->sources, update.reference->condition.mark),
+                 update.table->name.value, update.reference->column.value,
+                 update.reference->condition.value, update.condition, update.measured);
     }
     const std::string changed = edited(text, edits);
     // A file that cannot be read any more must not replace one that can.
@@ -150,10 +261,7 @@ class Updater {
       return kFailed;
     }
     if (changed != text) {
-      if (Status s = write_named_file(path_, changed); !s) {
-        print_error(settings_, s.message());
-        return kFailed;
-      }
+      if (print_if_error(settings_, write_named_file(path_, changed))) return kFailed;
     }
     return kept_ ? kFailed : kFine;
   }

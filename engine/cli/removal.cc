@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "engine/base/files.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
 
@@ -28,21 +27,21 @@ Status check_not_needed(const std::string& run_dir, const std::string& part,
   const auto is_removed = [&](const fs::path& run) {
     std::error_code ignored;
     return fs::equivalent(own_run, run, ignored) ||
-           std::any_of(with.begin(), with.end(), [&](const RunDirectory& one) {
+           std::ranges::any_of(with, [&](const RunDirectory& one) {
              return fs::equivalent(one.path, run, ignored);
            });
   };
   const fs::path outpath = own_run.parent_path();
   std::vector<std::string> runs;
-  if (Status s = names_in(outpath, &runs); !s) return s;
+  TRY(names_in(outpath, &runs));
   for (const std::string& run : runs) {
     if (!has_journal(outpath / run) || is_removed(outpath / run)) continue;
     std::vector<std::string> names;
-    if (Status s = names_in(outpath / run, &names); !s) return s;
+    TRY(names_in(outpath / run, &names));
     for (const std::string& name : names) {
       const fs::path work = outpath / run / name / "work";
       std::optional<struct stat> found;
-      if (Status s = look_at(work, &found, Links::keep); !s) return s;
+      TRY(look_at(work, &found, Links::keep));
       if (!found || !S_ISLNK(found->st_mode)) continue;
       const std::string target = fs::weakly_canonical(work, error).string();
       if (error) return look_error(work, error.value());
@@ -58,7 +57,7 @@ Status check_not_needed(const std::string& run_dir, const std::string& part,
 
 Status remove_workpackages(Journal* journal, const std::string& run_dir, const std::set<int>& ids) {
   std::vector<Journal::Stored> workpackages;
-  if (Status s = journal->workpackages(&workpackages); !s) return s;
+  TRY(journal->workpackages(&workpackages));
   std::set<int> below, left = ids;
   std::vector<std::string> folders;
   for (const Journal::Stored& stored : workpackages) {  // parents come before their children
@@ -69,20 +68,18 @@ Status remove_workpackages(Journal* journal, const std::string& run_dir, const s
     if (!chosen && below.count(id) == 0) continue;
     folders.push_back(run_dir + "/" + stored.directory);
     if (!chosen) continue;
-    if (Status s = check_not_needed(run_dir, folders.back(), {}); !s) return s;
+    TRY(check_not_needed(run_dir, folders.back(), {}));
   }
   if (!left.empty())
     return Status::error(fmt::format("the run has no workpackage {}", *left.begin()));
-  if (Status s = journal->begin(); !s) return s;
-  for (const int id : below)
-    if (Status s = journal->remove(id); !s) return s;
+  TRY(journal->begin());
+  for (const int id : below) TRY(journal->remove(id));
   for (const int id : ids) {
     if (below.count(id) != 0) continue;
-    if (Status s = journal->reset(id); !s) return s;
+    TRY(journal->reset(id));
   }
-  if (Status s = journal->commit(); !s) return s;
-  for (const std::string& folder : folders)
-    if (Status s = remove_tree(folder); !s) return s;
+  TRY(journal->commit());
+  for (const std::string& folder : folders) TRY(remove_tree(folder));
   return Status::ok();
 }
 

@@ -17,7 +17,8 @@ Status remove_tree(const std::string& path);
 // is removed of the run.
 Status check_not_needed(const std::string& run_dir, const std::string& part,
                         const std::vector<RunDirectory>& with);
-// Resets the workpackages, so that `continue` does them again. What was made from them is removed.
+// Resets the workpackages, so that `continue` does them again. Workpackages that were made from
+// them are removed.
 Status remove_workpackages(Journal* journal, const std::string& run_dir, const std::set<int>& ids);
 
 }  // namespace tally

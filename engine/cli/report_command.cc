@@ -13,13 +13,13 @@
 #include "engine/chart/from_table.h"
 #include "engine/chart/svg.h"
 #include "engine/cli/application.h"
-#include "engine/cli/equal_failures.h"
 #include "engine/cli/report_text.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/show_results.h"
+#include "engine/cli/summary.h"
 #include "engine/cli/version.h"
 #include "engine/report/html_report.h"
-#include "engine/report/note_groups.h"
+#include "engine/report/report.h"
 #include "engine/report/result_files.h"
 #include "engine/report/runs_beside.h"
 #include "engine/results/rows/point_key.h"
@@ -69,17 +69,11 @@ class ReportMaker {
         args_.title.empty() ? "Report of " + runs_.back().definitions().name.value : args_.title;
     report_.made = fmt::format("made at {} by tally {}", time_stamp(), kVersion);
     for (const Run& run : runs_) {
-      if (Status read = add_run(run); !read) {
-        print_error(settings_, read.message());
-        return kFailed;
-      }
+      if (print_if_error(settings_, add_run(run))) return kFailed;
     }
     if (format != "html" && format != "md") {
       std::string text;
-      if (Status made = report_text(format, runs_, tables, &text); !made) {
-        print_error(settings_, made.message());
-        return kBadInput;
-      }
+      if (print_if_error(settings_, report_text(format, runs_, tables, &text))) return kBadInput;
       if (format == "csv") print_notes(tables);  // it has no place for them
       return write(text);
     }
@@ -99,10 +93,7 @@ class ReportMaker {
       std::fwrite(text.data(), 1, text.size(), stdout);
       return code_;
     }
-    if (Status written = write_named_file(args_.out, text); !written) {
-      print_error(settings_, written.message());
-      return kFailed;
-    }
+    if (print_if_error(settings_, write_named_file(args_.out, text))) return kFailed;
     if (!settings_.quiet) fmt::print("{}\n", args_.out);
     return code_;
   }
@@ -114,7 +105,7 @@ class ReportMaker {
   Status add_run(const Run& run) {
     const RunRecord record = run.journal().run();
     std::vector<Journal::Stored> workpackages;
-    if (Status read = run.journal().workpackages(&workpackages); !read) return read;
+    TRY(run.journal().workpackages(&workpackages));
     ReportRun out;
     out.title = fmt::format("{}, run {}", record.benchmark, record.id);
     out.link = link_to(run.directory().path);
@@ -133,7 +124,7 @@ class ReportMaker {
     fact("Version", record.version.empty() ? "" : "tally " + record.version);
     fact("Workpackages", counts(workpackages));
     Journal::Facts facts;
-    if (Status read = run_facts(run.journal(), &facts); !read) return read;
+    TRY(run_facts(run.journal(), &facts));
     for (const auto& [name, value] : facts) out.facts.emplace_back(name, value);
     out.workpackages = workpackages.size();
     for (const Journal::Stored& stored : workpackages) {
@@ -238,8 +229,8 @@ class ReportMaker {
     return names;
   }
 
-  // What a reader must know of the row before its numbers count. Rows that failed or have not ended
-  // are counted as workpackages.
+  // The warning that a reader needs before the row's numbers count. Rows that failed or have not
+  // ended are counted as workpackages.
   static void add_doubts(const Record& row, const std::vector<Column>& columns, ReportTable* out) {
     if (row.state == State::changed) ++out->doubtful[state_mark(row)];
     if (!row.measured()) return;
@@ -256,7 +247,7 @@ class ReportMaker {
                        ReportTable* out) {
     if (missed.row < 0) return;
     const auto shows = [&](const Column& column) { return column_key(column) == missed.key; };
-    const auto found = std::find_if(table.columns.begin(), table.columns.end(), shows);
+    const auto found = std::ranges::find_if(table.columns, shows);
     out->misses.push_back({static_cast<size_t>(missed.row),
                            static_cast<size_t>(found - table.columns.begin()), missed.text,
                            warned});

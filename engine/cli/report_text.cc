@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/cli/junit_cases.h"
 #include "engine/cli/runs.h"
@@ -49,7 +48,7 @@ Status junit_report(std::span<const Run> runs, const std::vector<RenderedResult>
   if (runs.size() > 1) return Status::error("a JUnit report is of one run: choose it with --id");
   std::vector<JunitSuite> suites(1);
   const Run& run = runs.front();
-  if (Status s = junit_suite(run.definitions(), run.journal(), tables, suites.data()); !s) return s;
+  TRY(junit_suite(run.definitions(), run.journal(), tables, suites.data()));
   *out = junit_document(suites);
   return Status::ok();
 }
@@ -68,8 +67,7 @@ Status csv_report(const std::vector<RenderedResult>& tables, std::string* out) {
 Status json_report(std::span<const Run> runs, const std::vector<RenderedResult>& tables,
                    std::string* out) {
   std::vector<ReportedRun> reported;
-  for (const Run& run : runs)
-    if (Status s = reported_run(run, &reported.emplace_back()); !s) return s;
+  for (const Run& run : runs) TRY(reported_run(run, &reported.emplace_back()));
   *out = json_document(reported, tables, runs.back().sources(), kVersion);
   return Status::ok();
 }

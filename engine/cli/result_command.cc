@@ -1,18 +1,108 @@
-// tally analyse, tally result.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
-#include "engine/cli/log_results.h"
+#include "engine/cli/prepare.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/show_results.h"
 #include "engine/cli/summary.h"
+#include "engine/expand/evaluator.h"
+#include "engine/results/read/views.h"
 
 namespace tally {
 namespace {
+
+const Benchmark* only_benchmark(const Settings& settings, const Input& input,
+                                const std::string& file) {
+  std::vector<const Benchmark*> with_result;
+  std::vector<std::string> names;
+  for (const Benchmark& benchmark : input.workflow->benchmarks) {
+    if (benchmark.results.empty()) continue;
+    with_result.push_back(&benchmark);
+    names.push_back(benchmark.name.value);
+  }
+  if (with_result.size() == 1) return with_result.front();
+  if (with_result.empty()) {
+    print_error(settings, fmt::format("'{}' defines no result", file));
+  } else {
+    print_error(settings,
+                fmt::format("'{}' has {} benchmarks with results ({}); logs can be those of one",
+                            file, names.size(), join(names, ", ")),
+                "leave the others out with `selection:` in the file or with tags");
+  }
+  return nullptr;
+}
+
+class LogResults {
+ public:
+  LogResults(const Settings& settings, const ResultArgs& args)
+      : settings_(settings), args_(args), evaluator_(make_result_evaluator(settings)) {
+    results_.diagnostics = result_diagnostics(settings);
+  }
+
+  int show() {
+    const std::string& file = args_.runs.directory;
+    input_ = load_input(settings_, file, args_.input);
+    if (!input_->workflow) return kBadInput;
+    results_.definitions = only_benchmark(settings_, *input_, file);
+    if (results_.definitions == nullptr) return kBadInput;
+    LogProblem problem;
+    if (!log_views({*results_.definitions, *evaluator_, results_.diagnostics}, args_.logs,
+                   input_->tags(), &results_.views, &problem)) {
+      say(problem);
+      return kBadInput;
+    }
+    return show_tables();
+  }
+
+ private:
+  void say(const LogProblem& problem) const {
+    if (results_.diagnostics.has_errors()) {
+      print_diagnostics(settings_, results_.diagnostics, input_->sources);
+      return;
+    }
+    print_error(settings_, problem.message, problem.hint);
+    for (const std::string& line : problem.lines) fmt::print(stderr, "{}\n", line);
+  }
+
+  int show_tables() {
+    ResultRequest request;
+    request.render.only = args_.only;
+    request.render.select = args_.select;
+    request.render.exclude = args_.exclude;
+    request.render.style = args_.style;
+    results_of(settings_, request, *evaluator_, &results_);
+    int code = kFine;
+    for (const MadeResult& made : results_.results)
+      code = std::max(code, print_results(settings_, made.outputs, input_->sources));
+    const std::vector<RenderedResult> shown = results_.take_outputs();
+    print_json(args_.style, {{0, "", results_.definitions->name.value}}, shown, input_->sources);
+    print_diagnostics(settings_, results_.diagnostics, input_->sources);
+    if (shown.empty()) {
+      print_error(settings_, "the input has no result of that name");
+      return kBadInput;
+    }
+    return results_.diagnostics.has_errors() ? std::max(code, kFailed) : code;
+  }
+
+  const Settings& settings_;
+  const ResultArgs& args_;
+  std::unique_ptr<Evaluator> evaluator_;
+  std::shared_ptr<Input> input_;
+  RunResults results_;
+};
+
+// Expands the input file as a run would, assigns the logs to the analysed step's workpackages, in
+// order, and shows the tables. Writes nothing, because there is no run. Returns an exit code.
+int show_log_results(const Settings& settings, const ResultArgs& args) {
+  return LogResults(settings, args).show();
+}
+
+// tally analyse, tally result.
 
 bool open_all(const Settings& settings, const ResultArgs& args, std::vector<Run>* runs) {
   if (!args.input.set.empty()) {
@@ -25,7 +115,7 @@ bool open_all(const Settings& settings, const ResultArgs& args, std::vector<Run>
   if (args.last > 0 && static_cast<size_t>(args.last) < found.size()) {
     found.erase(found.begin(), found.end() - args.last);
   }
-  if (args.reverse) std::reverse(found.begin(), found.end());
+  if (args.reverse) std::ranges::reverse(found);
   for (const RunDirectory& directory : found) {
     const auto run = open_results(settings, directory, args.update, args.input);
     if (!run) return false;
@@ -41,11 +131,10 @@ void choose_by_tags(const ResultArgs& args, std::vector<Run>* runs) {
   if (wanted.empty() || !args.update.empty()) return;
   const auto lacks_all = [&](const Run& run) {
     const std::vector<std::string>& tags = run.journal().run().tags;
-    return std::none_of(wanted.begin(), wanted.end(), [&](const std::string& tag) {
-      return std::find(tags.begin(), tags.end(), tag) != tags.end();
-    });
+    return std::ranges::none_of(wanted,
+                                [&](const std::string& tag) { return contains(tags, tag); });
   };
-  runs->erase(std::remove_if(runs->begin(), runs->end(), lacks_all), runs->end());
+  std::erase_if(*runs, lacks_all);
 }
 
 // A requested or excluded column that no table has is a mistake. Without this check, an empty table
@@ -60,14 +149,10 @@ bool knows_columns(const Settings& settings, std::span<const Run> runs,
     }
   };
   for (size_t i = runs.size(); i-- > 0;) {
-    for (const Result& result : runs[i].definitions().results) {
-      for (const auto& output : result.outputs) {
-        if (const Table* table = std::get_if<Table>(&output)) collect(table->columns);
-      }
-    }
+    for (const Table* table : tables_of(runs[i].definitions())) collect(table->columns);
   }
   for (const std::string& name : asked) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (contains(known, name)) continue;
     std::string hint = did_you_mean(name, known);
     if (hint.empty()) hint = "there are: " + join({known.begin() + 1, known.end()}, ", ");
     print_error(settings, fmt::format("{}: no table has a column '{}'", option, name), hint);
@@ -76,7 +161,7 @@ bool knows_columns(const Settings& settings, std::span<const Run> runs,
   return true;
 }
 
-// Who mends a pattern and asks again would get what the run has kept, without a word.
+// A user who mends a pattern and asks again would get what the run has kept, without a word.
 void note_changed_file(const Settings& settings, const Run& run, const ResultArgs& args) {
   if (settings.called_as_jube || !args.update.empty() || !run.definitions().rules.values_are_kept)
     return;

@@ -1,4 +1,4 @@
-#include "engine/cli/result_steps.h"
+#include "engine/cli/show_results.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,8 +16,8 @@
 #include "engine/base/files.h"
 #include "engine/base/own_files.h"
 #include "engine/base/text.h"
-#include "engine/cli/exit_codes.h"
-#include "engine/cli/input.h"
+#include "engine/cli/commands.h"
+#include "engine/cli/prepare.h"
 #include "engine/cli/removal.h"
 #include "engine/expand/expand.h"
 #include "engine/expand/substitute.h"
@@ -55,12 +55,12 @@ Status add_content(const std::string& path, Digest& digest) {
     for (fs::recursive_directory_iterator at(path, error), end; !error && at != end;
          at.increment(error))
       if (at->is_regular_file(error)) files.push_back(at->path().string());
-    std::sort(files.begin(), files.end());
+    std::ranges::sort(files);
   }
   if (error) return Status::error(path + ": cannot be read: " + error.message());
   for (const std::string& file : files) {
     std::string bytes;
-    if (Status s = digest_file(file, &bytes); !s) return s;
+    TRY(digest_file(file, &bytes));
     digest.add(file).add(bytes);
   }
   return Status::ok();
@@ -112,10 +112,9 @@ class ResultStep {
         const auto* copy = std::get_if<FileCopy>(&entry);
         if (copy == nullptr) continue;  // check/ has refused a prepare here
         bool active = true;
-        if (Status s = evaluate_active(put_in(copy->active), run_.evaluator(), &active); !s)
-          return s;
+        TRY(evaluate_active(put_in(copy->active), run_.evaluator(), &active));
         if (!active) continue;
-        if (Status s = list_files(*copy, lookup(), folder_, &files_); !s) return s;
+        TRY(list_files(*copy, lookup(), folder_, &files_));
       }
     }
     return Status::ok();
@@ -129,7 +128,7 @@ class ResultStep {
     for (const auto& [name, value] : changes_) digest.add(name).add(value ? "=" + *value : "");
     for (const PlannedFile& file : files_) {
       digest.add(file.target).add(file.source);
-      if (Status s = add_content(file.source, digest); !s) return s;
+      TRY(add_content(file.source, digest));
     }
     digest_ = digest.hex();
     std::string made;
@@ -139,26 +138,25 @@ class ResultStep {
   }
 
   Status make(const std::vector<TextFile>& tables, ProcessRunner& processes) {
-    if (Status s = remove_tree(work_); !s) return s;
-    if (Status s = make_own_directories(root_, work_); !s) return s;
+    TRY(remove_tree(work_));
+    TRY(make_own_directories(root_, work_));
     for (const TextFile& table : tables)
-      if (Status s = write_own_file(root_, work_ + "/" + table.name, table.text); !s) return s;
-    for (const PlannedFile& file : files_)
-      if (Status s = place_file(file, work_, Existing::must_be_same); !s) return s;
+      TRY(write_own_file(root_, work_ + "/" + table.name, table.text));
+    for (const PlannedFile& file : files_) TRY(place_file(file, work_, Existing::must_be_same));
     for (size_t i = 0; i < commands_.size(); ++i) {
       if (commands_[i].empty()) continue;
       if (Status s = call(i, processes); !s) return keep_failed(s);
     }
-    if (Status s = write_own_file(root_, work_ + "/" + kMade, digest_); !s) return s;
-    if (Status s = remove_tree(folder_); !s) return s;
+    TRY(write_own_file(root_, work_ + "/" + kMade, digest_));
+    TRY(remove_tree(folder_));
     return rename_own(root_, work_, folder_);
   }
 
  private:
   Lookup lookup() const {
     return [this](std::string_view name) -> const std::string* {
-      const auto found = std::find_if(builtins_.begin(), builtins_.end(),
-                                      [&](const auto& one) { return one.first == name; });
+      const auto found =
+          std::ranges::find_if(builtins_, [&](const auto& one) { return one.first == name; });
       return found == builtins_.end() ? nullptr : &found->second;
     };
   }
@@ -174,7 +172,7 @@ class ResultStep {
     spec.stdout_path = work_ + "/stdout";
     spec.stderr_path = work_ + "/stderr";
     int pid = 0;
-    if (Status s = processes.start(spec, &pid); !s) return s;
+    TRY(processes.start(spec, &pid));
     ProcessResult result;
     while (!processes.wait_any(std::chrono::milliseconds(-1), &result)) {
       if (processes.interrupted() == 0) continue;
@@ -192,8 +190,8 @@ class ResultStep {
   // Leaves the work for people to look at.
   Status keep_failed(const Status& why) const {
     const std::string kept = folder_ + ".failed";
-    if (Status s = remove_tree(kept); !s) return s;
-    if (Status s = rename_own(root_, work_, kept); !s) return s;
+    TRY(remove_tree(kept));
+    TRY(rename_own(root_, work_, kept));
     return Status::error(why.message() + "; see " + kept);
   }
 

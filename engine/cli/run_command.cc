@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <ctime>
 #include <deque>
 #include <iostream>
@@ -15,9 +14,8 @@
 
 #include "engine/base/duration.h"
 #include "engine/base/files.h"
-#include "engine/base/path_text.h"
 #include "engine/base/text.h"
-#include "engine/check/core_values.h"
+#include "engine/base/variables.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/execution.h"
 #include "engine/cli/junit_cases.h"
@@ -26,15 +24,13 @@
 #include "engine/cli/runs.h"
 #include "engine/cli/summary.h"
 #include "engine/cli/version.h"
-#include "engine/execute/machine_facts.h"
-#include "engine/execute/predict_reuse.h"
+#include "engine/execute/setup_reuse.h"
 #include "engine/expand/evaluator.h"
 #include "engine/jube/jube_files.h"
-#include "engine/plan/estimate.h"
 #include "engine/plan/generated_files.h"
 #include "engine/plan/plan.h"
 #include "engine/plan/training_plans.h"
-#include "engine/run/run_group.h"
+#include "engine/run/run_directory.h"
 #include "engine/workpackage/values.h"
 
 namespace tally {
@@ -66,7 +62,7 @@ int dry_run(const Settings& settings, const RunArgs& args, PlannedRun& planned) 
     if (!made) print_error(settings, made.message());
     for (FileBytes& one : files) texts.emplace_back(one.path, std::move(one.bytes));
     for (const std::vector<int>& members : planned.estimate.packs) {
-      if (std::find(members.begin(), members.end(), workpackage.id) == members.end()) continue;
+      if (!contains(members, workpackage.id)) continue;
       GeneratedPack pack{folder, {}};
       made = generated_pack(benchmark, plan.workpackages, members, expander, &pack);
       if (!made) print_error(settings, made.message());
@@ -89,9 +85,9 @@ int dry_run(const Settings& settings, const RunArgs& args, PlannedRun& planned) 
   if (refuse(settings, planned, node_hours_limit(args), "a run would submit nothing")) {
     return kBadInput;
   }
-  const bool fails = std::any_of(
-      plan.workpackages.begin(), plan.workpackages.end(),
-      [](const Workpackage& workpackage) { return workpackage.outcome.state == State::failed; });
+  const bool fails = std::ranges::any_of(plan.workpackages, [](const Workpackage& workpackage) {
+    return workpackage.outcome.state == State::failed;
+  });
   return fails ? kFailed : nothing;
 }
 
@@ -100,10 +96,7 @@ std::optional<RunInfo> expected_run(const Settings& settings, const RunArgs& arg
                                     const Benchmark& benchmark) {
   const std::string outpath = outpath_of(benchmark, args.outpath);
   int id = 0;
-  if (Status s = next_run_id(outpath, &id); !s) {
-    print_error(settings, s);
-    return std::nullopt;
-  }
+  if (print_if_error(settings, next_run_id(outpath, &id))) return std::nullopt;
   if (!args.ids.empty()) parse_id(args.ids.front(), &id);
   return run_info(benchmark, id, outpath + "/" + padded_id(id),
                   local_time(std::time(nullptr), 'T'));
@@ -177,10 +170,8 @@ Executed start(const Settings& settings, const RunArgs& args, size_t which, Run&
   what.comment_of_command = args.with_comment;
   what.version = kVersion;
   what.include_path = args.input.include_path;
-  if (Status s = run.create(what); !s) {
-    print_error(settings, s);
+  if (print_if_error(settings, run.create(what)))
     return {run.directory().path.empty() ? kBadInput : kFailed};
-  }
   const std::vector<std::string>& tags = run.journal().run().tags;
   note_command(run.directory().path, "parse",
                fmt::format("{} read by tally {}{}{}", run.input().path, kVersion,
@@ -320,10 +311,7 @@ int continue_runs(const Settings& settings, const ContinueArgs& args,
   const std::vector<RunDirectory> runs = find_runs(settings, args.runs);
   if (runs.empty()) return kBadInput;
   RunGroup group;  // its folders belong to the group already
-  if (Status s = RunGroup::from_environment(&group); !s) {
-    print_error(settings, s);
-    return kBadInput;
-  }
+  if (print_if_error(settings, RunGroup::from_environment(&group))) return kBadInput;
   int code = kFine;
   for (size_t i = 0; i < runs.size(); ++i) {
     const RunDirectory& directory = runs[i];

@@ -15,7 +15,7 @@
 #include "engine/base/files.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
-#include "engine/cli/input.h"
+#include "engine/cli/prepare.h"
 #include "engine/execute/machine_facts.h"
 
 namespace tally {
@@ -63,10 +63,10 @@ std::string folder_of_runs_in(const std::string& directory) {
 Status run_facts(const Journal& journal, Journal::Facts* facts) {
   constexpr size_t kMost = 20;
   std::vector<Journal::Facts> sessions;
-  if (Status s = journal.sessions(&sessions); !s) return s;
+  TRY(journal.sessions(&sessions));
   *facts = merged(sessions);
   std::map<int, JobUse> uses;
-  if (Status s = journal.job_uses(&uses); !s) return s;
+  TRY(journal.job_uses(&uses));
   std::set<std::string> distinct;
   for (const auto& [workpackage, use] : uses) {
     if (!use.nodes.empty()) distinct.insert(use.nodes);
@@ -155,10 +155,7 @@ std::vector<RunDirectory> find_runs(const Settings& settings, const RunsArgs& ar
   int own = -1;
   if (!find_outpath(settings, args.directory, &outpath, &own)) return {};
   std::vector<RunDirectory> all;
-  if (Status s = list_runs(outpath, &all); !s) {
-    print_error(settings, s);
-    return {};
-  }
+  if (print_if_error(settings, list_runs(outpath, &all))) return {};
   std::vector<std::string> ids = args.ids;
   if (ids.empty() && own >= 0) ids = {std::to_string(own)};
   if (all.empty()) {
@@ -186,8 +183,7 @@ std::vector<RunDirectory> find_runs(const Settings& settings, const RunsArgs& ar
       chosen.push_back(all[all.size() - static_cast<size_t>(-id)]);
       continue;
     }
-    auto found =
-        std::find_if(all.begin(), all.end(), [&](const RunDirectory& run) { return run.id == id; });
+    auto found = std::ranges::find_if(all, [&](const RunDirectory& run) { return run.id == id; });
     if (found == all.end()) {
       print_error(settings,
                   fmt::format("Benchmark directory not found: \"{}/{}\"", outpath, padded_id(id)),
@@ -199,7 +195,7 @@ std::vector<RunDirectory> find_runs(const Settings& settings, const RunsArgs& ar
   // Each run appears once, as in JUBE, ordered by id, however the runs were named.
   const auto earlier = [](const RunDirectory& a, const RunDirectory& b) { return a.id < b.id; };
   const auto same = [](const RunDirectory& a, const RunDirectory& b) { return a.id == b.id; };
-  std::sort(chosen.begin(), chosen.end(), earlier);
+  std::ranges::sort(chosen, earlier);
   chosen.erase(std::unique(chosen.begin(), chosen.end(), same), chosen.end());
   return chosen;
 }

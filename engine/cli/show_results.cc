@@ -6,12 +6,11 @@
 #include <cstdio>
 #include <set>
 
-#include "engine/cli/result_steps.h"
 #include "engine/cli/version.h"
 #include "engine/jube/jube_files.h"
 #include "engine/report/history.h"
 #include "engine/report/joined.h"
-#include "engine/report/note_groups.h"
+#include "engine/report/report.h"
 
 namespace tally {
 namespace {
@@ -43,8 +42,8 @@ void print_missed(const std::string& table, const std::vector<MissedReference>& 
                   const char* severity, const Sources& sources) {
   constexpr size_t kMost = 100;
   for (size_t i = 0; i < missed.size() && i < kMost; ++i) {
-    fmt::print(stderr, "{}: {}reference missed: {}: {}\n", place(sources, missed[i]), severity,
-               table, missed[i].text);
+    fmt::print(stderr, "{}: {}reference missed: {}: {}\n", position_text(sources, missed[i]),
+               severity, table, missed[i].text);
   }
   if (missed.size() > kMost)
     fmt::print(stderr, "{}: {}{} more references missed\n", table, severity, missed.size() - kMost);
@@ -83,10 +82,7 @@ void print_unfinished(const Run& run, const std::string& note) {
 
 bool read_run(const Settings& settings, const Run& run, const Benchmark& definitions,
               RunResults* out) {
-  if (const Status read = read_workpackages(settings, run, definitions, out); !read) {
-    print_error(settings, read.message());
-    return false;
-  }
+  if (print_if_error(settings, read_workpackages(settings, run, definitions, out))) return false;
   print_unfinished(run, out->unfinished);
   return true;
 }
@@ -104,7 +100,7 @@ bool analyse_run(const Settings& settings, const Run& run, size_t* rows) {
 namespace {
 
 bool read_runs(const Settings& settings, std::span<const Run> runs, std::vector<RunResults>* all) {
-  return std::all_of(runs.begin(), runs.end(), [&](const Run& run) {
+  return std::ranges::all_of(runs, [&](const Run& run) {
     return read_run(settings, run, run.definitions(), &all->emplace_back());
   });
 }
@@ -236,9 +232,9 @@ int show_results(const Settings& settings, std::span<const Run> runs, const Show
             report_no_output(settings, options.request.render, runs.back().definitions());
         none != kFine)
       return none;
-  const bool failed = diagnostics.has_errors() ||
-                      std::any_of(all.begin(), all.end(),
-                                  [](const RunResults& one) { return one.writes_failed(); });
+  const bool failed =
+      diagnostics.has_errors() ||
+      std::ranges::any_of(all, [](const RunResults& one) { return one.writes_failed(); });
   return failed ? std::max(code, kFailed) : code;
 }
 

@@ -5,10 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "engine/cli/input.h"
+#include "engine/cli/prepare.h"
 #include "engine/cli/runs.h"
 #include "engine/report/json.h"
+#include "engine/report/report.h"
 #include "engine/report/run_results.h"
+#include "engine/run/run.h"
+#include "engine/run/settings.h"
 
 namespace tally {
 
@@ -46,5 +49,14 @@ void print_json(const std::string& style, const std::vector<ReportedRun>& runs,
                 const std::vector<RenderedResult>& tables, const Sources& sources);
 // Only analyses, and writes analyse.xml. Returns true on success. `rows` counts result lines.
 bool analyse_run(const Settings& settings, const Run& run, size_t* rows);
+
+// Does each such step in RUN/result/STEP: its file sets are placed there, each table lies there as
+// TABLE.csv, then its commands run, in order. A step is done again only if its tables, commands,
+// environment or files differ from those of the last time. The work is made beside the folder and
+// takes its place when the last command has ended with exit code 0; otherwise it stays in
+// STEP.failed and the earlier folder in its place. `unfinished`: the run goes on, so that its
+// tables will change: nothing is done. Prints what was made and what failed. Returns an exit code.
+int do_result_steps(const Settings& settings, const Run& run,
+                    const std::vector<RenderedResult>& tables, bool unfinished);
 
 }  // namespace tally

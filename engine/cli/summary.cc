@@ -7,13 +7,14 @@
 #include <cstdio>
 #include <map>
 #include <sstream>
+#include <tuple>
 #include <utility>
 
 #include "engine/base/files.h"
+#include "engine/base/secrets.h"
 #include "engine/base/terminal.h"
 #include "engine/base/text.h"
-#include "engine/cli/equal_failures.h"
-#include "engine/cli/input.h"
+#include "engine/cli/prepare.h"
 #include "engine/report/grid.h"
 
 namespace tally {
@@ -274,8 +275,8 @@ Status print_summary(const Settings& settings, const Run& run, const RunSummary&
   const RunDirectory& directory = run.directory();
   std::vector<Journal::Tally> states;
   std::vector<Journal::Stored> workpackages;
-  if (Status s = journal.states(&states); !s) return s;
-  if (Status s = journal.workpackages(&workpackages); !s) return s;
+  TRY(journal.states(&states));
+  TRY(journal.workpackages(&workpackages));
   if (!settings.quiet) print_steps(run.benchmark(), states);
   print_failures(settings, workpackages, directory);
   if (settings.quiet) {
@@ -294,6 +295,58 @@ Status print_summary(const Settings& settings, const Run& run, const RunSummary&
     fmt::print("To see more of the run: {}\n\n", offers.command("info"));
   std::fflush(stdout);
   return Status::ok();
+}
+
+namespace {
+
+// Equal failures have this in common. A value that could not be computed is told by its place in
+// the file alone.
+using FailureKey = std::tuple<State, std::string, std::string, Reason, std::string>;
+FailureKey failure_key(const Journal::Stored& stored,
+                       const std::function<std::string(const Journal::Stored&)>& words) {
+  const Outcome& outcome = stored.workpackage.outcome;
+  if (stored.started <= 0 && !stored.place.empty())
+    return {outcome.state, stored.step, stored.place, Reason::value, ""};
+  return {outcome.state, stored.step, stored.place, outcome.reason,
+          words ? words(stored) : std::string(strip(message_in_short(outcome)))};
+}
+
+}  // namespace
+
+std::vector<EqualFailures> equal_failures(
+    const std::vector<Journal::Stored>& workpackages,
+    const std::function<std::string(const Journal::Stored&)>& words, bool put_off) {
+  std::vector<EqualFailures> failures;
+  std::map<FailureKey, size_t> known;
+  for (const Journal::Stored& stored : workpackages) {
+    const Outcome& outcome = stored.workpackage.outcome;
+    const bool elsewhere = outcome.state == State::pending && outcome.reason == Reason::host;
+    if (!has_failed(outcome.state) && !(put_off && elsewhere)) continue;
+    const auto [at, is_new] = known.try_emplace(failure_key(stored, words), failures.size());
+    if (is_new) failures.emplace_back();
+    failures[at->second].all.push_back(&stored);
+  }
+  return failures;
+}
+
+std::vector<std::pair<std::string, std::string>> shared_parameters(
+    const EqualFailures& failure, const std::vector<Journal::Stored>& workpackages) {
+  const Journal::Stored& first = *failure.all.front();
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const auto& parameter : first.parameters) {
+    const auto has = [&](const Journal::Stored& stored) {
+      return contains(stored.parameters, parameter);
+    };
+    const bool shared = std::ranges::all_of(
+        failure.all, [&](const Journal::Stored* stored) { return has(*stored); });
+    const bool tells = std::ranges::any_of(workpackages, [&](const Journal::Stored& stored) {
+      return stored.step == first.step && !has(stored);
+    });
+    const bool may_be_shown =
+        parameter.second.find('$') == std::string::npos && !names_secret(parameter.first);
+    if (shared && tells && may_be_shown) out.push_back(parameter);
+  }
+  return out;
 }
 
 }  // namespace tally

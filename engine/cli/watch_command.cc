@@ -8,12 +8,11 @@
 #include <string_view>
 #include <thread>
 
-#include "engine/base/path_text.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/execution.h"
-#include "engine/cli/input.h"
+#include "engine/cli/prepare.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/terminal_output.h"
 #include "engine/execute/jobs/job_table.h"
@@ -37,8 +36,8 @@ struct Sight {
 
 Status look_at_run(const Settings& settings, const RunDirectory& directory, const Journal& journal,
                    Sight* sight) {
-  if (Status s = journal.states(&sight->states); !s) return s;
-  if (Status s = journal.has_end(&sight->has_end); !s) return s;
+  TRY(journal.states(&sight->states));
+  TRY(journal.has_end(&sight->has_end));
   sight->at_work = run_holder(directory.path).has_value();
   if (settings.called_as_jube) return Status::ok();
   const std::unique_ptr<Scheduler> scheduler = make_scheduler();
@@ -90,13 +89,13 @@ Status find_folders(const Settings& settings, const Journal& journal,
   if (!listed) return listed;
   if (there >= finished) return Status::ok();
   std::vector<Journal::Stored> workpackages;
-  if (Status s = journal.workpackages(&workpackages); !s) return s;
+  TRY(journal.workpackages(&workpackages));
   std::vector<std::string> gone;
   for (const Journal::Stored& stored : workpackages) {
     const std::string folder = directory.path + "/" + stored.directory;
     if (!finished_well(stored.workpackage.outcome.state) || stored.directory.empty()) continue;
     bool is_there = false;
-    if (Status s = path_exists(folder, &is_there); !s) return s;
+    TRY(path_exists(folder, &is_there));
     if (!is_there) gone.push_back(stored.directory);
   }
   if (gone.empty()) return Status::ok();
@@ -171,10 +170,9 @@ int status_command(const Settings& settings, const RunsArgs& args) {
     fmt::print("{}\n", word);
     if (settings.called_as_jube) continue;
     bool all_there = true;
-    if (Status s = find_folders(settings, *journal, sight.states, directory, &all_there); !s) {
-      print_error(settings, s);
+    if (print_if_error(settings,
+                       find_folders(settings, *journal, sight.states, directory, &all_there)))
       return kBadInput;
-    }
     if (!all_there) code = kFailed;
     if (word == "INTERRUPTED") {
       fmt::print(stderr, "hint: `{} continue {} --id {}` resumes it\n", settings.command,

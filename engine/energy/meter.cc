@@ -14,9 +14,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "engine/energy/cpu_energy.h"
 #include "engine/energy/gpu_devices.h"
-#include "engine/energy/hwmon_energy.h"
+#include "engine/energy/host_energy.h"
 
 namespace tally {
 namespace {
@@ -155,7 +154,7 @@ Status measure_command(const std::vector<std::string>& command, const MeterOptio
   const IgnoredInterrupts ignored;
   Sampler sampler(options);
   pid_t pid = 0;
-  if (Status s = start(command, &pid); !s) return s;
+  TRY(start(command, &pid));
   // The descriptor becomes readable when the program ends.
   const int ended = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   pollfd wait{ended, POLLIN, 0};

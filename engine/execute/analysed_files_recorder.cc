@@ -17,14 +17,14 @@ Status complete(OutsideFile& file, long long own_until_ns) {
   file.ended = true;
   file.from = 0;
   file.digest.clear();
-  if (Status s = file_stamp(file.path, &file.after); !s) return s;
+  TRY(file_stamp(file.path, &file.after));
   if (!file.after.there()) file.after.written_ns = own_until_ns;
   if (file.untouched() || !file.after.there()) return Status::ok();
   const bool may_be_longer = file.before.there() && file.after.inode == file.before.inode &&
                              file.after.size >= file.before.size;
   if (may_be_longer) {
     std::string now;
-    if (Status s = digest_part(file.path, 0, file.before.size, &now); !s) return s;
+    TRY(digest_part(file.path, 0, file.before.size, &now));
     if (now == file.before_digest) file.from = file.before.size;
     // The same bytes, written anew.
     if (file.from == file.after.size) file.from = 0;
@@ -65,12 +65,12 @@ Status AnalysedFilesRecorder::find(int id, Which which, Found* out) const {
         if (!plain && !values) values.emplace(context_.graph.values(workpackage));
         for (const std::string& name :
              names_of(plain ? file.path.value : values->apply(file.path))) {
-          if (Status s = add_name(id, name, {work_dir, own_dir}, found); !s) return s;
+          TRY(add_name(id, name, {work_dir, own_dir}, found));
         }
       }
     }
   }
-  std::sort(found.paths.begin(), found.paths.end());
+  std::ranges::sort(found.paths);
   found.paths.erase(std::unique(found.paths.begin(), found.paths.end()), found.paths.end());
   return Status::ok();
 }
@@ -81,7 +81,7 @@ Status AnalysedFilesRecorder::add_name(int id, const std::string& name, const Fo
   const bool glob = is_glob(name);
   std::vector<std::string> matching;
   if (glob || !own_dir.empty()) {
-    if (Status s = matching_files(work_dir, name, own_dir, &matching); !s) return s;
+    TRY(matching_files(work_dir, name, own_dir, &matching));
   }
   if (glob || matching.empty()) found.open_names.push_back(name);
   if (glob) {
@@ -109,12 +109,12 @@ bool AnalysedFilesRecorder::is_own(int id, const std::string& path) const {
 
 Status AnalysedFilesRecorder::look_before(int id, OutsideFiles* files) const {
   Found found;
-  if (Status s = find(id, Which::outside, &found); !s) return s;
+  TRY(find(id, Which::outside, &found));
   for (const std::string& path : found.paths) {
     if (is_own(id, path)) continue;
     OutsideFile file;
     file.path = path;
-    if (Status s = stamp_and_digest(path, &file.before, &file.before_digest); !s) return s;
+    TRY(stamp_and_digest(path, &file.before, &file.before_digest));
     files->push_back(std::move(file));
   }
   return Status::ok();
@@ -123,9 +123,9 @@ Status AnalysedFilesRecorder::look_before(int id, OutsideFiles* files) const {
 Status AnalysedFilesRecorder::look_after(int id, bool well, End* end) const {
   end->own = begin_end(id);
   Found found;
-  if (Status s = find(id, well ? Which::all : Which::outside, &found); !s) return s;
+  TRY(find(id, well ? Which::all : Which::outside, &found));
   const long long own_until_ns = end->own.own_until_ns();
-  if (Status s = look_outside(id, found, own_until_ns, &end->outside); !s) return s;
+  TRY(look_outside(id, found, own_until_ns, &end->outside));
   return well ? look_own(id, found, &end->own) : Status::ok();
 }
 
@@ -139,7 +139,7 @@ Status AnalysedFilesRecorder::record(int id, OutsideFiles files) const {
 }
 
 Status AnalysedFilesRecorder::record(int id, End end) const {
-  if (Status s = record(id, std::move(end.outside)); !s) return s;
+  TRY(record(id, std::move(end.outside)));
   if (end.own.files.empty()) return Status::ok();
   return context_.run.journal().set_ended(id, end.own);
 }
@@ -163,11 +163,11 @@ Status AnalysedFilesRecorder::look_outside(int id, const Found& found, long long
     if (!is_own(id, path)) now.push_back(path);
   }
   if (now.empty()) return Status::ok();
-  if (Status s = context_.run.journal().outside_of(id, files); !s) return s;
+  TRY(context_.run.journal().outside_of(id, files));
   for (OutsideFile& file : *files) file.path = absolute_path(file.path, context_.run_dir);
   for (const std::string& path : now) {
     const auto same = [&](const OutsideFile& file) { return file.path == path; };
-    if (std::none_of(files->begin(), files->end(), same)) files->emplace_back().path = path;
+    if (std::ranges::none_of(*files, same)) files->emplace_back().path = path;
   }
   Status looked;
   for (OutsideFile& file : *files) {
@@ -190,7 +190,7 @@ Status AnalysedFilesRecorder::look_own(int id, const Found& found, EndedFiles* e
   for (const std::string& path : found.paths) {
     if (!is_own(id, path)) continue;
     EndedFile file;
-    if (Status s = stamp_and_digest(path, &file.stamp, &file.digest); !s) return s;
+    TRY(stamp_and_digest(path, &file.stamp, &file.digest));
     if (!file.stamp.there()) continue;
     file.path = in_run(path);
     file.real = real(path);

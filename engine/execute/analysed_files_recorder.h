@@ -9,7 +9,7 @@
 
 #include "engine/execute/run_context.h"
 #include "engine/workpackage/ended_file.h"
-#include "engine/workpackage/outside_file.h"
+#include "engine/workpackage/measured.h"
 
 namespace tally {
 
@@ -23,8 +23,8 @@ class AnalysedFilesRecorder {
     EndedFiles own;
   };
   // Look before the first operation of an attempt, and when the workpackage has ended, well or not.
-  // An error: the host cannot tell what is there. Who went on without knowing would count another
-  // run's values, or would take the files for changed.
+  // An error: the host cannot tell what is there. An engine that went on without knowing would
+  // count another run's values, or would take the files for changed.
   Status look_before(int id, OutsideFiles* files) const;
   Status look_after(int id, bool well, End* end) const;
   // An error: the journal cannot be written.

@@ -10,7 +10,6 @@
 #include "engine/base/own_files.h"
 #include "engine/base/presence.h"
 #include "engine/base/secrets.h"
-#include "engine/base/text.h"
 #include "engine/execute/analysed_files_recorder.h"
 
 namespace tally {
@@ -68,17 +67,17 @@ Status Finisher::end(Task& task, bool resubmit) {
   // again for them.
   const bool together = shared_.runs(id);
   if (together) {
-    if (Status s = context_.run.journal().begin(); !s) return s;
+    TRY(context_.run.journal().begin());
   }
   bool again = false;
   bool well = finished_well(task.state());
   if (well) {
     bool put_off = false;
-    if (Status s = ended_well(task, &put_off); !s) return s;
+    TRY(ended_well(task, &put_off));
     well = !put_off;
   }
   if (!well) {
-    if (Status s = ended_badly(task, resubmit, &again); !s) return s;
+    TRY(ended_badly(task, resubmit, &again));
   }
   const State state = task.state();
   std::vector<int> group;
@@ -99,10 +98,10 @@ Status Finisher::end(Task& task, bool resubmit) {
     Outcome outcome = failure(Reason::shared_failed, "");
     outcome.workpackage = id;
     waiting.end(std::move(outcome));
-    if (Status s = end(waiting); !s) return s;
+    TRY(end(waiting));
   }
   if (together) {
-    if (Status s = context_.run.journal().commit(); !s) return s;
+    TRY(context_.run.journal().commit());
   }
   for (const int waiter : setups_.release(id, finished_well(state))) {
     queue_.add(waiter, context_.graph[waiter].wp.step);
@@ -131,22 +130,19 @@ Status Finisher::ended_well(Task& task, bool* put_off) {
   } else {
     workpackage.environment.reset();
   }
-  if (Status s = context_.run.journal().begin(); !s) return s;
-  if (Status s = context_.graph.transition(id, task.outcome()); !s) return s;
+  TRY(context_.run.journal().begin());
+  TRY(context_.graph.transition(id, task.outcome()));
   std::vector<int> created;
   Status children = context_.graph.make_children(id, &created);
   if (task.step().exported) {
-    if (Status s = context_.run.journal().operation_done(id, workpackage.wp.cycle,
-                                                         workpackage.operations_done - 1,
-                                                         pack_changes(task.environment()), {});
-        !s) {
-      return s;
-    }
+    TRY(context_.run.journal().operation_done(id, workpackage.wp.cycle,
+                                              workpackage.operations_done - 1,
+                                              pack_changes(task.environment()), {}));
   }
-  if (Status s = setups_.record(id); !s) return s;
-  if (Status s = recorder.record(id, std::move(files)); !s) return s;
-  if (Status s = context_.graph.record(created); !s) return s;
-  if (Status s = context_.run.journal().commit(); !s) return s;
+  TRY(setups_.record(id));
+  TRY(recorder.record(id, std::move(files)));
+  TRY(context_.graph.record(created));
+  TRY(context_.run.journal().commit());
   mark(id, "done", time_stamp());
   setups_.publish(id);
   if (!children) return children;
@@ -179,7 +175,7 @@ Status Finisher::ended_badly(Task& task, bool resubmit, bool* again) {
     }
   }
   const State state = task.state();
-  if (Status s = context_.graph.transition(id, task.outcome()); !s) return s;
+  TRY(context_.graph.transition(id, task.outcome()));
   if (state == State::failed) {
     note_failure();
     mark(id, "error", message(task.outcome()));
@@ -199,7 +195,7 @@ Status Finisher::try_again(const Task& task, const std::string& which) {
   context_.log.write(line);
   context_.status_line.print(line, false);
   ++workpackage.attempts;
-  if (Status s = context_.graph.start_anew(id, task.sizes_before()); !s) return s;
+  TRY(context_.graph.start_anew(id, task.sizes_before()));
   // The files of the failed attempt are kept for people to look at. An engine that is killed before
   // this leaves them in place, and the next attempt cuts their output back.
   const std::string work = context_.graph.folder(workpackage) + "/work";

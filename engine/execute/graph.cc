@@ -42,7 +42,7 @@ void WorkpackageGraph::drop(int id) {
   const Workpackage& workpackage = (*this)[id].wp;
   --counts_[static_cast<size_t>(workpackage.outcome.state)];
   std::vector<int>& ids = by_step_[static_cast<size_t>(workpackage.step)];
-  ids.erase(std::remove(ids.begin(), ids.end(), id), ids.end());
+  std::erase(ids, id);
   index_[static_cast<size_t>(id)] = none;
 }
 
@@ -59,24 +59,24 @@ void WorkpackageGraph::take(Workpackage&& workpackage) {
 }
 
 Status WorkpackageGraph::start(bool* restored) {
-  if (Status s = restore(); !s) return s;
+  TRY(restore());
   *restored = restored_;
   if (restored_) return Status::ok();
   Diagnostics diagnostics;
   std::vector<Workpackage> planned = run_.take_first();
   for (Workpackage& workpackage : planned) generator_.take_root(std::move(workpackage));
   if (planned.empty()) generator_.make_roots(diagnostics);
-  if (Status s = first_error(diagnostics); !s) return s;
+  TRY(first_error(diagnostics));
   const std::vector<int> created = std::exchange(taken_, {});
-  if (Status s = journal_.begin(); !s) return s;
-  if (Status s = record(created); !s) return s;
+  TRY(journal_.begin());
+  TRY(record(created));
   return journal_.commit();
 }
 
 Status WorkpackageGraph::restore() {
   Diagnostics diagnostics;
   std::vector<Journal::Stored> all;
-  if (Status s = journal_.workpackages(&all); !s) return s;
+  TRY(journal_.workpackages(&all));
   for (Journal::Stored& stored : all) {
     restored_ = true;
     const int step = step_index(benchmark_, stored.step);
@@ -114,7 +114,7 @@ Status WorkpackageGraph::restore() {
           std::make_unique<EnvironmentChanges>(unpack_changes(stored.environment));
     }
     generator_.adopt(&workpackage.wp, diagnostics);
-    if (Status s = first_error(diagnostics); !s) return s;
+    TRY(first_error(diagnostics));
     keep(std::move(workpackage));
   }
   return Status::ok();
@@ -140,12 +140,9 @@ std::vector<std::string> WorkpackageGraph::definitions(const WorkpackageNode& wo
 Status WorkpackageGraph::record(const std::vector<int>& created) {
   for (const int id : created) {
     const WorkpackageNode& workpackage = (*this)[id];
-    if (Status s = journal_.add(workpackage.wp, run_.texts(),
-                                {definitions(workpackage), step_of(workpackage).name.value,
-                                 workpackage.directory, workpackage.wp.work_dir});
-        !s) {
-      return s;
-    }
+    TRY(journal_.add(workpackage.wp, run_.texts(),
+                     {definitions(workpackage), step_of(workpackage).name.value,
+                      workpackage.directory, workpackage.wp.work_dir}));
   }
   return Status::ok();
 }
@@ -176,10 +173,10 @@ Status WorkpackageGraph::start_anew(int id, const OutputSizes& outputs) {
   node.outputs = outputs;
   node.job_name.clear();
   node.job_id.clear();
-  if (Status s = journal_.begin(); !s) return s;
-  if (Status s = journal_.reset(id); !s) return s;
+  TRY(journal_.begin());
+  TRY(journal_.reset(id));
   if (!outputs.empty()) {
-    if (Status s = journal_.outputs_before(id, outputs); !s) return s;
+    TRY(journal_.outputs_before(id, outputs));
   }
   return journal_.commit();
 }

@@ -1,11 +1,13 @@
 #include "engine/execute/loop.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "engine/execute/running_table.h"
+#include "engine/execute/execute.h"
+#include "engine/execute/step_table.h"
 #include "engine/run/run_directory.h"
 
 namespace tally {
@@ -72,8 +74,8 @@ Status RunLoop::run(RunSummary* summary) {
 // Repeats until nothing runs and nothing can start.
 Status RunLoop::turns() {
   for (;;) {
-    if (Status s = start_next(); !s) return s;
-    if (Status s = jobs_.submit_packs(by_pid_.empty()); !s) return s;
+    TRY(start_next());
+    TRY(jobs_.submit_packs(by_pid_.empty()));
     if (processes_.interrupted() > answered_) {
       Status s = stop_jobs(&interrupted_);
       answered_ = processes_.interrupted();
@@ -81,15 +83,15 @@ Status RunLoop::turns() {
       if (s && interrupted_) s = stop_children();
       if (!s || interrupted_) return s;
     }
-    const bool leave = !settings_.wait_for_jobs && jobs_.settled();
+    const bool leave = !settings_.wait_for_jobs && jobs_.nothing_to_submit();
     if (by_pid_.empty() && (jobs_.count() == 0 || leave)) {
       Task* task = queue_.is_open() ? shared_.next_complete() : nullptr;
       if (task == nullptr) return Status::ok();
-      if (Status s = run_shared(*task); !s) return s;
+      TRY(run_shared(*task));
       continue;
     }
     show();
-    if (Status s = wait(); !s) return s;
+    TRY(wait());
   }
 }
 
@@ -97,12 +99,12 @@ Status RunLoop::turns() {
 // resumed run.
 Status RunLoop::resume() {
   if (context_.secrets) {
-    if (Status s = context_.run.journal().keep_private(); !s) return s;
+    TRY(context_.run.journal().keep_private());
   }
   bool restored = false;
-  if (Status s = graph_.start(&restored); !s) return s;
+  TRY(graph_.start(&restored));
   if (restored) {
-    if (Status s = setups_.restore(); !s) return s;
+    TRY(setups_.restore());
   }
   log_.write(restored ? "continued" : "started");
   std::vector<int> created;
@@ -114,7 +116,7 @@ Status RunLoop::resume() {
     const State state = workpackage.wp.outcome.state;
     if (finisher_.ended_before(id, restored)) {
       if (!restored || !finished_well(state)) continue;
-      if (Status s = graph_.make_children(id, &created); !s) return s;
+      TRY(graph_.make_children(id, &created));
       continue;
     }
     if (state == State::running && restored && workpackage.job_name.empty())
@@ -123,12 +125,12 @@ Status RunLoop::resume() {
     queue_.add(id, workpackage.wp.step, workpackage.wp.repetition);
   }
   if (!left_running.empty()) {
-    if (Status s = end_earlier_attempts(std::move(left_running)); !s) return s;
+    TRY(end_earlier_attempts(std::move(left_running)));
   }
   if (created.empty()) return Status::ok();
-  if (Status s = context_.run.journal().begin(); !s) return s;
-  if (Status s = graph_.record(created); !s) return s;
-  if (Status s = context_.run.journal().commit(); !s) return s;
+  TRY(context_.run.journal().begin());
+  TRY(graph_.record(created));
+  TRY(context_.run.journal().commit());
   finisher_.take_created(created);
   return Status::ok();
 }
@@ -137,7 +139,7 @@ Status RunLoop::resume() {
 // keeps the file as it was; the run goes on in a copy.
 Status RunLoop::end_earlier_attempts(std::vector<Unfinished> workpackages) {
   std::vector<Journal::Process> processes;
-  if (Status s = context_.run.journal().processes(&processes); !s) return s;
+  TRY(context_.run.journal().processes(&processes));
   std::unordered_map<std::string, std::vector<Unfinished::Session>> sessions;
   for (const Journal::Process& process : processes) {
     sessions[workpackage_mark(context_.mark, process.workpackage)].push_back(
@@ -145,7 +147,7 @@ Status RunLoop::end_earlier_attempts(std::vector<Unfinished> workpackages) {
   }
   for (Unfinished& workpackage : workpackages) workpackage.sessions = sessions[workpackage.mark];
   std::vector<Foreign> foreign;
-  if (Status s = end_left_behind(workpackages, &foreign); !s) return s;
+  TRY(end_left_behind(workpackages, &foreign));
   for (const Foreign& holder : foreign) {
     const std::string line = "process " + std::to_string(holder.pid) + " (" + holder.command +
                              ") writes to \"" + holder.file +
@@ -153,7 +155,7 @@ Status RunLoop::end_earlier_attempts(std::vector<Unfinished> workpackages) {
                              "writes from now on is not in the file";
     log_.write(line);
     status_line_.print("warning: " + line, true);
-    if (Status s = detach_file(holder.file); !s) return s;
+    TRY(detach_file(holder.file));
   }
   return Status::ok();
 }
@@ -178,30 +180,30 @@ Status RunLoop::start_next() {
     const int id = queue_.next(static_cast<int>(by_pid_.size()));
     if (id < 0) return Status::ok();
     if (const auto known = tasks_.find(id); known != tasks_.end()) {
-      if (Status s = after_shared(*known->second); !s) return s;
+      TRY(after_shared(*known->second));
       continue;
     }
     bool dropped = false;
     const int step = graph_[id].wp.step;
-    if (Status s = repeat_stop_.decide(id, &dropped); !s) return s;
+    TRY(repeat_stop_.decide(id, &dropped));
     if (dropped) {
       shared_.closed(step);
       continue;
     }
     Task* task = nullptr;
-    if (Status s = starter_.start(id, &task); !s) return s;
+    TRY(starter_.start(id, &task));
     if (task == nullptr) continue;
     switch (setups_.decide(*task)) {
       case SetupSharing::Next::work:
         if (task->platform().local()) quiet_check_.started(id, task->step());
-        if (Status s = advance(*task); !s) return s;
+        TRY(advance(*task));
         break;
       case SetupSharing::Next::wait:
         queue_.ended(id, task->graph_step());
         tasks_.erase(id);
         break;
       case SetupSharing::Next::ended:
-        if (Status s = finisher_.end(*task); !s) return s;
+        TRY(finisher_.end(*task));
         break;
     }
   }
@@ -210,7 +212,7 @@ Status RunLoop::start_next() {
 // Advances a task to its next wait, and passes it to the part that handles the wait.
 Status RunLoop::advance(Task& task) {
   Task::Next next{};
-  if (Status s = task.advance(&next); !s) return s;
+  TRY(task.advance(&next));
   switch (next) {
     case Task::Next::process:
       by_pid_[task.pid()] = task.id();
@@ -219,11 +221,11 @@ Status RunLoop::advance(Task& task) {
       return shared_.gather(task) ? run_shared(task) : Status::ok();
     case Task::Next::job: {
       bool taken = false;
-      if (Status s = jobs_.submit(task, &taken); !s) return s;
+      TRY(jobs_.submit(task, &taken));
       return taken ? Status::ok() : finisher_.end(task);
     }
     case Task::Next::ended:
-      if (Status s = quiet_check_.ended(task.id()); !s) return s;
+      TRY(quiet_check_.ended(task.id()));
       return finisher_.end(task);
   }
   return Status::ok();
@@ -231,8 +233,8 @@ Status RunLoop::advance(Task& task) {
 
 Status RunLoop::run_shared(Task& task) {
   Task::Next next{};
-  if (Status s = context_.run.journal().begin(); !s) return s;
-  if (Status s = task.advance(&next); !s) return s;
+  TRY(context_.run.journal().begin());
+  TRY(task.advance(&next));
   if (next == Task::Next::process) {
     by_pid_[task.pid()] = task.id();
     return context_.run.journal().commit();
@@ -245,8 +247,8 @@ Status RunLoop::run_shared(Task& task) {
 // the others. One transaction records it for all: otherwise a resumed run would do it again for
 // those that have no record, or wait for ever for those that have one.
 Status RunLoop::after_shared(Task& task) {
-  if (Status s = shared_.release(task.id()); !s) return s;
-  if (Status s = context_.run.journal().commit(); !s) return s;
+  TRY(shared_.release(task.id()));
+  TRY(context_.run.journal().commit());
   return advance(task);
 }
 
@@ -269,7 +271,7 @@ Status RunLoop::wait() {
   const bool any = processes_.wait_any(
       std::max(left + std::chrono::milliseconds(1), std::chrono::milliseconds(0)), &result);
   if (any) {
-    if (Status s = process_ended(result); !s) return s;
+    TRY(process_ended(result));
   } else {
     context_.run.journal().heartbeat();
   }
@@ -289,24 +291,24 @@ Status RunLoop::process_ended(const ProcessResult& result) {
   by_pid_.erase(found);
   const bool shared = shared_.runs(task.id());
   if (shared) {
-    if (Status s = context_.run.journal().begin(); !s) return s;
+    TRY(context_.run.journal().begin());
   }
-  if (Status s = task.process_ended(result); !s) return s;
+  TRY(task.process_ended(result));
   return shared && task.state() == State::running ? after_shared(task) : advance(task);
 }
 
 Status RunLoop::take_job_ends() {
   std::vector<JobEnd> ends;
-  if (Status s = jobs_.turn(&ends); !s) return s;
+  TRY(jobs_.turn(&ends));
   for (const JobEnd& end : ends) {
     Task& task = *tasks_.at(end.workpackage);
     if (!end.nodes.empty()) {
       JobUse use;
       use.nodes = end.nodes;
-      if (Status s = context_.run.journal().set_job_use(end.workpackage, use); !s) return s;
+      TRY(context_.run.journal().set_job_use(end.workpackage, use));
     }
     const bool again = jobs_.take_end(end, task, queue_.is_open());
-    if (Status s = finisher_.end(task, again); !s) return s;
+    TRY(finisher_.end(task, again));
   }
   tell_of_trouble();
   return Status::ok();
@@ -378,7 +380,7 @@ Status RunLoop::leave_gathered(Status status) {
 // A workpackage that is not in a scheduler's queue counts as not started.
 Status RunLoop::put_back(const std::vector<int>& workpackages, Reason reason) {
   for (const int id : workpackages) {
-    if (Status s = graph_.transition(id, in_state(State::pending, reason)); !s) return s;
+    TRY(graph_.transition(id, in_state(State::pending, reason)));
   }
   return Status::ok();
 }
@@ -393,6 +395,17 @@ void RunLoop::sum_up(RunSummary* summary) const {
   summary->waiting = graph_.count(State::waiting);
   summary->running = graph_.count(State::running);
   summary->open = graph_.count(State::pending);
+}
+
+Status execute(Run& run, const Settings& settings, const Parts& parts, RunSummary* summary) {
+  *summary = RunSummary();
+  std::unique_ptr<ProcessRunner> own_processes;
+  std::unique_ptr<Scheduler> own_scheduler;
+  if (parts.processes == nullptr) own_processes = make_process_runner();
+  if (parts.scheduler == nullptr) own_scheduler = make_scheduler();
+  RunLoop loop(run, settings, parts, parts.processes != nullptr ? *parts.processes : *own_processes,
+               parts.scheduler != nullptr ? *parts.scheduler : *own_scheduler);
+  return loop.run(summary);
 }
 
 }  // namespace tally

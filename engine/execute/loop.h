@@ -20,7 +20,6 @@
 #include "engine/execute/jobs/submission.h"
 #include "engine/execute/queue.h"
 #include "engine/execute/quiet_check.h"
-#include "engine/execute/repeat_stop.h"
 #include "engine/execute/run_context.h"
 #include "engine/execute/setup_sharing.h"
 #include "engine/execute/shared_operations.h"

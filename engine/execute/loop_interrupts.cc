@@ -32,7 +32,7 @@ Status RunLoop::stop_jobs(bool* stop) {
     return Status::ok();
   }
   log_.write(std::to_string(count) + " jobs cancelled");
-  if (Status s = jobs_.forget_names(workpackages); !s) return s;
+  TRY(jobs_.forget_names(workpackages));
   return put_back(workpackages, Reason::job_withdrawn);
 }
 

@@ -13,15 +13,15 @@
 #include <map>
 #include <set>
 
+#include "engine/base/files.h"
 #include "engine/base/host.h"
-#include "engine/base/system_files.h"
 #include "engine/base/text.h"
 #include "engine/energy/gpu_devices.h"
 
 namespace tally {
 namespace {
 
-std::string first_line(const std::string& path) {
+std::string first_line_of_file(const std::string& path) {
   std::ifstream in(path);
   std::string line;
   std::getline(in, line);
@@ -75,10 +75,10 @@ std::string fabric(const std::string& root) {
   std::vector<std::string> names;
   for (const std::string& port : paths_matching(root + "/sys/class/infiniband/*/ports/*")) {
     const std::string device = port.substr(0, port.find("/ports/"));
-    std::string text =
-        fmt::format("{} {}", device.substr(device.rfind('/') + 1), first_line(port + "/rate"));
+    std::string text = fmt::format("{} {}", device.substr(device.rfind('/') + 1),
+                                   first_line_of_file(port + "/rate"));
     // "4: ACTIVE"
-    const std::string state = first_line(port + "/state");
+    const std::string state = first_line_of_file(port + "/state");
     if (const size_t colon = state.find(": ");
         colon != std::string::npos && state.substr(colon + 2) != "ACTIVE")
       text += " " + state.substr(colon + 2);
@@ -95,8 +95,8 @@ std::string environment_that_matters() {
   std::set<std::string> kept;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
-    if (std::any_of(kPrefixes.begin(), kPrefixes.end(),
-                    [&](const char* prefix) { return starts_with(text, prefix); }))
+    if (std::ranges::any_of(kPrefixes,
+                            [&](const char* prefix) { return starts_with(text, prefix); }))
       kept.insert(one_line(text));
   }
   return join({kept.begin(), kept.end()}, " ");
@@ -199,7 +199,7 @@ std::string gpu_clocks(const GpuDevices& gpus) {
 std::string cpu_clocks(const std::string& root) {
   const std::string cpu = root + "/sys/devices/system/cpu/cpu0/";
   const auto ghz = [&](const char* name, double unit) {
-    return std::atof(first_line(cpu + name).c_str()) * unit;
+    return std::atof(first_line_of_file(cpu + name).c_str()) * unit;
   };
   const double low = ghz("cpufreq/scaling_min_freq", 1e-6);
   const double high = ghz("cpufreq/scaling_max_freq", 1e-6);
@@ -212,8 +212,8 @@ std::string cpu_clocks(const std::string& root) {
 
 std::string cpu_boost(const std::string& root) {
   const std::string folder = root + "/sys/devices/system/cpu/";
-  const std::string boost = first_line(folder + "cpufreq/boost");
-  const std::string none = first_line(folder + "intel_pstate/no_turbo");
+  const std::string boost = first_line_of_file(folder + "cpufreq/boost");
+  const std::string none = first_line_of_file(folder + "intel_pstate/no_turbo");
   if (boost.empty() && none.empty()) return {};
   return boost == "1" || none == "0" ? "on" : "off";
 }
@@ -226,7 +226,7 @@ bool is_momentary(const std::string& fact) {
 }  // namespace
 
 std::string load_average(const std::string& root) {
-  const std::string line = first_line(root + "/proc/loadavg");
+  const std::string line = first_line_of_file(root + "/proc/loadavg");
   const std::vector<std::string> fields = split_strip(line, " ");
   return fields.size() < 3 ? "" : fields[0] + " " + fields[1] + " " + fields[2];
 }
@@ -244,7 +244,8 @@ Facts machine_facts(const std::string& home, const GpuDevices* gpu_devices,
   add("Kernel", known ? fmt::format("{} {}", system.sysname, system.release) : "");
   add("Architecture", known ? system.machine : "");
   add("CPU", cpus(root));
-  add("CPU governor", first_line(root + "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
+  add("CPU governor",
+      first_line_of_file(root + "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
   add("CPU boost", cpu_boost(root));
   add("CPU clocks", cpu_clocks(root));
   const auto memory = read_keys(root + "/proc/meminfo");
@@ -255,7 +256,7 @@ Facts machine_facts(const std::string& home, const GpuDevices* gpu_devices,
   const std::string gpu_names = gpus(root, gpu_devices);
   add("GPUs", gpu_names);
   if (gpu_devices == nullptr && !gpu_names.empty()) add(kUnwatchedGpus, no_gpus);
-  add("GPU driver", first_line(root + "/proc/driver/nvidia/version"));
+  add("GPU driver", first_line_of_file(root + "/proc/driver/nvidia/version"));
   if (gpu_devices != nullptr) {
     if (facts.back().first != "GPU driver") add("GPU driver", gpu_devices->driver());
     add("CUDA of the driver", gpu_devices->cuda());
@@ -281,8 +282,8 @@ Facts merged(const std::vector<Facts>& sessions) {
   for (const Facts& session : sessions) {
     for (const auto& [name, value] : session) {
       if (!seen[name].insert(value).second) continue;
-      const auto known = std::find_if(
-          all.begin(), all.end(), [&, wanted = name](const auto& f) { return f.first == wanted; });
+      const auto known = std::ranges::find_if(
+          all, [&, wanted = name](const auto& f) { return f.first == wanted; });
       if (known == all.end()) {
         all.emplace_back(name, value);
       } else {

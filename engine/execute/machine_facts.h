@@ -13,10 +13,10 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 class GpuDevices;
 
 // Host, kernel, CPU, memory, GPUs, fabric, modules, environment; the commit of the folder `home` if
-// Git is there; the versions of the compilers that PATH names. What cannot be read is left out.
-// `gpus`: null if there are none that can be read; `no_gpus` then says why. The fact kUnwatchedGpus
-// says that the machine has GPUs all the same. `root`: where /proc and /sys are, which tests
-// replace.
+// Git is there; the versions of the compilers that PATH names. Facts that cannot be read are left
+// out. `gpus`: null if there are none that can be read; `no_gpus` then says why. The fact
+// kUnwatchedGpus says that the machine has GPUs all the same. `root`: where /proc and /sys are,
+// which tests replace.
 Facts machine_facts(const std::string& home, const GpuDevices* gpus = nullptr,
                     const std::string& no_gpus = "", const std::string& root = "");
 inline constexpr const char* kUnwatchedGpus = "GPUs not watched";

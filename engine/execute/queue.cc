@@ -53,7 +53,7 @@ bool Queue::held_back(int id, const Caps& caps) const {
 // Whether the next round has repeats that may not be needed, which the running ones decide.
 bool Queue::waits_for_results() const {
   const auto& [repetition, ids] = *repetitions_.begin();
-  return std::any_of(ids.begin(), ids.end(), [&, round = repetition](int id) {
+  return std::ranges::any_of(ids, [&, round = repetition](int id) {
     const Caps& caps = caps_[static_cast<size_t>(step_of_.at(id))];
     return caps.first_decided > 0 && round >= caps.first_decided && caps.active > 0;
   });
@@ -96,7 +96,7 @@ void Queue::ended(int id, int step) {
   }
   if (const auto gpus = gpus_of_.find(id); gpus != gpus_of_.end()) {
     free_gpus_.insert(free_gpus_.end(), gpus->second.begin(), gpus->second.end());
-    std::sort(free_gpus_.begin(), free_gpus_.end());
+    std::ranges::sort(free_gpus_);
     gpus_of_.erase(gpus);
     queue_.insert(queue_.begin(), held_for_gpus_.begin(), held_for_gpus_.end());
     held_for_gpus_.clear();

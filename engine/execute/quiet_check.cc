@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "engine/workflow/linked_files.h"
+#include "engine/workflow/pattern_uses.h"
 
 namespace tally {
 namespace {
@@ -22,14 +22,13 @@ bool is_watched(const Benchmark& benchmark, const Step& step) {
   if (!reuses_work(step.kind)) return true;
   const auto reads = [&](const Analyse& one) {
     return one.step.value == step.name.value ||
-           std::any_of(one.files.begin(), one.files.end(), [&](const AnalyseFile& file) {
+           std::ranges::any_of(one.files, [&](const AnalyseFile& file) {
              return steps_read(benchmark, one, file).count(step.name.value) != 0;
            });
   };
-  return std::any_of(benchmark.analysers.begin(), benchmark.analysers.end(),
-                     [&](const Analyser& analyser) {
-                       return std::any_of(analyser.analyse.begin(), analyser.analyse.end(), reads);
-                     });
+  return std::ranges::any_of(benchmark.analysers, [&](const Analyser& analyser) {
+    return std::ranges::any_of(analyser.analyse, reads);
+  });
 }
 
 QuietCheck::QuietCheck(RunContext& context)

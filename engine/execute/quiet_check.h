@@ -8,8 +8,6 @@
 #include <optional>
 
 #include "engine/base/status.h"
-#include "engine/execute/cpu_clocks.h"
-#include "engine/execute/gpu_watch.h"
 #include "engine/execute/machine_load.h"
 #include "engine/execute/run_context.h"
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/files.h"
+#include "engine/base/text.h"
 
 namespace tally {
 
@@ -41,11 +42,11 @@ Status SetupReuse::decide(const Workpackage& workpackage, const SetupContext& co
                           ReuseDecision* decision) {
   *decision = {};
   Open open;
-  if (Status s = setup_inputs(context, digests_, &open.inputs); !s) return s;
+  TRY(setup_inputs(context, digests_, &open.inputs));
   std::string why;
   open.keeps = add_parents(workpackage, &open.inputs, &why);
   open.hash = content_hash(open.inputs);
-  const auto settle = [&](ReuseDecision::Kind kind) {
+  const auto decided = [&](ReuseDecision::Kind kind) {
     decision->kind = kind;
     open.works = kind == ReuseDecision::Kind::work;
     if (kind != ReuseDecision::Kind::same_run) say_once(open.inputs, &decision->why);
@@ -56,7 +57,7 @@ Status SetupReuse::decide(const Workpackage& workpackage, const SetupContext& co
     open.keeps = false;
     open.hash += fmt::format(" {}", workpackage.id);  // makes the hash unique to this workpackage
     decision->why = "reuse is false";
-    return settle(ReuseDecision::Kind::work);
+    return decided(ReuseDecision::Kind::work);
   }
   Work& work = works_[open.hash];
   if (work.owner >= 0 && work.owner != workpackage.id) {
@@ -67,7 +68,7 @@ Status SetupReuse::decide(const Workpackage& workpackage, const SetupContext& co
       return Status::ok();
     }
     if (const Lineage* of = lineage(work.owner)) open.of = *of;
-    return settle(ReuseDecision::Kind::same_run);
+    return decided(ReuseDecision::Kind::same_run);
   }
   work.owner = workpackage.id;
   if (context.step.exported) {
@@ -82,9 +83,9 @@ Status SetupReuse::decide(const Workpackage& workpackage, const SetupContext& co
     decision->work = store_.find(open.inputs, open.hash, &why, &open.of.instance);
   }
   decision->why = why;
-  if (decision->work.empty()) return settle(ReuseDecision::Kind::work);
+  if (decision->work.empty()) return decided(ReuseDecision::Kind::work);
   open.of.hash = open.hash;
-  return settle(ReuseDecision::Kind::other_run);
+  return decided(ReuseDecision::Kind::other_run);
 }
 
 void SetupReuse::restore(int id, const std::string& hash, const std::string& instance) {
@@ -145,6 +146,58 @@ void SetupReuse::assume_done(int id) {
 const Lineage* SetupReuse::lineage(int id) const {
   const auto found = lineages_.find(id);
   return found == lineages_.end() ? nullptr : &found->second;
+}
+
+namespace {
+
+// `here`: the current folder with a slash. Paths are shown from there.
+std::string in_words(const ReuseDecision& decision, const std::string& here) {
+  std::string why = decision.why;
+  replace_all(why, here, "");
+  switch (decision.kind) {
+    case ReuseDecision::Kind::same_run:
+    case ReuseDecision::Kind::wait:
+      return fmt::format("shared with #{:06}", decision.of);
+    case ReuseDecision::Kind::other_run:
+      return "reused, " + why;
+    case ReuseDecision::Kind::work:
+      break;
+  }
+  return "will run: " + why;
+}
+
+}  // namespace
+
+std::map<int, std::string> predict_reuse(PlannedRun& planned, const Settings& settings) {
+  const Benchmark& benchmark = planned.run.benchmark();
+  const Expander& expander = planned.run.expander();
+  const std::string here = absolute_path("") + "/";
+  std::map<int, std::string> words;
+  SetupReuse reuse(benchmark, absolute_path(expander.run().rundir + "/.."), settings.fresh);
+  const Environment own_base = with_programs(current_environment(), settings.programs);
+  for (const Workpackage& workpackage : planned.plan.workpackages) {
+    const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
+    if (!reuses_work(step.kind)) continue;
+    if (workpackage.outcome.state == State::failed) continue;
+    if (!expander.is_final(workpackage.point)) {
+      words[workpackage.id] = "reused or not: known only to a run";
+      continue;
+    }
+    const WorkpackageValues values(benchmark, expander, workpackage);
+    const std::string work =
+        absolute_path(work_dir_of(benchmark, expander.run().rundir, workpackage));
+    Environment before = own_base;
+    before["PWD"] = work;
+    const EnvironmentChanges changes = declared_environment(step, values, before);
+    const Environment environment = with_changes(current_environment(), changes);
+    const SetupContext context{benchmark, step,           values,  expander.evaluator(),
+                               work,      settings.shell, changes, environment};
+    ReuseDecision decision;
+    const Status decided = reuse.decide(workpackage, context, &decision);
+    words[workpackage.id] = decided ? in_words(decision, here) : "fails: " + decided.message();
+    reuse.assume_done(workpackage.id);
+  }
+  return words;
 }
 
 }  // namespace tally

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/plan/planned_run.h"
 #include "engine/workpackage/workpackage.h"
 #include "engine/workspace/setup_inputs.h"
 #include "engine/workspace/store.h"
@@ -88,5 +89,10 @@ class SetupReuse {
   std::map<std::string, Work> works_;  // by hash
   std::map<int, Lineage> lineages_;    // by workpackage
 };
+
+// Predicts what a run would report for each setup and build workpackage of a plan, by
+// id: "reused, the same as in /runs/000000/000000_build/work", "done again, compared with the last
+// kept work: file input.txt changed". Nothing is written and no command is run.
+std::map<int, std::string> predict_reuse(PlannedRun& planned, const Settings& settings);
 
 }  // namespace tally

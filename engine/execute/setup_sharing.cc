@@ -7,7 +7,7 @@ namespace tally {
 
 Status SetupSharing::restore() {
   std::vector<Journal::Setup> setups;
-  if (Status s = context_.run.journal().setups(&setups); !s) return s;
+  TRY(context_.run.journal().setups(&setups));
   const WorkpackageGraph& graph = context_.graph;
   for (const Journal::Setup& setup : setups) {
     if (!graph.has(setup.workpackage)) continue;

@@ -42,7 +42,7 @@ Status SharedOperations::release(int id) {
   const auto group = groups_.find(id);
   if (group == groups_.end()) return Status::ok();
   for (const int other : group->second) {
-    if (Status s = tasks_.at(other)->shared_done(); !s) return s;
+    TRY(tasks_.at(other)->shared_done());
     queue_.add(other, graph_[other].wp.step);
   }
   groups_.erase(group);

@@ -18,7 +18,7 @@ Status Starter::start(int id, Task** started) {
   if (granted == Queue::Gpus::later) return Status::ok();
   const Outcome& before = workpackage.outcome;
   if (before.state != State::waiting || before.reason == Reason::before_shared) {
-    if (Status s = context_.graph.transition(id, in_state(State::running)); !s) return s;
+    TRY(context_.graph.transition(id, in_state(State::running)));
   } else {
     context_.graph.look_again(id);
   }
@@ -36,6 +36,33 @@ Status Starter::start(int id, Task** started) {
     t.set_gpus(queue_.gpus_of(id));
   }
   *started = &t;
+  return Status::ok();
+}
+
+Status RepeatStop::decide(int id, bool* dropped) {
+  *dropped = false;
+  const WorkpackageNode& workpackage = context_.graph[id];
+  const RepeatUntil& until = context_.graph.step_of(workpackage).until;
+  RepeatJudge* const judge = context_.parts.repeats;
+  if (until.metric.value.empty() || judge == nullptr) return Status::ok();
+  const int round = workpackage.wp.repetition;
+  if (round < until.warmup + until.min) return Status::ok();
+  // The results are read once a round, so that the cost stays linear in the workpackages.
+  if (round != asked_) {
+    asked_ = round;
+    std::vector<int> ids;
+    const Status read = judge->not_needed(context_.run, &ids);
+    if (!read) context_.log.write("repeat until: all repeats run: " + read.message());
+    if (!read) ids.clear();
+    not_needed_ = {ids.begin(), ids.end()};
+  }
+  if (not_needed_.count(id) == 0) return Status::ok();
+  context_.log.write(workpackage.directory + ": not needed: '" + until.metric.value +
+                     "' is precise enough");
+  TRY(context_.run.journal().remove(id));
+  context_.graph.drop(id);
+  ++dropped_;
+  *dropped = true;
   return Status::ok();
 }
 

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
+#include <utility>
 
 #include "engine/base/terminal.h"
 #include "engine/base/text.h"
+#include "engine/execute/jobs/job_table.h"
 #include "engine/execute/status_line.h"
 
 namespace tally {
@@ -42,7 +45,7 @@ std::vector<std::string> step_lines(const std::vector<StepProgress>& steps, size
   for (const bool open : {true, false})
     for (const StepProgress& step : steps)
       if (is_open(step) == open && shown.size() < most) shown.push_back(&step);
-  std::sort(shown.begin(), shown.end());  // the order of the workflow
+  std::ranges::sort(shown);  // the order of the workflow
   size_t name_width = 0;
   size_t count_width = 0;
   std::vector<std::pair<std::string, std::string>> texts;
@@ -93,6 +96,29 @@ std::vector<StepProgress> StepTable::progress(WorkpackageGraph& graph,
     }
   }
   return out;
+}
+
+std::vector<std::string> running_table(const RunContext& context, std::vector<JobView> jobs,
+                                       const std::unordered_map<int, int>& by_pid, size_t most) {
+  std::vector<JobView> views = std::move(jobs);
+  const WorkpackageGraph& graph = context.graph;
+  for (const auto& [pid, id] : by_pid) {
+    JobView& view = views.emplace_back();
+    view.workpackage = id;
+    view.id = "here";
+    view.label = folder_name_of(context.run.benchmark(), graph[id].wp);
+    view.state = "running";
+    view.running = true;
+  }
+  for (JobView& view : views) {
+    if (!graph.has(view.workpackage)) continue;
+    for (const Binding& binding : graph[view.workpackage].wp.point.bindings) {
+      if (binding.index == Binding::no_index) continue;
+      view.parameters += (view.parameters.empty() ? "" : " ") + context.run.texts()[binding.name] +
+                         "=" + one_line(context.run.texts()[binding.value]);
+    }
+  }
+  return job_lines(views, most, context.status_line.table_columns(), std::time(nullptr));
 }
 
 }  // namespace tally

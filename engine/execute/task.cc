@@ -40,7 +40,7 @@ Task::Task(RunContext& context, int id)
   const Outcome& before = workpackage().wp.outcome;
   check_waiting_ = before.state == State::waiting && before.reason != Reason::before_shared;
   for (const auto& [path, size] : workpackage().outputs) {
-    if (std::find(outputs_.begin(), outputs_.end(), path) == outputs_.end()) {
+    if (!contains(outputs_, path)) {
       outputs_.push_back(path);
       // The first of two sizes is the one from before; so is the only one before any operation.
       const bool in_work_dir = starts_with(path, work_dir_ + "/");
@@ -244,7 +244,7 @@ Status Task::advance(Next* next) {
         }
         if (phase_ == Phase::operations && anything_prepared_) {
           workpackage().prepared = true;
-          if (Status s = record_progress(); !s) return s;
+          TRY(record_progress());
         }
         break;
       case Phase::operations:
@@ -279,7 +279,7 @@ Variables Task::variables() const {
 }
 
 // A file that lies in a work_dir of the user's choice may be of an earlier run or of another
-// workpackage, with other content. Of two entries for one name the first counts, as in JUBE.
+// workpackage, with other content. The first of two entries for one name counts, as in JUBE.
 Status Task::place(const PlannedFile& file) {
   const std::string target = absolute_path(file.target, work_dir_);
   const bool again = !placed_.insert(target).second;
@@ -337,11 +337,8 @@ Status Task::make_substituted_files() {
   const auto sets = substitute_sets(context_.run.benchmark(), sets_);
   if (sets.empty()) return Status::ok();
   std::vector<FileBytes> made;
-  if (Status s = substitute_files(sets, values_->lookup(), context_.run.evaluator(),
-                                  read_from(work_dir_), &made);
-      !s) {
-    return s;
-  }
+  TRY(substitute_files(sets, values_->lookup(), context_.run.evaluator(), read_from(work_dir_),
+                       &made));
   keep_secrets(secrets(), &made);
   anything_prepared_ = anything_prepared_ || !made.empty();
   return write_substituted(made, work_dir_);

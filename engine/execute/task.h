@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/file_stamp.h"
+#include "engine/base/digest.h"
 #include "engine/execute/run_context.h"
 #include "engine/workspace/work_directory.h"
 
@@ -95,7 +95,7 @@ class Task {
   // Copies what its operations added to these files to the folder of a failed attempt.
   void keep_outputs(const std::string& folder) const;
   // Makes files outside the run to which its substitutions appended what they were before this
-  // attempt. What it added is copied to the folder.
+  // attempt. The text that it added is copied to the folder.
   void set_back_appended(const std::string& folder) const;
   // The files that its file sets have put somewhere in this attempt, absolute.
   const std::set<std::string>& placed() const { return placed_; }

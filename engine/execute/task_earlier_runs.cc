@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "engine/base/file_stamp.h"
+#include "engine/base/digest.h"
 #include "engine/base/files.h"
 #include "engine/base/own_files.h"
 #include "engine/base/presence.h"
@@ -24,7 +24,7 @@ namespace {
 constexpr const char* begin_file = "/.begun";
 
 bool has_marks(const Step& step) {
-  return std::any_of(step.operations.begin(), step.operations.end(), [](const Operation& each) {
+  return std::ranges::any_of(step.operations, [](const Operation& each) {
     return !each.done_file.value.empty() || !each.break_file.value.empty() ||
            !each.error_file.value.empty();
   });
@@ -35,9 +35,8 @@ bool may_ask_for_origins(const Benchmark& benchmark, const Step& step) {
   if (has_marks(step)) return true;
   // The names of a step's sets may depend on parameters.
   const auto& sets = benchmark.substitute_sets;
-  return !step.use.empty() && std::any_of(sets.begin(), sets.end(), [](const auto& set) {
-    return std::any_of(set.second.files.begin(), set.second.files.end(),
-                       [](const IoFile& file) { return file.append; });
+  return !step.use.empty() && std::ranges::any_of(sets, [](const auto& set) {
+    return std::ranges::any_of(set.second.files, [](const IoFile& file) { return file.append; });
   });
 }
 
@@ -59,7 +58,7 @@ bool Task::begin_counts() const {
   if (!guards_outside_files()) return false;
   if (has_marks(step_) || !appended_files().empty()) return true;
   const Benchmark& benchmark = context_.run.benchmark();
-  return std::any_of(benchmark.steps.begin(), benchmark.steps.end(), [&](const Step& other) {
+  return std::ranges::any_of(benchmark.steps, [&](const Step& other) {
     return may_ask_for_origins(benchmark, other) &&
            depends_on(benchmark, other.name.value, step_.name.value);
   });
@@ -105,7 +104,7 @@ std::vector<int> Task::ancestors() const {
   std::vector<int> all = workpackage().wp.parents;
   for (size_t i = 0; i < all.size(); ++i) {
     for (const int parent : context_.graph[all[i]].wp.parents) {
-      if (std::find(all.begin(), all.end(), parent) == all.end()) all.push_back(parent);
+      if (!contains(all, parent)) all.push_back(parent);
     }
   }
   return all;
@@ -168,8 +167,8 @@ void Task::put_off_for(const char* key, const std::string& file) {
 bool Task::finds_marks_before_commands() {
   if (marks_sought_ || operation_ > 0 || cycle() > 0 || check_waiting_) return false;
   marks_sought_ = true;
-  return std::any_of(operations_.begin(), operations_.end(),
-                     [&](const Operation& each) { return finds_earlier_marks(each); });
+  return std::ranges::any_of(operations_,
+                             [&](const Operation& each) { return finds_earlier_marks(each); });
 }
 
 // Whether it is put off because of a mark that decides about nothing. A link that a command has
@@ -201,7 +200,7 @@ std::vector<std::string> Task::appended_files() const {
   return files;
 }
 
-// Whether a substitution must not append to it. What an ancestor wrote is its input.
+// Whether a substitution must not append to it. A file that an ancestor wrote is its input.
 bool Task::is_foreign(const std::string& file) const {
   const Origin origin = origin_of(file, Until::end_of_ancestor);
   if (origin != Origin::attempt) return origin == Origin::before;
@@ -252,7 +251,7 @@ Status Task::look_before_prepare() {
   if (!guards_outside_files() || cycle() > 0) return Status::ok();
   for (const std::string& file : appended_files()) {
     if (!is_outside_run(file)) continue;
-    if (Status s = look_at_appended(file); !s) return s;
+    TRY(look_at_appended(file));
   }
   return Status::ok();
 }
@@ -303,7 +302,7 @@ bool Task::is_of_another(const std::string& file) {
       context_.appended_files.try_emplace(real_place(file), RunContext::Appended{id_})
           .first->second;
   const std::vector<int> before = ancestors();
-  if (std::find(before.begin(), before.end(), known.workpackage) != before.end()) known = {id_};
+  if (contains(before, known.workpackage)) known = {id_};
   if (known.workpackage == id_) return false;
   Outcome outcome = in_state(State::pending, Reason::host);
   outcome.detail = fmt::format(

@@ -110,7 +110,7 @@ bool Task::run(const std::string& command, const std::string& directory, const s
                    : with_capture(command, context_.settings.shell, running_.capture)};
   spec.environment = process_environment(directory);
   for (const std::string* path : {&spec.stdout_path, &spec.stderr_path}) {
-    if (std::find(outputs_.begin(), outputs_.end(), *path) == outputs_.end()) {
+    if (!contains(outputs_, *path)) {
       outputs_.push_back(*path);
     }
   }
@@ -202,8 +202,8 @@ Status Task::take_environment(int exit_status) {
   if (running_.capture.empty()) return Status::ok();
   const std::string file = std::exchange(running_.capture, std::string());
   std::string text;
-  if (Status s = read_own_file(context_.run_dir, file, &text); !s) return s;
-  if (Status s = remove_own(context_.run_dir, file); !s) return s;
+  TRY(read_own_file(context_.run_dir, file, &text));
+  TRY(remove_own(context_.run_dir, file));
   if (text == untouched) {
     // A command that ended without its shell leaves the environment unchanged: exec, or a signal,
     // which is a failure anyway.
@@ -384,7 +384,7 @@ Status Task::shared_done() {
   for (const auto& [name, otherwise] :
        {std::pair{&operation.stdout_file, "stdout"}, std::pair{&operation.stderr_file, "stderr"}}) {
     const std::string path = output_path(values_->path(*name), otherwise, true);
-    if (std::find(outputs_.begin(), outputs_.end(), path) == outputs_.end()) {
+    if (!contains(outputs_, path)) {
       outputs_.push_back(path);
     }
   }

@@ -35,7 +35,7 @@ std::vector<std::string> Task::own_outputs() const {
       if (!name->value.empty()) written.push_back(opened_path(values_->path(*name), work_dir_));
     }
   }
-  std::sort(written.begin(), written.end());
+  std::ranges::sort(written);
   written.erase(std::unique(written.begin(), written.end()), written.end());
   return written;
 }
@@ -80,10 +80,9 @@ Status Task::note_outside_files() {
 bool Task::shares_work_dir() const {
   const std::vector<int> before = ancestors();
   const auto& all = context_.graph.all();
-  return std::any_of(all.begin(), all.end(), [&](const WorkpackageNode& other) {
+  return std::ranges::any_of(all, [&](const WorkpackageNode& other) {
     const int id = other.wp.id;
-    return id != id_ && other.wp.outcome.state != State::pending &&
-           std::find(before.begin(), before.end(), id) == before.end() &&
+    return id != id_ && other.wp.outcome.state != State::pending && !contains(before, id) &&
            context_.graph.work_dir(other) == work_dir_;
   });
 }
@@ -101,7 +100,7 @@ Status Task::cut_back_outputs() {
     if (!below(path, work_dir_)) continue;
     outside.push_back(path);
     OutputSizes now;
-    if (Status s = output_sizes({path}, &now); !s) return s;
+    TRY(output_sizes({path}, &now));
     more = more || (!now.empty() && now.front().second > size);
   }
   if (!more) return Status::ok();
@@ -122,10 +121,9 @@ Status Task::cut_back_shared(const std::vector<std::string>& written) const {
   OutputSizes completed;
   for (const int id : context_.graph.of_step(workpackage().wp.step)) {
     for (const auto& [path, size] : context_.graph[id].outputs) {
-      if (std::find(written.begin(), written.end(), path) == written.end()) continue;
-      const auto known =
-          std::find_if(completed.begin(), completed.end(),
-                       [&, wanted = path](const auto& entry) { return entry.first == wanted; });
+      if (!contains(written, path)) continue;
+      const auto known = std::ranges::find_if(
+          completed, [&, wanted = path](const auto& entry) { return entry.first == wanted; });
       if (known == completed.end()) {
         completed.emplace_back(path, size);
       } else {

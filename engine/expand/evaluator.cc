@@ -16,7 +16,7 @@
 #include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/expand/python_helper.h"
-#include "engine/python/literal.h"
+#include "engine/python/value.h"
 
 namespace tally {
 namespace {

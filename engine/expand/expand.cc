@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include <fmt/format.h>
-
 #include "engine/base/files.h"
-#include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/expand/definitions.h"
 #include "engine/expand/expansion.h"
@@ -81,8 +78,8 @@ struct Expander::Impl {
     Mark* place = nullptr;  // if given: of the value that cannot be computed
   };
   std::string finish(const Step& step, Point& point, const Finishing& how);
-  std::string settle(Point& point, const Finishing& how, const Builtins& early, bool last,
-                     bool* changed);
+  std::string resolve(Point& point, const Finishing& how, const Builtins& early, bool last,
+                      bool* changed);
   bool blocked(const Point& point, const Binding& binding, const Names& later) const;
   std::string evaluate(Binding& binding, const std::string& text, bool literal);
 
@@ -100,7 +97,7 @@ struct Expander::Impl {
 // Whether a value refers to one that is known later, or to one that is not final, possibly itself.
 bool Expander::Impl::blocked(const Point& point, const Binding& binding, const Names& later) const {
   for (const std::string& name : referenced_names(pool[binding.value])) {
-    if (std::find(later.begin(), later.end(), name) != later.end()) return true;
+    if (contains(later, name)) return true;
     const Binding* other = find_binding(point, pool, name);
     if (other != nullptr && progress(*other) != Progress::closed) return true;
   }
@@ -129,8 +126,8 @@ std::string Expander::Impl::evaluate(Binding& binding, const std::string& text, 
 
 // One pass over the values that are not final. With `last`, values that wait for each other are
 // resolved too.
-std::string Expander::Impl::settle(Point& point, const Finishing& how, const Builtins& early,
-                                   bool last, bool* changed) {
+std::string Expander::Impl::resolve(Point& point, const Finishing& how, const Builtins& early,
+                                    bool last, bool* changed) {
   const Purpose purpose = how.purpose;
   Mark* const place = how.place;
   bool literal = false;
@@ -198,7 +195,7 @@ std::string Expander::Impl::finish(const Step& step, Point& point, const Finishi
   const Builtins& early = step_builtins(step);
   for (bool last = false;;) {
     bool changed = false;
-    std::string error = settle(point, how, early, last, &changed);
+    std::string error = resolve(point, how, early, last, &changed);
     if (!error.empty()) return error;
     // The step's own values come first: they read those of the step before, as in JUBE.
     const bool goes_on = changed || (how.later.empty() && start_cycle(point));
@@ -274,8 +271,7 @@ bool Expander::is_final(const Binding& binding) const {
 }
 
 bool Expander::is_final(const Point& point) const {
-  return std::all_of(point.bindings.begin(), point.bindings.end(),
-                     [this](const Binding& b) { return is_final(b); });
+  return std::ranges::all_of(point.bindings, [this](const Binding& b) { return is_final(b); });
 }
 
 std::string Expander::definition_key(const Binding& binding) const {

@@ -165,7 +165,7 @@ bool Expansion::same_text(const Definition& a, const Definition& b) const {
 
 // Returns false when the step gets no points; the reason has then been reported.
 bool Expansion::add_set(const ParameterSet& set, const Text& use, Layout& layout, Point& point) {
-  if (std::find(layout.sets.begin(), layout.sets.end(), &set) != layout.sets.end()) return true;
+  if (contains(layout.sets, &set)) return true;
   layout.sets.push_back(&set);
   for (const Parameter& parameter : set.parameters) {
     Binding fresh = context_.definitions.fresh(context_.definitions.number(set, parameter));
@@ -269,8 +269,7 @@ bool Expansion::waits(const Work& work, const Text& use, std::string* names) con
 // be added.
 void Expansion::take_layout(Work& work, const Layout& layout) const {
   for (const ParameterSet* set : layout.sets) {
-    const bool in_old = std::find(work.layout->sets.begin(), work.layout->sets.end(), set) !=
-                        work.layout->sets.end();
+    const bool in_old = contains(work.layout->sets, set);
     for (const Parameter& parameter : set->parameters) {
       Binding fresh = context_.definitions.fresh(context_.definitions.number(*set, parameter));
       auto found = layout.slots.end();
@@ -343,7 +342,7 @@ void Expansion::open_slots(Work& work) const {
     Binding& b = work.point.bindings[slot];
     if (slot < work.layout->own_begin && is_unresolved(b) && progress(b) == Progress::closed) {
       const std::vector<TextId>& names = context_.definitions.references(b.value);
-      if (std::any_of(names.begin(), names.end(), known)) {
+      if (std::ranges::any_of(names, known)) {
         b.definition = with_progress(definition_number(b), Progress::raw) | unresolved_bit;
       }
     }
@@ -459,7 +458,7 @@ StepPoints Expansion::run(const std::vector<const Point*>& parents) {
   works_.push_back(std::move(start));
   split(true);
   for (;;) {
-    settle(Force::none);
+    resolve_slots(Force::none);
     if (has_lists()) {
       const size_t before = works_.size();
       split(false);
@@ -471,8 +470,8 @@ StepPoints Expansion::run(const std::vector<const Point*>& parents) {
       split(false);
       continue;
     }
-    if (settle(Force::unknown_names)) continue;
-    if (!settle(Force::everything)) break;
+    if (resolve_slots(Force::unknown_names)) continue;
+    if (!resolve_slots(Force::everything)) break;
   }
   for (Work& work : works_) {
     if (!work.error.empty() || work.layout->uses.empty()) continue;

@@ -4,7 +4,7 @@
 // interpreter in batches:
 //   split value lists -> { substitute and evaluate what is ready } -> split the results -> ...
 //   -> sets whose names depend on parameters -> texts with undefined names -> rules
-// expansion_lists.cc splits value lists, expansion_settle.cc computes what is ready, level by
+// expansion_lists.cc splits value lists, expansion_resolve.cc computes what is ready, level by
 // level.
 #pragma once
 
@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/compact.h"
 #include "engine/base/diagnostics.h"
-#include "engine/base/rare_text.h"
 #include "engine/expand/definitions.h"
 #include "engine/expand/evaluator.h"
 #include "engine/expand/expand.h"
@@ -124,9 +124,9 @@ class Expansion {
   bool axes(const Work& work, uint32_t from, std::vector<std::vector<uint32_t>>& out, Work& failed);
   void cross(const Work& work, const std::vector<Axis>& members, const std::vector<size_t>& lengths,
              std::vector<Work>& out) const;
-  bool settle(Force force);
+  bool resolve_slots(Force force);
   std::vector<uint32_t> in_order(const Work& work) const;
-  bool settle_text(Work& work, Force force, std::vector<Task>& scripts, size_t index);
+  bool resolve_text(Work& work, Force force, std::vector<Task>& scripts, size_t index);
   bool is_late(const Work& work, uint32_t slot) const;
   bool is_blocked(const Work& work, uint32_t slot, Force force) const;
   std::string substituted(const Work& work, uint32_t slot, Force force, bool* blocked,

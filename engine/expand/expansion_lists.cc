@@ -1,9 +1,8 @@
 // The part of an expansion that makes several points from one: value lists, crossed or zipped.
-#include <algorithm>
 
 #include "engine/base/text.h"
 #include "engine/expand/expansion.h"
-#include "engine/expand/limits.h"
+#include "engine/expand/point.h"
 
 namespace tally {
 bool Expansion::has_lists() const {

@@ -2,6 +2,8 @@
 // point holds only numbers, and the texts are shared.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -46,5 +48,18 @@ struct Point {
 // The parameter of this name, or null. Where the user has no parameter of the name, a name with the
 // platform's prefix (workflow/lookup.h) is that of the parameter without it.
 const Binding* find_binding(const Point& point, const TextPool& pool, std::string_view name);
+
+// A step with more points, or with more workpackages, is a mistake in its file. So many take about
+// 2 GB.
+inline constexpr size_t most_points = 2'000'000;
+
+// Messages name no larger number. Sums and products stop there.
+inline constexpr size_t most_countable = 1'000'000'000'000'000;
+inline size_t limited_sum(size_t a, size_t b) {
+  return std::min(a + b, most_countable);
+}
+inline size_t limited_product(size_t a, size_t b) {
+  return b != 0 && a > most_countable / b ? most_countable : a * b;
+}
 
 }  // namespace tally

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/ascii.h"
+#include "engine/base/text.h"
 
 namespace tally {
 namespace {
@@ -143,7 +143,7 @@ std::vector<std::string> referenced_names(std::string_view text) {
   std::vector<std::string> names;
   for (size_t at = text.find('$'); at != std::string_view::npos; at = text.find('$', at)) {
     const Run run = read_run(text, at);
-    if (!run.name.empty() && std::find(names.begin(), names.end(), run.name) == names.end()) {
+    if (!run.name.empty() && !contains(names, run.name)) {
       names.emplace_back(run.name);
     }
     at = run.after;

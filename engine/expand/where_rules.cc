@@ -1,13 +1,11 @@
 #include "engine/expand/where_rules.h"
-#include "engine/base/ascii.h"
-#include "engine/python/number.h"
+#include "engine/base/text.h"
+#include "engine/python/value.h"
 
 #include <algorithm>
 #include <cctype>
 
-#include "engine/base/text.h"
 #include "engine/expand/substitute.h"
-#include "engine/python/literal.h"
 
 namespace tally {
 namespace {
@@ -17,7 +15,7 @@ constexpr size_t chunk = 4096;
 
 // The Python literal for a parameter's value.
 std::string literal(const Parameter& parameter, const std::string& value) {
-  const bool digits = !value.empty() && std::all_of(value.begin(), value.end(), [](char c) {
+  const bool digits = !value.empty() && std::ranges::all_of(value, [](char c) {
     return isdigit(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '+' || c == '.' ||
            c == 'e' || c == 'E';
   });

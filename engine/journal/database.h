@@ -59,6 +59,7 @@ class Statement {
   Statement& bind(int position, std::string_view text);
   Statement& bind_blob(int position, std::string_view bytes);
   Statement& bind(int position, long long value);
+  Statement& bind(int position, int value) { return bind(position, static_cast<long long>(value)); }
   Statement& bind(int position, double value);
   // Runs the statement to its end and resets it.
   Status run();

@@ -18,7 +18,7 @@ namespace {
 // SQLite follows a link in the place of a database.
 Status refuse_link(const std::string& path) {
   std::optional<struct stat> found;
-  if (Status s = look_at(path, &found, Links::keep); !s) return s;
+  TRY(look_at(path, &found, Links::keep));
   if (!found || !S_ISLNK(found->st_mode)) return Status::ok();
   return Status::error(path + ": is a link, which the run did not make; remove it");
 }
@@ -47,7 +47,7 @@ Status Journal::lock_and_configure(const std::string& run_dir) {
     const auto holder = Lease::possible_holder(lease_file(run_dir), &silent);
     return Status::error(in_use_message(run_name(run_dir), holder, silent));
   }
-  if (Status taken = lease_.take(lease_file(run_dir), run_name(run_dir)); !taken) return taken;
+  TRY(lease_.take(lease_file(run_dir), run_name(run_dir)));
   // If this fails before it has written anything, all stays as it was.
   database_.keep_log(true);
   // The exclusive mode must be set before the first access, because only then does WAL need no
@@ -56,7 +56,7 @@ Status Journal::lock_and_configure(const std::string& run_dir) {
   for (const char* setting :
        {"PRAGMA locking_mode=EXCLUSIVE", "PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL",
         "PRAGMA wal_autocheckpoint=0", "PRAGMA cache_size=-16000", "BEGIN EXCLUSIVE", "COMMIT"}) {
-    if (Status status = database_.run(setting); !status) return status;
+    TRY(database_.run(setting));
   }
   return Status::ok();
 }
@@ -71,7 +71,7 @@ void Journal::begin_to_write() {
 
 Status Journal::check_pages() {
   Statement check;
-  if (Status s = check.prepare(database_, "PRAGMA quick_check(1)"); !s) return s;
+  TRY(check.prepare(database_, "PRAGMA quick_check(1)"));
   const bool good = check.row() && check.text(0) == "ok";
   if (!check.status()) return check.status();
   const std::string found = good ? "" : check.text(0);
@@ -83,40 +83,39 @@ Status Journal::start_create(const std::string& run_dir, const RunRecord& run,
                              const Sources& sources) {
   const std::string path = main_file(run_dir);
   bool there = false;
-  if (Status s = path_exists(path, &there); !s) return s;
+  TRY(path_exists(path, &there));
   if (there) {
     return Status::error(path +
                          ": there is a run in this directory already; continue it, or choose "
                          "another directory");
   }
-  if (Status s = database_.open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, path); !s)
-    return s;
+  TRY(database_.open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, path));
   if (reserve_page_sums(database_.handle()) != SQLITE_OK) return database_.failure();
-  if (Status s = lock_and_configure(run_dir); !s) return s;
+  TRY(lock_and_configure(run_dir));
   begin_to_write();
-  if (Status s = database_.run("BEGIN"); !s) return s;
-  if (Status s = make_tables(database_); !s) return s;
-  if (Status s = make_machine_tables(database_); !s) return s;
-  if (Status s = write_run(database_, run); !s) return s;
+  TRY(database_.run("BEGIN"));
+  TRY(make_tables(database_));
+  TRY(make_machine_tables(database_));
+  TRY(write_run(database_, run));
   Statement insert;
-  if (Status s = insert.prepare(database_, "INSERT INTO source VALUES(?,?,?)"); !s) return s;
+  TRY(insert.prepare(database_, "INSERT INTO source VALUES(?,?,?)"));
   for (uint32_t i = 0; i < sources.size(); ++i) {
     insert.bind(1, static_cast<long long>(i))
         .bind(2, sources.name(i))
         .bind_blob(3, sources.text(i));
-    if (Status s = insert.run(); !s) return s;
+    TRY(insert.run());
   }
   insert.finish();
-  if (Status s = database_.run("COMMIT"); !s) return s;
+  TRY(database_.run("COMMIT"));
   // From now on the main file alone is a complete run for a reader.
-  if (Status s = database_.run("PRAGMA wal_checkpoint(TRUNCATE)"); !s) return s;
+  TRY(database_.run("PRAGMA wal_checkpoint(TRUNCATE)"));
   run_ = run;
   return prepare_statements();
 }
 
 Status Journal::start_open(const std::string& run_dir) {
   const std::string path = main_file(run_dir);
-  if (Status s = is_there(run_dir, F_OK); !s) return s;
+  TRY(is_there(run_dir, F_OK));
   // Write access is checked first. Otherwise SQLite would open the file read-only, and the lease
   // would fail with an unclear message.
   for (const std::string& needed : {path, run_dir}) {
@@ -124,8 +123,8 @@ Status Journal::start_open(const std::string& run_dir) {
     return Status::error(needed + ": cannot be written: " + strerror(errno) +
                          "; only who may write to a run can continue or change it");
   }
-  if (Status s = refuse_link(path); !s) return s;
-  if (Status s = database_.open(path, SQLITE_OPEN_READWRITE, path); !s) return s;
+  TRY(refuse_link(path));
+  TRY(database_.open(path, SQLITE_OPEN_READWRITE, path));
   Status status = lock_and_configure(run_dir);
   if (status) status = check_pages();
   if (status) status = check_version();
@@ -134,25 +133,25 @@ Status Journal::start_open(const std::string& run_dir) {
     return status;
   }
   begin_to_write();
-  if (Status s = make_machine_tables(database_); !s) return s;
-  if (Status s = read_run(database_, &run_); !s) return s;
+  TRY(make_machine_tables(database_));
+  TRY(read_run(database_, &run_));
   return prepare_statements();
 }
 
 Status Journal::open_snapshot_or_main(const std::string& run_dir) {
   const std::string path = main_file(run_dir);
   const auto open_still = [&](const std::string& file) {
-    if (Status s = refuse_link(file); !s) return s;
+    TRY(refuse_link(file));
     return database_.open(file, SQLITE_OPEN_READONLY, file, true);
   };
   if (Lease::live_holder(lease_file(run_dir))) {
     const std::string snapshot = snapshot_file(run_dir);
     bool there = false;
-    if (Status s = path_exists(snapshot, &there); !s) return s;
+    TRY(path_exists(snapshot, &there));
     return open_still(there ? snapshot : path);
   }
   std::optional<struct stat> log;
-  if (Status s = look_at(path + "-wal", &log); !s) return s;
+  TRY(look_at(path + "-wal", &log));
   if (!log || log->st_size == 0) return open_still(path);
   // The engine was killed. Its last commits are in the log, and reading the log would write to the
   // directory. A private copy may be written.
@@ -164,15 +163,15 @@ Status Journal::open_snapshot_or_main(const std::string& run_dir) {
   }
   private_copy_ = folder;
   const std::string copy = main_file(folder);
-  if (Status s = copy_file(path, copy); !s) return s;
-  if (Status s = copy_file(path + "-wal", copy + "-wal"); !s) return s;
-  if (Status s = database_.open(copy, SQLITE_OPEN_READWRITE, path); !s) return s;
+  TRY(copy_file(path, copy));
+  TRY(copy_file(path + "-wal", copy + "-wal"));
+  TRY(database_.open(copy, SQLITE_OPEN_READWRITE, path));
   return database_.run("PRAGMA locking_mode=EXCLUSIVE");
 }
 
 Status Journal::start_read(const std::string& run_dir) {
   run_dir_ = run_dir;
-  if (Status s = is_there(run_dir, R_OK); !s) return s;
+  TRY(is_there(run_dir, R_OK));
   // An engine may start, end or replace its snapshot between two of these steps. Then they are
   // repeated.
   Status status;
@@ -220,14 +219,14 @@ Status Journal::prepare_statements() {
       {&process_, "INSERT INTO process(package,pid,start) VALUES(?,?,?)"},
   };
   for (const auto& [statement, sql] : all) {
-    if (Status s = statement->prepare(database_, sql); !s) return s;
+    TRY(statement->prepare(database_, sql));
   }
   return Status::ok();
 }
 
 Status Journal::check_version() {
   int found = 0;
-  if (Status s = read_version(database_, &found); !s) return s;
+  TRY(read_version(database_, &found));
   const std::string file = main_file(run_dir_);
   if (found > journal_version) {
     return Status::error(file + ": is a journal of version " + std::to_string(found) +
@@ -265,21 +264,21 @@ void Journal::close() {
 Status Journal::create(const std::string& run_dir, const RunRecord& run, const Sources& sources,
                        std::unique_ptr<Journal>* out) {
   std::unique_ptr<Journal> journal(new Journal());
-  if (Status s = journal->start_create(run_dir, run, sources); !s) return s;
+  TRY(journal->start_create(run_dir, run, sources));
   *out = std::move(journal);
   return Status::ok();
 }
 
 Status Journal::open(const std::string& run_dir, std::unique_ptr<Journal>* out) {
   std::unique_ptr<Journal> journal(new Journal());
-  if (Status s = journal->start_open(run_dir); !s) return s;
+  TRY(journal->start_open(run_dir));
   *out = std::move(journal);
   return Status::ok();
 }
 
 Status Journal::open_read_only(const std::string& run_dir, std::unique_ptr<Journal>* out) {
   std::unique_ptr<Journal> journal(new Journal());
-  if (Status s = journal->start_read(run_dir); !s) return s;
+  TRY(journal->start_read(run_dir));
   *out = std::move(journal);
   return Status::ok();
 }

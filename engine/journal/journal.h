@@ -12,17 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/mark.h"
+#include "engine/base/diagnostics.h"
 #include "engine/base/status.h"
 #include "engine/expand/point.h"
 #include "engine/journal/database.h"
 #include "engine/journal/lease.h"
 #include "engine/journal/outcome_columns.h"
-#include "engine/workpackage/disturbance.h"
 #include "engine/workpackage/ended_file.h"
-#include "engine/workpackage/job_use.h"
-#include "engine/workpackage/outside_file.h"
-#include "engine/workpackage/sample.h"
+#include "engine/workpackage/measured.h"
 #include "engine/workpackage/workpackage.h"
 
 namespace tally {
@@ -159,7 +156,8 @@ class Journal {
   // Records what disturbed a workpackage while it ran on this machine. reset() and remove() clear
   // it.
   Status set_disturbance(int workpackage, const Disturbance& disturbance);
-  // Reads them by workpackage. Those that nothing disturbed, or that were not watched, are missing.
+  // Reads them by workpackage. Workpackages that nothing disturbed, or that were not watched, are
+  // missing.
   Status disturbances(std::map<int, Disturbance>* all) const;
   // Adds what is known of a workpackage's job. Values that `use` lacks are kept. reset() and
   // remove() clear it.

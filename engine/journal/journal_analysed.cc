@@ -28,15 +28,15 @@ Status Journal::set_outside(int workpackage, const OutsideFiles& files) {
   Statement put;
   const std::string insert =
       std::string("INSERT INTO outside(") + kColumns + ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?)";
-  if (Status s = put.prepare(database_, insert.c_str()); !s) return s;
+  TRY(put.prepare(database_, insert.c_str()));
   const bool own = !in_transaction_;
   Status status = own ? begin() : Status::ok();
   if (status) status = forget("outside", workpackage);
   for (size_t i = 0; status && i < files.size(); ++i) {
     const OutsideFile& file = files[i];
-    put.bind(1, static_cast<long long>(workpackage)).bind(2, file.path);
+    put.bind(1, workpackage).bind(2, file.path);
     bind_stamp(put, 3, file.before);
-    put.bind(6, file.before_digest).bind(7, static_cast<long long>(file.ended));
+    put.bind(6, file.before_digest).bind(7, file.ended);
     bind_stamp(put, 8, file.after);
     put.bind(11, file.from).bind(12, file.digest);
     status = change(put);
@@ -62,7 +62,7 @@ Status Journal::select_outside(
   if (Status s = has_table(database_, "outside", &has); !s || !has) return s;
   Statement rows;
   const std::string select = std::string("SELECT ") + kColumns + " FROM outside" + where;
-  if (Status s = rows.prepare(database_, select.c_str()); !s) return s;
+  TRY(rows.prepare(database_, select.c_str()));
   while (rows.row()) {
     OutsideFile file;
     file.path = rows.text(1);
@@ -79,28 +79,26 @@ Status Journal::select_outside(
 
 Status Journal::set_ended(int workpackage, const EndedFiles& ended) {
   const std::string packed = ended.packed();
-  ended_.bind(1, static_cast<long long>(workpackage)).bind_blob(2, packed);
+  ended_.bind(1, workpackage).bind_blob(2, packed);
   return change(ended_);
 }
 
 Status Journal::first_start(double* seconds) const {
   *seconds = 0;
   Statement first;
-  if (Status s = first.prepare(database_, "SELECT MIN(started) FROM package WHERE started>0"); !s)
-    return s;
+  TRY(first.prepare(database_, "SELECT MIN(started) FROM package WHERE started>0"));
   if (first.row()) *seconds = first.real(0);
   return first.status();
 }
 
 Status Journal::set_samples(const std::vector<Sample>& samples) {
   Statement put;
-  if (Status s = put.prepare(database_, "INSERT OR REPLACE INTO sample VALUES(?,?,?,?,?,?)"); !s)
-    return s;
+  TRY(put.prepare(database_, "INSERT OR REPLACE INTO sample VALUES(?,?,?,?,?,?)"));
   const bool own = !in_transaction_;
   Status status = own ? begin() : Status::ok();
   for (size_t i = 0; status && i < samples.size(); ++i) {
     const Sample& sample = samples[i];
-    put.bind(1, static_cast<long long>(sample.workpackage))
+    put.bind(1, sample.workpackage)
         .bind(2, sample.analyser)
         .bind(3, sample.pattern)
         .bind(4, sample.definition)
@@ -115,12 +113,9 @@ Status Journal::each_sample(const std::function<void(const Sample& sample)>& tak
   bool has = false;
   if (Status s = has_table(database_, "sample", &has); !s || !has) return s;
   Statement rows;
-  if (Status s =
-          rows.prepare(database_,
-                       "SELECT package, analyser, pattern, definition, value, packed FROM sample "
-                       "ORDER BY package");
-      !s)
-    return s;
+  TRY(rows.prepare(database_,
+                   "SELECT package, analyser, pattern, definition, value, packed FROM sample "
+                   "ORDER BY package"));
   while (rows.row())
     take({static_cast<int>(rows.integer(0)), rows.text(1), rows.text(2), rows.text(3), rows.text(4),
           rows.text(5)});
@@ -130,7 +125,7 @@ Status Journal::each_sample(const std::function<void(const Sample& sample)>& tak
 Status Journal::has_samples(bool* has) const {
   if (Status s = has_table(database_, "sample", has); !s || !*has) return s;
   Statement any;
-  if (Status s = any.prepare(database_, "SELECT 1 FROM sample LIMIT 1"); !s) return s;
+  TRY(any.prepare(database_, "SELECT 1 FROM sample LIMIT 1"));
   *has = any.row();
   return any.status();
 }

@@ -44,7 +44,7 @@ std::string_view next_packed(std::string_view* list) {
 std::vector<std::string> unpack(std::string_view bytes) {
   std::vector<std::string> list;
   if (bytes.empty()) return list;
-  list.reserve(static_cast<size_t>(std::count(bytes.begin(), bytes.end(), '\0')) + 1);
+  list.reserve(static_cast<size_t>(std::ranges::count(bytes, '\0')) + 1);
   while (!bytes.empty()) list.emplace_back(next_packed(&bytes));
   return list;
 }

@@ -10,10 +10,7 @@
 namespace tally {
 Status has_table(SqliteDatabase& database, const char* table, bool* has) {
   Statement found;
-  if (Status s =
-          found.prepare(database, "SELECT 1 FROM sqlite_master WHERE type='table' AND name=?");
-      !s)
-    return s;
+  TRY(found.prepare(database, "SELECT 1 FROM sqlite_master WHERE type='table' AND name=?"));
   found.bind(1, std::string_view(table));
   *has = found.row();
   if (!*has) return found.status();
@@ -45,7 +42,7 @@ Status make_machine_tables(SqliteDatabase& database) {
 
 Status Journal::note_end() {
   Statement put;
-  if (Status s = put.prepare(database_, "INSERT INTO engine_end VALUES(?)"); !s) return s;
+  TRY(put.prepare(database_, "INSERT INTO engine_end VALUES(?)"));
   return change(put.bind(1, now_seconds()));
 }
 
@@ -56,10 +53,10 @@ Status Journal::has_end(bool* has) const {
        {std::pair{"engine_end", "SELECT count(*) FROM engine_end"},
         std::pair{"fact", "SELECT count(*) FROM fact WHERE name='Load at end'"}}) {
     bool there = false;
-    if (Status s = has_table(database_, table, &there); !s) return s;
+    TRY(has_table(database_, table, &there));
     if (!there) continue;
     Statement found;
-    if (Status s = found.prepare(database_, sql); !s) return s;
+    TRY(found.prepare(database_, sql));
     *has = *has || (found.row() && found.integer(0) > 0);
     if (!found.status()) return found.status();
   }
@@ -67,20 +64,16 @@ Status Journal::has_end(bool* has) const {
 }
 
 Status Journal::process_started(const Process& process) {
-  process_.bind(1, static_cast<long long>(process.workpackage))
-      .bind(2, static_cast<long long>(process.pid))
-      .bind(3, process.start);
+  process_.bind(1, process.workpackage).bind(2, process.pid).bind(3, process.start);
   return change(process_);
 }
 
 Status Journal::processes(std::vector<Process>* out) const {
   out->clear();
   Statement all;
-  if (Status s = all.prepare(database_,
-                             "SELECT package, pid, start FROM process WHERE package IN "
-                             "(SELECT id FROM package WHERE state=?)");
-      !s)
-    return s;
+  TRY(all.prepare(database_,
+                  "SELECT package, pid, start FROM process WHERE package IN "
+                  "(SELECT id FROM package WHERE state=?)"));
   all.bind(1, static_cast<long long>(State::running));
   while (all.row()) {
     out->push_back(
@@ -114,17 +107,16 @@ Status Journal::set_disturbance(int workpackage, const Disturbance& disturbance)
 Status Journal::disturbances(std::map<int, Disturbance>* all) const {
   all->clear();
   bool has = false;
-  if (Status s = has_table(database_, "others", &has); !s) return s;
+  TRY(has_table(database_, "others", &has));
   if (has) {
     Statement rows;
-    if (Status s = rows.prepare(database_, "SELECT package, cores FROM others"); !s) return s;
+    TRY(rows.prepare(database_, "SELECT package, cores FROM others"));
     while (rows.row()) (*all)[static_cast<int>(rows.integer(0))].cores = rows.real(1);
     if (!rows.status()) return rows.status();
   }
   if (Status s = has_table(database_, "slowed", &has); !s || !has) return s;
   Statement rows;
-  if (Status s = rows.prepare(database_, "SELECT package, gpu_users, throttling FROM slowed"); !s)
-    return s;
+  TRY(rows.prepare(database_, "SELECT package, gpu_users, throttling FROM slowed"));
   while (rows.row()) {
     Disturbance& one = (*all)[static_cast<int>(rows.integer(0))];
     one.gpu_users = rows.text(1);
@@ -136,17 +128,15 @@ Status Journal::disturbances(std::map<int, Disturbance>* all) const {
 // A number that is not known is stored as NULL.
 Status Journal::set_job_use(int workpackage, const JobUse& use) {
   Statement put;
-  if (Status s = put.prepare(
-          database_,
-          "INSERT INTO job_use VALUES(?1,?2,nullif(?3,-1.0),nullif(?4,-1.0),nullif(?5,-1.0),?6) "
-          "ON CONFLICT(package) DO UPDATE SET "
-          "nodes=CASE WHEN excluded.nodes='' THEN nodes ELSE excluded.nodes END, "
-          "seconds=coalesce(excluded.seconds, seconds), joules=coalesce(excluded.joules, joules), "
-          "max_rss=coalesce(excluded.max_rss, max_rss), why=excluded.why");
-      !s)
-    return s;
+  TRY(put.prepare(
+      database_,
+      "INSERT INTO job_use VALUES(?1,?2,nullif(?3,-1.0),nullif(?4,-1.0),nullif(?5,-1.0),?6) "
+      "ON CONFLICT(package) DO UPDATE SET "
+      "nodes=CASE WHEN excluded.nodes='' THEN nodes ELSE excluded.nodes END, "
+      "seconds=coalesce(excluded.seconds, seconds), joules=coalesce(excluded.joules, joules), "
+      "max_rss=coalesce(excluded.max_rss, max_rss), why=excluded.why"));
   constexpr double kUnknown = -1;
-  put.bind(1, static_cast<long long>(workpackage))
+  put.bind(1, workpackage)
       .bind(2, use.nodes)
       .bind(3, use.seconds.value_or(kUnknown))
       .bind(4, use.joules.value_or(kUnknown))
@@ -160,10 +150,7 @@ Status Journal::job_uses(std::map<int, JobUse>* all) const {
   bool has = false;
   if (Status s = has_table(database_, "job_use", &has); !s || !has) return s;
   Statement rows;
-  if (Status s = rows.prepare(database_,
-                              "SELECT package, nodes, seconds, joules, max_rss, why FROM job_use");
-      !s)
-    return s;
+  TRY(rows.prepare(database_, "SELECT package, nodes, seconds, joules, max_rss, why FROM job_use"));
   const auto number = [&](int column) {
     return rows.is_null(column) ? std::optional<double>() : rows.real(column);
   };
@@ -180,12 +167,11 @@ Status Journal::job_uses(std::map<int, JobUse>* all) const {
 
 Status Journal::add_session(const Facts& facts) {
   Statement last;
-  if (Status s = last.prepare(database_, "SELECT coalesce(max(session) + 1, 0) FROM fact"); !s)
-    return s;
+  TRY(last.prepare(database_, "SELECT coalesce(max(session) + 1, 0) FROM fact"));
   const long long session = last.row() ? last.integer(0) : 0;
   last.finish();
   Statement put;
-  if (Status s = put.prepare(database_, "INSERT INTO fact VALUES(?,?,?,?)"); !s) return s;
+  TRY(put.prepare(database_, "INSERT INTO fact VALUES(?,?,?,?)"));
   const bool own = !in_transaction_;
   Status status = own ? begin() : Status::ok();
   for (size_t i = 0; status && i < facts.size(); ++i) {
@@ -200,12 +186,10 @@ Status Journal::add_session(const Facts& facts) {
 
 Status Journal::add_fact(const std::string& name, const std::string& value) {
   Statement put;
-  if (Status s = put.prepare(
-          database_,
-          "INSERT INTO fact SELECT session, max(position) + 1, ?1, ?2 FROM fact WHERE session="
-          "(SELECT max(session) FROM fact) GROUP BY session");
-      !s)
-    return s;
+  TRY(put.prepare(
+      database_,
+      "INSERT INTO fact SELECT session, max(position) + 1, ?1, ?2 FROM fact WHERE session="
+      "(SELECT max(session) FROM fact) GROUP BY session"));
   put.bind(1, name).bind(2, value);
   return change(put);
 }
@@ -215,10 +199,7 @@ Status Journal::sessions(std::vector<Facts>* out) const {
   bool has = false;
   if (Status s = has_table(database_, "fact", &has); !s || !has) return s;
   Statement all;
-  if (Status s = all.prepare(database_,
-                             "SELECT session, name, value FROM fact ORDER BY session, position");
-      !s)
-    return s;
+  TRY(all.prepare(database_, "SELECT session, name, value FROM fact ORDER BY session, position"));
   while (all.row()) {
     const auto session = static_cast<size_t>(all.integer(0));
     if (out->size() <= session) out->resize(session + 1);

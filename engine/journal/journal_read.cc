@@ -18,14 +18,14 @@ bool is_folder_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
 }
 
-// The journal names output files by their whole paths. Those in the run's folder are where that
+// The journal names output files by their whole paths. Files in the run's folder are where that
 // folder is now: the run may have been moved, or copied, since they were written.
 void find_moved_outputs(const std::string& now, Journal::Stored* stored) {
   const auto is_there = [&](const auto& output) {
     const std::string& path = output.first;
     return path.size() > now.size() && path[now.size()] == '/' && starts_with(path, now);
   };
-  if (std::all_of(stored->outputs.begin(), stored->outputs.end(), is_there)) return;
+  if (std::ranges::all_of(stored->outputs, is_there)) return;
   const std::string own = "/" + stored->directory + "/";
   std::string then;
   for (const auto& [path, size] : stored->outputs) {
@@ -39,8 +39,7 @@ void find_moved_outputs(const std::string& now, Journal::Stored* stored) {
 
 // Path and size of each.
 void read_sizes(std::string_view packed, Journal::Stored* stored) {
-  stored->outputs.reserve(static_cast<size_t>(std::count(packed.begin(), packed.end(), '\0') + 1) /
-                          2);
+  stored->outputs.reserve(static_cast<size_t>(std::ranges::count(packed, '\0') + 1) / 2);
   while (!packed.empty()) {
     const std::string_view path = next_packed(&packed);
     if (packed.empty()) return;
@@ -53,7 +52,7 @@ void read_sizes(std::string_view packed, Journal::Stored* stored) {
 
 // Name, value and definition of each.
 void read_parameters(std::string_view packed, Journal::Stored* stored) {
-  const auto count = std::count(packed.begin(), packed.end(), '\0') / 3;
+  const auto count = std::ranges::count(packed, '\0') / 3;
   stored->parameters.reserve(static_cast<size_t>(count));
   stored->definitions.reserve(static_cast<size_t>(count));
   while (!packed.empty()) {
@@ -80,10 +79,7 @@ Status Journal::update(Update* out) const {
 Status Journal::setups(std::vector<Setup>* out) const {
   out->clear();
   Statement all;
-  if (Status s =
-          all.prepare(database_, "SELECT package, hash, instance FROM setup ORDER BY package");
-      !s)
-    return s;
+  TRY(all.prepare(database_, "SELECT package, hash, instance FROM setup ORDER BY package"));
   while (all.row()) {
     out->push_back({static_cast<int>(all.integer(0)), all.text(1), all.text(2)});
   }
@@ -110,7 +106,7 @@ Status Journal::select(const std::string& where, For purpose,
   const std::string run_dir = absolute_path(run_dir_);
   bool has_files = false;  // not in the journal of an earlier version
   if (purpose == For::results) {
-    if (Status s = has_table(database_, "ended_files", &has_files); !s) return s;
+    TRY(has_table(database_, "ended_files", &has_files));
   }
   Statement all;
   const std::string sql =
@@ -121,7 +117,7 @@ Status Journal::select(const std::string& where, For purpose,
       (has_files ? ",packed FROM package LEFT JOIN ended_files ON ended_files.package=id"
                  : " FROM package") +
       where + " ORDER BY id";
-  if (Status s = all.prepare(database_, sql.c_str()); !s) return s;
+  TRY(all.prepare(database_, sql.c_str()));
   while (all.row()) {
     Stored stored;
     stored.workpackage.id = static_cast<int>(all.integer(0));
@@ -170,12 +166,9 @@ Status Journal::select(const std::string& where, For purpose,
 Status Journal::states(std::vector<Tally>* out) const {
   out->clear();
   Statement all;
-  if (Status s = all.prepare(database_,
-                             "SELECT step, state, count(*) FROM package GROUP BY step_index, state "
-                             "ORDER BY step_index, state");
-      !s) {
-    return s;
-  }
+  TRY(all.prepare(database_,
+                  "SELECT step, state, count(*) FROM package GROUP BY step_index, state "
+                  "ORDER BY step_index, state"));
   while (all.row()) {
     out->push_back(
         {all.text(0), static_cast<State>(all.integer(1)), static_cast<int>(all.integer(2))});
@@ -185,7 +178,7 @@ Status Journal::states(std::vector<Tally>* out) const {
 
 Status Journal::count(size_t* workpackages) const {
   Statement all;
-  if (Status s = all.prepare(database_, "SELECT count(*) FROM package"); !s) return s;
+  TRY(all.prepare(database_, "SELECT count(*) FROM package"));
   *workpackages = all.row() ? static_cast<size_t>(all.integer(0)) : 0;
   return all.status();
 }

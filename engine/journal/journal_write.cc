@@ -47,21 +47,21 @@ std::string pack_sizes(const OutputSizes& outputs) {
 }  // namespace
 
 Status Journal::set_run(const RunRecord& run) {
-  if (Status s = begin(); !s) return s;
-  if (Status s = write_run(database_, run); !s) return s;
+  TRY(begin());
+  TRY(write_run(database_, run));
   run_ = run;
   return commit();
 }
 
 Status Journal::set_update(const Update& update) {
-  if (Status s = begin(); !s) return s;
-  if (Status s = write_update(database_, update); !s) return s;
+  TRY(begin());
+  TRY(write_update(database_, update));
   return commit();
 }
 
 Status Journal::begin() {
   if (in_transaction_) return Status::ok();
-  if (Status s = begin_.run(); !s) return s;
+  TRY(begin_.run());
   in_transaction_ = true;
   return Status::ok();
 }
@@ -111,7 +111,7 @@ Status Journal::change(Statement& statement) {
     return status;
   }
   if (hook_) hook_(commits_, false);
-  if (Status s = statement.run(); !s) return s;
+  TRY(statement.run());
   return committed();
 }
 
@@ -160,13 +160,13 @@ Status Journal::add(const Workpackage& workpackage, const TextPool& pool,
                     const NewWorkpackage& with) {
   const PackedPoint point = pack_point(workpackage.point, pool, with.definitions);
   const std::string parents = join_ids(workpackage.parents);
-  add_.bind(1, static_cast<long long>(workpackage.id))
-      .bind(2, static_cast<long long>(workpackage.step))
+  add_.bind(1, workpackage.id)
+      .bind(2, workpackage.step)
       .bind(3, with.step)
       .bind(4, with.directory)
       .bind(5, with.work_dir)
-      .bind(6, static_cast<long long>(workpackage.iteration))
-      .bind(7, static_cast<long long>(workpackage.cycle))
+      .bind(6, workpackage.iteration)
+      .bind(7, workpackage.cycle)
       .bind(8, parents)
       .bind(9, static_cast<long long>(workpackage.outcome.state))
       .bind_blob(10, point.parameters)
@@ -183,7 +183,7 @@ FilePlace Journal::place_of(const Mark& mark) const {
 
 Status Journal::set_outcome(int workpackage, const Outcome& outcome) {
   const bool starts = outcome.state == State::running || outcome.state == State::pending;
-  outcome_.bind(1, static_cast<long long>(workpackage))
+  outcome_.bind(1, workpackage)
       .bind(2, static_cast<long long>(outcome.state))
       .bind(3, static_cast<long long>(starts ? 1 : 0))
       .bind(4, outcome.state == State::pending ? 0.0 : now_seconds());
@@ -195,28 +195,26 @@ Status Journal::set_outcome(int workpackage, const Outcome& outcome) {
 Status Journal::set_parameters(const Workpackage& workpackage, const TextPool& pool,
                                const std::vector<std::string>& definitions) {
   const PackedPoint point = pack_point(workpackage.point, pool, definitions);
-  parameters_.bind(1, static_cast<long long>(workpackage.id))
-      .bind_blob(2, point.parameters)
-      .bind_blob(3, point.indices);
+  parameters_.bind(1, workpackage.id).bind_blob(2, point.parameters).bind_blob(3, point.indices);
   return change(parameters_);
 }
 
 Status Journal::outputs_before(int workpackage, const OutputSizes& outputs) {
   const std::string packed = pack_sizes(outputs);
-  outputs_.bind(1, static_cast<long long>(workpackage)).bind_blob(2, packed);
+  outputs_.bind(1, workpackage).bind_blob(2, packed);
   return change(outputs_);
 }
 
 Status Journal::operation_done(int workpackage, int cycle, int operation,
                                const std::vector<std::string>& environment,
                                const OutputSizes& outputs) {
-  if (std::any_of(environment.begin(), environment.end(), keeps_secret)) {
-    if (Status s = keep_private(); !s) return s;
+  if (std::ranges::any_of(environment, keeps_secret)) {
+    TRY(keep_private());
   }
   const std::string packed = pack(environment);
   const std::string packed_sizes = pack_sizes(outputs);
-  operation_.bind(1, static_cast<long long>(workpackage))
-      .bind(2, static_cast<long long>(cycle))
+  operation_.bind(1, workpackage)
+      .bind(2, cycle)
       .bind(3, static_cast<long long>(operation) + 1)
       .bind_blob(4, packed)
       .bind_blob(5, packed_sizes);
@@ -252,7 +250,7 @@ Status Journal::remove(int workpackage) {
 Status Journal::change_and_forget(Statement& statement, int workpackage) {
   const bool own = !in_transaction_;
   Status status = own ? begin() : Status::ok();
-  if (status) status = change(statement.bind(1, static_cast<long long>(workpackage)));
+  if (status) status = change(statement.bind(1, workpackage));
   for (const char* table : {"others", "slowed", "job_use", "sample", "outside", "ended_files"}) {
     if (status) status = forget(table, workpackage);
   }
@@ -262,8 +260,8 @@ Status Journal::change_and_forget(Statement& statement, int workpackage) {
 Status Journal::forget(const char* table, int workpackage) {
   Statement forget;
   const std::string sql = std::string("DELETE FROM ") + table + " WHERE package=?";
-  if (Status s = forget.prepare(database_, sql.c_str()); !s) return s;
-  return change(forget.bind(1, static_cast<long long>(workpackage)));
+  TRY(forget.prepare(database_, sql.c_str()));
+  return change(forget.bind(1, workpackage));
 }
 
 Status Journal::jobs_named(const std::vector<std::pair<int, std::string>>& names) {
@@ -271,12 +269,12 @@ Status Journal::jobs_named(const std::vector<std::pair<int, std::string>>& names
   const bool own = !in_transaction_;
   // This setting cannot be changed inside a transaction.
   if (own) {
-    if (Status s = database_.run("PRAGMA synchronous=FULL"); !s) return s;
+    TRY(database_.run("PRAGMA synchronous=FULL"));
   }
   Status status = begin();
   for (const auto& [workpackage, name] : names) {
     if (!status) break;
-    job_name_.bind(1, static_cast<long long>(workpackage)).bind(2, name);
+    job_name_.bind(1, workpackage).bind(2, name);
     status = change(job_name_);
   }
   if (!own) return status;
@@ -286,14 +284,12 @@ Status Journal::jobs_named(const std::vector<std::pair<int, std::string>>& names
 }
 
 Status Journal::job_submitted(int workpackage, const std::string& job_id) {
-  job_id_.bind(1, static_cast<long long>(workpackage)).bind(2, job_id);
+  job_id_.bind(1, workpackage).bind(2, job_id);
   return change(job_id_);
 }
 
 Status Journal::set_setup(const Setup& setup) {
-  set_setup_.bind(1, static_cast<long long>(setup.workpackage))
-      .bind(2, setup.hash)
-      .bind(3, setup.instance);
+  set_setup_.bind(1, setup.workpackage).bind(2, setup.hash).bind(3, setup.instance);
   return change(set_setup_);
 }
 

@@ -14,7 +14,6 @@
 #include "engine/base/files.h"
 #include "engine/base/host.h"
 #include "engine/base/own_files.h"
-#include "engine/base/process_start.h"
 #include "engine/journal/journal_files.h"
 
 namespace tally {
@@ -154,7 +153,7 @@ Status write_fresh(const std::string& fresh, const std::string& text, const std:
 Status make_once(const std::string& path, const std::string& text, bool* made) {
   *made = false;
   const std::string fresh = name_beside(path);
-  if (Status s = write_fresh(fresh, text, path); !s) return s;
+  TRY(write_fresh(fresh, text, path));
   if (link(fresh.c_str(), path.c_str()) == 0) {
     *made = true;
   } else if (errno == EEXIST) {
@@ -191,7 +190,7 @@ void remove_dead_door(const std::string& door) {
 // Replaces the lease at once: at each moment it is the former one or this one.
 Status replace_lease(const std::string& path, const std::string& text) {
   const std::string fresh = name_beside(path);
-  if (Status s = write_fresh(fresh, text, path); !s) return s;
+  TRY(write_fresh(fresh, text, path));
   if (rename(fresh.c_str(), path.c_str()) == 0) return Status::ok();
   const int reason = errno;
   unlink(fresh.c_str());
@@ -209,14 +208,14 @@ Status Lease::take(const std::string& path, const std::string& what) {
                            process_start(getpid()) + "\n" + time_stamp() + "\n" +
                            own_pid_namespace() + "\n";
   bool made = false;
-  if (Status s = make_once(path, text, &made); !s) return s;
+  TRY(make_once(path, text, &made));
   if (!made) {
     // The lease belongs to a dead holder. Only one process at a time may remove it. Otherwise the
     // second one would remove the new lease of the first.
     const std::string door = path + ".take";
     remove_dead_door(door);
     bool alone = false;
-    if (Status s = make_once(door, text, &alone); !s) return s;
+    TRY(make_once(door, text, &alone));
     if (!alone) return Status::error(in_use_message(what, std::nullopt));
     Status status;
     if (auto holder = live_holder(path)) {
@@ -238,7 +237,7 @@ Status Lease::take_over(const std::string& path, const std::string& text) {
   std::string former;
   const bool known = lstat(path.c_str(), &info) == 0 &&
                      static_cast<bool>(read_own_file(folder_of(path), path, &former));
-  if (Status s = replace_lease(path, text); !s) return s;
+  TRY(replace_lease(path, text));
   former_ = known ? former : "";
   former_renewal_ = info.st_mtim;
   return Status::ok();

@@ -48,8 +48,8 @@ class Lease {
 
   // The holder, if it is alive or may be.
   static std::optional<LeaseHolder> live_holder(const std::string& path);
-  // Who has the lease, unless this host's kernel knows that it is dead. `silent`: seconds since the
-  // last renewal. For a run whose lock is held.
+  // The holder of the lease, unless this host's kernel knows that it is dead. `silent`: seconds
+  // since the last renewal. For a run whose lock is held.
   static std::optional<LeaseHolder> possible_holder(const std::string& path, double* silent);
   // Empty when there is no lease. Without a host when the file cannot be read or is not complete.
   static std::optional<LeaseHolder> read(const std::string& path);

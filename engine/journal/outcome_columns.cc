@@ -16,7 +16,7 @@ std::string outcome_assignments(int first) {
 
 void bind_outcome(Statement& statement, int first, const Outcome& outcome, const FilePlace& place) {
   const auto number = [&](int column, int value, int unset) {
-    if (value != unset) statement.bind(first + column, static_cast<long long>(value));
+    if (value != unset) statement.bind(first + column, value);
   };
   const auto text = [&](int column, std::string_view value) {
     if (!value.empty()) statement.bind(first + column, value);

@@ -32,14 +32,14 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 // texts.
 Status write_list(SqliteDatabase& database, const char* table, const Pairs& list, bool two) {
   const std::string name = table;
-  if (Status s = database.run(("DELETE FROM " + name).c_str()); !s) return s;
+  TRY(database.run(("DELETE FROM " + name).c_str()));
   Statement insert;
   const std::string sql = "INSERT INTO " + name + (two ? " VALUES(?,?,?)" : " VALUES(?,?)");
-  if (Status s = insert.prepare(database, sql.c_str()); !s) return s;
+  TRY(insert.prepare(database, sql.c_str()));
   for (size_t i = 0; i < list.size(); ++i) {
     insert.bind(1, static_cast<long long>(i)).bind(2, list[i].first);
     if (two) insert.bind_blob(3, list[i].second);
-    if (Status s = insert.run(); !s) return s;
+    TRY(insert.run());
   }
   return Status::ok();
 }
@@ -53,7 +53,7 @@ Pairs with_nothing(const std::vector<std::string>& texts) {
 Status read_texts(SqliteDatabase& database, const char* sql, std::vector<std::string>* texts) {
   texts->clear();
   Statement all;
-  if (Status s = all.prepare(database, sql); !s) return s;
+  TRY(all.prepare(database, sql));
   while (all.row()) texts->push_back(all.text(0));
   return all.status();
 }
@@ -66,7 +66,7 @@ Status make_tables(SqliteDatabase& database) {
 
 Status read_version(SqliteDatabase& database, int* version) {
   Statement asked;
-  if (Status s = asked.prepare(database, "PRAGMA user_version"); !s) return s;
+  TRY(asked.prepare(database, "PRAGMA user_version"));
   *version = asked.row() ? static_cast<int>(asked.integer(0)) : 0;
   return asked.status();
 }
@@ -74,21 +74,18 @@ Status read_version(SqliteDatabase& database, int* version) {
 Status read_pairs(SqliteDatabase& database, const char* sql, Pairs* pairs) {
   pairs->clear();
   Statement all;
-  if (Status s = all.prepare(database, sql); !s) return s;
+  TRY(all.prepare(database, sql));
   while (all.row()) pairs->emplace_back(all.text(0), all.text(1));
   return all.status();
 }
 
 Status write_run(SqliteDatabase& database, const RunRecord& run) {
-  if (Status s = database.run("DELETE FROM run"); !s) return s;
+  TRY(database.run("DELETE FROM run"));
   Statement insert;
-  if (Status s = insert.prepare(database,
-                                "INSERT INTO run(id,benchmark,comment,input_file,start,change,"
-                                "version,home,directory,from_run) VALUES(?,?,?,?,?,?,?,?,?,?)");
-      !s) {
-    return s;
-  }
-  insert.bind(1, static_cast<long long>(run.id))
+  TRY(insert.prepare(database,
+                     "INSERT INTO run(id,benchmark,comment,input_file,start,change,"
+                     "version,home,directory,from_run) VALUES(?,?,?,?,?,?,?,?,?,?)"));
+  insert.bind(1, run.id)
       .bind(2, run.benchmark)
       .bind(3, run.comment)
       .bind(4, run.input_file)
@@ -98,24 +95,20 @@ Status write_run(SqliteDatabase& database, const RunRecord& run) {
       .bind(8, run.home)
       .bind(9, run.directory)
       .bind(10, run.directory_from_run);
-  if (Status s = insert.run(); !s) return s;
+  TRY(insert.run());
   if (run.plain_as_written) {
-    if (Status s = database.run("CREATE TABLE IF NOT EXISTS run_plain_as_written(one INTEGER)"); !s)
-      return s;
+    TRY(database.run("CREATE TABLE IF NOT EXISTS run_plain_as_written(one INTEGER)"));
   }
-  if (Status s = write_list(database, "run_tag", with_nothing(run.tags), false); !s) return s;
-  if (Status s = write_list(database, "run_setting", run.set, true); !s) return s;
+  TRY(write_list(database, "run_tag", with_nothing(run.tags), false));
+  TRY(write_list(database, "run_setting", run.set, true));
   return write_list(database, "run_include_path", with_nothing(run.include_path), false);
 }
 
 Status read_run(SqliteDatabase& database, RunRecord* run) {
   Statement row;
-  if (Status s = row.prepare(database,
-                             "SELECT id,benchmark,comment,input_file,start,change,version,home,"
-                             "directory,from_run FROM run");
-      !s) {
-    return s;
-  }
+  TRY(row.prepare(database,
+                  "SELECT id,benchmark,comment,input_file,start,change,version,home,"
+                  "directory,from_run FROM run"));
   if (row.row()) {
     run->id = static_cast<int>(row.integer(0));
     run->benchmark = row.text(1);
@@ -130,16 +123,9 @@ Status read_run(SqliteDatabase& database, RunRecord* run) {
     if (row.row()) return Status::ok();  // always the case: run holds one row
   }
   if (!row.status()) return row.status();
-  if (Status s = has_table(database, "run_plain_as_written", &run->plain_as_written); !s) return s;
-  if (Status s = read_texts(database, "SELECT name FROM run_tag ORDER BY position", &run->tags);
-      !s) {
-    return s;
-  }
-  if (Status s =
-          read_pairs(database, "SELECT name, value FROM run_setting ORDER BY position", &run->set);
-      !s) {
-    return s;
-  }
+  TRY(has_table(database, "run_plain_as_written", &run->plain_as_written));
+  TRY(read_texts(database, "SELECT name FROM run_tag ORDER BY position", &run->tags));
+  TRY(read_pairs(database, "SELECT name, value FROM run_setting ORDER BY position", &run->set));
   return read_texts(database, "SELECT path FROM run_include_path ORDER BY position",
                     &run->include_path);
 }
@@ -155,11 +141,7 @@ Status write_update(SqliteDatabase& database, const Journal::Update& update) {
 Status read_update(SqliteDatabase& database, Journal::Update* update) {
   update->file.clear();
   Pairs& rows = update->texts;
-  if (Status s =
-          read_pairs(database, "SELECT path, text FROM update_source ORDER BY position", &rows);
-      !s) {
-    return s;
-  }
+  TRY(read_pairs(database, "SELECT path, text FROM update_source ORDER BY position", &rows));
   if (rows.empty()) return Status::ok();
   update->file = rows.front().first;
   if (!rows.front().second.empty()) update->tags = unpack(rows.front().second);

@@ -28,25 +28,10 @@ std::string escaped(const std::string& text) {
       continue;
     }
     const char c = text[i++];
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        // XML 1.0 allows no other control characters, not even as references.
-        if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') out += c;
-    }
+    // XML 1.0 allows no other control characters, not even as references.
+    if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') out += c;
   }
-  return out;
+  return xml_escaped(out, "&<>\"");
 }
 
 // Python's repr() of a text. JUBE stores environment variables in this form.
@@ -223,7 +208,7 @@ std::vector<std::string> secrets_of(const Journal::Stored& stored, const Definit
 
 Status workpackages_xml(const Benchmark& benchmark, const Journal& journal, std::string* xml) {
   std::vector<Journal::Stored> workpackages;
-  if (Status s = journal.workpackages(&workpackages); !s) return s;
+  TRY(journal.workpackages(&workpackages));
   std::unordered_map<int, const Journal::Stored*> by_id;
   std::map<std::string, std::vector<int>> siblings;  // workpackages of one point
   auto point = [](const Journal::Stored& stored) {
@@ -278,7 +263,7 @@ Status workpackages_xml(const Benchmark& benchmark, const Journal& journal, std:
 Status write_workpackages_xml(const Benchmark& benchmark, const Journal& journal,
                               const std::string& run_dir) {
   std::string xml;
-  if (Status s = workpackages_xml(benchmark, journal, &xml); !s) return s;
+  TRY(workpackages_xml(benchmark, journal, &xml));
   return write_file(run_dir + "/workpackages.xml", xml);
 }
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "engine/base/duration.h"
-#include "engine/base/text.h"
 #include "engine/workpackage/values.h"
 
 namespace tally {
@@ -161,7 +160,7 @@ Estimate estimate_jobs(const Plan& plan, const Expander& expander) {
   for (size_t i = 0; i < alike.size(); ++i) {
     add_packs(alike[i].workpackages, alike[i].job, estimate.groups[i], &estimate);
   }
-  std::sort(estimate.packs.begin(), estimate.packs.end());
+  std::ranges::sort(estimate.packs);
   return estimate;
 }
 

@@ -17,7 +17,7 @@ namespace {
 Status with_values(const Benchmark& benchmark, Workpackage workpackage, Expander& expander,
                    std::string* folder,
                    const std::function<Status(const WorkpackageValues&, const std::string&)>& use) {
-  if (Status s = finish_planned(benchmark, expander, &workpackage); !s) return s;
+  TRY(finish_planned(benchmark, expander, &workpackage));
   *folder = folder_name_of(benchmark, workpackage);
   return use(WorkpackageValues(benchmark, expander, workpackage),
              work_dir_of(benchmark, expander.run().rundir, workpackage));
@@ -58,7 +58,7 @@ Status generated_functions(const Benchmark& benchmark, Workpackage workpackage, 
       for (const auto& entry : found->second.entries) {
         const auto* copy = std::get_if<FileCopy>(&entry);
         if (copy == nullptr || values.apply(copy->target) != *name) continue;
-        if (Status s = list_files(*copy, values.lookup(), work, &files); !s) return s;
+        TRY(list_files(*copy, values.lookup(), work, &files));
       }
     }
     if (files.empty()) return Status::ok();
@@ -93,13 +93,13 @@ Status generated_pack(const Benchmark& benchmark, const std::vector<Workpackage>
       std::vector<FileBytes> files;
       Status made = plan_substituted_files(benchmark, used_sets(step, values.lookup()),
                                            values.lookup(), expander.evaluator(), &files);
-      const auto script = std::find_if(files.begin(), files.end(),
-                                       [&](const FileBytes& f) { return f.path == name; });
+      const auto script =
+          std::ranges::find_if(files, [&](const FileBytes& f) { return f.path == name; });
       if (script != files.end()) options = step.kinds->script_options(script->bytes);
       scripts.back().options = options;
       return made;
     };
-    if (Status s = with_values(benchmark, workpackage, expander, &own, use); !s) return s;
+    TRY(with_values(benchmark, workpackage, expander, &own, use));
     if (scripts.size() == 1) pack->folder = pack_folder("", own).substr(1);
   }
   rule.folder = absolute_path(expander.run().rundir + "/" + pack->folder);

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "engine/base/files.h"
-#include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
 #include "engine/plan/estimate.h"
@@ -48,10 +47,6 @@ std::string from_here(const std::string& value, const std::string& here) {
   if (value.front() != '/' || value.find_first_of(" :,;'\"\n") != std::string::npos) return value;
   const std::string path = normal_path(value);
   return starts_with(path, here) && path.size() > here.size() ? path.substr(here.size()) : value;
-}
-
-std::string counted(size_t n, const char* one, const char* many) {
-  return fmt::format("{} {}", n, n == 1 ? one : many);
 }
 
 class Printer {
@@ -135,8 +130,8 @@ class Printer {
 
   bool stops_early() const {
     const auto& steps = plan_.benchmark->steps;
-    return std::any_of(steps.begin(), steps.end(),
-                       [](const Step& step) { return !step.until.metric.value.empty(); });
+    return std::ranges::any_of(steps,
+                               [](const Step& step) { return !step.until.metric.value.empty(); });
   }
 
   void print_totals() {

@@ -1,4 +1,4 @@
-#include "engine/plan/planned_check.h"
+#include "engine/plan/planned_run.h"
 
 #include <fmt/format.h>
 
@@ -79,7 +79,7 @@ class PlannedCheck {
 
   // Whether the name is a parameter whose value is not known yet.
   bool is_open(const Point& point, std::string_view name) const {
-    return std::any_of(point.bindings.begin(), point.bindings.end(), [&](const Binding& binding) {
+    return std::ranges::any_of(point.bindings, [&](const Binding& binding) {
       return planned_.run.texts()[binding.name] == name &&
              !planned_.run.expander().is_final(binding);
     });
@@ -91,7 +91,7 @@ class PlannedCheck {
 
   // Whether the step may use a file set or a substitution set.
   bool may_copy(const Step& step) const {
-    return std::any_of(step.use.begin(), step.use.end(), [this](const Text& use) {
+    return std::ranges::any_of(step.use, [this](const Text& use) {
       if (has_reference(use.value)) return true;
       for (const std::string& name : split_strip(use.value, ",")) {
         if (benchmark_.file_sets.count(name) + benchmark_.substitute_sets.count(name) != 0)
@@ -105,8 +105,9 @@ class PlannedCheck {
   bool has_something_to_check(const Step& step) const {
     return step.kind != StepKind::plain || !step.modules.empty() ||
            (is_first(step) && may_copy(step)) ||
-           std::any_of(step.operations.begin(), step.operations.end(),
-                       [](const Operation& operation) { return operation.active.value != "true"; });
+           std::ranges::any_of(step.operations, [](const Operation& operation) {
+             return operation.active.value != "true";
+           });
   }
 
   // A step of which nothing is left measures nothing.
@@ -159,21 +160,21 @@ class PlannedCheck {
     }
   }
 
-  struct Wanted {
+  struct Requirement {
     const char* words;
     bool (*fits)(const std::string& text);
   };
 
   // Reports a value of `text` that cannot be used, once. A value that is not known yet is skipped.
   void check_text(const Step& step, const char* what, const Text& text, const Lookup& lookup,
-                  const Wanted& wanted) {
+                  const Requirement& required) {
     if (text.value.empty()) return;
     const std::string value(strip(substitute(text.value, lookup)));
-    if (has_reference(value) || wanted.fits(value)) return;
+    if (has_reference(value) || required.fits(value)) return;
     if (!told_.insert({key(text.mark), value}).second) return;
-    diagnostics_.error(
-        text.mark.known() ? text.mark : step.name.mark,
-        fmt::format("step '{}': {} \"{}\" is not {}", step.name.value, what, value, wanted.words));
+    diagnostics_.error(text.mark.known() ? text.mark : step.name.mark,
+                       fmt::format("step '{}': {} \"{}\" is not {}", step.name.value, what, value,
+                                   required.words));
   }
 
   static bool is_whole(const std::string& text, long least) {
@@ -187,10 +188,11 @@ class PlannedCheck {
     const auto above_zero = [](const std::string& text) {
       return parse_duration(text).value_or(0) > 0;
     };
-    const Wanted count{"a whole number of at least 1",
-                       [](const std::string& text) { return is_whole(text, 1); }};
-    const Wanted whole{"a whole number", [](const std::string& text) { return is_whole(text, 0); }};
-    const Wanted time{"a time: seconds, 10m, 2h, HH:MM:SS or D-HH:MM:SS", above_zero};
+    const Requirement count{"a whole number of at least 1",
+                            [](const std::string& text) { return is_whole(text, 1); }};
+    const Requirement whole{"a whole number",
+                            [](const std::string& text) { return is_whole(text, 0); }};
+    const Requirement time{"a time: seconds, 10m, 2h, HH:MM:SS or D-HH:MM:SS", above_zero};
     check_text(step, "nodes", asked.nodes, lookup, count);
     check_text(step, "tasks_per_node", asked.tasks_per_node, lookup, count);
     check_text(step, "cpus_per_task", asked.cpus_per_task, lookup, count);
@@ -225,24 +227,22 @@ class PlannedCheck {
       for (const std::string& name : referenced_names(operation.command.value))
         named.push_back(name);
     }
-    return std::any_of(named.begin(), named.end(), [&](const std::string& name) {
-      return std::find(counts.begin(), counts.end(), name) != counts.end();
-    });
+    return std::ranges::any_of(named,
+                               [&](const std::string& name) { return contains(counts, name); });
   }
 
   // Whether its commands submit the script themselves, as in files of JUBE's.
   static bool submits(const Step& step, const Lookup& lookup) {
     const std::string* script = job_value(lookup, "submit_script");
     if (script == nullptr || script->empty()) return false;
-    return std::any_of(
-        step.operations.begin(), step.operations.end(), [&](const Operation& operation) {
-          const std::vector<std::string> names = referenced_names(operation.command.value);
-          return std::any_of(names.begin(), names.end(),
-                             [](const std::string& name) {
-                               return name == "submit" || name == "submit_script";
-                             }) ||
-                 substitute(operation.command.value, lookup).find(*script) != std::string::npos;
-        });
+    return std::ranges::any_of(step.operations, [&](const Operation& operation) {
+      const std::vector<std::string> names = referenced_names(operation.command.value);
+      return std::ranges::any_of(names,
+                                 [](const std::string& name) {
+                                   return name == "submit" || name == "submit_script";
+                                 }) ||
+             substitute(operation.command.value, lookup).find(*script) != std::string::npos;
+    });
   }
 
   // Whether its sets, a platform's among them, make a script that names the modules.
@@ -251,7 +251,7 @@ class PlannedCheck {
       for (const Substitution& each : set->substitutions) {
         const std::vector<std::string> names = referenced_names(each.dest.value);
         for (const std::string& name : {std::string("modules"), platform_name("modules")})
-          if (std::find(names.begin(), names.end(), name) != names.end()) return true;
+          if (contains(names, name)) return true;
       }
     }
     return false;
@@ -271,8 +271,8 @@ class PlannedCheck {
   // Modules are loaded for the program that is launched, by scripts that name them, and by commands
   // that have their line.
   void check_modules(const Step& step, const Lookup& lookup) {
-    const auto first = std::find_if(step.modules.begin(), step.modules.end(),
-                                    [&](const Text& each) { return has_text(each, lookup); });
+    const auto first = std::ranges::find_if(
+        step.modules, [&](const Text& each) { return has_text(each, lookup); });
     if (first == step.modules.end()) return;
     const bool launches = has_text(step.launch, lookup);
     // Without a platform the engine loads them itself, in the command that launches.
@@ -342,8 +342,8 @@ class PlannedCheck {
                          "give it `platform`; `platform: local` runs its program on this machine");
   }
 
-  // Who comes from job scripts writes `srun ./program`. The platform puts its own word before that,
-  // and each task would start all tasks again.
+  // A user who comes from job scripts writes `srun ./program`. The platform puts its own word
+  // before that, and each task would start all tasks again.
   void check_starter(const Step& step, const Lookup& lookup) {
     const std::string* starter = job_value(lookup, "starter");
     if (starter == nullptr || strip(*starter).empty()) return;

@@ -59,10 +59,6 @@ std::vector<std::string> own_environment() {
   return kept;
 }
 
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
-
 // The line of a layout. Sets *answers to false when the planner did not answer in time.
 std::string planned(const Layout& layout, const std::string& program, bool* answers) {
   if (!layout.request.why_not.empty()) return "no plan: " + layout.request.why_not;
@@ -86,9 +82,8 @@ void print_training_plans(const Plan& plan, const Expander& expander,
                           std::ostream& out) {
   const std::vector<Layout> layouts = layouts_of(plan, expander);
   if (layouts.empty()) return;
-  const auto asked = std::find_if(layouts.begin(), layouts.end(), [](const Layout& layout) {
-    return !layout.request.programs.empty();
-  });
+  const auto asked = std::ranges::find_if(
+      layouts, [](const Layout& layout) { return !layout.request.programs.empty(); });
   std::string program;
   if (asked != layouts.end()) {
     program = find_program(asked->request.programs, directories);

@@ -7,8 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "engine/base/ascii.h"
-#include "engine/base/utf8.h"
+#include "engine/base/text.h"
 
 namespace tally {
 namespace {
@@ -338,12 +337,6 @@ bool format_float(double value, Spec spec, std::string* out, std::string* error)
 }
 
 }  // namespace
-
-size_t code_points(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-}
 
 bool python_format(const Value& value, std::string_view spec_text, std::string* out,
                    std::string* error) {

@@ -18,7 +18,4 @@ bool python_format(const Value& value, std::string_view spec, std::string* out, 
 bool format_cell(const Value& value, std::string_view spec, bool exact, std::string* out,
                  std::string* error);
 
-// The number of code points in UTF-8 text: Python's len().
-size_t code_points(std::string_view text);
-
 }  // namespace tally

@@ -5,16 +5,13 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/base/ascii.h"
+#include "engine/base/text.h"
 
 namespace tally {
 namespace {
 
 bool is_octal(char c) {
   return c >= '0' && c <= '7';
-}
-bool is_hex(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 constexpr std::string_view kFlags = "aiLmsux-";
 
@@ -164,7 +161,7 @@ class Translator {
   }
   void hex(size_t digits) {
     for (size_t i = 0; i < digits; ++i) {
-      if (!left(3 + i) || !is_hex(in_[at_ + 2 + i])) {
+      if (!left(3 + i) || !is_hex_digit(in_[at_ + 2 + i])) {
         return fail(fmt::format("incomplete escape {}", in_.substr(at_, 2 + i)), at_);
       }
     }

@@ -21,8 +21,6 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/python/group_edges.h"
-
 namespace tally {
 
 struct TranslatedRegex {
@@ -36,6 +34,17 @@ struct TranslatedRegex {
   size_t error_at = 0;         // offset in the Python pattern
 };
 TranslatedRegex translate_python_regex(std::string_view pattern);
+
+// The edges of the groups of a pattern of Python's `re`: what it says about the text on both sides.
+// A side is open if the pattern names nothing that must stand there: it ends there, or has `.`, \S,
+// \w or something optional. `energy: (\d+)` is open to the right, `(\d+)ms` and `v(\d+),` are not.
+struct GroupEdges {
+  bool left_open = true, right_open = true;
+  bool literal = false;  // the group is a plain text, or several to choose from
+};
+
+// The whole pattern first, then its groups in order. The pattern must be valid.
+std::vector<GroupEdges> group_edges(std::string_view pattern);
 
 // A compiled pattern. Not thread-safe: it owns its match data.
 class Regex {

@@ -1,15 +1,13 @@
 #include "engine/python/tokens.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
-#include "engine/base/ascii.h"
+#include "engine/base/text.h"
 
 namespace tally {
 namespace {
-
-bool is_one_of(std::string_view characters, char c) {
-  return characters.find(c) != std::string_view::npos;
-}
 
 bool is_quote(char c) {
   return c == '\'' || c == '"';
@@ -34,7 +32,7 @@ size_t end_of_text(std::string_view text, size_t from) {
 // Whether the word makes another text of the one right behind it.
 bool is_text_prefix(std::string_view word) {
   return word.size() <= 2 &&
-         std::all_of(word.begin(), word.end(), [](char c) { return is_one_of("rbufRBUF", c); });
+         std::ranges::all_of(word, [](char c) { return is_one_of("rbufRBUF", c); });
 }
 
 size_t end_of_number(std::string_view text, size_t from) {
@@ -127,6 +125,44 @@ std::vector<std::string> names_read(std::string_view expression) {
     }
   }
   return names;
+}
+
+bool is_python_keyword(const std::string& word) {
+  static const std::set<std::string> words = {"and",  "or",     "not", "in",   "is",    "if",
+                                              "else", "lambda", "for", "True", "False", "None"};
+  return words.count(word) != 0;
+}
+
+bool is_python_function(const std::string& word) {
+  static const std::set<std::string> words = {
+      "abs",    "all",     "any",     "ascii",      "bin",     "bool",    "bytes",     "callable",
+      "chr",    "compile", "complex", "dict",       "dir",     "divmod",  "enumerate", "eval",
+      "filter", "float",   "format",  "frozenset",  "getattr", "hasattr", "hash",      "hex",
+      "id",     "input",   "int",     "isinstance", "iter",    "len",     "list",      "map",
+      "max",    "min",     "next",    "object",     "oct",     "open",    "ord",       "pow",
+      "print",  "range",   "repr",    "reversed",   "round",   "set",     "slice",     "sorted",
+      "str",    "sum",     "tuple",   "type",       "vars",    "zip"};
+  return words.count(word) != 0;
+}
+
+bool is_python_word(const std::string& word) {
+  return is_python_keyword(word) || is_python_function(word);
+}
+
+bool is_python_name(const std::string& word) {
+  static const std::set<std::string> words = {
+      // rare builtins
+      "aiter", "anext", "await", "async", "breakpoint", "bytearray", "classmethod", "copyright",
+      "credits", "delattr", "Ellipsis", "exec", "exit", "globals", "help", "issubclass", "license",
+      "locals", "memoryview", "NotImplemented", "property", "quit", "setattr", "staticmethod",
+      "super", "yield",
+      // modules of python_helper.h, and what it takes from them
+      "os", "sys", "datetime", "glob", "grp", "itertools", "json", "math", "operator", "platform",
+      "pwd", "random", "re", "shutil", "socket", "string", "subprocess", "textwrap", "time",
+      "deque", "Queue"};
+  const std::string_view name = word;
+  return is_python_word(word) || words.count(word) != 0 || name.starts_with("__") ||
+         name.ends_with("Error") || name.ends_with("Exception") || name.ends_with("Warning");
 }
 
 }  // namespace tally

@@ -3,12 +3,49 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
+#include <string>
 
 #include "engine/base/text.h"
 
 namespace tally {
+
+std::optional<double> python_float(std::string_view text) {
+  text = strip(text);
+  std::string cleaned;
+  if (text.find('_') != std::string_view::npos) {  // allowed between two digits only
+    auto digit = [&](size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '9'; };
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] != '_') {
+        cleaned += text[i];
+      } else if (i == 0 || !digit(i - 1) || !digit(i + 1)) {
+        return std::nullopt;
+      }
+    }
+    text = cleaned;
+  }
+  bool negative = !text.empty() && text.front() == '-';
+  if (!text.empty() && (text.front() == '+' || text.front() == '-')) text.remove_prefix(1);
+  if (text.empty()) return std::nullopt;
+  char first = text.front();
+  if (first == '-' || first == '+') return std::nullopt;
+  if (first == 'n' || first == 'N') {  // from_chars would also take nan(...)
+    if (text.size() != 3) return std::nullopt;
+  }
+  double value = 0;
+  const char* end = text.data() + text.size();
+  auto [stop, problem] = std::from_chars(text.data(), end, value, std::chars_format::general);
+  if (stop != end) return std::nullopt;
+  if (problem == std::errc::result_out_of_range) {
+    value = std::strtod(std::string(text).c_str(), nullptr);
+  } else if (problem != std::errc()) {
+    return std::nullopt;
+  }
+  return negative ? -value : value;
+}
 
 double Value::as_double() const {
   if (const auto* i = std::get_if<long long>(&data)) return static_cast<double>(*i);
@@ -33,10 +70,6 @@ const char* Value::type_name() const {
 
 namespace {
 
-BigInt as_big(const Value& value) {
-  if (const auto* b = std::get_if<BigInt>(&value.data)) return *b;
-  return BigInt(static_cast<Int128>(std::get<long long>(value.data)));
-}
 bool whole(const Value& value) {
   return value.number() && value.data.index() != 3;
 }
@@ -45,7 +78,7 @@ bool whole(const Value& value) {
 // Nothing if it has a fraction. Infinite and nan texts have no digits.
 std::optional<Value> exact_integer(std::string_view text) {
   std::string plain(strip(text));
-  plain.erase(std::remove(plain.begin(), plain.end(), '_'), plain.end());
+  std::erase(plain, '_');
   const bool negative = !plain.empty() && plain.front() == '-';
   std::string digits;
   bool fraction = false;
@@ -91,6 +124,16 @@ bool less(const Value& a, const Value& b) {
   return a.as_double() < b.as_double();
 }
 
+std::optional<double> finite_float(std::string_view text) {
+  const std::optional<double> number = python_float(strip(text));
+  return number && std::isfinite(*number) ? number : std::nullopt;
+}
+
+BigInt as_big(const Value& value) {
+  if (const auto* b = std::get_if<BigInt>(&value.data)) return *b;
+  return BigInt(static_cast<Int128>(std::get<long long>(value.data)));
+}
+
 std::string python_repr(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
@@ -129,6 +172,52 @@ std::optional<Value> make_value(std::string_view text, ValueType type, bool exac
   if (!number) return std::nullopt;
   if (type == ValueType::floating) return Value{*number};
   return make_integer(text, *number, exact);
+}
+
+std::string python_string(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\\' || c == '\'') quoted += '\\';
+    if (c == '\n') {
+      quoted += "\\n";
+    } else if (c == '\r') {
+      quoted += "\\r";
+    } else if (c == '\0') {
+      quoted += "\\x00";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+std::string literal(const Value& value) {
+  if (value.none()) return "None";
+  const auto* text = std::get_if<std::string>(&value.data);
+  if (text == nullptr) {
+    std::string number = value.str();
+    bool plain = number.find_first_not_of("0123456789.+-e") == std::string::npos;
+    return plain ? number : "float('" + number + "')";
+  }
+  return python_string(*text);
+}
+
+Value typed(const std::string& text) {
+  if (text == "None") return {};
+  bool whole = !text.empty() &&
+               text.find_first_not_of("0123456789", text[0] == '-' ? 1 : 0) == std::string::npos &&
+               text != "-";
+  if (whole) {
+    if (auto integer = make_value(text, ValueType::integer, true)) return *std::move(integer);
+  }
+  std::optional<double> number = python_float(text);
+  if (number && !whole) return {*number};
+  return {text};
+}
+
+bool truth(const std::string& text) {
+  return !(text == "False" || text == "0" || text == "0.0" || text == "None" || text.empty() ||
+           text == "[]" || text == "()" || text == "{}");
 }
 
 }  // namespace tally

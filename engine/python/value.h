@@ -1,4 +1,4 @@
-// Values with their Python types.
+// Values with their Python types, and their forms in Python's source text.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,13 @@
 #include <variant>
 
 #include "engine/python/big_int.h"
-#include "engine/python/number.h"
 
 namespace tally {
+
+// Python's float(text). Nothing where Python would raise ValueError.
+std::optional<double> python_float(std::string_view text);
+// The same for a number that is neither infinite nor nan.
+std::optional<double> finite_float(std::string_view text);
 
 // The types that a parameter or a pattern can be given: str, int, float.
 enum class ValueType { string, integer, floating };
@@ -40,5 +44,21 @@ std::string python_repr(double value);
 std::optional<Value> make_value(std::string_view text, ValueType type, bool exact = false);
 // An integer of any size, stored as long long if it fits.
 Value integer_value(const BigInt& value);
+// The integer that the value holds, which is one.
+BigInt as_big(const Value& value);
+
+// Converts values to Python source text, and Python's output back to values.
+
+// A Python string literal for `text`.
+std::string python_string(std::string_view text);
+
+// A Python literal for the value.
+std::string literal(const Value& value);
+
+// The value, not a str, that Python printed. The type is derived from the text.
+Value typed(const std::string& text);
+
+// Whether Python treats the value that it printed as true.
+bool truth(const std::string& text);
 
 }  // namespace tally

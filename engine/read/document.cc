@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "engine/base/path_text.h"
 #include "engine/base/text.h"
-#include "engine/read/files.h"
+#include "engine/base/variables.h"
+#include "engine/read/input_files.h"
 #include "engine/read/reader.h"
 
 namespace tally {
@@ -20,38 +20,6 @@ std::string identity(const std::string& path) {
   struct stat info = {};
   if (::stat(path.c_str(), &info) != 0) return path;
   return fmt::format("{}:{}", info.st_dev, info.st_ino);
-}
-
-std::string escape_xml(std::string_view text, bool attribute) {
-  std::string escaped;
-  for (char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += attribute ? "&quot;" : "\"";
-        break;
-      case '\n':
-        escaped += attribute ? "&#10;" : "\n";
-        break;
-      case '\t':
-        escaped += attribute ? "&#9;" : "\t";
-        break;
-      case '\r':
-        escaped += "&#13;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
 }
 
 // Makes a valid XML name. A YAML key may hold any character, but an XML name may not.
@@ -78,14 +46,14 @@ void write_element(const Element& element, size_t depth, std::string* out) {
       if (!next.of_list || next.name.value != a.name.value) break;
       value += "," + next.value.value;
     }
-    *out += fmt::format(" {}=\"{}\"", xml_name(a.name.value), escape_xml(value, true));
+    *out += fmt::format(" {}=\"{}\"", xml_name(a.name.value), xml_escaped(value, "&<>\"\n\t\r"));
   }
   if (element.children.empty() && element.text.value.empty()) {
     *out += "/>\n";
     return;
   }
   *out += '>';
-  *out += escape_xml(element.text.value, false);
+  *out += xml_escaped(element.text.value, "&<>\r");
   if (!element.children.empty()) {
     *out += "\n";
     for (const Element& child : element.children) write_element(child, depth + 1, out);
@@ -193,7 +161,7 @@ std::vector<std::string> include_directories(IncludeKind kind, const ReadOptions
                                              const std::string& directory) {
   std::vector<std::string> directories;
   auto add = [&](const std::string& path) {
-    if (std::find(directories.begin(), directories.end(), path) == directories.end()) {
+    if (!contains(directories, path)) {
       directories.push_back(path);
     }
   };
@@ -258,9 +226,7 @@ void set_comment(const std::string& benchmark, const std::string& comment, Docum
     own.name = "comment";
     own.text.value = comment;
     auto& children = element.children;
-    children.erase(std::remove_if(children.begin(), children.end(),
-                                  [](const Element& child) { return child.name == "comment"; }),
-                   children.end());
+    std::erase_if(children, [](const Element& child) { return child.name == "comment"; });
     children.insert(children.begin(), std::move(own));
   }
 }

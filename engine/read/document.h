@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "engine/base/diagnostics.h"
-#include "engine/base/mark.h"
 
 namespace tally {
 

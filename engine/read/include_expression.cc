@@ -7,9 +7,7 @@
 #include <map>
 #include <optional>
 
-#include "engine/base/ascii.h"
 #include "engine/base/text.h"
-#include "engine/read/include_values.h"
 
 namespace tally {
 

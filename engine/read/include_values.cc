@@ -1,4 +1,4 @@
-#include "engine/read/include_values.h"
+#include "engine/read/include_expression.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "engine/base/text.h"
-#include "engine/python/number.h"
+#include "engine/python/value.h"
 #include "engine/read/yaml_scalar.h"
 
 namespace tally {
@@ -70,7 +70,7 @@ YamlPtr whole_node(int64_t value) {
 }
 
 YamlPtr real_node(double value) {
-  return scalar(python_float(value), ScalarType::floating);
+  return scalar(python_repr(value), ScalarType::floating);
 }
 
 // Python's repr(), which str() uses inside lists and mappings.
@@ -172,8 +172,7 @@ YamlPtr range(const Args& args) {
 
 YamlPtr sorted(const Args& args) {
   Args items = items_of(only(args, "sorted"), "sorted");
-  std::stable_sort(items.begin(), items.end(),
-                   [](const YamlPtr& a, const YamlPtr& b) { return less(*a, *b); });
+  std::ranges::stable_sort(items, [](const YamlPtr& a, const YamlPtr& b) { return less(*a, *b); });
   return list_node(std::move(items));
 }
 
@@ -301,7 +300,7 @@ bool equal(const YamlNode& a, const YamlNode& b) {
   for (size_t i = 0; i < a.items.size(); ++i) {
     if (!equal(*a.items[i], *b.items[i])) return false;
   }
-  return std::all_of(a.entries.begin(), a.entries.end(), [&](const auto& entry) {
+  return std::ranges::all_of(a.entries, [&](const auto& entry) {
     const YamlNode* other = b.find(entry.first->value);
     return other && equal(*entry.second, *other);
   });
@@ -319,8 +318,8 @@ bool less(const YamlNode& a, const YamlNode& b) {
 bool contains(const YamlNode& container, const YamlNode& item) {
   if (container.kind == Kind::mapping) return container.find(item.value) != nullptr;
   if (container.kind == Kind::scalar) return container.value.find(item.value) != std::string::npos;
-  return std::any_of(container.items.begin(), container.items.end(),
-                     [&](const YamlPtr& each) { return equal(*each, item); });
+  return std::ranges::any_of(container.items,
+                             [&](const YamlPtr& each) { return equal(*each, item); });
 }
 
 YamlPtr find_entry(const YamlNode& map, const std::string& key) {

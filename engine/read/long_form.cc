@@ -1,4 +1,4 @@
-#include "engine/read/long_form.h"
+#include "engine/read/short_form.h"
 
 #include <fmt/format.h>
 
@@ -16,10 +16,7 @@
 #include "engine/base/text.h"
 #include "engine/base/variables.h"
 #include "engine/read/schema.h"
-#include "engine/read/short_files.h"
-#include "engine/read/short_form.h"
-#include "engine/read/short_metrics.h"
-#include "engine/read/yaml_nodes.h"
+#include "engine/read/yaml_tree.h"
 
 namespace tally {
 namespace {
@@ -29,14 +26,14 @@ using Entry = std::pair<YamlPtr, YamlPtr>;
 
 bool is_short_key(std::string_view key) {
   const auto keys = short_keys();
-  return std::any_of(keys.begin(), keys.end(), [&](const ShortKey& k) { return key == k.key; });
+  return std::ranges::any_of(keys, [&](const ShortKey& k) { return key == k.key; });
 }
 
 // Whether all values are whole numbers that are written as such: `type: int` changes none of them.
 bool all_whole(const YamlNode& value) {
   if (value.kind == Kind::sequence)
-    return !value.items.empty() && std::all_of(value.items.begin(), value.items.end(),
-                                               [](const YamlPtr& v) { return all_whole(*v); });
+    return !value.items.empty() &&
+           std::ranges::all_of(value.items, [](const YamlPtr& v) { return all_whole(*v); });
   return value.kind == Kind::scalar && value.type == ScalarType::integer && value.written.empty();
 }
 
@@ -177,7 +174,7 @@ class LongForm {
   std::vector<std::string> zipped_with(const std::string& name) const {
     for (const YamlPtr& group : zip_groups()) {
       std::vector<std::string> names = names_in(*group);
-      if (std::find(names.begin(), names.end(), name) != names.end()) return names;
+      if (contains(names, name)) return names;
     }
     return {};
   }
@@ -282,9 +279,8 @@ class LongForm {
   void add_points(const YamlPtr& resources) {
     for (const auto& [key, value] : resources->entries) {
       if (value->kind != Kind::sequence || !takes_points("resources", written_text(*key))) continue;
-      const auto same = std::find_if(points_.begin(), points_.end(), [&](const auto& one) {
-        return written_text(*one.first) == written_text(*key);
-      });
+      const auto same = std::ranges::find_if(
+          points_, [&](const auto& one) { return written_text(*one.first) == written_text(*key); });
       if (same == points_.end()) {
         points_.push_back({key, {resources}});
       } else {
@@ -315,9 +311,8 @@ class LongForm {
     for (const auto& [key, value] : named("metrics")) {
       const std::vector<YamlPtr> all = definitions(value);
       // Definitions that tags choose from have a column each; of others, the last one counts.
-      const bool chosen = std::all_of(all.begin(), all.end(), [](const YamlPtr& definition) {
-        return definition->find("tag") != nullptr;
-      });
+      const bool chosen = std::ranges::all_of(
+          all, [](const YamlPtr& definition) { return definition->find("tag") != nullptr; });
       for (const YamlPtr& definition : all) {
         const YamlPtr whole = defined(*key, definition);
         if (whole == nullptr) continue;
@@ -335,7 +330,7 @@ class LongForm {
     const YamlNode* rows = given("rows");
     if (rows == nullptr) return false;
     const std::vector<std::string> names = names_in(*rows);
-    return std::find(names.begin(), names.end(), metric) != names.end();
+    return contains(names, metric);
   }
 
   void add_pattern_sets() {
@@ -363,8 +358,8 @@ class LongForm {
   }
 
   // The file sets. The build, and what the run's command names, have copies: a command may write to
-  // them, and points of a run at the same time. What `files` names is linked for the run, as it may be
-  // much data that is read.
+  // them, and points of a run at the same time. A file that `files` names is linked for the run, as
+  // it may be much data that is read.
   void add_files() {
     std::vector<YamlPtr> listed;
     if (const YamlNode* files = given("files"); files != nullptr) {

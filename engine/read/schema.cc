@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/base/text.h"
 #include "engine/read/short_form.h"
-#include "engine/workflow/statistic_words.h"
+#include "engine/workflow/table_names.h"
 
 namespace tally {
 
@@ -560,7 +561,7 @@ std::vector<std::string> known_names(std::string_view element) {
     for (std::string& name : known_names("step"))
       if (is_run_key(name)) names.push_back(std::move(name));
   }
-  if (std::find(names.begin(), names.end(), "tag") == names.end()) names.emplace_back("tag");
+  if (!contains(names, "tag")) names.emplace_back("tag");
   return names;
 }
 

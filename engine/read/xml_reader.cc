@@ -9,11 +9,10 @@
 #include <set>
 
 #include "engine/base/text.h"
-#include "engine/read/files.h"
+#include "engine/read/input_files.h"
 #include "engine/read/reader.h"
 #include "engine/read/schema.h"
-#include "engine/read/xml_entities.h"
-#include "engine/read/xml_tags.h"
+#include "engine/read/xml_text.h"
 #include "engine/tags/tags.h"
 
 namespace tally {
@@ -43,8 +42,8 @@ struct XmlFile {
 bool is_inner_element(const char* name) {
   const std::vector<ElementRule>& rules = element_rules();
   return std::string_view(name) != "jube" &&
-         std::any_of(rules.begin(), rules.end(),
-                     [&](const ElementRule& rule) { return element_name(name) == rule.name; });
+         std::ranges::any_of(
+             rules, [&](const ElementRule& rule) { return element_name(name) == rule.name; });
 }
 
 // The offsets of the attribute names and values in a start tag, in order. `at` is the offset of the

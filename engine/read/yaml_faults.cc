@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/ascii.h"
 #include "engine/base/text.h"
 
 namespace tally {

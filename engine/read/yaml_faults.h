@@ -15,7 +15,7 @@ struct YamlFault {
 };
 
 // Looks for the cause of a syntax error that yaml-cpp found at the byte `found`, with its message.
-// Nothing: yaml-cpp's own place and message say it.
+// Empty: yaml-cpp's own place and message say it.
 std::optional<YamlFault> yaml_fault(std::string_view text, size_t found,
                                     const std::string& message);
 // A hint for yaml-cpp's message at the line `line`, or "".

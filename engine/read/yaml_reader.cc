@@ -5,9 +5,8 @@
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "engine/read/files.h"
 #include "engine/read/include_expression.h"
-#include "engine/read/long_form.h"
+#include "engine/read/input_files.h"
 #include "engine/read/reader.h"
 #include "engine/read/schema.h"
 #include "engine/read/short_form.h"

@@ -12,8 +12,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "engine/base/ascii.h"
 #include "engine/base/text.h"
+#include "engine/python/value.h"
 
 namespace tally {
 
@@ -186,7 +186,7 @@ std::string timestamp_text(const Timestamp& t) {
 
 std::string without_underscores(std::string_view s) {
   std::string dense(s);
-  dense.erase(std::remove(dense.begin(), dense.end(), '_'), dense.end());
+  std::erase(dense, '_');
   return dense;
 }
 
@@ -288,12 +288,12 @@ bool construct_float(std::string_view plain, std::string* text) {
       value = value * 60 + digit;
     }
   }
-  *text = python_float(sign * value);
+  *text = python_repr(sign * value);
   return true;
 }
 
 bool is_one_of(std::string_view text, std::initializer_list<std::string_view> set) {
-  return std::find(set.begin(), set.end(), text) != set.end();
+  return contains(set, text);
 }
 
 bool is_true(std::string_view s) {
@@ -304,14 +304,6 @@ bool is_false(std::string_view s) {
 }
 
 }  // namespace
-
-std::string python_float(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return text;
-}
 
 ScalarType resolve_scalar(std::string_view plain) {
   if (is_one_of(plain, {"", "~", "null", "Null", "NULL"})) return ScalarType::null;
@@ -339,7 +331,7 @@ std::string core_scalar(std::string_view plain, ScalarType type, const std::stri
     if (starts_with(digits, "0x")) return text;
     const bool minus = digits[0] == '-';
     if (digits[0] == '+' || minus) digits.remove_prefix(1);
-    if (!std::all_of(digits.begin(), digits.end(), is_digit)) return std::string(plain);
+    if (!std::ranges::all_of(digits, is_digit)) return std::string(plain);
     digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size() - 1));
     return (minus && digits != "0" ? "-" : "") + std::string(digits);
   }

@@ -21,7 +21,4 @@ bool construct_scalar(std::string_view plain, ScalarType type, std::string* text
 // text `text` in PyYAML. Returns `text` if both have the same meaning.
 std::string core_scalar(std::string_view plain, ScalarType type, const std::string& text);
 
-// Python's repr() of a double, which is also its str(): 1000.0, 1e+22, inf, nan.
-std::string python_float(double value);
-
 }  // namespace tally

@@ -40,7 +40,7 @@ bool may_be_plain(const std::string& text) {
   if (dash && (text.size() == 1 || text[1] == ' ' || starts_with(text, "---"))) return false;
   const auto special = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
   return text.find(": ") == std::string::npos && text.find(" #") == std::string::npos &&
-         !starts_with(text, "...") && std::none_of(text.begin(), text.end(), special);
+         !starts_with(text, "...") && std::ranges::none_of(text, special);
 }
 
 // Whether a literal block keeps the text: whole lines of printable characters, the first without a
@@ -50,7 +50,7 @@ bool may_be_block(const std::string& text) {
   if (text.find('\n') == std::string::npos || text.front() == ' ' || text.front() == '\n')
     return false;
   if (text.size() > 1 && text.back() == '\n' && text[text.size() - 2] == '\n') return false;
-  return std::none_of(text.begin(), text.end(), [](char c) {
+  return std::ranges::none_of(text, [](char c) {
     return (static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7F;
   });
 }
@@ -79,9 +79,8 @@ std::string double_quoted(const std::string& text) {
 }
 
 bool plain_bytes(const std::string& text) {
-  return !has_special(text) && std::none_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20;
-  });
+  return !has_special(text) &&
+         std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20; });
 }
 
 std::string replaced_quotes(const std::string& text) {
@@ -111,7 +110,7 @@ class Writer {
     for (const Element& child : root.children) {
       ++(child.name == "benchmark" ? benchmarks : sets);
       const auto& global = {"selection", "include-path", "check_tags", "tags"};
-      if (std::find(global.begin(), global.end(), child.name) != global.end()) --sets;
+      if (contains(global, child.name)) --sets;
     }
     if (benchmarks != 1 || sets != 0) {
       entries(root, 0);
@@ -204,7 +203,7 @@ class Writer {
     }
     std::vector<std::string> done;
     for (const Element& child : element.children) {
-      if (std::find(done.begin(), done.end(), child.name) != done.end()) continue;
+      if (contains(done, child.name)) continue;
       done.push_back(child.name);
       begin();
       group(element, child.name, depth);

@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/report/outputs.h"
+#include "engine/base/text.h"
+#include "engine/report/report.h"
 
 namespace tally {
 namespace {
@@ -41,8 +42,7 @@ class Writer {
       : database_(database), rows_(rows), path_(path), run_key_(run_key) {}
 
   Status write() {
-    if (run_key_ != nullptr && !marks_rows())
-      if (Status s = check_primary_keys(); !s) return s;
+    if (run_key_ != nullptr && !marks_rows()) TRY(check_primary_keys());
     std::error_code ignored;  // opening reports the error
     const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
     if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
@@ -53,8 +53,8 @@ class Writer {
     sqlite3_busy_timeout(opened, 30000);
     if (!run("BEGIN IMMEDIATE")) return failure("lock");
     if (!run(create_statement())) return failure("make the table in");
-    if (Status s = match_columns(); !s) return s;
-    if (Status s = run_key_ == nullptr ? insert() : replace_own_rows(); !s) return s;
+    TRY(match_columns());
+    TRY(run_key_ == nullptr ? insert() : replace_own_rows());
     if (!run("COMMIT")) return failure("write");
     return Status::ok();
   }
@@ -163,7 +163,7 @@ class Writer {
     const std::vector<std::string>& primary = database_.primary_keys;
     for (size_t i = 0; i < database_.keys.size(); ++i) {
       const std::string& title = database_.keys[i].column_title();
-      if (keys && std::find(primary.begin(), primary.end(), title) == primary.end()) continue;
+      if (keys && !contains(primary, title)) continue;
       const char* between = keys ? " AND " : ", ";
       text += fmt::format("{}{} {} ?{}", text.empty() ? "" : between, quoted(title),
                           keys ? "IS" : "=", i + 1);
@@ -179,8 +179,7 @@ class Writer {
       std::string shown;
       for (const Column& column : database_.keys) {
         const std::vector<std::string>& primary = database_.primary_keys;
-        if (std::find(primary.begin(), primary.end(), column.column_title()) == primary.end())
-          continue;
+        if (!contains(primary, column.column_title())) continue;
         const Value& value = row.values.at(column.name.value);
         key.push_back(fmt::format("{} {}", value.type_name(), value.str()));
         shown +=

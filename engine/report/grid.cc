@@ -114,7 +114,7 @@ void add_pretty_lines(const Row& row, const std::vector<size_t>& widths, std::st
 }
 
 void add_pretty_row(const Row& row, const std::vector<size_t>& widths, std::string& out) {
-  if (std::any_of(row.begin(), row.end(), has_lines)) return add_pretty_lines(row, widths, out);
+  if (std::ranges::any_of(row, has_lines)) return add_pretty_lines(row, widths, out);
   out += '|';
   for (size_t i = 0; i < row.size(); ++i) {
     out += ' ';
@@ -167,14 +167,8 @@ std::string separated(const Rows& rows, const std::vector<size_t>& widths,
 
 std::string markdown_cell(const std::string& cell) {
   std::string out;
-  for (const char c : cell) {
+  for (const char c : xml_escaped(cell, "&<")) {
     switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
       case '\n':
         out += "<br>";
         break;

@@ -1,20 +1,22 @@
 #include "engine/report/history.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <cmath>
 #include <set>
 #include <string_view>
 #include <unordered_map>
 
 #include "engine/base/files.h"
 #include "engine/base/presence.h"
+#include "engine/base/text.h"
 #include "engine/results/rows/point_key.h"
 #include "engine/results/table/columns.h"
 #include "engine/results/table/marks.h"
 #include "engine/statistics/change_points.h"
-#include "engine/workflow/statistic_words.h"
+#include "engine/workflow/table_names.h"
 
 namespace tally {
 namespace {
@@ -71,14 +73,12 @@ class RowKeys {
     if (points == nullptr) return text;
     for (const int parameter : points->of(row.id)) {
       const std::string& name = points->name(parameter);
-      if (free_.count(name) == 0 || !points->differs(parameter) ||
-          std::find(shown.begin(), shown.end(), name) != shown.end())
-        continue;
+      if (free_.count(name) == 0 || !points->differs(parameter) || contains(shown, name)) continue;
       add(name, *points->written(row.id, parameter));
       shown.push_back(name);
     }
     for (const auto& [name, value] : row.match->values) {
-      if (std::find(shown.begin(), shown.end(), name) == shown.end()) add(name, value);
+      if (!contains(shown, name)) add(name, value);
     }
     if (with_step) add("step", row.step);
     return text;
@@ -89,9 +89,8 @@ class RowKeys {
 
 // A text in quotes. One of plain characters needs no library: there may be 100,000 of them.
 void add_json(const std::string& text, std::string& out) {
-  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
-    return c >= ' ' && c <= '~' && c != '"' && c != '\\';
-  });
+  const bool plain = std::ranges::all_of(
+      text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
   if (plain) {
     out.append(1, '"').append(text).append(1, '"');
   } else {
@@ -100,7 +99,7 @@ void add_json(const std::string& text, std::string& out) {
 }
 
 // Writes the rows of one column one by one, so that a table of 100,000 rows needs no tree of all of
-// them. What they have in common is made once.
+// them. Their common part is made once.
 class RowWriter {
  public:
   RowWriter(const RenderedResult& one, const Column& column) : column_(column) {
@@ -147,7 +146,7 @@ class RowWriter {
 
 Status read_one(const std::string& path, std::vector<HistoryEntry>* entries) {
   std::string text;
-  if (Status s = read_file(path, &text); !s) return s;
+  TRY(read_file(path, &text));
   const Json file = Json::parse(text, nullptr, false);
   const auto bad = [&](const char* why) {
     return Status::error(
@@ -206,9 +205,9 @@ std::string history_rows(const Benchmark& benchmark, const std::vector<RenderedR
     std::set<std::string> seen;
     for (const Column& column : one.table.columns) {
       // A metric with two statistics has one sample.
-      const bool summarised = std::any_of(
-          one.table.rows.begin(), one.table.rows.end(),
-          [&](const Record& row) { return row.summaries.count(column_key(column)) != 0; });
+      const bool summarised = std::ranges::any_of(one.table.rows, [&](const Record& row) {
+        return row.summaries.count(column_key(column)) != 0;
+      });
       if (!summarised || !column.relative_to.empty() || !seen.insert(column.name.value).second)
         continue;
       const RowWriter writer(one, column);
@@ -246,7 +245,7 @@ Status write_history(const Run& run, const ReportedRun& reported,
   std::string text = head.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.back() = ',';
   const std::string folder = reported.directory.substr(0, reported.directory.rfind('/'));
-  if (Status made = make_directories(folder + "/history.d"); !made) return made;
+  TRY(make_directories(folder + "/history.d"));
   return write_file(history_path(folder, run.directory().id),
                     text + "\n\"rows\":[" + rows + "]}\n");
 }
@@ -254,12 +253,12 @@ Status write_history(const Run& run, const ReportedRun& reported,
 Status read_history(const std::string& outpath, std::vector<HistoryEntry>* entries) {
   std::vector<std::string> paths;
   const std::string files = escaped_for_matching(outpath) + "/history.d/*.json";
-  if (Status s = matching_paths(files, &paths); !s) return s;
+  TRY(matching_paths(files, &paths));
   for (const std::string& path : paths) {
-    if (Status s = read_one(path, entries); !s) return s;
+    TRY(read_one(path, entries));
   }
-  std::stable_sort(entries->begin(), entries->end(),
-                   [](const HistoryEntry& a, const HistoryEntry& b) { return a.run < b.run; });
+  std::ranges::stable_sort(
+      *entries, [](const HistoryEntry& a, const HistoryEntry& b) { return a.run < b.run; });
   return Status::ok();
 }
 
@@ -291,6 +290,64 @@ HistorySeries history_series(std::vector<HistoryEntry> entries) {
     before = starts[k];
   }
   return series;
+}
+
+namespace {
+
+Json finite_number(double value) {
+  return std::isfinite(value) ? Json(value) : Json();
+}
+
+Json change_of(const HistoryPoint::Change& change) {
+  const bool ratio = change.before > 0;
+  return {{"word", change.word},
+          {"before", finite_number(change.before)},
+          {"after", finite_number(change.after)},
+          {"change", ratio ? finite_number(change.after / change.before - 1) : Json()}};
+}
+
+Json point_of(const HistoryPoint& point) {
+  const HistoryEntry& entry = point.entry;
+  Json out = {
+      {"run", entry.run},
+      {"start", entry.start},
+      {"sample", entry.sample},
+      {"of", entry.repeats},
+      {"median", point.median ? finite_number(*point.median) : Json()},
+      {"low", point.interval ? finite_number(point.interval->low) : Json()},
+      {"high", point.interval ? finite_number(point.interval->high) : Json()},
+      {"failed", entry.failed},
+      {"reused", entry.mark == kReused},
+      {"busy", entry.busy},
+      {"throttled", entry.throttled},
+      {"change", point.change ? change_of(*point.change) : Json()},
+  };
+  if (entry.too_short) out["short"] = true;
+  for (const auto& [name, value] : entry.machine) out["machine"][name] = value;
+  return out;
+}
+
+}  // namespace
+
+std::string history_json(const std::string& metric, const std::vector<HistorySeries>& series,
+                         const std::string& version) {
+  Json out = {{"format", "tally-metric-history"},
+              {"version", 1},
+              {"program", "tally " + version},
+              {"metric", metric},
+              {"series", Json::array()}};
+  for (const HistorySeries& one : series) {
+    const HistoryEntry& entry = one.front().entry;
+    Json points = Json::array();
+    for (const HistoryPoint& point : one) points.push_back(point_of(point));
+    out["series"].push_back({{"benchmark", entry.benchmark},
+                             {"table", entry.table},
+                             {"parameters", entry.parameters},
+                             {"unit", entry.unit},
+                             {"better", entry.better.empty() ? Json() : Json(entry.better)},
+                             {"points", std::move(points)}});
+  }
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace tally

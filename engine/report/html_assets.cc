@@ -1,4 +1,4 @@
-#include "engine/report/html_assets.h"
+#include "engine/report/html_report.h"
 
 namespace tally {
 

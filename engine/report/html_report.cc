@@ -9,8 +9,7 @@
 #include "engine/base/text.h"
 #include "engine/chart/markup.h"
 #include "engine/python/python_format.h"
-#include "engine/report/html_assets.h"
-#include "engine/results/rows/mark_words.h"
+#include "engine/results/rows/records.h"
 
 namespace tally {
 namespace {
@@ -85,9 +84,9 @@ std::string runs_section(const std::vector<ReportRun>& runs) {
   std::vector<std::string> names;
   for (const ReportRun& run : runs)
     for (const auto& [name, value] : run.facts)
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      if (!contains(names, name)) names.push_back(name);
   for (const std::string& name : names) {
-    const bool differs = std::any_of(runs.begin(), runs.end(), [&](const ReportRun& run) {
+    const bool differs = std::ranges::any_of(runs, [&](const ReportRun& run) {
       return fact_of(run, name) != fact_of(runs.front(), name);
     });
     out += fmt::format("<tr{}><th scope=\"row\">{}</th>", differs ? " class=\"d\"" : "",
@@ -215,8 +214,8 @@ class PageRows {
   std::string row(size_t row) const {
     const auto found = misses_.find(row);
     const bool missed =
-        found != misses_.end() && std::any_of(found->second.begin(), found->second.end(),
-                                              [](const ReportMiss* one) { return !one->warned; });
+        found != misses_.end() &&
+        std::ranges::any_of(found->second, [](const ReportMiss* one) { return !one->warned; });
     std::string out = table_.failed[row] ? "<tr class=\"f\">"
                       : missed           ? "<tr class=\"m\">"
                                          : "<tr>";
@@ -373,8 +372,8 @@ class Page {
     std::string out = "<nav aria-label=\"contents\"><ul class=\"contents\">\n";
     for (size_t i = 0; i < report_.tables.size(); ++i)
       out += fmt::format("<li><a href=\"#s{}\">{}</a></li>\n", i, escaped(report_.tables[i].name));
-    const bool any = std::any_of(report_.runs.begin(), report_.runs.end(),
-                                 [](const ReportRun& run) { return !run.failures.empty(); });
+    const bool any = std::ranges::any_of(
+        report_.runs, [](const ReportRun& run) { return !run.failures.empty(); });
     if (any) out += "<li><a href=\"#failed\">Workpackages that failed</a></li>\n";
     if (!report_.runs.empty()) out += "<li><a href=\"#run\">What was run</a></li>\n";
     return out + "</ul></nav>\n";
@@ -432,8 +431,8 @@ class Page {
       out += charts[i];
       ++count;
       for (const std::string& note : report_.charts[i].notes) {
-        auto known = std::find_if(notes.begin(), notes.end(),
-                                  [&](const auto& one) { return one.first == note; });
+        auto known =
+            std::ranges::find_if(notes, [&](const auto& one) { return one.first == note; });
         if (known == notes.end()) known = notes.insert(known, {note, 0});
         ++known->second;
       }
@@ -446,7 +445,8 @@ class Page {
     return "<div class=\"charts\">\n" + out + "</div>\n" + items(texts, " class=\"soft\"");
   }
 
-  // The drawings. Those for narrow screens come last: without one, a narrow screen shows the other.
+  // The drawings. The drawings for narrow screens come last: without one, a narrow screen shows the
+  // other.
   std::vector<std::string> drawn(size_t room) const {
     std::vector<std::string> out;
     size_t used = 0;

@@ -74,12 +74,12 @@ struct Report {
   std::vector<ReportChart> charts;
 };
 
-enum class Verdict { fine, warned, bad };
+enum class ReportLevel { fine, warned, bad };
 
 // The outcome of the report's runs in one sentence: "All fine: 12 workpackages done, 24 references
 // held.", or what missed and what failed.
 struct ReportVerdict {
-  Verdict verdict = Verdict::fine;
+  ReportLevel verdict = ReportLevel::fine;
   std::string sentence;
   const char* sign() const;  // "✓", "!", "✗"
 };
@@ -88,5 +88,10 @@ ReportVerdict verdict_of(const Report& report);
 // The size of the page is limited. Rows, failures and charts that do not fit are left out, and the
 // page says how many.
 std::string html_report(const Report& report);
+
+// The style sheet and the script of the report.
+
+extern const char* const kReportStyle;
+extern const char* const kReportScript;
 
 }  // namespace tally

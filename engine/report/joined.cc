@@ -45,8 +45,8 @@ class Joiner {
     if (rules_.tables_join_one_benchmark) note_changes(out->table);
     std::vector<RunPart*> order;
     for (RunPart& part : parts_) order.push_back(&part);
-    std::stable_sort(order.begin(), order.end(),
-                     [](const RunPart* a, const RunPart* b) { return a->nth < b->nth; });
+    std::ranges::stable_sort(order,
+                             [](const RunPart* a, const RunPart* b) { return a->nth < b->nth; });
     for (RunPart* part : order) add_rows(*part, *out);
     return Status::ok();
   }
@@ -100,7 +100,7 @@ class Joiner {
   Column run_column() const {
     Column column;
     column.name.value = "id";
-    const bool taken = std::any_of(places_.begin(), places_.end(), [](const Place& place) {
+    const bool taken = std::ranges::any_of(places_, [](const Place& place) {
       return place.column->name.value == "id" || column_key(*place.column) == "id" ||
              place.column->title == "id";
     });
@@ -177,7 +177,7 @@ class Joiner {
                          std::vector<MissedReference>& from, std::vector<MissedReference>& to) {
     for (MissedReference& one : from) {
       one.text = run + ": " + one.text;
-      one.place = place(part.run->sources(), one.mark);
+      one.place = position_text(part.run->sources(), one.mark);
       to.push_back(std::move(one));
     }
   }
@@ -236,7 +236,7 @@ std::vector<size_t> newest_first(const std::vector<RunResults>& runs, bool one_b
   std::vector<size_t> order;
   for (size_t run = runs.size(); run-- > 0;) order.push_back(run);
   if (!one_benchmark)
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) {
       return runs[a].run->directory().id > runs[b].run->directory().id;
     });
   return order;
@@ -251,7 +251,7 @@ std::vector<Group> groups_of(std::vector<RunResults>& runs, bool one_benchmark) 
       for (RenderedResult& table : made.outputs) {
         if (table.definition == nullptr) continue;
         const size_t nth = times[table.name]++;
-        const auto found = std::find_if(groups.begin(), groups.end(), [&](const Group& one) {
+        const auto found = std::ranges::find_if(groups, [&](const Group& one) {
           return (!one_benchmark || one.benchmark == benchmark) && one.table == table.name &&
                  one.nth == nth;
         });
@@ -282,10 +282,9 @@ JoinedTables join_tables(std::vector<RunResults>& runs, const RenderOptions& opt
   const std::vector<Value> names = names_of_runs(runs);
   const Benchmark& last = *runs.back().definitions;
   const bool one_benchmark = last.rules.tables_join_one_benchmark;
-  const bool several =
-      one_benchmark && std::any_of(runs.begin(), runs.end(), [&](const RunResults& one) {
-        return one.definitions->name.value != last.name.value;
-      });
+  const bool several = one_benchmark && std::ranges::any_of(runs, [&](const RunResults& one) {
+                         return one.definitions->name.value != last.name.value;
+                       });
   for (const Group& group : groups_of(runs, one_benchmark)) {
     std::vector<RunPart> parts;
     for (auto member = group.members.rbegin(); member != group.members.rend(); ++member)

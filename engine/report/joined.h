@@ -15,7 +15,7 @@ struct JoinedTables {
 };
 
 // Joins the tables of several runs, each computed by its own definitions; they are moved from.
-// Tables of one name are joined if they are of the same benchmark. Those of the last run come
+// Tables of one name are joined if they are of the same benchmark. The tables of the last run come
 // first.
 //
 // The columns are those of the last run, then those that only other runs have. The first column,

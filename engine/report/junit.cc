@@ -51,8 +51,8 @@ void add_case(pugi::xml_node suite, const JunitCase& one) {
 
 void count(pugi::xml_node node, const std::vector<const JunitCase*>& cases) {
   const auto number = [&](JunitResult result) {
-    return std::to_string(std::count_if(
-        cases.begin(), cases.end(), [&](const JunitCase* one) { return one->result == result; }));
+    return std::to_string(
+        std::ranges::count_if(cases, [&](const JunitCase* one) { return one->result == result; }));
   };
   double seconds = 0;
   for (const JunitCase* one : cases) seconds += one->seconds;

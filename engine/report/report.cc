@@ -4,15 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <set>
 #include <string_view>
 
-#include "engine/base/ascii.h"
 #include "engine/base/terminal.h"
+#include "engine/base/text.h"
 #include "engine/python/python_format.h"
 #include "engine/report/grid.h"
-#include "engine/report/outputs.h"
 #include "engine/results/table/columns.h"
 #include "engine/results/table/marks.h"
 
@@ -35,7 +35,7 @@ class Renderer {
 
   bool wanted(const std::string& name) const {
     const auto& only = options_.only;
-    return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
+    return only.empty() || contains(only, name);
   }
 
   RenderedResult table(const Table& table) {
@@ -108,9 +108,7 @@ class Renderer {
   }
 
   // A computed value has the digits of a double. In a table for people, few of them say something.
-  bool rounds(const Column& column) const {
-    return for_people_ && column.computed();
-  }
+  bool rounds(const Column& column) const { return for_people_ && column.computed(); }
 
   static std::string rounded(const Value& value, const std::string& text) {
     constexpr size_t kDigits = 6;
@@ -120,7 +118,7 @@ class Renderer {
     const size_t first = text.find_first_not_of("-0.");
     const std::string_view digits =
         std::string_view(text).substr(std::min(first, text.size()), text.find('e') - first);
-    const auto written = std::count_if(digits.begin(), digits.end(), is_digit);
+    const auto written = std::ranges::count_if(digits, is_digit);
     if (static_cast<size_t>(written) <= kDigits) return text;
     const double size = std::fabs(value.as_double());
     if (size >= kAllBeforeThePoint && size < kMost) return fmt::format("{:.0f}", value.as_double());
@@ -214,6 +212,68 @@ std::vector<RenderedResult> render(const Benchmark& benchmark, const Result& res
     }
   }
   return rendered;
+}
+
+std::string numbers_in_words(const std::vector<int>& numbers) {
+  constexpr size_t kMostParts = 6;
+  std::string text;
+  size_t parts = 0;
+  for (size_t i = 0; i < numbers.size();) {
+    if (parts++ == kMostParts) return text + fmt::format(" and {} more", numbers.size() - i);
+    size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[i]);
+    if (last > i) text += fmt::format("{}{}", last == i + 1 ? ", " : " to ", numbers[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+namespace {
+
+// Notes about rows and workpackages that are equal but for their numbers: said once.
+struct NoteGroup {
+  std::string mark, rest;        // "FAILED", "(s) failed: exit code 3"
+  std::vector<int> rows, works;  // empty: `rest` is the whole note
+  std::string text() const {
+    if (works.empty()) return rest;
+    const char* rows_word = rows.size() == 1 ? "row" : "rows";
+    const std::string where =
+        rows.empty() ? "" : fmt::format("{} {}{}: ", rows_word, numbers_in_words(rows), mark);
+    return fmt::format("{}workpackage{} {} {}", where, works.size() == 1 ? "" : "s",
+                       numbers_in_words(works), rest);
+  }
+};
+
+void add_note(const Note& note, std::vector<NoteGroup>* groups) {
+  int row = 0, work = 0, row_end = 0, work_end = 0;
+  const bool of_row = std::sscanf(note.row.c_str(), "row %d%n", &row, &row_end) == 1;
+  const bool of_work = note.of_workpackage &&
+                       std::sscanf(note.text.c_str(), "workpackage %d (%n", &work, &work_end) == 1;
+  if (!of_work || work_end == 0 || (!of_row && !note.row.empty()))
+    return groups->push_back({"", note.str(), {}, {}});
+  NoteGroup one{of_row ? note.row.substr(static_cast<size_t>(row_end)) : "",
+                note.text.substr(static_cast<size_t>(work_end) - 1),
+                {},
+                {}};
+  auto same = std::ranges::find_if(*groups, [&](const NoteGroup& other) {
+    return !other.works.empty() && other.mark == one.mark && other.rest == one.rest &&
+           other.rows.empty() == !of_row;
+  });
+  if (same == groups->end()) same = groups->insert(same, std::move(one));
+  // A row has a note for each of its repeats.
+  if (of_row && (same->rows.empty() || same->rows.back() != row)) same->rows.push_back(row);
+  if (same->works.empty() || same->works.back() != work) same->works.push_back(work);
+}
+
+}  // namespace
+
+std::vector<std::string> grouped_notes(std::span<const Note> notes) {
+  std::vector<NoteGroup> groups;
+  for (const Note& note : notes) add_note(note, &groups);
+  std::vector<std::string> texts;
+  for (const NoteGroup& group : groups) texts.push_back(group.text());
+  return texts;
 }
 
 }  // namespace tally

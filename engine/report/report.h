@@ -1,16 +1,43 @@
-// Renders records as tables (pretty, csv, aligned), databases and syslog lines.
+// The outputs of a run as texts.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "engine/base/diagnostics.h"
+#include "engine/base/status.h"
 #include "engine/report/grid.h"
+#include "engine/results/rows/records.h"
 #include "engine/results/table/result_table.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
 
+// Results that are not text files: SQLite databases and syslog messages.
+
+// Writes the rows into table `database.name` of the SQLite file `path`, which is created if
+// missing, in one transaction.
+//
+// `run_key` names the run (and result) of the rows, in Tally's own files. The rows that it wrote
+// before are replaced: those with equal primary keys, or without such keys all of its rows, which
+// have the key in the column `tally_run`. The rest of the table is left as it is.
+//
+// Null: as JUBE does. It uses REPLACE INTO, so a row replaces an older one with the same primary
+// key. Columns are named as the keys and have the types (int, float, text, NoneType) of the first
+// row. In an existing table, new keys are added and columns that are no longer listed are dropped.
+Status write_database(const Database& database, const std::vector<Record>& rows,
+                      const std::string& path, const std::string* run_key = nullptr);
+
+// Returns one line for each row: "a=1 t=1.0 d=None".
+std::vector<std::string> syslog_lines(const Syslog& syslog, const std::vector<Record>& rows,
+                                      bool exact);
+
+// Sends the lines to the socket `address` (such as /dev/log), or by UDP to host:port (default 514).
+// They are user-level informational messages in `syslog.format` ("jube[%(process)s]: %(message)s").
+Status send_syslog(const Syslog& syslog, const std::vector<std::string>& lines);
+
+// Renders records as tables (pretty, csv, aligned), databases and syslog lines.
 struct RenderedResult {
   std::string name;  // of the table
   // The text for standard output. On a terminal, its columns are aligned for what is shown there.
@@ -50,5 +77,12 @@ void lay_out(const Table& table, const RenderOptions& options, Quoting quoting,
 std::vector<RenderedResult> render(const Benchmark& benchmark, const Result& result,
                                    const ResultTables& tables, const RenderOptions& options,
                                    Diagnostics& diagnostics);
+
+// Returns "1, 2, 5 to 9 and 3 more". The numbers rise.
+std::string numbers_in_words(const std::vector<int>& numbers);
+
+// The notes' texts. Notes about rows and workpackages that are equal but for their numbers become
+// one: "rows 1, 3 to 5 FAILED: workpackages 0 and 2 to 4 (s) failed: exit code 3".
+std::vector<std::string> grouped_notes(std::span<const Note> notes);
 
 }  // namespace tally

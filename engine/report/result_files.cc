@@ -9,13 +9,13 @@
 
 #include "engine/base/files.h"
 #include "engine/base/own_files.h"
-#include "engine/base/path_text.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
+#include "engine/base/variables.h"
 #include "engine/chart/from_table.h"
 #include "engine/chart/svg.h"
 #include "engine/jube/jube_files.h"
-#include "engine/read/files.h"
+#include "engine/read/input_files.h"
 
 namespace tally {
 namespace {
@@ -28,7 +28,7 @@ void say(Severity severity, const std::string& message, const std::string& hint,
 }
 
 Status make_result_directory(const std::string& root, const std::string& folder) {
-  if (Status made = make_own_directories(root, folder); !made) return made;
+  TRY(make_own_directories(root, folder));
   if (::access(folder.c_str(), W_OK) == 0) return Status::ok();
   return Status::error(fmt::format("cannot write to '{}': {}", folder, std::strerror(errno)));
 }
@@ -98,13 +98,12 @@ void ResultFiles::write_charts(const ResultTables& tables, const std::string& fo
   for (const Chart& chart : made->result->charts) {
     const auto& only = options_.only;
     const Table* table = drawn_table(*made->result, chart);
-    const bool wanted =
-        only.empty() || std::any_of(only.begin(), only.end(), [&](const auto& name) {
-          return name == chart.name.value || name == table->name.value;
-        });
+    const bool wanted = only.empty() || std::ranges::any_of(only, [&](const auto& name) {
+                          return name == chart.name.value || name == table->name.value;
+                        });
     if (!wanted) continue;
     const auto& outputs = made->outputs;
-    const auto shown = std::find_if(outputs.begin(), outputs.end(), [&](const auto& one) {
+    const auto shown = std::ranges::find_if(outputs, [&](const auto& one) {
       return all_columns && one.definition != nullptr && one.name == table->name.value;
     });
     Figure figure;

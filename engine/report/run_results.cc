@@ -7,8 +7,8 @@
 #include "engine/jube/jube_files.h"
 #include "engine/report/result_files.h"
 #include "engine/results/judge/compare.h"
-#include "engine/results/read/run_notes.h"
 #include "engine/results/read/views.h"
+#include "engine/results/read/workpackage_view.h"
 #include "engine/results/rows/analyse.h"
 
 namespace tally {
@@ -20,9 +20,9 @@ size_t RunResults::output_count() const {
 }
 
 bool RunResults::writes_failed() const {
-  return std::any_of(results.begin(), results.end(), [](const MadeResult& one) {
-    return std::any_of(one.said.begin(), one.said.end(),
-                       [](const Problem& problem) { return problem.severity == Severity::error; });
+  return std::ranges::any_of(results, [](const MadeResult& one) {
+    return std::ranges::any_of(
+        one.said, [](const Problem& problem) { return problem.severity == Severity::error; });
   });
 }
 
@@ -93,12 +93,9 @@ void results_of(const Settings& settings, const ResultRequest& request, Evaluato
 }
 
 std::vector<const Table*> metric_tables(const Result& result) {
-  std::vector<const Table*> found;
-  for (const auto& output : result.outputs) {
-    const auto* table = std::get_if<Table>(&output);
-    if (table != nullptr && std::any_of(table->columns.begin(), table->columns.end(), is_metric))
-      found.push_back(table);
-  }
+  std::vector<const Table*> found = tables_of(result);
+  std::erase_if(found,
+                [](const Table* table) { return std::ranges::none_of(table->columns, is_metric); });
   return found;
 }
 

@@ -6,14 +6,13 @@
 #include <vector>
 
 #include "engine/base/diagnostics.h"
-#include "engine/base/problems.h"
 #include "engine/base/status.h"
 #include "engine/expand/evaluator.h"
 #include "engine/report/report.h"
 #include "engine/results/read/workpackage_view.h"
 #include "engine/run/run.h"
 #include "engine/run/settings.h"
-#include "engine/workpackage/sample.h"
+#include "engine/workpackage/measured.h"
 
 namespace tally {
 

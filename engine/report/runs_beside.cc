@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "engine/base/text.h"
 #include "engine/results/table/columns.h"
 #include "engine/results/table/marks.h"
 
@@ -18,8 +19,7 @@ class BesideMaker {
       : joined_(joined) {
     for (size_t i = 1; i < joined.table.columns.size(); ++i) {
       const Column& column = joined.table.columns[i];
-      const bool parameter =
-          std::find(parameters.begin(), parameters.end(), column.name.value) != parameters.end();
+      const bool parameter = contains(parameters, column.name.value);
       if (parameter) {
         keys_.push_back(i);
       } else if (!is_own_column(column) && numeric(column)) {
@@ -70,8 +70,7 @@ class BesideMaker {
       const auto [at, is_new] = places.try_emplace(point, points_.size());
       if (is_new) points_.emplace_back(point, std::map<std::string, size_t>());
       if (!points_[at->second].second.emplace(cells.front(), i).second) return false;
-      if (std::find(runs_.begin(), runs_.end(), cells.front()) == runs_.end())
-        runs_.push_back(cells.front());
+      if (!contains(runs_, cells.front())) runs_.push_back(cells.front());
     }
     return true;
   }

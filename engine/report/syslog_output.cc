@@ -12,7 +12,7 @@
 #include "engine/base/duration.h"
 #include "engine/base/text.h"
 #include "engine/python/python_format.h"
-#include "engine/report/outputs.h"
+#include "engine/report/report.h"
 
 namespace tally {
 namespace {

@@ -48,7 +48,7 @@ std::string of_all(size_t count, size_t all, const char* what) {
   return all <= count ? several(count, what) : fmt::format("{} of {}", count, several(all, what));
 }
 
-// What keeps a report from being fine, besides what missed or failed.
+// The faults that keep a report from being fine, besides misses and failures.
 std::vector<std::string> doubts_of(const VerdictCounts& counts) {
   std::vector<std::string> doubts;
   if (counts.unfinished > 0)
@@ -69,7 +69,7 @@ std::vector<std::string> doubts_of(const VerdictCounts& counts) {
 }  // namespace
 
 const char* ReportVerdict::sign() const {
-  return verdict == Verdict::fine ? "✓" : verdict == Verdict::warned ? "!" : "✗";
+  return verdict == ReportLevel::fine ? "✓" : verdict == ReportLevel::warned ? "!" : "✗";
 }
 
 ReportVerdict verdict_of(const Report& report) {
@@ -82,7 +82,7 @@ ReportVerdict verdict_of(const Report& report) {
   if (counts.failed > 0)
     bad.push_back(of_all(counts.failed, counts.workpackages, "workpackage") + " failed");
   if (!bad.empty()) {
-    out.verdict = Verdict::bad;
+    out.verdict = ReportLevel::bad;
     bad.insert(bad.end(), doubtful.begin(), doubtful.end());
     out.sentence = join(bad, ", ") + ".";
     return out;
@@ -91,7 +91,7 @@ ReportVerdict verdict_of(const Report& report) {
   const size_t done = counts.workpackages - std::min(counts.workpackages, counts.unfinished);
   if (done > 0) good.push_back(several(done, "workpackage") + " done");
   if (counts.held > 0) good.push_back(several(counts.held, "reference") + " held");
-  out.verdict = doubtful.empty() ? Verdict::fine : Verdict::warned;
+  out.verdict = doubtful.empty() ? ReportLevel::fine : ReportLevel::warned;
   if (doubtful.empty()) {
     out.sentence = good.empty() ? "Nothing failed." : "All fine: " + join(good, ", ") + ".";
     return out;

@@ -8,11 +8,10 @@
 #include <filesystem>
 
 #include "engine/base/files.h"
-#include "engine/base/path_text.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/check/check.h"
-#include "engine/read/files.h"
+#include "engine/read/input_files.h"
 #ifdef TALLY_STATIC
 #include "engine/run/embedded_templates.h"
 #endif
@@ -48,7 +47,7 @@ std::string meant_file(const std::string& path) {
     if (extension == ".yaml" || extension == ".yml" || extension == ".xml")
       names.push_back(file->path().filename());
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   for (const std::filesystem::path& name : names) stems.push_back(name.stem());
   const std::string stem = wanted.stem();
   for (const std::string& meant : {stem, nearest(stem, stems)}) {
@@ -84,8 +83,7 @@ std::vector<std::string> template_directories(Status* problem) {
   std::string built = TALLY_TEMPLATES_DIR;
   if (!built.empty()) directories.push_back(built);
   auto missing = [](const std::string& path) { return ::access(path.c_str(), R_OK) != 0; };
-  directories.erase(std::remove_if(directories.begin(), directories.end(), missing),
-                    directories.end());
+  std::erase_if(directories, missing);
   *problem = Status::ok();
 #ifdef TALLY_STATIC
   std::string unpacked;
@@ -133,7 +131,7 @@ void read_and_check(const std::string& file, CheckOptions options, const InputAr
 Status read_named(const Settings& settings, const std::string& path, CheckOptions options,
                   const InputArgs& args, Input* input) {
   input->path = path;
-  if (Status s = split_settings(args.set, &input->set); !s) return s;
+  TRY(split_settings(args.set, &input->set));
   options.tags = split_tags(args.tags);
   options.read.tags = options.tags;  // an <include> that tags exclude is not read at all
   options.only = args.only;
@@ -153,7 +151,7 @@ Status read_named(const Settings& settings, const std::string& path, CheckOption
 
 Status read_input(const Settings& settings, const std::string& path, const InputArgs& args,
                   Input* input) {
-  if (Status s = is_there(path); !s) return s;
+  TRY(is_there(path));
   return read_named(settings, path, {}, args, input);
 }
 
@@ -231,7 +229,7 @@ Status read_stored_input(const Settings& settings, const Journal& journal,
                          const std::string& run_dir, Input* input) {
   const RunRecord& run = journal.run();
   Journal::Texts texts;
-  if (Status s = journal.sources(&texts); !s) return s;
+  TRY(journal.sources(&texts));
   CheckOptions options = options_of_run(settings, run, run.tags);
   options.set = run.set;
   use_texts(run, texts, run_dir, &options);
@@ -247,14 +245,14 @@ Status read_stored_input(const Settings& settings, const Journal& journal,
 
 Status read_update(const Settings& settings, const Journal& journal, const std::string& file,
                    const InputArgs& args, Input* input) {
-  if (Status s = is_there(file); !s) return s;
+  TRY(is_there(file));
   const RunRecord& run = journal.run();
   Journal::Update before;
-  if (Status s = journal.update(&before); !s) return s;
+  TRY(journal.update(&before));
   // Tags are added to those of the run and of earlier updates, as in JUBE.
   std::vector<std::string> tags = before.file.empty() ? run.tags : before.tags;
   for (std::string& tag : split_tags(args.tags)) {
-    if (std::find(tags.begin(), tags.end(), tag) == tags.end()) tags.push_back(std::move(tag));
+    if (!contains(tags, tag)) tags.push_back(std::move(tag));
   }
   CheckOptions options = options_of_run(settings, run, tags);
   options.stored = args.tags.empty();
@@ -279,7 +277,7 @@ std::string changed_source(const Input& input, const RunRecord& run, const std::
   const std::vector<std::string> shipped = template_directories(&no_templates);
   for (uint32_t i = input.update_file; i < input.sources.size(); ++i) {
     const std::string path = absolute_path(input.sources.name(i), directory);
-    const bool is_shipped = std::any_of(shipped.begin(), shipped.end(), [&](const auto& folder) {
+    const bool is_shipped = std::ranges::any_of(shipped, [&](const auto& folder) {
       return starts_with(path, absolute_path(folder) + "/");
     });
     std::string today;

@@ -9,14 +9,14 @@
 #include "engine/base/files.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
-#include "engine/check/core_values.h"
-#include "engine/run/run_group.h"
+#include "engine/check/elements.h"
+#include "engine/run/run_directory.h"
 #include "engine/workpackage/values.h"
 
 namespace tally {
 namespace {
 
-// Nothing has begun, so that the run is to be started again. Messages about a journal advise to
+// The run has not begun, so that it is to be started again. Messages about a journal advise to
 // continue it.
 Status start_again(const Status& why) {
   std::string message = why.message();
@@ -67,7 +67,7 @@ Expander& Run::expander() {
 
 Status Run::make_folder(const NewRun& what, const RunGroup& group) {
   bool outpath_is_there = false;
-  if (Status s = path_exists(what.outpath, &outpath_is_there); !s) return s;
+  TRY(path_exists(what.outpath, &outpath_is_there));
   Status made = what.id < 0 ? create_run_directory(what.outpath, &directory_)
                             : create_run_directory(what.outpath, what.id, &directory_);
   if (made && !outpath_is_there) made = group.give(what.outpath, false);
@@ -123,14 +123,12 @@ Status Run::create(const NewRun& what) {
 Status Run::open(const RunDirectory& directory, Access access, const Settings& settings,
                  std::unique_ptr<Run>* out) {
   std::unique_ptr<Journal> journal;
-  if (Status s = access == Access::write ? Journal::open(directory.path, &journal)
-                                         : Journal::open_read_only(directory.path, &journal);
-      !s)
-    return s;
+  TRY(access == Access::write ? Journal::open(directory.path, &journal)
+                              : Journal::open_read_only(directory.path, &journal));
   std::unique_ptr<Run> run(new Run());
   run->input_ = std::make_shared<Input>();
   Input& input = *run->input_;
-  if (Status s = read_stored_input(settings, *journal, directory.path, &input); !s) return s;
+  TRY(read_stored_input(settings, *journal, directory.path, &input));
   const RunRecord& record = journal->run();
   if (input.workflow) {
     run->benchmark_ = input.find(record.benchmark);
@@ -152,7 +150,7 @@ void Run::take(RunDirectory directory, std::unique_ptr<Journal> journal, Access 
 
 Status Run::read_definitions(const Settings& settings) {
   Journal::Update update;
-  if (Status s = journal_->update(&update); !s) return s;
+  TRY(journal_->update(&update));
   if (update.file.empty()) return Status::ok();
   auto updated = std::make_unique<Input>(*input_);
   read_kept_update(settings, journal_->run(), update, directory_.path, updated.get());
@@ -168,7 +166,7 @@ void Run::take_definitions(std::unique_ptr<Input> updated) {
 Status Run::update_definitions(const Settings& settings, const std::string& file,
                                const InputArgs& args, Status* kept) {
   auto updated = std::make_unique<Input>(*input_);
-  if (Status s = read_update(settings, *journal_, file, args, updated.get()); !s) return s;
+  TRY(read_update(settings, *journal_, file, args, updated.get()));
   take_definitions(std::move(updated));
   if (definitions_ == nullptr) return Status::ok();
   Journal::Update update{file, updated_->update_tags, {}};
@@ -187,7 +185,7 @@ Status Run::update_definitions(const Settings& settings, const std::string& file
 Status Run::set_comment(const std::string& comment) {
   RunRecord record = journal_->run();
   record.comment = comment;
-  if (Status s = journal_->set_run(record); !s) return s;
+  TRY(journal_->set_run(record));
   Document shown = input_->document;
   tally::set_comment(record.benchmark, comment, &shown);
   return write_file(directory_.path + "/configuration.xml", document_to_xml(shown));
@@ -195,7 +193,7 @@ Status Run::set_comment(const std::string& comment) {
 
 Status Run::keep_samples(const std::vector<Sample>& samples) {
   if (samples.empty()) return Status::ok();
-  if (Status s = become_writable(); !s) return s;
+  TRY(become_writable());
   return journal_->set_samples(samples);
 }
 
@@ -203,7 +201,7 @@ Status Run::keep_samples(const std::vector<Sample>& samples) {
 Status Run::become_writable() {
   if (writable_) return Status::ok();
   std::unique_ptr<Journal> writable;
-  if (Status s = Journal::open(directory_.path, &writable); !s) return s;
+  TRY(Journal::open(directory_.path, &writable));
   journal_ = std::move(writable);
   writable_ = true;
   return Status::ok();
@@ -211,11 +209,10 @@ Status Run::become_writable() {
 
 std::unique_ptr<Evaluator> make_run_evaluator(const Settings& settings, const Workflow& workflow) {
   if (settings.no_exec) return make_refusing_evaluator();
-  const bool own = std::any_of(
-      workflow.benchmarks.begin(), workflow.benchmarks.end(), [](const Benchmark& benchmark) {
-        return std::any_of(benchmark.steps.begin(), benchmark.steps.end(),
-                           [](const Step& step) { return step.kind != StepKind::plain; });
-      });
+  const bool own = std::ranges::any_of(workflow.benchmarks, [](const Benchmark& benchmark) {
+    return std::ranges::any_of(benchmark.steps,
+                               [](const Step& step) { return step.kind != StepKind::plain; });
+  });
   return make_evaluator(".", settings.shell, own ? settings.programs : "");
 }
 

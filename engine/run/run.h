@@ -12,9 +12,8 @@
 #include "engine/journal/journal.h"
 #include "engine/run/input.h"
 #include "engine/run/run_directory.h"
-#include "engine/run/run_group.h"
 #include "engine/run/settings.h"
-#include "engine/workpackage/sample.h"
+#include "engine/workpackage/measured.h"
 #include "engine/workpackage/workpackage.h"
 
 namespace tally {

@@ -1,5 +1,6 @@
 #include "engine/run/run_directory.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,13 +10,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
+#include <vector>
 
+#include "engine/base/accounts.h"
 #include "engine/base/files.h"
 #include "engine/base/own_files.h"
-#include "engine/base/path_text.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
-#include "engine/workpackage/workpackage.h"
+#include "engine/base/variables.h"
 
 namespace tally {
 namespace {
@@ -84,27 +87,27 @@ Status list_runs(const std::string& outpath, std::vector<RunDirectory>* runs) {
     const int id = run_number(entry.d_name);
     if (id >= 0) runs->push_back({id, outpath + "/" + entry.d_name});
   });
-  std::sort(runs->begin(), runs->end(),
-            [](const RunDirectory& a, const RunDirectory& b) { return a.id < b.id; });
+  std::ranges::sort(*runs,
+                    [](const RunDirectory& a, const RunDirectory& b) { return a.id < b.id; });
   return listed;
 }
 
 Status next_run_id(const std::string& outpath, int* id) {
   std::vector<RunDirectory> runs;
-  if (Status s = list_runs(outpath, &runs); !s) return s;
+  TRY(list_runs(outpath, &runs));
   *id = runs.empty() ? 0 : runs.back().id + 1;
   // The history of Tally's runs remains when a run is removed: its file is not a later run's.
   std::vector<std::string> histories;
-  if (Status s = names_in(outpath + "/history.d", &histories); !s) return s;
+  TRY(names_in(outpath + "/history.d", &histories));
   for (const std::string& name : histories)
     *id = std::max(*id, run_number(std::filesystem::path(name).stem().c_str()) + 1);
   return Status::ok();
 }
 
 Status create_run_directory(const std::string& outpath, RunDirectory* out) {
-  if (Status s = make_directories(outpath); !s) return s;
+  TRY(make_directories(outpath));
   int id = 0;
-  if (Status s = next_run_id(outpath, &id); !s) return s;
+  TRY(next_run_id(outpath, &id));
   for (;; ++id) {
     const std::string path = outpath + "/" + padded_id(id);
     if (mkdir(path.c_str(), 0777) == 0) {
@@ -116,7 +119,7 @@ Status create_run_directory(const std::string& outpath, RunDirectory* out) {
 }
 
 Status create_run_directory(const std::string& outpath, int id, RunDirectory* out) {
-  if (Status s = make_directories(outpath); !s) return s;
+  TRY(make_directories(outpath));
   const std::string path = outpath + "/" + padded_id(id);
   if (mkdir(path.c_str(), 0777) != 0) {
     return Status::error(errno == EEXIST ? "Benchmark directory \"" + path + "\" already exists"
@@ -127,7 +130,7 @@ Status create_run_directory(const std::string& outpath, int id, RunDirectory* ou
 }
 
 Status write_run_files(const std::string& run_dir, const std::string& configuration) {
-  if (Status s = write_file(run_dir + "/configuration.xml", configuration); !s) return s;
+  TRY(write_file(run_dir + "/configuration.xml", configuration));
   const std::string now = time_stamp();
   return write_file(run_dir + "/timestamps", "start: " + now + "\nchange: " + now + "\n");
 }
@@ -140,6 +143,53 @@ Status touch_timestamps(const std::string& run_dir) {
     start = text.substr(0, text.find('\n'));
   }
   return write_file(run_dir + "/timestamps", start + "\nchange: " + now + "\n");
+}
+
+namespace {
+
+bool is_member(gid_t gid) {
+  if (geteuid() == 0 || getegid() == gid) return true;
+  std::vector<gid_t> groups(static_cast<size_t>(std::max(getgroups(0, nullptr), 0)));
+  const int count = getgroups(static_cast<int>(groups.size()), groups.data());
+  groups.resize(static_cast<size_t>(std::max(count, 0)));
+  return contains(groups, gid);
+}
+
+}  // namespace
+
+Status RunGroup::from_environment(RunGroup* out) {
+  const char* name = std::getenv("JUBE_GROUP_NAME");
+  if (name == nullptr || *name == '\0') return Status::ok();
+  const std::optional<long> found = group_id(name);
+  if (!found) {
+    return Status::error(
+        fmt::format("Failed to get group ID, group \"{}\" does not exist (JUBE_GROUP_NAME)", name));
+  }
+  if (!is_member(static_cast<gid_t>(*found))) {
+    return Status::error(fmt::format("User \"{}\" is not in group \"{}\" (JUBE_GROUP_NAME)",
+                                     effective_user(), name));
+  }
+  out->gid_ = *found;
+  umask(002);
+  return Status::ok();
+}
+
+Status RunGroup::give(const std::string& folder, bool inherit) const {
+  if (gid_ < 0) return Status::ok();
+  struct stat info {};
+  if (chown(folder.c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(gid_)) != 0 ||
+      stat(folder.c_str(), &info) != 0 ||
+      (inherit && chmod(folder.c_str(), (info.st_mode & 07777) | S_ISGID | S_IRWXG) != 0)) {
+    return Status::error(
+        fmt::format("{}: cannot be given to the group: {}", folder, std::strerror(errno)));
+  }
+  return Status::ok();
+}
+
+void RunGroup::open_to(const std::string& file) const {
+  struct stat info {};
+  if (gid_ < 0 || stat(file.c_str(), &info) != 0) return;
+  [[maybe_unused]] const int done = chmod(file.c_str(), (info.st_mode & 07777) | S_IRGRP | S_IWGRP);
 }
 
 }  // namespace tally

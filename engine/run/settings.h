@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/problems.h"
+#include "engine/base/diagnostics.h"
 #include "engine/workflow/step_kinds.h"
 
 namespace tally {

@@ -98,7 +98,7 @@ std::vector<size_t> change_points(const Sample& series) {
     points.push_back(begin[k][j]);
     j = begin[k][j] - 1;
   }
-  std::reverse(points.begin(), points.end());
+  std::ranges::reverse(points);
   return points;
 }
 

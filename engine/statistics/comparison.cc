@@ -44,7 +44,7 @@ Comparison compare(const Sample& base, const Sample& other, uint64_t seed, int r
   if (!base.empty()) out.base = median(base);
   if (!other.empty()) out.other = median(other);
   const auto above_zero = [](const Sample& sample) {
-    return !sample.empty() && *std::min_element(sample.begin(), sample.end()) > 0;
+    return !sample.empty() && *std::ranges::min_element(sample) > 0;
   };
   out.positive = above_zero(base) && above_zero(other);
   if (!out.positive) return out;
@@ -64,9 +64,8 @@ void decide(std::vector<Comparison>& comparisons, const std::vector<bool>& lower
   }
   const std::vector<double> adjusted = holm(p);
   // Rows with too few values join those that are decided, as soon as they have enough.
-  const auto tests = static_cast<size_t>(
-      std::count_if(comparisons.begin(), comparisons.end(),
-                    [](const Comparison& comparison) { return comparison.positive; }));
+  const auto tests = static_cast<size_t>(std::ranges::count_if(
+      comparisons, [](const Comparison& comparison) { return comparison.positive; }));
   const size_t least = samples_needed(kLevel / static_cast<double>(std::max<size_t>(tests, 1)));
   size_t at = 0;
   for (size_t i = 0; i < comparisons.size(); ++i) {

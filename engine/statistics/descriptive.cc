@@ -65,7 +65,7 @@ double median_absolute_deviation(const Sample& sample) {
 
 double percentile(const Sample& sample, double percent) {
   Sample sorted = sample;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const double place = percent / 100 * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(place);
   if (below + 1 >= sorted.size()) return sorted.back();

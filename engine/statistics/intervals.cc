@@ -37,7 +37,7 @@ Interval middle(Sample values) {
 class MedianResampler {
  public:
   explicit MedianResampler(const Sample& sample) : sorted_(sample), counts_(sample.size()) {
-    std::sort(sorted_.begin(), sorted_.end());
+    std::ranges::sort(sorted_);
   }
 
   double draw(Random& random) {
@@ -78,7 +78,7 @@ size_t median_rank(size_t n) {
 
 MedianInterval median_interval(const Sample& sample) {
   Sample sorted = sample;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const size_t k = median_rank(sorted.size());
   MedianInterval out;
   out.is_range = k == 0;

@@ -36,7 +36,7 @@ double normal_p(double u, const Sample& a, const Sample& b) {
   const double all = n + m;
   Sample pooled = a;
   pooled.insert(pooled.end(), b.begin(), b.end());
-  std::sort(pooled.begin(), pooled.end());
+  std::ranges::sort(pooled);
   double ties = 0;
   for (size_t from = 0, to = 0; from < pooled.size(); from = to) {
     while (to < pooled.size() && pooled[to] == pooled[from]) ++to;
@@ -54,7 +54,7 @@ double normal_p(double u, const Sample& a, const Sample& b) {
 RankTest mann_whitney(const Sample& a, const Sample& b) {
   RankTest out;
   Sample sorted = b;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   for (const double x : a) {
     const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), x);
     out.u += static_cast<double>(first - sorted.begin()) + 0.5 * static_cast<double>(last - first);
@@ -78,7 +78,7 @@ size_t samples_needed(double level) {
 std::vector<double> holm(const std::vector<double>& p) {
   std::vector<size_t> order(p.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t j) { return p[i] < p[j]; });
+  std::ranges::stable_sort(order, [&](size_t i, size_t j) { return p[i] < p[j]; });
   std::vector<double> adjusted(p.size());
   double largest = 0;
   for (size_t i = 0; i < order.size(); ++i) {

@@ -153,7 +153,7 @@ std::vector<std::string> tag_names(std::string_view expression) {
     size_t end = text.find_first_of(kOperators, at);
     if (end == std::string::npos) end = text.size();
     std::string name = text.substr(at, end - at);
-    if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
+    if (!name.empty() && !contains(names, name)) {
       names.push_back(name);
     }
     at = end + 1;

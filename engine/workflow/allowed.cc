@@ -1,12 +1,11 @@
 #include "engine/workflow/allowed.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
 
 #include "engine/base/text.h"
-#include "engine/python/number.h"
+#include "engine/python/value.h"
 
 namespace tally {
 namespace {
@@ -21,24 +20,19 @@ bool is_condition(const std::string& text) {
   return starts_with(text, "<") || starts_with(text, ">") || text.find("..") != std::string::npos;
 }
 
-std::optional<double> finite(std::string_view text) {
-  const std::optional<double> number = python_float(std::string(strip(text)));
-  return number && std::isfinite(*number) ? number : std::nullopt;
-}
-
 std::optional<Bounds> bounds(const std::string& text) {
   Bounds result;
   const size_t range = text.find("..");
   if (range != std::string::npos) {
-    const std::optional<double> low = finite(text.substr(0, range));
-    const std::optional<double> high = finite(text.substr(range + 2));
+    const std::optional<double> low = finite_float(text.substr(0, range));
+    const std::optional<double> high = finite_float(text.substr(range + 2));
     if (!low || !high || *low > *high) return {};
     result.low = *low;
     result.high = *high;
     return result;
   }
   result.open = text.size() < 2 || text[1] != '=';
-  const std::optional<double> bound = finite(text.substr(result.open ? 1 : 2));
+  const std::optional<double> bound = finite_float(text.substr(result.open ? 1 : 2));
   if (!bound) return {};
   (text[0] == '>' ? result.low : result.high) = *bound;
   return result;
@@ -73,7 +67,7 @@ std::string has_to_be(const std::string& allowed, const std::string& value) {
     return text;
   }
   const std::vector<std::string> values = allowed_values(text);
-  if (std::find(values.begin(), values.end(), value) != values.end()) return {};
+  if (contains(values, value)) return {};
   return (values.size() > 1 ? "one of " : "") + join(values, ", ");
 }
 

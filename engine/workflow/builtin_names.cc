@@ -49,8 +49,8 @@ std::vector<std::string> fixed_builtin_names() {
 }
 
 const BuiltinName* find_builtin(std::string_view name) {
-  const auto found = std::find_if(kNames.begin(), kNames.end(),
-                                  [&](const BuiltinName& one) { return one.name == name; });
+  const auto found =
+      std::ranges::find_if(kNames, [&](const BuiltinName& one) { return one.name == name; });
   if (found != kNames.end()) return &*found;
   const bool parent = name.size() > kParentBegin.size() + kParentEnd.size() &&
                       name.substr(0, kParentBegin.size()) == kParentBegin &&

@@ -1,7 +1,6 @@
 // The names that every workflow may use without defining them, each with the phase in which it gets
 // its value. Kinds of step add the names of StepKinds::value_names(); tables have those of
-// job_values.h and sample_names.h, too, and regular expressions those of pattern_blocks.h
-// (jube_pat_int).
+// table_names.h, too, and regular expressions those of pattern_uses.h (jube_pat_int).
 #pragma once
 
 #include <set>

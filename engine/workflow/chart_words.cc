@@ -6,7 +6,7 @@
 
 #include "engine/base/text.h"
 #include "engine/python/value.h"
-#include "engine/workflow/statistic_words.h"
+#include "engine/workflow/table_names.h"
 
 namespace tally {
 

@@ -21,10 +21,9 @@ bool is_false(const std::string& value) {
 
 // Whether getopt would find nothing but the option's name in it.
 bool is_option_name(const std::string& name) {
-  return !name.empty() && name.front() != '-' &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) {
-           return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
-         });
+  return !name.empty() && name.front() != '-' && std::ranges::all_of(name, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+  });
 }
 
 OptionFault key_fault(const std::string& name, const std::string& key) {
@@ -80,7 +79,7 @@ std::vector<const SlurmOption*> abbreviated(const std::string& name) {
 // Whether a list of generic resources has one of `kind`: "gpu:a100:2,nvme:1", "gres/gpu=2".
 bool lists_resource(const std::string& list, const char* kind) {
   const std::vector<std::string> entries = split_strip(list, ",");
-  return std::any_of(entries.begin(), entries.end(), [&](std::string entry) {
+  return std::ranges::any_of(entries, [&](std::string entry) {
     for (const char* prefix : {"gres/", "gres:"}) {
       if (starts_with(entry, prefix)) entry.erase(0, 5);
     }
@@ -115,7 +114,7 @@ std::string untaken_value(const std::string& values, const std::string& value) {
                                             ? std::vector<std::string>{"yes", "no", "on", "off"}
                                             : split_strip(to_lower(values), ",");
   for (const std::string& one : split_strip(value, ",")) {
-    const bool listed = std::find(list.begin(), list.end(), to_lower(one)) != list.end();
+    const bool listed = contains(list, to_lower(one));
     if (listed == values.empty()) return one;
   }
   return {};
@@ -245,8 +244,7 @@ bool is_plain(const std::string& scheduler, char c) {
 }
 
 bool has_control(const std::string& text) {
-  return std::any_of(text.begin(), text.end(),
-                     [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  return std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
 bool has_rules(const std::string& scheduler) {
@@ -326,8 +324,7 @@ std::optional<OptionFault> variable_fault(const std::string& name, const std::st
 // sbatch takes a backslash before any character, also within quotes. qsub and bsub do not take one
 // within quotes.
 std::string directive_word(const std::string& scheduler, const std::string& text) {
-  const bool plain =
-      std::all_of(text.begin(), text.end(), [&](char c) { return is_plain(scheduler, c); });
+  const bool plain = std::ranges::all_of(text, [&](char c) { return is_plain(scheduler, c); });
   if (plain || !has_rules(scheduler)) return text;
   if (scheduler != "slurm") {
     const char* quote = text.find('"') == std::string::npos ? "\"" : "'";

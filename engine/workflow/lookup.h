@@ -16,8 +16,8 @@ namespace tally {
 using Lookup = std::function<const std::string*(std::string_view name)>;
 
 // A parameter of the user may have the name of one of the platform, or of a value that a kind of
-// step gives to job scripts. The texts of the user see his, under the name. What Tally makes for
-// jobs asks for the other one by this name.
+// step gives to job scripts. The texts of the user see his, under the name. The text that Tally
+// makes for jobs asks for the other one by this name.
 inline constexpr std::string_view kPlatformPrefix = "tally_platform_";
 std::string platform_name(std::string_view name);
 // The name without the prefix. Empty: it has none.

@@ -1,8 +1,50 @@
 #include "engine/workflow/pattern_uses.h"
 
 #include <algorithm>
+#include <map>
 
 namespace tally {
+namespace {
+
+// Fortran's exponents are numbers, too: D and Q (0.5D+02, 1.d0), and none before one of three
+// digits (1.0-100). A letter behind them makes it a name.
+const std::string* own_building_block(std::string_view name) {
+  // The look ahead spares a number without an exponent the alternatives.
+  static const std::string exponent =
+      R"((?:(?=[-+DEQdeq])(?:[eE][-+]?\d+|[dDqQ][-+]?\d+(?!\w)|[-+]\d{3}(?!\w|\.\d))))";
+  static const std::string number = R"([+-]?(?:(?:\d+\.\d+|\d+\.(?=)" + exponent + R"()|\.\d+))" +
+                                    exponent + R"(?|\d+(?:[eE][-+]?\d+|[dDqQ][-+]?\d+(?!\w))?))";
+  static const std::string with_group = "(" + number + ")";
+  static const std::string without_group = "(?:" + number + ")";
+  if (name == "jube_pat_fp") return &with_group;
+  return name == "jube_pat_nfp" ? &without_group : nullptr;
+}
+
+const std::map<std::string, std::string, std::less<>>& all_blocks() {
+  static const std::map<std::string, std::string, std::less<>> blocks = {
+      {"jube_pat_int", R"(([+-]?\d+))"},
+      {"jube_pat_nint", R"((?:[+-]?\d+))"},
+      {"jube_pat_fp", R"(([+-]?(?:\d*\.?\d+(?:[eE][-+]?\d+)?|\d+\.)))"},
+      {"jube_pat_nfp", R"((?:[+-]?(?:\d*\.?\d+(?:[eE][-+]?\d+)?|\d+\.)))"},
+      {"jube_pat_wrd", R"((\S+))"},
+      {"jube_pat_nwrd", R"((?:\S+))"},
+      {"jube_pat_bl", R"((?:\s+))"}};
+  return blocks;
+}
+
+}  // namespace
+
+const std::string* pattern_building_block(std::string_view name, bool fortran) {
+  if (const std::string* own = fortran ? own_building_block(name) : nullptr) return own;
+  const auto found = all_blocks().find(name);
+  return found == all_blocks().end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> pattern_block_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, text] : all_blocks()) names.push_back(name);
+  return names;
+}
 
 std::vector<Text> used_pattern_sets(const Analyser& analyser) {
   std::vector<Text> uses = analyser.use;
@@ -15,15 +57,46 @@ std::vector<Text> used_pattern_sets(const Analyser& analyser) {
 
 std::set<const Pattern*> patterns_of_rows(const Benchmark& benchmark, const Analyser& analyser) {
   const auto is_row = [&](const Pattern& pattern) {
-    return std::any_of(analyser.rows.begin(), analyser.rows.end(),
-                       [&](const Text& row) { return row.value == pattern.name.value; });
+    return std::ranges::any_of(analyser.rows,
+                               [&](const Text& row) { return row.value == pattern.name.value; });
   };
   std::set<const Pattern*> patterns;
   for (const auto& [name, set] : benchmark.pattern_sets) {
-    if (std::none_of(set.patterns.begin(), set.patterns.end(), is_row)) continue;
+    if (std::ranges::none_of(set.patterns, is_row)) continue;
     for (const Pattern& pattern : set.patterns) patterns.insert(&pattern);
   }
   return patterns;
+}
+
+namespace {
+
+void add_ancestors(const Benchmark& benchmark, const std::string& step,
+                   std::set<std::string>& names) {
+  const Step* found = benchmark.find_step(step);
+  if (found == nullptr) return;
+  for (const Text& parent : found->depend) {
+    if (names.insert(parent.value).second) add_ancestors(benchmark, parent.value, names);
+  }
+}
+
+}  // namespace
+
+std::set<std::string> steps_read(const Benchmark& benchmark, const Analyse& analyse,
+                                 const AnalyseFile& file) {
+  std::set<std::string> read;
+  if (file.path.value.find('/') == std::string::npos) return read;
+  std::set<std::string> ancestors;
+  add_ancestors(benchmark, analyse.step.value, ancestors);
+  std::string folder;
+  for (const char c : file.path.value) {
+    if (c == '/' && ancestors.count(folder) != 0) read.insert(folder);
+    if (c == '/' || c == ',' || c == ' ') {
+      folder.clear();
+    } else {
+      folder += c;
+    }
+  }
+  return read;
 }
 
 }  // namespace tally

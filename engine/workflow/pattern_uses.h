@@ -1,16 +1,29 @@
-// Which pattern sets an analyser uses, and what its `rows` says of them.
+// The patterns of analysers: the blocks that they are built of, the sets and the files that are
+// used.
 #pragma once
 
 #include <set>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/workflow/workflow.h"
 
 namespace tally {
 
+// The text of jube_pat_int, _fp, _wrd, _nint, _nfp, _nwrd and _bl. Null for any other name. In
+// Tally's own files _fp and _nfp also match Fortran's exponents.
+const std::string* pattern_building_block(std::string_view name, bool fortran);
+std::vector<std::string> pattern_block_names();
+
 // The sets that the analyser uses, and those that its files alone use, in the order of the file.
 std::vector<Text> used_pattern_sets(const Analyser& analyser);
 // The patterns whose matches may belong to a row: those of the sets that define one of `rows`.
 std::set<const Pattern*> patterns_of_rows(const Benchmark& benchmark, const Analyser& analyser);
+
+// A workpackage's folder has a link to each one that it depends on. The steps that a file of
+// `analyse` is read from through such a link, by the folders in its path.
+std::set<std::string> steps_read(const Benchmark& benchmark, const Analyse& analyse,
+                                 const AnalyseFile& file);
 
 }  // namespace tally

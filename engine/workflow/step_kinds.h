@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/mark.h"
+#include "engine/base/diagnostics.h"
 #include "engine/workflow/job_options.h"
 #include "engine/workflow/lookup.h"
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "engine/base/secrets.h"
+#include "engine/workflow/lookup.h"
 
 namespace tally {
 
@@ -28,11 +29,10 @@ bool has_users(const Benchmark& benchmark, std::string_view name) {
 }
 
 bool has_secrets(const Benchmark& benchmark) {
-  return std::any_of(benchmark.parameter_sets.begin(), benchmark.parameter_sets.end(),
-                     [](const auto& set) {
-                       const auto& parameters = set.second.parameters;
-                       return std::any_of(parameters.begin(), parameters.end(), is_secret);
-                     });
+  return std::ranges::any_of(benchmark.parameter_sets, [](const auto& set) {
+    const auto& parameters = set.second.parameters;
+    return std::ranges::any_of(parameters, is_secret);
+  });
 }
 
 std::span<const ResourceKey> resource_keys() {
@@ -62,7 +62,7 @@ bool depends_on(const Benchmark& benchmark, const std::string& step, const std::
                 std::set<std::string>& seen) {
   const Step* found = benchmark.find_step(step);
   if (found == nullptr || !seen.insert(step).second) return false;
-  return std::any_of(found->depend.begin(), found->depend.end(), [&](const Text& parent) {
+  return std::ranges::any_of(found->depend, [&](const Text& parent) {
     return parent.value == ancestor || depends_on(benchmark, parent.value, ancestor, seen);
   });
 }
@@ -74,16 +74,56 @@ bool depends_on(const Benchmark& benchmark, const std::string& step, const std::
   return depends_on(benchmark, step, ancestor, seen);
 }
 
+std::vector<const Table*> tables_of(const Result& result) {
+  std::vector<const Table*> tables;
+  for (const auto& output : result.outputs) {
+    if (const Table* table = std::get_if<Table>(&output)) tables.push_back(table);
+  }
+  return tables;
+}
+
+std::vector<const Table*> tables_of(const Benchmark& benchmark) {
+  std::vector<const Table*> all;
+  for (const Result& result : benchmark.results) {
+    const std::vector<const Table*> tables = tables_of(result);
+    all.insert(all.end(), tables.begin(), tables.end());
+  }
+  return all;
+}
+
 const Table* drawn_table(const Result& result, const Chart& chart) {
   const Table* found = nullptr;
-  for (const auto& output : result.outputs) {
-    const Table* table = std::get_if<Table>(&output);
-    if (table == nullptr) continue;
+  for (const Table* table : tables_of(result)) {
     if (table->name.value == chart.table.value) return table;
     if (chart.table.value.empty() && found != nullptr) return nullptr;  // which one?
     if (chart.table.value.empty()) found = table;
   }
   return found;
+}
+
+std::string platform_name(std::string_view name) {
+  return std::string(kPlatformPrefix).append(name);
+}
+
+std::string_view without_platform_prefix(std::string_view name) {
+  return starts_with(name, kPlatformPrefix) ? name.substr(kPlatformPrefix.size())
+                                            : std::string_view();
+}
+
+const std::string& no_platform_value() {
+  static const std::string none;
+  return none;
+}
+
+const std::string* job_value(const Lookup& lookup, std::string_view name) {
+  const std::string* found = lookup(platform_name(name));
+  if (found == &no_platform_value()) return nullptr;
+  return found != nullptr ? found : lookup(name);
+}
+
+bool is_users(const Lookup& lookup, std::string_view name) {
+  const std::string* found = lookup(platform_name(name));
+  return found != nullptr && found != lookup(name);
 }
 
 }  // namespace tally

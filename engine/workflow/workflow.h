@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "engine/base/mark.h"
+#include "engine/base/diagnostics.h"
 #include "engine/python/value.h"
 #include "engine/workflow/rules.h"
 #include "engine/workflow/step_kinds.h"
@@ -319,6 +319,9 @@ struct Result {
   std::vector<Chart> charts;
 };
 
+// The tables among its outputs.
+std::vector<const Table*> tables_of(const Result& result);
+
 // The table that a chart draws: the one it names, or the only one of its result. Null: none.
 const Table* drawn_table(const Result& result, const Chart& chart);
 
@@ -339,6 +342,9 @@ struct Benchmark {
 
   const Step* find_step(const std::string& step) const;
 };
+
+// The tables of all its results.
+std::vector<const Table*> tables_of(const Benchmark& benchmark);
 // Whether `step` depends on `ancestor`, directly or through other steps.
 bool depends_on(const Benchmark& benchmark, const std::string& step, const std::string& ancestor);
 // Whether a parameter of this name is the user's.

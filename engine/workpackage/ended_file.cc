@@ -58,7 +58,7 @@ std::string hex_of(std::string_view bytes) {
   return hex;
 }
 
-// Takes packed files apart. What has been cut ends with the last whole file.
+// Takes packed files apart. A text that has been cut ends with the last whole file.
 class Reader {
  public:
   explicit Reader(std::string_view packed) : left_(packed) {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/file_stamp.h"
+#include "engine/base/digest.h"
 
 namespace tally {
 
@@ -26,7 +26,7 @@ std::string place_behind_links(const std::string& run_dir, const std::string& pa
 
 // The analysed files of one workpackage.
 struct EndedFiles {
-  // Who may go on writing after the engine has taken note of the end.
+  // The writer that may go on after the engine has taken note of the end.
   enum class Writer {
     command,  // nobody: the command has ended
     job,      // what a job wrote before it ended may arrive later, on a network file system

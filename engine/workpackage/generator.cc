@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "engine/base/files.h"
-#include "engine/base/path_text.h"
 #include "engine/base/text.h"
-#include "engine/expand/limits.h"
+#include "engine/base/variables.h"
+#include "engine/expand/point.h"
 #include "engine/expand/substitute.h"
 #include "engine/workflow/builtin_names.h"
 
@@ -21,12 +21,11 @@ bool is_truth(const std::string& text) {
 }
 
 bool names_parent(const Step& step, const std::string& name) {
-  return std::any_of(step.depend.begin(), step.depend.end(),
-                     [&](const Text& parent) { return parent.value == name; });
+  return std::ranges::any_of(step.depend, [&](const Text& parent) { return parent.value == name; });
 }
 
 // Says what is wrong with the workpackage's work_dir, or "".
-std::string fault_of_place(const Workpackage& workpackage) {
+std::string work_dir_fault(const Workpackage& workpackage) {
   const std::string name = unknown_variable(workpackage.work_dir);
   if (name.empty()) return {};
   return "work_dir \"" + workpackage.work_dir + "\": " + name +
@@ -48,17 +47,17 @@ std::string locate(const Step& step, const Expander& expander, const Workpackage
   }
   workpackage->directory = std::move(directory);
   workpackage->work_dir = std::move(work_dir);
-  return fault_of_place(*workpackage);
+  return work_dir_fault(*workpackage);
 }
 
 // A work_dir that cannot be made fails the workpackage in a run.
-void fail_by_place(const Step& step, const std::string& problem, Workpackage* workpackage) {
+void fail_by_work_dir(const Step& step, const std::string& problem, Workpackage* workpackage) {
   if (problem.empty()) return;
   workpackage->outcome = failure(Reason::directory, problem);
   workpackage->outcome.place = step.work_dir.mark;
 }
 
-bool has_place_of_its_own(const Step& step) {
+bool has_own_directory(const Step& step) {
   return !step.suffix.value.empty() || !step.work_dir.value.empty();
 }
 
@@ -67,7 +66,7 @@ const Expander::Names kExports = {"jube_wp_envstr"};
 
 // Whether the value of an exported parameter is not final. That of jube_wp_envstr is not, then.
 bool has_open_exports(const Expander& expander, const Point& point) {
-  return std::any_of(point.bindings.begin(), point.bindings.end(), [&](const Binding& binding) {
+  return std::ranges::any_of(point.bindings, [&](const Binding& binding) {
     return !expander.is_final(binding) && expander.definition(binding).exported;
   });
 }
@@ -76,11 +75,11 @@ bool has_open_exports(const Expander& expander, const Point& point) {
 // name may need values, and other values may name the folder or the exported values. No value is
 // computed twice: a shell command may do more than print.
 template <typename Finish>
-std::string finish_in_place(const Benchmark& benchmark, Expander& expander,
-                            Workpackage& workpackage, const Finish& finish) {
+std::string finish_and_locate(const Benchmark& benchmark, Expander& expander,
+                              Workpackage& workpackage, const Finish& finish) {
   const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
   const auto values = [&] { return WorkpackageValues(benchmark, expander, workpackage); };
-  if (has_place_of_its_own(step)) {
+  if (has_own_directory(step)) {
     std::string problem = finish(values().builtins(), kPlace);
     if (!problem.empty()) return problem;
     locate(step, expander, values(), &workpackage);
@@ -131,9 +130,8 @@ Generator::Generator(const Benchmark& benchmark, Expander& expander, Purpose pur
       made_(benchmark.steps.size(), 0),
       unknown_names_(benchmark.steps.size()) {
   for (const Step& step : benchmark.steps) {
-    has_children_.push_back(
-        std::any_of(benchmark.steps.begin(), benchmark.steps.end(),
-                    [&](const Step& other) { return names_parent(other, step.name.value); }));
+    has_children_.push_back(std::ranges::any_of(
+        benchmark.steps, [&](const Step& other) { return names_parent(other, step.name.value); }));
   }
 }
 
@@ -147,8 +145,8 @@ void Generator::make_roots(Diagnostics& diagnostics) {
 void Generator::take_root(Workpackage&& planned) {
   const Step& step = benchmark_.steps[static_cast<size_t>(planned.step)];
   next_id_ = planned.id + 1;
-  if (!fails(planned) && has_place_of_its_own(step))
-    fail_by_place(step, fault_of_place(planned), &planned);
+  if (!fails(planned) && has_own_directory(step))
+    fail_by_work_dir(step, work_dir_fault(planned), &planned);
   sink_.take(std::move(planned));
 }
 
@@ -226,9 +224,8 @@ void Generator::make(int step_number, const std::vector<int>& parents, Diagnosti
   }
   if (diagnostics.has_errors() || family.made.points.empty()) return;
   if (parents.empty() && purpose_ == Purpose::plan && roots_are_final_) {
-    roots_are_final_ =
-        std::all_of(family.made.points.begin(), family.made.points.end(),
-                    [this](const Point& point) { return expander_.is_final(point); });
+    roots_are_final_ = std::ranges::all_of(
+        family.made.points, [this](const Point& point) { return expander_.is_final(point); });
   }
   family.base = base_of(parents, diagnostics);
   ask_active(family);
@@ -337,10 +334,10 @@ bool Generator::make_one(const Family& family, size_t point, Workpackage& workpa
     fail_by_value(error->second, workpackage);
   const auto in_doubt = [this](int id) { return in_doubt_.count(id) > 0; };
   const std::vector<int>& parents = workpackage.parents;
-  if (family.made.in_doubt || std::any_of(parents.begin(), parents.end(), in_doubt))
+  if (family.made.in_doubt || std::ranges::any_of(parents, in_doubt))
     in_doubt_.insert(workpackage.id);
-  settle(family.step, workpackage);
-  if (!place(family, point, workpackage, diagnostics)) {
+  compute_own_values(family.step, workpackage);
+  if (!locate_active(family, point, workpackage, diagnostics)) {
     in_doubt_.erase(workpackage.id);
     return false;
   }
@@ -353,7 +350,7 @@ bool Generator::make_one(const Family& family, size_t point, Workpackage& workpa
 
 // Computes the values that need the workpackage's own names. A plan leaves open what only a run can
 // compute.
-void Generator::settle(const Step& step, Workpackage& workpackage) {
+void Generator::compute_own_values(const Step& step, Workpackage& workpackage) {
   if (fails(workpackage)) {
     if (purpose_ == Purpose::run || step.depend.empty()) return;
     unknown_errors_.insert(
@@ -372,7 +369,7 @@ void Generator::settle(const Step& step, Workpackage& workpackage) {
     return expander_.finish(step, workpackage.point, builtins, &place, later);
   };
   if (purpose_ == Purpose::run) {
-    const std::string problem = finish_in_place(benchmark_, expander_, workpackage, finish);
+    const std::string problem = finish_and_locate(benchmark_, expander_, workpackage, finish);
     if (!problem.empty()) fail_by_value({problem, place}, workpackage);
     return;
   }
@@ -380,15 +377,15 @@ void Generator::settle(const Step& step, Workpackage& workpackage) {
   if (has_children_[static_cast<size_t>(workpackage.step)]) {
     // The children inherit final values, not texts that name this workpackage's id. What fails here
     // may succeed in a run.
-    if (finish_in_place(benchmark_, expander_, workpackage, finish).empty()) return;
+    if (finish_and_locate(benchmark_, expander_, workpackage, finish).empty()) return;
     workpackage.point = open;
   }
   std::vector<std::string> unknown;
-  finish_in_place(benchmark_, expander_, workpackage,
-                  [&](const NamedValues& builtins, const Expander::Names& later) {
-                    unknown = expander_.finish_for_plan(step, workpackage.point, builtins, later);
-                    return std::string();
-                  });
+  finish_and_locate(benchmark_, expander_, workpackage,
+                    [&](const NamedValues& builtins, const Expander::Names& later) {
+                      unknown = expander_.finish_for_plan(step, workpackage.point, builtins, later);
+                      return std::string();
+                    });
   unknown_names_[static_cast<size_t>(workpackage.step)].insert(unknown.begin(), unknown.end());
 }
 
@@ -400,11 +397,11 @@ void Generator::leave_in_doubt(int workpackage, const std::string& cause) {
 // Decides whether the workpackage is active and where it runs. A problem becomes its outcome; in a
 // plan, a wrong `active` is an error of the file. A workpackage that has already failed is left out
 // if its `active` is known to be false.
-bool Generator::place(const Family& family, size_t point, Workpackage& workpackage,
-                      Diagnostics& diagnostics) {
+bool Generator::locate_active(const Family& family, size_t point, Workpackage& workpackage,
+                              Diagnostics& diagnostics) {
   const Step& step = family.step;
   const bool asks = family.active[point] == Active::ask;
-  if (!asks && !has_place_of_its_own(step)) return true;
+  if (!asks && !has_own_directory(step)) return true;
   const bool broken = family.made.errors.count(point) > 0 || fails(workpackage);
   const WorkpackageValues values(benchmark_, expander_, workpackage);
   if (asks) {
@@ -428,7 +425,7 @@ bool Generator::place(const Family& family, size_t point, Workpackage& workpacka
   }
   if (fails(workpackage)) return true;
   const std::string problem = locate(step, expander_, values, &workpackage);
-  if (purpose_ == Purpose::run) fail_by_place(step, problem, &workpackage);
+  if (purpose_ == Purpose::run) fail_by_work_dir(step, problem, &workpackage);
   return true;
 }
 
@@ -436,14 +433,14 @@ Status finish_planned(const Benchmark& benchmark, Expander& expander, Workpackag
   const Step& step = benchmark.steps[static_cast<size_t>(workpackage->step)];
   if (!workpackage->doubt.empty()) return Status::error(workpackage->doubt);
   if (!expander.is_final(workpackage->point)) {
-    const std::string problem = finish_in_place(
+    const std::string problem = finish_and_locate(
         benchmark, expander, *workpackage,
         [&](const NamedValues& builtins, const Expander::Names& later) {
           return expander.finish(step, workpackage->point, builtins, nullptr, later);
         });
     if (!problem.empty()) return Status::error(problem);
   }
-  if (!has_place_of_its_own(step)) return Status::ok();
+  if (!has_own_directory(step)) return Status::ok();
   const WorkpackageValues values(benchmark, expander, *workpackage);
   const std::string problem = locate(step, expander, values, workpackage);
   return problem.empty() ? Status::ok() : Status::error(problem);

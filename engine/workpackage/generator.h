@@ -84,10 +84,10 @@ class Generator {
   void make_point(Family& family, size_t point, int repetition, Diagnostics& diagnostics);
   bool make_one(const Family& family, size_t point, Workpackage& workpackage,
                 Diagnostics& diagnostics);
-  void settle(const Step& step, Workpackage& workpackage);
+  void compute_own_values(const Step& step, Workpackage& workpackage);
   void leave_in_doubt(int workpackage, const std::string& cause);
-  bool place(const Family& family, size_t point, Workpackage& workpackage,
-             Diagnostics& diagnostics);
+  bool locate_active(const Family& family, size_t point, Workpackage& workpackage,
+                     Diagnostics& diagnostics);
 
   const Benchmark& benchmark_;
   Expander& expander_;

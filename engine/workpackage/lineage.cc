@@ -4,8 +4,32 @@
 #include <charconv>
 
 #include "engine/base/text.h"
+#include "engine/workpackage/workpackage.h"
 
 namespace tally {
+
+std::string workpackage_directory_name(int id, const std::string& step, const std::string& suffix) {
+  std::string name = padded_id(id) + "_" + step;
+  if (!suffix.empty()) name += "_" + suffix;
+  // Values of parameters may hold anything. A slash would make folders, and the length of a name is
+  // limited.
+  std::replace(name.begin(), name.end(), '/', '_');
+  if (name.size() > 200) name.resize(200);
+  return name;
+}
+
+std::string folder_name_of(const Benchmark& benchmark, const Workpackage& workpackage) {
+  if (!workpackage.directory.empty()) return workpackage.directory;
+  const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
+  return workpackage_directory_name(workpackage.id, step.name.value, "");
+}
+
+std::string work_dir_of(const Benchmark& benchmark, const std::string& run_dir,
+                        const Workpackage& workpackage) {
+  if (!workpackage.work_dir.empty()) return workpackage.work_dir;
+  return run_dir + "/" + folder_name_of(benchmark, workpackage) + "/work";
+}
+
 namespace {
 
 Status read_count(const Step& step, const char* key, const Text& text, const Lookup& lookup,
@@ -30,9 +54,7 @@ int step_index(const Benchmark& benchmark, const std::string& name) {
 }
 
 Status count_copies(const Step& step, const Lookup& lookup, Copies* copies) {
-  if (Status s = read_count(step, "iterations", step.iterations, lookup, &copies->iterations); !s) {
-    return s;
-  }
+  TRY(read_count(step, "iterations", step.iterations, lookup, &copies->iterations));
   return read_count(step, "repeat", step.repeat, lookup, &copies->repeat);
 }
 
@@ -93,7 +115,7 @@ void for_each_parents(const Benchmark& benchmark, const Step& child, const Workp
                                                     : others.agreeing(step, finished.point)});
     if (choices.back().ids.empty()) return;
   }
-  std::sort(choices.begin(), choices.end(), [&](const Choice& a, const Choice& b) {
+  std::ranges::sort(choices, [&](const Choice& a, const Choice& b) {
     return child.depend[a.place].value < child.depend[b.place].value;
   });
   std::vector<int> parents(choices.size());
@@ -110,8 +132,7 @@ void for_each_parents(const Benchmark& benchmark, const Step& child, const Workp
 }
 
 int iteration_base(std::vector<ParentIteration> parents) {
-  std::sort(parents.begin(), parents.end(),
-            [](const auto& a, const auto& b) { return a.step < b.step; });
+  std::ranges::sort(parents, [](const auto& a, const auto& b) { return a.step < b.step; });
   int base = 0;
   for (const ParentIteration& parent : parents) base = base * parent.copies + parent.iteration;
   return base;

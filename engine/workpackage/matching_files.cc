@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#include "engine/base/ascii.h"
 #include "engine/base/files.h"
-#include "engine/base/path_text.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
+#include "engine/base/variables.h"
 
 namespace tally {
 // The names in a list that is divided by commas.
@@ -56,8 +55,8 @@ Status matching_files(const std::string& work_dir, const std::string& name,
     if (there) *files = {path};
     return looked;
   }
-  if (Status s = matching_paths(pattern_in(work_dir, name), files); !s) return s;
-  std::sort(files->begin(), files->end(), natural_less);
+  TRY(matching_paths(pattern_in(work_dir, name), files));
+  std::ranges::sort(*files, natural_less);
   return Status::ok();
 }
 

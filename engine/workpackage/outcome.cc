@@ -154,15 +154,15 @@ const char* state_name(State state) {
 
 const char* reason_name(Reason reason) {
   if (reason == Reason::none) return "";
-  const auto* const found = std::find_if(names.begin(), names.end(),
-                                         [&](const Name& entry) { return entry.reason == reason; });
+  const auto* const found =
+      std::ranges::find_if(names, [&](const Name& entry) { return entry.reason == reason; });
   return found == names.end() ? "other" : found->name;
 }
 
 Reason reason_of(std::string_view name) {
   if (name.empty()) return Reason::none;
-  const auto* const found = std::find_if(names.begin(), names.end(),
-                                         [&](const Name& entry) { return entry.name == name; });
+  const auto* const found =
+      std::ranges::find_if(names, [&](const Name& entry) { return entry.name == name; });
   return found == names.end() ? Reason::other : found->reason;
 }
 
@@ -215,10 +215,6 @@ bool is_end_by_scheduler(Reason reason) {
     default:
       return false;
   }
-}
-
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/mark.h"
-#include "engine/base/rare_text.h"
+#include "engine/base/compact.h"
+#include "engine/base/diagnostics.h"
 
 namespace tally {
 

@@ -42,7 +42,7 @@ std::string environment_names(const NamedValues& exported) {
 
 // Sorts by name without regard to case, as JUBE does.
 NamedValues sorted_by_name(NamedValues list) {
-  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
+  std::ranges::stable_sort(list, [](const auto& a, const auto& b) {
     return strcasecmp(a.first.c_str(), b.first.c_str()) < 0;
   });
   return list;
@@ -84,8 +84,8 @@ void WorkpackageValues::add_exported(const Parameter& definition, const std::str
                                      const std::string& value) {
   if (!definition.exported) return;
   const std::string& variable = definition.name.value;
-  const auto same = std::find_if(exported_.begin(), exported_.end(),
-                                 [&](const auto& entry) { return entry.first == variable; });
+  const auto same =
+      std::ranges::find_if(exported_, [&](const auto& entry) { return entry.first == variable; });
   if (same == exported_.end()) {
     exported_.emplace_back(variable, value);
   } else if (name == variable) {
@@ -243,7 +243,7 @@ const std::string* WorkpackageValues::find_for_jobs(std::string_view name) const
   if (const std::string* value = find_in(added_, name)) return value;
   if (const std::string* value = any_moved_ ? parameter(platform_name(name)) : nullptr)
     return value;
-  if (std::find(users_.begin(), users_.end(), name) != users_.end()) return &no_platform_value();
+  if (contains(users_, name)) return &no_platform_value();
   return find(name);
 }
 
@@ -251,7 +251,7 @@ const std::string* WorkpackageValues::find(std::string_view name) const {
   if (const std::string_view bare = without_platform_prefix(name); !bare.empty())
     return find_for_jobs(bare);
   if (const std::string* value = find_in(added_, name))
-    return std::find(users_.begin(), users_.end(), name) != users_.end() ? parameter(name) : value;
+    return contains(users_, name) ? parameter(name) : value;
   if (const std::string* value = parameter(name)) return value;
   return starts_with(name, "jube_") ? find_in(builtins(), name) : nullptr;
 }
@@ -295,9 +295,8 @@ NamedValues WorkpackageValues::all(const Keep& keep) const {
     return std::any_of(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(parameters),
                        [&](const auto& entry) { return entry.first == name; });
   };
-  const bool hides_builtins = std::any_of(list.begin(), list.end(), [](const auto& entry) {
-    return starts_with(entry.first, "jube_");
-  });
+  const bool hides_builtins = std::ranges::any_of(
+      list, [](const auto& entry) { return starts_with(entry.first, "jube_"); });
   for (auto& entry : kept_builtins(keep)) {
     if (!hides_builtins || !is_parameter(entry.first)) list.push_back(std::move(entry));
   }

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/path_text.h"
+#include "engine/base/variables.h"
 #include "engine/expand/expand.h"
 #include "engine/expand/substitute.h"
 #include "engine/workflow/builtin_names.h"

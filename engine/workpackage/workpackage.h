@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/rare_text.h"
+#include "engine/base/compact.h"
 #include "engine/expand/point.h"
 #include "engine/workflow/workflow.h"
 #include "engine/workpackage/outcome.h"

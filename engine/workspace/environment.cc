@@ -1,12 +1,10 @@
 #include "engine/workspace/environment.h"
 
-#include "engine/base/ascii.h"
 #include "engine/base/secrets.h"
+#include "engine/base/text.h"
 
 #include <unistd.h>
 
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
 #include "engine/base/variables.h"
 #include "engine/workspace/left_behind.h"
 

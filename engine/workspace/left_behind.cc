@@ -14,15 +14,16 @@
 
 #include "engine/base/digest.h"
 #include "engine/base/files.h"
+#include "engine/base/host.h"
 #include "engine/base/presence.h"
-#include "engine/base/process_start.h"
 
 namespace tally {
 namespace {
 
 using FileNumber = std::pair<dev_t, ino_t>;
 
-struct Wanted {
+// The signs by which processes of a run are found.
+struct RunTraces {
   std::set<std::string> marks;
   std::map<int, std::string> sessions;  // by the leader's id
   struct Output {
@@ -76,13 +77,13 @@ const char* value_in(const std::string& environment, std::string_view name) {
 }
 
 // The output file that is the process's standard output or error. Null: none.
-const Wanted::Output* held_output(int pid, const Wanted& wanted) {
+const RunTraces::Output* held_output(int pid, const RunTraces& traces) {
   for (const char* stream : {"1", "2"}) {
     struct stat info {};
     const std::string link = "/proc/" + std::to_string(pid) + "/fd/" + stream;
     if (stat(link.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
-    const auto found = wanted.outputs.find({info.st_dev, info.st_ino});
-    if (found != wanted.outputs.end()) return &found->second;
+    const auto found = traces.outputs.find({info.st_dev, info.st_ino});
+    if (found != traces.outputs.end()) return &found->second;
   }
   return nullptr;
 }
@@ -90,13 +91,13 @@ const Wanted::Output* held_output(int pid, const Wanted& wanted) {
 // Whether the process is in a session that an operation began. The kernel does not use an id again
 // while it names a session. When the leader has ended, the session may have ended with it and the
 // id may name a later one, so that the open output must show whose process it is.
-bool in_own_session(int pid, const Family& family, const Families& all, const Wanted& wanted) {
-  const auto session = wanted.sessions.find(family.session);
-  if (session == wanted.sessions.end()) return false;
+bool in_own_session(int pid, const Family& family, const Families& all, const RunTraces& traces) {
+  const auto session = traces.sessions.find(family.session);
+  if (session == traces.sessions.end()) return false;
   if (all.count(family.session) != 0) {
-    return start_mark(wanted.boot, family.session) == session->second;
+    return start_mark(traces.boot, family.session) == session->second;
   }
-  return held_output(pid, wanted) != nullptr;
+  return held_output(pid, traces) != nullptr;
 }
 
 // Jobs of a scheduler may run on this host.
@@ -106,27 +107,27 @@ bool in_other_job(const std::string& environment) {
   return job != nullptr && std::string_view(job) != (own != nullptr ? own : "");
 }
 
-bool is_left_behind(int pid, const Family& family, const Families& all, const Wanted& wanted) {
+bool is_left_behind(int pid, const Family& family, const Families& all, const RunTraces& traces) {
   std::string environment;
   const bool known(read_file("/proc/" + std::to_string(pid) + "/environ", &environment));
   if (!known || in_other_job(environment)) return false;
   const char* mark = value_in(environment, process_mark);
-  return (mark != nullptr && wanted.marks.count(mark) != 0) ||
-         in_own_session(pid, family, all, wanted);
+  return (mark != nullptr && traces.marks.count(mark) != 0) ||
+         in_own_session(pid, family, all, traces);
 }
 
 // The processes that the operations left, and their descendants.
-std::set<int> left_behind(const Families& all, const Wanted& wanted) {
+std::set<int> left_behind(const Families& all, const RunTraces& traces) {
   std::set<int> pids;
   for (const auto& [pid, family] : all) {
-    if (wanted.callers.count(pid) == 0 && is_left_behind(pid, family, all, wanted)) {
+    if (traces.callers.count(pid) == 0 && is_left_behind(pid, family, all, traces)) {
       pids.insert(pid);
     }
   }
   for (bool grown = true; grown;) {
     grown = false;
     for (const auto& [pid, family] : all) {
-      if (pids.count(family.parent) != 0 && wanted.callers.count(pid) == 0) {
+      if (pids.count(family.parent) != 0 && traces.callers.count(pid) == 0) {
         grown = pids.insert(pid).second || grown;
       }
     }
@@ -135,12 +136,12 @@ std::set<int> left_behind(const Families& all, const Wanted& wanted) {
 }
 
 // `any`: whether there is a holder, reported or not.
-std::vector<Foreign> holders_of_outputs(const Families& all, const Wanted& wanted, bool* any) {
+std::vector<Foreign> holders_of_outputs(const Families& all, const RunTraces& traces, bool* any) {
   *any = false;
   std::vector<Foreign> holders;
   for (const auto& [pid, family] : all) {
-    if (wanted.callers.count(pid) != 0 || family.session == wanted.session) continue;
-    const Wanted::Output* file = held_output(pid, wanted);
+    if (traces.callers.count(pid) != 0 || family.session == traces.session) continue;
+    const RunTraces::Output* file = held_output(pid, traces);
     if (file == nullptr) continue;
     *any = true;
     if (!file->reported) continue;
@@ -151,33 +152,33 @@ std::vector<Foreign> holders_of_outputs(const Families& all, const Wanted& wante
   return holders;
 }
 
-Wanted wanted_of(const std::vector<Unfinished>& workpackages) {
-  Wanted wanted;
-  wanted.boot = boot_mark();
+RunTraces traces_of(const std::vector<Unfinished>& workpackages) {
+  RunTraces traces;
+  traces.boot = boot_mark();
   for (const Unfinished& workpackage : workpackages) {
-    wanted.marks.insert(workpackage.mark);
+    traces.marks.insert(workpackage.mark);
     for (const Unfinished::Session& session : workpackage.sessions) {
       // Ids of another boot or namespace say nothing here. The latest session of an id counts.
-      if (session.start.rfind(wanted.boot + "/", 0) == 0) {
-        wanted.sessions[session.pid] = session.start;
+      if (session.start.rfind(traces.boot + "/", 0) == 0) {
+        traces.sessions[session.pid] = session.start;
       }
     }
     for (const bool reported : {true, false}) {
       for (const std::string& output : reported ? workpackage.outputs : workpackage.outside) {
         struct stat info {};
         if (stat(output.c_str(), &info) == 0 && S_ISREG(info.st_mode))
-          wanted.outputs.emplace(FileNumber{info.st_dev, info.st_ino},
-                                 Wanted::Output{output, reported});
+          traces.outputs.emplace(FileNumber{info.st_dev, info.st_ino},
+                                 RunTraces::Output{output, reported});
       }
     }
   }
-  wanted.session = getsid(0);
+  traces.session = getsid(0);
   Family family;
   for (int pid = getpid(); pid > 1; pid = family.parent) {
-    wanted.callers.insert(pid);
+    traces.callers.insert(pid);
     if (!read_family(pid, &family)) break;
   }
-  return wanted;
+  return traces;
 }
 
 }  // namespace
@@ -196,9 +197,9 @@ std::optional<int> workpackage_of(int pid, const std::string& run) {
   std::string environment;
   if (!read_file("/proc/" + std::to_string(pid) + "/environ", &environment)) return {};
   const char* mark = value_in(environment, process_mark);
-  const std::string wanted = run + ":";
-  if (mark == nullptr || std::string_view(mark).substr(0, wanted.size()) != wanted) return {};
-  return static_cast<int>(strtol(mark + wanted.size(), nullptr, 10));
+  const std::string prefix = run + ":";
+  if (mark == nullptr || std::string_view(mark).substr(0, prefix.size()) != prefix) return {};
+  return static_cast<int>(strtol(mark + prefix.size(), nullptr, 10));
 }
 
 std::optional<bool> is_descendant(int pid, int ancestor) {
@@ -220,17 +221,17 @@ std::string start_mark(const std::string& boot, int pid) {
 }
 
 Status end_left_behind(const std::vector<Unfinished>& workpackages, std::vector<Foreign>* foreign) {
-  const Wanted wanted = wanted_of(workpackages);
+  const RunTraces traces = traces_of(workpackages);
   Families all;
   std::set<int> pids;
   // For a moment at its start and at its end a process has no environment that tells whose it is.
   constexpr int looks = 3;
   for (int attempt = 0, seen = 0; attempt < 100; ++attempt) {
-    if (Status s = all_families(&all); !s) return s;
-    pids = left_behind(all, wanted);
+    TRY(all_families(&all));
+    pids = left_behind(all, traces);
     if (pids.empty()) {
       bool any = false;
-      *foreign = holders_of_outputs(all, wanted, &any);
+      *foreign = holders_of_outputs(all, traces, &any);
       if (!any || ++seen == looks) return Status::ok();
     }
     for (const int pid : pids) kill(pid, attempt < 20 ? SIGTERM : SIGKILL);

@@ -11,10 +11,8 @@
 #include <set>
 #include <string_view>
 
-#include "engine/base/ascii.h"
 #include "engine/base/digest.h"
 #include "engine/base/files.h"
-#include "engine/base/path_text.h"
 #include "engine/base/presence.h"
 #include "engine/base/shell_words.h"
 #include "engine/base/text.h"
@@ -67,12 +65,12 @@ class Collector {
 
   Status collect() {
     inputs_->step = context_.step.name.value;
-    if (Status s = add_operations(); !s) return s;
-    if (Status s = add_sets(); !s) return s;
+    TRY(add_operations());
+    TRY(add_sets());
     for (const Text& module : context_.step.modules) text("module " + apply(module));
     add_environment();
-    if (Status s = add_declared(); !s) return s;
-    if (Status s = add_named_files(); !s) return s;
+    TRY(add_declared());
+    TRY(add_named_files());
     add_compilers();
     return Status::ok();
   }
@@ -88,7 +86,7 @@ class Collector {
   Status add_operations() {
     for (const Operation& operation : context_.step.operations) {
       bool active = true;
-      if (Status s = is_active(operation.active, &active); !s) return s;
+      TRY(is_active(operation.active, &active));
       if (!active) continue;
       text(apply(operation.command));
       shell_texts_.push_back(inputs_->commands.back());
@@ -153,7 +151,7 @@ class Collector {
       return prepared_ ? add_text() : s;
     }
     for (const PlannedFile& file : files) {
-      if (Status s = add_tree(file.source, file.target); !s) return s;
+      TRY(add_tree(file.source, file.target));
     }
     return Status::ok();
   }
@@ -205,7 +203,7 @@ class Collector {
                              s.path());
       }
       for (const PlannedFile& file : files) {
-        if (Status s = add_tree(file.source, file.source); !s) return s;
+        TRY(add_tree(file.source, file.source));
       }
     }
     return Status::ok();
@@ -258,11 +256,11 @@ class Collector {
       const ShellWord& word = words[at];
       if (word.written) continue;
       if (word.quoted && is_shell_text(words, at)) {
-        if (Status s = add_names(word.text, paths); !s) return s;
+        TRY(add_names(word.text, paths));
         continue;
       }
       for (const std::string& name : names_in_word(word)) {
-        if (Status s = add_name(name, paths); !s) return s;
+        TRY(add_name(name, paths));
       }
       if (!word.quoted) continue;
       std::vector<std::string> parts;
@@ -286,7 +284,7 @@ class Collector {
   Status add_named_files() {
     std::set<std::string> paths;
     for (const std::string& command : shell_texts_) {
-      if (Status s = add_names(with_variables(command, context_.environment), &paths); !s) return s;
+      TRY(add_names(with_variables(command, context_.environment), &paths));
     }
     for (const auto& [name, value] : context_.changes) {
       if (value && !value->empty()) {
@@ -335,11 +333,11 @@ class Collector {
     for (const char* system : {"/usr", "/opt", "/etc", "/bin", "/lib", "/lib64", "/sbin", "/var"})
       if (path == system || lies_below(path, system)) return Status::ok();
     Folder folder;
-    if (Status s = list_folder(path, &folder); !s) return s;
-    std::sort(folder.files.begin(), folder.files.end());
+    TRY(list_folder(path, &folder));
+    std::ranges::sort(folder.files);
     if (!folder.has_more && folder.bytes <= kMostBytes) {
       for (const auto& [file, stamp] : folder.files) {
-        if (Status s = add_tree(file, file); !s) return s;
+        TRY(add_tree(file, file));
       }
       return Status::ok();
     }
@@ -365,22 +363,22 @@ class Collector {
   // looked at.
   static Status list_folder(const std::string& path_of_folder, Folder* folder) {
     std::vector<std::string> names;
-    if (Status s = readable(names_in(path_of_folder, &names)); !s) return s;
-    std::sort(names.begin(), names.end());
+    TRY(readable(names_in(path_of_folder, &names)));
+    std::ranges::sort(names);
     for (const std::string& name : names) {
       const std::string path = path_of_folder + "/" + name;
       std::optional<struct stat> found;
-      if (Status s = readable(look_at(path, &found, Links::keep)); !s) return s;
+      TRY(readable(look_at(path, &found, Links::keep)));
       if (found && S_ISDIR(found->st_mode)) {
         bool skipped = name == ".git";
-        if (Status s = skipped ? Status::ok() : has_runs(path, &skipped); !s) return s;
+        TRY(skipped ? Status::ok() : has_runs(path, &skipped));
         if (skipped) continue;
         if (Status s = list_folder(path, folder); !s || folder->has_more) return s;
         continue;
       }
       if (found && S_ISLNK(found->st_mode)) {
         found.reset();
-        if (Status s = readable(look_at(path, &found)); !s) return s;
+        TRY(readable(look_at(path, &found)));
       }
       if (!found || !S_ISREG(found->st_mode)) continue;
       folder->has_more = folder->files.size() == kMostFiles;
@@ -426,12 +424,12 @@ class Collector {
   // Adds a file, or all files of a folder in the order of their names.
   Status add_tree(const std::string& source, const std::string& target) {
     std::optional<struct stat> found;
-    if (Status s = look_at(source, &found); !s) return s;
+    TRY(look_at(source, &found));
     if (found && S_ISDIR(found->st_mode)) {
       std::vector<std::string> names;
-      if (Status s = names_in(source, &names); !s) return s;
+      TRY(names_in(source, &names));
       for (const std::string& name : names) {
-        if (Status s = add_tree(source + "/" + name, target + "/" + name); !s) return s;
+        TRY(add_tree(source + "/" + name, target + "/" + name));
       }
       return Status::ok();
     }
@@ -440,7 +438,7 @@ class Collector {
       return Status::ok();
     }
     std::string digest;
-    if (Status s = digests_.of(source, &digest); !s) return s;
+    TRY(digests_.of(source, &digest));
     inputs_->files.emplace_back(target, digest);
     return Status::ok();
   }

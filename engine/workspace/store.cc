@@ -140,7 +140,7 @@ Status WorkStore::seal(const StepInputs& inputs, const std::string& hash, const 
   for (; !error && walk != end; walk.increment(error)) {
     const std::string path = walk->path().string();
     std::optional<struct stat> found;
-    if (Status s = look_at(path, &found); !s) return s;
+    TRY(look_at(path, &found));
     if (!found || !S_ISREG(found->st_mode)) continue;
     const std::string name = path.substr(work.size() + 1);
     // A name with a newline does not fit into one line. Such work is not kept; it runs each time.
@@ -149,7 +149,7 @@ Status WorkStore::seal(const StepInputs& inputs, const std::string& hash, const 
   }
   if (error) return Status::error("cannot read " + work + ": " + error.message(), error.value());
   if (lines.empty()) return Status::ok();
-  std::sort(lines.begin(), lines.end());
+  std::ranges::sort(lines);
   for (const std::string& line : lines) entry->text += line + "\n";
   entry->parts = text_of_parts(inputs);
   entry->instance = digest_of(entry->text);
@@ -157,8 +157,8 @@ Status WorkStore::seal(const StepInputs& inputs, const std::string& hash, const 
 }
 
 Status WorkStore::keep(const Entry& made) const {
-  if (Status s = make_directories(folder_); !s) return s;
-  if (Status s = write_file(entry(made.step, made.hash), made.text); !s) return s;
+  TRY(make_directories(folder_));
+  TRY(write_file(entry(made.step, made.hash), made.text));
   return write_file(last(made.step), made.parts);
 }
 

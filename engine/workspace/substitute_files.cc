@@ -5,15 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <string_view>
 
 #include "engine/base/files.h"
-#include "engine/base/path_text.h"
 #include "engine/base/presence.h"
 #include "engine/base/secrets.h"
 #include "engine/base/text.h"
+#include "engine/base/variables.h"
 
 namespace tally {
 namespace {
@@ -118,7 +117,8 @@ std::optional<std::string> planned_source(const std::vector<PlannedFile>& files,
   return std::nullopt;
 }
 
-// Leaves `file` empty when there is no such file. What cannot be read may be there: an error.
+// Leaves `file` empty when there is no such file. A file that cannot be read may be there: an
+// error.
 Status read_absolute(const std::string& path, const std::string& shown,
                      std::optional<FileBytes>* file) {
   struct stat info {};
@@ -129,7 +129,7 @@ Status read_absolute(const std::string& path, const std::string& shown,
   }
   if (!S_ISREG(info.st_mode)) return Status::ok();
   FileBytes found{shown, {}, static_cast<int>(info.st_mode & 07777)};
-  if (Status s = read_file(path, &found.bytes); !s) return s;
+  TRY(read_file(path, &found.bytes));
   *file = std::move(found);
   return Status::ok();
 }
@@ -168,7 +168,7 @@ Status list_files(const FileCopy& entry, const Lookup& lookup, const std::string
     std::string pattern = join_path(escaped_for_matching(base), given);
     if (given.find("..") != std::string::npos) pattern = normal_path(pattern);
     std::vector<std::string> found;
-    if (Status s = matching_paths(pattern, &found); !s) return s;
+    TRY(matching_paths(pattern, &found));
     if (found.empty()) {
       return Status::error("no files found using \"" + given + "\"");
     }
@@ -245,9 +245,8 @@ Status substitute_files(const std::vector<const SubstituteSet*>& sets, const Loo
       std::optional<FileBytes> input;
       if (const FileBytes* earlier = made(in)) {
         input = *earlier;
-      } else if (Status s = reader(in, &input); !s) {
-        return s;
-      }
+      } else
+        TRY(reader(in, &input));
       if (!input) {
         return Status::error("substitution set \"" + name + "\": file \"" + in + "\" not found");
       }
@@ -262,7 +261,7 @@ Status substitute_files(const std::vector<const SubstituteSet*>& sets, const Loo
         FileBytes fresh{out, {}, input->mode};
         std::optional<FileBytes> there;
         if (io.append) {
-          if (Status s = reader(out, &there); !s) return s;
+          TRY(reader(out, &there));
         }
         if (there) fresh.bytes = std::move(there->bytes);
         files->push_back(std::move(fresh));
@@ -294,12 +293,9 @@ Status plan_substituted_files(const Benchmark& benchmark, const std::vector<std:
       const auto* copy = std::get_if<FileCopy>(&entry);
       if (copy == nullptr || copy->internal) continue;
       bool active = true;
-      if (Status s = evaluate_active(substitute(copy->active.value, lookup), evaluator, &active);
-          !s) {
-        return s;
-      }
+      TRY(evaluate_active(substitute(copy->active.value, lookup), evaluator, &active));
       if (!active) continue;
-      if (Status s = list_files(*copy, lookup, "", &planned); !s) return s;
+      TRY(list_files(*copy, lookup, "", &planned));
     }
   }
   const FileReader reader = [&](const std::string& path, std::optional<FileBytes>* file) {

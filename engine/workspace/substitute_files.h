@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/path_text.h"
 #include "engine/base/status.h"
+#include "engine/base/variables.h"
 #include "engine/expand/evaluator.h"
 #include "engine/expand/substitute.h"
 #include "engine/workflow/workflow.h"
@@ -54,8 +54,8 @@ FileReader read_from(const std::string& work_dir);
 std::vector<const SubstituteSet*> substitute_sets(const Benchmark& benchmark,
                                                   const std::vector<std::string>& names);
 // Applies a step's substitution sets, in order, and returns the files they make, in order, each
-// once with its final bytes. Nothing is written. `reader` reads the input files. Later files see
-// the output of earlier files in the same call.
+// once with its final bytes. It writes no file. `reader` reads the input files. Later files see the
+// output of earlier files in the same call.
 Status substitute_files(const std::vector<const SubstituteSet*>& sets, const Lookup& lookup,
                         Evaluator& evaluator, const FileReader& reader,
                         std::vector<FileBytes>* files);

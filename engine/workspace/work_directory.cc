@@ -47,9 +47,9 @@ Status copy_entry(const std::string& from, const std::string& to, bool follow) {
       return failed(to, "cannot make the folder", errno);
     }
     std::vector<std::string> names;
-    if (Status s = names_in(from, &names); !s) return s;
+    TRY(names_in(from, &names));
     for (const std::string& name : names) {
-      if (Status s = copy_entry(from + "/" + name, to + "/" + name, false); !s) return s;
+      TRY(copy_entry(from + "/" + name, to + "/" + name, false));
     }
     chmod(to.c_str(), info.st_mode & 07777);
   } else {
@@ -78,9 +78,9 @@ bool same_bytes(const std::string& a, const std::string& b, Status* status) {
 Status compare_entry(const std::string& from, const std::string& to, bool follow,
                      std::string* differs) {
   std::optional<struct stat> a, b;
-  if (Status s = look_at(from, &a, follow ? Links::follow : Links::keep); !s) return s;
+  TRY(look_at(from, &a, follow ? Links::follow : Links::keep));
   if (!a) return failed(from, "cannot read", ENOENT);
-  if (Status s = look_at(to, &b, follow ? Links::follow : Links::keep); !s) return s;
+  TRY(look_at(to, &b, follow ? Links::follow : Links::keep));
   const bool other_kind = !b || (a->st_mode & S_IFMT) != (b->st_mode & S_IFMT);
   if (other_kind || (S_ISREG(a->st_mode) && a->st_size != b->st_size)) {
     *differs = to;
@@ -89,10 +89,10 @@ Status compare_entry(const std::string& from, const std::string& to, bool follow
     if (fs::read_symlink(from, error) != fs::read_symlink(to, error) || error) *differs = to;
   } else if (S_ISDIR(a->st_mode)) {
     std::vector<std::string> names;
-    if (Status s = names_in(from, &names); !s) return s;
+    TRY(names_in(from, &names));
     for (size_t i = 0; i < names.size() && differs->empty(); ++i) {
       const std::string name = "/" + names[i];
-      if (Status s = compare_entry(from + name, to + name, false, differs); !s) return s;
+      TRY(compare_entry(from + name, to + name, false, differs));
     }
   } else if (a->st_mtim.tv_sec != b->st_mtim.tv_sec || a->st_mtim.tv_nsec != b->st_mtim.tv_nsec) {
     Status status;
@@ -107,12 +107,11 @@ Status check_same(const PlannedFile& file, const std::string& target) {
   std::string differs;
   if (file.link) {
     std::optional<struct stat> a, b;
-    if (Status s = look_at(file.source, &a); !s) return s;
-    if (Status s = look_at(target, &b); !s) return s;
+    TRY(look_at(file.source, &a));
+    TRY(look_at(target, &b));
     if (!a || !b || a->st_dev != b->st_dev || a->st_ino != b->st_ino) differs = target;
-  } else if (Status s = compare_entry(file.source, target, true, &differs); !s) {
-    return s;
-  }
+  } else
+    TRY(compare_entry(file.source, target, true, &differs));
   if (differs.empty()) return Status::ok();
   return Status::error("'" + differs +
                        "' was there before this workpackage, and differs from what '" +
@@ -134,7 +133,7 @@ Status lies_in(const std::string& path, const std::vector<std::string>& folders,
   if (Status s = real_path(path, &real); !s || real.empty()) return s;
   for (const std::string& folder : folders) {
     std::string own;
-    if (Status s = real_path(folder, &own); !s) return s;
+    TRY(real_path(folder, &own));
     if (!own.empty() && starts_with(real, own + "/")) *lies = true;
   }
   return Status::ok();
@@ -151,13 +150,13 @@ Status make_link(const std::string& target, const std::string& path) {
 Status place_file(const PlannedFile& file, const std::string& work_dir, Existing existing) {
   const std::string target = absolute_path(file.target, work_dir);
   std::optional<struct stat> known;
-  if (Status s = look_at(target, &known, Links::keep); !s) return s;
+  TRY(look_at(target, &known, Links::keep));
   if (known) {
     const Status same = existing == Existing::keep ? Status::ok() : check_same(file, target);
     if (same || existing != Existing::own || S_ISDIR(known->st_mode)) return same;
     if (unlink(target.c_str()) != 0) return failed(target, "cannot be replaced", errno);
   }
-  if (Status s = make_directories(parent_of(target)); !s) return s;
+  TRY(make_directories(parent_of(target)));
   if (file.link && file.absolute) {
     if (symlink(file.source.c_str(), target.c_str()) == 0 || errno == EEXIST) return Status::ok();
     return failed(target, "cannot make the link", errno);
@@ -182,8 +181,8 @@ Status place_file(const PlannedFile& file, const std::string& work_dir, Existing
 Status write_substituted(const std::vector<FileBytes>& files, const std::string& work_dir) {
   for (const FileBytes& file : files) {
     const std::string path = place_of_substituted(file.path, work_dir);
-    if (Status s = make_directories(parent_of(path)); !s) return s;
-    if (Status s = write_file(path, file.bytes, file.mode); !s) return s;
+    TRY(make_directories(parent_of(path)));
+    TRY(write_file(path, file.bytes, file.mode));
   }
   return Status::ok();
 }
@@ -224,7 +223,7 @@ std::string last_lines(const std::string& path, size_t count) {
 Status output_sizes(const std::vector<std::string>& paths, OutputSizes* sizes) {
   for (const std::string& path : paths) {
     std::optional<struct stat> found;
-    if (Status s = look_at(path, &found); !s) return s;
+    TRY(look_at(path, &found));
     if (found) sizes->emplace_back(path, found->st_size);
   }
   return Status::ok();
@@ -238,10 +237,10 @@ Status cut_back(const std::vector<std::string>& paths, const OutputSizes& sizes,
       if (known == path) size = bytes;
     }
     std::optional<struct stat> found;
-    if (Status s = look_at(path, &found); !s) return s;
+    TRY(look_at(path, &found));
     if (!found || !S_ISREG(found->st_mode) || found->st_size <= size) continue;
     bool own = false;
-    if (Status s = lies_in(path, folders, &own); !s) return s;
+    TRY(lies_in(path, folders, &own));
     if (own && truncate(path.c_str(), size) != 0) return failed(path, "cannot write", errno);
   }
   return Status::ok();

@@ -85,7 +85,7 @@ class Includes(unittest.TestCase):
 
     def test_a_folder_without_a_place(self):
         (self.root / "engine/attic").mkdir()
-        (self.root / "engine/attic/a.cc").write_text('#include "engine/base/mark.h"\n')
+        (self.root / "engine/attic/a.cc").write_text('#include "engine/base/text.h"\n')
         code, said = check(self.root)
         self.assertEqual(code, 1)
         self.assertIn("the folder engine/attic has no place", said)

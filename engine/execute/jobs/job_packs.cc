@@ -11,9 +11,7 @@ namespace tally {
 
 Status JobPacks::add(Job job, const PackRule& rule, const Task& task) {
   std::string script;
-  if (Status s = read_file(absolute_path(job.request.script, job.request.directory), &script); !s) {
-    return s;
-  }
+  TRY(read_file(absolute_path(job.request.script, job.request.directory), &script));
   const StepKinds& kinds = *task.step().kinds;
   Member member;
   member.in_script =
@@ -52,7 +50,7 @@ Status JobPacks::take(bool all, const std::string& run_dir, std::vector<Job>* jo
     Pack& pack = entry->second;
     const auto size = static_cast<size_t>(pack.rule.size);
     // The order is by number. The order in which they became ready does not matter.
-    std::sort(pack.members.begin(), pack.members.end(), [](const Member& a, const Member& b) {
+    std::ranges::sort(pack.members, [](const Member& a, const Member& b) {
       return a.job.workpackage < b.job.workpackage;
     });
     while (pack.members.size() >= size || (all && !pack.members.empty())) {
@@ -67,7 +65,7 @@ Status JobPacks::take(bool all, const std::string& run_dir, std::vector<Job>* jo
       full.members.assign(std::make_move_iterator(pack.members.begin()),
                           std::make_move_iterator(end));
       pack.members.erase(pack.members.begin(), end);
-      if (Status s = make_job(std::move(full), run_dir, jobs); !s) return s;
+      TRY(make_job(std::move(full), run_dir, jobs));
     }
     entry = pack.members.empty() ? open_.erase(entry) : std::next(entry);
   }
@@ -82,15 +80,15 @@ Status JobPacks::make_job(Pack pack, const std::string& run_dir, std::vector<Job
     std::vector<PackMember> members;
     for (const Member& member : pack.members) members.push_back(member.in_script);
     const std::string root = absolute_path(run_dir);
-    if (Status s = make_own_directories(root, folder); !s) return s;
+    TRY(make_own_directories(root, folder));
     pack.rule.folder = folder;
     const std::string script = pack.kinds->pack_script(pack.rule, pack.options, members);
     // It sets the exported parameters, and is given to the scheduler by its user.
-    const bool secret = std::any_of(pack.members.begin(), pack.members.end(),
-                                    [](const Member& member) { return member.secret; });
+    const bool secret =
+        std::ranges::any_of(pack.members, [](const Member& member) { return member.secret; });
     const std::string path = folder + "/" + pack_script_name;
-    if (Status s = write_own_file(root, path, script, secret ? private_mode : 0644); !s) return s;
-    leader.place = kind + std::to_string(0);
+    TRY(write_own_file(root, path, script, secret ? private_mode : 0644));
+    leader.member = kind + std::to_string(0);
   }
   leader.request.directory = folder;
   leader.request.script = pack_script_name;
@@ -100,7 +98,7 @@ Status JobPacks::make_job(Pack pack, const std::string& run_dir, std::vector<Job
   for (size_t i = 1; i < pack.members.size(); ++i) {
     Job member = std::move(pack.members[i].job);
     member.request.name = leader.request.name;
-    if (!pack.named) member.place = kind + std::to_string(i);
+    if (!pack.named) member.member = kind + std::to_string(i);
     leader.members.push_back(std::move(member));
   }
   jobs->push_back(std::move(leader));

@@ -15,7 +15,7 @@ constexpr size_t names_at_once = 64;
 
 }  // namespace
 
-bool JobFollower::settled() const {
+bool JobFollower::nothing_to_submit() const {
   for (const auto& [workpackage, tracked] : jobs_) {
     if (tracked.stage == Stage::find) return false;
   }
@@ -63,7 +63,7 @@ void JobFollower::find_named(Clock::time_point now, std::vector<JobEnd>* ended) 
     }
     const auto id = ids.find(tracked.job.request.name);
     bool has = false;
-    // Who took it for one that has not run would run it twice.
+    // An engine that took it for one that has not run would run it twice.
     Status looked = id != ids.end() ? Status::ok() : has_run(tracked, &has);
     if (!looked) {
       back_off_ = std::clamp(back_off_ * 2, first_retry, slowest_retry);
@@ -135,7 +135,7 @@ Status JobFollower::name_ready() {
     }
     if (names.size() >= names_at_once) break;
   }
-  if (Status s = journal_.jobs_named(names); !s) return s;
+  TRY(journal_.jobs_named(names));
   for (const auto& [workpackage, name] : names) {
     const auto known = jobs_.find(workpackage);
     if (known == jobs_.end()) continue;  // a member of a pack
@@ -156,11 +156,11 @@ Status JobFollower::submit_ready(Clock::time_point now, std::vector<JobEnd>* end
     tokens_at_ = now;
     if (!may_submit(tracked, now)) return Status::ok();
     if (!tracked.job.named) {
-      if (Status s = name_ready(); !s) return s;
+      TRY(name_ready());
     }
     tokens_ -= 1;
     queue_.pop_front();
-    if (Status s = submit(tracked, now, ended); !s) return s;
+    TRY(submit(tracked, now, ended));
     if (Clock::now() - start >= timing_.longest_turn) return Status::ok();
   }
   return Status::ok();
@@ -210,13 +210,13 @@ Status JobFollower::follow(Tracked& tracked, const std::string& id, Clock::time_
   tracked.stage = Stage::follow;
   hurry(now);
   if (members.empty()) return journal_.job_submitted(tracked.job.workpackage, tracked.job.id);
-  if (Status s = journal_.begin(); !s) return s;
-  if (Status s = journal_.job_submitted(tracked.job.workpackage, tracked.job.id); !s) return s;
+  TRY(journal_.begin());
+  TRY(journal_.job_submitted(tracked.job.workpackage, tracked.job.id));
   for (Job& member : members) {
     member.id = member.id_in(id);
     member.named = true;
     member.named_at = tracked.job.named_at;
-    if (Status s = journal_.job_submitted(member.workpackage, member.id); !s) return s;
+    TRY(journal_.job_submitted(member.workpackage, member.id));
     Tracked other;
     other.stage = Stage::follow;
     const int workpackage = member.workpackage;

@@ -125,7 +125,7 @@ void JobFollower::start_query(Clock::time_point now) {
     list.push_back(tracked.job.id);
     since = std::min(since, tracked.job.named_at);
   }
-  std::sort(list.begin(), list.end());
+  std::ranges::sort(list);
   list.erase(std::unique(list.begin(), list.end()), list.end());
   // `since` leaves a margin, because clocks differ between hosts.
   auto question = [this, at = now, list = std::move(list), since = since - 3600]() mutable {

@@ -55,16 +55,16 @@ bool of_slurm(const std::string& name) {
 }  // namespace
 
 Status read_job_rules(const Lookup& lookup, JobRules* rules) {
-  if (Status s = read_count(lookup, "jobs_in_flight", &rules->in_flight); !s) return s;
-  if (Status s = read_rule(lookup, "submit_rate", &rules->per_second); !s) return s;
-  if (Status s = read_count(lookup, "resubmit", &rules->resubmits); !s) return s;
+  TRY(read_count(lookup, "jobs_in_flight", &rules->in_flight));
+  TRY(read_rule(lookup, "submit_rate", &rules->per_second));
+  TRY(read_count(lookup, "resubmit", &rules->resubmits));
   const std::pair<const char*, std::chrono::milliseconds*> durations[] = {
       {"submit_patience", &rules->patience},
       {"status_grace", &rules->grace},
       {"pending_limit", &rules->pending},
       {"poll_slowest", &rules->slowest_query}};
   for (const auto& [name, into] : durations) {
-    if (Status s = read_duration(lookup, name, into); !s) return s;
+    TRY(read_duration(lookup, name, into));
   }
   if (std::string wanted = stripped_value(lookup, "job_environment"); !wanted.empty()) {
     rules->environment = std::move(wanted);

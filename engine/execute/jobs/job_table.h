@@ -1,9 +1,11 @@
 // A table of a run's jobs, for the terminal during a run and for `tally status`.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
+#include "engine/base/status.h"
 #include "engine/execute/jobs/jobs.h"
 #include "engine/execute/jobs/scheduler.h"
 #include "engine/journal/journal.h"
@@ -27,5 +29,10 @@ struct JobCounts {
 // journal's data is then all that is shown.
 Status jobs_of_run(const Journal& journal, Scheduler& scheduler, std::vector<JobView>* views,
                    JobCounts* counts);
+
+// Asks the scheduler what the jobs of a run used, and keeps it in the journal: the jobs that have
+// ended and of which the journal has no complete record. Records come some seconds after a job's
+// end: `patience` is how long they are waited for. An error status means that the journal failed.
+Status collect_job_use(Journal& journal, Scheduler& scheduler, std::chrono::milliseconds patience);
 
 }  // namespace tally

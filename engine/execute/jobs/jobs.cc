@@ -54,10 +54,10 @@ Status exit_left(const JobMarks& marks, std::optional<JobExit>* exit) {
   bool error = false;
   bool done = false;
   if (!marks.error_file.empty()) {
-    if (Status s = path_exists(marks.error_file, &error); !s) return s;
+    TRY(path_exists(marks.error_file, &error));
   }
   if (!marks.done_file.empty()) {
-    if (Status s = path_exists(marks.done_file, &done); !s) return s;
+    TRY(path_exists(marks.done_file, &done));
   }
   if (error || done) *exit = JobExit{error ? 1 : 0};
   return Status::ok();
@@ -93,7 +93,7 @@ Status JobFollower::turn(std::vector<JobEnd>* ended, Clock::time_point now) {
   find_named(now, ended);
   forget(ended, before);
   const size_t found = ended->size();
-  if (Status s = submit_ready(now, ended); !s) return s;
+  TRY(submit_ready(now, ended));
   forget(ended, found);
   if (followed() > 0 && now >= look_next_) {
     const size_t looked = ended->size();
@@ -134,9 +134,8 @@ void JobFollower::disown(const Job& job) {
 }
 
 size_t JobFollower::followed() const {
-  return static_cast<size_t>(std::count_if(jobs_.begin(), jobs_.end(), [](const auto& entry) {
-    return entry.second.stage == Stage::follow;
-  }));
+  return static_cast<size_t>(std::ranges::count_if(
+      jobs_, [](const auto& entry) { return entry.second.stage == Stage::follow; }));
 }
 
 JobFollower::Clock::time_point JobFollower::next() const {
@@ -175,7 +174,7 @@ std::vector<std::string> JobFollower::ids() const {
     if (tracked.stage == Stage::follow) list.push_back(tracked.job.id);
   }
   // Steps of one allocation share one id.
-  std::sort(list.begin(), list.end());
+  std::ranges::sort(list);
   list.erase(std::unique(list.begin(), list.end()), list.end());
   return list;
 }

@@ -69,14 +69,14 @@ struct Job {
   long long named_at = 0;  // earliest time of submission, in seconds since 1970
   // Set when the workpackage shares its job with others (pack). "#4" is task 4 of an array; "@4" is
   // one step of an allocation. Part of the name that the journal keeps.
-  std::string place;
+  std::string member;
   // The other members of the job. They are followed like this one as soon as the job is known.
   std::vector<Job> members;
 
-  std::string journal_name() const { return request.name + place; }
+  std::string journal_name() const { return request.name + member; }
   // The scheduler's id for this member of `job`.
   std::string id_in(const std::string& job) const {
-    return place.rfind('#', 0) == 0 ? job + "_" + place.substr(1) : job;
+    return member.rfind('#', 0) == 0 ? job + "_" + member.substr(1) : job;
   }
 };
 
@@ -139,7 +139,7 @@ class JobFollower {
   // Workpackages that are not submitted yet. The scheduler knows nothing of them.
   std::vector<int> unsubmitted() const;
   // Whether nothing is left to submit or to look for, except jobs that wait for other jobs to end.
-  bool settled() const;
+  bool nothing_to_submit() const;
   std::vector<JobView> views() const;
   // The scheduler's last error message, while its commands fail. Empty: they do not.
   const std::string& trouble() const { return last_trouble_; }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
-#include "engine/workpackage/job_use.h"
+#include "engine/workpackage/measured.h"
 
 namespace tally {
 
@@ -93,7 +93,7 @@ class Scheduler {
 // The scheduler that jobs are submitted to: Slurm's sbatch, sacct, squeue and scancel from PATH.
 // Another one would be chosen here.
 std::unique_ptr<Scheduler> make_scheduler();
-// Whether jobs of a platform whose `scheduler` has this name are submitted. Of others the scripts
+// Whether jobs of a platform whose `scheduler` has this name are submitted. For others the scripts
 // are written.
 inline bool is_submitted_to(std::string_view scheduler) {
   return scheduler != "pbs" && scheduler != "lsf";

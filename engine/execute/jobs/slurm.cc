@@ -21,8 +21,8 @@ namespace tally {
 namespace {
 
 bool contains_any(const std::string& text, const std::vector<const char*>& signs) {
-  return std::any_of(signs.begin(), signs.end(),
-                     [&](const char* sign) { return text.find(sign) != std::string::npos; });
+  return std::ranges::any_of(
+      signs, [&](const char* sign) { return text.find(sign) != std::string::npos; });
 }
 
 Refusal refusal_of(const std::string& words) {
@@ -245,7 +245,7 @@ class Slurm final : public Scheduler {
   Status query(const std::vector<std::string>& ids, long long since,
                std::map<std::string, JobReport>* reports) override {
     for (size_t at = 0; at < ids.size(); at += batch) {
-      if (Status s = query_some(ids, at, since, reports); !s) return s;
+      TRY(query_some(ids, at, since, reports));
     }
     return Status::ok();
   }
@@ -413,8 +413,8 @@ class Slurm final : public Scheduler {
       if (account_says.status == 0) take_ends(account_says.out, reports);
     }
     if (!heard && account_says.status != 0) return Status::error(error_text(queue, "squeue"));
-    // If one of the two gave no answer, it may know jobs that the other does not. Those count as
-    // unheard.
+    // If one of the two gave no answer, it may know jobs that the other does not. Such jobs count
+    // as unheard.
     const bool both = heard && (open.empty() || account_says.status == 0 || !accounting_);
     for (const std::string& id : both ? std::vector<std::string>() : open) reports->try_emplace(id);
     return Status::ok();

@@ -32,7 +32,7 @@ class JobSubmission {
   // The loop's view of the jobs that are followed.
   size_t count() const { return follower_.count(); }
   size_t submitted() const { return follower_.ids().size(); }
-  bool settled() const { return follower_.settled(); }
+  bool nothing_to_submit() const { return follower_.nothing_to_submit(); }
   JobFollower::Clock::time_point next() const { return follower_.next(); }
   std::vector<JobView> views() const { return follower_.views(); }
   const std::string& trouble() const { return follower_.trouble(); }

@@ -123,8 +123,8 @@ class RowComparer {
     for (size_t i = 0; i < all.size(); ++i) out_.rows[i].result = all[i];
     const auto differ = [&](const std::string& name) {
       const std::string first = parameter_text(*sources_.front(), name);
-      return std::any_of(sources_.begin(), sources_.end(),
-                         [&](const Record* row) { return parameter_text(*row, name) != first; });
+      return std::ranges::any_of(
+          sources_, [&](const Record* row) { return parameter_text(*row, name) != first; });
     };
     for (const std::string& name : order_) {
       if (free_.count(name) != 0 && differ(name)) out_.parameters.push_back(name);
@@ -168,8 +168,8 @@ class RowComparer {
     row.other_repeats = second.summary.repeats;
     row.base_reused = is_reused(benchmark_, base, column);
     row.other_reused = is_reused(benchmark_, other, column);
-    // The numbers of a row that failed or goes on are not a measurement. Those that were reused are
-    // one of another run, perhaps of the one that they would be compared with.
+    // The numbers of a row that failed or goes on are not a measurement. Reused numbers are one of
+    // another run, perhaps of the one that they would be compared with.
     const statistics::Sample none;
     row.result = statistics::compare(base.measured() && !row.base_reused ? first.sample : none,
                                      other.measured() && !row.other_reused ? second.sample : none,
@@ -261,7 +261,7 @@ Status compare_runs(const Benchmark& benchmark, const std::vector<TablePair>& ta
     std::future<std::vector<std::string>> of_other =
         in_thread([&] { return comparer.keys(pair, pair.other.rows); });
     RowComparer::Index before;
-    if (Status s = comparer.index(pair, &before); !s) return s;
+    TRY(comparer.index(pair, &before));
     const std::vector<std::string> keys = of_other.get();
     std::vector<const Record*> partners(pair.base.rows.size());
     std::unordered_map<std::string, const Record*> lonely;
@@ -321,11 +321,11 @@ std::map<std::string, int> order_of_values(const std::vector<Record>& rows, cons
 void note_base(const std::map<std::string, int>& order, const std::string& by,
                std::vector<std::string>& notes) {
   if (order.empty()) return;
-  const auto first = std::min_element(
-      order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto first = std::ranges::min_element(
+      order, [](const auto& a, const auto& b) { return a.second < b.second; });
   std::string note =
       fmt::format("the base is {}={}, the first value in the workflow", by, first->first);
-  if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
+  if (!contains(notes, note)) notes.push_back(std::move(note));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "engine/base/secrets.h"
 #include "engine/base/text.h"
-#include "engine/results/read/used_names.h"
+#include "engine/results/read/patterns.h"
 #include "engine/results/rows/point_key.h"
 #include "engine/results/table/columns.h"
 
@@ -59,8 +59,8 @@ NamedDefinitions columns_of(const Table& table) {
 // Whether one of the words is the pattern, or a statistic of it: rate_avg, rate_median,
 // rate_avg_median.
 bool uses(const std::set<std::string>& words, const std::string& pattern) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](const std::string& word) { return is_value_of(word, pattern); });
+  return std::ranges::any_of(words,
+                             [&](const std::string& word) { return is_value_of(word, pattern); });
 }
 
 NamedDefinitions named_patterns(const Benchmark& benchmark, const std::set<std::string>& words) {
@@ -151,7 +151,7 @@ Texts work_of(const Benchmark& benchmark, const std::set<std::string>& joined) {
 std::string first_new(const Definition& own, const Definition& other) {
   constexpr size_t kMost = 100;
   for (const std::string& one : own) {
-    if (std::find(other.begin(), other.end(), one) != other.end()) continue;
+    if (contains(other, one)) continue;
     const std::string line = one_line(strip(one));
     size_t end = std::min(line.size(), kMost);
     while (end < line.size() && (static_cast<unsigned char>(line[end]) & 0xC0U) == 0x80U) --end;

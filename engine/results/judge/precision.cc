@@ -4,15 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 
 #include "engine/base/text.h"
 #include "engine/results/read/views.h"
-#include "engine/results/rows/families.h"
 #include "engine/results/rows/groups.h"
 #include "engine/results/rows/point_key.h"
-#include "engine/results/table/columns.h"
 #include "engine/results/table/repeats.h"
 
 namespace tally {
@@ -26,12 +23,12 @@ bool analyser_of(const Benchmark& benchmark, const Step& step, Analyser* out) {
       std::vector<Text> use = analyser.use;
       for (const AnalyseFile& file : analyse.files)
         use.insert(use.end(), file.use.begin(), file.use.end());
-      const bool has_metric = std::any_of(use.begin(), use.end(), [&](const Text& name) {
+      const bool has_metric = std::ranges::any_of(use, [&](const Text& name) {
         const auto set = benchmark.pattern_sets.find(name.value);
         return set != benchmark.pattern_sets.end() &&
-               std::any_of(
-                   set->second.patterns.begin(), set->second.patterns.end(),
-                   [&](const Pattern& p) { return p.name.value == step.until.metric.value; });
+               std::ranges::any_of(set->second.patterns, [&](const Pattern& p) {
+                 return p.name.value == step.until.metric.value;
+               });
       });
       if (!has_metric) continue;
       *out = analyser;
@@ -74,7 +71,7 @@ Status values_of(const Benchmark& benchmark, const Step& step,
 Status repeats_not_needed(const Benchmark& benchmark, const Journal& journal,
                           const std::string& run_dir, Evaluator& evaluator, std::vector<int>* ids) {
   std::vector<WorkpackageView> views;
-  if (Status s = workpackage_views(benchmark, journal, run_dir, &views); !s) return s;
+  TRY(workpackage_views(benchmark, journal, run_dir, &views));
   const Points known(views, benchmark.rules.fractions_are_kept);
   const std::set<std::string> varying = varying_parameters(benchmark);
   const std::unordered_map<int, size_t> families = find_families(
@@ -84,7 +81,7 @@ Status repeats_not_needed(const Benchmark& benchmark, const Journal& journal,
   for (const Step& step : benchmark.steps) {
     if (step.until.metric.value.empty()) continue;
     std::map<int, double> values;
-    if (Status s = values_of(benchmark, step, views, evaluator, &values); !s) return s;
+    TRY(values_of(benchmark, step, views, evaluator, &values));
     std::map<size_t, Repeats> points;
     for (const WorkpackageView& view : views) {
       if (view.step != step.name.value || is_warmup(benchmark, view)) continue;

@@ -15,9 +15,9 @@
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/journal/journal.h"
-#include "engine/results/read/kept_values.h"
 #include "engine/results/read/outside_parts.h"
 #include "engine/results/read/scan.h"
+#include "engine/results/read/workpackage_view.h"
 #include "engine/workpackage/ended_file.h"
 #include "engine/workpackage/matching_files.h"
 
@@ -55,8 +55,8 @@ class LeftFiles {
     return by_path_.count({path, now.size, now.written_ns}) != 0;
   }
   // The same where links lead to the file's folder, or to the one through which another workpackage
-  // left it. What lies in the folder of a workpackage is left by that one alone: others may have
-  // read it through a link, or have changed it. Looks at the folders of all files: seldom needed.
+  // left it. A file in the folder of a workpackage is left by that one alone: others may have read
+  // it through a link, or have changed it. Looks at the folders of all files: seldom needed.
   bool has(const std::string& path, const FileStamp& now) const {
     if (!linked_) {
       linked_.emplace();
@@ -117,7 +117,7 @@ class FileComparer {
       : run_(run),
         outside_counts_(outside_counts),
         left_(left),
-        goes_on_(std::any_of(views.begin(), views.end(), [](const WorkpackageView& view) {
+        goes_on_(std::ranges::any_of(views, [](const WorkpackageView& view) {
           return view.state == State::running || view.state == State::waiting;
         })) {}
 
@@ -125,17 +125,17 @@ class FileComparer {
                      std::vector<WorkpackageView::Change>& changes) const {
     for (const EndedFile& file : ended.files) {
       if (!file.stamp.there()) {
-        if (Status s = add_new_files(ended, file, view, changes); !s) return s;
+        TRY(add_new_files(ended, file, view, changes));
         continue;
       }
       const std::string path = path_of(file);
       FileStamp now;
-      if (Status s = file_stamp(path, &now); !s) return s;
+      TRY(file_stamp(path, &now));
       if (is_same(now, file.stamp) || left_.has_plainly(path, file.stamp, now)) continue;
       bool same_begin = now.there() && now.size >= file.stamp.size;
       if (same_begin) {
         std::string digest;
-        if (Status s = digest_part(path, 0, file.stamp.size, &digest); !s) return s;
+        TRY(digest_part(path, 0, file.stamp.size, &digest));
         same_begin = digest == file.digest;
       }
       if (same_begin && now.size == file.stamp.size) continue;
@@ -146,7 +146,7 @@ class FileComparer {
     }
     bool there = true;
     if (!changes.empty()) {
-      if (Status s = path_exists(view.work_dir, &there); !s) return s;
+      TRY(path_exists(view.work_dir, &there));
     }
     if (!there) changes.clear();  // the whole folder is gone
     return Status::ok();
@@ -169,7 +169,7 @@ class FileComparer {
                        std::vector<WorkpackageView::Change>& changes) const {
     const std::string& name = file.path;
     const auto was_there = [&](const std::string& path) {
-      return std::any_of(ended.files.begin(), ended.files.end(), [&](const EndedFile& other) {
+      return std::ranges::any_of(ended.files, [&](const EndedFile& other) {
         return other.stamp.there() && path_of(other) == path;
       });
     };
@@ -177,13 +177,13 @@ class FileComparer {
     const std::string& first = view.own_dir.empty() ? view.work_dir : view.own_dir;
     if (!is_glob(name) && was_there(first + "/" + name)) return Status::ok();
     std::vector<std::string> found;
-    if (Status s = matching_files(view.work_dir, name, view.own_dir, &found); !s) return s;
+    TRY(matching_files(view.work_dir, name, view.own_dir, &found));
     const std::string in_work_dir = absolute_path(opened_path(name, view.work_dir));
     for (const std::string& each : found) {
       const std::string path = opened_path(each);
       const bool led = path != in_work_dir || is_where_it_was(ended, file, path);
       FileStamp now;
-      if (Status s = file_stamp(path, &now); !s) return s;
+      TRY(file_stamp(path, &now));
       if (!now.there() || was_there(path) ||
           (!outside_counts_ && !is_in_folder_of(run_, view.id, path)) ||
           may_grow(ended, path, now, view.id) || (led && left_.has(path, now)) ||
@@ -271,7 +271,7 @@ Status ChangedFiles::mark(const Benchmark& benchmark, const std::vector<Workpack
     const auto files = ended.find(view.id);
     if (files == ended.end()) continue;
     std::vector<WorkpackageView::Change> found;
-    if (Status s = comparer.add_changes(files->second, view, found); !s) return s;
+    TRY(comparer.add_changes(files->second, view, found));
     if (!found.empty()) changes.emplace(view.id, std::move(found));
   }
   if (!left.looked()) return left.looked();
@@ -286,7 +286,7 @@ Status ChangedFiles::mark(const Benchmark& benchmark, const std::vector<Workpack
     changed.insert(view.id);
   }
   if (!benchmark.rules.values_are_kept) return Status::ok();
-  if (Status s = take_kept(journal_, changed, *marked); !s) return s;
+  TRY(take_kept(journal_, changed, *marked));
   for (WorkpackageView& view : *marked) {
     if (view.changes.empty() || has_kept_all(benchmark, view)) continue;
     view.kept = nullptr;

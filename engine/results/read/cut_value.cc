@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/base/ascii.h"
+#include "engine/base/text.h"
 
 namespace tally {
 namespace {
@@ -23,9 +23,6 @@ constexpr std::array<std::string_view, 8> kBetweenGroups = {
 constexpr std::string_view kMinus = "\xe2\x88\x92";
 constexpr std::string_view kExponents = "eEdDqQ";
 
-bool is_hex(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
 bool is_sign(char c) {
   return c == '+' || c == '-';
 }
@@ -234,7 +231,7 @@ bool has_prefix(std::string_view value, std::string_view after) {
   switch (after.front()) {
     case 'x':
     case 'X':
-      return is_hex(c);
+      return is_hex_digit(c);
     case 'b':
     case 'B':
       return c == '0' || c == '1';
@@ -247,10 +244,9 @@ bool has_prefix(std::string_view value, std::string_view after) {
 }
 
 bool goes_on_beyond_ascii(std::string_view value, std::string_view after) {
-  const bool groups =
-      std::any_of(kBetweenGroups.begin(), kBetweenGroups.end(), [&](std::string_view between) {
-        return begins(after, between) && has_groups(value, after, between);
-      });
+  const bool groups = std::ranges::any_of(kBetweenGroups, [&](std::string_view between) {
+    return begins(after, between) && has_groups(value, after, between);
+  });
   return groups || is_raised(after) || is_fraction(after);
 }
 
@@ -376,8 +372,7 @@ bool has_begun(std::string_view before, std::string_view value, std::string_view
     default:
       break;
   }
-  return ends(before, kMinus) ||
-         std::any_of(kBetweenGroups.begin(), kBetweenGroups.end(), [&](std::string_view between) {
+  return ends(before, kMinus) || std::ranges::any_of(kBetweenGroups, [&](std::string_view between) {
            return ends(before, between) && ends_groups(before, value, between);
          });
 }

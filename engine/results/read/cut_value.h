@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/python/group_edges.h"
+#include "engine/python/python_regex.h"
 
 namespace tally {
 

@@ -16,7 +16,6 @@
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "engine/base/utf8.h"
 
 namespace tally {
 namespace {
@@ -227,7 +226,7 @@ Status FileView::open(const std::string& path, FileView* out, const FilePart& pa
   view.ascii_ = found.ascii;
   view.holds_bytes_ = !found.as_text;
   if (found.carriage_return || view.holds_bytes_) {
-    if (Status s = view.make_text(path); !s) return s;
+    TRY(view.make_text(path));
   }
   *out = std::move(view);
   return Status::ok();

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <thread>
 
-#include "engine/base/file_stamp.h"
+#include "engine/base/digest.h"
 #include "engine/base/status.h"
 
 namespace tally {
@@ -72,7 +72,7 @@ class FileView {
     bool ended_ = false;
     std::thread thread_;  // gives pages back
   };
-  // An error if the file has become shorter since it was opened. What was read of it may then be
+  // An error if the file has become shorter since it was opened. The text read of it may then be
   // neither its old nor its new content.
   Status unchanged(const std::string& path) const;
   // Size and time of the file when it was opened; no inode.

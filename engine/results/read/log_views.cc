@@ -1,4 +1,4 @@
-#include "engine/results/read/log_views.h"
+#include "engine/results/read/views.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -34,9 +34,8 @@ const Analyse* logged_step(const Benchmark& benchmark, LogProblem* problem) {
   std::vector<std::string> last;
   for (const auto& entry : analysed) {
     const std::string& name = entry.first;
-    const bool inner = std::any_of(analysed.begin(), analysed.end(), [&](const auto& other) {
-      return depends_on(benchmark, other.first, name);
-    });
+    const bool inner = std::ranges::any_of(
+        analysed, [&](const auto& other) { return depends_on(benchmark, other.first, name); });
     if (!inner) last.push_back(name);
   }
   if (last.size() == 1) return analysed[last.front()];
@@ -136,7 +135,7 @@ void take_end(const std::vector<std::string>& logs, WorkpackageView* view) {
   const auto in_folder = [&](const std::string& log) {
     return absolute_path(log) == view->work_dir || folder(absolute_path(log)) == view->work_dir;
   };
-  if (std::count_if(logs.begin(), logs.end(), in_folder) != 1) return;
+  if (std::ranges::count_if(logs, in_folder) != 1) return;
   std::ifstream file(view->work_dir + "/job.status");
   int code = 0;
   if (!file && may_be_there(view->work_dir + "/job.status.begun")) {

@@ -2,15 +2,9 @@
 
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 
 namespace tally {
 namespace {
-
-BigInt as_big(const Value& value) {
-  if (const auto* big = std::get_if<BigInt>(&value.data)) return *big;
-  return BigInt(static_cast<Int128>(std::get<long long>(value.data)));
-}
 
 // Python's x ** 2 calls the C library's pow(). With a constant exponent the compiler would replace
 // pow() by x * x.

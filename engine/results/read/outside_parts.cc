@@ -31,13 +31,13 @@ Status compare_part(const OutsideFile& file, OutsidePart& part) {
     return Status::ok();
   }
   FileStamp now;
-  if (Status s = file_stamp(file.path, &now); !s) return s;
+  TRY(file_stamp(file.path, &now));
   // Without a digest nobody could tell which bytes are the workpackage's.
   if (now == file.after && (file.untouched() || !file.digest.empty())) return Status::ok();
   bool same = now.there() && now.size >= file.after.size;
   if (same) {
     std::string digest;
-    if (Status s = digest_part(file.path, file.from, file.after.size, &digest); !s) return s;
+    TRY(digest_part(file.path, file.from, file.after.size, &digest));
     same = digest == file.digest;
   }
   if (!same) part.kind = OutsidePart::Kind::changed;
@@ -77,9 +77,9 @@ class OutsideParts {
     for (WorkpackageView& view : views_) {
       const auto found = parts.find(view.id);
       if (found == parts.end()) continue;
-      view.outside_changed = std::any_of(
-          found->second.begin(), found->second.end(),
-          [](const OutsidePart& part) { return part.kind == OutsidePart::Kind::changed; });
+      view.outside_changed = std::ranges::any_of(found->second, [](const OutsidePart& part) {
+        return part.kind == OutsidePart::Kind::changed;
+      });
       view.outside = std::make_shared<const std::vector<OutsidePart>>(std::move(found->second));
     }
   }
@@ -91,9 +91,9 @@ class OutsideParts {
     OutsidePart part;
   };
 
-  // One that began after another's last write came after it. Those that did not are mixed up.
+  // One that began after another's last write came after it. Writes of others are mixed up.
   void find_shared(std::vector<size_t>& writers) {
-    std::stable_sort(writers.begin(), writers.end(), [this](size_t a, size_t b) {
+    std::ranges::stable_sort(writers, [this](size_t a, size_t b) {
       return known_[a].file.after.written_ns < known_[b].file.after.written_ns;
     });
     size_t marked = 0;  // those before are, or cannot be
@@ -125,8 +125,8 @@ class OutsideParts {
   // A step before it may have made the file, in its own folder or in a work_dir that both have.
   bool made_by_ancestor(const Known& one) const {
     const std::set<int> ancestors = ancestors_of(one.id);
-    if (std::any_of(ancestors.begin(), ancestors.end(),
-                    [&](int id) { return is_in_folder_of(run_, id, one.file.path); }))
+    if (std::ranges::any_of(ancestors,
+                            [&](int id) { return is_in_folder_of(run_, id, one.file.path); }))
       return true;
     if (static_cast<double>(one.file.before.written_ns) * kNano < first_start_ - kTick)
       return false;
@@ -136,7 +136,7 @@ class OutsideParts {
       }
     }
     const WorkpackageView* own = find_id(index_, one.id);
-    return own != nullptr && std::any_of(ancestors.begin(), ancestors.end(), [&](int ancestor) {
+    return own != nullptr && std::ranges::any_of(ancestors, [&](int ancestor) {
              const WorkpackageView* other = find_id(index_, ancestor);
              return other != nullptr && other->work_dir == own->work_dir;
            });
@@ -145,8 +145,7 @@ class OutsideParts {
   // Whether the bytes behind its own are those of another workpackage of this run.
   bool has_later_writer(const Known& one) const {
     const auto writers = writers_.find(one.file.path);
-    return writers != writers_.end() &&
-           std::any_of(writers->second.begin(), writers->second.end(), [&](size_t other) {
+    return writers != writers_.end() && std::ranges::any_of(writers->second, [&](size_t other) {
              return known_[other].file.from == one.file.after.size;
            });
   }
@@ -165,9 +164,9 @@ const OutsidePart* part_of(const WorkpackageView& workpackage, const std::string
   if (workpackage.outside == nullptr) return nullptr;
   const std::vector<OutsidePart>& parts = *workpackage.outside;
   const auto named = [&](const OutsidePart& part) { return part.path == path; };
-  auto found = std::find_if(parts.begin(), parts.end(), named);
+  auto found = std::ranges::find_if(parts, named);
   if (found == parts.end()) {
-    found = std::find_if(parts.begin(), parts.end(), [&](const OutsidePart& part) {
+    found = std::ranges::find_if(parts, [&](const OutsidePart& part) {
       return part.kind == OutsidePart::Kind::absent &&
              fnmatch(part.path.c_str(), path.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0;
     });
@@ -186,7 +185,7 @@ Status take_outside_files(const Journal& journal, const std::string& run_dir,
       journal.each_outside([&](int id, const OutsideFile& file) { files.emplace_back(id, file); });
   if (!read || files.empty()) return read;  // as nearly every run
   double first_start = 0;
-  if (Status s = journal.first_start(&first_start); !s) return s;
+  TRY(journal.first_start(&first_start));
   OutsideParts parts(absolute_path(run_dir) + "/", views, first_start);
   for (auto& [id, file] : files) parts.add(id, std::move(file));
   parts.finish();

@@ -1,4 +1,5 @@
-// The texts of patterns, as they are before a workpackage is known.
+#include "engine/results/read/patterns.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,11 +7,12 @@
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
 #include "engine/python/python_regex.h"
-#include "engine/results/read/patterns.h"
-#include "engine/workflow/pattern_blocks.h"
+#include "engine/python/tokens.h"
 #include "engine/workflow/pattern_uses.h"
 
 namespace tally {
+
+// The texts of patterns, as they are before a workpackage is known.
 
 std::vector<const Pattern*> patterns_of(const Benchmark& benchmark, const std::vector<Text>& use) {
   std::vector<const Pattern*> patterns;
@@ -24,29 +26,26 @@ std::vector<const Pattern*> patterns_of(const Benchmark& benchmark, const std::v
 
 namespace {
 
-// The pattern sets that analysers use. Those that a parameter chooses are not known: then all are.
+// The pattern sets that analysers use. Sets that a parameter chooses are not known: then all are.
 bool is_used(const Benchmark& benchmark, const std::string& set) {
   const auto names = [&](const Text& name) { return name.value == set || has_dollar(name.value); };
-  return std::any_of(benchmark.analysers.begin(), benchmark.analysers.end(),
-                     [&](const Analyser& analyser) {
-                       const std::vector<Text> uses = used_pattern_sets(analyser);
-                       return std::any_of(uses.begin(), uses.end(), names);
-                     });
+  return std::ranges::any_of(benchmark.analysers, [&](const Analyser& analyser) {
+    const std::vector<Text> uses = used_pattern_sets(analyser);
+    return std::ranges::any_of(uses, names);
+  });
 }
 
 // Whether an analyser that uses the set makes a row of each match of the pattern.
 bool begins_rows(const Benchmark& benchmark, const std::string& set, const Pattern& pattern) {
-  return std::any_of(
-      benchmark.analysers.begin(), benchmark.analysers.end(), [&](const Analyser& analyser) {
-        const std::vector<Text> uses = used_pattern_sets(analyser);
-        return !analyser.rows.empty() && analyser.rows.front().value == pattern.name.value &&
-               std::any_of(uses.begin(), uses.end(),
-                           [&](const Text& use) { return use.value == set; });
-      });
+  return std::ranges::any_of(benchmark.analysers, [&](const Analyser& analyser) {
+    const std::vector<Text> uses = used_pattern_sets(analyser);
+    return !analyser.rows.empty() && analyser.rows.front().value == pattern.name.value &&
+           std::ranges::any_of(uses, [&](const Text& use) { return use.value == set; });
+  });
 }
 
-// Whether all that the expression matches has a letter or a sign that no number has. What stands in
-// brackets, and what looks around, may match nothing of it.
+// Whether all that the expression matches has a letter or a sign that no number has. A part in
+// brackets, and one that looks around, may match nothing of it.
 bool matches_words(const std::string& text) {
   constexpr std::string_view kOfNumbers = "eEdDxX";
   for (size_t at = 0; at < text.size(); ++at) {
@@ -119,6 +118,74 @@ void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics) {
       }
     }
   }
+}
+
+namespace {
+
+void add_column_words(const std::vector<Column>& columns, std::set<std::string>& out) {
+  for (const Column& column : columns) {
+    add_words(column.name.value + " " + column.expression.value, out);
+    for (const auto& [name, value] : column.relative_to) out.insert(name.value);
+  }
+}
+
+}  // namespace
+
+void add_words(const std::string& text, std::set<std::string>& out) {
+  std::string word;
+  for (char c : text + " ") {
+    if (is_word_char(c)) {
+      word += c;
+    } else if (!word.empty()) {
+      out.insert(word);
+      word.clear();
+    }
+  }
+}
+
+std::set<std::string> names_shown(const std::vector<Column>& columns,
+                                  const std::vector<Reference>& references) {
+  std::set<std::string> names;
+  add_column_words(columns, names);
+  for (const Reference& r : references) {
+    add_words(r.column.value + " " + r.condition.value + " " + r.where.value, names);
+    if (!r.of.empty()) names.insert(r.column.value + "_" + r.of);
+  }
+  return names;
+}
+
+std::set<std::string> names_in(const Table& table) {
+  std::set<std::string> names = names_shown(table.columns, table.references);
+  add_words(join(table.sort, " ") + " " + table.filter.value, names);
+  return names;
+}
+
+std::set<std::string> names_in(const Database& database) {
+  std::set<std::string> names;
+  add_column_words(database.keys, names);
+  add_words(join(database.primary_keys, " ") + " " + database.filter.value, names);
+  return names;
+}
+
+std::set<std::string> names_in(const Syslog& syslog) {
+  std::set<std::string> names;
+  add_column_words(syslog.keys, names);
+  add_words(join(syslog.sort, " ") + " " + syslog.filter.value, names);
+  return names;
+}
+
+std::vector<SampleNameUse> sample_names(const Benchmark& benchmark,
+                                        const std::set<std::string>& names) {
+  std::vector<SampleNameUse> found;
+  for (const std::string& name : names) {
+    if (std::optional<SampleName> parts = sample_name(benchmark, name))
+      found.push_back({name, *std::move(parts)});
+  }
+  return found;
+}
+
+bool shows_repeats(const Column& column) {
+  return column.statistic != Statistic::none || column.better != Better::unknown;
 }
 
 }  // namespace tally

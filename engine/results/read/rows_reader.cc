@@ -36,8 +36,8 @@ RowsReader::RowsReader(const Benchmark& benchmark, const Analyser& analyser)
     : analyser_(analyser), patterns_(patterns_of_rows(benchmark, analyser)) {}
 
 const Pattern* RowsReader::first_of(const std::vector<const Pattern*>& patterns) const {
-  const auto found = std::find_if(patterns.begin(), patterns.end(),
-                                  [&](const Pattern* pattern) { return begins_with(*pattern); });
+  const auto found =
+      std::ranges::find_if(patterns, [&](const Pattern* pattern) { return begins_with(*pattern); });
   return found == patterns.end() ? nullptr : *found;
 }
 
@@ -87,7 +87,7 @@ void RowsReader::add_row(Found found) {
   files_.push_back(file_);
 }
 
-std::string RowsReader::end_workpackage(const FoundIn& found) {
+std::string RowsReader::end_workpackage(const MatchSinks& found) {
   struct Seen {
     int count = 0, file = 0;
   };

@@ -8,12 +8,11 @@
 #include "engine/base/files.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
-#include "engine/base/utf8.h"
 #include "engine/results/read/cut_value.h"
 #include "engine/results/read/file_view.h"
-#include "engine/results/read/kept_values.h"
-#include "engine/workflow/pattern_blocks.h"
-#include "engine/workflow/sample_names.h"
+#include "engine/results/read/workpackage_view.h"
+#include "engine/workflow/pattern_uses.h"
+#include "engine/workflow/table_names.h"
 #include "engine/workpackage/matching_files.h"
 
 namespace tally {
@@ -23,18 +22,18 @@ namespace {
 constexpr size_t kMostRegexes = 4096;
 
 void add_once(std::string_view name, std::vector<std::string>& list) {
-  if (std::find(list.begin(), list.end(), name) == list.end()) list.emplace_back(name);
+  if (!contains(list, name)) list.emplace_back(name);
 }
 
 void add_once(const AnalyseFile* file, FoundFiles& list) {
   if (file->use.empty()) return;
-  if (std::find(list.begin(), list.end(), file) == list.end()) list.push_back(file);
+  if (!contains(list, file)) list.push_back(file);
 }
 
-// The place for the values of a pattern. It has no value, but was sought, until one is added.
+// The place for the values of a pattern. It has no value, but was searched for, until one is added.
 class Targets {
  public:
-  Targets(const FoundIn& found, const Pattern& pattern)
+  Targets(const MatchSinks& found, const Pattern& pattern)
       : row_(of(found.row->found, pattern)),
         own_(found.own != nullptr ? &of(found.own->found, pattern) : nullptr) {}
   template <class ViewValues>
@@ -62,7 +61,7 @@ Status find_files(const WorkpackageView& workpackage, const std::string& name,
 
 }  // namespace
 
-void FoundIn::add_file(const AnalyseFile* file) const {
+void MatchSinks::add_file(const AnalyseFile* file) const {
   add_once(file, row->files);
   if (own != nullptr) add_once(file, own->files);
 }
@@ -126,7 +125,7 @@ std::vector<const Pattern*> patterns_for(const Benchmark& benchmark, const Analy
   std::vector<const Pattern*> patterns;
   for (const Pattern* one : patterns_of(benchmark, use)) {
     auto same = [&](const Pattern* other) { return other->name.value == one->name.value; };
-    if (std::none_of(patterns.begin(), patterns.end(), same)) patterns.push_back(one);
+    if (std::ranges::none_of(patterns, same)) patterns.push_back(one);
   }
   return patterns;
 }
@@ -205,14 +204,14 @@ std::vector<Scanner::FileName> Scanner::file_names(const std::string& list) {
 }
 
 void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
-                   const FoundIn& found) {
+                   const MatchSinks& found) {
   if (workpackage.kept != nullptr && take_kept(analyse, workpackage, found)) return;
   const ViewValues values(workpackage);
   const auto lookup = [&](std::string_view name) { return values.find(name); };
   std::vector<std::vector<FileName>> own_names;  // those that depend on the workpackage
   const FileName* first_name = nullptr;
   size_t which = 0;
-  SoughtHere here;
+  SearchedHere here;
   opened_ = {};
   rows_.begin_workpackage();
   for (const FileSearch& search : searches_of(analyse)) {
@@ -254,7 +253,7 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
   count(workpackage, here);
 }
 
-void Scanner::end_rows(const FoundIn& found) {
+void Scanner::end_rows(const MatchSinks& found) {
   const std::string doubtful = rows_.end_workpackage(found);
   if (doubtful.empty()) return;
   problem(
@@ -290,19 +289,19 @@ std::string definition_of(const Benchmark& benchmark, const Analyser& analyser,
 }
 
 bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpackage,
-                        const FoundIn& found) {
-  SoughtHere here;
+                        const MatchSinks& found) {
+  SearchedHere here;
   bool any = false;
   for (const FileSearch& search : searches_of(analyse)) {
     for (const Pattern* pattern : search.patterns) {
       if (pattern->mode != PatternMode::pattern || here.count(pattern) != 0) continue;
-      Sought& sought = here[pattern];
-      sought.files = {"the journal"};
+      SearchedPattern& searched = here[pattern];
+      searched.files = {"the journal"};
       const Targets targets(found, *pattern);
       const auto values =
           kept_statistics(*workpackage.kept, benchmark_, analyser_, analyse, *pattern);
       if (!values) continue;
-      any = sought.matched = true;
+      any = searched.matched = true;
       targets.add(*values);
     }
   }
@@ -327,7 +326,7 @@ std::string definition_of_row(const std::string& definition, const Analyser& ana
 }
 
 void Scanner::take_kept_rows(const Analyse& analyse, const WorkpackageView& workpackage,
-                             const FoundIn& found) {
+                             const MatchSinks& found) {
   if (analyser_.rows.empty()) return;
   rows_.begin_workpackage();
   for (int row = 0;; ++row) {
@@ -348,10 +347,10 @@ void Scanner::take_kept_rows(const Analyse& analyse, const WorkpackageView& work
 
 // Whether a file of the search was there when the workpackage ended.
 bool Scanner::was_there(const FileSearch& search, const WorkpackageView& workpackage,
-                        const SoughtHere& here) {
+                        const SearchedHere& here) {
   for (const Pattern* pattern : search.patterns) {
-    const auto sought = here.find(pattern);
-    if (sought != here.end() && sought->second.matched) return true;
+    const auto searched = here.find(pattern);
+    if (searched != here.end() && searched->second.matched) return true;
   }
   const ViewValues values(workpackage);
   const std::string& path = search.file->path.value;
@@ -360,9 +359,8 @@ bool Scanner::was_there(const FileSearch& search, const WorkpackageView& workpac
       search.names
           ? *search.names
           : file_names(substitute(path, [&](std::string_view name) { return values.find(name); }));
-  return std::any_of(names.begin(), names.end(), [&](const FileName& name) {
-    return std::find(absent.begin(), absent.end(), name.text) == absent.end();
-  });
+  return std::ranges::any_of(names,
+                             [&](const FileName& name) { return !contains(absent, name.text); });
 }
 
 void Scanner::no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
@@ -385,22 +383,22 @@ void Scanner::no_file(const Analyse& analyse, const AnalyseFile& file, const std
 
 // Only successful workpackages must have printed the searched values. An expected outcome (out of
 // memory) need not.
-void Scanner::count(const WorkpackageView& workpackage, const SoughtHere& here) {
+void Scanner::count(const WorkpackageView& workpackage, const SearchedHere& here) {
   if (workpackage.state != State::done) return;
   for (const auto& entry : here) {
     const Pattern* pattern = entry.first;
-    const Sought& sought = entry.second;
+    const SearchedPattern& searched = entry.second;
     Search& search = search_of(pattern);
     ++search.workpackages;
-    if (!sought.matched) search.without.push_back(workpackage.id);
-    search.most = std::max(search.most, sought.most);
-    for (const std::string_view file : sought.files) add_once(file, search.files);
+    if (!searched.matched) search.without.push_back(workpackage.id);
+    search.most = std::max(search.most, searched.most);
+    for (const std::string_view file : searched.files) add_once(file, search.files);
   }
 }
 
 Scanner::Search& Scanner::search_of(const Pattern* pattern) {
-  const auto known = std::find_if(searches_.begin(), searches_.end(),
-                                  [&](const Search& search) { return search.pattern == pattern; });
+  const auto known = std::ranges::find_if(
+      searches_, [&](const Search& search) { return search.pattern == pattern; });
   if (known != searches_.end()) return *known;
   searches_.emplace_back().pattern = pattern;
   return searches_.back();
@@ -411,11 +409,8 @@ namespace {
 // Whether a table shows values of the pattern.
 bool is_shown(const Benchmark& benchmark, const std::string& name) {
   const auto shows = [&](const Column& column) { return is_value_of(column.name.value, name); };
-  return std::any_of(benchmark.results.begin(), benchmark.results.end(), [&](const Result& result) {
-    return std::any_of(result.outputs.begin(), result.outputs.end(), [&](const auto& output) {
-      const auto* table = std::get_if<Table>(&output);
-      return table != nullptr && std::any_of(table->columns.begin(), table->columns.end(), shows);
-    });
+  return std::ranges::any_of(tables_of(benchmark), [&](const Table* table) {
+    return std::ranges::any_of(table->columns, shows);
   });
 }
 
@@ -423,15 +418,11 @@ bool is_shown(const Benchmark& benchmark, const std::string& name) {
 // values.
 bool may_lack_values(const Benchmark& benchmark, const std::string& name) {
   bool any = false;
-  for (const Result& result : benchmark.results) {
-    for (const auto& output : result.outputs) {
-      const auto* table = std::get_if<Table>(&output);
-      if (table == nullptr) continue;
-      for (const Column& column : table->columns) {
-        if (column.name.value != name) continue;
-        if (!column.null_value_set) return false;
-        any = true;
-      }
+  for (const Table* table : tables_of(benchmark)) {
+    for (const Column& column : table->columns) {
+      if (column.name.value != name) continue;
+      if (!column.null_value_set) return false;
+      any = true;
     }
   }
   return any;
@@ -530,7 +521,8 @@ bool Scanner::own_part(const ScannedFile& file, FilePart* part) {
 
 Scanner::Seen Scanner::scan_file(const ScannedFile& scanned,
                                  const std::vector<const Pattern*>& patterns,
-                                 const ViewValues& values, const FoundIn& found, SoughtHere& here) {
+                                 const ViewValues& values, const MatchSinks& found,
+                                 SearchedHere& here) {
   const auto& [workpackage, path, file_name] = scanned;
   FilePart part;
   const bool any = own_part(scanned, &part);
@@ -550,11 +542,11 @@ Scanner::Seen Scanner::scan_file(const ScannedFile& scanned,
     if (pattern->mode != PatternMode::pattern) return;
     Regex* regex = regex_of(*pattern, patterns, values);
     if (regex == nullptr) return;
-    Sought& sought = here[pattern];
-    sought.files.push_back(file_name);
+    SearchedPattern& searched = here[pattern];
+    searched.files.push_back(file_name);
     const Matches matches = search(path, view, *pattern, *regex, found);
-    if (matches.count > 0) sought.matched = true;
-    if (matches.differ) sought.most = std::max(sought.most, matches.count);
+    if (matches.count > 0) searched.matched = true;
+    if (matches.differ) searched.most = std::max(searched.most, matches.count);
   };
   // The beginnings of rows decide to which row each other match belongs.
   rows_.begin_file();
@@ -590,7 +582,7 @@ void Scanner::report_cut(const std::string& path, std::string_view text, std::st
 }
 
 Scanner::Matches Scanner::search(const std::string& path, FileView& view, const Pattern& pattern,
-                                 Regex& regex, const FoundIn& found) {
+                                 Regex& regex, const MatchSinks& found) {
   Matches matches;
   std::string_view first;
   const std::string& name = pattern.name.value;

@@ -12,7 +12,6 @@
 #include "engine/expand/substitute.h"
 #include "engine/python/python_regex.h"
 #include "engine/results/read/file_view.h"
-#include "engine/results/read/found.h"
 #include "engine/results/read/patterns.h"
 #include "engine/results/read/rows_reader.h"
 #include "engine/results/read/workpackage_view.h"
@@ -41,7 +40,7 @@ class Scanner {
   Scanner(Scanner&&) noexcept;
 
   // Reads the files of `analyse` in the workpackage and adds the values to `found`.
-  void scan(const Analyse& analyse, const WorkpackageView& workpackage, const FoundIn& found);
+  void scan(const Analyse& analyse, const WorkpackageView& workpackage, const MatchSinks& found);
   // Workpackages of which another file, or one of another size or time, was opened than at their
   // end.
   const std::vector<int>& suspects() const { return suspects_; }
@@ -77,12 +76,12 @@ class Scanner {
     bool differ = false;
   };
   // The patterns that were searched for in one workpackage's files.
-  struct Sought {
+  struct SearchedPattern {
     bool matched = false;
     std::vector<std::string_view> files;
     long long most = 0;  // values in one file, where they differ
   };
-  using SoughtHere = FlatMap<const Pattern*, Sought>;
+  using SearchedHere = FlatMap<const Pattern*, SearchedPattern>;
   // A name that an `analyse` has for files. It may be a glob.
   struct FileName {
     std::string text;
@@ -111,7 +110,7 @@ class Scanner {
     const std::string& name;
   };
   Seen scan_file(const ScannedFile& file, const std::vector<const Pattern*>& patterns,
-                 const ViewValues& values, const FoundIn& found, SoughtHere& here);
+                 const ViewValues& values, const MatchSinks& found, SearchedHere& here);
   // Finds the part of the file that this workpackage wrote. Returns false, after reporting why, if
   // there is none.
   bool own_part(const ScannedFile& file, FilePart* part);
@@ -119,19 +118,20 @@ class Scanner {
                   const Pattern& pattern);
   // Returns the matches of the pattern in the file.
   Matches search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
-                 const FoundIn& found);
+                 const MatchSinks& found);
   const std::vector<FileSearch>& searches_of(const Analyse& analyse);
   Search& search_of(const Pattern* pattern);
   // Takes the values of a workpackage whose outputs are gone from the journal. False: it has none.
-  bool take_kept(const Analyse& analyse, const WorkpackageView& workpackage, const FoundIn& found);
-  void end_rows(const FoundIn& found);
+  bool take_kept(const Analyse& analyse, const WorkpackageView& workpackage,
+                 const MatchSinks& found);
+  void end_rows(const MatchSinks& found);
   void take_kept_rows(const Analyse& analyse, const WorkpackageView& workpackage,
-                      const FoundIn& found);
+                      const MatchSinks& found);
   static bool was_there(const FileSearch& search, const WorkpackageView& workpackage,
-                        const SoughtHere& here);
+                        const SearchedHere& here);
   void no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
                const WorkpackageView& workpackage);
-  void count(const WorkpackageView& workpackage, const SoughtHere& here);
+  void count(const WorkpackageView& workpackage, const SearchedHere& here);
   Regex* regex_of(const Pattern& pattern, const std::vector<const Pattern*>& patterns,
                   const ViewValues& values);
   Regex* compiled(const Pattern& pattern, const std::string& text);

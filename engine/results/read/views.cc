@@ -19,10 +19,10 @@
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/results/read/changed_files.h"
-#include "engine/results/read/kept_values.h"
 #include "engine/results/read/outside_parts.h"
-#include "engine/results/read/used_names.h"
-#include "engine/workflow/job_values.h"
+#include "engine/results/read/patterns.h"
+#include "engine/results/read/workpackage_view.h"
+#include "engine/workflow/table_names.h"
 #include "engine/workpackage/ended_file.h"
 #include "engine/workpackage/values.h"
 
@@ -31,7 +31,7 @@ namespace {
 
 void add_definitions(const Benchmark& benchmark, const Step& step, std::vector<const Step*>& seen,
                      DefinitionsByName& out) {
-  if (std::find(seen.begin(), seen.end(), &step) != seen.end()) return;
+  if (contains(seen, &step)) return;
   seen.push_back(&step);
   for (const Text& use : step.use) {
     auto set = benchmark.parameter_sets.find(use.value);
@@ -191,7 +191,7 @@ class ViewMaker {
 
   // Reads what the journal has of workpackages beside themselves.
   Status read_measures(const Journal& journal) {
-    if (Status s = journal.job_uses(&job_uses_); !s) return s;
+    TRY(journal.job_uses(&job_uses_));
     return journal.disturbances(&disturbances_);
   }
 
@@ -271,7 +271,7 @@ class ViewMaker {
   static bool hides_any(const Step* step, const NamedValues& parameters) {
     if (step == nullptr) return false;
     const std::vector<std::string_view>& names = step->kinds->value_names();
-    return std::any_of(parameters.begin(), parameters.end(), [&](const auto& entry) {
+    return std::ranges::any_of(parameters, [&](const auto& entry) {
       return std::binary_search(names.begin(), names.end(), entry.first);
     });
   }
@@ -294,7 +294,7 @@ class ViewMaker {
     }
     if (step == nullptr) return values;
     const std::vector<std::string_view>& added = step->kinds->value_names();
-    values.shows_added = !keep_ || std::any_of(added.begin(), added.end(), keep_);
+    values.shows_added = !keep_ || std::ranges::any_of(added, keep_);
     return values;
   }
 
@@ -357,7 +357,7 @@ Status ids_of_folders(const std::string& run_dir, std::vector<int>* ids) {
     const long id = std::strtol(entry.d_name, &rest, 10);
     if (rest != entry.d_name && *rest == '_') ids->push_back(static_cast<int>(id));
   });
-  std::sort(ids->begin(), ids->end());
+  std::ranges::sort(*ids);
   return listed;
 }
 
@@ -386,21 +386,21 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
                          const std::string& run_dir, std::vector<WorkpackageView>* views,
                          bool all_builtins) {
   size_t count = 0;
-  if (Status s = journal.count(&count); !s) return s;
+  TRY(journal.count(&count));
   views->clear();
   views->reserve(count);
   std::set<int> gone;
   std::optional<std::vector<int>> folders;
   if (bool has = false; benchmark.rules.values_are_kept) {
-    if (Status s = journal.has_samples(&has); !s) return s;
+    TRY(journal.has_samples(&has));
     if (has) {
-      if (Status s = ids_of_folders(run_dir, &folders.emplace()); !s) return s;
+      TRY(ids_of_folders(run_dir, &folders.emplace()));
     }
   }
   WorkpackageValues::Keep keep;
   if (!all_builtins) keep = IsNamed(words_of_results(benchmark));
   ViewMaker maker(benchmark, journal, run_dir, std::move(keep), *views);
-  if (Status s = maker.read_measures(journal); !s) return s;
+  TRY(maker.read_measures(journal));
   const auto changed_files = std::make_shared<const ChangedFiles>(journal, run_dir);
   Status read = journal.each_workpackage([&](Journal::Stored& stored) {
     const int id = stored.workpackage.id;
@@ -414,7 +414,7 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
   });
   if (!read) return read;
   if (benchmark.rules.outside_files_are_guarded) {
-    if (Status s = take_outside_files(journal, run_dir, views); !s) return s;
+    TRY(take_outside_files(journal, run_dir, views));
     for (const WorkpackageView& view : *views) {
       if (view.outside_changed && finished_well(view.state)) gone.insert(view.id);
     }

@@ -1,10 +1,13 @@
-// Builds the input of results/ from a run's journal.
+// The views of a run's workpackages, or of logs. Internal to results/.
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "engine/base/diagnostics.h"
+#include "engine/expand/evaluator.h"
 #include "engine/expand/expand.h"
 #include "engine/journal/journal.h"
 #include "engine/results/read/workpackage_view.h"
@@ -12,6 +15,16 @@
 #include "engine/workpackage/workpackage.h"
 
 namespace tally {
+
+// The context of each stage of results: the definitions, who evaluates, and where problems go.
+// Refers to objects of the caller, which must outlive it.
+struct ResultContext {
+  const Benchmark& benchmark;
+  Evaluator& evaluator;
+  Diagnostics& diagnostics;
+  // A column whose expression fails in each row is an error, as a pattern that matches nothing is.
+  bool empty_column_is_error = false;
+};
 
 // The run's workpackages with their parameters, types, units and built-ins. `finished` includes
 // failed workpackages, as in JUBE's tables. A note says which failed and why. Without
@@ -34,5 +47,18 @@ WorkpackageView planned_view(const Benchmark& benchmark, const Expander& expande
 // these are the definitions by that name in the sets of its step and of the steps before.
 using DefinitionsByName = std::map<std::string, const Parameter*>;
 DefinitionsByName definitions_of(const Benchmark& benchmark, const Journal::Stored& stored);
+
+// Why logs cannot be read: the problem, the remedy, and lines that show it.
+struct LogProblem {
+  std::string message, hint;
+  std::vector<std::string> lines;
+};
+
+// Plans the benchmark as a run would, and assigns the logs of jobs that a person submitted by hand
+// to the workpackages of the analysed step, in order. `logs` are files, or the folders that hold
+// them. Returns false with errors in the context's diagnostics, or else with *problem.
+bool log_views(const ResultContext& context, const std::vector<std::string>& logs,
+               const std::set<std::string>& tags, std::vector<WorkpackageView>* views,
+               LogProblem* problem);
 
 }  // namespace tally

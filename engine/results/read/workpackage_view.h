@@ -5,15 +5,19 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "engine/base/rare_container.h"
-#include "engine/base/shared_container.h"
+#include "engine/base/compact.h"
+#include "engine/base/status.h"
+#include "engine/journal/journal.h"
 #include "engine/python/value.h"
+#include "engine/results/read/match_statistics.h"
 #include "engine/results/read/outside_parts.h"
-#include "engine/workpackage/disturbance.h"
+#include "engine/workpackage/measured.h"
 #include "engine/workpackage/workpackage.h"
 
 namespace tally {
@@ -41,8 +45,8 @@ struct WorkpackageView {
   // Files outside its own folder that results read. Null: there are none.
   std::shared_ptr<const std::vector<OutsidePart>> outside;
   bool outside_changed = false;  // since it ended
-  // Its analysed files when it ended (files_print()). 0: unknown. What is opened now is compared
-  // with it.
+  // Its analysed files when it ended (files_print()). 0: unknown. A file that is opened now is
+  // compared with it.
   uint64_t files_at_end = 0;
   // Looks closely where that differs. Null: nothing is known of files.
   std::shared_ptr<const ChangedFiles> changed_files;
@@ -86,5 +90,26 @@ using WorkpackagesById = std::vector<const WorkpackageView*>;
 WorkpackagesById by_id(const std::vector<WorkpackageView>& workpackages);
 // Null: there is none of that id.
 const WorkpackageView* find_id(const WorkpackagesById& workpackages, int id);
+
+// Sets the values that the journal kept of outputs that are gone or have changed, `kept` of the
+// views of these workpackages, as far as there is something.
+Status take_kept(const Journal& journal, const std::set<int>& ids,
+                 std::vector<WorkpackageView>& views);
+
+// Returns the matches of the pattern that it kept under this analyse, or nothing where it kept
+// none, or matches under another definition or type. `row`: those of that row of `rows`; -1: all.
+std::optional<Statistics> kept_statistics(const WorkpackageView::Kept& kept,
+                                          const Benchmark& benchmark, const Analyser& analyser,
+                                          const Analyse& analyse, const Pattern& pattern,
+                                          int row = -1);
+
+// Counts the workpackages of a run that was killed, goes on or waits, by their state: "2 of 6
+// workpackages have not ended (1 running, 1 not begun): ...". Empty: all have ended. A step before
+// theirs may have rows with values, so that no row tells. `views`: all of the run.
+std::string unfinished_note(const Benchmark& benchmark, const std::vector<WorkpackageView>& views);
+
+// Counts the workpackages whose output has changed since they ended (WorkpackageView::changes), and
+// says what happened to the first of them. Empty: none, or the journal has kept the values of all.
+std::string changed_note(const Benchmark& benchmark, const std::vector<WorkpackageView>& views);
 
 }  // namespace tally

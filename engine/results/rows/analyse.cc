@@ -1,21 +1,118 @@
 #include "engine/results/rows/analyse.h"
+#include "engine/base/diagnostics.h"
+#include "engine/expand/evaluator.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/base/text.h"
 #include "engine/results/read/changed_files.h"
-#include "engine/results/read/run_notes.h"
+#include "engine/results/read/match_statistics.h"
+#include "engine/results/read/workpackage_view.h"
 #include "engine/results/rows/analysed_patterns.h"
+#include "engine/results/rows/derived.h"
 #include "engine/results/rows/groups.h"
 #include "engine/results/rows/row_maker.h"
-#include "engine/results/rows/wanted.h"
-#include "engine/results/rows/workpackage_results.h"
+#include "engine/results/rows/used_names.h"
 
 namespace tally {
 namespace {
+
+// The values that the files of one step's groups hold, one line a group.
+std::vector<Line> lines_of(const Analyse& analyse, const AnalysedPatterns& patterns,
+                           const Groups& groups, WorkpackagesById* workpackages) {
+  std::vector<Line> lines;
+  const auto columns = std::make_shared<RowColumns>();
+  for (const Group& group : groups.all()) {
+    if (group.members.front()->step != analyse.step.value) continue;
+    Line& line = lines.emplace_back();
+    line.values = Cells(columns);
+    line.parameters = &group.members.front()->values;
+    for (const auto& [name, statistics] : group.all.found) {
+      statistics.store(name, [&](const std::string& one, Value value) {
+        line.values.set(one, std::move(value));
+      });
+    }
+    for (const Pattern* pattern : patterns.of(&analyse)) {
+      if (patterns.applies(*pattern, group.all.files)) {
+        add_default(*pattern, line.values);
+      } else {
+        line.left_out.push_back(pattern);
+      }
+    }
+    workpackages->push_back(group.members.front());
+  }
+  return lines;
+}
+
+// The values from each group's own files, in the order of steps and ids. Problems are not reported:
+// analyse() does it when it makes the rows.
+std::vector<WorkpackageResult> workpackage_results(const Benchmark& benchmark,
+                                                   const Analyser& analyser,
+                                                   const AnalysedPatterns& known,
+                                                   const Groups& groups, Evaluator& evaluator) {
+  std::vector<WorkpackageResult> results;
+  Diagnostics said_elsewhere;
+  for (const Analyse& analyse : analyser.analyse) {
+    const std::vector<const Pattern*>& patterns = known.of(&analyse);
+    std::vector<const Pattern*> derived;
+    for (const Pattern* pattern : patterns) {
+      if (pattern->mode != PatternMode::pattern) derived.push_back(pattern);
+    }
+    WorkpackagesById workpackages;
+    std::vector<Line> lines = lines_of(analyse, known, groups, &workpackages);
+    derive({benchmark, evaluator, said_elsewhere}, derived, lines);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      WorkpackageResult& result = results.emplace_back();
+      result.id = workpackages[i]->id;
+      result.step = analyse.step.value;
+      for (const Pattern* pattern : patterns) {
+        for (const auto& [which, name] : all_statistics(pattern->name.value)) {
+          if (const Value* value = lines[i].values.find(name))
+            result.values.emplace_back(name, *value);
+        }
+      }
+    }
+  }
+  return results;
+}
+
+// Appends what each workpackage that ended well printed. Each member's own values must have been
+// kept (Group::own).
+void take_samples(const Benchmark& benchmark, const Analyser& analyser, const Groups& groups,
+                  std::vector<Sample>* samples) {
+  std::map<std::pair<const Analyse*, std::string>, std::string> definitions;
+  for (const Group& group : groups.all()) {
+    for (size_t i = 0; i < group.members.size(); ++i) {
+      // A workpackage that goes on may print more.
+      if (!finished_well(group.members[i]->state)) continue;
+      // Changed output is no measurement, and what the journal has kept stays.
+      if (!group.members[i]->changes.empty()) continue;
+      const Analyse* analyse = groups.find(group.members[i]->step);
+      for (const auto& [name, statistics] : group.of_member(i).found) {
+        if (analyse == nullptr || statistics.count() == 0) continue;
+        std::string& definition = definitions[{analyse, name}];
+        if (definition.empty()) definition = definition_of(benchmark, analyser, *analyse, name);
+        samples->push_back({group.members[i]->id, analyser.name.value, name, definition,
+                            statistics.first().str(), statistics.packed()});
+      }
+      int number = 0;
+      for (const MatchedRow& row : group.of_member(i).rows) {
+        for (const auto& [name, statistics] : row.found) {
+          samples->push_back({group.members[i]->id, analyser.name.value, name,
+                              definition_of_row(definitions.at({analyse, name}), analyser, number),
+                              statistics.first().str(), statistics.packed()});
+        }
+        ++number;
+      }
+    }
+  }
+}
 
 // Reports a step or a pattern set that tags left out, with JUBE's message.
 bool lacks_something(const Benchmark& benchmark, const Analyser& analyser,
@@ -33,7 +130,7 @@ bool lacks_something(const Benchmark& benchmark, const Analyser& analyser,
   if (lacks(analyser.use)) return true;
   for (const Analyse& analyse : analyser.analyse) {
     const auto named = [&](const Step& step) { return step.name.value == analyse.step.value; };
-    if (std::none_of(benchmark.steps.begin(), benchmark.steps.end(), named)) {
+    if (std::ranges::none_of(benchmark.steps, named)) {
       diagnostics.error(analyse.step.mark,
                         "Could not find <step name=\"" + analyse.step.value +
                             "\"> when using analyser \"" + analyser.name.value + "\"",
@@ -78,7 +175,7 @@ void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser, con
     if (!has_failed(workpackage->state)) continue;
     const std::string& failed = workpackage->step;
     if (groups.has_row(*workpackage)) continue;
-    const auto after = std::find_if(analysed.begin(), analysed.end(), [&](const Analyse& analyse) {
+    const auto after = std::ranges::find_if(analysed, [&](const Analyse& analyse) {
       return depends_on(benchmark, analyse.step.value, failed);
     });
     if (after == analysed.end()) continue;
@@ -143,12 +240,12 @@ Records analyse(const ResultContext& context, const Analyser& analyser,
   const Benchmark& benchmark = context.benchmark;
   Diagnostics& diagnostics = context.diagnostics;
   if (lacks_something(benchmark, analyser, diagnostics)) return {};
-  const Wanted wanted(benchmark);
-  const AnalysedPatterns patterns(benchmark, analyser, wanted);
+  const UsedNames used_names(benchmark);
+  const AnalysedPatterns patterns(benchmark, analyser, used_names);
   Groups groups(benchmark, analyser, workpackages);
   if (clashes(patterns, groups, diagnostics)) return {};
   groups.make();
-  const Scanner scanner = scan_groups(benchmark, analyser, wanted.repeats(), groups);
+  const Scanner scanner = scan_groups(benchmark, analyser, used_names.repeats(), groups);
   if (!scanner.suspects().empty()) {
     std::vector<WorkpackageView> marked;
     const Status looked = mark_changed_files(benchmark, workpackages, scanner.suspects(), &marked);
@@ -161,11 +258,12 @@ Records analyse(const ResultContext& context, const Analyser& analyser,
   }
   scanner.report(diagnostics);
   note_values_left_out(benchmark, analyser, patterns, scanner, diagnostics);
-  if (samples != nullptr && wanted.repeats()) take_samples(benchmark, analyser, groups, samples);
+  if (samples != nullptr && used_names.repeats())
+    take_samples(benchmark, analyser, groups, samples);
   if (each != nullptr)
     *each = workpackage_results(benchmark, analyser, patterns, groups, context.evaluator);
-  Records records =
-      make_rows({benchmark, analyser, wanted, patterns, groups}, context.evaluator, diagnostics);
+  Records records = make_rows({benchmark, analyser, used_names, patterns, groups},
+                              context.evaluator, diagnostics);
   note_missing_rows(benchmark, analyser, groups, records);
   records.unmatched = scanner.unmatched();
   return records;

@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "engine/results/read/result_context.h"
+#include "engine/results/read/views.h"
 #include "engine/results/read/workpackage_view.h"
 #include "engine/results/rows/records.h"
 #include "engine/workflow/workflow.h"
-#include "engine/workpackage/sample.h"
+#include "engine/workpackage/measured.h"
 
 namespace tally {
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "engine/expand/substitute.h"
-#include "engine/workflow/sample_names.h"
+#include "engine/workflow/table_names.h"
 
 namespace tally {
 
@@ -26,8 +26,10 @@ std::vector<const Pattern*> patterns_of_analyser(const Benchmark& benchmark,
 }
 
 AnalysedPatterns::AnalysedPatterns(const Benchmark& benchmark, const Analyser& analyser,
-                                   const Wanted& wanted)
-    : benchmark_(benchmark), wanted_(wanted), all_(patterns_of_analyser(benchmark, analyser)) {
+                                   const UsedNames& used_names)
+    : benchmark_(benchmark),
+      used_names_(used_names),
+      all_(patterns_of_analyser(benchmark, analyser)) {
   for (const Pattern* pattern : all_) {
     by_name_[pattern->name.value] = pattern;
     if (pattern->mode != PatternMode::pattern) derived_.push_back(pattern);
@@ -48,9 +50,9 @@ AnalysedPatterns::AnalysedPatterns(const Benchmark& benchmark, const Analyser& a
 
 bool AnalysedPatterns::applies(const Pattern& pattern, const FoundFiles& files) const {
   const std::string& name = pattern.name.value;
-  return everywhere_.count(name) != 0 ||
-         std::any_of(files.begin(), files.end(),
-                     [&](const AnalyseFile* file) { return of_file_.at(file).count(name) != 0; });
+  return everywhere_.count(name) != 0 || std::ranges::any_of(files, [&](const AnalyseFile* file) {
+           return of_file_.at(file).count(name) != 0;
+         });
 }
 
 // A computed pattern may use any statistic, and also a text that was found may name one. Without
@@ -59,11 +61,9 @@ void AnalysedPatterns::choose_statistics(const Pattern& pattern) {
   const std::string& name = pattern.name.value;
   std::vector<StoredStatistic> all = all_statistics(name);
   if (derived_.empty()) {
-    all.erase(std::remove_if(all.begin(), all.end(),
-                             [&](const StoredStatistic& one) {
-                               return one.name != name && !has(one.name) && !wanted_.has(one.name);
-                             }),
-              all.end());
+    std::erase_if(all, [&](const StoredStatistic& one) {
+      return one.name != name && !has(one.name) && !used_names_.has(one.name);
+    });
   }
   statistics_.emplace(name, std::move(all));
 }
@@ -97,9 +97,8 @@ void AnalysedPatterns::add_with_computed(const std::string& pattern,
 
 bool AnalysedPatterns::is_base(const std::string& pattern, const Pattern& derived) const {
   const std::set<std::string>& names = bases(derived);
-  return std::any_of(names.begin(), names.end(), [&](const std::string& base) {
-    return pattern_of(benchmark_, base) == pattern;
-  });
+  return std::ranges::any_of(
+      names, [&](const std::string& base) { return pattern_of(benchmark_, base) == pattern; });
 }
 
 void AnalysedPatterns::describe(Records& records) const {

@@ -10,7 +10,7 @@
 #include "engine/results/read/match_statistics.h"
 #include "engine/results/read/scan.h"
 #include "engine/results/rows/records.h"
-#include "engine/results/rows/wanted.h"
+#include "engine/results/rows/used_names.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
@@ -24,7 +24,8 @@ std::vector<const Pattern*> patterns_of_analyser(const Benchmark& benchmark,
 class AnalysedPatterns {
  public:
   // The arguments must outlive the object. All pattern sets that the analyser uses must exist.
-  AnalysedPatterns(const Benchmark& benchmark, const Analyser& analyser, const Wanted& wanted);
+  AnalysedPatterns(const Benchmark& benchmark, const Analyser& analyser,
+                   const UsedNames& used_names);
 
   // In the order of the file.
   const std::vector<const Pattern*>& all() const { return all_; }
@@ -60,7 +61,7 @@ class AnalysedPatterns {
   bool is_base(const std::string& pattern, const Pattern& derived) const;
 
   const Benchmark& benchmark_;
-  const Wanted& wanted_;
+  const UsedNames& used_names_;
   std::vector<const Pattern*> all_, derived_;
   std::map<std::string, const Pattern*> by_name_;
   std::map<const Analyse*, std::vector<const Pattern*>> of_step_;

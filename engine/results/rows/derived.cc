@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "engine/base/text.h"
 #include "engine/expand/substitute.h"
 
 namespace tally {
@@ -69,7 +70,7 @@ void store_missing(const Pattern& pattern, Line& line) {
   if (pattern.type != ValueType::string) return;
   LineLookup lookup(line);
   const std::vector<std::string> inputs = referenced_names(pattern.value.value);
-  const bool lacks = std::any_of(inputs.begin(), inputs.end(), [&](const std::string& input) {
+  const bool lacks = std::ranges::any_of(inputs, [&](const std::string& input) {
     return input != name && lookup(input) == nullptr &&
            (!pattern.default_value || line.not_computed.count(input) != 0);
   });
@@ -87,7 +88,7 @@ void derive_one(const ResultContext& context, const Pattern& pattern, std::vecto
   computed.reserve(lines.size());
   for (Line& line : lines) {
     const auto& left_out = line.left_out;
-    if (std::find(left_out.begin(), left_out.end(), &pattern) != left_out.end()) continue;
+    if (contains(left_out, &pattern)) continue;
     LineLookup lookup(line);
     expressions.push_back(substitute(pattern.value.value, std::ref(lookup)));
     computed.push_back(&line);
@@ -139,9 +140,8 @@ void derive(const ResultContext& context, const std::vector<const Pattern*>& pat
   std::set<std::string> failed_before;
   auto waits = [&](const Pattern* pattern) {
     std::vector<std::string> names = referenced_names(pattern->value.value);
-    return std::any_of(left.begin(), left.end(), [&](const Pattern* other) {
-      return other != pattern &&
-             std::find(names.begin(), names.end(), other->name.value) != names.end();
+    return std::ranges::any_of(left, [&](const Pattern* other) {
+      return other != pattern && contains(names, other->name.value);
     });
   };
   while (!left.empty()) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/results/read/result_context.h"
+#include "engine/results/read/views.h"
 #include "engine/results/rows/records.h"
 #include "engine/workflow/workflow.h"
 

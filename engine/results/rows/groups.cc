@@ -1,14 +1,119 @@
 #include "engine/results/rows/groups.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <future>
+#include <map>
+#include <set>
 #include <thread>
+#include <vector>
 
 #include "engine/base/in_thread.h"
-#include "engine/results/rows/families.h"
+#include "engine/base/text.h"
+#include "engine/expand/substitute.h"
 
 namespace tally {
+namespace {
+
+class Families {
+ public:
+  explicit Families(const std::function<std::string(const WorkpackageView&)>& point_key)
+      : point_key_(point_key) {}
+
+  // Adds a workpackage. Its parents' families must be complete.
+  void add(const WorkpackageView& workpackage) {
+    std::vector<size_t>& same = of_key_[key(workpackage)];
+    const auto free = std::ranges::find_if(same, [&](size_t at) {
+      return std::ranges::none_of(members_[at], [&](const WorkpackageView* other) {
+        return is_repeated(workpackage, *other);
+      });
+    });
+    const size_t at = free != same.end() ? *free : members_.size();
+    if (free == same.end()) {
+      same.push_back(at);
+      members_.emplace_back();
+    }
+    members_[at].push_back(&workpackage);
+    family_of_[workpackage.id] = at;
+  }
+
+  std::unordered_map<int, size_t> take() { return std::move(family_of_); }
+
+ private:
+  std::string key(const WorkpackageView& workpackage) const {
+    const auto alone = [&](int parent) {
+      const auto family = family_of_.find(parent);
+      return family == family_of_.end() || members_[family->second].size() == 1;
+    };
+    const bool apart =
+        workpackage.parents.size() > 1 && std::ranges::any_of(workpackage.parents, alone);
+    std::string key = point_key_(workpackage);
+    for (const int parent : workpackage.parents) {
+      const auto family = family_of_.find(parent);
+      key += '\0';
+      key += apart || family == family_of_.end() ? "#" + std::to_string(parent)
+                                                 : std::to_string(family->second);
+    }
+    return key;
+  }
+
+  // Whether the same iteration occurs twice. Then a parameter has the same value twice, and this is
+  // not an iteration.
+  static bool is_repeated(const WorkpackageView& a, const WorkpackageView& b) {
+    return a.iteration == b.iteration && (a.parents.size() < 2 || a.parents == b.parents);
+  }
+
+  const std::function<std::string(const WorkpackageView&)>& point_key_;
+  std::unordered_map<std::string, std::vector<size_t>> of_key_;
+  std::vector<std::vector<const WorkpackageView*>> members_;  // of each family
+  std::unordered_map<int, size_t> family_of_;
+};
+
+}  // namespace
+
+std::unordered_map<int, size_t> find_families(
+    const WorkpackagesById& workpackages,
+    const std::function<std::string(const WorkpackageView&)>& point_key,
+    const std::function<std::string(const WorkpackageView&)>& own_values) {
+  std::unordered_map<int, int> depth;
+  std::map<int, std::vector<const WorkpackageView*>> by_depth;
+  for (const WorkpackageView* workpackage : workpackages) {  // parents have lower ids
+    int own = 0;
+    for (const int parent : workpackage->parents) {
+      const auto above = depth.find(parent);  // none: the first ones, of depth 0
+      own = std::max(own, above == depth.end() ? 1 : above->second + 1);
+    }
+    if (own != 0) depth[workpackage->id] = own;
+    by_depth[own].push_back(workpackage);
+  }
+  const bool plain =
+      std::ranges::all_of(workpackages, [&](const auto* one) { return own_values(*one).empty(); });
+  // Iterations of one workpackage may differ in `own_values`. Iterations of its parents belong to
+  // one family only if these values are equal too.
+  // The values of the iterations of one workpackage.
+  std::map<std::string, std::multiset<std::string>> values_of;
+  const auto iterations_of = [](const std::string& point, const WorkpackageView& workpackage) {
+    return fmt::format("{}\1{}", point, fmt::join(workpackage.parents, ","));
+  };
+  for (auto at = workpackages.begin(); !plain && at != workpackages.end(); ++at) {
+    const WorkpackageView& workpackage = **at;
+    values_of[iterations_of(point_key(workpackage), workpackage)].insert(own_values(workpackage));
+  }
+  const std::function<std::string(const WorkpackageView&)> full_key =
+      [&](const WorkpackageView& workpackage) {
+        const std::string point = point_key(workpackage);
+        return fmt::format("{}\1{}", point,
+                           fmt::join(values_of[iterations_of(point, workpackage)], "\1"));
+      };
+  Families families(plain ? point_key : full_key);
+  for (const auto& [at, list] : by_depth) {
+    for (const WorkpackageView* workpackage : list) families.add(*workpackage);
+  }
+  return families.take();
+}
+
 namespace {
 
 // How many repeats of the step each of its points has, without warm-ups.
@@ -40,14 +145,15 @@ bool Groups::counts(const WorkpackageView& workpackage) const {
 }
 
 bool Groups::any_counts(const Group& group) const {
-  return std::any_of(group.members.begin(), group.members.end(),
-                     [&](const WorkpackageView* member) { return counts(*member); });
+  return std::ranges::any_of(group.members,
+                             [&](const WorkpackageView* member) { return counts(*member); });
 }
 
 bool Groups::any_ended_well(const Group& group) const {
   return !benchmark_.rules.only_done_counts ||
-         std::any_of(group.members.begin(), group.members.end(),
-                     [](const WorkpackageView* member) { return member->state == State::done; });
+         std::ranges::any_of(group.members, [](const WorkpackageView* member) {
+           return member->state == State::done;
+         });
 }
 
 const Analyse* Groups::find(const std::string& step) const {
@@ -61,8 +167,7 @@ void Groups::find_warmups() {
   for (const WorkpackageView* workpackage : by_id_) {  // parents have lower ids
     const auto& parents = workpackage->parents;
     if (is_warmup(benchmark_, *workpackage) ||
-        std::any_of(parents.begin(), parents.end(),
-                    [&](int parent) { return warmups_.count(parent) != 0; }))
+        std::ranges::any_of(parents, [&](int parent) { return warmups_.count(parent) != 0; }))
       warmups_.insert(workpackage->id);
   }
 }
@@ -80,10 +185,9 @@ std::string Groups::own_values(const WorkpackageView& workpackage) const {
 // The family of each workpackage. Empty: each is a family of its own, because without several
 // iterations, equal points are repeated values of a parameter.
 std::unordered_map<int, size_t> Groups::find_families() const {
-  const bool iterated =
-      std::any_of(by_id_.begin(), by_id_.end(), [&](const WorkpackageView* workpackage) {
-        return workpackage->iteration != by_id_.front()->iteration;
-      });
+  const bool iterated = std::ranges::any_of(by_id_, [&](const WorkpackageView* workpackage) {
+    return workpackage->iteration != by_id_.front()->iteration;
+  });
   if (!analyser_.reduce || !iterated) return {};
   return tally::find_families(
       by_id_, [&](const WorkpackageView& p) { return key_of_repeats(*points_, p, own_); },
@@ -172,15 +276,15 @@ std::vector<const Group*> Groups::ancestors(const Group& group) const {
   for (const WorkpackageView* workpackage : ancestors(group.members)) {
     const Group* above = group_of(workpackage->id);
     if (above == nullptr) continue;
-    if (std::find(result.begin(), result.end(), above) == result.end()) result.push_back(above);
+    if (!contains(result, above)) result.push_back(above);
   }
   return result;
 }
 
 std::vector<const WorkpackageView*> Groups::ancestors(
     const std::vector<const WorkpackageView*>& members) const {
-  if (std::all_of(members.begin(), members.end(),
-                  [](const WorkpackageView* member) { return member->parents.empty(); }))
+  if (std::ranges::all_of(members,
+                          [](const WorkpackageView* member) { return member->parents.empty(); }))
     return {};
   std::vector<const WorkpackageView*> queue = members;
   std::set<int> seen;

@@ -1,6 +1,8 @@
-// Groups an analyser's workpackages into result lines. Private to results/.
+// Groups workpackages into families. Members of a family are iterations of the same workpackage.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -13,6 +15,19 @@
 #include "engine/results/rows/point_key.h"
 
 namespace tally {
+
+// Returns the number of each workpackage's family. Members have the same step and the same point,
+// and differ in their own iteration or in that of a parent. As in JUBE, iterations of one parent
+// are separate families if another parent is the same for all of them. `point_key`: equal for equal
+// points. `own_values`: the parameters that may differ between iterations of one workpackage,
+// because they follow from jube_wp_* or are evaluated again. If they differ between iterations of
+// its parents, these are separate families.
+std::unordered_map<int, size_t> find_families(
+    const WorkpackagesById& workpackages,
+    const std::function<std::string(const WorkpackageView&)>& point_key,
+    const std::function<std::string(const WorkpackageView&)>& own_values);
+
+// Groups an analyser's workpackages into result lines.
 
 // Workpackages that share a result line: one, or with `reduce` all that differ only in their
 // iteration.
@@ -102,7 +117,8 @@ class Groups {
 };
 
 // Fills `found` of every group, and `own` if `each_member` and it has several members. Large runs
-// are read by several threads. What the returned scanner reports does not depend on their number.
+// are read by several threads. The problems that the returned scanner reports do not depend on
+// their number.
 Scanner scan_groups(const Benchmark& benchmark, const Analyser& analyser, bool each_member,
                     Groups& groups);
 

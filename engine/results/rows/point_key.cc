@@ -191,8 +191,8 @@ std::set<std::string> varying_parameters(const Benchmark& benchmark) {
       for (const Parameter& parameter : set.parameters) {
         if (own.count(parameter.name.value) != 0) continue;
         const auto names = referenced_names(parameter.value.value);
-        if (std::none_of(names.begin(), names.end(),
-                         [&](const std::string& name) { return own.count(name) != 0; }))
+        if (std::ranges::none_of(names,
+                                 [&](const std::string& name) { return own.count(name) != 0; }))
           continue;
         own.insert(parameter.name.value);
         more = true;

@@ -1,10 +1,10 @@
-// Which rows and workpackages are the same point: by the values of parameters, and of the patterns
-// in an analyser's `rows`, which are parameters of its rows. `reduce`, baselines,
-// `compare` and the history ask for the text of those parameters that count for them. What else
-// makes rows different, each adds itself: baselines the match, the iteration and parameters that
-// follow from others in several ways (table/columns.cc), `compare` the analyser and the match
-// (judge/compare.cc), the history the text that people read: shown parameters, those that differ,
-// the step (report/history.cc).
+// The key that tells whether rows and workpackages are the same point: the values of parameters,
+// and of the patterns in an analyser's `rows`, which are parameters of its rows. `reduce`,
+// baselines, `compare` and the history ask for the text of those parameters that count for them.
+// Each of them adds the rest that makes rows different: baselines the match, the iteration and
+// parameters that follow from others in several ways (table/columns.cc), `compare` the analyser and
+// the match (judge/compare.cc), the history the text that people read: shown parameters, those that
+// differ, the step (report/history.cc).
 #pragma once
 
 #include <cstdint>

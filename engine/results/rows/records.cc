@@ -2,9 +2,52 @@
 
 #include <algorithm>
 
-#include "engine/results/rows/mark_words.h"
+#include "engine/base/text.h"
 
 namespace tally {
+
+int RowColumns::find(std::string_view name) const {
+  const auto found = numbers_.find(name);
+  return found == numbers_.end() ? -1 : found->second;
+}
+
+int RowColumns::add(std::string_view name, ColumnKind kind) {
+  int number = find(name);
+  if (number < 0) {
+    number = static_cast<int>(columns_.size());
+    columns_.push_back({kind, std::string(name)});
+    numbers_.emplace(name, number);
+  }
+  if (kind == ColumnKind::computed) columns_[static_cast<size_t>(number)].kind = kind;
+  return number;
+}
+
+const Value& Cells::at(std::string_view name) const {
+  static const Value none;
+  const Value* value = find(name);
+  return value == nullptr ? none : *value;
+}
+
+void Cells::set(std::string_view name, Value value, ColumnKind kind) {
+  if (columns_ == nullptr) columns_ = std::make_shared<RowColumns>();
+  set(columns_->add(name, kind), std::move(value));
+}
+
+void Cells::set(int number, Value value) {
+  const auto at = static_cast<size_t>(number);
+  if (at >= values_.size()) {
+    if (value.none()) return;
+    values_.reserve(std::max(columns_->size(), at + 1));
+    values_.resize(at + 1);
+  }
+  values_[at] = std::move(value);
+}
+
+void Cells::erase(std::string_view name) {
+  if (cell(columns_ == nullptr ? -1 : columns_->find(name)) == nullptr) return;
+  values_[static_cast<size_t>(columns_->find(name))] = {};
+}
+
 namespace {
 
 // "a; b", each text once.
@@ -40,8 +83,8 @@ void Record::add_disturbance(const Disturbance& one) {
 
 void Record::take_marks_of_earlier(const std::set<std::string>& shown) {
   for (const MarksOfEarlier& one : *earlier) {
-    if (std::none_of(one.names.begin(), one.names.end(),
-                     [&](const std::string& name) { return shown.count(name) != 0; }))
+    if (std::ranges::none_of(one.names,
+                             [&](const std::string& name) { return shown.count(name) != 0; }))
       continue;
     if (one.changed && measured()) state = State::changed;
     reused = reused || one.reused;
@@ -78,7 +121,7 @@ void append(Records& records, Records more) {
   for (auto notes : {&Records::notes, &Records::missing_rows, &Records::of_run}) {
     std::vector<std::string>& own = records.*notes;
     for (std::string& note : more.*notes) {
-      if (std::find(own.begin(), own.end(), note) == own.end()) own.push_back(std::move(note));
+      if (!contains(own, note)) own.push_back(std::move(note));
     }
   }
   records.changed = records.changed || more.changed;

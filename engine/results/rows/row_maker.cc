@@ -9,7 +9,7 @@
 #include "engine/results/rows/derived.h"
 #include "engine/results/rows/value_sources.h"
 #include "engine/workflow/builtin_names.h"
-#include "engine/workflow/sample_names.h"
+#include "engine/workflow/table_names.h"
 
 namespace tally {
 namespace {
@@ -30,11 +30,11 @@ class RowMaker {
   RowMaker(const RowSources& from, Evaluator& evaluator)
       : benchmark_(from.benchmark),
         analyser_(from.analyser),
-        wanted_(from.wanted),
+        used_names_(from.used_names),
         patterns_(from.patterns),
         groups_(from.groups),
         evaluator_(evaluator),
-        parameters_(from.wanted, from.benchmark.rules.fractions_are_kept),
+        parameters_(from.used_names, from.benchmark.rules.fractions_are_kept),
         sources_(from.benchmark, from.analyser, from.patterns, from.groups) {}
 
   Records make(Diagnostics& diagnostics) {
@@ -58,7 +58,7 @@ class RowMaker {
       add_short_values(std::move(too_short), records.rows.back());
     }
     lines = {};
-    if (wanted_.repeats()) add_repeats(records);
+    if (used_names_.repeats()) add_repeats(records);
     patterns_.describe(records);
     return records;
   }
@@ -183,7 +183,7 @@ class RowMaker {
     const auto single = [](const Group& one) { return one.members.size() == 1; };
     const std::vector<const Group*> above = groups_.ancestors(group);
     return single(group) && groups_.planned_repeats(*group.members.front()).count == 1 &&
-           std::all_of(above.begin(), above.end(), [&](const Group* one) { return single(*one); });
+           std::ranges::all_of(above, [&](const Group* one) { return single(*one); });
   }
 
   std::vector<Repeat> single_repeat(const Group& group, const Record& row) const {
@@ -199,7 +199,7 @@ class RowMaker {
     for (size_t i = 0; i < row.all().size(); ++i) {
       const std::string& name = (*columns_)[i].name;
       if (i == in_repeats_.size())
-        in_repeats_.push_back(wanted_.has_in_repeats(name) ? repeat_columns_->add(name) : -1);
+        in_repeats_.push_back(used_names_.has_in_repeats(name) ? repeat_columns_->add(name) : -1);
       if (in_repeats_[i] >= 0 && !row.all()[i].none()) values.set(in_repeats_[i], row.all()[i]);
     }
     return values;
@@ -250,7 +250,7 @@ class RowMaker {
       if (groups_.counts(*group.members[i]) && !shares_work(group, *group.members[i]))
         order.push_back(i);
     }
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) {
       return group.members[a]->iteration < group.members[b]->iteration;
     });
     return order;
@@ -314,13 +314,14 @@ class RowMaker {
     std::vector<Value> found = std::move(line).take();
     for (size_t i = 0; i < found.size(); ++i) {
       const std::string& name = (*line_columns_)[i].name;
-      if (i == in_rows_.size()) in_rows_.push_back(wanted_.has(name) ? columns_->add(name) : -1);
+      if (i == in_rows_.size())
+        in_rows_.push_back(used_names_.has(name) ? columns_->add(name) : -1);
       if (in_rows_[i] >= 0) values.set(in_rows_[i], std::move(found[i]));
     }
     parameters_.add(shown, true, values, records);
     for (const WorkpackageView* workpackage : groups_.ancestors(shown))
       parameters_.add(*workpackage, false, values, records);
-    if (wanted_.has(kAnalyserColumn) && !values.has(kAnalyserColumn))
+    if (used_names_.has(kAnalyserColumn) && !values.has(kAnalyserColumn))
       values.set(kAnalyserColumn, Value{analyser_.name.value});
     return values;
   }
@@ -360,7 +361,7 @@ class RowMaker {
 
   const Benchmark& benchmark_;
   const Analyser& analyser_;
-  const Wanted& wanted_;
+  const UsedNames& used_names_;
   const AnalysedPatterns& patterns_;
   const Groups& groups_;
   Evaluator& evaluator_;

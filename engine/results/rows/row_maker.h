@@ -6,7 +6,7 @@
 #include "engine/results/rows/analysed_patterns.h"
 #include "engine/results/rows/groups.h"
 #include "engine/results/rows/records.h"
-#include "engine/results/rows/wanted.h"
+#include "engine/results/rows/used_names.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
@@ -15,7 +15,7 @@ namespace tally {
 struct RowSources {
   const Benchmark& benchmark;
   const Analyser& analyser;
-  const Wanted& wanted;
+  const UsedNames& used_names;
   const AnalysedPatterns& patterns;
   const Groups& groups;
 };

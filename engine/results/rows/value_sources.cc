@@ -6,22 +6,21 @@
 #include "engine/base/text.h"
 #include "engine/results/read/scan.h"
 #include "engine/workflow/builtin_names.h"
-#include "engine/workflow/linked_files.h"
-#include "engine/workflow/sample_names.h"
+#include "engine/workflow/pattern_uses.h"
+#include "engine/workflow/table_names.h"
 
 namespace tally {
 
 bool shares_work(const Group& group, const WorkpackageView& member) {
-  return member.worker >= 0 &&
-         std::any_of(group.members.begin(), group.members.end(),
-                     [&](const WorkpackageView* one) { return one->id == member.worker; });
+  return member.worker >= 0 && std::ranges::any_of(group.members, [&](const WorkpackageView* one) {
+           return one->id == member.worker;
+         });
 }
 
 bool is_reused(const Group& group) {
-  return std::any_of(group.members.begin(), group.members.end(),
-                     [&](const WorkpackageView* member) {
-                       return member->reused && !shares_work(group, *member);
-                     });
+  return std::ranges::any_of(group.members, [&](const WorkpackageView* member) {
+    return member->reused && !shares_work(group, *member);
+  });
 }
 
 namespace {
@@ -29,8 +28,8 @@ namespace {
 // Whether its values are those of outputs that changed after the end of their workpackages.
 bool is_changed(const Group& group) {
   const auto has = [&](State state) {
-    return std::any_of(group.members.begin(), group.members.end(),
-                       [&](const WorkpackageView* one) { return one->state == state; });
+    return std::ranges::any_of(group.members,
+                               [&](const WorkpackageView* one) { return one->state == state; });
   };
   return has(State::changed) && !has(State::done);
 }

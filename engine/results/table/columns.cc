@@ -10,8 +10,8 @@
 
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
-#include "engine/python/literal.h"
 #include "engine/python/tokens.h"
+#include "engine/python/value.h"
 #include "engine/results/rows/point_key.h"
 #include "engine/results/table/expressions.h"
 #include "engine/results/table/marks.h"
@@ -53,7 +53,7 @@ std::set<std::string> distinguishing_parameters(const Benchmark& benchmark,
       const std::string& name = parameter.name.value;
       if (names.count(name) != 0 || varying.count(name) != 0) continue;
       std::map<std::string, std::string> first;
-      const bool spans = std::any_of(rows.begin(), rows.end(), [&](const Record& row) {
+      const bool spans = std::ranges::any_of(rows, [&](const Record& row) {
         const std::string own = row.point().text({name});
         return first.try_emplace(source_key(row) + '\1' + row.point().text(names), own)
                    .first->second != own;
@@ -74,9 +74,9 @@ class Baselines {
       : column_(column), rows_(rows), names_(distinguishing_parameters(benchmark, rows)) {
     for (const auto& [name, value] : column.relative_to) names_.erase(name.value);
     for (size_t i = 0; i < rows.size(); ++i) {
-      const bool here = std::all_of(
-          column.relative_to.begin(), column.relative_to.end(),
-          [&](const auto& c) { return same(rows[i].values, c.first.value, c.second.value); });
+      const bool here = std::ranges::all_of(column.relative_to, [&](const auto& c) {
+        return same(rows[i].values, c.first.value, c.second.value);
+      });
       if (!here) continue;
       origins_.insert(source_key(rows[i]));
       const std::string key = key_of(rows[i]);
@@ -272,8 +272,7 @@ std::vector<Value> expression_values(const ResultContext& context, const Column&
     const std::string message =
         fmt::format("column '{}' could not be computed in {} of {} rows: {}", column.name.value,
                     failed, rows.size(), why);
-    const bool empty =
-        std::all_of(values.begin(), values.end(), [](const Value& value) { return value.none(); });
+    const bool empty = std::ranges::all_of(values, [](const Value& value) { return value.none(); });
     if (empty && context.empty_column_is_error) {
       diagnostics.error(column.expression.mark, message, hint);
     } else {

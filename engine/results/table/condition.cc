@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "engine/base/text.h"
-#include "engine/python/number.h"
+#include "engine/python/value.h"
 
 namespace tally {
 namespace {
@@ -32,17 +32,12 @@ size_t find_tolerance(const std::string& text) {
 }
 constexpr size_t kWidth = 2;
 
-std::optional<double> number(std::string_view text) {
-  const std::optional<double> value = python_float(std::string(strip(text)));
-  return value && std::isfinite(*value) ? value : std::nullopt;
-}
-
 std::optional<NumericCondition> tolerance_of(const std::string& text, size_t plus) {
   std::string width(strip(text.substr(plus + kWidth)));
   const bool percent = !width.empty() && width.back() == '%';
-  const std::optional<double> middle = number(text.substr(0, plus));
+  const std::optional<double> middle = finite_float(text.substr(0, plus));
   const std::optional<double> size =
-      number(percent ? width.substr(0, width.size() - 1) : std::string_view(width));
+      finite_float(percent ? width.substr(0, width.size() - 1) : std::string_view(width));
   if (!middle || !size) return {};
   const double half = percent ? std::fabs(*middle) * *size / 100 : *size;
   return NumericCondition{Form::tolerance, *middle - half, *middle + half, width};
@@ -77,20 +72,20 @@ std::optional<NumericCondition> numeric_condition(const std::string& condition) 
   const std::string text(strip(condition));
   for (const Sign& sign : kSigns) {
     if (!starts_with(text, sign.text)) continue;
-    const std::optional<double> bound = number(text.substr(std::string(sign.text).size()));
+    const std::optional<double> bound = finite_float(text.substr(std::string(sign.text).size()));
     if (!bound) return {};
     return NumericCondition{sign.form, *bound, *bound, {}};
   }
   const size_t range = text.find("..");
   if (range != std::string::npos) {
-    const std::optional<double> low = number(text.substr(0, range));
-    const std::optional<double> high = number(text.substr(range + 2));
+    const std::optional<double> low = finite_float(text.substr(0, range));
+    const std::optional<double> high = finite_float(text.substr(range + 2));
     if (!low || !high) return {};
     return NumericCondition{Form::range, *low, *high, {}};
   }
   const size_t plus = find_tolerance(text);
   if (plus != std::string::npos) return tolerance_of(text, plus);
-  if (const std::optional<double> value = number(text))
+  if (const std::optional<double> value = finite_float(text))
     return NumericCondition{Form::equal, *value, *value, {}};
   return {};
 }

@@ -1,4 +1,4 @@
-#include "engine/results/table/expression_check.h"
+#include "engine/results/table/early_checks.h"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,6 @@
 #include "engine/expand/substitute.h"
 #include "engine/python/python_format.h"
 #include "engine/python/tokens.h"
-#include "engine/results/read/used_names.h"
-#include "engine/results/table/columns.h"
 #include "engine/results/table/condition.h"
 #include "engine/results/table/marks.h"
 #include "engine/results/table/result_table.h"
@@ -111,7 +109,7 @@ bool readable_somehow(const Expression& expression, Evaluator& evaluator) {
   for (const std::string& guess : guesses(expression.text.value))
     readings.push_back(as_parsed(guess, expression.lines));
   const std::vector<Evaluation> results = evaluator.parse(readings);
-  return std::any_of(results.begin(), results.end(), [](const Evaluation& e) { return e.ok; });
+  return std::ranges::any_of(results, [](const Evaluation& e) { return e.ok; });
 }
 
 void check_all(const std::vector<Expression>& expressions, Evaluator& evaluator,
@@ -173,7 +171,7 @@ void check_formats(const std::vector<Column>& columns, Diagnostics& diagnostics)
 // letters, so that such a filter drops every row, or none.
 void check_status_words(const Text& filter, Diagnostics& diagnostics) {
   const std::vector<std::string> names = names_read(filter.value);
-  if (std::find(names.begin(), names.end(), kStatusColumn) == names.end()) return;
+  if (!contains(names, kStatusColumn)) return;
   for (const PythonToken& token : tokens_of(filter.value)) {
     bool plain = false;
     const std::string word(inside_quotes(token.text, &plain));
@@ -194,12 +192,10 @@ void check_expressions(const Benchmark& benchmark, bool parameters, Evaluator& e
   add_sets(benchmark, parameters, found);
   if (parameters) add_steps(benchmark, found);
   add_results(benchmark, found);
-  found.erase(std::remove_if(found.begin(), found.end(),
-                             [](const Expression& e) {
-                               const std::string& text = e.text.value;
-                               return strip(text).empty() || text == "true" || text == "false";
-                             }),
-              found.end());
+  std::erase_if(found, [](const Expression& e) {
+    const std::string& text = e.text.value;
+    return strip(text).empty() || text == "true" || text == "false";
+  });
   check_all(found, evaluator, diagnostics);
   for (const Result& result : benchmark.results) {
     for (const auto& output : result.outputs) {

@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
-#include "engine/python/literal.h"
-#include "engine/python/python_names.h"
 #include "engine/python/tokens.h"
+#include "engine/python/value.h"
 
 namespace tally {
 

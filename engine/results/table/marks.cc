@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "engine/base/text.h"
-#include "engine/results/read/used_names.h"
+#include "engine/results/read/patterns.h"
 #include "engine/results/table/columns.h"
-#include "engine/workflow/sample_names.h"
+#include "engine/workflow/table_names.h"
 
 namespace tally {
 namespace {
@@ -34,11 +34,10 @@ bool is_count_of(const std::string& pattern, const std::string& word) {
 bool names_reused(const Record& row, const Column& column) {
   if (row.reused_values->empty()) return false;
   const std::set<std::string> words = words_of(column);
-  return std::any_of(
-      row.reused_values->begin(), row.reused_values->end(), [&](const std::string& pattern) {
-        return std::any_of(words.begin(), words.end(),
-                           [&](const std::string& word) { return is_value_of(word, pattern); });
-      });
+  return std::ranges::any_of(*row.reused_values, [&](const std::string& pattern) {
+    return std::ranges::any_of(words,
+                               [&](const std::string& word) { return is_value_of(word, pattern); });
+  });
 }
 
 std::map<std::string, double> short_values_of(const Record& row, const Column& column) {
@@ -46,7 +45,7 @@ std::map<std::string, double> short_values_of(const Record& row, const Column& c
   if (row.short_values->empty() || !row.measured()) return found;
   const std::set<std::string> words = words_of(column);
   for (const auto& [pattern, seconds] : *row.short_values) {
-    if (std::any_of(words.begin(), words.end(), [&, &name = pattern](const std::string& word) {
+    if (std::ranges::any_of(words, [&, &name = pattern](const std::string& word) {
           return is_value_of(word, name) && !is_count_of(name, word);
         }))
       found.emplace(pattern, seconds);
@@ -107,8 +106,8 @@ std::string RowsNote::text() const {
 }
 
 void add_row(size_t row, double cores, RowsNote::Words words, std::vector<RowsNote>* notes) {
-  auto found = std::find_if(notes->begin(), notes->end(),
-                            [&](const RowsNote& note) { return note.words == words; });
+  auto found =
+      std::ranges::find_if(*notes, [&](const RowsNote& note) { return note.words == words; });
   if (found == notes->end()) found = notes->insert(found, {std::move(words), {}, 0});
   found->rows.push_back(row);
   found->cores = std::max(found->cores, cores);
@@ -135,17 +134,16 @@ bool status_is_ours(const Benchmark& benchmark) {
   if (!benchmark.rules.own_columns) return false;
   const auto named = [](const auto& one) { return one.name.value == kStatusColumn; };
   for (const auto& [set_name, set] : benchmark.parameter_sets) {
-    if (std::any_of(set.parameters.begin(), set.parameters.end(), named)) return false;
+    if (std::ranges::any_of(set.parameters, named)) return false;
   }
   for (const auto& [set_name, set] : benchmark.pattern_sets) {
-    if (std::any_of(set.patterns.begin(), set.patterns.end(), named)) return false;
+    if (std::ranges::any_of(set.patterns, named)) return false;
   }
   return true;
 }
 
 bool shows_status(const Benchmark& benchmark, const std::vector<Column>& columns) {
-  return status_is_ours(benchmark) &&
-         std::any_of(columns.begin(), columns.end(), [](const Column& column) {
+  return status_is_ours(benchmark) && std::ranges::any_of(columns, [](const Column& column) {
            return column.name.value == kStatusColumn && column.expression.value.empty();
          });
 }
@@ -164,7 +162,7 @@ std::string state_mark(const Record& row) {
 // column shows it.
 void mark_states(const Benchmark& benchmark, ResultTable& out) {
   const auto marked = [](const Record& row) { return !row.measured() || row.reused; };
-  const bool any = std::any_of(out.rows.begin(), out.rows.end(), marked);
+  const bool any = std::ranges::any_of(out.rows, marked);
   if (!any || !benchmark.rules.rows_are_marked || shows_status(benchmark, out.columns)) return;
   Column column;
   column.name.value = "tally status";  // a key that no value can have
@@ -180,8 +178,7 @@ void mark_states(const Benchmark& benchmark, ResultTable& out) {
 // shown.
 void mark_disturbed(const Benchmark& benchmark, ResultTable& out) {
   const auto disturbed = [&](const Record& row) { return !marks_of(row, out.columns).empty(); };
-  if (!benchmark.rules.rows_are_marked || std::none_of(out.rows.begin(), out.rows.end(), disturbed))
-    return;
+  if (!benchmark.rules.rows_are_marked || std::ranges::none_of(out.rows, disturbed)) return;
   Column column;
   column.name.value = "tally machine";  // a key that no value can have
   column.title = "machine";
@@ -227,9 +224,7 @@ void mark_disturbed(const Benchmark& benchmark, ResultTable& out) {
 // because a later run would find its number without the mark.
 void leave_out_failed(const Benchmark& benchmark, ResultTable& out) {
   if (!benchmark.rules.rows_are_marked) return;
-  out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(),
-                                [](const Record& row) { return row.unfinished(); }),
-                 out.rows.end());
+  std::erase_if(out.rows, [](const Record& row) { return row.unfinished(); });
   const size_t all = out.rows.size();
   for (const Record& row : out.rows) {
     if (row.measured()) continue;
@@ -242,7 +237,7 @@ void leave_out_failed(const Benchmark& benchmark, ResultTable& out) {
                                                 : "are " + state_mark(row));
   }
   const auto left = [](const Record& row) { return !row.measured(); };
-  out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), left), out.rows.end());
+  std::erase_if(out.rows, left);
   const size_t left_out = all - out.rows.size();
   if (left_out == 0) return;
   out.notes.push_back(
@@ -268,7 +263,7 @@ void leave_out_reused(const Benchmark& benchmark, ResultTable& out) {
     return any;
   };
   const size_t all = out.rows.size();
-  out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), reused), out.rows.end());
+  std::erase_if(out.rows, reused);
   const size_t left_out = all - out.rows.size();
   if (left_out == 0) return;
   out.notes.push_back(
@@ -280,11 +275,10 @@ void leave_out_reused(const Benchmark& benchmark, ResultTable& out) {
 // Rows in the database of which only a table says something.
 void note_marks(const Benchmark& benchmark, ResultTable& out) {
   if (!benchmark.rules.rows_are_marked) return;
-  const auto disturbed = std::count_if(out.rows.begin(), out.rows.end(),
-                                       [](const Record& row) { return row.disturbance.any(); });
-  const auto too_short = std::count_if(out.rows.begin(), out.rows.end(), [&](const Record& row) {
-    return !short_values_of(row, out.columns).empty();
-  });
+  const auto disturbed =
+      std::ranges::count_if(out.rows, [](const Record& row) { return row.disturbance.any(); });
+  const auto too_short = std::ranges::count_if(
+      out.rows, [&](const Record& row) { return !short_values_of(row, out.columns).empty(); });
   if (too_short != 0)
     out.notes.push_back({"", fmt::format("{} of {} rows in the database have values that were "
                                          "measured for less than {:g} s; a table marks them SHORT",
@@ -293,9 +287,9 @@ void note_marks(const Benchmark& benchmark, ResultTable& out) {
     out.notes.push_back({"", fmt::format("{} of {} rows in the database were measured on a busy or "
                                          "throttled machine; a table marks them",
                                          disturbed, out.rows.size())});
-  const auto reused = std::count_if(out.rows.begin(), out.rows.end(), [&](const Record& row) {
-    return std::any_of(out.columns.begin(), out.columns.end(),
-                       [&](const Column& column) { return is_reused(benchmark, row, column); });
+  const auto reused = std::ranges::count_if(out.rows, [&](const Record& row) {
+    return std::ranges::any_of(
+        out.columns, [&](const Column& column) { return is_reused(benchmark, row, column); });
   });
   if (reused != 0 && !shows_status(benchmark, out.columns))
     out.notes.push_back({"", fmt::format("{} of {} rows in the database have values of reused "

@@ -6,14 +6,14 @@
 //   PENDING, RUNNING,         state that is nearest to done (rows/row_maker.cc)
 //   WAITING
 //   CHANGED                   mark_changed() in read/changed_files.cc: output that changed after
-//                             the end. Of an earlier step: Record::take_marks_of_earlier()
+//                             the end. For an earlier step: Record::take_marks_of_earlier()
 //   REUSED                    Record::reused (rows/row_maker.cc)
 //   BUSY, THROTTLED           Record::add_disturbance(), from what execute/ has kept in the journal
 //   SHORT                     Record::short_values: measured for less than kSteadySeconds
 //
-// state_mark() gives the states their words, mark_words.h the others. mark_states() and
+// state_mark() gives the states their words, records.h the others. mark_states() and
 // mark_disturbed() add the columns `status` and `machine` that show them, with a note for each.
-// report/history.cc and report/comparison_table.cc show them in their own documents.
+// report/history.cc and report/comparison_report.cc show them in their own documents.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/results/rows/mark_words.h"
 #include "engine/results/rows/records.h"
 #include "engine/results/table/result_table.h"
 #include "engine/workflow/workflow.h"

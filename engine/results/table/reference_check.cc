@@ -1,9 +1,8 @@
-#include "engine/results/table/reference_check.h"
+#include "engine/results/table/early_checks.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -13,14 +12,12 @@
 #include <vector>
 
 #include "engine/base/text.h"
-#include "engine/python/number.h"
-#include "engine/python/python_names.h"
 #include "engine/python/tokens.h"
-#include "engine/results/read/used_names.h"
+#include "engine/python/value.h"
+#include "engine/results/read/patterns.h"
 #include "engine/results/table/condition.h"
 #include "engine/results/table/known_truth.h"
-#include "engine/workflow/job_values.h"
-#include "engine/workflow/sample_names.h"
+#include "engine/workflow/table_names.h"
 
 namespace tally {
 namespace {
@@ -35,7 +32,7 @@ std::vector<std::string> values_read(const std::string& text) {
   if (text.find(" for ") != std::string::npos || text.find("lambda") != std::string::npos)
     return {};
   std::vector<std::string> names = names_read(text);
-  names.erase(std::remove_if(names.begin(), names.end(), is_python_word), names.end());
+  std::erase_if(names, is_python_word);
   return names;
 }
 
@@ -62,8 +59,7 @@ class ConditionCheck {
     const std::string expression = condition_expression(text);
     std::set<std::string> words;
     add_words(expression, words);
-    if (std::none_of(words.begin(), words.end(),
-                     [this](const std::string& word) { return is_name(word); }))
+    if (std::ranges::none_of(words, [this](const std::string& word) { return is_name(word); }))
       return "it uses no value of the row";
     for (const std::string& bound : condition_bounds(text)) {
       if (std::string why = bound_fault(bound); !why.empty()) return why;
@@ -124,7 +120,7 @@ class ConditionCheck {
     if (text.find_first_of("<>=!(") != std::string::npos) return true;
     std::set<std::string> words;
     add_words(text, words);
-    return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return std::ranges::any_of(words, [](const std::string& word) {
       static const std::set<std::string> truths = {"and", "or",   "not",   "in",
                                                    "is",  "True", "False", "if"};
       return truths.count(word) != 0;
@@ -160,7 +156,7 @@ class ConditionCheck {
   }
 
   bool is_computed(const std::string& name) const {
-    return std::any_of(table_.columns.begin(), table_.columns.end(), [&](const Column& column) {
+    return std::ranges::any_of(table_.columns, [&](const Column& column) {
       const bool computed = column.computed() || column.statistic != Statistic::none;
       return computed && (column.name.value == name || column.column_title() == name);
     });
@@ -272,25 +268,21 @@ std::string where_fault(const Benchmark& benchmark, const ConditionCheck& condit
 }  // namespace
 
 void check_reference_conditions(const Benchmark& benchmark, Diagnostics& diagnostics) {
-  for (const Result& result : benchmark.results) {
-    for (const auto& output : result.outputs) {
-      const auto* table = std::get_if<Table>(&output);
-      if (table == nullptr) continue;
-      const ConditionCheck conditions(benchmark, *table);
-      for (const Reference& reference : table->references) {
-        if (const std::string why = conditions.fault(reference); !why.empty()) {
-          diagnostics.error(reference.condition.mark,
-                            fmt::format("no value can meet the reference '{}' of '{}': {}",
-                                        reference.condition.value, reference.column.value, why),
-                            "write, for example, `<= 560`, `10 .. 20` or `34000 +- 5%`");
-        }
-        if (const std::string why = where_fault(benchmark, conditions, reference.where.value);
-            !why.empty()) {
-          diagnostics.error(reference.where.mark,
-                            fmt::format("the reference of '{}' chooses no row by '{}': {}",
-                                        reference.column.value, reference.where.value, why),
-                            "correct `where`, or give the reference a `tag`");
-        }
+  for (const Table* table : tables_of(benchmark)) {
+    const ConditionCheck conditions(benchmark, *table);
+    for (const Reference& reference : table->references) {
+      if (const std::string why = conditions.fault(reference); !why.empty()) {
+        diagnostics.error(reference.condition.mark,
+                          fmt::format("no value can meet the reference '{}' of '{}': {}",
+                                      reference.condition.value, reference.column.value, why),
+                          "write, for example, `<= 560`, `10 .. 20` or `34000 +- 5%`");
+      }
+      if (const std::string why = where_fault(benchmark, conditions, reference.where.value);
+          !why.empty()) {
+        diagnostics.error(reference.where.mark,
+                          fmt::format("the reference of '{}' chooses no row by '{}': {}",
+                                      reference.column.value, reference.where.value, why),
+                          "correct `where`, or give the reference a `tag`");
       }
     }
   }

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "engine/base/text.h"
-#include "engine/python/literal.h"
 #include "engine/python/python_format.h"
 #include "engine/python/tokens.h"
+#include "engine/python/value.h"
 #include "engine/results/table/columns.h"
 #include "engine/results/table/condition.h"
 #include "engine/results/table/expressions.h"
@@ -48,12 +48,12 @@ class RowNames {
     const std::vector<std::string> known = parameter_order(benchmark);
     for (const Column& column : table.columns) {
       const std::string& name = column.name.value;
-      const bool varies = std::any_of(rows.begin(), rows.end(), [&](const Record& row) {
+      const bool varies = std::ranges::any_of(rows, [&](const Record& row) {
         const Value* first = rows.front().values.find(name);
         const Value* own = row.values.find(name);
         return first != nullptr && own != nullptr && !(*first == *own);
       });
-      const bool parameter = std::find(known.begin(), known.end(), name) != known.end();
+      const bool parameter = contains(known, name);
       if (varies && parameter) parameters_.push_back(name);
     }
   }
@@ -113,8 +113,7 @@ class ReferenceCheck {
     }
     const std::string expression = condition_expression(reference.condition.value);
     const std::vector<std::string> names = names_read(expression);
-    if (std::none_of(names.begin(), names.end(),
-                     [&](const std::string& n) { return known.count(n) != 0; })) {
+    if (std::ranges::none_of(names, [&](const std::string& n) { return known.count(n) != 0; })) {
       no_condition(reference, "it uses no value of the row");
       return;
     }
@@ -205,7 +204,7 @@ class ReferenceCheck {
     return reference.note.value.empty() ? "" : " (" + reference.note.value + ")";
   }
 
-  // Where a value misses. Without a row there is nothing to compare.
+  // The rows whose value misses. Without a row there is nothing to compare.
   struct Missing {
     std::string key;
     int row = -1, workpackage = -1;

@@ -7,18 +7,16 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <iterator>
 #include <set>
 #include <utility>
 
 #include "engine/base/text.h"
 #include "engine/python/python_format.h"
-#include "engine/results/read/used_names.h"
+#include "engine/results/read/patterns.h"
 #include "engine/results/table/columns.h"
 #include "engine/statistics/descriptive.h"
 #include "engine/workflow/builtin_names.h"
-#include "engine/workflow/sample_names.h"
-#include "engine/workflow/statistic_words.h"
+#include "engine/workflow/table_names.h"
 
 namespace tally {
 namespace {
@@ -32,9 +30,9 @@ double statistic_value(Statistic statistic, const statistics::Sample& sample) {
     case Statistic::mean:
       return statistics::mean(sample);
     case Statistic::min:
-      return *std::min_element(sample.begin(), sample.end());
+      return *std::ranges::min_element(sample);
     case Statistic::max:
-      return *std::max_element(sample.begin(), sample.end());
+      return *std::ranges::max_element(sample);
     case Statistic::harmonic:
       return statistics::harmonic_mean(sample);
     case Statistic::none:
@@ -96,7 +94,7 @@ double without_rounding_error(double number) {
 
 // A value of the sample as it was printed, and any other without that error.
 double as_printed(double number, const statistics::Sample& sample) {
-  const bool printed = std::find(sample.begin(), sample.end(), number) != sample.end();
+  const bool printed = contains(sample, number);
   return printed || !std::isfinite(number) ? number : without_rounding_error(number);
 }
 
@@ -199,9 +197,8 @@ void note_sources(const Benchmark& benchmark, const std::vector<Column>& columns
 // Computes the table's expressions in every repeat, for the columns that show a statistic of one.
 void compute_in_repeats(const ResultContext& context, const std::vector<Column>& columns,
                         const Records& records, std::vector<Record>& rows) {
-  const bool any = std::any_of(columns.begin(), columns.end(), [](const Column& column) {
-    return is_computed(column) && shows_repeats(column);
-  });
+  const bool any = std::ranges::any_of(
+      columns, [](const Column& column) { return is_computed(column) && shows_repeats(column); });
   if (!any) return;
   std::vector<Record> repeats;
   for (Record& row : rows) {
@@ -320,9 +317,8 @@ std::string repeats_text(const Record& row, const std::vector<Column>& columns) 
     const auto found = row.summaries.find(column_key(column));
     if (column.statistic == Statistic::none || found == row.summaries.end()) continue;
     const Summary& summary = found->second;
-    const auto known = std::find_if(counts.begin(), counts.end(), [&](const auto& count) {
-      return count.first == summary.repeats;
-    });
+    const auto known = std::ranges::find_if(
+        counts, [&](const auto& count) { return count.first == summary.repeats; });
     if (known == counts.end()) {
       counts.emplace_back(summary.repeats, summary.sample.size());
     } else {
@@ -381,9 +377,8 @@ void add_statistics(const ResultContext& context, const std::vector<Column>& col
 }
 
 void show_statistics(ResultTable& out) {
-  const bool any = std::any_of(out.columns.begin(), out.columns.end(), [](const Column& column) {
-    return column.statistic != Statistic::none;
-  });
+  const bool any = std::ranges::any_of(
+      out.columns, [](const Column& column) { return column.statistic != Statistic::none; });
   if (!any) return;
   std::vector<Column> columns;
   for (const Column& column : out.columns) {

@@ -7,20 +7,16 @@
 #include <set>
 
 #include "engine/base/text.h"
-#include "engine/results/read/used_names.h"
+#include "engine/results/read/patterns.h"
 #include "engine/results/table/columns.h"
 #include "engine/results/table/marks.h"
 #include "engine/results/table/references.h"
 #include "engine/results/table/repeats.h"
 #include "engine/results/table/row_choice.h"
-#include "engine/workflow/job_values.h"
+#include "engine/workflow/table_names.h"
 
 namespace tally {
 namespace {
-
-bool has(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 std::vector<Column> chosen(const std::vector<Column>& all, const ColumnChoice& options) {
   std::vector<Column> columns;
@@ -31,10 +27,10 @@ std::vector<Column> chosen(const std::vector<Column>& all, const ColumnChoice& o
   }
   for (const Column& column : all) {
     const std::string& name = column.name.value;
-    bool selected =
-        options.select.empty() || has(options.select, name) || has(options.select, column.title);
-    bool excluded =
-        has(options.exclude, name) || (!column.title.empty() && has(options.exclude, column.title));
+    bool selected = options.select.empty() || contains(options.select, name) ||
+                    contains(options.select, column.title);
+    bool excluded = contains(options.exclude, name) ||
+                    (!column.title.empty() && contains(options.exclude, column.title));
     if (selected && !excluded) columns.push_back(column);
   }
   return columns;
@@ -63,8 +59,8 @@ bool is_pattern_value(const Benchmark& benchmark, const std::string& name) {
 
 }  // namespace
 
-std::string place(const Sources& sources, const MissedReference& missed) {
-  return missed.place.empty() ? place(sources, missed.mark) : missed.place;
+std::string position_text(const Sources& sources, const MissedReference& missed) {
+  return missed.place.empty() ? position_text(sources, missed.mark) : missed.place;
 }
 
 bool is_own_column(const Column& column) {
@@ -138,7 +134,7 @@ void ResultTables::filter(const Text& filter, const Table* table, ResultTable& o
       matching.rows.push_back(i);
       --dropped;
     }
-    std::sort(matching.rows.begin(), matching.rows.end());
+    std::ranges::sort(matching.rows);
   }
   if (dropped != 0) {
     out.notes.push_back({"", fmt::format("{} of {} rows {} left out because {} no value for the "
@@ -156,20 +152,20 @@ void ResultTables::filter(const Text& filter, const Table* table, ResultTable& o
 // is to be reported that a column's pattern matched nothing in its output.
 void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
   const auto searched = [this](const Record& row, const Column& column) {
-    return std::any_of(row.unmatched.begin(), row.unmatched.end(), [&](const std::string& pattern) {
+    return std::ranges::any_of(row.unmatched, [&](const std::string& pattern) {
       const std::optional<SampleName> sample = sample_name(benchmark_, column.name.value);
       return is_match_value_of(sample ? sample->base : column.name.value, pattern);
     });
   };
   const auto empty = [&](const Record& row) {
     if (row.failed() && benchmark_.rules.rows_are_marked) return false;
-    return std::all_of(out.columns.begin(), out.columns.end(), [&](const Column& column) {
+    return std::ranges::all_of(out.columns, [&](const Column& column) {
       if (with_id && column.name.value == "id") return true;  // the run's
       if (benchmark_.rules.missing_values_are_reported && searched(row, column)) return false;
       return !row.values.has(column_key(column));
     });
   };
-  out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), empty), out.rows.end());
+  std::erase_if(out.rows, empty);
 }
 
 // A value that the scheduler does not have is reported with the reason.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/results/read/result_context.h"
+#include "engine/results/read/views.h"
 #include "engine/results/rows/records.h"
 #include "engine/workflow/workflow.h"
 
@@ -26,7 +26,7 @@ struct MissedReference {
   int row = -1;
   std::string key = {};
 };
-std::string place(const Sources& sources, const MissedReference& missed);
+std::string position_text(const Sources& sources, const MissedReference& missed);
 
 // A note shown below a table.
 struct Note {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
-#include "engine/python/literal.h"
+#include "engine/python/value.h"
 
 namespace tally {
 
@@ -50,7 +50,7 @@ Matching matching_rows_or_failed(const Text& filter, const std::vector<Record>& 
   for (const size_t i : matching.lacking)
     (rows[i].measured() ? lacking : matching.rows).push_back(i);
   matching.lacking = std::move(lacking);
-  std::sort(matching.rows.begin(), matching.rows.end());
+  std::ranges::sort(matching.rows);
   return matching;
 }
 

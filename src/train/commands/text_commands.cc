@@ -10,8 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/completion.h"
-#include "engine/base/manual_page.h"
+#include "engine/base/command_spec.h"
 #include "src/checkpoint/stored_models.h"
 #include "src/config/args.h"
 #include "src/config/flag_values.h"

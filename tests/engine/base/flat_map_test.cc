@@ -1,4 +1,4 @@
-#include "engine/base/flat_map.h"
+#include "engine/base/compact.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/base/path_text.h"
+#include "engine/base/variables.h"
 
 #include <doctest/doctest.h>
 

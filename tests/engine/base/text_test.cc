@@ -1,5 +1,4 @@
 #include "engine/base/text.h"
-#include "engine/base/utf8.h"
 
 #include <doctest/doctest.h>
 

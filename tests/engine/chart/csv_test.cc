@@ -1,5 +1,5 @@
 // CSV files as tables.
-#include "engine/chart/csv.h"
+#include "engine/chart/from_table.h"
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,6 @@
 
 #include <limits>
 
-#include "engine/chart/csv.h"
 #include "engine/chart/from_table.h"
 #include "engine/workflow/chart_words.h"
 

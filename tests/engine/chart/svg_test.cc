@@ -9,7 +9,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "engine/chart/csv.h"
 #include "engine/chart/from_table.h"
 #include "engine/chart/layout.h"
 #include "engine/chart/markup.h"

@@ -1,4 +1,4 @@
-#include "engine/check/reference.h"
+#include "engine/check/reference_page.h"
 
 #include <doctest/doctest.h>
 

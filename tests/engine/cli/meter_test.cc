@@ -6,8 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "engine/energy/cpu_energy.h"
-#include "engine/energy/hwmon_energy.h"
+#include "engine/energy/host_energy.h"
 #include "engine/energy/meter.h"
 #include "tests/engine/survive/shell.h"
 

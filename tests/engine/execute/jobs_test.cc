@@ -462,7 +462,7 @@ TEST_CASE("submitting: limits") {
     }
     f.later(0);
     CHECK(f.scheduler.requests.size() == 2);
-    CHECK(f.jobs.settled());  // without an end there is nothing to do
+    CHECK(f.jobs.nothing_to_submit());  // without an end there is nothing to do
     CHECK(f.jobs.unsubmitted() == std::vector<int>{2, 3, 4});
     f.scheduler.known["101"] = {JobState::ok, "COMPLETED", "", "name0", 0, 0};
     f.scheduler.known["102"] = {JobState::running, "RUNNING", "", "name1", 0, 0};
@@ -480,7 +480,7 @@ TEST_CASE("submitting: limits") {
     f.later(0);
     f.later(0);
     CHECK(f.scheduler.requests.size() == 500);
-    CHECK_FALSE(f.jobs.settled());
+    CHECK_FALSE(f.jobs.nothing_to_submit());
     CHECK(f.jobs.next() > f.now + std::chrono::milliseconds(90));  // one more in 100 ms
     CHECK(f.jobs.next() <= f.now + std::chrono::milliseconds(100));
     f.later(2);
@@ -494,7 +494,7 @@ TEST_CASE("submitting: limits") {
       f.later(0);
       CHECK(f.scheduler.requests.size() == turn);
     }
-    CHECK(f.jobs.settled());
+    CHECK(f.jobs.nothing_to_submit());
   }
   SUBCASE("the scheduler's limit on queued jobs: waited for as long as ours are there") {
     f.jobs.add(f.job(0, "a"));
@@ -504,7 +504,7 @@ TEST_CASE("submitting: limits") {
     f.scheduler.known["101"] = {JobState::running, "RUNNING", "", "a", 0, 0};
     f.jobs.add(f.job(1, "b"));
     for (int i = 0; i < 10; ++i) CHECK(f.later(3600).empty());
-    CHECK(f.jobs.settled());
+    CHECK(f.jobs.nothing_to_submit());
     f.scheduler.refuse_with = Refusal::none;
     f.later(100);
     CHECK(f.jobs.ids().size() == 2);

@@ -9,7 +9,6 @@
 #include <map>
 #include <string>
 
-#include "engine/execute/cpu_clocks.h"
 #include "engine/execute/machine_facts.h"
 #include "engine/execute/machine_load.h"
 #include "engine/execute/quiet_check.h"

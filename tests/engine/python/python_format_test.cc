@@ -2,6 +2,8 @@
 #include "engine/python/python_format.h"
 
 #include <doctest/doctest.h>
+
+#include "engine/base/text.h"
 #include <unistd.h>
 
 #include "tests/engine/python/python.h"

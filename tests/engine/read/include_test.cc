@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "engine/read/document.h"
-#include "engine/read/files.h"
 #include "engine/read/include_expression.h"
+#include "engine/read/input_files.h"
 
 using namespace tally;
 

@@ -2,11 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include "engine/python/value.h"
+
 using namespace tally;
 
 namespace {
 
-std::string typed(const std::string& plain) {
+std::string constructed(const std::string& plain) {
   std::string text, error;
   if (!construct_scalar(plain, resolve_scalar(plain), &text, &error)) return "error: " + error;
   return text;
@@ -72,14 +74,16 @@ TEST_CASE("plain scalars become what PyYAML and str() make of them") {
   };
   for (const Row& row : rows) {
     CAPTURE(std::string(row.plain));
-    CHECK(typed(row.plain) == row.text);
+    CHECK(constructed(row.plain) == row.text);
   }
 }
 
 TEST_CASE("scalars that mean something else are errors") {
-  CHECK(typed("=") == "error: a bare '=' has a special meaning in YAML and is not a valid value");
-  CHECK(typed("<<") == "error: a bare '<<' has a special meaning in YAML and is not a valid value");
-  CHECK(typed("0b_") == "error: '0b_' is not an integer");
+  CHECK(constructed("=") ==
+        "error: a bare '=' has a special meaning in YAML and is not a valid value");
+  CHECK(constructed("<<") ==
+        "error: a bare '<<' has a special meaning in YAML and is not a valid value");
+  CHECK(constructed("0b_") == "error: '0b_' is not an integer");
 }
 
 TEST_CASE("explicit types read text as that type or refuse") {
@@ -93,10 +97,10 @@ TEST_CASE("explicit types read text as that type or refuse") {
 
 // Values of Python 3.11's repr().
 TEST_CASE("floats print as Python prints them") {
-  CHECK(python_float(1.0 / 3) == "0.3333333333333333");
-  CHECK(python_float(1e16) == "1e+16");
-  CHECK(python_float(123456789012345680.0) == "1.2345678901234568e+17");
-  CHECK(python_float(1e15) == "1000000000000000.0");
-  CHECK(python_float(-0.0) == "-0.0");
-  CHECK(python_float(1e-4) == "0.0001");
+  CHECK(python_repr(1.0 / 3) == "0.3333333333333333");
+  CHECK(python_repr(1e16) == "1e+16");
+  CHECK(python_repr(123456789012345680.0) == "1.2345678901234568e+17");
+  CHECK(python_repr(1e15) == "1000000000000000.0");
+  CHECK(python_repr(-0.0) == "-0.0");
+  CHECK(python_repr(1e-4) == "0.0001");
 }

@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <limits>
 
-#include "engine/report/outputs.h"
 #include "engine/results/table/columns.h"
 #include "engine/results/table/row_choice.h"
 

@@ -9,7 +9,7 @@
 
 #include "engine/python/python_regex.h"
 #include "engine/results/rows/analyse.h"
-#include "engine/workflow/pattern_blocks.h"
+#include "engine/workflow/pattern_uses.h"
 
 using tally::around;
 using tally::is_cut;

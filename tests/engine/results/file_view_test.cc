@@ -1,6 +1,6 @@
 #include "engine/results/read/file_view.h"
 
-#include "engine/base/utf8.h"
+#include "engine/base/text.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "engine/base/files.h"
-#include "engine/base/path_text.h"
 #include "engine/base/text.h"
+#include "engine/base/variables.h"
 #include "engine/cli/show_results.h"
 #include "engine/plan/generated_files.h"
 #include "engine/results/read/views.h"

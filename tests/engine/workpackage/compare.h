@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/cli/input.h"
+#include "engine/cli/prepare.h"
 #include "engine/execute/execute.h"
 #include "engine/journal/journal.h"
 #include "engine/results/rows/analyse.h"

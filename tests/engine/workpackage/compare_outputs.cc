@@ -5,8 +5,8 @@
 #include <variant>
 
 #include "engine/base/files.h"
-#include "engine/base/path_text.h"
 #include "engine/base/text.h"
+#include "engine/base/variables.h"
 #include "engine/cli/show_results.h"
 #include "engine/plan/generated_files.h"
 #include "tests/engine/workpackage/compare.h"

@@ -89,7 +89,7 @@ MUTATIONS = {
         "  for (const std::vector<Text>& group : std::vector<std::vector<Text>>()) {"),
     "script: shell values that wait for an id stay open": (
         "engine/plan/generated_files.cc",
-        "  if (Status s = finish_planned(benchmark, expander, &workpackage); !s) return s;\n",
+        "  TRY(finish_planned(benchmark, expander, &workpackage));\n",
         ""),
     "result: a parent's values are its child's": (
         "engine/results/rows/analyse.cc",

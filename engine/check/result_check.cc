@@ -1,0 +1,212 @@
+#include "engine/check/result_check.h"
+
+#include <fmt/format.h>
+
+#include <variant>
+
+#include "engine/workflow/table_names.h"
+
+namespace tally {
+namespace {
+
+const Pattern* find_pattern(const Benchmark& benchmark, const std::string& name) {
+  for (const auto& [set_name, set] : benchmark.pattern_sets) {
+    for (const Pattern& pattern : set.patterns) {
+      if (pattern.name.value == name) return &pattern;
+    }
+  }
+  return nullptr;
+}
+
+void check_column(const Benchmark& benchmark, const Column& column, Diagnostics& diagnostics) {
+  if (column.statistic == Statistic::none) return;
+  const std::string& name = column.name.value;
+  const Statistic statistic = column.statistic;
+  const bool has_interval = statistic == Statistic::median || statistic == Statistic::mean;
+  if (column.uncertainty == Uncertainty::ci && !has_interval) {
+    diagnostics.error(column.name.mark,
+                      fmt::format("column '{}': only the median and the mean have a confidence "
+                                  "interval (uncertainty: ci)",
+                                  name),
+                      "use `uncertainty: range` or `mad`, or `statistic: median`");
+  }
+  if (column.uncertainty != Uncertainty::none && !column.relative_to.empty()) {
+    diagnostics.error(
+        column.name.mark,
+        fmt::format("column '{}': a value relative to a baseline has no uncertainty", name),
+        "give the plain column the uncertainty; `tally compare` has intervals of "
+        "ratios");
+  }
+  if (!column.expression.value.empty()) {
+    if (column.relative_to.empty()) return;
+    diagnostics.error(column.name.mark,
+                      fmt::format("column '{}' has statistic, expression and relative_to; the "
+                                  "baseline has no repeats to compare with one by one",
+                                  name),
+                      "give the plain column the statistic and leave it out here");
+    return;
+  }
+  const Pattern* pattern = find_pattern(benchmark, name);
+  if (!is_match_value(benchmark, name)) {
+    diagnostics.error(column.name.mark,
+                      fmt::format("column '{}' is not a pattern; a statistic is of a number that "
+                                  "each repeat prints",
+                                  name));
+  } else if (pattern != nullptr && pattern->type == ValueType::string) {
+    diagnostics.error(column.name.mark,
+                      fmt::format("column '{}': the pattern's type is string, and a statistic is "
+                                  "of numbers",
+                                  name),
+                      "give the pattern `type: float` or `type: int`");
+  }
+}
+
+// The value of an expression replaces that of its name, also in the columns before it.
+void check_expression_names(const Table& table, Diagnostics& diagnostics) {
+  for (const Column& column : table.columns) {
+    if (column.expression.value.empty()) continue;
+    for (const Column& other : table.columns) {
+      if (!other.expression.value.empty() || other.name.value != column.name.value) continue;
+      diagnostics.error(column.name.mark,
+                        fmt::format("column '{}' is an expression, and another column shows the "
+                                    "value of that name",
+                                    column.name.value),
+                        "give the expression a name of its own: `{_: NAME, expression: ...}`");
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+void check_statistics(const Benchmark& benchmark, Diagnostics& diagnostics) {
+  for (const Table* table : tables_of(benchmark)) {
+    for (const Column& column : table->columns) check_column(benchmark, column, diagnostics);
+    check_expression_names(*table, diagnostics);
+  }
+}
+
+namespace {
+
+constexpr const char* kWhen = "kind: result is done once, after the tables of all other steps";
+
+struct Given {
+  const char* key;
+  const Text* text;
+  const char* otherwise;
+};
+
+class Checker {
+ public:
+  Checker(const Benchmark& benchmark, Diagnostics& diagnostics)
+      : benchmark_(benchmark), diagnostics_(diagnostics) {}
+
+  void check() {
+    for (const Step& step : benchmark_.steps) {
+      for (const Text& parent : step.depend) refuse_parent(step, parent);
+      if (has_workpackages(step)) continue;
+      check_keys(step);
+      check_operations(step);
+      for (const Text& use : step.use) check_set(step, use);
+    }
+    for (const Analyser& analyser : benchmark_.analysers) {
+      for (const Analyse& analyse : analyser.analyse) {
+        if (!is_result(analyse.step.value)) continue;
+        diagnostics_.error(analyse.step.mark,
+                           fmt::format("analyser '{}' reads step '{}', whose {}",
+                                       analyser.name.value, analyse.step.value, kWhen),
+                           "let the analyser read a step of another kind");
+      }
+    }
+  }
+
+ private:
+  bool is_result(const std::string& name) const {
+    const Step* step = benchmark_.find_step(name);
+    return step != nullptr && !has_workpackages(*step);
+  }
+
+  void refuse_parent(const Step& step, const Text& parent) {
+    if (!has_workpackages(step)) {
+      refuse(step, "depend", parent.mark);
+    } else if (is_result(parent.value)) {
+      diagnostics_.error(parent.mark,
+                         fmt::format("step '{}' depends on step '{}', whose {}", step.name.value,
+                                     parent.value, kWhen),
+                         "give its commands to the result step, or make that a plain step");
+    }
+  }
+
+  void refuse(const Step& step, const char* key, const Mark& mark) {
+    diagnostics_.error(
+        mark, fmt::format("'{}' in step '{}' needs workpackages", key, step.name.value), kWhen);
+  }
+
+  void check_keys(const Step& step) {
+    const Given keys[] = {
+        {"work_dir", &step.work_dir, ""},      {"suffix", &step.suffix, ""},
+        {"active", &step.active, "true"},      {"max_async", &step.max_async, "0"},
+        {"iterations", &step.iterations, "1"}, {"cycles", &step.cycles, "1"},
+        {"procs", &step.procs, "1"},           {"do_log_file", &step.do_log_file, ""},
+        {"timeout", &step.timeout, ""},        {"retry", &step.retry, ""},
+        {"repeat", &step.repeat, ""},          {"gpu_slots", &step.gpu_slots, ""}};
+    for (const Given& one : keys)
+      if (one.text->value != one.otherwise) refuse(step, one.key, one.text->mark);
+    if (!step.shared.empty()) refuse(step, "shared", step.name.mark);
+    if (step.exported) refuse(step, "export", step.name.mark);
+    if (!step.modules.empty()) refuse(step, "modules", step.modules.front().mark);
+    if (!step.expect.empty()) refuse(step, "expect", step.expect.front().mark);
+    if (step.operations.empty())
+      diagnostics_.error(step.name.mark, fmt::format("step '{}' does nothing", step.name.value),
+                         "give it 'do'");
+  }
+
+  void check_operations(const Step& step) {
+    for (const Operation& one : step.operations) {
+      const Given keys[] = {{"active", &one.active, "true"},    {"stdout", &one.stdout_file, ""},
+                            {"stderr", &one.stderr_file, ""},   {"work_dir", &one.work_dir, ""},
+                            {"done_file", &one.done_file, ""},  {"error_file", &one.error_file, ""},
+                            {"break_file", &one.break_file, ""}};
+      for (const Given& key : keys)
+        if (key.text->value != key.otherwise) refuse(step, key.key, key.text->mark);
+      if (one.shared) refuse(step, "shared", one.command.mark);
+    }
+  }
+
+  // Only file sets without commands: a parameter has no value outside a workpackage.
+  void check_set(const Step& step, const Text& use) {
+    const auto files = benchmark_.file_sets.find(use.value);
+    if (files == benchmark_.file_sets.end()) {
+      diagnostics_.error(
+          use.mark,
+          fmt::format("step '{}' uses '{}', which is no file set", step.name.value, use.value),
+          "a step of kind: result has no parameters and substitutes nothing");
+      return;
+    }
+    for (const auto& entry : files->second.entries) {
+      const auto* copy = std::get_if<FileCopy>(&entry);
+      if (copy != nullptr && copy->internal)
+        diagnostics_.error(use.mark,
+                           fmt::format("step '{}' uses file set '{}', which copies from the work "
+                                       "folder of a workpackage (rel_path_ref: internal)",
+                                       step.name.value, use.value),
+                           "name the file by its place beside the workflow");
+      if (copy != nullptr) continue;
+      diagnostics_.error(use.mark,
+                         fmt::format("step '{}' uses file set '{}', which has a prepare command",
+                                     step.name.value, use.value),
+                         "give the command to the step's 'do'");
+    }
+  }
+
+  const Benchmark& benchmark_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+void check_result_steps(const Benchmark& benchmark, Diagnostics& diagnostics) {
+  Checker(benchmark, diagnostics).check();
+}
+
+}  // namespace tally

@@ -1,0 +1,182 @@
+#include "engine/workflow/table_names.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+
+namespace tally {
+namespace {
+
+// The position of the word, from 1; 0: it is none of them.
+size_t position(const char* words, std::string_view word) {
+  const std::vector<std::string> all = split_strip(words, "|");
+  const auto found = std::find(all.begin(), all.end(), word);
+  return found == all.end() ? 0 : static_cast<size_t>(found - all.begin()) + 1;
+}
+
+// The word at that position.
+std::string word(const char* words, size_t position) {
+  return position == 0 ? std::string() : split_strip(words, "|")[position - 1];
+}
+
+}  // namespace
+
+Statistic statistic_of(std::string_view word) {
+  return static_cast<Statistic>(position(kStatisticWords, word));
+}
+
+Uncertainty uncertainty_of(std::string_view word) {
+  return static_cast<Uncertainty>(position(kUncertaintyWords, word));
+}
+
+std::string statistic_word(Statistic statistic) {
+  return word(kStatisticWords, static_cast<size_t>(statistic));
+}
+
+std::string uncertainty_word(Uncertainty uncertainty) {
+  return word(kUncertaintyWords, static_cast<size_t>(uncertainty));
+}
+
+const char* better_word(Better better) {
+  if (better == Better::unknown) return "";
+  return better == Better::higher ? "higher" : "lower";
+}
+
+const std::vector<std::string>& sample_words() {
+  static const std::vector<std::string> words = split_strip(kSampleWords, "|");
+  return words;
+}
+
+namespace {
+
+bool is_pattern(const Benchmark& benchmark, const std::string& name) {
+  return std::ranges::any_of(benchmark.pattern_sets, [&](const auto& entry) {
+    const auto& list = entry.second.patterns;
+    return std::ranges::any_of(list,
+                               [&](const Pattern& pattern) { return pattern.name.value == name; });
+  });
+}
+
+bool is_parameter(const Benchmark& benchmark, const std::string& name) {
+  return std::ranges::any_of(benchmark.parameter_sets, [&](const auto& entry) {
+    const auto& list = entry.second.parameters;
+    return std::ranges::any_of(
+        list, [&](const Parameter& parameter) { return parameter.name.value == name; });
+  });
+}
+
+}  // namespace
+
+const std::vector<std::string>& sample_suffixes() {
+  static const std::vector<std::string> suffixes = [] {
+    std::vector<std::string> all;
+    for (const std::string& word : sample_words()) all.push_back("_" + word);
+    return all;
+  }();
+  return suffixes;
+}
+
+const std::vector<std::string>& match_suffixes() {
+  static const std::vector<std::string> suffixes = {"_first", "_last", "_cnt", "_min", "_max",
+                                                    "_sum",   "_sum2", "_avg", "_std"};
+  return suffixes;
+}
+
+bool is_match_value(const Benchmark& benchmark, const std::string& name) {
+  if (is_pattern(benchmark, name)) return true;
+  const JobValue* value = job_value(benchmark, name);
+  if (value != nullptr && value->type != ValueType::string) return true;
+  return std::any_of(match_suffixes().begin(), match_suffixes().end(),
+                     [&](const std::string& suffix) {
+                       return name.ends_with(suffix) &&
+                              is_pattern(benchmark, name.substr(0, name.size() - suffix.size()));
+                     });
+}
+
+bool is_match_value_of(std::string_view name, std::string_view pattern) {
+  if (!name.starts_with(pattern)) return false;
+  const std::string_view suffix = name.substr(pattern.size());
+  const std::vector<std::string>& all = match_suffixes();
+  return suffix.empty() || contains(all, suffix);
+}
+
+bool is_value_of(std::string_view name, std::string_view pattern) {
+  if (is_match_value_of(name, pattern)) return true;
+  return std::any_of(
+      sample_suffixes().begin(), sample_suffixes().end(), [&](const std::string& suffix) {
+        return name.ends_with(suffix) &&
+               is_match_value_of(name.substr(0, name.size() - suffix.size()), pattern);
+      });
+}
+
+bool has_unit(std::string_view suffix) {
+  for (const char* without : {"_cnt", "_sum2", "_cv", "_n", "_outliers"}) {
+    if (suffix == without) return false;
+  }
+  return true;
+}
+
+std::string pattern_of(const Benchmark& benchmark, const std::string& name) {
+  const std::optional<SampleName> sample = sample_name(benchmark, name);
+  const std::string& base = sample ? sample->base : name;
+  if (is_pattern(benchmark, base)) return base;
+  for (const std::string& suffix : match_suffixes()) {
+    if (!base.ends_with(suffix)) continue;
+    const std::string rest = base.substr(0, base.size() - suffix.size());
+    if (is_pattern(benchmark, rest)) return rest;
+  }
+  return base;
+}
+
+std::optional<SampleName> sample_name(const Benchmark& benchmark, const std::string& name) {
+  if (!benchmark.rules.own_columns) return {};
+  const std::vector<std::string>& suffixes = sample_suffixes();
+  for (size_t i = 0; i < suffixes.size(); ++i) {
+    if (!name.ends_with(suffixes[i])) continue;
+    const std::string base = name.substr(0, name.size() - suffixes[i].size());
+    if (!is_match_value(benchmark, base)) continue;
+    if (is_match_value(benchmark, name) || is_parameter(benchmark, name)) return {};
+    return SampleName{base, static_cast<SampleStatistic>(i)};
+  }
+  return {};
+}
+
+namespace {
+
+bool is_defined(const Benchmark& benchmark, const std::string& name) {
+  const auto named = [&](const auto& one) { return one.name.value == name; };
+  return std::ranges::any_of(benchmark.parameter_sets,
+                             [&](const auto& entry) {
+                               const auto& list = entry.second.parameters;
+                               return std::ranges::any_of(list, named);
+                             }) ||
+         std::ranges::any_of(benchmark.pattern_sets, [&](const auto& entry) {
+           const auto& list = entry.second.patterns;
+           return std::ranges::any_of(list, named);
+         });
+}
+
+}  // namespace
+
+const std::vector<JobValue>& job_values() {
+  static const std::vector<JobValue> values = {
+      {"job_id", ValueType::string, "", ""},
+      {"job_nodes", ValueType::string, "", "the scheduler did not say on which nodes it ran"},
+      {"job_elapsed", ValueType::integer, "s", "the scheduler did not say how long it ran"},
+      {"job_energy", ValueType::integer, "J",
+       "Slurm measures no energy here (AcctGatherEnergyType)"},
+      {"job_max_rss", ValueType::floating, "MiB",
+       "Slurm gathers no memory use here (JobAcctGatherType)"},
+  };
+  return values;
+}
+
+const JobValue* job_value(const Benchmark& benchmark, const std::string& name) {
+  if (!benchmark.rules.own_columns) return nullptr;
+  for (const JobValue& value : job_values()) {
+    if (value.name == name) return is_defined(benchmark, name) ? nullptr : &value;
+  }
+  return nullptr;
+}
+
+}  // namespace tally

@@ -1,0 +1,79 @@
+// The names of values that tables show beside parameters and patterns, and the words for
+// statistics.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+// The words for statistics of repeats and their uncertainty, as files have them. Names such as
+// `rate_median` end with one.
+
+// Statistics of repeats, as `reference: {of: ...}` and the ends of names have it. n: how many
+// repeats have a value. mad: the median absolute deviation. cv: standard deviation / |mean|. p05,
+// p95: percentiles. ci_low, ci_high: the 95 % confidence interval of the median. outliers: how many
+// values are outliers.
+enum class SampleStatistic { median, mad, cv, p05, p95, ci_low, ci_high, n, outliers };
+
+// The words of each enumeration in its order, as the schema has choices. `none` has no word.
+inline constexpr const char* kStatisticWords = "median|mean|min|max|harmonic";
+inline constexpr const char* kUncertaintyWords = "ci|mad|range";
+inline constexpr const char* kSampleWords = "median|mad|cv|p05|p95|ci_low|ci_high|n|outliers";
+
+// `none` for any other word.
+Statistic statistic_of(std::string_view word);
+Uncertainty uncertainty_of(std::string_view word);
+// "" for none.
+std::string statistic_word(Statistic statistic);
+std::string uncertainty_word(Uncertainty uncertainty);
+// "" for unknown.
+const char* better_word(Better better);
+// The words of SampleStatistic.
+const std::vector<std::string>& sample_words();
+
+// Names of statistics over repeats: `rate_median` is the median of `rate`.
+struct SampleName {
+  std::string base;  // a pattern, or one of JUBE's statistics of a pattern (`rate_avg`)
+  SampleStatistic statistic;
+};
+
+// The suffixes with their underscore, in the order of the enumeration.
+const std::vector<std::string>& sample_suffixes();
+// JUBE's statistics over the matches of a pattern, with their underscore.
+const std::vector<std::string>& match_suffixes();
+
+// Whether `name` is a pattern of the benchmark, one of JUBE's statistics of it, or a number of its
+// jobs.
+bool is_match_value(const Benchmark& benchmark, const std::string& name);
+// Whether `name` is the pattern's, or that of one of JUBE's statistics of it: rate, rate_avg.
+bool is_match_value_of(std::string_view name, std::string_view pattern);
+// Whether `name` is one of these, or a statistic of one over repeats: rate_median, rate_avg_median.
+bool is_value_of(std::string_view name, std::string_view pattern);
+// Whether the statistic with this suffix has the unit of its pattern. Counts, sums of squares and
+// ratios have not.
+bool has_unit(std::string_view suffix);
+// The pattern of which `name` is a value, one of JUBE's statistics or one over repeats. Otherwise
+// the name itself.
+std::string pattern_of(const Benchmark& benchmark, const std::string& name);
+// Nothing in JUBE's own files, and where the input has a parameter or pattern of that name.
+std::optional<SampleName> sample_name(const Benchmark& benchmark, const std::string& name);
+
+// Values that a scheduler records of each job. Tables may show them as columns.
+struct JobValue {
+  const char* name;
+  ValueType type;
+  const char* unit;
+  const char* missing;  // why a complete record does not have it, a clause
+};
+
+// job_id, job_nodes, job_elapsed, job_energy, job_max_rss
+const std::vector<JobValue>& job_values();
+// Null for any other name, in JUBE's own files, and where a parameter or pattern has this name.
+const JobValue* job_value(const Benchmark& benchmark, const std::string& name);
+
+}  // namespace tally
