@@ -16,6 +16,7 @@
 #include "engine/execute/jobs/scheduler.h"
 #include "engine/plan/planned_run.h"
 #include "engine/read/input_files.h"
+#include "engine/results/read/patterns.h"
 #include "engine/results/table/early_checks.h"
 
 namespace tally {

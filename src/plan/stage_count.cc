@@ -302,10 +302,10 @@ StageCount extended(const StageCount& a, const StageCount& less, double times) {
 }
 
 StageCount answer(const Question& q) {
-  constexpr int64_t enough = 4;
+  constexpr int64_t few = 16, enough = 4;
   const int64_t layers = layers_of_chunk(q.config);
   // An encoder is one part, whose last norm is that of its last block.
-  if (layers <= enough || !q.config.model.language_model()) return count_layers(q, layers);
+  if (layers <= few || !q.config.model.language_model()) return count_layers(q, layers);
   return extended(count_layers(q, enough), count_layers(q, enough - 1), real(layers - enough));
 }
 

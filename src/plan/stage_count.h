@@ -5,8 +5,8 @@
 // first of a step, and a later one. On a CPU the memory is what the program allocates, to the byte (a
 // test compares); src/train/run/memory_estimate.h asks here, too.
 //
-// A stage's layers are alike. So of many, four are made: every further one adds what the fourth adds
-// to three.
+// A stage's layers are alike. So of more than 16, four are made: every further one adds what the
+// fourth adds to three.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +65,7 @@ struct StageCount {
 // Stage `stage` of config.pipeline_parallel.
 StageCount count_stage(const Config& config, int stage, const CountedDevice& target);
 std::vector<StageCount> count_stages(const Config& config, const CountedDevice& target);
-// The same without the shortcut of four layers.
+// The same with all layers made.
 StageCount count_every_layer(const Config& config, int stage, const CountedDevice& target);
 // Of its parts alone, which takes less time. `trains`: with an optimizer.
 StageMemory stage_memory(const Config& config, int stage, const CountedDevice& target,

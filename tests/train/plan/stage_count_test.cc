@@ -204,13 +204,13 @@ TEST_CASE("many layers are as four of them, and as many more as the fourth is to
        {"", "--bf16 --plan-gpus 4 --plan-zero 1", "--fp16 --plan-gpus 8 --plan-zero 2",
         "--precision tf32x3", "--bf16 --recompute-granularity full --optimizer sgd",
         "--pipeline-model-parallel-size 2 --global-batch-size 8 --recompute-granularity selective"})
-    alike(std::string("--model 124M ") + more);
+    alike(std::string("--model 1.5B ") + more);
   alike(
-      "--model llama-1b --bf16 --tensor-model-parallel-size 2 --sequence-parallel --plan-gpus 8 "
+      "--model llama-8b --bf16 --tensor-model-parallel-size 2 --sequence-parallel --plan-gpus 8 "
       "--use-distributed-optimizer");
   alike(
-      "--num-layers 48 --hidden-size 512 --num-attention-heads 8 --bf16 --global-batch-size 8 "
-      "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 6");
+      "--num-layers 160 --hidden-size 512 --num-attention-heads 8 --bf16 --global-batch-size 8 "
+      "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 20");
 }
 
 TEST_CASE("a plan of 175 billion parameters takes a processor less than a second") {

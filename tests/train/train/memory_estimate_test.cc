@@ -70,7 +70,7 @@ TEST_CASE("the estimate of activations is what the explicit model plans, to the 
           c.model.kv_channels = pick({2, 40});
         }
         CAPTURE(text_of(c));
-        CHECK(planned_activation_bytes(c) == allocated_by(c, 0).scratch);
+        CHECK(planned_activation_bytes(c) == allocated_by(c, 0, false).scratch);
       }
     }
   }
@@ -134,7 +134,8 @@ TEST_CASE("the memory of a stage of a divided model is what it plans and allocat
 
 TEST_CASE("token ids that are read ahead count, as many as a short run has") {
   Config c = tiny_config();
-  c.micro_batch = 2, c.sequence = 100, c.global_batch = 2000, c.train_iterations = 10;
+  c.micro_batch = 2, c.global_batch = 2000, c.train_iterations = 10;
+  c.sequence = c.model.max_positions = 100;
   CHECK(estimate_memory(c).batches == (8 + 2 * 1000 + 1) * 2 * 2 * 100 * 4.0);
   c.train_iterations = 1;
   CHECK(estimate_memory(c).batches == (8 + 1000 + 1) * 2 * 2 * 100 * 4.0);
@@ -189,8 +190,9 @@ void for_encoders(const Check& check) {
 }  // namespace
 
 TEST_CASE("the estimate of an encoder's activations is what it plans, to the byte") {
-  for_encoders(
-      [](const Config& c) { CHECK(planned_activation_bytes(c) == allocated_by(c, 0).scratch); });
+  for_encoders([](const Config& c) {
+    CHECK(planned_activation_bytes(c) == allocated_by(c, 0, false).scratch);
+  });
 }
 
 TEST_CASE("the estimate of an encoder's parameters is what table and optimizer allocate") {
