@@ -40,6 +40,7 @@ uint32_t Definitions::number(const ParameterSet& set, const Parameter& parameter
   definition.set = &set;
   definition.name = pool_.intern(parameter.name.value);
   definition.text = pool_.intern(strip(parameter.value.value));
+  definition.checked = parameter.type != ValueType::string || !parameter.allowed.value.empty();
   const bool text = parameter.mode == Mode::text;
   if (text && pieces(definition.text, parameter.separator).size() > 1) {
     definition.start = Progress::split_raw;

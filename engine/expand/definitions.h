@@ -49,12 +49,18 @@ inline bool is_until_cycle(const Binding& b) {
   return (b.definition & until_cycle_bit) != 0;
 }
 
+// Whether it is a value that nothing computes again.
+inline bool is_final_value(const Binding& b) {
+  return progress(b) == Progress::closed && !is_until_cycle(b);
+}
+
 struct Definition {
   const Parameter* parameter = nullptr;
   const ParameterSet* set = nullptr;
   TextId name = 0;
   TextId text = 0;  // the value, stripped
   Progress start = Progress::closed;
+  bool checked = false;  // its values have a type or are among `allowed`
 };
 
 class Definitions {

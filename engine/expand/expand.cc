@@ -267,11 +267,12 @@ Builtins Expander::step_builtins(const Step& step) const {
 }
 
 bool Expander::is_final(const Binding& binding) const {
-  return progress(binding) == Progress::closed && !is_until_cycle(binding);
+  return is_final_value(binding);
 }
 
 bool Expander::is_final(const Point& point) const {
-  return std::ranges::all_of(point.bindings, [this](const Binding& b) { return is_final(b); });
+  // Many plans have a million points.
+  return std::ranges::all_of(point.bindings, [](const Binding& b) { return is_final_value(b); });
 }
 
 std::string Expander::definition_key(const Binding& binding) const {

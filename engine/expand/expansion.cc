@@ -355,10 +355,10 @@ void Expansion::open_slots(Work& work) const {
 void Expansion::check_types() {
   for (Work& work : works_) {
     for (const Binding& b : work.point.bindings) {
+      const Definition& definition = context_.definitions.of(b);
+      if (!definition.checked || progress(b) != Progress::closed) continue;
       if (!work.error.empty()) break;
-      const Parameter& parameter = *context_.definitions.of(b).parameter;
-      if (progress(b) != Progress::closed) continue;
-      if (parameter.type == ValueType::string && parameter.allowed.value.empty()) continue;
+      const Parameter& parameter = *definition.parameter;
       work.error = value_error(parameter, context_.definitions.pool()[b.value],
                                context_.benchmark.rules.fractions_are_kept);
       if (!work.error.empty()) work.place = parameter.value.mark;
