@@ -71,27 +71,33 @@ RotaryAngles rotary_angles(const ConfigReader& in) {
   return angles;
 }
 
-// Throws where a layer sees a part of the tokens only, which is not computed here.
-void refuse_windows(const ConfigReader& in) {
+// The architectures of Hugging Face that have Llama's blocks, and what transformers takes for what
+// their files leave out.
+struct Kin {
+  const char *type, *architecture;
+  bool qkv_bias, qk_norm;
+  bool windows;                // are used
+  int64_t kv_heads, head_dim;  // 0: as many as of Q; hidden / heads
+};
+constexpr std::array<Kin, 4> kins{{{"llama", "LlamaForCausalLM", false, false, false, 0, 0},
+                                   {"mistral", "MistralForCausalLM", false, false, true, 8, 0},
+                                   {"qwen2", "Qwen2ForCausalLM", true, false, false, 32, 0},
+                                   {"qwen3", "Qwen3ForCausalLM", false, true, false, 32, 128}}};
+
+// Throws where a layer sees a part of the tokens only, which is not computed here. Where windows are
+// used, and nothing says how long they are, transformers has 4,096 tokens.
+void refuse_windows(const ConfigReader& in, const Kin& kin) {
   const Json& json = in.json();
-  if (in.get("use_sliding_window", in.get<std::string>("model_type", "") == "mistral") &&
-      json.contains("sliding_window") && !json["sliding_window"].is_null())
-    throw in.bad("has a sliding_window, and every token sees all those before it here");
+  const bool used = in.get("use_sliding_window", kin.windows);
+  const bool none = json.contains("sliding_window") && json["sliding_window"].is_null();
+  if (used && !none)
+    throw in.bad(
+        "has windows (sliding_window is not null), and every token sees all those before it here");
   for (const Json& type : json.value("layer_types", Json::array()))
     if (type != "full_attention")
       throw in.bad(fmt::format("has layers of the type {}, and only full_attention is supported",
                                type.dump()));
 }
-
-// The architectures of Hugging Face that have Llama's blocks.
-struct Kin {
-  const char *type, *architecture;
-  bool qkv_bias, qk_norm;
-};
-constexpr std::array<Kin, 4> kins{{{"llama", "LlamaForCausalLM", false, false},
-                                   {"mistral", "MistralForCausalLM", false, false},
-                                   {"qwen2", "Qwen2ForCausalLM", true, false},
-                                   {"qwen3", "Qwen3ForCausalLM", false, true}}};
 
 // The one that has such blocks; `type`, where it is one of them.
 const Kin& kin_of(const ModelConfig& c, const std::string& type) {
@@ -143,25 +149,29 @@ void write_llama_config(const ModelConfig& c, Json* out) {
 }
 
 ModelConfig read_llama_config(const ConfigReader& in, const ModelConfig& defaults) {
+  const auto type = in.get<std::string>("model_type", "");
+  const Kin& kin = *std::ranges::find_if(kins, [&](const Kin& k) { return type == k.type; });
+  refuse_windows(in, kin);
   const auto activation = in.get<std::string>("hidden_act", "silu");
   if (activation != "silu" && activation != "swish")
     throw in.bad(fmt::format("has the activation \"{}\", and only silu is supported", activation));
   in.refuse("attention_bias", true);
   in.refuse("mlp_bias", true);
   ModelConfig c = defaults;
-  refuse_windows(in);
   c.set_kind("llama");
-  for (const Kin& kin : kins) {
-    if (in.get<std::string>("model_type", "") != kin.type) continue;
-    c.block.qkv_bias = kin.qkv_bias;
-    c.block.qk_norm = kin.qk_norm;
-  }
+  c.block.qkv_bias = kin.qkv_bias;
+  c.block.qk_norm = kin.qk_norm;
   c.task = Task::language_model;
   c.layers = in.size("num_hidden_layers");
   c.hidden = in.size("hidden_size");
   c.heads = in.size("num_attention_heads");
-  c.query_groups = in.has("num_key_value_heads") ? in.size("num_key_value_heads") : c.heads;
-  c.kv_channels = in.has("head_dim") ? in.size("head_dim") : 0;
+  const auto left_out = [&](const char* key) { return !in.json().contains(key); };
+  c.query_groups = in.has("num_key_value_heads") ? in.size("num_key_value_heads")
+                   : kin.kv_heads > 0 && left_out("num_key_value_heads") ? kin.kv_heads
+                                                                         : c.heads;
+  c.kv_channels = in.has("head_dim")     ? in.size("head_dim")
+                  : left_out("head_dim") ? kin.head_dim
+                                         : 0;
   c.ffn = in.size("intermediate_size");
   c.max_positions = in.size("max_position_embeddings");
   c.vocabulary = in.size("vocab_size");

@@ -88,13 +88,12 @@ void refuse_for_encoders(const Flags& f, const ModelConfig& m) {
        {std::pair{"--tensor-model-parallel-size", f.tensor_parallel},
         std::pair{"--pipeline-model-parallel-size", f.pipeline_parallel}})
     if (size > 1) fail(flag, "{}: {} is parallel in data only: take 1", size, kind);
+  resolve_rotary_scaling(f);
+  const char* of_llama = flag_of_llama(f);
   for (const auto& [flag, given] :
-       {std::pair{"--untie-embeddings-and-output-weights", f.untied},
-        std::pair{"--swiglu", f.swiglu}, std::pair{"--normalization", f.normalization.has_value()},
-        std::pair{"--disable-bias-linear", f.disable_bias_linear},
-        std::pair{"--group-query-attention", f.grouped_queries},
-        std::pair{"--num-query-groups", f.query_groups.has_value()},
-        std::pair{"--kv-channels", f.kv_channels.has_value()},
+       {std::pair{of_llama, of_llama != nullptr},
+        std::pair{"--untie-embeddings-and-output-weights", f.untied},
+        std::pair{"--normalization", f.normalization.has_value()},
         std::pair{"--use-rotary-position-embeddings", f.rotary},
         std::pair{"--position-embedding-type",
                   f.positions && *f.positions != "learned_absolute" && *f.positions != "learned"},

@@ -22,7 +22,8 @@ bool asks_for_rope(const Flags& f) {
   return f.rotary || (f.positions && (*f.positions == "rope" || *f.positions == "rotary"));
 }
 
-// A flag that only Llama's blocks have; null: none.
+}  // namespace
+
 const char* flag_of_llama(const Flags& f) {
   for (const auto& [flag, given] :
        {std::pair{"--swiglu", f.swiglu}, std::pair{"--normalization", asks_for_rms(f)},
@@ -56,8 +57,6 @@ RotaryScaling resolve_rotary_scaling(const Flags& f) {
   return scaling;
 }
 
-}  // namespace
-
 std::string resolve_kind(const Flags& f, bool llama_preset) {
   const char* flag = flag_of_llama(f);
   if (llama_preset) {
@@ -80,8 +79,10 @@ std::string resolve_kind(const Flags& f, bool llama_preset) {
 
 void agree_with_kind(const Flags& f, const std::string& folder, const ModelConfig& m) {
   const char* flag = flag_of_llama(f);
+  const RotaryScaling scaling = resolve_rotary_scaling(f);
   if (flag && m.kind() != "llama")
-    fail(flag, "contradicts {}/config.json, which describes a GPT-2: leave it out", folder);
+    fail(flag, "contradicts {}/config.json, which describes a {}: leave it out", folder,
+         m.kind() == "gpt" ? "GPT-2" : m.kind());
   if (m.kind() == "llama" && f.normalization && !asks_for_rms(f))
     fail("--normalization", "{} contradicts {}/config.json, which describes a Llama",
          *f.normalization, folder);
@@ -90,7 +91,7 @@ void agree_with_kind(const Flags& f, const std::string& folder, const ModelConfi
          folder);
   if (f.qkv_bias && !m.block.qkv_bias)
     fail("--add-qkv-bias", "contradicts {}/config.json, which has none: leave it out", folder);
-  if (f.rope_scaling && resolve_rotary_scaling(f) != m.rotary_scaling)
+  if (f.rope_scaling && scaling != m.rotary_scaling)
     fail("--use-rope-scaling", "contradicts {}/config.json, which says {}: leave it out", folder,
          m.rotary_scaling.on() ? "other numbers" : "that rotary positions are not scaled");
 }

@@ -29,6 +29,10 @@ void resolve_plan(const Flags& f, Config* c);
 
 // The folder of a stored model that the run starts from; empty: it starts from random weights.
 std::string model_folder(const Flags& f, const StoredModels& stored, Command command);
+// A flag that only Llama's blocks have, and that is given; null: none.
+const char* flag_of_llama(const Flags& f);
+// Fails where a number is given without --use-rope-scaling.
+RotaryScaling resolve_rotary_scaling(const Flags& f);
 // Which blocks the flags ask for: ModelConfig::kind(). `llama_preset`: --model names one of Llama.
 std::string resolve_kind(const Flags& f, bool llama_preset);
 // Checks the flags that say which blocks there are against a stored model.

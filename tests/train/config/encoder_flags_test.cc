@@ -63,6 +63,11 @@ TEST_CASE("what does not go with encoders is one clear error") {
         std::string::npos);
   CHECK(fault("--use-rotary-position-embeddings") ==
         "--use-rotary-position-embeddings: is for language models, and this is bert: leave it out");
+  for (const std::string flag :
+       {"--swiglu", "--add-qkv-bias", "--qk-layernorm", "--use-rope-scaling",
+        "--disable-bias-linear", "--group-query-attention"})
+    CHECK(fault(flag) == flag + ": is for language models, and this is bert: leave it out");
+  CHECK(fault("--rope-scaling-factor 4") == "--rope-scaling-factor: goes with --use-rope-scaling");
   CHECK(fault("--merge-file m").find("is not read for BERT's tokenizers") != std::string::npos);
   CHECK(error_of("--train-iters 10 --model bert-base --data-path d --dynamic-masking") ==
         "--dynamic-masking: needs --vocab-file: the [MASK] of the data's vocabulary");

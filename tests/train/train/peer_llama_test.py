@@ -144,6 +144,19 @@ with tempfile.TemporaryDirectory() as work:
         check(abs(loss_of(load(at("rotary_back")), tokens) - want) <= 1e-5 * want, f"{top} {parameters} {scaling}: back")
     check(bases == {10000.0, 300.0, 100.0, 50.0, 70.0}, f"the bases differ: {bases}")
 
+    # What config.json leaves out is what transformers takes for it: heads of 128 dimensions, 8 query groups.
+    for kind, key, more in [("qwen3", "head_dim", {}),
+                            ("mistral", "num_key_value_heads", {"num_attention_heads": 16, "num_key_value_heads": 8,
+                                                                "sliding_window": None})]:
+        folder = at("left_out_" + kind)
+        random_model(8, True, kind=kind, **more).save_pretrained(folder)
+        path = os.path.join(folder, "config.json")
+        config = json.load(open(path, encoding="utf-8"))
+        del config[key]
+        json.dump(config, open(path, "w", encoding="utf-8"))
+        got, want = evaluate(folder), loss_of(load(folder), tokens)
+        check(abs(got - want) <= 1e-5 * want, f"{kind} without {key}: {got!r} and transformers' {want!r}")
+
     # Two shards of two stages read their parts and write the file together.
     parts = ["--nproc-per-node", "4", "--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "2"]
     run(*parts, "--load-hf", at("theirs1"), *data, "--train-iters", "1", "--lr", "0", "--hidden-dropout", "0",
@@ -151,13 +164,15 @@ with tempfile.TemporaryDirectory() as work:
     check(open(os.path.join(at("parts"), "model.safetensors"), "rb").read() ==
           open(os.path.join(at("back1"), "model.safetensors"), "rb").read(), "four processes write the same file")
 
-    def refused(sentence, *flags, **changes):
+    def refused(sentence, *flags, kind="llama", without=(), **changes):
         folder = at("broken")
         subprocess.run(["rm", "-rf", folder], check=True)
-        random_model(0, True).save_pretrained(folder)
+        random_model(0, True, kind=kind).save_pretrained(folder)
         path = os.path.join(folder, "config.json")
         config = json.load(open(path, encoding="utf-8"))
         config.update(changes)
+        for key in without:
+            config.pop(key)
         json.dump(config, open(path, "w", encoding="utf-8"))
         done = run("--load-hf", folder, *data, "--train-iters", "1", *flags, code=2)
         check(done.stdout == "" and done.stderr.count("\n") == 1 and sentence in done.stderr,
@@ -169,7 +184,12 @@ with tempfile.TemporaryDirectory() as work:
     refused("rotary positions are scaled here as Llama 3.1's", rope_scaling={"type": "linear", "factor": 2.0})
     refused("rotary positions are scaled here as Llama 3.1's",
             rope_parameters={"full_attention": {"rope_type": "default"}})
-    refused("has a sliding_window", model_type="mistral", sliding_window=4096)
+    refused("has windows", kind="mistral", sliding_window=4096)
+    refused("has windows", kind="mistral", without=["sliding_window"])
+    refused("has windows", kind="qwen2", use_sliding_window=True, sliding_window=8)
+    refused("has windows", kind="qwen3", use_sliding_window=True, without=["sliding_window"])
+    refused("--rope-scaling-factor: goes with --use-rope-scaling", "--rope-scaling-factor", "16")
+    refused("--add-qkv-bias: contradicts", "--add-qkv-bias", kind="qwen3")
     refused("only full_attention is supported", layer_types=["full_attention", "sliding_attention"] * 2)
     refused("--qk-layernorm: contradicts", "--qk-layernorm")
     refused("--use-rope-scaling: contradicts", "--use-rope-scaling")
