@@ -146,8 +146,8 @@ with tempfile.TemporaryDirectory() as work:
 
     # What config.json leaves out is what transformers takes for it: heads of 128 dimensions, 8 query groups.
     for kind, key, more in [("qwen3", "head_dim", {}),
-                            ("mistral", "num_key_value_heads", {"num_attention_heads": 16, "num_key_value_heads": 8,
-                                                                "sliding_window": None})]:
+                            ("mistral", "num_key_value_heads", {"hidden_size": 96, "num_attention_heads": 16,
+                                                                "num_key_value_heads": 8, "sliding_window": None})]:
         folder = at("left_out_" + kind)
         random_model(8, True, kind=kind, **more).save_pretrained(folder)
         path = os.path.join(folder, "config.json")
@@ -156,6 +156,19 @@ with tempfile.TemporaryDirectory() as work:
         json.dump(config, open(path, "w", encoding="utf-8"))
         got, want = evaluate(folder), loss_of(load(folder), tokens)
         check(abs(got - want) <= 1e-5 * want, f"{kind} without {key}: {got!r} and transformers' {want!r}")
+
+    # From random weights, by flags.
+    blocks = ["--num-layers", "2", "--hidden-size", "48", "--num-attention-heads", "4", "--seq-length", str(SEQUENCE), "--swiglu",
+              "--normalization", "RMSNorm", "--disable-bias-linear", "--position-embedding-type", "rope", "--tokenizer-type",
+              "bytes", "--init-method-std", "0.2", "--hidden-dropout", "0", "--attention-dropout", "0"]
+    for kind, flags in [("llama", ["--use-rope-scaling", "--rope-original-max-position-embeddings", "16"]),
+                        ("qwen2", ["--add-qkv-bias"]), ("qwen3", ["--qk-layernorm", "--use-rope-scaling"])]:
+        folder, kept = at("made_" + kind), at("kept_" + kind)
+        run(*blocks, *flags, *data, "--train-iters", "3", "--lr", "1e-2", "--save-hf", folder, "--save", kept)
+        model = load(folder)
+        got, want = evaluate(folder), loss_of(model, tokens)
+        check(model.config.model_type == kind and abs(got - want) <= 1e-5 * want, f"made by {flags}: {got!r}, {want!r}")
+        check(evaluate(kept, by="--load") == got, "--load evaluates the same model")
 
     # Two shards of two stages read their parts and write the file together.
     parts = ["--nproc-per-node", "4", "--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "2"]
