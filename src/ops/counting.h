@@ -1,4 +1,4 @@
-// What the versions of operations for the counting device share.
+// Shared by the versions of operations for the counting device.
 #pragma once
 
 #include "src/device/compute_options.h"

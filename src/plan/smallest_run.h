@@ -1,4 +1,4 @@
-// What a run needs at least.
+// The least that a run needs.
 #pragma once
 
 #include "src/config/config.h"

@@ -24,7 +24,7 @@ Config planned_run(Config c, bool trains = true) {
   return c;
 }
 
-// What CUDA's context holds with the code of our kernels and the libraries', NCCL's buffers of each
+// CUDA's context with the code of our kernels and the libraries', NCCL's buffers of each
 // group of ranks that a process is in, and in them the 64 MiB in which copy engines stage gradients
 // (src/parallel/nvlink/copy_engine.cc). Estimates, on the safe side; they depend on the driver, on
 // NCCL's version and on the node.
@@ -236,7 +236,7 @@ StepVolumes operator*(double times, const StepVolumes& v) {
   return {times * v.tensor, times * v.pipeline, times * v.data, times * v.embedding};
 }
 
-// What a step sends, and the work of its update. More micro batches than two repeat the first of
+// A step's messages, and the work of its update. More micro batches than two repeat the first of
 // them, after which ZeRO 2 reduces gradients and nothing else does.
 void count_step(CountedProcess* process, int64_t micro_batches, StageCount* count) {
   process->forward(true);
@@ -253,7 +253,7 @@ void count_step(CountedProcess* process, int64_t micro_batches, StageCount* coun
   count->sent = process->sent() + real(std::max<int64_t>(0, micro_batches - 2)) * first;
 }
 
-// What is asked of a stage.
+// The question to a stage.
 struct Question {
   const Config config;  // planned_run()
   const int stage;

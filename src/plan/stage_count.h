@@ -41,7 +41,7 @@ struct StageMemory {
 
   double states() const { return weights + gradients + optimizer; }
   double scratch() const { return activations + shared + logits + workspace; }
-  // What Stream::bytes_peak() counts.
+  // The bytes that Stream::bytes_peak() counts.
   double allocated() const { return states() + scratch() + messages; }
   double total() const { return allocated() + context; }
 };
@@ -67,7 +67,7 @@ StageCount count_stage(const Config& config, int stage, const CountedDevice& tar
 std::vector<StageCount> count_stages(const Config& config, const CountedDevice& target);
 // The same with all layers made.
 StageCount count_every_layer(const Config& config, int stage, const CountedDevice& target);
-// Of its parts alone, which takes less time. `trains`: with an optimizer.
+// Counts its parts alone, which takes less time. `trains`: with an optimizer.
 StageMemory stage_memory(const Config& config, int stage, const CountedDevice& target,
                          bool trains = true);
 StepVolumes step_volumes(const Config& config, int stage);
@@ -85,7 +85,7 @@ struct LayerCount {
 };
 // A layer of a language model. With recomputation the backward pass has it.
 LayerCount count_layer(const Config& config, const CountedDevice& target);
-// What is above the layers.
+// The part above the layers.
 LayerCount count_head(const Config& config, const CountedDevice& target);
 // The message between two stages: [M,C], or a tensor parallel rank's part of it.
 double border_bytes(const Config& config);

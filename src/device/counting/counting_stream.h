@@ -12,14 +12,14 @@
 
 namespace tally::train {
 
-// What a counting device stands for.
+// The device that is counted for.
 struct CountedDevice {
   bool gpu = false;
   double memory = 0;    // bytes of the GPU; 0: not known
   int capability = 90;  // of the GPU
 };
 
-// What operations do. Doubles, because the numbers of a large step pass 2^63.
+// The work of operations. They are doubles, because the numbers of a large step pass 2^63.
 struct CountedWork {
   double gemms = 0;      // FLOPs of GEMMs, but for attention's
   double attention = 0;  // FLOPs of attention, over the scores that its mask leaves
@@ -51,7 +51,7 @@ class CountingStream final : public Stream {
 
   // The same, and sizes that no machine has.
   double held() const { return held_; }
-  // Of what was called `what`.
+  // Bytes of what was called `what`.
   double held(const std::string& what) const;
 
   const CountedDevice& counted() const { return counted_; }
@@ -84,7 +84,7 @@ inline CountingStream& counting_stream(Stream& s) {
 
 namespace counting {
 
-// What CountingStream::held() calls a GPU stream's scratch.
+// The name of a GPU stream's scratch in CountingStream::held().
 inline constexpr const char* gemm_scratch = "GEMM workspace";
 inline constexpr const char* split_scratch = "operands split for tf32x3";
 

@@ -8,7 +8,7 @@
 namespace tally::train::cpu {
 namespace {
 
-// Where the heads of a token lie: Q's, then K's.
+// The places of a token's heads: Q's, then K's.
 struct Layout {
   Layout(const Out& qkv, int64_t kv_heads)
       : width(qkv.dim(-1)),

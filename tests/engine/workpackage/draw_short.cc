@@ -171,7 +171,7 @@ class DrawShort {
     root.children.push_back(std::move(metrics));
   }
 
-  // Those that a build's commands read, with what those read: a set of their own.
+  // A build's commands read it, or another that they read does: those are a set of their own.
   bool of_build(const std::string& name) const {
     const auto has = [](const Names& names, const std::string& one) {
       return std::find(names.begin(), names.end(), one) != names.end();

@@ -23,6 +23,8 @@ MUTATIONS = {
     "sequence parallelism: K's and V's bias gradients come from one process's tokens": (
         *LAYOUTS, "src/model/transformer.cc", "if (context_.tensor.sequence || !sizes_.spec.biases)",
         "if (!sizes_.spec.biases)"),
+    "the norms of heads are not added up over the processes that divide the heads": (
+        *LAYOUTS, "src/model/architecture.cc", "part.sequence || (row.of_heads && part.shards > 1)", "part.sequence"),
     "a row-parallel layer adds its bias on every process": (
         *LAYOUTS, "src/nn/linear.cc",
         "c.tensor.shard() == 0 ? bias.value : Tensor()", "bias.value"),
