@@ -33,6 +33,8 @@ class Rare {
     return content_ ? *content_ : none;
   }
   const Container* operator->() const { return &**this; }
+  // A plan asks a million points whether they have an error: without a call.
+  bool empty() const { return !content_ || content_->empty(); }
   // The container to write to. It exists from now on.
   Container& edit() {
     if (!content_) content_ = std::make_unique<Container>();
@@ -62,7 +64,7 @@ class RareText {
   const std::string& str() const { return *text_; }
   operator const std::string&() const { return str(); }  // NOLINT(google-explicit-constructor)
   operator std::string_view() const { return str(); }    // NOLINT(google-explicit-constructor)
-  bool empty() const { return str().empty(); }
+  bool empty() const { return text_.empty(); }
   void clear() { text_ = {}; }
 
   friend std::string operator+(const std::string& a, const RareText& b) { return a + b.str(); }

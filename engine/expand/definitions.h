@@ -22,8 +22,9 @@ enum class Progress : uint32_t {
   split_raw,    // a list of raw texts: still to be expanded into one point each
   split_value,  // a list that came from a substitution or a script: still to be expanded
 };
+inline constexpr uint32_t progress_bits = 3U;
 inline Progress progress(const Binding& b) {
-  return static_cast<Progress>(b.definition & 3U);
+  return static_cast<Progress>(b.definition & progress_bits);
 }
 inline uint32_t definition_number(const Binding& b) {
   return b.definition >> 5U;
@@ -49,9 +50,10 @@ inline bool is_until_cycle(const Binding& b) {
   return (b.definition & until_cycle_bit) != 0;
 }
 
-// Whether it is a value that nothing computes again.
+// Whether it is a value that nothing computes again: closed, and not until the first cycle.
 inline bool is_final_value(const Binding& b) {
-  return progress(b) == Progress::closed && !is_until_cycle(b);
+  static_assert(static_cast<uint32_t>(Progress::closed) == 0, "one comparison answers both");
+  return (b.definition & (progress_bits | until_cycle_bit)) == 0;
 }
 
 struct Definition {
