@@ -122,6 +122,10 @@ const char* safetensors_name(DType dtype) {
       return "U16";
     case DType::u8:
       return "U8";
+    case DType::e4m3:
+      return "F8_E4M3";
+    case DType::e5m2:
+      return "F8_E5M2";
   }
   return "";
 }

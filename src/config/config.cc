@@ -68,6 +68,18 @@ const char* precision_name(Precision p) {
   return "?";
 }
 
+const char* fp8_format_name(Fp8Config::Format f) {
+  switch (f) {
+    case Fp8Config::Format::none:
+      return "none";
+    case Fp8Config::Format::hybrid:
+      return "hybrid";
+    case Fp8Config::Format::e4m3:
+      return "e4m3";
+  }
+  return "";
+}
+
 const char* recompute_name(Recompute r) {
   switch (r) {
     case Recompute::none:

@@ -64,6 +64,23 @@ inline constexpr std::array<std::pair<const char*, bool Fusions::*>, 12> fusion_
      {"head", &Fusions::head}}};
 static_assert(sizeof(Fusions) == fusion_names.size() * sizeof(bool), "a fusion has no name");
 
+// Which GEMMs of the blocks are in FP8 (--fp8-format, src/nn/fp8.h).
+struct Fp8Config {
+  enum class Format : uint8_t {
+    none,
+    hybrid,  // e4m3 forward, e5m2 for gradients
+    e4m3
+  };
+  Format format = Format::none;
+  int64_t layers_at_start = 0, layers_at_end = 0;  // that stay in bf16
+
+  bool on() const { return format != Format::none; }
+  bool serves(int64_t layer, int64_t layers) const {
+    return on() && layer >= layers_at_start && layer < layers - layers_at_end;
+  }
+  DType gradients() const { return format == Format::hybrid ? DType::e5m2 : DType::e4m3; }
+};
+
 enum class NormKind : uint8_t {
   layer,
   rms  // without bias and mean
@@ -222,6 +239,7 @@ struct Config {
   OptimizerConfig optimizer;
   DataConfig data;
   Precision precision = Precision::f32;
+  Fp8Config fp8;                  // bf16 only
   bool tf32x3_attention = false;  // f32 only: attention's GEMMs as in tf32x3
   int64_t sequence = 1024;
   int64_t micro_batch = 1, global_batch = 1;
@@ -307,10 +325,11 @@ struct Config {
 constexpr bool uses_tf32(Precision p) {
   return p == Precision::tf32 || p == Precision::tf32x3;
 }
-const char* precision_name(Precision p);         // "fp64", "fp32", "tf32x3", "tf32", "bf16", "fp16"
-const char* recompute_name(Recompute r);         // "none", "selective", "full"
-const char* optimizer_name(OptimizerKind kind);  // "adam", "lamb", "sgd"
-const char* eval_mode_name(EvalMode mode);       // "reduce", "gather"
+const char* precision_name(Precision p);  // "fp64", "fp32", "tf32x3", "tf32", "bf16", "fp16"
+const char* fp8_format_name(Fp8Config::Format f);  // "none", "hybrid", "e4m3"
+const char* recompute_name(Recompute r);           // "none", "selective", "full"
+const char* optimizer_name(OptimizerKind kind);    // "adam", "lamb", "sgd"
+const char* eval_mode_name(EvalMode mode);         // "reduce", "gather"
 // The smallest multiple of `multiple` that holds `vocabulary`: Megatron's padding.
 int64_t pad_vocabulary(int64_t vocabulary, int64_t multiple);
 

@@ -15,6 +15,8 @@ KnownValues flag_values() {
       {"--weight-decay-incr-style", {"constant", "linear", "cosine"}},
       {"--precision", {"fp32", "tf32x3", "tf32", "bf16", "fp16", "fp64"}},
       {"--fp32-attention", {"ieee", "tf32x3"}},
+      {"--fp8-format", {"hybrid", "e4m3"}},
+      {"--fp8-recipe", {"tensorwise"}},
       {"--task", {"pretrain", "classify", "squad"}},
       {"--plan-device", {"H200", "H100", "GH200", "B200", "A100-80GB", "A100-40GB"}},
       {"--tokenizer-type",

@@ -171,6 +171,16 @@ void declare_precision(CLI::App* app, Flags* f) {
   g.toggle("--fp16", &f->fp16, "Same as --precision fp16, with loss scaling");
   g.toggle("--tf32", &f->tf32, "Same as --precision tf32");
   g.toggle("--fp64", &f->fp64, "Same as --precision fp64");
+  g.text("--fp8-format", &f->fp8_format, "NAME",
+         "With --bf16, the GEMMs of the blocks in FP8: hybrid (E4M3, gradients in E5M2) or e4m3");
+  g.text("--fp8-recipe", &f->fp8_recipe, "NAME",
+         "How FP8's scales are found: tensorwise (each matrix by its own largest magnitude)");
+  g.toggle("--first-last-layers-bf16", &f->first_last_bf16,
+           "With --fp8-format, the first and the last block stay in bf16");
+  g.number("--num-layers-at-start-in-bf16", &f->bf16_layers_at_start, 0,
+           "So many at the start instead, with --first-last-layers-bf16 (default: 1)");
+  g.number("--num-layers-at-end-in-bf16", &f->bf16_layers_at_end, 0,
+           "So many at the end, likewise (default: 1)");
   g.number("--loss-scale", &f->loss_scale, 1.0,
            "Constant loss scale of fp16 (default: adjusted while training)");
   g.number("--initial-loss-scale", &f->initial_loss_scale, 1.0, "First loss scale of fp16");

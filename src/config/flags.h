@@ -48,7 +48,9 @@ struct Flags {
   std::optional<int64_t> decay_iterations, decay_samples, warmup_iterations, warmup_samples;
   std::optional<double> warmup_fraction, start_weight_decay, end_weight_decay;
 
-  std::optional<std::string> precision, fp32_attention;
+  std::optional<std::string> precision, fp32_attention, fp8_format, fp8_recipe;
+  bool first_last_bf16 = false;
+  std::optional<int64_t> bf16_layers_at_start, bf16_layers_at_end;
   bool fp16 = false, bf16 = false, tf32 = false, fp64 = false;
   std::optional<double> loss_scale;
   double initial_loss_scale = 4294967296.0, min_loss_scale = 1.0;

@@ -84,9 +84,11 @@ const std::vector<UnsupportedFlags>& unsupported_flags() {
        "--rerun-mode --error-injection-rate --error-injection-type"},
       {"--recompute-granularity says what is recomputed: leave it out",
        "--recompute-modules --distribute-saved-activations"},
-      {"see --precision for what there is: leave it out",
-       "--fp8-* --no-fp8-wgrad --fp4-* --first-last-layers-bf16 --num-layers-at-start-in-bf16 "
-       "--num-layers-at-end-in-bf16 --keep-fp8-transpose-cache --kitchen-* "
+      {"see --precision and docs/fp8.md for what there is: leave it out",
+       "--fp8-margin --fp8-interval --fp8-amax-history-len --fp8-amax-compute-algo --fp8-wgrad "
+       "--fp8-param-gather --fp8-quantizer-factory --fp8-output-proj --fp8-dot-product-attention "
+       "--fp8-multi-head-attention --fp8-param --no-fp8-wgrad --fp4-* --keep-fp8-transpose-cache "
+       "--kitchen-* "
        "--fp16-lm-cross-entropy --grad-reduce-in-bf16 --disable-bf16-reduced-precision-matmul "
        "--reuse-grad-buf-for-mxfp8-param-ag"},
       // Processes.

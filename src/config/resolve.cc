@@ -134,6 +134,7 @@ Config resolve(const Flags& given, const StoredModels& stored, int world_size, C
   refuse_shared_pipes(c, world_size);
   resolve_output(f, &c);
   resolve_device(f, &c);
+  resolve_fp8(f, &c);
   resolve_measuring(f, &c);
   note_unused(f, &c);
   if (!f.ignored.empty()) {

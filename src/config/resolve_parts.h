@@ -55,6 +55,7 @@ void refuse_for_encoders(const Flags& f, const ModelConfig& m);
 // Comes after resolve_data().
 void resolve_encoder(const Flags& f, Config* c);
 void resolve_precision(const Flags& f, Config* c);
+void resolve_fp8(const Flags& f, Config* c);
 void resolve_recompute(const Flags& f, Config* c);
 // Takes the layout of --rehearse over into `f` and its number of ranks into `world_size`.
 Rehearsal resolve_rehearsal(Flags* f, Command command, int* world_size);

@@ -23,6 +23,10 @@ const char* dtype_name(DType t) {
       return "uint16";
     case DType::u8:
       return "uint8";
+    case DType::e4m3:
+      return "float8_e4m3";
+    case DType::e5m2:
+      return "float8_e5m2";
   }
   return "unknown";
 }

@@ -10,7 +10,8 @@
 
 namespace tally::train {
 
-enum class DType : uint8_t { f64, f32, bf16, f16, i64, i32, u16, u8 };
+// e4m3, e5m2: FP8, which only GEMMs read (ops/fp8/fp8.h).
+enum class DType : uint8_t { f64, f32, bf16, f16, i64, i32, u16, u8, e4m3, e5m2 };
 
 constexpr size_t size_of(DType t) {
   switch (t) {
@@ -25,6 +26,8 @@ constexpr size_t size_of(DType t) {
     case DType::u16:
       return 2;
     case DType::u8:
+    case DType::e4m3:
+    case DType::e5m2:
       return 1;
   }
   return 0;

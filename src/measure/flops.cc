@@ -52,6 +52,13 @@ double encoder_flops_per_token(const ModelConfig& model, double tokens) {
          (6 * of(Reads::all) + 6 * masked * of(Reads::masked) + 6 * of(Reads::firsts) / tokens);
 }
 
+double fp8_flops_per_token(const Config& config) {
+  int64_t layers = 0;
+  for (int64_t l = 0; l < config.model.layers; ++l)
+    layers += config.fp8.serves(l, config.model.layers);
+  return 6 * static_cast<double>(layers * block_matrices(config.model));
+}
+
 double megatron_flops_per_token(const ModelConfig& model, int64_t sequence) {
   return flops_per_token(model, sequence, model.padded_vocabulary);
 }

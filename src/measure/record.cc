@@ -261,7 +261,7 @@ json results_json(const Record& r) {
   const Throughput t = throughput_of(r);
   const double flops = flops_per_token(r);
   const auto peak = peak_rate(r.device_info.name, c.precision);
-  const auto mfu = model_flops_utilisation(r);
+  const auto mfu = model_flops_utilisation(r), typed_mfu = typed_flops_utilisation(r);
   json out = {
       {"first_iteration", r.first_iteration},
       {"iterations", r.first_iteration + static_cast<int64_t>(r.steps.size())},
@@ -282,6 +282,7 @@ json results_json(const Record& r) {
       {"peak_tflops_per_second", peak ? json(peak->tflops) : json(nullptr)},
       {"peak_source", peak ? json(peak->source) : json(nullptr)},
       {"model_flops_utilisation", mfu ? json(*mfu) : json(nullptr)},
+      {"typed_flops_utilisation", typed_mfu ? json(*typed_mfu) : json(nullptr)},
       {"peak_device_bytes", r.device_bytes_peak > 0 ? json(r.device_bytes_peak) : json(nullptr)},
       {"peak_host_bytes", peak_resident_bytes()}};
   if (!c.model.language_model()) {
@@ -402,6 +403,10 @@ nlohmann::ordered_json configuration_json(const Record& r) {
               {"training", training_json(c)},
               {"precision", precision_name(c.precision)},
               {"fp32_attention", c.tf32x3_attention ? "tf32x3" : "ieee"},
+              {"fp8_format", fp8_format_name(c.fp8.format)},
+              {"fp8_recipe", c.fp8.on() ? json("tensorwise") : json(nullptr)},
+              {"num_layers_at_start_in_bf16", c.fp8.layers_at_start},
+              {"num_layers_at_end_in_bf16", c.fp8.layers_at_end},
               {"reference", c.reference},
               {"cuda_graph", c.cuda_graph},
               {"no_fusion", no_fusion_json(c.fusions)},
@@ -522,6 +527,15 @@ std::optional<double> model_flops_utilisation(const Record& r) {
   const double rate = throughput_of(r).tokens_per_second_median;
   if (!(rate > 0)) return std::nullopt;  // also where no step was measured
   return flops_per_token(r) * rate / (peak->tflops * 1e12 * r.config.world_size);
+}
+
+std::optional<double> typed_flops_utilisation(const Record& r) {
+  const auto of_bf16 = model_flops_utilisation(r);
+  const auto peak = peak_rate(r.device_info.name, r.config.precision);
+  const auto fp8_peak = fp8_peak_rate(r.device_info.name);
+  const double all = flops_per_token(r), fp8 = fp8_flops_per_token(r.config);
+  if (!of_bf16 || !peak || !fp8_peak || fp8 == 0) return std::nullopt;
+  return *of_bf16 * (all - fp8 + fp8 * peak->tflops / fp8_peak->tflops) / all;
 }
 
 nlohmann::ordered_json to_json(const Record& r) {

@@ -124,6 +124,9 @@ nlohmann::ordered_json configuration_json(const Record& record);
 // True model FLOP/s over the datasheet's rate, from the median step; empty when the rate is
 // unknown.
 std::optional<double> model_flops_utilisation(const Record& record);
+// The same of the peak that each GEMM's type has: the share of the step that the GPU would need for
+// the model's FLOPs at the peak rates of bf16 and of FP8. Empty also where nothing is in FP8.
+std::optional<double> typed_flops_utilisation(const Record& record);
 // Whether a record may be written to `path`: it does not exist, is an older record, or is not a
 // regular file. Throws std::runtime_error with one sentence.
 void check_record_target(const std::string& path);

@@ -56,6 +56,8 @@ BlockSizes block_sizes(const Config& config, const ModelPart& part, DType type) 
   s.part_count = config.sequence_parallel ? part.shards : 1;
   s.type = type;
   s.recompute = config.recompute;
+  s.shards = part.shards;
+  s.fp8 = config.fp8.on();
   return s;
 }
 
@@ -63,6 +65,7 @@ Transformer::Transformer(const Config& config, const ModelPart& part, const Para
                          const Compute& compute, Communicator* tensor, const BlockSizes& sizes,
                          bool documents)
     : config_(config.model),
+      fp8_(config.fp8),
       part_(part),
       documents_(documents),
       type_(table.weights().dtype),
@@ -78,8 +81,10 @@ Transformer::Transformer(const Config& config, const ModelPart& part, const Para
                         config.recompute != Recompute::selective) {
   if (part.shards > 1) context_.tensor.group = tensor;
   context_.tensor.sequence = sizes_.part_count > 1;
-  // Each process has the column sums of its own tokens only.
-  if (context_.tensor.sequence || !sizes_.spec.biases) context_.fusions.qkv_bias = false;
+  // Each process has the column sums of its own tokens only. In FP8 the sums of a product are not
+  // those of its factors.
+  if (context_.tensor.sequence || !sizes_.spec.biases || sizes_.fp8)
+    context_.fusions.qkv_bias = false;
   // The processes' exchanges would wait for a side stream's GEMMs.
   context_.overlap_weight_gradients = config.fusions.overlap && part.shards == 1 &&
                                       size_of(type_) == 4 && !float64_gemms_serve(compute);
@@ -119,8 +124,23 @@ Tensor Transformer::plan_scratch(int64_t head_elements) {
     attention = std::max(
         attention, attention_workspace(context_.compute,
                                        g.shape(g.batch, g.tokens, dropout, documents), type_));
+  if (sizes_.fp8) plan_fp8();
   context_.workspace = make(DType::u8, {static_cast<int64_t>(attention)}, "workspace");
   return both;
+}
+
+void Transformer::plan_fp8() {
+  Fp8Scratch& s = context_.fp8;
+  const int64_t m = sizes_.tokens(), in = m * sizes_.widest_input(),
+                out = m * sizes_.widest_output();
+  s.backward = fp8_.gradients();
+  s.x = arena_.make(DType::u8, {in}, "operands in FP8");
+  s.dy_rows = arena_.make(DType::u8, {out}, "operands in FP8");
+  s.dy_columns = arena_.make(DType::u8, {out}, "operands in FP8");
+  s.x_scale = arena_.make(DType::f32, {1}, "scales of operands in FP8");
+  s.dy_scale = arena_.make(DType::f32, {1}, "scales of operands in FP8");
+  s.amax = arena_.make(DType::f32, {1}, "magnitudes for FP8");
+  s.amaxes = arena_.make(DType::f32, {sizes_.shards}, "magnitudes for FP8");
 }
 
 std::vector<Tensor> Transformer::exchanged() const {
@@ -135,14 +155,17 @@ GeluKind Transformer::gelu() const {
 }
 
 void Transformer::bind_blocks(const ParameterTable& table) {
-  const GeluForm form{
+  const GeluForm fastest{
       gelu(), saves_derivative_
                   ? faster_saved_gelu(context_.compute, type_, sizes_.ffn, config_.hidden, gelu())
                   : SavedGelu::input};
   for (int64_t l = 0; l < part_.layers; ++l) {
     const int64_t layer = part_.first_layer + l;
+    const bool fp8 = fp8_.serves(layer, config_.layers);
+    const GeluForm form = fp8 ? GeluForm{gelu(), SavedGelu::input} : fastest;
     blocks_.emplace_back(table, sizes_, config_.layernorm_epsilon, form, layer,
                          projection_sums_.rows(l, 1).view({config_.hidden}));
+    if (fp8) blocks_.back().keep_in_fp8(context_.fp8.forward, &arena_);
   }
   if (part_.last)
     final_norm_ = Norm(table, {Role::in_norm, config_.layers}, config_.layernorm_epsilon);
@@ -261,6 +284,8 @@ void Transformer::forward(const Batch& batch, const Pass& pass, ActivationSet& s
   take(batch, pass, &a);
   const bool updates = batch.first && update_ && update_->active();
   enter(a, dropout_of(pass), updates ? update_.get() : nullptr);
+  // Without Fusions::overwrite no micro batch is marked as the first.
+  context_.fp8.casts_weights = batch.first || !context_.fusions.overwrite;
   run_blocks(a);
 }
 
@@ -270,6 +295,7 @@ void Transformer::evaluate(const Batch& batch, const Pass& pass, ActivationSet& 
   a.batch.counted = {1, 1};  // losses are added up
   a.pass.counted = nullptr;
   enter(a, Dropout(), nullptr);
+  context_.fp8.casts_weights = true;
   run_blocks(a);
   if (part_.last) evaluate_head(a);
 }
@@ -321,6 +347,7 @@ void Transformer::start_gradients(bool first) {
 void Transformer::backward(ActivationSet& set) {
   auto& a = static_cast<Activations&>(set);
   enter(a, dropout_of(a.pass), nullptr);
+  context_.fp8.casts_weights = false;
   start_gradients(a.batch.first);
   const BackwardFlow flow = flow_of(a);
   if (part_.last) {

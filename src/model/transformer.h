@@ -76,6 +76,7 @@ class Transformer : public Stage {
   static LossFactor loss_factor(const Activations& a, size_t head, int64_t labels);
 
   const ModelConfig config_;
+  const Fp8Config fp8_;
   const ModelPart part_;
   const bool documents_;
   const DType type_;
@@ -85,6 +86,7 @@ class Transformer : public Stage {
   std::vector<Block> blocks_;
 
  private:
+  void plan_fp8();
   void bind_vectors(const ParameterTable& table);
   void bind_update(const ParameterTable& table);
   Dropout dropout_of(const Pass& pass) const;

@@ -47,7 +47,7 @@ AttentionArgs SelfAttention::arguments(const LayerContext& c, const AttentionAct
 void SelfAttention::forward(LayerContext* c, const Tensor& x, const AttentionActivations& a,
                             const Tensor& residual, const NormedSum& sum) const {
   const AttentionGeometry& g = geometry_;
-  const Tensor all = c->tensor.gather(c->compute, x);
+  const LinearInput all(c->tensor.gather(c->compute, x), a.x_amaxes);
   qkv_.forward(*c, all, a.qkv.view({c->layout.count(), g.qkv_width()}));
   if (g.qk_norm) head_norm_forward(c->compute, Out(a.qkv), head_norm(), {Out(a.raw), Out(a.rstd)});
   if (rotary_positions()) {
@@ -56,16 +56,17 @@ void SelfAttention::forward(LayerContext* c, const Tensor& x, const AttentionAct
   if (c->update) c->update->finish(c);
   attention_forward(c->compute, arguments(*c, a));
   if (c->update) c->update->start(c, layer_);
-  projection_.add_to(*c, a.out, residual, sum);
+  projection_.add_to(*c, {a.out, a.out_amaxes}, residual, sum);
 }
 
 void SelfAttention::backward(const LayerContext& c, const Tensor& x, const AttentionActivations& a,
                              const BackwardFlow& flow) const {
   const AttentionGeometry& g = geometry_;
   const int64_t count = c.layout.count();
-  const Tensor dy = c.tensor.gather(c.compute, flow.at_branch(c.dropout));
-  const Tensor all = c.tensor.start_gather(c.compute, x);
-  projection_.backward_weight(c, dy, a.out);
+  const OutputGradient dy =
+      projection_.gradient_at_output(c, c.tensor.gather(c.compute, flow.at_branch(c.dropout)));
+  const LinearInput all(c.tensor.start_gather(c.compute, x), a.x_amaxes);
+  projection_.backward_weight(c, dy, {a.out, a.out_amaxes});
   const Tensor dx = c.tensor.partial_of(flow.normed);
   const Tensor dout = Tensor(dx.data, dx.dtype, {count, g.width()});
   projection_.backward_input(c, dy, dout);

@@ -4,6 +4,7 @@
 //   qkv = x w_qkv^T + b;  out = softmax(scale Q K^T + mask) V;  r = residual + dropout(out w_proj^T + b)
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "src/nn/projection.h"
@@ -20,6 +21,7 @@ struct AttentionActivations {
   Tensor stats;  // [B,H,T]
   // Of QK norm: [B T,H+G,D] the heads of Q and K before it, [B T,H+G].
   Tensor raw, rstd;
+  Tensor x_amaxes, out_amaxes;  // LinearInput's, in FP8
 };
 
 // Sizes that do not change from block to block.
@@ -57,6 +59,7 @@ class SelfAttention {
                 const BackwardFlow& flow) const;
 
   const Linear& qkv() const { return qkv_; }
+  std::array<Linear*, 2> matrices() { return {&qkv_, &projection_}; }
   const Projection& projection() const { return projection_; }
 
  private:

@@ -61,6 +61,10 @@ BlockActivations plan_block_activations(const BlockSizes& sizes, const BlockActi
   a.in.r = planner.hidden("residual stream");
   if (sizes.recompute != Recompute::full) planner.costly(&a);
   if (sizes.recompute == Recompute::none) planner.cheap(&a);
+  if (!sizes.fp8) return a;
+  for (Tensor* t :
+       {&a.attention.x_amaxes, &a.attention.out_amaxes, &a.mlp.x_amaxes, &a.mlp.act_amaxes})
+    *t = arena->make(DType::f32, {sizes.shards}, "magnitudes for FP8");
   return a;
 }
 
@@ -80,7 +84,10 @@ BlockActivations first_tokens(const BlockActivations& planned, const TokenLayout
   a.attention.rstd = planned.attention.rstd.rows(0, layout.count());
   a.attention.stats = Tensor(stats.data, stats.dtype, {b, stats.dim(1), t});
   a.mid = first_tokens(planned.mid, layout.count());
-  a.mlp = {planned.mlp.saved.rows(0, layout.count()), planned.mlp.act.rows(0, layout.count())};
+  a.attention.x_amaxes = planned.attention.x_amaxes;
+  a.attention.out_amaxes = planned.attention.out_amaxes;
+  a.mlp = planned.mlp;
+  for (Tensor* wide : {&a.mlp.saved, &a.mlp.act}) *wide = wide->rows(0, layout.count());
   return a;
 }
 
@@ -92,6 +99,16 @@ Block::Block(const ParameterTable& table, const BlockSizes& sizes, double epsilo
       mlp_(table, gelu, sizes.spec.gated(), layer),
       recompute_(sizes.recompute),
       post_norm_(sizes.post_norm()) {}
+
+void Block::keep_in_fp8(DType format, Arena* arena) {
+  const auto attention = attention_.matrices(), mlp = mlp_.matrices();
+  for (Linear* w : {attention[0], attention[1], mlp[0], mlp[1]}) {
+    const int64_t n = w->weight.value.dim(0), k = w->weight.value.dim(1);
+    w->fp8 = {arena->make(format, {n, k}, "weights in FP8"),
+              arena->make(format, {k, n}, "weights in FP8"),
+              arena->make(DType::f32, {1}, "scales of weights in FP8")};
+  }
+}
 
 void Block::forward(LayerContext* c, const BlockActivations& a, const NormedSum& out) const {
   attention_.forward(c, a.in.y, a.attention, residual(a.in), mid(a));

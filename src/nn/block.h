@@ -9,6 +9,9 @@
 // it: the next block's first norm, the model's last norm, or the end of a pipeline's stage.
 #pragma once
 
+#include <algorithm>
+#include <array>
+
 #include "src/device/arena.h"
 #include "src/nn/attention.h"
 #include "src/nn/mlp.h"
@@ -48,11 +51,16 @@ struct BlockSizes {
   int64_t part_count = 1;  // processes that divide the tokens outside of GEMMs and attention
   DType type = DType::f32;
   Recompute recompute = Recompute::none;
+  int64_t shards = 1;  // processes that divide the GEMMs
+  bool fp8 = false;    // some blocks are in FP8
 
   bool post_norm() const { return spec.place == NormPlace::after; }
   int64_t tokens() const { return attention.batch * attention.tokens; }  // of a micro batch
   int64_t part() const { return tokens() / part_count; }                 // of them, on this process
   int64_t fc_width() const { return spec.gated() ? 2 * ffn : ffn; }      // of the MLP's first GEMM
+  // Of any of the block's GEMMs.
+  int64_t widest_input() const { return std::max({hidden, attention.width(), ffn}); }
+  int64_t widest_output() const { return std::max({hidden, attention.qkv_width(), fc_width()}); }
 };
 
 // The activations that the blocks of a stage share, once for all of them.
@@ -87,6 +95,9 @@ class Block {
   }
   // From there to the gradients at a.in's y (flow.normed) and r (flow.residual).
   void backward(const LayerContext& c, const BlockActivations& a, const BackwardFlow& flow) const;
+
+  // Computes its GEMMs in FP8 from now on, with weights cast to memory of `arena`.
+  void keep_in_fp8(DType format, Arena* arena);
 
   const SelfAttention& attention() const { return attention_; }
   const Mlp& mlp() const { return mlp_; }

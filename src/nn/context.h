@@ -8,6 +8,7 @@
 #include "src/device/side_stream.h"
 #include "src/device/step_state.h"
 #include "src/device/tensor.h"
+#include "src/nn/fp8.h"
 #include "src/nn/tensor_parallel.h"
 
 namespace tally::train {
@@ -88,6 +89,7 @@ struct LayerContext {
   Fusions fusions;
   Tensor workspace;        // scratch of the operations that ask for some
   Tensor delta;            // [M,C] scratch: a branch's output before it is added
+  Fp8Scratch fp8;          // undefined: no layer is in FP8
   bool accumulate = true;  // gradients of matrices are added to; false: overwritten
   TensorParallel tensor;
 };

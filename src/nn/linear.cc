@@ -2,39 +2,97 @@
 
 namespace tally::train {
 
-void Linear::forward(const LayerContext& c, const Tensor& x, const Tensor& y,
+void Linear::cast_weight(const LayerContext& c) const {
+  const Tensor amaxes = find_amaxes(c.compute, c.tensor, c.fp8, weight.value,
+                                    division != Division::whole, c.fp8.amaxes);
+  fp8_cast(c.compute, weight.value, amaxes, fp8);
+}
+
+// The sum over the tensor cores' products may be the fast one: only gradients add up over many steps.
+void Linear::forward_fp8(const LayerContext& c, const LinearInput& in, const Tensor& y,
+                         const Fp8Sum& sum) const {
+  if (c.fp8.casts_weights) cast_weight(c);
+  const bool divided = division == Division::columns;
+  const Tensor amaxes = find_amaxes(c.compute, c.tensor, c.fp8, in.x, divided, in.amaxes);
+  const int64_t m = in.x.dim(0), k = in.x.dim(1);
+  const Fp8Copies x{Tensor(c.fp8.x.data, c.fp8.forward, {m, k}), {}, c.fp8.x_scale};
+  fp8_cast(c.compute, in.x, amaxes, x);
+  fp8_gemm(c.compute, rows_of(x), rows_of(fp8), Out(y), sum);
+}
+
+void Linear::forward(const LayerContext& c, const LinearInput& x, const Tensor& y,
                      const Tensor& residual) const {
-  linear_forward(c.compute, x, {weight.value, bias.value}, Out(y), residual);
+  if (in_fp8()) return forward_fp8(c, x, y, {bias.value, residual, true});
+  linear_forward(c.compute, x.x, {weight.value, bias.value}, Out(y), residual);
 }
 
-void Linear::forward_gelu(const LayerContext& c, const Tensor& x, const SavedActivation& form,
+void Linear::forward_gelu(const LayerContext& c, const LinearInput& x, const SavedActivation& form,
                           const Tensor& act) const {
-  linear_gelu_forward(c.compute, x, {weight.value, bias.value}, form.gelu,
-                      {Out(form.saved), Out(act)});
+  if (!in_fp8())
+    return linear_gelu_forward(c.compute, x.x, {weight.value, bias.value}, form.gelu,
+                               {Out(form.saved), Out(act)});
+  forward_fp8(c, x, form.saved, {bias.value, {}, true});
+  gelu_forward(c.compute, form.saved, Out(act), form.gelu.kind);
 }
 
-void Linear::forward_row_parallel(const LayerContext& c, const Tensor& x, const Tensor& y) const {
+void Linear::forward_row_parallel(const LayerContext& c, const LinearInput& x,
+                                  const Tensor& y) const {
   const Tensor added = c.tensor.shard() == 0 ? bias.value : Tensor();
-  linear_forward(c.compute, x, {weight.value, added}, Out(c.tensor.partial_of(y)), {});
+  const Tensor partial = c.tensor.partial_of(y);
+  if (in_fp8()) {
+    forward_fp8(c, x, partial, {added, {}, true});
+  } else {
+    linear_forward(c.compute, x.x, {weight.value, added}, Out(partial), {});
+  }
   c.tensor.reduce(c.compute, y);
 }
 
-void Linear::backward_input(const LayerContext& c, const Tensor& dy, const Tensor& dx,
+OutputGradient Linear::gradient_at_output(const LayerContext& c, const Tensor& dy) const {
+  if (!in_fp8()) return {dy, {}};
+  const bool divided = division == Division::rows;
+  if (divided) c.tensor.wait(c.compute);  // one exchange of a group at a time
+  const Tensor amaxes = find_amaxes(c.compute, c.tensor, c.fp8, dy, divided, c.fp8.amaxes);
+  const int64_t m = dy.dim(0), n = dy.dim(1);
+  const Fp8Copies copies{Tensor(c.fp8.dy_rows.data, c.fp8.backward, {m, n}),
+                         Tensor(c.fp8.dy_columns.data, c.fp8.backward, {n, m}), c.fp8.dy_scale};
+  fp8_cast(c.compute, dy, amaxes, copies);
+  return {dy, copies};
+}
+
+void Linear::backward_input(const LayerContext& c, const OutputGradient& dy, const Tensor& dx,
                             const Tensor& addend) const {
-  linear_backward_input(c.compute, dy, weight.value, Out(dx), addend);
+  if (in_fp8())
+    return fp8_gemm(c.compute, rows_of(dy.fp8), columns_of(fp8), Out(dx), {{}, addend, false});
+  linear_backward_input(c.compute, dy.dy, weight.value, Out(dx), addend);
 }
 
-void Linear::backward_input_gelu(const LayerContext& c, const Tensor& dy, const Linear& before,
-                                 const SavedActivation& form, const Tensor& dpre) const {
-  linear_backward_input_gelu(c.compute, dy, weight.value, {form.saved, form.gelu},
-                             {Out(dpre), Out(before.bias.gradient)});
+void Linear::backward_input_gelu(const LayerContext& c, const OutputGradient& dy,
+                                 const Linear& before, const SavedActivation& form,
+                                 const Tensor& dpre) const {
+  if (!in_fp8())
+    return linear_backward_input_gelu(c.compute, dy.dy, weight.value, {form.saved, form.gelu},
+                                      {Out(dpre), Out(before.bias.gradient)});
+  backward_input(c, dy, dpre);
+  gelu_backward(c.compute, dpre, form.saved, Out(dpre), form.gelu.kind);
+  if (before.bias.gradient.defined()) backward_bias(c, dpre, 0, before.bias.gradient);
 }
 
-void Linear::backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x,
+void Linear::backward_weight_fp8(const LayerContext& c, const OutputGradient& dy,
+                                 const LinearInput& in, bool accumulate) const {
+  const int64_t m = in.x.dim(0), k = in.x.dim(1);
+  const bool divided = division == Division::columns && c.tensor.divides();
+  const Fp8Copies x{{}, Tensor(c.fp8.x.data, c.fp8.forward, {k, m}), c.fp8.x_scale};
+  fp8_cast(c.compute, in.x, divided ? in.amaxes : in.amaxes.rows(0, 1), x);
+  fp8_gemm(c.compute, columns_of(dy.fp8), columns_of(x), Out(weight.gradient),
+           {{}, accumulate ? weight.gradient : Tensor(), false});
+}
+
+void Linear::backward_weight(const LayerContext& c, const OutputGradient& dy, const LinearInput& x,
                              bool adds) const {
   const bool accumulate = (c.accumulate || adds) && !weight.overwrite;
+  if (in_fp8()) return backward_weight_fp8(c, dy, x, accumulate);
   const auto gemm = [&](Stream& stream) {
-    linear_backward_weight({stream, c.compute.options}, dy, x,
+    linear_backward_weight({stream, c.compute.options}, dy.dy, x.x,
                            {Out(weight.gradient), {}, accumulate});
   };
   if (c.overlap_weight_gradients) {
@@ -54,16 +112,17 @@ void Linear::backward_bias_from_sums(const LayerContext& c, const Tensor& sums,
   linear_backward_bias_input(c.compute, sums, weight.value, Out(bias.gradient), Out(dbx));
 }
 
-void Linear::backward(const LayerContext& c, const Tensor& dy, const Tensor& x, const Tensor& dx,
-                      const Tensor& addend) const {
+void Linear::backward(const LayerContext& c, const Tensor& dy, const LinearInput& x,
+                      const Tensor& dx, const Tensor& addend) const {
+  const OutputGradient gradient = gradient_at_output(c, dy);
   if (!c.tensor.divides()) {
-    backward_weight(c, dy, x);
-    return backward_input(c, dy, dx, addend);
+    backward_weight(c, gradient, x);
+    return backward_input(c, gradient, dx, addend);
   }
-  backward_input(c, dy, c.tensor.partial_of(dx));
+  backward_input(c, gradient, c.tensor.partial_of(dx));
   c.tensor.wait(c.compute);  // for x
   c.tensor.start_reduce(c.compute, dx);
-  backward_weight(c, dy, x);
+  backward_weight(c, gradient, x);
   c.tensor.wait(c.compute);
 }
 
@@ -71,7 +130,7 @@ void Linear::backward_whole(const LayerContext& c, const Tensor& dy, const Tenso
                             const Tensor& dx, bool adds) const {
   linear_backward_weight(c.compute, dy, x,
                          {Out(weight.gradient), Out(bias.gradient), c.accumulate || adds});
-  backward_input(c, dy, dx);
+  linear_backward_input(c.compute, dy, weight.value, Out(dx), {});
 }
 
 }  // namespace tally::train

@@ -1,8 +1,10 @@
 // y = x w^T + b, with x[M,in], w[out,in], b[out], y[M,out]. A layer may have no b.
-// Layers call the operations of ops/linear on weights and biases through this alone.
+// Layers call the operations of ops/linear and ops/fp8 on weights and biases through this alone: it
+// decides in which type a GEMM is computed.
 #pragma once
 
 #include "src/nn/context.h"
+#include "src/nn/fp8.h"
 #include "src/nn/parameters.h"
 #include "src/ops/linear/linear.h"
 
@@ -14,38 +16,61 @@ struct SavedActivation {
   Tensor saved;
 };
 
+// What a layer reads, x[M,in]. In FP8 its forward pass leaves the largest magnitudes of x for its
+// backward pass in `amaxes`, f32[shards].
+struct LinearInput {
+  Tensor x, amaxes;
+  LinearInput(const Tensor& input, const Tensor& magnitudes = Tensor())
+      : x(input), amaxes(magnitudes) {}
+};
+
+// The gradient at a layer's output, dy[M,out], with its casts where the layer is in FP8. Of
+// Linear::gradient_at_output(); valid until the next one is made.
+struct OutputGradient {
+  Tensor dy;
+  Fp8Copies fp8;
+};
+
 struct Linear {
   ParamGrad weight, bias;
+  // How tensor parallel processes divide the weight: in a column-parallel layer they divide dy, in a
+  // row-parallel one x.
+  Division division = Division::whole;
+  Fp8Copies fp8;  // the weight's, of its shape; undefined: the layer is not in FP8
 
   Linear() = default;
   // With a bias where the model has one.
   Linear(const ParameterTable& table, const WeightId& id)
-      : weight(table.weight(id)), bias(table.bias(id)) {}
+      : weight(table.weight(id)), bias(table.bias(id)), division(table.find(id).division) {}
   // With parameters that another layer may have, too.
   explicit Linear(const ParamGrad& w, const ParamGrad& b = ParamGrad()) : weight(w), bias(b) {}
 
+  bool in_fp8() const { return fp8.rows.defined(); }
+
   // Adds `residual`[M,out] where it is defined.
-  void forward(const LayerContext& c, const Tensor& x, const Tensor& y,
+  void forward(const LayerContext& c, const LinearInput& x, const Tensor& y,
                const Tensor& residual = Tensor()) const;
   // act = gelu(x w^T + b), and what `form` says in form.saved.
-  void forward_gelu(const LayerContext& c, const Tensor& x, const SavedActivation& form,
+  void forward_gelu(const LayerContext& c, const LinearInput& x, const SavedActivation& form,
                     const Tensor& act) const;
   // A row-parallel layer: y is the sum over the processes, the first of which adds the bias. With
   // sequence parallelism y is this process's part of the tokens, else it may be the group's memory.
-  void forward_row_parallel(const LayerContext& c, const Tensor& x, const Tensor& y) const;
+  void forward_row_parallel(const LayerContext& c, const LinearInput& x, const Tensor& y) const;
 
+  // The functions below take the gradient at the output as this makes it, once for both GEMMs.
+  OutputGradient gradient_at_output(const LayerContext& c, const Tensor& dy) const;
   // Adds `addend`[M,in] where it is defined.
-  void backward_input(const LayerContext& c, const Tensor& dy, const Tensor& dx,
+  void backward_input(const LayerContext& c, const OutputGradient& dy, const Tensor& dx,
                       const Tensor& addend = Tensor()) const;
   // Where x is the output of `before`.forward_gelu(): the gradient at GELU's input in dpre, which may
   // be form.saved, and the gradient of before's bias.
-  void backward_input_gelu(const LayerContext& c, const Tensor& dy, const Linear& before,
+  void backward_input_gelu(const LayerContext& c, const OutputGradient& dy, const Linear& before,
                            const SavedActivation& form, const Tensor& dpre) const;
   // The weight's gradient only. The bias's gradient is computed by other kernels (Norm,
   // SelfAttention). This GEMM may overlap with what follows: dy and x stay untouched until
   // LayerContext::side has been waited for. `adds`: to what is there, even where c.accumulate is
   // false.
-  void backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x,
+  void backward_weight(const LayerContext& c, const OutputGradient& dy, const LinearInput& x,
                        bool adds = false) const;
   // `sums` += the column sums of dy from column `first` on: the gradient of a part of the bias.
   static void backward_bias(const LayerContext& c, const Tensor& dy, int64_t first,
@@ -57,11 +82,18 @@ struct Linear {
   // (TensorParallel::start_gather); dx is this process's part of them. With
   // sequence parallelism the sum of dx over the processes overlaps with the weight's gradient.
   // `addend`[M,in], where defined, is added to dx, in one process alone.
-  void backward(const LayerContext& c, const Tensor& dy, const Tensor& x, const Tensor& dx,
+  void backward(const LayerContext& c, const Tensor& dy, const LinearInput& x, const Tensor& dx,
                 const Tensor& addend = Tensor()) const;
   // All three gradients of a layer that one process has, as heads need them. `adds` as above.
   void backward_whole(const LayerContext& c, const Tensor& dy, const Tensor& x, const Tensor& dx,
                       bool adds = false) const;
+
+ private:
+  void forward_fp8(const LayerContext& c, const LinearInput& x, const Tensor& y,
+                   const Fp8Sum& sum) const;
+  void backward_weight_fp8(const LayerContext& c, const OutputGradient& dy, const LinearInput& x,
+                           bool accumulate) const;
+  void cast_weight(const LayerContext& c) const;
 };
 
 }  // namespace tally::train

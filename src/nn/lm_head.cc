@@ -98,8 +98,9 @@ void LmHead::forward_backward(const LayerContext& c, const Tensor& x_part, const
         cross_entropy(c.compute, results.e, head.labels, gradient, results.losses);
       }
     }
-    decoder_.backward_weight(c, logits, part, first > 0);
-    decoder_.backward_input(c, logits, out);
+    const OutputGradient dlogits = decoder_.gradient_at_output(c, logits);
+    decoder_.backward_weight(c, dlogits, part, first > 0);
+    decoder_.backward_input(c, dlogits, out);
     if (fused) scale_rows(c.compute, scales, Out(out));
     c.side->wait();  // the next piece overwrites the logits
   });

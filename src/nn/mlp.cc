@@ -7,11 +7,11 @@ namespace tally::train {
 void Mlp::forward(const LayerContext& c, const Tensor& x, const MlpActivations& a,
                   const Tensor& residual, const NormedSum& sum) const {
   activate(c, x, a);
-  projection_.add_to(c, a.act, residual, sum);
+  projection_.add_to(c, {a.act, a.act_amaxes}, residual, sum);
 }
 
 void Mlp::activate(const LayerContext& c, const Tensor& x, const MlpActivations& a) const {
-  const Tensor all = c.tensor.gather(c.compute, x);
+  const LinearInput all(c.tensor.gather(c.compute, x), a.x_amaxes);
   if (gated_) {
     fc_.forward(c, all, a.saved);
     return recompute_act(c, a);
@@ -24,7 +24,7 @@ void Mlp::recompute_act(const LayerContext& c, const MlpActivations& a) const {
   gelu_forward(c.compute, a.saved, Out(a.act), gelu_.kind);
 }
 
-Tensor Mlp::backward_activation(const LayerContext& c, const Tensor& dy,
+Tensor Mlp::backward_activation(const LayerContext& c, const OutputGradient& dy,
                                 const MlpActivations& a) const {
   if (gated_) {
     c.side->wait();  // its GEMM may still read the output, whose memory the gradient there takes
@@ -40,9 +40,10 @@ Tensor Mlp::backward_activation(const LayerContext& c, const Tensor& dy,
 
 void Mlp::backward(const LayerContext& c, const Tensor& x, const MlpActivations& a,
                    const BackwardFlow& flow) const {
-  const Tensor dy = c.tensor.gather(c.compute, flow.at_branch(c.dropout));
-  const Tensor all = c.tensor.start_gather(c.compute, x);
-  projection_.backward_weight(c, dy, a.act);
+  const OutputGradient dy =
+      projection_.gradient_at_output(c, c.tensor.gather(c.compute, flow.at_branch(c.dropout)));
+  const LinearInput all(c.tensor.start_gather(c.compute, x), a.x_amaxes);
+  projection_.backward_weight(c, dy, {a.act, a.act_amaxes});
   const Tensor dpre = backward_activation(c, dy, a);
   fc_.backward(c, dpre, all, flow.normed, flow.at_branch_input());
   c.side->wait(1);  // the norm below overwrites dy; the GEMM that reads dpre may still run

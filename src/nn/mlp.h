@@ -5,6 +5,7 @@
 //   act = swiglu(x w_fc^T);  r = residual + dropout(act w_proj^T)
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "src/nn/projection.h"
@@ -17,6 +18,7 @@ namespace tally::train {
 struct MlpActivations {
   Tensor saved;  // [M,F] GELU's input or derivative, see SavedGelu; [M,2F] SwiGLU's input
   Tensor act;    // [M,F] GELU's or SwiGLU's output
+  Tensor x_amaxes, act_amaxes;  // LinearInput's, in FP8
 };
 
 class Mlp {
@@ -41,11 +43,12 @@ class Mlp {
                 const BackwardFlow& flow) const;
 
   const Linear& fc() const { return fc_; }
+  std::array<Linear*, 2> matrices() { return {&fc_, &projection_}; }
   const Projection& projection() const { return projection_; }
 
  private:
   // The gradient at the first GEMM's output, in the memory of one of `a`.
-  Tensor backward_activation(const LayerContext& c, const Tensor& dy,
+  Tensor backward_activation(const LayerContext& c, const OutputGradient& dy,
                              const MlpActivations& a) const;
 
   Linear fc_;

@@ -4,7 +4,7 @@
 
 namespace tally::train {
 
-void Projection::add_to(const LayerContext& c, const Tensor& x, const Tensor& residual,
+void Projection::add_to(const LayerContext& c, const LinearInput& x, const Tensor& residual,
                         const NormedSum& sum) const {
   const double dropout = c.dropout.hidden;
   // This saves writing and reading the branch's output.

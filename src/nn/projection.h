@@ -34,7 +34,7 @@ class Projection : public Linear {
       : Linear(table, id), place_(place), sums_(sums) {}
 
   // x[M,in] is this process's share of the input.
-  void add_to(const LayerContext& c, const Tensor& x, const Tensor& residual,
+  void add_to(const LayerContext& c, const LinearInput& x, const Tensor& residual,
               const NormedSum& sum) const;
   // From the gradients at y and r (flow.normed, flow.residual) to those at r and at the output
   // before its dropout (flow.residual, flow.at_branch()), whose column sums are added up.

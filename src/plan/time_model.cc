@@ -11,6 +11,9 @@ namespace {
 
 // Shares of datasheet rates that kernels and collectives reach.
 constexpr double memory_share = 0.8, link_share = 0.8, attention_share = 0.5;
+// The rate of cuBLASLt's FP8 GEMMs over that of its bf16 ones, measured on an H100 at the sizes of
+// Llama 8B and GPT 13B (bench/RESULTS.md).
+constexpr double fp8_over_16_bits = 1.85;
 
 // Sizes of one micro batch on one tensor parallel rank, for what other programs do.
 struct Sizes {
@@ -38,7 +41,10 @@ struct Speeds {
   double gemms, attention, memory;
 
   double seconds(const CountedWork& w) const {
-    return w.gemms / gemms + w.attention / attention + w.moved / memory;
+    return gemm_seconds(w) + w.attention / attention + w.moved / memory;
+  }
+  double gemm_seconds(const CountedWork& w) const {
+    return (w.gemms + w.fp8_gemms / fp8_over_16_bits) / gemms;
   }
 };
 
@@ -119,11 +125,11 @@ LayerTime layer_time(const Config& c, const Machine& m, const ProgramTraits& tra
   if (!traits.fused) passes = unfused_passes(s, speeds);
   LayerTime t;
   t.forward =
-      forward.gemms / speeds.gemms + attention.forward + passes.forward + count.forward.sent / link;
+      speeds.gemm_seconds(forward) + attention.forward + passes.forward + count.forward.sent / link;
   // The messages overlap with the weight gradients, which are half of the GEMMs.
-  const double overlap = backward.gemms / 2 / speeds.gemms;
+  const double overlap = speeds.gemm_seconds(backward) / 2;
   const double exposed = std::max(0.0, count.backward.sent / link - overlap);
-  t.backward = backward.gemms / speeds.gemms + attention.backward + passes.backward + exposed;
+  t.backward = speeds.gemm_seconds(backward) + attention.backward + passes.backward + exposed;
   t.backward += c.recompute == Recompute::full && traits.recomputes_everything ? t.forward
                 : c.recompute == Recompute::selective && traits.recomputes_attention
                     ? attention.forward

@@ -2,8 +2,8 @@
 """A GPT-2 or Llama in plain PyTorch under torch.compile: the Python peer that tally-train is measured against.
 
 The shapes are GPT-2's (learned positions, tanh GELU, tied embeddings, pre-LayerNorm, biases, vocabulary padded to
-50304) or those of Llama 3.2 1B (RMSNorm, SwiGLU, rotary positions, grouped queries, no biases, 128256 tokens). Q, K and
-V are one GEMM, and so are gates and ups. Numerics: bf16 autocast over float32 master weights, fused AdamW, clipping at 1.0. Data are random tokens already
+50304) or those of Llama 3.2 1B or six layers of Llama 3.1 8B (RMSNorm, SwiGLU, rotary positions, grouped queries, no biases, 128256 tokens). Q, K and
+V are one GEMM, and so are gates and ups. Numerics: bf16 autocast over float32 master weights, fused AdamW, clipping at 1.0. With --float8 the blocks' linear layers are torchao's Float8Linear. Data are random tokens already
 on the GPU. Prints one JSON line a round: tokens/s over the round's steps, which follow each other without a pause, ms
 per step, peak memory, last loss. With --on-request it prints {"ready": true} once warm, and measures one round for each
 line that it reads, so that rounds of another program can lie between its own. Under torchrun it is data parallel
@@ -24,7 +24,7 @@ import torch.nn.functional as F
 
 PRESETS = {"124M": (12, 768, 12), "355M": (24, 1024, 16), "774M": (36, 1280, 20), "1.5B": (48, 1600, 25)}
 # Layers, hidden, heads of Q, heads of K and V, MLP.
-LLAMAS = {"llama-1b": (16, 2048, 32, 8, 8192)}
+LLAMAS = {"llama-1b": (16, 2048, 32, 8, 8192), "llama-8b-6": (6, 4096, 32, 8, 14336)}
 
 
 class Block(nn.Module):
@@ -122,6 +122,13 @@ class Llama(nn.Module):
         return F.cross_entropy(logits.float().view(-1, logits.shape[-1]), targets.view(-1))
 
 
+def use_float8(model, recipe):
+    """The linear layers of the blocks; the head stays in bf16, as ours does."""
+    from torchao.float8 import Float8LinearConfig, convert_to_float8_training
+    convert_to_float8_training(model, config=Float8LinearConfig.from_recipe_name(recipe),
+                               module_filter_fn=lambda module, name: name != "head")
+
+
 class World:
     """The processes that torchrun started; one without it."""
 
@@ -161,6 +168,7 @@ def main():
     a.add_argument("--steps", type=int, default=20)
     a.add_argument("--warmup", type=int, default=10)
     a.add_argument("--precision", default="bf16", choices=["bf16", "fp32", "tf32"])
+    a.add_argument("--float8", choices=["tensorwise", "rowwise"], help="torchao's recipe; needs torchao")
     a.add_argument("--no-compile", action="store_true")
     a.add_argument("--on-request", action="store_true")
     a = a.parse_args()
@@ -169,6 +177,8 @@ def main():
     torch.set_float32_matmul_precision("highest" if a.precision == "fp32" else "high")
     llama = a.model in LLAMAS
     model = (Llama(*LLAMAS[a.model], a.tokens) if llama else Gpt(*PRESETS[a.model], a.tokens)).cuda()
+    if a.float8:
+        use_float8(model, a.float8)
     decayed = [p for p in model.parameters() if p.dim() == 2]
     rest = [p for p in model.parameters() if p.dim() != 2]
     optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1}, {"params": rest, "weight_decay": 0.0}],
@@ -201,7 +211,7 @@ def main():
             "peer": ("eager " if a.no_compile else "torch.compile ") + ("Llama" if llama else "GPT") +
                     (" DDP" if world.size > 1 else ""),
             "torch": torch.__version__, "gpus": world.size,
-            "model": a.model, "batch": a.batch, "tokens": a.tokens, "precision": a.precision,
+            "model": a.model, "batch": a.batch, "tokens": a.tokens, "precision": a.precision + (f" float8 {a.float8}" if a.float8 else ""),
             "ms_per_step": round(seconds * 1e3, 3),
             "tokens_per_second": round(world.size * a.batch * a.tokens / seconds, 1),
             "peak_gb": round(torch.cuda.max_memory_allocated() / 1e9, 2), "loss": round(loss.item(), 4)})

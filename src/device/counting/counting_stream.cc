@@ -6,6 +6,7 @@ namespace tally::train {
 
 CountedWork& CountedWork::operator+=(const CountedWork& other) {
   gemms += other.gemms;
+  fp8_gemms += other.fp8_gemms;
   attention += other.attention;
   moved += other.moved;
   return *this;
@@ -20,7 +21,7 @@ CountedWork operator-(const CountedWork& a, const CountedWork& b) {
 }
 
 CountedWork operator*(double times, const CountedWork& work) {
-  return {times * work.gemms, times * work.attention, times * work.moved};
+  return {times * work.gemms, times * work.fp8_gemms, times * work.attention, times * work.moved};
 }
 
 CountingStream::CountingStream(const CountedDevice& counted) : counted_(counted) {

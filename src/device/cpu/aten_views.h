@@ -27,6 +27,10 @@ inline at::ScalarType scalar_type(DType t) {
       return at::kUInt16;
     case DType::u8:
       return at::kByte;
+    case DType::e4m3:
+      return at::kFloat8_e4m3fn;
+    case DType::e5m2:
+      return at::kFloat8_e5m2;
   }
   return at::kByte;
 }

@@ -6,7 +6,7 @@ namespace tally::train::cuda {
 
 KernelList<FusedKernel>& fused_kernels(FusedWork work, DType type) {
   constexpr size_t works = static_cast<size_t>(FusedWork::times_derivative) + 1;
-  constexpr size_t types = static_cast<size_t>(DType::u8) + 1;
+  constexpr size_t types = static_cast<size_t>(DType::e5m2) + 1;
   static std::array<std::array<KernelList<FusedKernel>, types>, works> lists;
   return lists[static_cast<size_t>(work)][static_cast<size_t>(type)];
 }

@@ -2,7 +2,8 @@
 //   out[rows, cols] = alpha a[rows, inner] b[inner, cols] + beta addend, with an epilogue
 // Row-major, each operand as stored or transposed, one matrix or a batch. Types of a and b: f64,
 // f32, bf16, f16; bf16 and f16 operands may have an f32 result. Accumulation is in f32, or f64 for
-// f64.
+// f64. Also FP8 (ops/fp8/fp8.h) with a bf16 or f32 result, not both e5m2: `a` as stored, `b`
+// transposed, which is all that Hopper's tensor cores take; rows, cols and inner are multiples of 16.
 //
 // Which version serves what:
 //   cuBLASLt (plan*.cc, candidates.cc)  every type on every GPU; f32 in IEEE float32 or TF32
@@ -53,9 +54,10 @@ namespace tally::train::cuda {
 struct Operand {
   const void* data = nullptr;
   DType dtype = DType::f32;
-  int64_t leading = 0;      // elements from one stored row to the next
-  int64_t stride = 0;       // elements from one matrix of the batch to the next
-  bool transposed = false;  // stored as the transpose of the operand
+  int64_t leading = 0;           // elements from one stored row to the next
+  int64_t stride = 0;            // elements from one matrix of the batch to the next
+  bool transposed = false;       // stored as the transpose of the operand
+  const float* scale = nullptr;  // FP8: what its numbers are multiplied by, in device memory
 };
 
 enum class Epilogue : uint8_t {
@@ -77,6 +79,8 @@ struct GemmProblem {
   const void* bias = nullptr;  // out_dtype
   void* aux = nullptr;         // out_dtype, leading dimension out_leading
   bool split = false;          // f32 operands that hold TF32 numbers, see split.cu
+  // FP8: sums are kept in fewer bits than float32 has, within the tensor cores.
+  bool fast_sums = false;
 };
 
 // Enqueues the GEMM. The first eager call of a new shape tunes it: it waits for the GPU, and may

@@ -20,6 +20,10 @@ cudaDataType_t data_type(DType t) {
       return CUDA_R_16BF;
     case DType::f16:
       return CUDA_R_16F;
+    case DType::e4m3:
+      return CUDA_R_8F_E4M3;
+    case DType::e5m2:
+      return CUDA_R_8F_E5M2;
     default:
       throw DeviceError(fmt::format("GEMM of {}: not a floating-point type", dtype_name(t)));
   }
@@ -124,6 +128,7 @@ std::string key_of(const CudaCompute& c, const GemmProblem& p) {
                                         : 2,
                      in_tf32(c.options, p)  ? "t"
                      : float64_serves(c, p) ? "d"
+                     : p.fast_sums          ? "f"
                                             : "") +
          (c.options.reserved_sms > 0 ? fmt::format("l{}", c.options.reserved_sms) : "");
 }
@@ -168,6 +173,7 @@ GemmPlans::Plan::Plan(const CudaCompute& c, const GemmProblem& p)
   set(desc, CUBLASLT_MATMUL_DESC_TRANSA, op_first);
   set(desc, CUBLASLT_MATMUL_DESC_TRANSB, op_second);
   if (c.options.reserved_sms > 0) use_sms(c.sms_for_gemms());
+  if (p.fast_sums) set(desc, CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t{1});
   if (p.epilogue == Epilogue::none) return;
   const cublasLtEpilogue_t epilogue =
       p.epilogue == Epilogue::bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
@@ -191,6 +197,8 @@ void GemmPlans::Plan::use_sms(int count) const {
 }
 
 void GemmPlans::Plan::point(const GemmProblem& p) const {
+  if (p.a.scale) set(desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, p.a.scale);
+  if (p.b.scale) set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, p.b.scale);
   if (p.epilogue == Epilogue::none) return;
   set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
   if (p.epilogue == Epilogue::gelu_aux_bias)

@@ -14,7 +14,7 @@ void require(bool good, const char* op, const char* what) {
 }
 
 bool can_reduce(DType type) {
-  return type != DType::u16 && type != DType::u8;
+  return type != DType::u16 && size_of(type) > 1;
 }
 
 class Single final : public Communicator {

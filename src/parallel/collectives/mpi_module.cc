@@ -65,6 +65,8 @@ MPI_Datatype type_of(DType type) {
     case DType::u16:
       return MPI_UINT16_T;
     case DType::u8:
+    case DType::e4m3:
+    case DType::e5m2:
       return MPI_UINT8_T;
   }
   return MPI_BYTE;

@@ -44,6 +44,8 @@ ncclDataType_t type_of(DType type) {
       return ncclInt32;
     case DType::u16:
     case DType::u8:
+    case DType::e4m3:
+    case DType::e5m2:
       break;
   }
   return ncclUint8;

@@ -56,6 +56,8 @@ void reduce_elements(DType type, Reduce op, const void* from, void* to, int64_t 
                            count);
     case DType::u16:
     case DType::u8:
+    case DType::e4m3:
+    case DType::e5m2:
       throw CommunicationError("numbers of this type cannot be added");
   }
 }

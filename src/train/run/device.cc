@@ -56,6 +56,10 @@ void check_precision(const Config& c, const Device& device, const DeviceInfo& in
         "--precision {}: {} (compute capability {}.{}) does not have it: use --fp16 or --precision "
         "fp32",
         precision_name(c.precision), info.name, info.capability / 10, info.capability % 10));
+  if (device.is_cuda() && c.fp8.on() && info.capability < 89)
+    throw InputError(fmt::format(
+        "--fp8-format: {} (compute capability {}.{}) has no FP8, which came with 8.9: leave it out",
+        info.name, info.capability / 10, info.capability % 10));
 }
 
 // A person or a launcher has taken the GPUs away on purpose.

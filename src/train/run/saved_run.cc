@@ -60,6 +60,7 @@ constexpr SavedSetting kSettings[] = {
     {"--min-loss-scale", "/training/min_loss_scale", kScale},
     {"--loss-scale-window", "/training/loss_scale_window", kScale},
     {"--hysteresis", "/training/hysteresis", kScale},
+    {"--fp8-format", "/fp8_format", kUpdate},
     {"--hidden-dropout", "/model/hidden_dropout", kUpdate},
     {"--attention-dropout", "/model/attention_dropout", kUpdate},
     {"--classifier-dropout", "/encoder/classifier_dropout", kUpdate},

@@ -182,6 +182,8 @@ std::string end_summary(const Record& r) {
   out += ", memory " + bytes_text(r.device_bytes_peak);
   if (const auto mfu = model_flops_utilisation(r)) {
     out += fmt::format(", MFU {:.1f} %", *mfu * 100);
+    if (const auto typed = typed_flops_utilisation(r))
+      out += fmt::format(" of bf16's peak, {:.1f} % of each type's", *typed * 100);
   } else {
     out += ", MFU unknown";
   }

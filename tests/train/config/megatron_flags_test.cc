@@ -90,9 +90,9 @@ TEST_CASE("a flag that Megatron-LM has and tally-train lacks is not unknown, but
         "DIR/iter_0000010");
   // All of a long command line at once.
   CHECK(
-      error_of(base + "--q-lora-rank 8 --lr 1 --fp8-format hybrid --nonsense --squared-relu") ==
+      error_of(base + "--q-lora-rank 8 --lr 1 --fp8-margin 1 --nonsense --squared-relu") ==
       "--q-lora-rank: not supported by tally-train: see --group-query-attention and --kv-channels "
-      "for what there is: leave it out; not supported either: --fp8-format --squared-relu");
+      "for what there is: leave it out; not supported either: --fp8-margin --squared-relu");
   CHECK(error_of(base + "--context-parallel-size 2") ==
         "--context-parallel-size: 2: context and experts are not divided among processes: take 1");
   CHECK(parse(base + "--context-parallel-size 1 --expert-model-parallel-size 1").world_size == 1);

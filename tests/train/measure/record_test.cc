@@ -59,8 +59,8 @@ TEST_CASE("numbers of which nothing was counted are null") {
     for (const char* rate :
          {"tokens_per_second", "tokens_per_second_median", "tokens_per_second_steady",
           "seconds_per_iteration", "seconds_per_iteration_median", "seconds_per_iteration_steady",
-          "steady_from", "model_tflops_per_second", "model_flops_utilisation", "final_loss",
-          "peak_device_bytes"})
+          "steady_from", "model_tflops_per_second", "model_flops_utilisation",
+          "typed_flops_utilisation", "final_loss", "peak_device_bytes"})
       CHECK_MESSAGE(results[rate].is_null(), rate);
     for (const auto& [rate, work] : results["measured"].items()) {
       CHECK_MESSAGE(work["seconds"].is_null(), rate);

@@ -25,7 +25,7 @@ struct Options {
   int micro_batches = 1;
   bool holes = false;
   float loss_scale = 1;
-  bool overwrite = false;  // the gradients hold something else before the first micro batch
+  bool overwrite = false;          // the gradients hold something else before the first micro batch
   double narrow_tolerance = 3e-2;  // of bf16
 };
 
@@ -385,4 +385,94 @@ TEST_CASE("a batch of another shape is refused") {
   c.sequence = 36;
   TinyBatch batch(c, *stream, 1);
   CHECK_THROWS_AS(model->evaluate(batch.batch, 1, state.state), std::invalid_argument);
+}
+
+namespace {
+
+Config fp8_config(Fp8Config::Format format) {
+  Config c = tiny_config();
+  c.model.ffn = 240;
+  c.fp8.format = format;
+  return c;
+}
+
+Result first_batches(const Config& c, int micro_batches = 1) {
+  return run(make_gpt, c, c.compute_type(), {0, micro_batches, false, 1, true});
+}
+
+// The largest difference of a gradient of the blocks' matrices, and of any other.
+double largest_difference(const Result& a, const Result& b) {
+  double largest = 0;
+  for (size_t i = 0; i < a.names.size(); ++i)
+    largest = std::max(largest, relative_norm(a.gradients[i], b.gradients[i]));
+  return largest;
+}
+
+}  // namespace
+
+TEST_CASE("FP8: losses and gradients are those of the wider type within the format's bound") {
+  for (const bool llama : {false, true})
+    for (const auto format : {Fp8Config::Format::hybrid, Fp8Config::Format::e4m3})
+      for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+        Config c = fp8_config(format);
+        if (llama) make_llama(&c.model);
+        c.recompute = recompute;
+        Config wide = c;
+        wide.fp8 = {};
+        const Result a = first_batches(c, 2), b = first_batches(wide, 2);
+        CAPTURE(llama);
+        CAPTURE(std::string(fp8_format_name(format)));
+        CAPTURE(std::string(recompute_name(recompute)));
+        CHECK(std::abs(a.loss - b.loss) < 5e-3 * b.loss);
+        // Rounding to 4 bits is 2 to 4 % of a matrix, in each of the GEMMs that a gradient has passed.
+        CHECK(largest_difference(a, b) < 0.25);
+        CHECK(largest_difference(a, b) > 5e-3);
+        // Recomputation changes nothing.
+        c.recompute = Recompute::none;
+        CHECK(first_batches(c, 2).bytes == a.bytes);
+      }
+}
+
+TEST_CASE("FP8: layers that stay in bf16 are computed as without it") {
+  Config c = fp8_config(Fp8Config::Format::hybrid);
+  Config wide = c;
+  wide.fp8 = {};
+  const Result without = first_batches(wide);
+  c.fp8.layers_at_start = 2;
+  c.fp8.layers_at_end = 0;
+  const double one_layer = largest_difference(first_batches(c), without);
+  c.fp8.layers_at_start = 3;  // all of them
+  CHECK(largest_difference(first_batches(c), without) < 1e-12);
+  c.fp8.layers_at_start = 0;
+  CHECK(largest_difference(first_batches(c), without) > one_layer);
+  CHECK(one_layer > 1e-3);
+}
+
+TEST_CASE("FP8: an evaluation reads the weights of its moment, and so does a step's first batch") {
+  const Config c = fp8_config(Fp8Config::Format::hybrid);
+  const auto loss_of = [&](bool trains, double factor, bool before) {
+    auto stream = make_stream(Device{});
+    ParameterTable table;
+    register_model(c.model, &table);
+    table.layout(*stream, DType::f64);
+    table.initialize(c.seed);
+    auto model = one_set(make_gpt(c, table, *stream));
+    TinyBatch batch(c, *stream, 1);
+    batch.batch.first = true;
+    TinyState used(*stream), state(*stream);
+    if (before) model->forward_backward(batch.batch, 1, {}, used.state);
+    auto* weights = table.weights().as<double>();
+    for (int64_t i = 0; i < table.decayed_elements(); ++i) weights[i] *= factor;
+    if (trains) {
+      model->forward_backward(batch.batch, 1, {}, state.state);
+    } else {
+      model->evaluate(batch.batch, 1.0 / static_cast<double>(c.micro_batch * c.sequence),
+                      state.state);
+    }
+    return state.read().loss();
+  };
+  for (const bool trains : {false, true}) {
+    CHECK(loss_of(trains, 1.5, true) == loss_of(trains, 1.5, false));
+    CHECK(loss_of(trains, 1.5, true) != loss_of(trains, 1, true));
+  }
 }

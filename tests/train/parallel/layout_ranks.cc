@@ -41,6 +41,7 @@ struct Layout {
   int64_t global_batch = 16;
   OptimizerKind optimizer = OptimizerKind::adam;
   bool llama = false, qk_norm = false, qkv_bias = false;
+  bool fp8 = false;
   double dropout = 0;  // without tensor parallelism: it draws other masks there
   int64_t micro_batch = 2;
   // Losses are divided by the labels of the global batch, which differ from one micro batch to the
@@ -58,10 +59,11 @@ struct Layout {
     return fmt::format(", {}, micro batch {}", what, micro_batch);
   }
   std::string text() const {
-    return fmt::format("TP {}{} PP {}{} DP {} ZeRO {}, recompute {}, {}, {}, {}{}{}{}",
+    return fmt::format("TP {}{} PP {}{} DP {} ZeRO {}, recompute {}, {}{}, {}, {}{}{}{}",
                        shape.tensor, sequence ? " SP" : "", shape.pipeline,
                        chunks > 1 ? fmt::format(" x {}", chunks) : "", shape.data, zero,
-                       recompute_name(recompute), dtype_name(type), tied ? "tied" : "untied",
+                       recompute_name(recompute), dtype_name(type), fp8 ? " and FP8" : "",
+                       tied ? "tied" : "untied",
                        qk_norm    ? "llama with QK norm, "
                        : qkv_bias ? "llama with biases of Q, K and V, "
                        : llama    ? "llama, "
@@ -113,6 +115,7 @@ Config config_of(const Layout& l, int rank) {
   c.precision = l.type == DType::f64   ? Precision::f64
                 : l.type == DType::f32 ? Precision::f32
                                        : Precision::bf16;
+  if (l.fp8) c.fp8.format = Fp8Config::Format::hybrid;
   c.recompute = l.recompute;
   c.tensor_parallel = l.shape.tensor;
   c.pipeline_parallel = l.shape.pipeline;
@@ -298,6 +301,22 @@ void add_counting(Layout l, std::vector<Layout>* all) {
   if (encodes) all->push_back(l);
 }
 
+// With the GEMMs in FP8. On the CPU the other numbers are float64, so that nothing but a number that
+// lies between two of FP8's could make layouts differ. A GPU takes multiples of 16.
+void add_fp8(Layout l, bool gpu, std::vector<Layout>* all) {
+  l.fp8 = true;
+  l.type = gpu ? DType::bf16 : DType::f64;
+  if (gpu && l.shape.tensor > 2) return;
+  for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+    l.recompute = recompute;
+    all->push_back(l);
+  }
+  l.recompute = Recompute::none;
+  l.llama = !gpu && l.shape.tensor <= 4;
+  l.zero = l.shape.data > 1 ? 1 : 0;
+  if (l.llama || l.zero > 0) all->push_back(l);
+}
+
 // All layouts of so many ranks.
 std::vector<Layout> layouts_of(int ranks, bool gpu) {
   std::vector<Layout> all;
@@ -340,6 +359,7 @@ std::vector<Layout> layouts_of(int ranks, bool gpu) {
     if (l.llama) all.push_back(l);
     l.llama = l.qkv_bias = false;
     l.zero = 0;
+    add_fp8(l, gpu, &all);
     add_counting(l, &all);
     if (l.shape.tensor > 1 || ranks > 4) return;
     l.dropout = 0.1;
@@ -364,8 +384,9 @@ std::vector<Layout> layouts_of(int ranks, bool gpu) {
   return all;
 }
 
-double tolerance_of(DType type) {
-  return type == DType::f64 ? 1e-10 : type == DType::f32 ? 1e-5 : 0.1;
+double tolerance_of(const Layout& l) {
+  if (l.fp8 && l.type == DType::f64) return 1e-6;
+  return l.type == DType::f64 ? 1e-10 : l.type == DType::f32 ? 1e-5 : 0.1;
 }
 
 // `first`: ends with the first that differs. Every rank finds the same.
@@ -400,7 +421,7 @@ int check_layouts(Communicator& world, Stream& stream, Rendezvous& meeting, bool
     const auto [place, made] = expected.try_emplace(one.text());
     if (made) place->second = train(one, stream, one_mesh, alone);
     const Outcome got = train(layout, stream, *mesh, exchange);
-    const std::string wrong = difference(got, place->second, tolerance_of(layout.type));
+    const std::string wrong = difference(got, place->second, tolerance_of(layout));
     ++count;
     if (wrong.empty()) continue;
     ++failures;

@@ -21,8 +21,15 @@ MUTATIONS = {
         *LAYOUTS, "src/train/step/forward_backward.cc",
         "  for (const Tensor& gradients : of_shards_) mesh_.tensor().all_reduce(stream_, gradients);\n", ""),
     "sequence parallelism: K's and V's bias gradients come from one process's tokens": (
-        *LAYOUTS, "src/model/transformer.cc", "if (context_.tensor.sequence || !sizes_.spec.biases)",
-        "if (!sizes_.spec.biases)"),
+        *LAYOUTS, "src/model/transformer.cc", "if (context_.tensor.sequence || !sizes_.spec.biases",
+        "if (!sizes_.spec.biases"),
+    "FP8: each process scales its part of a matrix by itself": (
+        *LAYOUTS, "src/nn/fp8.cc", "if (!divided || !tensor.divides())", "if (!divided || divided)"),
+    "FP8: a weight's gradient reads its input at the scale of the first process's part": (
+        *LAYOUTS, "src/nn/linear.cc", "divided ? in.amaxes : in.amaxes.rows(0, 1)", "in.amaxes.rows(0, 1)"),
+    "FP8: an evaluation reads the weights of an earlier step": (
+        "train_gpt_test", "", "src/model/transformer.cc", "context_.fp8.casts_weights = true;",
+        "context_.fp8.casts_weights = false;"),
     "the norms of heads are not added up over the processes that divide the heads": (
         *LAYOUTS, "src/model/architecture.cc", "part.sequence || (row.of_heads && part.shards > 1)", "part.sequence"),
     "a row-parallel layer adds its bias on every process": (

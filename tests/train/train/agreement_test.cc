@@ -114,6 +114,10 @@ const std::map<std::string, Pair> flags{
     {"--clip-grad", {"", "0.5"}},
     {"--precision", {"", "bf16"}},
     {"--fp32-attention", {"--device auto", "tf32x3"}},
+    {"--fp8-format", {"--bf16", "hybrid"}},
+    {"--first-last-layers-bf16", {"--bf16 --fp8-format hybrid", ""}},
+    {"--num-layers-at-start-in-bf16", {"--bf16 --fp8-format hybrid --first-last-layers-bf16", "2"}},
+    {"--num-layers-at-end-in-bf16", {"--bf16 --fp8-format hybrid --first-last-layers-bf16", "2"}},
     {"--bf16", {"", ""}},
     {"--fp16", {"", ""}},
     {"--tf32", {"--device auto", ""}},
@@ -202,6 +206,7 @@ const std::set<std::string> may_differ{
     "--nproc-per-node", "--master-addr", "--master-port", "--master-addr-suffix",
     "--network-interface", "--rendezvous-token-file", "--distributed-timeout-minutes",
     "--prefix-output",
+    "--fp8-recipe",  // has one value
     // Refused above 1 or without effect at 1.
     "--tensor-model-parallel-size", "--pipeline-model-parallel-size",
     "--num-layers-per-virtual-pipeline-stage", "--sequence-parallel", "--use-distributed-optimizer",

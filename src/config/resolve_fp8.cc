@@ -1,0 +1,82 @@
+// --fp8-format and what goes with it.
+#include "src/config/resolve_parts.h"
+
+namespace tally::train {
+namespace {
+
+void resolve_recipe(const Flags& f, Config* c) {
+  if (!f.fp8_recipe) {
+    c->notices.push_back(
+        "--fp8-format: each matrix is scaled by its own largest magnitude (--fp8-recipe "
+        "tensorwise); "
+        "Megatron-LM's default is delayed");
+    return;
+  }
+  const std::string name = lower(*f.fp8_recipe);
+  if (name != "tensorwise")
+    fail("--fp8-recipe", "'{}' is not computed here: take tensorwise", *f.fp8_recipe);
+}
+
+// Layers at both ends that stay in bf16: one each with --first-last-layers-bf16, unless their numbers
+// are given.
+void resolve_ends(const Flags& f, Config* c) {
+  for (const auto& [flag, count] :
+       {std::pair{"--num-layers-at-start-in-bf16", f.bf16_layers_at_start},
+        std::pair{"--num-layers-at-end-in-bf16", f.bf16_layers_at_end}})
+    if (count && !f.first_last_bf16) fail(flag, "goes with --first-last-layers-bf16");
+  if (!f.first_last_bf16) return;
+  c->fp8.layers_at_start = f.bf16_layers_at_start.value_or(1);
+  c->fp8.layers_at_end = f.bf16_layers_at_end.value_or(1);
+  if (c->fp8.layers_at_start + c->fp8.layers_at_end >= c->model.layers)
+    fail("--first-last-layers-bf16", "{} and {} of {} layers in bf16 leave none in FP8",
+         c->fp8.layers_at_start, c->fp8.layers_at_end, c->model.layers);
+}
+
+// Tensor cores take FP8 in pieces of 16 bytes, along every dimension of a layer's GEMMs.
+void check_sizes(const Config& c) {
+  constexpr int64_t multiple = 16;
+  const ModelConfig& m = c.model;
+  const int64_t shards = c.tensor_parallel;
+  const auto check = [&](const char* flag, const char* what, int64_t size) {
+    if (size % multiple != 0)
+      fail(flag, "with --fp8-format {} ({}) must be a multiple of {}", what, size, multiple);
+  };
+  check("--hidden-size", "it", m.hidden);
+  check("--ffn-hidden-size", "each process's part of it", m.ffn / shards);
+  check("--num-attention-heads", "the width of each process's heads", m.attention_width() / shards);
+  check("--num-query-groups", "the width of each process's keys and values", m.kv_width() / shards);
+  check("--micro-batch-size", "the number of tokens of a micro batch", c.micro_batch * c.sequence);
+  if (m.language_model()) return;
+  check("--seq-length", "it", c.sequence);
+  if (!c.data.pad)
+    fail("--fp8-format",
+         "an encoder's micro batches of real tokens alone have any number of tokens, and FP8 takes "
+         "multiples of 16: add --pad");
+}
+
+}  // namespace
+
+void resolve_fp8(const Flags& f, Config* c) {
+  if (!f.fp8_format) {
+    for (const auto& [flag, given] :
+         {std::pair{"--fp8-recipe", f.fp8_recipe.has_value()},
+          std::pair{"--first-last-layers-bf16", f.first_last_bf16},
+          std::pair{"--num-layers-at-start-in-bf16", f.bf16_layers_at_start.has_value()},
+          std::pair{"--num-layers-at-end-in-bf16", f.bf16_layers_at_end.has_value()}})
+      if (given) fail(flag, "goes with --fp8-format");
+    return;
+  }
+  const std::string name = lower(*f.fp8_format);
+  if (name != "hybrid" && name != "e4m3")
+    fail("--fp8-format", "'{}' is not known: hybrid, e4m3", *f.fp8_format);
+  if (c->precision != Precision::bf16)
+    fail("--fp8-format", "goes with --bf16, which is what is not in FP8; this run is {}",
+         precision_name(c->precision));
+  if (f.reference) fail("--fp8-format", "the model of --reference has no FP8");
+  c->fp8.format = name == "hybrid" ? Fp8Config::Format::hybrid : Fp8Config::Format::e4m3;
+  resolve_recipe(f, c);
+  resolve_ends(f, c);
+  check_sizes(*c);
+}
+
+}  // namespace tally::train

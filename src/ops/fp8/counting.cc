@@ -1,0 +1,29 @@
+// fp8.h on the counting device.
+#include "src/ops/counting.h"
+#include "src/ops/fp8/fp8.h"
+
+namespace tally::train::counting {
+namespace {
+
+void amax(Stream& s, In x, Out) {
+  pass(s, x);
+}
+void cast(Stream& s, In x, In, Fp8Copies out) {
+  pass(s, x, out.rows, out.columns);
+}
+
+void gemm(const Compute& c, Fp8Matrix a, Fp8Matrix b, Out, Fp8Sum) {
+  const Gemm g{.rows = a.data.dim(0), .cols = b.data.dim(0), .inner = a.data.dim(1)};
+  counting_stream(c.stream).count({.fp8_gemms = g.flops()});
+}
+
+bool serves(Stream& s) {
+  const CountedDevice& counted = counting_stream(s).counted();
+  return !counted.gpu || counted.capability >= 89;
+}
+
+const OnCounting versions[] = {
+    {fp8_amax, amax}, {fp8_cast, cast}, {fp8_gemm, gemm}, {fp8_serves, serves}};
+
+}  // namespace
+}  // namespace tally::train::counting
