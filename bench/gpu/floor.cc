@@ -214,7 +214,7 @@ class Floor {
   // With our Hopper attention or the libraries'.
   Compute computes(bool hopper) const {
     ComputeOptions options;
-    options.hopper_attention = hopper;
+    options.fusions.attention = hopper;
     return {stream_, options};
   }
 

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <set>
+#include <sstream>
 
 #include "engine/base/text.h"
-#include "src/config/flag_values.h"
 #include "src/config/flags.h"
 #include "src/config/megatron_flags.h"
 #include "src/config/resolve_parts.h"
+#include "src/config/settings.h"
 #include "src/data/commands/help_formatter.h"
 #include "src/data/text/text_input.h"
 
@@ -23,6 +25,43 @@ void configure(CLI::App* app) {
   app->formatter(std::make_shared<HelpFormatter>());
 }
 
+// An empty value is an unset variable of a script. Ignoring the flag would run something else.
+void refuse_empty(const std::string& flag, const std::vector<std::string>& words) {
+  for (const std::string& word : words)
+    if (word.empty()) throw UsageError(flag + ": is empty: give a value or leave it out");
+}
+
+void declare(const Setting& row, CLI::App* app, std::set<std::string>* given) {
+  const auto store = [row, given](const std::vector<std::string>& words) {
+    refuse_empty(row.first_flag(), words);
+    row.store(words);
+    given->insert(row.first_flag());
+  };
+  CLI::Option* option = nullptr;
+  if (row.form == Setting::Form::toggle) {
+    const auto toggle = [store](int64_t on) {
+      if (on > 0) store({});
+    };
+    option = app->add_flag_function(row.flags, toggle, row.help);
+  } else if (row.form == Setting::Form::list) {
+    option = app->add_option_function<std::vector<std::string>>(row.flags, store, row.help);
+    option->trigger_on_parse()->type_name(row.type)->expected(1, -1);
+  } else {
+    const auto last = [store](const std::string& word) { store({word}); };
+    option = app->add_option_function<std::string>(row.flags, last, row.help);
+    option->type_name(row.type)->take_last();
+  }
+  if (!row.initial.empty()) option->default_str(row.initial);
+  option->group(row.group);
+}
+
+// A parser of the whole table, or of a part of it, that stores into `flags`.
+void declare(const std::vector<Setting>& rows, Flags* flags, CLI::App* app) {
+  configure(app);
+  for (const Setting& row : rows)
+    if (row.form != Setting::Form::none) declare(row, app, &flags->given);
+}
+
 }  // namespace
 
 std::string help_text() {
@@ -32,8 +71,7 @@ std::string help_text() {
       "underscores (300_000_000). @FILE reads flags from a file.");
   app.name("tally-train [train|evaluate]");
   Flags flags;
-  configure(&app);
-  declare_flags(&app, &flags);
+  declare(settings(&flags), &flags, &app);
   app.footer(
       "'tally-train evaluate' gives the loss and the perplexity of a stored model on a text.\n"
       "Other commands: 'tally-train prepare --help' makes a dataset from text; 'tally-train "
@@ -133,17 +171,6 @@ std::vector<std::string> words_of(int argc, const char* const* argv) {
       fmt::format("{}: unknown flag{}", name, hint.empty() ? "; --help lists all" : "; " + hint));
 }
 
-// An empty value is an unset variable of a script. Ignoring the flag would run something else.
-void refuse_empty(const CLI::App& app) {
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& value : option->results()) {
-      if (value.empty())
-        throw UsageError(fmt::format("--{}: is empty: give a value or leave it out",
-                                     option->get_lnames().front()));
-    }
-  }
-}
-
 std::string unsupported_reference() {
   std::string out =
       "\n## Flags of Megatron-LM that are not supported\n\nEach ends the run with a sentence that "
@@ -156,21 +183,27 @@ std::string unsupported_reference() {
 }  // namespace
 
 std::vector<std::string> flag_names() {
-  CLI::App app;
   Flags flags;
-  configure(&app);
-  declare_flags(&app, &flags);
   std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options())
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  for (const Setting& row : settings(&flags)) {
+    std::istringstream spellings(row.flags);
+    for (std::string name; std::getline(spellings, name, ',');) names.push_back(name);
+  }
   return names;
+}
+
+KnownValues flag_values() {
+  Flags flags;
+  KnownValues values;
+  for (const Setting& row : settings(&flags))
+    if (!row.choices.empty()) values[row.first_flag()] = row.choices;
+  return values;
 }
 
 CommandSpec flags_spec() {
   CLI::App app;
   Flags flags;
-  configure(&app);
-  declare_flags(&app, &flags);
+  declare(settings(&flags), &flags, &app);
   CommandSpec spec = command_spec(app, {"", "train", "evaluate"}, flag_values());
   spec.summary = "train a model, or evaluate a stored one";
   return spec;
@@ -179,8 +212,7 @@ CommandSpec flags_spec() {
 std::string flags_reference() {
   CLI::App app;
   Flags flags;
-  configure(&app);
-  declare_flags(&app, &flags);
+  declare(settings(&flags), &flags, &app);
   std::string out =
       "# Flags of `tally-train`\n\n"
       "Made by `tally-train reference`; a test compares. The spellings are Megatron-LM's. Numbers "
@@ -232,8 +264,9 @@ namespace {
 // a process finds the others and tells them.
 void parse_launch_flags_alone(const std::vector<std::string>& words, Flags* flags) {
   CLI::App app;
-  configure(&app);
-  declare_launch_flags(&app, flags);
+  SettingTable table;
+  add_launch_settings(&table, flags);
+  declare(table.rows(), flags, &app);
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const std::exception&) {
@@ -253,8 +286,7 @@ LaunchOptions parse_launch_options(int argc, const char* const* argv) {
   Flags flags;
   try {
     CLI::App app;
-    configure(&app);
-    declare_flags(&app, &flags);
+    declare(settings(&flags), &flags, &app);
     words = words_of(argc, argv);
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const std::exception&) {  // parse_args() reports the error, once for all processes
@@ -275,8 +307,7 @@ Config parse_args(int argc, const char* const* argv, const StoredModels& stored,
 
   CLI::App app;
   Flags flags;
-  configure(&app);
-  declare_flags(&app, &flags);
+  declare(settings(&flags), &flags, &app);
   std::vector<std::string> reversed(words.rbegin(), words.rend());
   try {
     app.parse(reversed);
@@ -287,7 +318,6 @@ Config parse_args(int argc, const char* const* argv, const StoredModels& stored,
     throw UsageError(e.what());
   }
   if (const auto extra = app.remaining(); !extra.empty()) unknown(extra);
-  refuse_empty(app);
   const Rehearsal rehearsal = resolve_rehearsal(&flags, command, &world_size);
   Config config = resolve(flags, stored, world_size, command);
   config.rehearsal = rehearsal;

@@ -45,6 +45,8 @@ void check_parallel_layout(const Config& config);
 std::string help_text();
 // Every flag's long name, for suggestions and for the tests of the documentation.
 std::vector<std::string> flag_names();
+// The values that flags take where these are few, for completion.
+KnownValues flag_values();
 // The flags of `tally-train [train|evaluate]` as data, for completion and the manual page.
 CommandSpec flags_spec();
 // The reference page docs/flags.md, made from the table that parses (`tally-train reference`).

@@ -104,6 +104,20 @@ const char* optimizer_name(OptimizerKind kind) {
   return "?";
 }
 
+const char* task_name(Task task) {
+  switch (task) {
+    case Task::language_model:
+      return "";
+    case Task::pretraining:
+      return "pretrain";
+    case Task::classification:
+      return "classify";
+    case Task::question_answering:
+      return "squad";
+  }
+  return "";
+}
+
 const char* eval_mode_name(EvalMode mode) {
   return mode == EvalMode::gather ? "gather" : "reduce";
 }

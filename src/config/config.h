@@ -2,12 +2,12 @@
 // later.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "src/device/policy.h"
 #include "src/device/rotary.h"
 #include "src/device/tensor.h"
 #include "src/parallel/control/launch.h"
@@ -18,7 +18,7 @@ enum class Command { train, evaluate };
 // tf32x3: float32 whose GEMMs are three TF32 GEMMs, with float32's accuracy.
 enum class Precision { f64, f32, tf32x3, tf32, bf16, f16 };
 enum class Positions { learned, rotary };
-// What an encoder is trained for: masked tokens (and the next sentence); classes of texts; answers
+// The purpose that an encoder is trained for: masked tokens (and the next sentence); classes of texts; answers
 // in a paragraph. GPT is a language model.
 enum class Task { language_model, pretraining, classification, question_answering };
 enum class Recompute { none, selective, full };
@@ -31,38 +31,8 @@ enum class LogFormat { jupiter, megatron };
 // added, or rank 0 scores the answers of all and broadcasts the metric.
 enum class EvalMode { reduce, gather };
 
-// Optimizations of the explicit model's step (--no-fusion turns them off, to measure each). None of
-// them changes the result beyond rounding.
-struct Fusions {
-  bool residual = true;         // the branch's GEMM adds the residual (without dropout)
-  bool bias_sums = true;        // LayerNorm's backward pass sums the gradient of the branch's bias
-  bool qkv_bias = true;         // gradients of K's and V's bias without reading dK and dV
-  bool overwrite = true;        // a step's first micro batch overwrites the weights' gradients
-  bool gelu = true;             // GELU in the epilogues of the MLP's GEMMs
-  bool gelu_derivative = true;  // GELU's derivative is saved where kernels serve it
-  bool bias = true;             // GEMMs with a bias may use our CUTLASS kernels instead of cuBLASLt
-  bool overlap = true;          // f32: weight gradients on a side stream where that is faster
-  bool deferred_update = true;  // 16 bits: the update overlaps with the next forward pass
-  bool float64 = true;          // f32: GEMMs may run on float64 tensor cores
-  bool attention = true;        // 16 bits: attention may use our Hopper kernels
-  bool head = true;             // fused linear cross-entropy, where it is faster
-};
-
-// Their names in --no-fusion and the record, in the order of the fields.
-inline constexpr std::array<std::pair<const char*, bool Fusions::*>, 12> fusion_names{
-    {{"residual", &Fusions::residual},
-     {"bias-sums", &Fusions::bias_sums},
-     {"qkv-bias", &Fusions::qkv_bias},
-     {"overwrite", &Fusions::overwrite},
-     {"gelu", &Fusions::gelu},
-     {"gelu-derivative", &Fusions::gelu_derivative},
-     {"bias", &Fusions::bias},
-     {"overlap", &Fusions::overlap},
-     {"deferred-update", &Fusions::deferred_update},
-     {"float64", &Fusions::float64},
-     {"attention", &Fusions::attention},
-     {"head", &Fusions::head}}};
-static_assert(sizeof(Fusions) == fusion_names.size() * sizeof(bool), "a fusion has no name");
+// The part of the optimizer's work that the replicas of data parallelism share. `weights` is refused.
+enum class ShardingStrategy { none, state, gradients, weights };
 
 // Which GEMMs of the blocks are in FP8 (--fp8-format, src/nn/fp8.h).
 struct Fp8Config {
@@ -239,8 +209,7 @@ struct Config {
   OptimizerConfig optimizer;
   DataConfig data;
   Precision precision = Precision::f32;
-  Fp8Config fp8;                  // bf16 only
-  bool tf32x3_attention = false;  // f32 only: attention's GEMMs as in tf32x3
+  Fp8Config fp8;  // bf16 only
   int64_t sequence = 1024;
   int64_t micro_batch = 1, global_batch = 1;
   bool per_token_loss = false;  // --calculate-per-token-loss
@@ -293,8 +262,7 @@ struct Config {
   std::string device = "auto";            // auto, cpu, cuda, cuda:N
   bool reference = false;                 // --reference: the autograd model: slow, an oracle
   bool cuda_graph = true;
-  Fusions fusions;
-  bool deterministic = false;
+  Policy policy;
   bool sequence_parallel = false;
   // Replicas share the optimizer's state (ZeRO 1), and the gradients as well (ZeRO 2); only where
   // there are several.
@@ -329,7 +297,8 @@ const char* precision_name(Precision p);  // "fp64", "fp32", "tf32x3", "tf32", "
 const char* fp8_format_name(Fp8Config::Format f);  // "none", "hybrid", "e4m3"
 const char* recompute_name(Recompute r);           // "none", "selective", "full"
 const char* optimizer_name(OptimizerKind kind);    // "adam", "lamb", "sgd"
-const char* eval_mode_name(EvalMode mode);         // "reduce", "gather"
+const char* task_name(Task task);  // "pretrain", "classify", "squad"; a language model's is ""
+const char* eval_mode_name(EvalMode mode);  // "reduce", "gather"
 // The smallest multiple of `multiple` that holds `vocabulary`: Megatron's padding.
 int64_t pad_vocabulary(int64_t vocabulary, int64_t multiple);
 

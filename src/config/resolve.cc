@@ -67,11 +67,9 @@ namespace {
 
 void note_unused(const Flags& f, Config* c) {
   if (c->model.positions == Positions::rotary) return;
-  for (const auto& [flag, given] : {std::pair{"--rotary-base", f.rotary_base.has_value()},
-                                    std::pair{"--rotary-percent", f.rotary_percent.has_value()}})
-    if (given)
-      c->notices.push_back(
-          fmt::format("{} has no effect: this model's positions are a learned table", flag));
+  if (const char* flag = f.first_given({"--rotary-base", "--rotary-percent"}))
+    c->notices.push_back(
+        fmt::format("{} has no effect: this model's positions are a learned table", flag));
 }
 
 // Every rank reads the files of its data. Of a pipe, and of standard input, which they share, each
@@ -97,22 +95,21 @@ void refuse_shared_pipes(const Config& c, int world_size) {
 }  // namespace
 
 Config resolve(const Flags& given, const StoredModels& stored, int world_size, Command command) {
-  if (given.plan && command == Command::evaluate)
+  if (given.config.plan.asked && command == Command::evaluate)
     fail("--plan", "plans training, and this is 'evaluate'");
-  if (given.find_batch && command == Command::evaluate)
+  if (given.config.find_batch && command == Command::evaluate)
     fail("--find-batch", "finds the micro batch of training, and this is 'evaluate'");
-  const Flags f = given.plan         ? flags_of_plan(given)
-                  : given.find_batch ? flags_of_find_batch(given)
-                                     : given;
-  Config c;
+  const Flags f = given.config.plan.asked   ? flags_of_plan(given)
+                  : given.config.find_batch ? flags_of_find_batch(given)
+                                            : given;
+  Config c = f.config;
   c.command = command;
-  c.seed = f.seed;
-  const std::string folder = model_folder(f, stored, command);
+  const std::string folder = model_folder(c, stored);
   resolve_model(f, stored, folder, &c);
   refuse_for_encoders(f, c.model);
   resolve_precision(f, &c);
   resolve_recompute(f, &c);
-  resolve_parallel(f, f.plan ? planned_world_size(f) : world_size, &c);
+  resolve_parallel(f, c.plan.asked ? planned_world_size(f) : world_size, &c);
   resolve_plan(f, &c);
   resolve_data(f, &c);
   resolve_encoder(f, &c);
@@ -120,13 +117,11 @@ Config resolve(const Flags& given, const StoredModels& stored, int world_size, C
   if (command == Command::evaluate) {
     resolve_evaluation(f, folder, &c);
   } else {
-    if (!f.text.empty())
+    if (!c.text.empty())
       fail("--text",
            "is read by 'tally-train evaluate'; 'tally-train prepare' makes a dataset for training");
-    for (const auto& [flag, asked] : {std::pair{"--stride", f.stride.has_value()},
-                                      std::pair{"--eval-mode", f.eval_mode.has_value()},
-                                      std::pair{"--predictions", !f.predictions.empty()}})
-      if (asked) fail(flag, "is read by 'tally-train evaluate' only");
+    if (const char* flag = f.first_given({"--stride", "--eval-mode", "--predictions"}))
+      fail(flag, "is read by 'tally-train evaluate' only");
     resolve_length(f, &c);
     resolve_rampup(f, &c);
     resolve_schedule(f, &c);

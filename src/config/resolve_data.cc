@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "src/config/resolve_parts.h"
+#include "src/config/settings.h"
 #include "src/data/tokenizers/tokenizer.h"
 
 namespace tally::train {
@@ -18,23 +19,16 @@ int64_t product(const char* flag, int64_t a, int64_t b) {
 }
 
 void resolve_weight_decay(const Flags& f, Config* c) {
-  c->optimizer = f.adam;
   OptimizerConfig& o = c->optimizer;
   const std::string& style = o.weight_decay_style;
   const char* flag = "--weight-decay-incr-style";
   o.end_weight_decay = o.weight_decay;
   o.weight_decay_samples = c->train_samples;
   if (style == "constant") {
-    for (const auto& [name, given] :
-         {std::pair{"--start-weight-decay", f.start_weight_decay.has_value()},
-          std::pair{"--end-weight-decay", f.end_weight_decay.has_value()}})
-      if (given)
-        fail(name, "goes with {} linear or cosine; a constant weight decay is --weight-decay",
-             flag);
+    if (const char* name = f.first_given({"--start-weight-decay", "--end-weight-decay"}))
+      fail(name, "goes with {} linear or cosine; a constant weight decay is --weight-decay", flag);
     return;
   }
-  if (style != "linear" && style != "cosine")
-    fail(flag, "'{}' is not known: constant, linear, cosine", style);
   if (!f.start_weight_decay || !f.end_weight_decay)
     fail(flag, "{} needs --start-weight-decay and --end-weight-decay", style);
   o.weight_decay = *f.start_weight_decay;
@@ -53,9 +47,9 @@ void resolve_length(const Flags& f, Config* c) {
   if (f.epochs && (f.train_iterations || f.train_samples))
     fail("--epochs", "contradicts {}: give one length of training",
          f.train_iterations ? "--train-iters" : "--train-samples");
-  if (f.epochs && f.skip_train)
+  if (f.epochs && c->skip_train)
     fail("--epochs", "is a length of training, and --skip-train trains nothing: leave it out");
-  if (f.skip_train && !f.train_iterations && !f.train_samples) return;
+  if (c->skip_train && !f.train_iterations && !f.train_samples) return;
   if (!f.train_iterations && !f.train_samples && !f.epochs)
     fail("--train-iters", "is missing: give --train-iters, --train-samples or --epochs");
   if (f.epochs) {
@@ -75,11 +69,10 @@ void resolve_length(const Flags& f, Config* c) {
   } else {
     c->train_samples = *f.train_samples;
     c->train_iterations = c->train_samples / c->global_batch;
-    if (c->train_iterations == 0 && f.rampup.empty())
+    if (c->train_iterations == 0 && c->rampup.start == 0)
       fail("--train-samples", "{} is less than one step of --global-batch-size {}",
            c->train_samples, c->global_batch);
   }
-  c->exit_interval = f.exit_interval.value_or(0);
   c->exit_duration_minutes = f.exit_duration_minutes.value_or(0);
   if (f.exit_duration_minutes == 0)
     c->notices.emplace_back("--exit-duration-in-mins 0: is no limit, as if it were left out");
@@ -87,22 +80,14 @@ void resolve_length(const Flags& f, Config* c) {
 
 namespace {
 
-OptimizerKind optimizer_kind(const std::string& name) {
-  if (name == "adamw") return OptimizerKind::adam;
-  for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::lamb, OptimizerKind::sgd})
-    if (name == optimizer_name(kind)) return kind;
-  fail("--optimizer", "'{}' is not known: adam, lamb, sgd", name);
-}
-
 void resolve_optimizer(const Flags& f, OptimizerConfig* o) {
-  o->kind = optimizer_kind(f.optimizer);
   const bool sgd = o->kind == OptimizerKind::sgd;
   if (f.sgd_momentum && !sgd)
     fail("--sgd-momentum", "goes with --optimizer sgd; this run's is {}", optimizer_name(o->kind));
   if (f.adam_epsilon && sgd) fail("--adam-eps", "goes with --optimizer adam or lamb, not sgd");
   const OptimizerConfig otherwise;
-  for (const auto& [flag, given] : {std::pair{"--adam-beta1", f.adam.beta1 != otherwise.beta1},
-                                    std::pair{"--adam-beta2", f.adam.beta2 != otherwise.beta2}})
+  for (const auto& [flag, given] : {std::pair{"--adam-beta1", o->beta1 != otherwise.beta1},
+                                    std::pair{"--adam-beta2", o->beta2 != otherwise.beta2}})
     if (given && sgd) fail(flag, "goes with --optimizer adam or lamb, not sgd");
   o->sgd_momentum = f.sgd_momentum.value_or(0.9);
   o->epsilon = f.adam_epsilon.value_or(o->kind == OptimizerKind::lamb ? 1e-6 : 1e-8);
@@ -115,8 +100,6 @@ void resolve_schedule(const Flags& f, Config* c) {
   OptimizerConfig& o = c->optimizer;
   resolve_weight_decay(f, c);
   resolve_optimizer(f, &o);
-  if (o.decay_style != "constant" && o.decay_style != "linear" && o.decay_style != "cosine")
-    fail("--lr-decay-style", "'{}' is not known: constant, linear, cosine", o.decay_style);
   if (o.min_lr > o.lr) fail("--min-lr", "{} is greater than --lr {}", o.min_lr, o.lr);
   if (o.warmup_init > o.lr)
     fail("--lr-warmup-init", "{} is greater than --lr {}", o.warmup_init, o.lr);
@@ -148,7 +131,7 @@ void resolve_schedule(const Flags& f, Config* c) {
         static_cast<double>(product("--lr-warmup-iters", *f.warmup_iterations, c->global_batch));
   if (f.warmup_fraction)
     o.warmup_samples = *f.warmup_fraction * static_cast<double>(o.decay_samples);
-  if (!f.skip_train && o.decay_style != "constant" &&
+  if (!c->skip_train && o.decay_style != "constant" &&
       o.warmup_samples >= static_cast<double>(o.decay_samples))
     fail(f.warmup_fraction ? "--lr-warmup-fraction"
                            : (by_samples ? "--lr-warmup-samples" : "--lr-warmup-iters"),
@@ -156,9 +139,7 @@ void resolve_schedule(const Flags& f, Config* c) {
          o.decay_samples);
 }
 
-namespace {
-
-void check_split(const std::string& split) {
+void check_split(const std::string& flag, const std::string& split) {
   double sum = 0;
   size_t parts = 0;
   for (size_t at = 0; at <= split.size();) {
@@ -168,16 +149,20 @@ void check_split(const std::string& split) {
     const double weight = std::strtod(part.c_str(), &end);
     if (part.empty() || end != part.c_str() + part.size() || !(weight >= 0) ||
         weight > std::numeric_limits<float>::max())
-      fail("--split", "'{}' is not a list of up to three weights, as 969,30,1", split);
+      refuse_value(flag,
+                   fmt::format("'{}' is not a list of up to three weights, as 969,30,1", split));
     sum += weight;
     ++parts;
     at = comma + 1;
   }
   if (parts > 3)
-    fail("--split", "'{}' has {} weights: at most three (training, validation, test)", split,
-         parts);
-  if (!(sum > 0)) fail("--split", "'{}' leaves no documents for any split", split);
+    refuse_value(
+        flag, fmt::format("'{}' has {} weights: at most three (training, validation, test)", split,
+                          parts));
+  if (!(sum > 0)) refuse_value(flag, fmt::format("'{}' leaves no documents for any split", split));
 }
+
+namespace {
 
 // Megatron-LM's spelling of a blend: weight prefix weight prefix ...
 Blend resolve_blend(const char* flag, const std::vector<std::string>& words) {
@@ -208,13 +193,13 @@ void resolve_separate(const Flags& f, Config* c) {
   const char* first = !f.train_paths.empty()   ? "--train-data-path"
                       : !f.valid_paths.empty() ? "--valid-data-path"
                                                : "--test-data-path";
-  if (!f.data.paths.empty()) fail(first, "contradicts --data-path {}", f.data.paths.front());
+  if (!data.paths.empty()) fail(first, "contradicts --data-path {}", data.paths.front());
   if (data.mock) fail("--mock-data", "contradicts {}", first);
   if (c->command == Command::evaluate)
     fail(first, "has a meaning in training only: evaluate reads --text or --data-path");
   if (data.split != DataConfig().split)
     fail("--split", "divides --data-path; the dataset of {} is taken whole", first);
-  if (f.train_paths.empty() && !f.skip_train)
+  if (f.train_paths.empty() && !c->skip_train)
     fail("--train-data-path", "is missing: {} needs a dataset to train on", first);
   data.separate = true;
   if (!c->model.language_model()) {
@@ -228,15 +213,11 @@ void resolve_separate(const Flags& f, Config* c) {
   data.test = resolve_blend("--test-data-path", f.test_paths);
 }
 
-}  // namespace
-
-namespace {
-
-// What each loss is divided by.
-void resolve_loss(const Flags& f, Config* c) {
-  c->per_token_loss = f.per_token_loss || !c->model.language_model();
+// Chooses what each loss is divided by.
+void resolve_loss(Config* c) {
+  if (!c->model.language_model()) c->per_token_loss = true;
   const bool one = c->global_batch == c->micro_batch;  // they are the same
-  if (!c->data.eod_mask_loss || c->per_token_loss || one || f.skip_train) return;
+  if (!c->data.eod_mask_loss || c->per_token_loss || one || c->skip_train) return;
   c->notices.emplace_back(
       "--eod-mask-loss: each micro batch's loss is the mean over its own tokens that count, as in "
       "Megatron-LM, so that training depends on --micro-batch-size and on the number of processes: "
@@ -246,23 +227,16 @@ void resolve_loss(const Flags& f, Config* c) {
 }  // namespace
 
 void resolve_data(const Flags& f, Config* c) {
-  const std::string tokenizer = c->data.tokenizer;
-  c->data = f.data;
-  resolve_loss(f, c);
-  c->data.tokenizer = tokenizer;
-  check_split(c->data.split);
+  resolve_loss(c);
   if (!f.train_paths.empty() || !f.valid_paths.empty() || !f.test_paths.empty()) {
     resolve_separate(f, c);
     return;
   }
-  if (!c->model.language_model()) {
-    c->data.paths = f.data.paths;
-  } else {
-    static_cast<Blend&>(c->data) = resolve_blend("--data-path", f.data.paths);
-  }
+  if (c->model.language_model())
+    static_cast<Blend&>(c->data) = resolve_blend("--data-path", c->data.paths);
   if (c->data.mock && !c->data.paths.empty())
     fail("--mock-data", "contradicts --data-path {}", c->data.paths.front());
-  if (c->data.mock || !c->data.paths.empty() || !f.text.empty()) return;
+  if (c->data.mock || !c->data.paths.empty() || !c->text.empty()) return;
   if (c->command == Command::evaluate && !c->model.language_model())
     fail("--data-path", "is missing: name the data of the model's task (docs/encoders.md)");
   if (c->command == Command::evaluate)

@@ -27,22 +27,19 @@ int64_t encoder_vocabulary(const Flags& f, std::string* tokenizer) {
        *f.tokenizer);
 }
 
-// A flag of encoders. It is of use with this model, task and data; else `why` tells what it goes with.
+// A flag of encoders. `used`: it is of use with this model, task and data; else `why` tells what it goes
+// with.
 struct EncoderFlag {
   const char* name;
-  bool given;
   bool used = true;
   std::string why = "";
 };
 
-std::vector<EncoderFlag> encoder_flags(const Flags& f, const ModelConfig& m,
-                                       const DataConfig& data) {
-  const DataConfig none;
-  const DataConfig& d = f.data;
+std::vector<EncoderFlag> encoder_flags(const ModelConfig& m, const DataConfig& data) {
   const bool pretrains = m.task == Task::pretraining;
   const bool classifies = m.task == Task::classification;
   const bool answers = m.task == Task::question_answering;
-  const bool draws = data.mock || d.dynamic_masking;
+  const bool draws = data.mock || data.dynamic_masking;
   const std::string masks =
       pretrains ? "goes with --dynamic-masking; else the HDF5 files say which tokens are masked"
                 : "goes with --task pretrain";
@@ -54,26 +51,24 @@ std::vector<EncoderFlag> encoder_flags(const Flags& f, const ModelConfig& m,
   const std::string mock = "goes with --mock-data; files have the samples that they have";
   const std::string pairs = fmt::format("is for the pretraining of BERT; {} has no such head{}",
                                         m.kind(), m.pooler ? " in this task" : "");
-  return {
-      {"--task", f.task.has_value()},
-      {"--bert-no-binary-head", f.no_binary_head, m.pooler && pretrains, pairs},
-      {"--num-classes", f.classes.has_value(), classifies, of_classes},
-      {"--classifier-dropout", f.classifier_dropout.has_value(), m.head_dropout().has_value(),
-       "goes with --task classify, and of DistilBERT with squad"},
-      {"--pad", d.pad},
-      {"--mock-lengths", !d.mock_lengths.empty(), data.mock, mock},
-      {"--mock-samples", f.mock_samples.has_value(), data.mock, mock},
-      {"--mask-prob", d.mask_probability != none.mask_probability, pretrains && draws, masks},
-      {"--max-predictions-per-seq", f.max_predictions.has_value(), pretrains && draws, masks},
-      {"--dynamic-masking", d.dynamic_masking, pretrains && !data.mock,
-       pretrains ? "is for files, and --mock-data draws its masks anyway" : masks},
-      {"--text-column", d.text_column != none.text_column, classifies && !data.mock, columns},
-      {"--pair-column", !d.pair_column.empty(), classifies && !data.mock, columns},
-      {"--label-column", d.label_column != none.label_column, classifies && !data.mock, columns},
-      {"--doc-stride", d.document_stride != none.document_stride, answers && !data.mock, questions},
-      {"--max-query-length", d.question_tokens != none.question_tokens, answers && !data.mock,
-       questions},
-      {"--version-2-with-negative", d.squad_2, answers && !data.mock, questions}};
+  return {{"--task"},
+          {"--bert-no-binary-head", m.pooler && pretrains, pairs},
+          {"--num-classes", classifies, of_classes},
+          {"--classifier-dropout", m.head_dropout().has_value(),
+           "goes with --task classify, and of DistilBERT with squad"},
+          {"--pad"},
+          {"--mock-lengths", data.mock, mock},
+          {"--mock-samples", data.mock, mock},
+          {"--mask-prob", pretrains && draws, masks},
+          {"--max-predictions-per-seq", pretrains && draws, masks},
+          {"--dynamic-masking", pretrains && !data.mock,
+           pretrains ? "is for files, and --mock-data draws its masks anyway" : masks},
+          {"--text-column", classifies && !data.mock, columns},
+          {"--pair-column", classifies && !data.mock, columns},
+          {"--label-column", classifies && !data.mock, columns},
+          {"--doc-stride", answers && !data.mock, questions},
+          {"--max-query-length", answers && !data.mock, questions},
+          {"--version-2-with-negative", answers && !data.mock, questions}};
 }
 
 }  // namespace
@@ -81,44 +76,28 @@ std::vector<EncoderFlag> encoder_flags(const Flags& f, const ModelConfig& m,
 void refuse_for_encoders(const Flags& f, const ModelConfig& m) {
   if (m.language_model()) return;
   const std::string& kind = m.kind();
-  for (const auto& [flag, given] :
-       {std::pair{"--plan", f.plan}, std::pair{"--rehearse", !f.rehearse.empty()}})
-    if (given) fail(flag, "is for language models, and this is {}: leave it out", kind);
+  const auto refuse = [&](const char* flag) {
+    if (flag) fail(flag, "is for language models, and this is {}: leave it out", kind);
+  };
+  refuse(f.first_given({"--plan", "--rehearse"}));
   for (const auto& [flag, size] :
-       {std::pair{"--tensor-model-parallel-size", f.tensor_parallel},
-        std::pair{"--pipeline-model-parallel-size", f.pipeline_parallel}})
+       {std::pair{"--tensor-model-parallel-size", f.config.tensor_parallel},
+        std::pair{"--pipeline-model-parallel-size", f.config.pipeline_parallel}})
     if (size > 1) fail(flag, "{}: {} is parallel in data only: take 1", size, kind);
   resolve_rotary_scaling(f);
-  const char* of_llama = flag_of_llama(f);
-  for (const auto& [flag, given] :
-       {std::pair{of_llama, of_llama != nullptr},
-        std::pair{"--untie-embeddings-and-output-weights", f.untied},
-        std::pair{"--normalization", f.normalization.has_value()},
-        std::pair{"--use-rotary-position-embeddings", f.rotary},
-        std::pair{"--position-embedding-type",
-                  f.positions && *f.positions != "learned_absolute" && *f.positions != "learned"},
-        std::pair{"--text", !f.text.empty()}, std::pair{"--eod-mask-loss", f.data.eod_mask_loss},
-        std::pair{"--reset-position-ids", f.data.reset_position_ids},
-        std::pair{"--reset-attention-mask", f.data.reset_attention_mask}})
-    if (given) fail(flag, "is for language models, and this is {}: leave it out", kind);
-}
-
-Task resolve_task(const Flags& f) {
-  if (!f.task) return Task::language_model;
-  const std::string name = lower(*f.task);
-  if (name == "pretrain") return Task::pretraining;
-  if (name == "classify") return Task::classification;
-  if (name == "squad") return Task::question_answering;
-  fail("--task", "'{}' is not known: pretrain, classify, squad", *f.task);
+  refuse(flag_of_llama(f));
+  if (f.positions == Positions::rotary) refuse("--position-embedding-type");
+  refuse(f.first_given({"--untie-embeddings-and-output-weights", "--normalization",
+                        "--use-rotary-position-embeddings", "--text", "--eod-mask-loss",
+                        "--reset-position-ids", "--reset-attention-mask"}));
 }
 
 void encoder_of_flags(const Flags& f, Config* c) {
   ModelConfig& m = c->model;
-  m.task = f.task ? resolve_task(f) : Task::pretraining;
+  m.task = f.task.value_or(Task::pretraining);
   c->sequence = f.sequence.value_or(m.task == Task::question_answering ? 384 : 128);
   m.max_positions = f.max_positions.value_or(std::max<int64_t>(512, c->sequence));
   m.layernorm_epsilon = f.layernorm_epsilon.value_or(1e-12);
-  m.init_std = f.init_std;
   m.hidden_dropout = f.hidden_dropout.value_or(0.1);
   m.attention_dropout = f.attention_dropout.value_or(0.1);
   m.vocabulary = encoder_vocabulary(f, &c->data.tokenizer);
@@ -146,14 +125,14 @@ void encoder_of_folder(const Flags& f, const StoredModels& stored, const std::st
 void resolve_encoder(const Flags& f, Config* c) {
   ModelConfig& m = c->model;
   if (m.language_model()) {
-    for (const EncoderFlag& flag : encoder_flags(f, m, c->data))
-      if (flag.given)
+    for (const EncoderFlag& flag : encoder_flags(m, c->data))
+      if (f.given.count(flag.name) > 0)
         fail(flag.name, "is for encoders, and this is {}: give --model bert-base, for example",
              m.kind());
     return;
   }
-  for (const EncoderFlag& flag : encoder_flags(f, m, c->data))
-    if (flag.given && !flag.used) fail(flag.name, "{}: leave it out", flag.why);
+  for (const EncoderFlag& flag : encoder_flags(m, c->data))
+    if (f.given.count(flag.name) > 0 && !flag.used) fail(flag.name, "{}: leave it out", flag.why);
   if (c->data.split != DataConfig().split)
     fail("--split",
          "divides the datasets of language models; an encoder's files are taken whole, and "

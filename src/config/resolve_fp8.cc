@@ -58,22 +58,17 @@ void check_sizes(const Config& c) {
 
 void resolve_fp8(const Flags& f, Config* c) {
   if (!f.fp8_format) {
-    for (const auto& [flag, given] :
-         {std::pair{"--fp8-recipe", f.fp8_recipe.has_value()},
-          std::pair{"--first-last-layers-bf16", f.first_last_bf16},
-          std::pair{"--num-layers-at-start-in-bf16", f.bf16_layers_at_start.has_value()},
-          std::pair{"--num-layers-at-end-in-bf16", f.bf16_layers_at_end.has_value()}})
-      if (given) fail(flag, "goes with --fp8-format");
+    if (const char* flag =
+            f.first_given({"--fp8-recipe", "--first-last-layers-bf16",
+                           "--num-layers-at-start-in-bf16", "--num-layers-at-end-in-bf16"}))
+      fail(flag, "goes with --fp8-format");
     return;
   }
-  const std::string name = lower(*f.fp8_format);
-  if (name != "hybrid" && name != "e4m3")
-    fail("--fp8-format", "'{}' is not known: hybrid, e4m3", *f.fp8_format);
   if (c->precision != Precision::bf16)
     fail("--fp8-format", "goes with --bf16, which is what is not in FP8; this run is {}",
          precision_name(c->precision));
-  if (f.reference) fail("--fp8-format", "the model of --reference has no FP8");
-  c->fp8.format = name == "hybrid" ? Fp8Config::Format::hybrid : Fp8Config::Format::e4m3;
+  if (c->reference) fail("--fp8-format", "the model of --reference has no FP8");
+  c->fp8.format = *f.fp8_format;
   resolve_recipe(f, c);
   resolve_ends(f, c);
   check_sizes(*c);

@@ -12,39 +12,28 @@ constexpr const char* two_kinds =
     "--disable-bias-linear and --position-embedding-type rope";
 
 bool asks_for_rms(const Flags& f) {
-  if (!f.normalization) return false;
-  if (*f.normalization != "RMSNorm" && *f.normalization != "LayerNorm")
-    fail("--normalization", "'{}' is not known: LayerNorm, RMSNorm", *f.normalization);
-  return *f.normalization == "RMSNorm";
+  return f.normalization == NormKind::rms;
 }
 
 bool asks_for_rope(const Flags& f) {
-  return f.rotary || (f.positions && (*f.positions == "rope" || *f.positions == "rotary"));
+  return f.rotary || f.positions == Positions::rotary;
 }
 
 }  // namespace
 
 const char* flag_of_llama(const Flags& f) {
-  for (const auto& [flag, given] :
-       {std::pair{"--swiglu", f.swiglu}, std::pair{"--normalization", asks_for_rms(f)},
-        std::pair{"--disable-bias-linear", f.disable_bias_linear},
-        std::pair{"--add-qkv-bias", f.qkv_bias}, std::pair{"--qk-layernorm", f.qk_norm},
-        std::pair{"--use-rope-scaling", f.rope_scaling},
-        std::pair{"--group-query-attention", f.grouped_queries},
-        std::pair{"--num-query-groups", f.query_groups.has_value()},
-        std::pair{"--kv-channels", f.kv_channels.has_value()}})
-    if (given) return flag;
-  return nullptr;
+  if (asks_for_rms(f)) return "--normalization";
+  return f.first_given({"--swiglu", "--disable-bias-linear", "--add-qkv-bias", "--qk-layernorm",
+                        "--use-rope-scaling", "--group-query-attention", "--num-query-groups",
+                        "--kv-channels"});
 }
 
 RotaryScaling resolve_rotary_scaling(const Flags& f) {
   if (!f.rope_scaling) {
-    for (const auto& [flag, given] :
-         {std::pair{"--rope-scaling-factor", f.rope_factor.has_value()},
-          std::pair{"--rope-low-freq-factor", f.rope_low.has_value()},
-          std::pair{"--rope-high-freq-factor", f.rope_high.has_value()},
-          std::pair{"--rope-original-max-position-embeddings", f.rope_positions.has_value()}})
-      if (given) fail(flag, "goes with --use-rope-scaling");
+    if (const char* flag =
+            f.first_given({"--rope-scaling-factor", "--rope-low-freq-factor",
+                           "--rope-high-freq-factor", "--rope-original-max-position-embeddings"}))
+      fail(flag, "goes with --use-rope-scaling");
     return {};
   }
   const RotaryScaling scaling{.factor = f.rope_factor.value_or(8),
@@ -61,10 +50,9 @@ std::string resolve_kind(const Flags& f, bool llama_preset) {
   const char* flag = flag_of_llama(f);
   if (llama_preset) {
     if (f.normalization && !asks_for_rms(f))
-      fail("--normalization", "{} contradicts --model {}: {}", *f.normalization, *f.model,
-           two_kinds);
+      fail("--normalization", "LayerNorm contradicts --model {}: {}", *f.model, two_kinds);
     if (f.positions && !asks_for_rope(f))
-      fail("--position-embedding-type", "{} contradicts --model {}: {}", *f.positions, *f.model,
+      fail("--position-embedding-type", "learned_absolute contradicts --model {}: {}", *f.model,
            two_kinds);
     return "llama";
   }
@@ -84,8 +72,8 @@ void agree_with_kind(const Flags& f, const std::string& folder, const ModelConfi
     fail(flag, "contradicts {}/config.json, which describes a {}: leave it out", folder,
          m.kind() == "gpt" ? "GPT-2" : m.kind());
   if (m.kind() == "llama" && f.normalization && !asks_for_rms(f))
-    fail("--normalization", "{} contradicts {}/config.json, which describes a Llama",
-         *f.normalization, folder);
+    fail("--normalization", "LayerNorm contradicts {}/config.json, which describes a Llama",
+         folder);
   if (f.qk_norm && !m.block.qk_norm)
     fail("--qk-layernorm", "contradicts {}/config.json, whose heads have no norms: leave it out",
          folder);

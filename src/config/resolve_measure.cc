@@ -1,5 +1,4 @@
 // What a run measures besides its steps: phases, throughput between two iterations.
-#include <optional>
 #include <utility>
 
 #include "src/config/resolve_parts.h"
@@ -8,10 +7,8 @@
 namespace tally::train {
 namespace {
 
-void resolve_phases(const Flags& f, Config* c) {
-  c->energy = !f.no_energy;
-  c->time_phases = f.time_phases;
-  if (!f.time_phases) return;
+void resolve_phases(Config* c) {
+  if (!c->time_phases) return;
   if (c->command == Command::evaluate) {
     if (c->model.language_model())
       fail("--time-phases",
@@ -19,37 +16,33 @@ void resolve_phases(const Flags& f, Config* c) {
            c->model.kind());
     return;
   }
-  if (f.skip_train)
+  if (c->skip_train)
     fail("--time-phases", "times the phases of training, and --skip-train leaves it out");
   if (c->pipeline_parallel > 1)
     fail("--time-phases",
          "the passes of a pipeline's micro batches overlap: take --pipeline-model-parallel-size 1");
-  // What would let one phase overlap with another.
+  // Each of these lets one phase overlap with another.
   c->cuda_graph = false;
-  c->fusions.deferred_update = false;
+  c->policy.fusions.deferred_update = false;
   c->gradient_bucket = 0;
   c->notices.emplace_back(
       "--time-phases: the run waits for the device after each phase of a step, reduces gradients "
       "after the backward pass and records no graphs: its throughput is not the headline");
 }
 
-struct WindowFlags {
-  const char *start, *stop;
-  std::optional<int64_t> first, last;
-};
-
-// Two iterations of the training; 0, 0 where neither is given.
-std::pair<int64_t, int64_t> resolve_window(const WindowFlags& w, const Flags& f, const Config& c) {
-  if (w.first.has_value() != w.last.has_value())
-    fail(w.first ? w.start : w.stop, "goes with {}: give the first and the last iteration",
-         w.first ? w.stop : w.start);
-  if (!w.first) return {0, 0};
-  if (c.command == Command::evaluate || f.skip_train)
-    fail(w.start, "measures training, and this run does not train: leave it out");
-  if (*w.last < *w.first) fail(w.stop, "{} comes before {} {}", *w.last, w.start, *w.first);
-  if (*w.last > c.train_iterations)
-    fail(w.stop, "{} comes after the last iteration {}", *w.last, c.train_iterations);
-  return {*w.first, *w.last};
+// Checks two iterations of the training; 0, 0 where neither is given.
+void check_window(const char* start, const char* stop, const std::pair<int64_t, int64_t>& window,
+                  const Config& c) {
+  const auto& [first, last] = window;
+  if ((first == 0) != (last == 0))
+    fail(first > 0 ? start : stop, "goes with {}: give the first and the last iteration",
+         first > 0 ? stop : start);
+  if (first == 0) return;
+  if (c.command == Command::evaluate || c.skip_train)
+    fail(start, "measures training, and this run does not train: leave it out");
+  if (last < first) fail(stop, "{} comes before {} {}", last, start, first);
+  if (last > c.train_iterations)
+    fail(stop, "{} comes after the last iteration {}", last, c.train_iterations);
 }
 
 // Each kernel runs by itself, perhaps several times.
@@ -71,44 +64,34 @@ void resolve_counters(Config* c) {
       "counts: its throughput is not the headline");
 }
 
-void resolve_windows(const Flags& f, Config* c) {
-  c->throughput_window = resolve_window(
-      {"--throughput-start", "--throughput-stop", f.throughput_start, f.throughput_stop}, f, *c);
-  c->profile_window =
-      resolve_window({"--profile-start", "--profile-stop", f.profile_start, f.profile_stop}, f, *c);
-  if (f.profile_dir && !f.profile_start) fail("--profile-dir", "goes with --profile-start");
-  if (f.profile_counters && !f.profile_start)
+void resolve_windows(Config* c) {
+  check_window("--throughput-start", "--throughput-stop", c->throughput_window, *c);
+  check_window("--profile-start", "--profile-stop", c->profile_window, *c);
+  const bool profiles = c->profile_window.first > 0;
+  if (!c->profile_dir.empty() && !profiles) fail("--profile-dir", "goes with --profile-start");
+  if (c->profile_counters && !profiles)
     fail("--profile-counters", "goes with --profile-start: give the iterations to count");
-  if (!f.profile_start) return;
+  if (!profiles) return;
   if (c->device == "cpu")
     fail("--profile-start",
          "profiles the kernels of a GPU, and --device is cpu: leave it out, or time the phases of "
          "a step with --time-phases");
-  c->profile_dir = f.profile_dir.value_or("profile");
-  c->profile_counters = f.profile_counters;
-  if (f.profile_counters) return resolve_counters(c);
+  if (c->profile_dir.empty()) c->profile_dir = "profile";
+  if (c->profile_counters) return resolve_counters(c);
   c->notices.emplace_back(
       "--profile-start: recording kernels takes time: this run's throughput is not the headline");
 }
 
-void resolve_find_batch(const Flags& f, Config* c) {
-  c->find_batch = f.find_batch;
-  if (!f.find_batch) return;
-  if (c->world_size > 1)
-    fail("--find-batch", "tries in one process, and this run has {}: start one", c->world_size);
-  for (const auto& [flag, given] :
-       {std::pair{"--micro-batch-size", f.micro_batch.has_value()},
-        std::pair{"--global-batch-size", f.global_batch.has_value()},
-        std::pair{"--rampup-batch-size", !f.rampup.empty()}, std::pair{"--plan", f.plan},
-        std::pair{"--rehearse", !f.rehearse.empty()}, std::pair{"--skip-train", f.skip_train},
-        std::pair{"--reference", f.reference}, std::pair{"--time-phases", f.time_phases},
-        std::pair{"--throughput-start", f.throughput_start.has_value()},
-        std::pair{"--throughput-stop", f.throughput_stop.has_value()},
-        std::pair{"--profile-start", f.profile_start.has_value()},
-        std::pair{"--profile-stop", f.profile_stop.has_value()},
-        std::pair{"--save", !f.save.empty()}, std::pair{"--save-hf", !f.save_hf.empty()},
-        std::pair{"--load", !f.load.empty()}})
-    if (given) fail(flag, "contradicts --find-batch, which trains nothing: leave one out");
+void check_find_batch(const Flags& f, const Config& c) {
+  if (!c.find_batch) return;
+  if (c.world_size > 1)
+    fail("--find-batch", "tries in one process, and this run has {}: start one", c.world_size);
+  if (const char* flag =
+          f.first_given({"--micro-batch-size", "--global-batch-size", "--rampup-batch-size",
+                         "--plan", "--rehearse", "--skip-train", "--reference", "--time-phases",
+                         "--throughput-start", "--throughput-stop", "--profile-start",
+                         "--profile-stop", "--save", "--save-hf", "--load"}))
+    fail(flag, "contradicts --find-batch, which trains nothing: leave one out");
 }
 
 }  // namespace
@@ -120,9 +103,9 @@ Flags flags_of_find_batch(const Flags& f) {
 }
 
 void resolve_measuring(const Flags& f, Config* c) {
-  resolve_find_batch(f, c);
-  resolve_phases(f, c);
-  resolve_windows(f, c);
+  check_find_batch(f, *c);
+  resolve_phases(c);
+  resolve_windows(c);
 }
 
 }  // namespace tally::train

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "src/config/resolve_parts.h"
+#include "src/config/settings.h"
 
 namespace tally::train {
 namespace {
@@ -41,10 +42,10 @@ constexpr std::array<Preset, 9> presets{
 const Preset& find_preset(const std::string& name) {
   for (const Preset& p : presets)
     if (lower(name) == p.name || lower(name) == lower(p.size)) return p;
-  fail("--model",
-       "'{}' is not a known model: gpt2 (124M), gpt2-medium (355M), gpt2-large (774M), gpt2-xl "
-       "(1.5B), llama-1b, llama-8b, bert-base (110M), bert-large (340M), distilbert (66M)",
-       name);
+  std::vector<std::string> known;
+  for (const Preset& p : presets)
+    known.push_back(p.is_llama() ? p.name : fmt::format("{} ({})", p.name, p.size));
+  fail("--model", "'{}' is not a known model: {}", name, listed(known));
 }
 
 constexpr int64_t gpt2_tokens = 50257, llama_tokens = 128256;  // of the published models
@@ -55,7 +56,7 @@ int64_t resolve_vocabulary(const Flags& f, int64_t preset, std::string* tokenize
   const std::string kind = lower(*tokenizer);
   if (kind == "gpt2bpetokenizer") {
     *tokenizer = "GPT2BPETokenizer";
-    const bool named = f.tokenizer || !f.data.vocab_file.empty();
+    const bool named = f.tokenizer || !f.config.data.vocab_file.empty();
     return f.vocabulary.value_or(named ? gpt2_tokens : preset);
   }
   if (kind == "bytes") {
@@ -77,14 +78,10 @@ int64_t resolve_vocabulary(const Flags& f, int64_t preset, std::string* tokenize
 }
 
 Positions resolve_positions(const Flags& f) {
-  if (!f.positions) return f.rotary ? Positions::rotary : Positions::learned;
-  const std::string& given = *f.positions;
-  if (given == "rope" || given == "rotary") return Positions::rotary;
-  if (given != "learned_absolute" && given != "learned")
-    fail("--position-embedding-type", "'{}' is not known: learned_absolute, rope", given);
-  if (f.rotary)
-    fail("--use-rotary-position-embeddings", "contradicts --position-embedding-type {}", given);
-  return Positions::learned;
+  if (f.rotary && f.positions == Positions::learned)
+    fail("--use-rotary-position-embeddings",
+         "contradicts --position-embedding-type learned_absolute");
+  return f.positions.value_or(f.rotary ? Positions::rotary : Positions::learned);
 }
 
 // Llama's blocks that flags ask for, and no preset, have Megatron-LM's default.
@@ -128,7 +125,6 @@ void model_of_flags(const Flags& f, Config* c) {
   m.rotary_base = f.rotary_base.value_or(preset.rotary_base);
   m.rotary_fraction = f.rotary_percent.value_or(1);
   m.layernorm_epsilon = f.layernorm_epsilon.value_or(1e-5);
-  m.init_std = f.init_std;
   m.tied_embeddings = !f.untied && preset.tied;
   resolve_heads(f, preset.query_groups, &m);
   resolve_dropout(f, preset.dropout(), c);
@@ -146,23 +142,29 @@ void check_load_hf(const StoredModels& stored, const std::string& path) {
 
 }  // namespace
 
-std::string model_folder(const Flags& f, const StoredModels& stored, Command command) {
-  const bool trains = command == Command::train;
-  if (!trains && f.load_hf.empty() == f.load.empty())
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const Preset& p : presets) names.emplace_back(p.name);
+  return names;
+}
+
+std::string model_folder(const Config& c, const StoredModels& stored) {
+  const bool trains = c.command == Command::train;
+  if (!trains && c.load_hf_dir.empty() == c.load_dir.empty())
     fail("--load-hf", "evaluate needs one model: give --load-hf DIR or --load DIR");
   // A resumed run continues with its checkpoint, wherever its first weights came from.
-  if (f.load.empty()) {
-    if (!f.load_hf.empty()) check_load_hf(stored, f.load_hf);
-    return f.load_hf;
+  if (c.load_dir.empty()) {
+    if (!c.load_hf_dir.empty()) check_load_hf(stored, c.load_hf_dir);
+    return c.load_hf_dir;
   }
   std::optional<std::string> newest;
   try {
-    newest = stored.latest_checkpoint(f.load);
+    newest = stored.latest_checkpoint(c.load_dir);
   } catch (const std::runtime_error& e) {
     fail("--load", "{}", e.what());
   }
-  if (!newest && !trains) fail("--load", "{} holds no checkpoint", f.load);
-  return newest.value_or(f.load_hf);
+  if (!newest && !trains) fail("--load", "{} holds no checkpoint", c.load_dir);
+  return newest.value_or(c.load_hf_dir);
 }
 
 namespace {
@@ -224,10 +226,10 @@ void model_of_folder(const Flags& f, const StoredModels& stored, const std::stri
                      Config* c) {
   ModelConfig& m = c->model;
   ModelConfigRequest request;
-  request.defaults.init_std = f.init_std;
-  request.defaults.task = resolve_task(f);
+  request.defaults.init_std = m.init_std;
+  request.defaults.task = f.task.value_or(Task::language_model);
   request.defaults.classes = f.classes.value_or(2);
-  request.vocabulary_multiple = f.vocabulary_multiple * f.tensor_parallel;
+  request.vocabulary_multiple = f.vocabulary_multiple * c->tensor_parallel;
   request.dropout = c->command == Command::train && !f.hidden_dropout;
   m = stored.read_config(folder, request);
   check_size_of_folder(m, folder);
@@ -261,7 +263,7 @@ void model_of_folder(const Flags& f, const StoredModels& stored, const std::stri
   Flags vocabulary = f;
   vocabulary.vocabulary = m.vocabulary;
   resolve_vocabulary(vocabulary, gpt2_tokens, &c->data.tokenizer);
-  if (c->command == Command::evaluate || folder == f.load_hf || !f.tokenizer) return;
+  if (c->command == Command::evaluate || folder == c->load_hf_dir || !f.tokenizer) return;
   // A resumed run keeps the vocabulary that it was started with.
   if (!f.vocabulary && c->data.tokenizer != "NullTokenizer") vocabulary.vocabulary.reset();
   if (const int64_t tokens = resolve_vocabulary(vocabulary, gpt2_tokens, &c->data.tokenizer);
@@ -283,11 +285,11 @@ void resolve_model(const Flags& f, const StoredModels& stored, const std::string
     } catch (const UsageError&) {
       throw;
     } catch (const std::runtime_error& e) {
-      fail(folder == f.load_hf ? "--load-hf" : "--load", "{}", e.what());
+      fail(folder == c->load_hf_dir ? "--load-hf" : "--load", "{}", e.what());
     }
   }
   if (folder.empty())
-    m.padded_vocabulary = pad_vocabulary(m.vocabulary, f.vocabulary_multiple * f.tensor_parallel);
+    m.padded_vocabulary = pad_vocabulary(m.vocabulary, f.vocabulary_multiple * c->tensor_parallel);
 
   if (folder.empty()) check_size(m);
   if (m.kv_channels == 0 && m.hidden % m.heads != 0)

@@ -1,4 +1,4 @@
-// The parts of resolve() (args.h), one file a topic: resolve_model.cc, resolve_encoder.cc,
+// The parts of resolve() (flags.h), one file a topic: resolve_model.cc, resolve_encoder.cc,
 // resolve_run.cc (precision, device, processes), resolve_data.cc (data, length, schedule), resolve_llama.cc (which blocks), resolve_rampup.cc,
 // resolve_output.cc (checkpoints, evaluation, output), resolve_measure.cc (what is measured), resolve_plan.cc (--plan). Each reads flags and writes its part of the
 // Config; all throw UsageError with the flag's name in front.
@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <vector>
 
 #include "src/config/args.h"
 #include "src/config/flags.h"
@@ -27,8 +28,10 @@ int planned_world_size(const Flags& f);
 // Comes after resolve_parallel().
 void resolve_plan(const Flags& f, Config* c);
 
+// The names that --model knows.
+std::vector<std::string> preset_names();
 // The folder of a stored model that the run starts from; empty: it starts from random weights.
-std::string model_folder(const Flags& f, const StoredModels& stored, Command command);
+std::string model_folder(const Config& c, const StoredModels& stored);
 // A flag that only Llama's blocks have, and that is given; null: none.
 const char* flag_of_llama(const Flags& f);
 // Fails where a number is given without --use-rope-scaling.
@@ -44,8 +47,7 @@ void resolve_heads(const Flags& f, int64_t preset, ModelConfig* m);
 void resolve_model(const Flags& f, const StoredModels& stored, const std::string& folder,
                    Config* c);
 // The parts of an encoder's model: its sizes where no folder has them, what a folder leaves open;
-// its flags, and what it does not support. Task::language_model: --task was not given.
-Task resolve_task(const Flags& f);
+// its flags, and what it does not support.
 void encoder_of_flags(const Flags& f, Config* c);
 void encoder_of_folder(const Flags& f, const StoredModels& stored, const std::string& folder,
                        Config* c);
@@ -60,11 +62,15 @@ void resolve_recompute(const Flags& f, Config* c);
 // Takes the layout of --rehearse over into `f` and its number of ranks into `world_size`.
 Rehearsal resolve_rehearsal(Flags* f, Command command, int* world_size);
 void resolve_parallel(const Flags& f, int world_size, Config* c);
+// --split. Throws UsageError.
+void check_split(const std::string& flag, const std::string& split);
 void resolve_data(const Flags& f, Config* c);
 // vocab.json and merges.txt of a stored model, unless flags name others.
 void resolve_tokenizer_files(const std::string& folder, Config* c);
 void resolve_evaluation(const Flags& f, const std::string& folder, Config* c);
-// --rampup-batch-size, and the number of steps that follows from it.
+// The words of --rampup-batch-size. Throws UsageError.
+BatchRampup parse_rampup(const std::vector<std::string>& words);
+// Checks the ramp-up, and takes the number of steps that follows from it.
 void resolve_rampup(const Flags& f, Config* c);
 // The samples of one pass over the training data; of a language model, its blocks (--epochs). Reads
 // the data.

@@ -1,14 +1,17 @@
 // --rampup-batch-size, by the rules of Megatron-LM's num_microbatches_calculator.py and of
 // update_train_iters() in its training.py.
 #include <algorithm>
+#include <limits>
 
-#include "src/config/flag_group.h"
 #include "src/config/resolve_parts.h"
+#include "src/config/settings.h"
 
 namespace tally::train {
 namespace {
 
 constexpr const char* flag = "--rampup-batch-size";
+
+}  // namespace
 
 BatchRampup parse_rampup(const std::vector<std::string>& words) {
   if (words.size() != 3)
@@ -17,14 +20,12 @@ BatchRampup parse_rampup(const std::vector<std::string>& words) {
          "increment> <ramp-up samples>, and {} values were given",
          words.size());
   const auto number = [&](size_t i) {
-    try {
-      return parse_number<int64_t>(flag, words[i], 1, INT64_MAX);
-    } catch (const CLI::ParseError& e) {
-      throw UsageError(e.what());
-    }
+    return parse_number<int64_t>(flag, words[i], 1, std::numeric_limits<int64_t>::max());
   };
   return {number(0), number(1), number(2)};
 }
+
+namespace {
 
 void check_rampup(const Config& c) {
   const BatchRampup& r = c.rampup;
@@ -82,12 +83,11 @@ Ramp walk(const Config& c) {
 }  // namespace
 
 void resolve_rampup(const Flags& f, Config* c) {
-  if (f.rampup.empty()) return;
-  if (!f.train_samples && !f.skip_train)
+  if (c->rampup.start == 0) return;
+  if (!f.train_samples && !c->skip_train)
     fail(flag,
          "expected no batch-size rampup for {}-based training: give the length as --train-samples",
          f.epochs ? "epoch" : "iteration");
-  c->rampup = parse_rampup(f.rampup);
   check_rampup(*c);
   if (!f.train_samples) return;
   const Ramp ramp = walk(*c);

@@ -63,9 +63,10 @@ Rehearsal resolve_rehearsal(Flags* f, Command command, int* world_size) {
   if (f->rehearse.empty()) return r;
   if (command == Command::evaluate)
     fail(rehearse, "rehearses training, and evaluate trains nothing");
-  if (f->skip_train) fail(rehearse, "rehearses training: leave out --skip-train");
-  if (f->reference) fail(rehearse, "rehearses the explicit model: leave out --reference");
-  if (f->plan) fail(rehearse, "measures what --plan estimates: give one of them");
+  Config& c = f->config;
+  if (c.skip_train) fail(rehearse, "rehearses training: leave out --skip-train");
+  if (c.reference) fail(rehearse, "rehearses the explicit model: leave out --reference");
+  if (c.plan.asked) fail(rehearse, "measures what --plan estimates: give one of them");
   const std::string& text = f->rehearse;
   const std::vector<std::string> ends = parts_of(text, ':');
   const std::vector<std::string> sizes = ends.empty() ? ends : parts_of(ends.front(), 'x');
@@ -81,27 +82,28 @@ Rehearsal resolve_rehearsal(Flags* f, Command command, int* world_size) {
          *world_size);
   if (int64_t{tensor} * pipeline * data > (int64_t{1} << 30))
     fail(rehearse, "'{}' has more ranks than any machine", text);
-  take(&f->tensor_parallel, tensor, "--tensor-model-parallel-size");
-  take(&f->pipeline_parallel, pipeline, "--pipeline-model-parallel-size");
+  take(&c.tensor_parallel, tensor, "--tensor-model-parallel-size");
+  take(&c.pipeline_parallel, pipeline, "--pipeline-model-parallel-size");
   *world_size = tensor * pipeline * data;
   if (!f->network.empty()) resolve_network(f->network, &r);
-  // What is read and written belongs to the run that is rehearsed.
-  f->data.mock = true;
-  f->data.paths.clear();
+  // The files that are read and written belong to the run that is rehearsed.
+  c.data.mock = true;
+  c.data.paths.clear();
   f->train_paths.clear();
   f->valid_paths.clear();
   f->test_paths.clear();
-  f->save.clear();
-  f->load.clear();
-  f->save_hf.clear();
-  f->load_hf.clear();
-  if (!f->record.empty()) f->ignored.emplace_back("--record (a rehearsal is no run)");
-  f->record.clear();
-  f->finetune = f->no_load_optimizer = false;
+  c.save_dir.clear();
+  c.load_dir.clear();
+  c.save_hf_dir.clear();
+  c.load_hf_dir.clear();
+  if (!c.record_path.empty()) f->ignored.emplace_back("--record (a rehearsal is no run)");
+  c.record_path.clear();
+  c.finetune = false;
+  c.load_optimizer = true;
   f->epochs.reset();  // of a dataset
   if (!f->train_iterations && !f->train_samples) f->train_iterations = 3;
-  f->rampup.clear();  // the step of the full batch
-  f->save_interval.reset();
+  c.rampup = {};  // the step of the full batch
+  c.save_interval = 0;
   f->eval_interval.reset();
   f->eval_iterations.reset();
   return r;

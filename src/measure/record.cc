@@ -14,7 +14,9 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "src/config/settings.h"
 #include "src/data/text/output_file.h"
 #include "src/measure/build_info.h"
 #include "src/measure/flops.h"
@@ -27,145 +29,11 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// JSON has no NaN or infinity, so a missing number is null.
-json number(double value) {
-  return std::isfinite(value) ? json(value) : json(nullptr);
-}
-// A whole number is written as readers of counts expect it: 216320, not 216320.0.
-json whole_or_not(double value) {
-  if (value != std::floor(value) || std::abs(value) > 1e15) return number(value);
-  return static_cast<int64_t>(value);
-}
-json text_or_null(const std::string& text) {
-  return text.empty() ? json(nullptr) : json(text);
-}
-
-json rope_scaling_json(const RotaryScaling& s) {
-  return {{"factor", s.factor},
-          {"low_freq_factor", s.low},
-          {"high_freq_factor", s.high},
-          {"original_max_position_embeddings", s.original_positions}};
-}
-
-json model_json(const Record& r) {
-  const ModelConfig& m = r.config.model;
-  return {
-      {"kind", m.kind()},
-      {"preset", text_or_null(m.preset)},
-      {"parameters", r.parameters},
-      {"num_layers", m.layers},
-      {"hidden_size", m.hidden},
-      {"num_attention_heads", m.heads},
-      {"num_query_groups", m.kv_heads()},
-      {"kv_channels", m.head_dim()},
-      {"ffn_hidden_size", m.ffn},
-      {"seq_length", r.config.sequence},
-      {"max_position_embeddings", m.max_positions},
-      {"position_embedding_type", m.positions == Positions::rotary ? "rope" : "learned_absolute"},
-      {"rotary_base", m.rotary_base},
-      {"rotary_percent", m.rotary_fraction},
-      {"rope_scaling", rope_scaling_json(m.rotary_scaling)},
-      {"add_qkv_bias", m.block.qkv_bias},
-      {"qk_layernorm", m.block.qk_norm},
-      {"vocab_size", m.vocabulary},
-      {"padded_vocab_size", m.padded_vocabulary},
-      {"layernorm_epsilon", m.layernorm_epsilon},
-      {"init_method_std", m.init_std},
-      {"hidden_dropout", m.hidden_dropout},
-      {"attention_dropout", m.attention_dropout},
-      {"tied_embeddings", m.tied_embeddings}};
-}
-
-// What an encoder has besides.
-json encoder_json(const Config& c) {
-  const char* tasks[] = {"", "pretrain", "classify", "squad"};
-  const std::optional<double> dropout = c.model.head_dropout();
-  return {{"task", tasks[static_cast<int>(c.model.task)]},
-          {"next_sentence", c.model.predicts_next_sentence()},
-          {"num_classes", c.model.classes},
-          {"classifier_dropout", dropout ? json(*dropout) : json(nullptr)},
-          {"pad", c.data.pad},
-          {"mock_lengths", text_or_null(c.data.mock_lengths)},
-          {"mock_samples", c.data.mock ? json(c.data.mock_samples) : json(nullptr)},
-          {"mask_prob", c.data.mask_probability},
-          {"max_predictions_per_seq", c.data.max_predictions},
-          {"dynamic_masking", c.data.dynamic_masking},
-          {"text_column", text_or_null(c.data.text_column)},
-          {"pair_column", text_or_null(c.data.pair_column)},
-          {"label_column", text_or_null(c.data.label_column)},
-          {"doc_stride", c.data.document_stride},
-          {"max_query_length", c.data.question_tokens},
-          {"version_2_with_negative", c.data.squad_2}};
-}
-
-json training_json(const Config& c) {
-  const OptimizerConfig& o = c.optimizer;
-  return {{"micro_batch_size", c.micro_batch},
-          {"global_batch_size", c.global_batch},
-          {"rampup_batch_size", c.rampup.start == 0
-                                    ? json(nullptr)
-                                    : json({c.rampup.start, c.rampup.increment, c.rampup.samples})},
-          {"train_iters", c.train_iterations},
-          {"train_samples", c.train_samples},
-          {"epochs", c.epochs},
-          {"epoch_samples", c.epoch_samples},
-          {"seed", c.seed},
-          {"recompute", recompute_name(c.recompute)},
-          {"optimizer", optimizer_name(o.kind)},
-          {"lr", o.lr},
-          {"min_lr", o.min_lr},
-          {"lr_decay_style", o.decay_style},
-          {"lr_decay_samples", o.decay_samples},
-          {"lr_warmup_samples", whole_or_not(o.warmup_samples)},
-          {"lr_warmup_init", o.warmup_init},
-          {"weight_decay", o.weight_decay},
-          {"end_weight_decay", o.end_weight_decay},
-          {"weight_decay_incr_style", o.weight_decay_style},
-          {"adam_beta1", o.beta1},
-          {"adam_beta2", o.beta2},
-          {"adam_eps", o.epsilon},
-          {"sgd_momentum", o.sgd_momentum},
-          {"clip_grad", o.clip},
-          {"calculate_per_token_loss", c.per_token_loss},
-          {"loss_scale", c.loss_scale},
-          {"initial_loss_scale", c.initial_loss_scale},
-          {"min_loss_scale", c.min_loss_scale},
-          {"loss_scale_window", c.loss_scale_window},
-          {"hysteresis", c.hysteresis},
-          {"eval_interval", c.eval_interval},
-          {"eval_iters", c.eval_iterations},
-          {"exit_duration_in_mins", c.exit_duration_minutes},
-          {"exit_interval", c.exit_interval}};
-}
-
-json parallel_json(const Config& c) {
-  return {{"world_size", c.world_size},
-          {"tensor", c.tensor_parallel},
-          {"pipeline", c.pipeline_parallel},
-          {"virtual_pipeline_layers", c.virtual_pipeline_layers},
-          {"data", c.data_parallel},
-          {"sequence", c.sequence_parallel},
-          {"distributed_optimizer", c.distributed_optimizer},
-          {"shard_gradients", c.shard_gradients},
-          {"distributed_backend", text_or_null(c.distributed_backend)},
-          {"ddp_bucket_size", c.gradient_bucket ? json(*c.gradient_bucket) : json(nullptr)},
-          {"peer_memory", c.peer_memory},
-          {"check_weight_hash_across_dp_replicas_interval", c.weight_check_interval}};
-}
-
-// The fusions that are off.
-json no_fusion_json(const Fusions& fusions) {
-  json names = json::array();
-  for (const auto& [name, on] : fusion_names)
-    if (!(fusions.*on)) names.push_back(name);
-  return names;
-}
-
 double real_tokens(const Record& r) {
   return r.tokens_per_sample > 0 ? r.tokens_per_sample : static_cast<double>(r.config.sequence);
 }
 
-// Of the steps after the warm-up.
+// The phases of the steps after the warm-up.
 json phases_json(const Record& r) {
   json out = json::object();
   const auto statistics = phase_statistics(r.phases, first_steady_step(r));
@@ -206,8 +74,7 @@ json profile_json(const Record& r) {
 json percent_json(const PercentOfPeak& percent) {
   json out = json::object();
   for (size_t column = 0; column < counter_columns; ++column)
-    out[counter_column_list()[column].name] =
-        percent[column] ? json(*percent[column]) : json(nullptr);
+    out[counter_column_list()[column].name] = value_or_null(percent[column]);
   return out;
 }
 
@@ -236,7 +103,7 @@ json counters_json(const Record& r) {
           {"kernels", kernels}};
 }
 
-// What a run measured besides its steps.
+// Adds what a run measured besides its steps.
 void add_measurements(const Record& r, json* out) {
   (*out)["headline"] = !r.config.time_phases && r.config.profile_window.first == 0;
   (*out)["energy"] = energy_json(r);
@@ -266,54 +133,54 @@ json results_json(const Record& r) {
       {"first_iteration", r.first_iteration},
       {"iterations", r.first_iteration + static_cast<int64_t>(r.steps.size())},
       {"tokens_per_iteration", whole_or_not(tokens)},
-      {"tokens_per_second", number(t.tokens_per_second)},
-      {"seconds_per_iteration", number(t.seconds_per_iteration)},
-      {"tokens_per_second_median", number(t.tokens_per_second_median)},
-      {"seconds_per_iteration_median", number(t.seconds_per_iteration_median)},
-      {"tokens_per_second_steady", number(t.tokens_per_second_steady)},
-      {"seconds_per_iteration_steady", number(t.seconds_per_iteration_steady)},
-      {"steady_from", t.steady_from ? json(*t.steady_from) : json(nullptr)},
+      {"tokens_per_second", finite_or_null(t.tokens_per_second)},
+      {"seconds_per_iteration", finite_or_null(t.seconds_per_iteration)},
+      {"tokens_per_second_median", finite_or_null(t.tokens_per_second_median)},
+      {"seconds_per_iteration_median", finite_or_null(t.seconds_per_iteration_median)},
+      {"tokens_per_second_steady", finite_or_null(t.tokens_per_second_steady)},
+      {"seconds_per_iteration_steady", finite_or_null(t.seconds_per_iteration_steady)},
+      {"steady_from", value_or_null(t.steady_from)},
       {"measured",
        {{"tokens_per_second", measured_json(t.logged)},
         {"tokens_per_second_median", measured_json(t.all)},
         {"tokens_per_second_steady", measured_json(t.steady)}}},
       {"model_flops_per_token", flops},
-      {"model_tflops_per_second", number(flops * t.tokens_per_second_median / 1e12)},
+      {"model_tflops_per_second", finite_or_null(flops * t.tokens_per_second_median / 1e12)},
       {"peak_tflops_per_second", peak ? json(peak->tflops) : json(nullptr)},
       {"peak_source", peak ? json(peak->source) : json(nullptr)},
-      {"model_flops_utilisation", mfu ? json(*mfu) : json(nullptr)},
-      {"typed_flops_utilisation", typed_mfu ? json(*typed_mfu) : json(nullptr)},
+      {"model_flops_utilisation", value_or_null(mfu)},
+      {"typed_flops_utilisation", value_or_null(typed_mfu)},
       {"peak_device_bytes", r.device_bytes_peak > 0 ? json(r.device_bytes_peak) : json(nullptr)},
       {"peak_host_bytes", peak_resident_bytes()}};
   if (!c.model.language_model()) {
     out["tokens_per_sample"] = real_tokens(r);
     out["samples_per_second_steady"] =
-        number(static_cast<double>(c.global_batch) / t.seconds_per_iteration_steady);
+        finite_or_null(static_cast<double>(c.global_batch) / t.seconds_per_iteration_steady);
   }
   add_measurements(r, &out);
   int64_t skipped = 0;
   json last = nullptr;
   for (const Step& s : r.steps) {
     skipped += s.skipped ? 1 : 0;
-    if (s.has_loss()) last = number(s.loss);
+    if (s.has_loss()) last = finite_or_null(s.loss);
   }
   out["skipped_iterations"] = skipped;
   out["final_loss"] = last;
   json evaluations = json::array();
   for (const Evaluation& e : r.evaluations) {
     evaluations.push_back(
-        {{"iteration", e.iteration}, {"split", e.split}, {"loss", number(e.loss)}});
+        {{"iteration", e.iteration}, {"split", e.split}, {"loss", finite_or_null(e.loss)}});
     for (const auto& [name, value] : e.metrics) evaluations.back()[name] = value;
   }
   out["evaluations"] = evaluations;
   json epochs = json::array();
   for (const Epoch& e : r.epochs)
-    epochs.push_back(
-        {{"epoch", e.epoch},
-         {"iteration", e.iteration},
-         {"loss", number(e.loss)},
-         {"validation_loss", e.validation_loss ? number(*e.validation_loss) : json(nullptr)},
-         {"first_iteration", e.first_iteration}});
+    epochs.push_back({{"epoch", e.epoch},
+                      {"iteration", e.iteration},
+                      {"loss", finite_or_null(e.loss)},
+                      {"validation_loss",
+                       e.validation_loss ? finite_or_null(*e.validation_loss) : json(nullptr)},
+                      {"first_iteration", e.first_iteration}});
   out["epochs"] = epochs;
   return out;
 }
@@ -329,8 +196,8 @@ json steps_json(const Record& r) {
   for (const Step& s : steps) {
     columns["iteration"].push_back(s.iteration);
     columns["seconds"].push_back(s.seconds);
-    columns["loss"].push_back(number(s.loss));
-    columns["grad_norm"].push_back(number(s.grad_norm));
+    columns["loss"].push_back(finite_or_null(s.loss));
+    columns["grad_norm"].push_back(finite_or_null(s.grad_norm));
     columns["learning_rate"].push_back(s.learning_rate);
     columns["loss_scale"].push_back(s.loss_scale);
     columns["skipped"].push_back(s.skipped);
@@ -376,7 +243,7 @@ nlohmann::ordered_json environment_json(const Record& r) {
           {"attention_backend", text_or_null(r.attention_backend)},
           {"missing_kernels", r.missing_kernels},
           {"idle_gpus", r.idle_gpus},
-          {"busy_processors", r.busy_processors ? json(*r.busy_processors) : json(nullptr)},
+          {"busy_processors", value_or_null(r.busy_processors)},
           {"launcher", text_or_null(r.launcher)},
           {"hosts", r.hosts.empty() ? json(std::vector<std::string>{host_name()}) : json(r.hosts)},
           {"communication", text_or_null(r.backend)},
@@ -397,49 +264,28 @@ nlohmann::ordered_json environment_json(const Record& r) {
           {"git_commit", b.commit}};
 }
 
+Record begin_record(const Config& config) {
+  Record record;
+  record.config = config;
+  record.notices = config.notices;
+  record.started = utc_now();
+  return record;
+}
+
 nlohmann::ordered_json configuration_json(const Record& r) {
-  const Config& c = r.config;
-  json out = {{"model", model_json(r)},
-              {"training", training_json(c)},
-              {"precision", precision_name(c.precision)},
-              {"fp32_attention", c.tf32x3_attention ? "tf32x3" : "ieee"},
-              {"fp8_format", fp8_format_name(c.fp8.format)},
-              {"fp8_recipe", c.fp8.on() ? json("tensorwise") : json(nullptr)},
-              {"num_layers_at_start_in_bf16", c.fp8.layers_at_start},
-              {"num_layers_at_end_in_bf16", c.fp8.layers_at_end},
-              {"reference", c.reference},
-              {"cuda_graph", c.cuda_graph},
-              {"no_fusion", no_fusion_json(c.fusions)},
-              {"deterministic", c.deterministic},
-              {"parallel", parallel_json(c)},
-              {"data",
-               {{"paths", c.data.paths},
-                {"weights", c.data.weights},
-                {"valid_paths", c.data.validation.paths},
-                {"valid_weights", c.data.validation.weights},
-                {"test_paths", c.data.test.paths},
-                {"test_weights", c.data.test.weights},
-                {"mock", c.data.mock},
-                {"eod_mask_loss", c.data.eod_mask_loss},
-                {"reset_position_ids", c.data.reset_position_ids},
-                {"reset_attention_mask", c.data.reset_attention_mask},
-                {"split", c.data.separate ? json(nullptr) : json(c.data.split)},
-                {"tokenizer", c.data.tokenizer},
-                {"description", r.data}}},
-              {"time_phases", c.time_phases},
-              {"skip_train", c.skip_train},
-              {"finetune", c.finetune},
-              {"load_optimizer", c.load_optimizer},
-              {"save_optimizer", c.save_optimizer},
-              {"save", text_or_null(c.save_dir)},
-              {"load", text_or_null(c.load_dir)},
-              {"exit_on_missing_checkpoint", c.exit_on_missing_checkpoint},
-              {"load_hf", text_or_null(c.load_hf_dir)},
-              {"save_hf", text_or_null(c.save_hf_dir)},
-              {"log_interval", c.log_interval},
-              {"save_interval", c.save_interval}};
-  if (!r.data_content.empty()) out["data"]["content"] = r.data_content;
-  if (!c.model.language_model()) out["encoder"] = encoder_json(c);
+  json out = json::object();
+  const auto at = [&](const std::string& key) -> json& {
+    json* place = &out;
+    std::istringstream names(key);
+    for (std::string name; std::getline(names, name, '.');) place = &(*place)[name];
+    return *place;
+  };
+  for (const Setting& row : recorded_settings(r.config)) at(row.key) = row.value;
+  at("model.parameters") = r.parameters;
+  at("data.description") = r.data;
+  at("data.content") = text_or_null(r.data_content);
+  // The size that was chosen where the flag leaves it open.
+  if (r.gradient_bucket) at("parallel.ddp_bucket_size") = *r.gradient_bucket;
   return out;
 }
 
@@ -547,7 +393,7 @@ nlohmann::ordered_json to_json(const Record& r) {
           {"ended", text_or_null(r.ended)},
           {"command_line", r.config.command_line},
           {"configuration", configuration_json(r)},
-          {"notices", r.config.notices},
+          {"notices", r.notices},
           {"environment", environment_json(r)},
           {"results", results_json(r)},
           {"intervals", intervals_json(r.intervals)},

@@ -62,12 +62,8 @@ struct CounterResult {
   int passes = 0;    // runs of each kernel
 };
 
-// What is known of a run besides the lists that grow with its steps.
-struct RunFacts {
-  Config config;
-  Outcome outcome = Outcome::running;
-  std::string message;  // one sentence for an outcome that is not completed
-  std::string started, ended;
+// The device that a run opened (open_device()).
+struct DeviceFacts {
   Device device;
   DeviceInfo device_info;
   std::string attention_backend;
@@ -77,32 +73,56 @@ struct RunFacts {
   int idle_gpus = 0;
   // Processors that other processes used when the run began; empty: it did not count them.
   std::optional<int> busy_processors;
-  std::string data;          // "PREFIX: 503 documents, 1528901 tokens", or "mock"
-  std::string data_content;  // DataSources::training_content
   int threads = 0;
-  int64_t parameters = 0;
-  int64_t first_iteration = 0;  // iterations done before this run (resumed)
-  // Several processes: what carries their messages, who started them, where they are.
+};
+
+// The processes of a run (open_communicator()): who started them, where they are, what carries their
+// messages.
+struct ProcessFacts {
   std::string launcher;                    // "one process", "srun", ...
   std::string backend, backend_version;    // "single", "nccl", "mpi", "sockets"
   std::vector<std::string> nccl_settings;  // "NCCL_NVLS_ENABLE=0"
-  // Communicator::map_peers(): what carries gradients, and the messages of tensor parallelism.
-  bool copy_engines = false, peer_kernels = false;
-  std::vector<std::string> hosts;  // of the ranks in their order
+  std::vector<std::string> hosts;          // of the ranks in their order
+};
+
+// What observing some of the steps gave (--profile-start, --profile-counters).
+struct WindowFacts {
   std::optional<ProfileResult> profile;
   std::optional<CounterResult> counters;
-  std::vector<GpuEnergyUse> energy;  // of each rank; empty: the run has not ended
-  double tokens_per_sample = 0;      // real tokens, on average; 0: config.sequence
+};
+
+// The facts of a run besides the lists that grow with its steps.
+struct RunFacts : DeviceFacts, ProcessFacts, WindowFacts {
+  Config config;
+  std::vector<std::string> notices;  // those of the config, and what was noted since
+  Outcome outcome = Outcome::running;
+  std::string message;  // one sentence for an outcome that is not completed
+  std::string started, ended;
+  std::string data;          // "PREFIX: 503 documents, 1528901 tokens", or "mock"
+  std::string data_content;  // DataSources::training_content
+  int64_t parameters = 0;
+  int64_t first_iteration = 0;  // iterations done before this run (resumed)
+  // Communicator::map_peers(): what carries gradients, and the messages of tensor parallelism.
+  bool copy_engines = false, peer_kernels = false;
+  std::optional<int64_t> gradient_bucket;  // elements; empty: as --ddp-bucket-size says
+  std::vector<GpuEnergyUse> energy;        // of each rank; empty: the run has not ended
   size_t device_bytes_peak = 0;
 };
 
-struct Record : RunFacts {
+// The lists of a run, which grow with its steps.
+struct RunLists {
   std::vector<Step> steps;
   std::vector<PhaseSeconds> phases;  // --time-phases: of each of the steps
   std::vector<Interval> intervals;
   std::vector<Evaluation> evaluations;
   std::vector<Epoch> epochs;
+  double tokens_per_sample = 0;  // real tokens, on average; 0: config.sequence
 };
+
+struct Record : RunFacts, RunLists {};
+
+// A record that begins now.
+Record begin_record(const Config& config);
 
 // Throughput in real tokens, and the model's FLOPs for one of them.
 Throughput throughput_of(const Record& record);
@@ -119,7 +139,8 @@ std::optional<WindowThroughput> window_throughput(const Record& record);
 nlohmann::ordered_json to_json(const Record& record);
 // The record's "environment" alone: host, device, versions.
 nlohmann::ordered_json environment_json(const Record& record);
-// The record's "configuration" alone, which is known before the first step.
+// The record's "configuration" alone, which is known before the first step. Its keys are the same for
+// every run.
 nlohmann::ordered_json configuration_json(const Record& record);
 // True model FLOP/s over the datasheet's rate, from the median step; empty when the rate is
 // unknown.

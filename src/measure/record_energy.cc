@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "src/config/json_values.h"
+
 namespace tally::train {
 namespace {
 
@@ -17,23 +19,19 @@ std::optional<double> joules_of(const GpuEnergyUse& use) {
   return use.energy.joules ? use.energy.joules : use.energy.sampled_joules;
 }
 
-json known(const std::optional<double>& value) {
-  return value ? json(*value) : json(nullptr);
-}
-
 json gpu_json(const GpuEnergyUse& use) {
   const auto joules = joules_of(use);
   return {{"rank", use.rank},
           {"host", use.host},
           {"gpu", use.gpu},
           {"seconds", use.energy.seconds > 0 ? json(use.energy.seconds) : json(nullptr)},
-          {"joules", known(use.energy.joules)},
-          {"sampled_joules", known(use.energy.sampled_joules)},
+          {"joules", value_or_null(use.energy.joules)},
+          {"sampled_joules", value_or_null(use.energy.sampled_joules)},
           {"mean_watts", joules ? json(*joules / use.energy.seconds) : json(nullptr)},
-          {"limit_watts", known(use.limit_watts)},
+          {"limit_watts", value_or_null(use.limit_watts)},
           {"throttling",
            use.not_available.empty() ? json(throttle_words(use.energy.throttle)) : json(nullptr)},
-          {"not_available", use.not_available.empty() ? json(nullptr) : json(use.not_available)}};
+          {"not_available", text_or_null(use.not_available)}};
 }
 
 // Why the run as a whole has no number; empty: it has one.
@@ -87,7 +85,7 @@ json energy_json(const Record& r) {
           {"tokens_per_watt_hour", total ? json(total->tokens_per_watt_hour) : json(nullptr)},
           {"report_tokens", static_cast<int64_t>(report_tokens)},
           {"watt_hours_to_report", total ? json(total->watt_hours_to_report) : json(nullptr)},
-          {"not_available", why.empty() ? json(nullptr) : json(why)},
+          {"not_available", text_or_null(why)},
           {"gpus", gpus}};
 }
 

@@ -16,20 +16,16 @@ BlockSizes encoder_sizes(const Config& config, DType type) {
   return sizes;
 }
 
-// Micro batches differ in their tokens, and in how many of them are masked.
-Compute with_varying_tokens(Compute compute) {
-  compute.options.tokens_vary = true;
-  return compute;
-}
-
 }  // namespace
 
-Encoder::Encoder(const Config& config, const ParameterTable& table, const Compute& compute)
-    : Transformer(config, whole_model(config.model), table, with_varying_tokens(compute), nullptr,
+Encoder::Encoder(const Config& config, const ParameterTable& table, Stream& stream)
+    : Transformer(config, whole_model(config.model), table, stream, nullptr,
                   encoder_sizes(config, table.weights().dtype), true) {
   if (config.sequence > config_.max_positions)
     throw std::invalid_argument("the sequence is longer than the model has positions");
-  const bool gpu = context_.compute.stream.device().is_gpu();
+  // Micro batches differ in their tokens, and in how many of them are masked.
+  context_.compute.options.tokens_vary = true;
+  const bool gpu = stream.device().is_gpu();
   const int64_t m = sizes_.tokens(), v = config_.padded_vocabulary;
   const bool predicts = config_.task == Task::pretraining;
   const int64_t rows = predicts ? LmHead::rows_at_once(m, config_, v, type_, gpu) : 0;
@@ -179,8 +175,8 @@ Tensor Encoder::logits() const {
 }
 
 std::unique_ptr<Stage> make_encoder(const Config& config, const ParameterTable& table,
-                                    const Compute& compute) {
-  return std::make_unique<Encoder>(config, table, compute);
+                                    Stream& stream) {
+  return std::make_unique<Encoder>(config, table, stream);
 }
 
 }  // namespace tally::train

@@ -21,7 +21,7 @@ class Encoder final : public Transformer {
   // Serves micro batches of up to config.micro_batch sequences of up to config.sequence tokens,
   // padded or not (Batch). Throws std::invalid_argument when the sequence is longer than the model
   // has positions, and OutOfMemory.
-  Encoder(const Config& config, const ParameterTable& table, const Compute& compute);
+  Encoder(const Config& config, const ParameterTable& table, Stream& stream);
   Tensor logits() const override;
 
  private:

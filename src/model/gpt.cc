@@ -8,9 +8,9 @@
 
 namespace tally::train {
 
-Gpt::Gpt(const Config& config, const ModelPart& part, const ParameterTable& table,
-         const Compute& compute, Communicator* tensor)
-    : Transformer(config, part, table, compute, tensor,
+Gpt::Gpt(const Config& config, const ModelPart& part, const ParameterTable& table, Stream& stream,
+         Communicator* tensor)
+    : Transformer(config, part, table, stream, tensor,
                   block_sizes(config, part, table.weights().dtype),
                   config.data.reset_attention_mask) {
   if (config_.positions == Positions::learned && config.sequence > config_.max_positions) {
@@ -108,14 +108,12 @@ void Gpt::backward_head(const Activations& a, const Tensor& dy) {
 }
 
 std::unique_ptr<Stage> make_gpt(const Config& config, const ModelPart& part,
-                                const ParameterTable& table, const Compute& compute,
-                                Communicator* tensor) {
-  return std::make_unique<Gpt>(config, part, table, compute, tensor);
+                                const ParameterTable& table, Stream& stream, Communicator* tensor) {
+  return std::make_unique<Gpt>(config, part, table, stream, tensor);
 }
 
-std::unique_ptr<Stage> make_gpt(const Config& config, const ParameterTable& table,
-                                const Compute& compute) {
-  return make_gpt(config, whole_model(config.model), table, compute, nullptr);
+std::unique_ptr<Stage> make_gpt(const Config& config, const ParameterTable& table, Stream& stream) {
+  return make_gpt(config, whole_model(config.model), table, stream, nullptr);
 }
 
 }  // namespace tally::train

@@ -14,8 +14,8 @@ class Gpt final : public Transformer {
  public:
   // Throws std::invalid_argument when the sequence is longer than the model has positions, and
   // OutOfMemory.
-  Gpt(const Config& config, const ModelPart& part, const ParameterTable& table,
-      const Compute& compute, Communicator* tensor);
+  Gpt(const Config& config, const ModelPart& part, const ParameterTable& table, Stream& stream,
+      Communicator* tensor);
 
  private:
   void plan();

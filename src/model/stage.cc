@@ -34,20 +34,6 @@ std::vector<ModelPart> parts_of(const Config& config, const MeshPlace& place) {
   return parts;
 }
 
-ComputeOptions compute_options(const Config& config) {
-  ComputeOptions o;
-  o.matmul_mode = config.precision == Precision::tf32     ? MatmulMode::tf32
-                  : config.precision == Precision::tf32x3 ? MatmulMode::tf32x3
-                                                          : MatmulMode::ieee;
-  o.tf32x3_attention = config.tf32x3_attention;
-  o.fused_gelu = config.fusions.gelu;
-  o.fused_bias = config.fusions.bias;
-  o.float64_gemms = config.fusions.float64;
-  o.hopper_attention = config.fusions.attention;
-  o.deterministic = config.deterministic;
-  return o;
-}
-
 void register_model(const ModelConfig& config, const ModelPart& part, ParameterTable* table) {
   if (!config.language_model() && !part.whole())
     throw std::invalid_argument("an encoder is one part");
@@ -64,15 +50,15 @@ void register_model(const ModelConfig& config, ParameterTable* table) {
 }
 
 std::unique_ptr<Stage> make_model(const Config& config, const ModelPart& part,
-                                  const ParameterTable& table, const Compute& compute,
+                                  const ParameterTable& table, Stream& stream,
                                   Communicator* tensor) {
-  return config.model.language_model() ? make_gpt(config, part, table, compute, tensor)
-                                       : make_encoder(config, table, compute);
+  return config.model.language_model() ? make_gpt(config, part, table, stream, tensor)
+                                       : make_encoder(config, table, stream);
 }
 
 std::unique_ptr<Stage> make_model(const Config& config, const ParameterTable& table,
-                                  const Compute& compute) {
-  return make_model(config, whole_model(config.model), table, compute, nullptr);
+                                  Stream& stream) {
+  return make_model(config, whole_model(config.model), table, stream, nullptr);
 }
 
 }  // namespace tally::train

@@ -145,9 +145,6 @@ std::vector<int> reported_parameters(const std::vector<Stage*>& stages);
 // The parts of the model that a process holds, one for each chunk, in the order of their layers.
 std::vector<ModelPart> parts_of(const Config& config, const MeshPlace& place);
 
-// The compute options of the explicit model's operations that `config` asks for.
-ComputeOptions compute_options(const Config& config);
-
 // Registers the weights of a part in `table` (before layout()), as weights_of() lists them. A process
 // that holds several parts calls it for each, in the order of their layers. An encoder is one part.
 void register_model(const ModelConfig& config, const ModelPart& part, ParameterTable* table);
@@ -157,26 +154,25 @@ void register_model(const ModelConfig& config, ParameterTable* table);  // the w
 // laid out. `tensor`: the processes that share the part (tensor parallelism), whose number is
 // part.shards; null: one. All of them outlive the model.
 std::unique_ptr<Stage> make_model(const Config& config, const ModelPart& part,
-                                  const ParameterTable& table, const Compute& compute,
+                                  const ParameterTable& table, Stream& stream,
                                   Communicator* tensor);
 std::unique_ptr<Stage> make_model(const Config& config, const ParameterTable& table,
-                                  const Compute& compute);  // the whole model
+                                  Stream& stream);  // the whole model
 std::unique_ptr<Stage> make_reference(const Config& config, const ParameterTable& table,
-                                      const Compute& compute);
+                                      Stream& stream);
 
 // Language models (model/gpt.h, reference/gpt.cc).
 std::unique_ptr<Stage> make_gpt(const Config& config, const ModelPart& part,
-                                const ParameterTable& table, const Compute& compute,
-                                Communicator* tensor);
+                                const ParameterTable& table, Stream& stream, Communicator* tensor);
 std::unique_ptr<Stage> make_gpt(const Config& config, const ParameterTable& table,
-                                const Compute& compute);  // the whole model
+                                Stream& stream);  // the whole model
 std::unique_ptr<Stage> make_reference_gpt(const Config& config, const ParameterTable& table,
-                                          const Compute& compute);
+                                          Stream& stream);
 
 // Encoders (model/encoder.h, reference/encoder.cc).
 std::unique_ptr<Stage> make_encoder(const Config& config, const ParameterTable& table,
-                                    const Compute& compute);
+                                    Stream& stream);
 std::unique_ptr<Stage> make_reference_encoder(const Config& config, const ParameterTable& table,
-                                              const Compute& compute);
+                                              Stream& stream);
 
 }  // namespace tally::train

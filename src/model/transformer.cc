@@ -18,7 +18,8 @@ namespace {
 // many SMs, or because 32-bit GEMMs cannot reserve any.
 int sms_for_updates(const Config& config, DType type, const Stream& stream) {
   constexpr double sm_tokens = 131072;
-  if (!config.fusions.deferred_update || !stream.device().is_gpu() || size_of(type) != 2) return 0;
+  if (!config.policy.fusions.deferred_update || !stream.device().is_gpu() || size_of(type) != 2)
+    return 0;
   const double tokens = static_cast<double>(config.micro_batch * config.sequence);
   const int few = 2 * static_cast<int>(std::ceil(sm_tokens / tokens / 2));
   return few <= 16 ? few : 0;
@@ -62,7 +63,7 @@ BlockSizes block_sizes(const Config& config, const ModelPart& part, DType type) 
 }
 
 Transformer::Transformer(const Config& config, const ModelPart& part, const ParameterTable& table,
-                         const Compute& compute, Communicator* tensor, const BlockSizes& sizes,
+                         Stream& stream, Communicator* tensor, const BlockSizes& sizes,
                          bool documents)
     : config_(config.model),
       fp8_(config.fp8),
@@ -70,25 +71,25 @@ Transformer::Transformer(const Config& config, const ModelPart& part, const Para
       documents_(documents),
       type_(table.weights().dtype),
       sizes_(sizes),
-      context_{.compute = compute, .fusions = config.fusions},
-      arena_(compute.stream),
-      update_sms_(sms_for_updates(config, type_, compute.stream)),
+      context_{.compute = {stream, {config.policy}}},
+      arena_(stream),
+      update_sms_(sms_for_updates(config, type_, stream)),
       // A CPU updates with all its cores, at the same places.
-      updates_(part.first && part.last && config.fusions.deferred_update &&
-               (update_sms_ > 0 || !compute.stream.device().is_gpu())),
+      updates_(part.first && part.last && config.policy.fusions.deferred_update &&
+               (update_sms_ > 0 || !stream.device().is_gpu())),
       // Selective recomputation computes GELU's output again from its input.
-      saves_derivative_(config.fusions.gelu_derivative &&
+      saves_derivative_(config.policy.fusions.gelu_derivative &&
                         config.recompute != Recompute::selective) {
   if (part.shards > 1) context_.tensor.group = tensor;
   context_.tensor.sequence = sizes_.part_count > 1;
   // Each process has the column sums of its own tokens only. In FP8 the sums of a product are not
   // those of its factors.
-  if (context_.tensor.sequence || !sizes_.spec.biases || sizes_.fp8)
-    context_.fusions.qkv_bias = false;
+  context_.qkv_bias_sums = config.policy.fusions.qkv_bias && !context_.tensor.sequence &&
+                           sizes_.spec.biases && !sizes_.fp8;
   // The processes' exchanges would wait for a side stream's GEMMs.
-  context_.overlap_weight_gradients = config.fusions.overlap && part.shards == 1 &&
-                                      size_of(type_) == 4 && !float64_gemms_serve(compute);
-  side_ = SideStream::make(compute.stream, context_.overlap_weight_gradients || update_sms_ > 0);
+  context_.overlap_weight_gradients = config.policy.fusions.overlap && part.shards == 1 &&
+                                      size_of(type_) == 4 && !float64_gemms_serve(context_.compute);
+  side_ = SideStream::make(stream, context_.overlap_weight_gradients || update_sms_ > 0);
   context_.side = side_.get();
 }
 
@@ -285,7 +286,7 @@ void Transformer::forward(const Batch& batch, const Pass& pass, ActivationSet& s
   const bool updates = batch.first && update_ && update_->active();
   enter(a, dropout_of(pass), updates ? update_.get() : nullptr);
   // Without Fusions::overwrite no micro batch is marked as the first.
-  context_.fp8.casts_weights = batch.first || !context_.fusions.overwrite;
+  context_.fp8.casts_weights = batch.first || !context_.fusions().overwrite;
   run_blocks(a);
 }
 
@@ -338,7 +339,7 @@ void Transformer::start_gradients(bool first) {
   Stream& stream = context_.compute.stream;
   const auto clear = [&](const Tensor& t) { stream.fill_zero(t.data, t.bytes()); };
   context_.accumulate = !first;
-  if (context_.fusions.qkv_bias) clear(projection_sums_);
+  if (context_.qkv_bias_sums) clear(projection_sums_);
   if (!first) return;
   for (const Tensor& t : vector_gradients_) clear(t);
   clear_gradients();

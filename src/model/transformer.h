@@ -51,8 +51,7 @@ class Transformer : public Stage {
   // A derived class's constructor calls plan_scratch(), then bind_blocks(). `documents`: whether
   // cu_seqlens keeps tokens apart.
   Transformer(const Config& config, const ModelPart& part, const ParameterTable& table,
-              const Compute& compute, Communicator* tensor, const BlockSizes& sizes,
-              bool documents);
+              Stream& stream, Communicator* tensor, const BlockSizes& sizes, bool documents);
   // Plans what micro batches share. Returns memory of at least `head_elements` elements that what
   // is above the blocks may use while no block runs.
   Tensor plan_scratch(int64_t head_elements);

@@ -71,7 +71,7 @@ void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Atten
   const Tensor dout = Tensor(dx.data, dx.dtype, {count, g.width()});
   projection_.backward_input(c, dy, dout);
   // Attention can sum dQ's columns itself, but before the inverse rotation.
-  const bool sums_of_q = has_biases() && c.fusions.qkv_bias && !rotary_positions();
+  const bool sums_of_q = has_biases() && c.qkv_bias_sums && !rotary_positions();
   const Tensor q_sums = sums_of_q ? qkv_.bias.gradient.rows(0, g.width()) : Tensor();
   const AttentionArgs args = arguments(c, a);
   attention_backward(c.compute, args,
@@ -94,7 +94,7 @@ void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Atten
 // sums to 1, and those follow from the sums at the projection's output.
 void SelfAttention::backward_qkv_bias(const LayerContext& c, const Tensor& dqkv) const {
   const int64_t width = geometry_.width();
-  if (!c.fusions.qkv_bias) return Linear::backward_bias(c, dqkv, 0, qkv_.bias.gradient);
+  if (!c.qkv_bias_sums) return Linear::backward_bias(c, dqkv, 0, qkv_.bias.gradient);
   const auto part = [&](int64_t first, int64_t count) {
     return qkv_.bias.gradient.rows(first * width, count * width);
   };

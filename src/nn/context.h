@@ -82,11 +82,13 @@ struct LayerContext {
   Dropout dropout;
   // The deferred update that overlaps with this forward pass; null: none.
   const DeferredUpdate* update = nullptr;
+  const Fusions& fusions() const { return compute.options.fusions; }
   SideStream* side = nullptr;
   // Weight-gradient GEMMs run on the side stream. The layers wait for each before they overwrite
   // its operands.
   bool overlap_weight_gradients = false;
-  Fusions fusions;
+  // Column sums, of which some biases' gradients are made, are kept (Fusions::qkv_bias).
+  bool qkv_bias_sums = false;
   Tensor workspace;        // scratch of the operations that ask for some
   Tensor delta;            // [M,C] scratch: a branch's output before it is added
   Fp8Scratch fp8;          // undefined: no layer is in FP8

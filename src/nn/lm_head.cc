@@ -86,7 +86,7 @@ void LmHead::forward_backward(const LayerContext& c, const Tensor& x_part, const
     const Tensor scales = scratch.scales.rows(0, rows), out = dx.rows(first, rows);
     const HeadOperands head{Out(part), decoder_.weight.value, {right, columns_.count}};
     const HeadResults results{Out(losses), Out(scales), Out(logits)};
-    const bool fused = c.fusions.head && !c.tensor.divides() &&
+    const bool fused = c.fusions().head && !c.tensor.divides() &&
                        linear_cross_entropy_pays(c.compute, head, results);
     if (fused) {
       linear_cross_entropy(c.compute, head, gradient, results);

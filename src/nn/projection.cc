@@ -8,7 +8,7 @@ void Projection::add_to(const LayerContext& c, const LinearInput& x, const Tenso
                         const NormedSum& sum) const {
   const double dropout = c.dropout.hidden;
   // This saves writing and reading the branch's output.
-  if (dropout == 0 && c.fusions.residual && !c.tensor.divides()) {
+  if (dropout == 0 && c.fusions().residual && !c.tensor.divides()) {
     forward(c, x, sum.a.r, residual);
     if (sum.norm) sum.norm->forward(c, sum.a);
     return;
@@ -28,7 +28,7 @@ void Projection::backward_sum(const LayerContext& c, const NormedSum& sum,
   const double dropout = c.dropout.hidden;
   const DropoutSeed seed = c.dropout.at(place_.site, place_.layer);
   const Tensor sums = bias_sums(c);
-  const bool fused = sum.norm && c.fusions.bias_sums;
+  const bool fused = sum.norm && c.fusions().bias_sums;
   if (sum.norm) {
     const AddedBranch added{seed, fused ? sums : Tensor()};
     sum.norm->backward(c, sum.a, sum.carried, flow, &added);
@@ -41,7 +41,7 @@ void Projection::backward_sum(const LayerContext& c, const NormedSum& sum,
 // Gets the column sums of the gradient at the output.
 Tensor Projection::bias_sums(const LayerContext& c) const {
   if (!bias.value.defined()) return {};
-  return sums_.defined() && c.fusions.qkv_bias ? sums_ : bias.gradient;
+  return sums_.defined() && c.qkv_bias_sums ? sums_ : bias.gradient;
 }
 
 }  // namespace tally::train

@@ -20,7 +20,7 @@ Config planned_run(Config c, bool trains = true) {
   c.distributed_optimizer = trains && l.zero >= 1;
   c.shard_gradients = trains && l.zero >= 2;
   // It changes when an update happens, and allocates a few numbers.
-  c.fusions.deferred_update = false;
+  c.policy.fusions.deferred_update = false;
   return c;
 }
 
@@ -93,7 +93,7 @@ class CountedProcess {
   void forward(bool first);
   void backward(bool first, bool last);
   void finish_gradients();
-  void update() { optimizer_->apply(!config_.fusions.overwrite); }
+  void update() { optimizer_->apply(!config_.policy.fusions.overwrite); }
 
   double number_of_parameters() const { return real(table_.count()); }
   // Its columns; what a stage's memory depends on besides is the caller's.
@@ -138,8 +138,7 @@ CountedProcess::CountedProcess(const Config& config, std::vector<ModelPart> part
                     : TableLayout());
   const double before = stream_.held();
   for (const ModelPart& part : parts_)
-    stages_.push_back(make_model(config_, part, table_, {stream_, compute_options(config_)},
-                                 tensor_.ranks.get()));
+    stages_.push_back(make_model(config_, part, table_, stream_, tensor_.ranks.get()));
   scratch_ = stream_.held() - before;
 }
 
@@ -186,7 +185,7 @@ void CountedProcess::share_state() {
 }
 
 void CountedProcess::forward(bool first) {
-  batch_.first = first && config_.fusions.overwrite;
+  batch_.first = first && config_.policy.fusions.overwrite;
   const Pass pass{1, has_dropout(config_) ? DropoutSeed(1) : DropoutSeed(), &state_};
   for (size_t i = 0; i < stages_.size(); ++i) {
     stages_[i]->forward(batch_, pass, *sets_[i]);

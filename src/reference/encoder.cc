@@ -117,8 +117,8 @@ class ReferenceEncoder final : public AutogradStage {
 }  // namespace
 
 std::unique_ptr<Stage> make_reference_encoder(const Config& config, const ParameterTable& table,
-                                              const Compute& compute) {
-  return std::make_unique<ReferenceEncoder>(config, table, compute.stream);
+                                              Stream& stream) {
+  return std::make_unique<ReferenceEncoder>(config, table, stream);
 }
 
 }  // namespace tally::train

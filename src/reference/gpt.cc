@@ -108,14 +108,14 @@ class ReferenceGpt final : public AutogradStage {
 }  // namespace
 
 std::unique_ptr<Stage> make_reference_gpt(const Config& config, const ParameterTable& table,
-                                          const Compute& compute) {
-  return std::make_unique<ReferenceGpt>(config, table, compute.stream);
+                                          Stream& stream) {
+  return std::make_unique<ReferenceGpt>(config, table, stream);
 }
 
 std::unique_ptr<Stage> make_reference(const Config& config, const ParameterTable& table,
-                                      const Compute& compute) {
-  return config.model.language_model() ? make_reference_gpt(config, table, compute)
-                                       : make_reference_encoder(config, table, compute);
+                                      Stream& stream) {
+  return config.model.language_model() ? make_reference_gpt(config, table, stream)
+                                       : make_reference_encoder(config, table, stream);
 }
 
 }  // namespace tally::train

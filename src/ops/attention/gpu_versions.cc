@@ -36,7 +36,7 @@ size_t score_bytes_a_head(const AttentionShape& a, DType t) {
 bool hopper_attention_fits(const ComputeOptions& o, const AttentionShape& a, DType dtype,
                            int capability) {
   const int64_t rows = a.batch * a.tokens;
-  return o.hopper_attention && !o.deterministic && capability == 90 && is_16_bits(dtype) &&
+  return o.fusions.attention && !o.deterministic && capability == 90 && is_16_bits(dtype) &&
          a.head_dim == hopper_head_dim && a.dropout < 1 && static_cast<float>(a.scale) > 0 &&
          rows > 0 && a.heads > 0 && a.tokens % hopper_block_rows == 0 &&
          rows * a.row() <= most_elements;
@@ -48,7 +48,7 @@ bool short_attention_fits(const ComputeOptions& o, const AttentionShape& a, DTyp
   const bool is_short =
       a.documents ? a.most_documents > 0 && a.longest > 0 && a.longest <= hopper_block_rows
                   : a.tokens <= hopper_block_rows && a.tokens % 8 == 0;
-  return o.hopper_attention && capability == 90 && is_16_bits(dtype) && is_short &&
+  return o.fusions.attention && capability == 90 && is_16_bits(dtype) && is_short &&
          a.head_dim == hopper_head_dim && !a.causal() && !a.grouped() && a.dropout < 1 &&
          static_cast<float>(a.scale) > 0 && rows > 0 && a.heads > 0 &&
          std::max(a.batch, a.most_documents) * a.heads <= most_elements &&

@@ -95,7 +95,7 @@ struct SplitProblem {
 };
 SplitProblem split_problem(CudaStream& s, const GemmProblem& problem);
 
-// Whether f32 GEMMs may run on float64 tensor cores here (ComputeOptions::float64_gemms).
+// Whether f32 GEMMs may run on float64 tensor cores here (Fusions::float64).
 bool float64_gemms_serve(const CudaCompute& c);
 
 // The size under which a number of rows, or of columns of a transposed operand, is tuned: itself, or

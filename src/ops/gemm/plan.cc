@@ -82,7 +82,7 @@ bool must_split(const ComputeOptions& o, const GemmProblem& p) {
 }
 
 bool float64_gemms_serve(const CudaCompute& c) {
-  return c.options.float64_gemms && c.stream.capability() == 90 &&
+  return c.options.fusions.float64 && c.stream.capability() == 90 &&
          c.options.matmul_mode == MatmulMode::ieee && float64_gemms_built();
 }
 

@@ -17,7 +17,7 @@ void forward(const Compute& c, In x, LinearWeights weights, Out, In) {
 
 bool float64_serves(const Compute& c) {
   const CountedDevice& counted = counting_stream(c.stream).counted();
-  return counted.gpu && counted.capability == 90 && c.options.float64_gemms &&
+  return counted.gpu && counted.capability == 90 && c.options.fusions.float64 &&
          c.options.matmul_mode == MatmulMode::ieee;
 }
 

@@ -33,7 +33,7 @@ void forward_with_bias(const CudaCompute& c, const GemmProblem& plain, const In&
   own.source = residual.data;
   const FusedWork work = residual.defined() ? FusedWork::bias_residual : FusedWork::bias;
   for (const FusedKernel* kernel :
-       serving(c.stream, c.options.fused_bias, fused_kernels(work, y.dtype), own)) {
+       serving(c.stream, c.options.fusions.bias, fused_kernels(work, y.dtype), own)) {
     variants.emplace_back([c, own, kernel] {
       CUDA_CHECK(kernel->launch(own, c.sms_for_gemms(), c.stream.stream()));
     });

@@ -84,7 +84,7 @@ void gelu_backward_apart(const CudaCompute& c, const GeluGradient& g, const Out&
   FusedGemm own = fused_gemm(plain, {}, g.dpre);
   own.source = g.saved.data;
   for (const FusedKernel* kernel :
-       serving(s, c.options.fused_gelu, gelu_backward_kernels(g.dpre.dtype, g.form), own)) {
+       serving(s, c.options.fusions.gelu, gelu_backward_kernels(g.dpre.dtype, g.form), own)) {
     variants.emplace_back(
         [&, kernel](const Out& sums) { gelu_backward_fused(c, *kernel, own, g, sums); });
   }
@@ -142,7 +142,7 @@ SavedGelu faster_saved(const Compute& c, DType type, int64_t n, int64_t k, GeluK
   p.inner = k;
   const GeluForm form{kind, SavedGelu::derivative};
   const auto served = [&](const KernelList<FusedKernel>& kernels) {
-    return !serving(s, c.options.fused_gelu, kernels, p).empty();
+    return !serving(s, c.options.fusions.gelu, kernels, p).empty();
   };
   return served(gelu_forward_kernels(type, form)) && served(gelu_backward_kernels(type, form))
              ? SavedGelu::derivative
@@ -165,14 +165,14 @@ Variants biased_variants(const CudaCompute& c, const GemmProblem& plain, const I
   GemmProblem fused = with_epilogue(plain, Epilogue::gelu_aux_bias, b, out.saved.data);
   fused.out = out.y.data;
   // The library's GELU is the tanh form, accurate enough for 16-bit results only.
-  if (c.options.fused_gelu && form.saved == SavedGelu::input && form.kind == GeluKind::tanh &&
+  if (c.options.fusions.gelu && form.saved == SavedGelu::input && form.kind == GeluKind::tanh &&
       size_of(out.y.dtype) == 2 && gemm_supported(c, fused)) {
     variants.emplace_back([c, fused] { gemm(c, fused); });
   }
   FusedGemm own = fused_gemm(plain, b, out.y);
   own.aux = out.saved.data;
   for (const FusedKernel* kernel :
-       serving(c.stream, c.options.fused_gelu, gelu_forward_kernels(out.y.dtype, form), own)) {
+       serving(c.stream, c.options.fusions.gelu, gelu_forward_kernels(out.y.dtype, form), own)) {
     variants.emplace_back([c, own, kernel] {
       CUDA_CHECK(kernel->launch(own, c.sms_for_gemms(), c.stream.stream()));
     });

@@ -66,7 +66,7 @@ struct GeluForm {
 inline Operation<SavedGelu(const Compute& c, DType type, int64_t n, int64_t k, GeluKind kind)>
     faster_saved_gelu{"faster_saved_gelu"};
 
-// Whether f32 GEMMs may run on float64 tensor cores here (ComputeOptions::float64_gemms). Such a
+// Whether f32 GEMMs may run on float64 tensor cores here (Fusions::float64). Such a
 // GEMM of a layer uses every SM until its end.
 inline Operation<bool(const Compute& c)> float64_gemms_serve{"float64_gemms_serve"};
 

@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "src/checkpoint/model_weights.h"
+#include "src/config/json_values.h"
 #include "src/data/text/output_file.h"
 #include "src/data/text/text_input.h"
 #include "src/data/text/utf8.h"
@@ -96,10 +97,6 @@ std::string data_name(const Config& c) {
   return c.text.empty() ? c.data.paths.front() : c.text;
 }
 
-nlohmann::ordered_json text_or_null(const std::string& text) {
-  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
-}
-
 Result evaluate_tokens(const Config& c, std::vector<int32_t> tokens, Stream& stream,
                        const Mesh& mesh, World& world) {
   ParameterTable table;
@@ -107,9 +104,8 @@ Result evaluate_tokens(const Config& c, std::vector<int32_t> tokens, Stream& str
   table.layout(stream, c.compute_type());
   check_flag(evaluated_flag(c),
              [&] { load_model_weights(c.model_dir, c.model, ParameterState(table), stream); });
-  const Compute compute(stream, compute_options(c));
   const auto model =
-      c.reference ? make_reference_gpt(c, table, compute) : make_gpt(c, table, compute);
+      c.reference ? make_reference_gpt(c, table, stream) : make_gpt(c, table, stream);
   Result result;
   result.tokens = static_cast<int64_t>(tokens.size());
   const auto blocks = make_text_blocks(std::move(tokens), c.sequence, c.stride);
@@ -161,27 +157,23 @@ Result evaluate_tokens(const Config& c, std::vector<int32_t> tokens, Stream& str
 // `results`: null before the end, and where it failed.
 nlohmann::ordered_json record_of(const Record& record, const nlohmann::ordered_json& results) {
   const Config& c = record.config;
-  nlohmann::ordered_json out{{"schema", "tally-train-evaluation/1"},
-                             {"outcome", outcome_name(record.outcome)},
-                             {"message", text_or_null(record.message)},
-                             {"started", record.started},
-                             {"ended", text_or_null(record.ended)},
-                             {"command_line", c.command_line},
-                             {"model", c.model_dir},
-                             {"text", data_name(c)},
-                             {"precision", precision_name(c.precision)},
-                             {"seq_length", c.sequence},
-                             {"micro_batch_size", c.micro_batch},
-                             {"data_parallel_size", c.data_parallel}};
-  if (!c.model.language_model()) {
-    out["encoder"] = configuration_json(record)["encoder"];
-    out["eval_mode"] = eval_mode_name(c.eval_mode);
-  } else {
-    out["stride"] = c.stride;
-  }
-  out["environment"] = environment_json(record);
-  out["results"] = results;
-  return out;
+  return {{"schema", "tally-train-evaluation/1"},
+          {"outcome", outcome_name(record.outcome)},
+          {"message", text_or_null(record.message)},
+          {"started", record.started},
+          {"ended", text_or_null(record.ended)},
+          {"command_line", c.command_line},
+          {"model", c.model_dir},
+          {"text", data_name(c)},
+          {"precision", precision_name(c.precision)},
+          {"seq_length", c.sequence},
+          {"micro_batch_size", c.micro_batch},
+          {"data_parallel_size", c.data_parallel},
+          {"stride", c.stride},
+          {"eval_mode", eval_mode_name(c.eval_mode)},
+          {"encoder", configuration_json(record)["encoder"]},
+          {"environment", environment_json(record)},
+          {"results", results}};
 }
 
 // What is printed and recorded.
@@ -342,12 +334,12 @@ class PredictionsFile {
 class EvaluationRun {
  public:
   EvaluationRun(const Config& config, World& world)
-      : config_(config), world_(world), notice_([&world](const std::string& text) {
+      : config_(config),
+        world_(world),
+        notice_([&world](const std::string& text) {
           if (world.is_primary()) print_note(text);
-        }) {
-    record_.config = config;
-    record_.started = utc_now();
-  }
+        }),
+        record_(begin_record(config)) {}
 
   // Whether errors from now on are those of the run and not of its input.
   bool checked() const { return checked_; }
@@ -381,8 +373,9 @@ class EvaluationRun {
     catch_stop_signals();
     require_same_settings(world_.meeting(), host_name(), {{"dataset", "the dataset", work.content}},
                           "let --data-path or --text name the same data on every host");
-    const std::unique_ptr<Stream> stream = open_device(config_, &record_);
-    for (const std::string& text : {kernel_notice(record_), threads_notice(record_)})
+    const OpenDevice device = open_device(config_);
+    static_cast<DeviceFacts&>(record_) = device.facts;
+    for (const std::string& text : {kernel_notice(device.facts), threads_notice(device.facts)})
       if (!text.empty()) notice_(text);
     // A record that cannot be written is found now, and an evaluation that is killed leaves a record
     // that says "running".
@@ -394,12 +387,11 @@ class EvaluationRun {
     // rank cannot be further than this one yet.
     if (world_.size() > 1)
       world_.set_on_failure([this](const Failure& f) { record_failure(describe_failure(f)); });
-    Record connected = record_;
-    const auto communicator = open_communicator(config_, world_, &connected);
-    world_.write_unless_ending([&] { record_ = connected; });
+    const OpenCommunicator open = open_communicator(config_, world_, record_.device);
+    world_.write_unless_ending([&] { static_cast<ProcessFacts&>(record_) = open.facts; });
     if (!shortage.empty()) throw MemoryShortage(shortage);
-    const Mesh mesh(*communicator, mesh_shape(config_));
-    report(work.on_device(*stream, mesh, world_));
+    const Mesh mesh(*open.communicator, mesh_shape(config_));
+    report(work.on_device(*device.stream, mesh, world_));
   }
 
  private:

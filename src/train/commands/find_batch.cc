@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "src/config/json_values.h"
 #include "src/measure/system_info.h"
 #include "src/model/architecture.h"
 #include "src/plan/stage_count.h"
@@ -67,21 +68,15 @@ double host_limit() {
   return std::max(0.0, limit - process_bytes);
 }
 
-nlohmann::ordered_json message_or_null(const std::string& text) {
-  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
-}
-
 class BatchFinder {
  public:
-  explicit BatchFinder(const Config& config) : config_(config) {
-    record_.config = config;
-    record_.started = utc_now();
+  explicit BatchFinder(const Config& config) : config_(config), record_(begin_record(config)) {
     if (!config.record_path.empty())
       check_flag("--record", [&] { check_record_target(config.record_path); });
     data_ = open_data(config, config.load_hf_dir);
     record_.data = data_.description;
     record_.parameters = parameter_count(config.model);
-    open_device(config, &record_);
+    static_cast<DeviceFacts&>(record_) = open_device(config).facts;
     limit_ = on_gpu() ? static_cast<double>(record_.device_info.total_bytes) : host_limit();
     catch_stop_signals();
     // A record that cannot be written is found now, and a search that is killed leaves a record that
@@ -156,9 +151,7 @@ class BatchFinder {
     return t.fits;
   }
   size_t peak_of_steps(const Config& c) const {
-    Record unused;
-    unused.config = c;
-    const std::unique_ptr<Stream> stream = open_device(c, &unused);
+    const std::unique_ptr<Stream> stream = open_device(c).stream;
     const auto alone = make_single_communicator();
     const Mesh mesh(*alone, {});
     Session session(c, *stream, mesh);
@@ -171,6 +164,7 @@ class BatchFinder {
       throw_if_signalled();
       return Ending{};
     };
+    RunLists unused;
     StepLoop loop(parts, hooks, &unused);
     loop.run({});
     return stream->bytes_peak();
@@ -213,20 +207,19 @@ class BatchFinder {
       tries.push_back({{"micro_batch_size", t.micro_batch},
                        {"predicted_bytes", t.predicted},
                        {"tried", t.tried},
-                       {"peak_bytes", t.peak ? nlohmann::ordered_json(*t.peak) : nullptr},
+                       {"peak_bytes", value_or_null(t.peak)},
                        {"fits", t.fits}});
-    return {{"schema", "tally-train-find-batch/1"},
-            {"outcome", outcome_name(record_.outcome)},
-            {"started", record_.started},
-            {"message", message_or_null(record_.message)},
-            {"ended", message_or_null(record_.ended)},
-            {"command_line", config_.command_line},
-            {"configuration", configuration_json(record_)},
-            {"environment", environment_json(record_)},
-            {"results",
-             {{"micro_batch_size", found ? nlohmann::ordered_json(*found) : nullptr},
-              {"limit_bytes", limit_},
-              {"tries", tries}}}};
+    return {
+        {"schema", "tally-train-find-batch/1"},
+        {"outcome", outcome_name(record_.outcome)},
+        {"started", record_.started},
+        {"message", text_or_null(record_.message)},
+        {"ended", text_or_null(record_.ended)},
+        {"command_line", config_.command_line},
+        {"configuration", configuration_json(record_)},
+        {"environment", environment_json(record_)},
+        {"results",
+         {{"micro_batch_size", value_or_null(found)}, {"limit_bytes", limit_}, {"tries", tries}}}};
   }
 
   const Config& config_;

@@ -65,7 +65,7 @@ void run_step(const Rehearsed& r, ForwardBackward& passes, int64_t step, Measure
   stream.synchronize();
   const double passed = seconds_since(start);
   const auto update = Clock::now();
-  optimizer.apply(!r.config.fusions.overwrite);
+  optimizer.apply(!r.config.policy.fusions.overwrite);
   stream.synchronize();
   if (measured) {
     measured->passes.push_back(passed);
@@ -176,14 +176,14 @@ std::string layers_text(const std::vector<ModelPart>& parts) {
   return out;
 }
 
-std::string head_text(const Config& c, const Record& record, const std::vector<ModelPart>& parts,
-                      const ParameterTable& table) {
+std::string head_text(const Config& c, const DeviceFacts& device,
+                      const std::vector<ModelPart>& parts, const ParameterTable& table) {
   return fmt::format(
              "rehearsal of tensor {}{} x pipeline {} x data {}: stage {}, layers {} of {}\n",
              c.tensor_parallel, c.sequence_parallel ? " (sequence parallel)" : "",
              c.pipeline_parallel, c.data_parallel, c.rehearsal.stage, layers_text(parts),
              c.model.layers) +
-         fmt::format("  device     {}\n", record.device_info.name) +
+         fmt::format("  device     {}\n", device.device_info.name) +
          fmt::format(
              "  batch      {} samples of {} tokens a step, {} x {} at a time on this rank\n",
              c.global_batch, c.sequence, c.micro_batches(), c.micro_batch) +
@@ -216,17 +216,16 @@ std::string step_text(const Config& c, const RehearsedStep& s) {
 
 int rehearse(const Config& config) {
   for (const std::string& note : config.notices) print_note(note);
-  Record record;
-  record.config = config;
-  const auto stream = open_device(config, &record);
+  const OpenDevice device = open_device(config);
+  Stream& stream = *device.stream;
   const MeshShape shape = mesh_shape(config);
   RehearsalLedger ledger;
   const auto world = make_rehearsal_communicator(rank_of(shape, {0, config.rehearsal.stage, 0}),
                                                  shape.size(), &ledger);
   const Mesh mesh(*world, shape);
   const std::vector<ModelPart> parts = parts_of(config, mesh.place());
-  Session session(config, *stream, mesh);
-  print_text(head_text(config, record, parts, session.table));
+  Session session(config, stream, mesh);
+  print_text(head_text(config, device.facts, parts, session.table));
   session.start({}, [](const std::string&) {});
   const auto loader = loader_of(config, session, mesh);
   const Rehearsed rehearsed{config, session, mesh, loader.get()};
@@ -251,7 +250,7 @@ int rehearse(const Config& config) {
   print_text(
       fmt::format(
           "  memory     {:.2f} GiB at the peak, without what a communication library takes\n",
-          static_cast<double>(stream->bytes_peak()) / (1 << 30)) +
+          static_cast<double>(stream.bytes_peak()) / (1 << 30)) +
       messages_text(messages, step.micro_batches) +
       fmt::format("  measured   {:.3f} ms a micro batch ({:.3f} to {:.3f}), {:.1f} TFLOP/s; update "
                   "{:.3f} ms\n",

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <stdexcept>
+#include <utility>
 
 #include "src/measure/build_info.h"
 #include "src/measure/system_info.h"
@@ -126,6 +127,7 @@ class Run {
     hooks.print = print_;
     hooks.recorded = [&] {
       record_.device_bytes_peak = stream_.bytes_peak();
+      if (window_) static_cast<WindowFacts&>(record_) = window_->facts();
       of_failure_.update(record_);
     };
     hooks.agree_on_algorithms = [&] {
@@ -134,7 +136,7 @@ class Run {
     hooks.check_weights = [&] { check_weights("while training"); };
     if (!config_.save_dir.empty()) hooks.save = [&](const Progress& done) { save(&session, done); };
     std::string no_energy;
-    const auto energy = open_energy(config_, record_, &no_energy);
+    const auto energy = open_energy(config_, record_.device, &no_energy);
     const LoopParts parts{
         config_,     stream_,          session.table, session.stage_list(), *session.optimizer,
         data_.train, data_.validation, mesh_,         data_.test,           window_.get(),
@@ -142,7 +144,8 @@ class Run {
     StepLoop loop(parts, hooks, &record_);
     const int64_t updates = session.optimizer->updates();
     Ending ending = reason_to_stop(loop.run(from), limit_, world_);
-    gather_energy(world_.meeting(), energy.get(), no_energy, &record_);
+    if (window_) static_cast<WindowFacts&>(record_) = window_->facts();
+    record_.energy = gather_energy(world_.meeting(), energy.get(), no_energy, record_);
     if (writer_) {
       const TaskScope task(world_.meeting().operations(), "writes a checkpoint");
       report(writer_->wait());
@@ -197,7 +200,7 @@ class Run {
   void note_gradients() {
     record_.copy_engines = mesh_.replicas().uses_copy_engines();
     if (!config_.gradient_bucket)
-      record_.config.gradient_bucket =
+      record_.gradient_bucket =
           config_.distributed_optimizer ? overlapped_bucket : usual_bucket(mesh_.replicas());
     if (record_.copy_engines)
       print_("  gradients  carried by copy engines, overlapped with the backward pass");
@@ -227,11 +230,11 @@ class Run {
   }
   void note(const std::string& text) {
     notice_(text);
-    record_.config.notices.push_back(text);
+    record_.notices.push_back(text);
   }
   void warn(const std::string& text) {
     if (world_.is_primary()) print_warning(text);
-    record_.config.notices.push_back(text);
+    record_.notices.push_back(text);
   }
 
   const Config& config_;
@@ -306,12 +309,10 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
   catch_stop_signals();
   const Print notice = of_primary(world, print_note);
   for (const std::string& text : config.notices) notice(text);
-  Record record;
-  record.config = config;
-  record.started = utc_now();
+  Record record = begin_record(config);
   const Print recorded_notice = [&](const std::string& text) {
     notice(text);
-    record.config.notices.push_back(text);
+    record.notices.push_back(text);
   };
   std::optional<SaveFolder> save_folder;
   std::unique_ptr<Stream> stream;
@@ -341,20 +342,23 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     record.data_content = data.training_content;
     note_differences(record, from, recorded_notice);
     record.parameters = parameter_count(config.model);
-    stream = open_device(config, &record);
-    if (const std::string text = kernel_notice(record); !text.empty()) notice(text);
-    if (const std::string text = threads_notice(record); !text.empty()) notice(text);
+    OpenDevice device = open_device(config);
+    stream = std::move(device.stream);
+    static_cast<DeviceFacts&>(record) = device.facts;
+    for (const std::string& text : {kernel_notice(device.facts), threads_notice(device.facts)})
+      if (!text.empty()) notice(text);
     // Before processes connect: afterwards others on this host may have taken memory already.
     std::string shortage = memory_shortage(config, record.device);
     // Before another rank can be further than this one.
     of_failure.emplace(world, record);
-    auto communicator = open_communicator(config, world, &record);
-    prepared =
-        std::make_unique<Run>(config, world, std::move(data), stream.get(), std::move(communicator),
-                              TimeLimit(config.exit_duration_minutes, start), std::move(from),
-                              std::move(files), std::move(shortage), &*of_failure, &record);
+    OpenCommunicator open = open_communicator(config, world, record.device);
+    static_cast<ProcessFacts&>(record) = open.facts;
+    prepared = std::make_unique<Run>(
+        config, world, std::move(data), stream.get(), std::move(open.communicator),
+        TimeLimit(config.exit_duration_minutes, start), std::move(from), std::move(files),
+        std::move(shortage), &*of_failure, &record);
     if (config.profile_window.first > 0 && world.is_primary())
-      prepared->set_window(open_step_window(config, *stream, &record, recorded_notice));
+      prepared->set_window(open_step_window(config, *stream, recorded_notice));
     // A record that cannot be written is found now, and a run that is killed leaves a record that
     // says "running".
     prepared->write_record();

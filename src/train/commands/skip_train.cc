@@ -13,7 +13,7 @@
 namespace tally::train {
 
 void evaluate_once(const Config& config, Session& session, const DataSources& data,
-                   const Mesh& mesh, int64_t iteration, const Print& print, Record* record) {
+                   const Mesh& mesh, int64_t iteration, const Print& print, RunLists* lists) {
   Pipeline pipeline(config, session.stream, mesh, session.stage_list());
   Evaluator evaluator(
       config, session.stream,
@@ -28,7 +28,7 @@ void evaluate_once(const Config& config, Session& session, const DataSources& da
     const HeldOutResult found = evaluator.evaluate(source, 0, pipeline.batch());
     print(format_validation(fmt::format("iteration {} on {} set", iteration, name), found.loss,
                             found.metrics));
-    record->evaluations.push_back({iteration, found.loss, name, found.metrics});
+    lists->evaluations.push_back({iteration, found.loss, name, found.metrics});
     if (!std::isfinite(found.loss))
       throw CheckFailed(fmt::format("the loss of the {} set is not finite", name));
   }

@@ -11,6 +11,6 @@ namespace tally::train {
 // batches of the validation data and of the test data, from the first sample on. `print` gets
 // Megatron-LM's lines, `record` the losses.
 void evaluate_once(const Config& config, Session& session, const DataSources& data,
-                   const Mesh& mesh, int64_t iteration, const Print& print, Record* record);
+                   const Mesh& mesh, int64_t iteration, const Print& print, RunLists* lists);
 
 }  // namespace tally::train

@@ -13,7 +13,6 @@
 #include "engine/base/command_spec.h"
 #include "src/checkpoint/stored_models.h"
 #include "src/config/args.h"
-#include "src/config/flag_values.h"
 #include "src/convert/convert.h"
 #include "src/data/commands/prepare.h"
 #include "src/data/commands/tokenize.h"

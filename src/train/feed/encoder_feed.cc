@@ -73,7 +73,7 @@ void check_ids(const EncoderArrays& a, const ModelConfig& model) {
 // Whether attention serves one row of all tokens without computing all pairs of them.
 bool serves_documents(const Config& c, Stream& stream) {
   if (!stream.device().is_cuda()) return true;
-  const Compute compute(stream, compute_options(c));
+  const Compute compute(stream, {c.policy});
   return std::string(attention_backend(compute, attention_shape(c, true), c.compute_type())) !=
          "unfused";
 }

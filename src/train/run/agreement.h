@@ -13,28 +13,27 @@
 namespace tally::train {
 
 // One setting that must be the same on all ranks of a run.
-struct Setting {
+struct RunSetting {
   std::string name;   // "training.lr": its place in the record's configuration
   std::string label;  // as messages call it: "--lr"
   std::string value;  // as the record shows it: "0.0001"
 };
-using Settings = std::vector<Setting>;
+using RunSettings = std::vector<RunSetting>;
 
-// Every entry of the record's configuration (docs/record.md), so that new entries are compared
-// without further work. --load, --load-hf and --save are compared only by whether they are given:
-// their paths may differ from host to host, and so may those of --data-path. --save-hf is left out. Of
-// an evaluation there are its own flags, too.
-Settings run_settings(const Config& config);
+// The settings of the record's configuration (docs/record.md), as their rows say (Setting::agreement): new
+// settings are compared without further work. Paths of models are compared only by whether they are
+// given, as they may differ from host to host.
+RunSettings run_settings(const Config& config);
 
 // Version, commit, LibTorch and CUDA toolkit of the program.
-Settings build_settings(const BuildInfo& build);
+RunSettings build_settings(const BuildInfo& build);
 
 // Compares the settings of all ranks: hashes first, and in full only where these differ.
 // Collective. `host`: of this rank, for the message. `remedy`: what the user should do, as "give
 // every rank the same flags". Throws InputError on rank 0 with one sentence that names the first
 // setting that differs, both values and the ranks; the other ranks throw CommunicationError when
 // rank 0 has failed.
-void require_same_settings(Rendezvous& meeting, const std::string& host, const Settings& mine,
+void require_same_settings(Rendezvous& meeting, const std::string& host, const RunSettings& mine,
                            const std::string& remedy);
 
 // Lets all ranks with the same device run the same algorithms: of those that were chosen so far, for

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include "src/measure/busy_processors.h"
 #include "src/measure/system_info.h"
@@ -50,7 +51,7 @@ Device choose_device(const Config& c) {
 
 void check_precision(const Config& c, const Device& device, const DeviceInfo& info) {
   const bool needs_ampere =
-      c.precision == Precision::bf16 || uses_tf32(c.precision) || c.tf32x3_attention;
+      c.precision == Precision::bf16 || uses_tf32(c.precision) || c.policy.tf32x3_attention;
   if (device.is_cuda() && needs_ampere && info.capability < 80)
     throw InputError(fmt::format(
         "--precision {}: {} (compute capability {}.{}) does not have it: use --fp16 or --precision "
@@ -70,8 +71,8 @@ bool hides_gpus() {
 std::string attention_name(const Config& c, Stream& stream) {
   if (c.reference) return "autograd";
   const auto backend = [&](bool documents) {
-    return std::string(attention_backend({stream, compute_options(c)},
-                                         attention_shape(c, documents), c.compute_type()));
+    return std::string(
+        attention_backend({stream, {c.policy}}, attention_shape(c, documents), c.compute_type()));
   };
   // Encoders compute on documents where they can (encoder_feed.h).
   const std::string of_documents = c.model.language_model() ? "unfused" : backend(true);
@@ -91,7 +92,7 @@ std::string idle_gpus_notice(int gpus, const std::string& reason) {
       gpus, plural, gpus == 1 ? "it" : "them");
 }
 
-std::string kernel_notice(const Record& r) {
+std::string kernel_notice(const DeviceFacts& r) {
   if (r.idle_gpus > 0)
     return idle_gpus_notice(r.idle_gpus, build_features().cuda ? cuda_unavailable_reason() : "");
   if (r.missing_kernels.empty()) return "";
@@ -121,7 +122,7 @@ std::optional<int> busy_processors_for(const Config& config, Device device, int 
 
 }  // namespace
 
-std::string threads_notice(const Record& r) {
+std::string threads_notice(const DeviceFacts& r) {
   if (r.busy_processors.value_or(0) == 0) return "";
   return fmt::format(
       "other processes use {} of the processors: computing with {} thread{} (OMP_NUM_THREADS sets "
@@ -148,30 +149,31 @@ AttentionShape attention_shape(const Config& c, bool documents) {
   return shape;
 }
 
-std::unique_ptr<Stream> open_device(const Config& config, Record* record) {
-  record->device = choose_device(config);
-  record->device_info = device_info(record->device);
+OpenDevice open_device(const Config& config) {
+  DeviceFacts facts;
+  facts.device = choose_device(config);
+  facts.device_info = device_info(facts.device);
   const BuildFeatures build = build_features();
-  if (record->device.is_cuda()) {
-    record->missing_kernels = missing_kernels(build, record->device_info.capability);
+  if (facts.device.is_cuda()) {
+    facts.missing_kernels = missing_kernels(build, facts.device_info.capability);
   } else if (config.device == "auto" && !(build.cuda && hides_gpus())) {
-    record->idle_gpus = nvidia_gpus_of_host();
+    facts.idle_gpus = nvidia_gpus_of_host();
   }
-  check_precision(config, record->device, record->device_info);
-  record->threads = default_threads(config.local_size);
-  record->busy_processors = busy_processors_for(config, record->device, record->threads);
-  record->threads = std::max(1, record->threads - record->busy_processors.value_or(0));
-  set_threads(record->threads);
+  check_precision(config, facts.device, facts.device_info);
+  facts.threads = default_threads(config.local_size);
+  facts.busy_processors = busy_processors_for(config, facts.device, facts.threads);
+  facts.threads = std::max(1, facts.threads - facts.busy_processors.value_or(0));
+  set_threads(facts.threads);
   std::unique_ptr<Stream> stream;
   try {
-    stream = make_stream(record->device);
+    stream = make_stream(facts.device);
   } catch (const NoDeviceCode& e) {
     throw DeviceError(
         fmt::format("{}: configure with -DTALLY_CUDA_ARCHITECTURES={} and build again", e.what(),
                     e.capability));
   }
-  record->attention_backend = attention_name(config, *stream);
-  return stream;
+  facts.attention_backend = attention_name(config, *stream);
+  return {std::move(stream), std::move(facts)};
 }
 
 }  // namespace tally::train

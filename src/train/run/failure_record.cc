@@ -42,6 +42,7 @@ void FailureRecord::update(const Record& record) {
     add_new(record.intervals, &known_->intervals);
     add_new(record.evaluations, &known_->evaluations);
     add_new(record.epochs, &known_->epochs);
+    known_->tokens_per_sample = record.tokens_per_sample;
   });
 }
 

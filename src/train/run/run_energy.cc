@@ -46,9 +46,8 @@ GpuEnergyUse decoded(int rank, const std::string& text) {
 
 }  // namespace
 
-std::unique_ptr<EnergySampler> open_energy(const Config& config, const Record& record,
-                                           std::string* why) {
-  if (!record.device.is_cuda()) {
+std::unique_ptr<EnergySampler> open_energy(const Config& config, Device device, std::string* why) {
+  if (!device.is_cuda()) {
     *why = "the run used no GPU";
     return nullptr;
   }
@@ -61,7 +60,7 @@ std::unique_ptr<EnergySampler> open_energy(const Config& config, const Record& r
     *why = s.message();
     return nullptr;
   }
-  const std::optional<size_t> gpu = gpus->at_pci(pci_address(record.device));
+  const std::optional<size_t> gpu = gpus->at_pci(pci_address(device));
   if (!gpu) {
     *why = "NVML does not list this GPU";
     return nullptr;
@@ -69,21 +68,22 @@ std::unique_ptr<EnergySampler> open_energy(const Config& config, const Record& r
   return std::make_unique<EnergySampler>(std::move(gpus), *gpu);
 }
 
-void gather_energy(Rendezvous& meeting, EnergySampler* sampler, const std::string& why,
-                   Record* record) {
+std::vector<GpuEnergyUse> gather_energy(Rendezvous& meeting, EnergySampler* sampler,
+                                        const std::string& why, const Record& record) {
   GpuEnergyUse mine;
   mine.not_available = why;
-  if (sampler && record->steps.empty()) mine.not_available = "the run did no step";
-  if (sampler && !record->steps.empty())
-    mine = sampler->finish(record->steps, first_steady_step(*record));
+  if (sampler && record.steps.empty()) mine.not_available = "the run did no step";
+  if (sampler && !record.steps.empty())
+    mine = sampler->finish(record.steps, first_steady_step(record));
   mine.host = host_name();
-  mine.gpu = pci_address(record->device);
-  record->energy.clear();
+  mine.gpu = pci_address(record.device);
   const std::vector<std::string> all = meeting.size() == 1
                                            ? std::vector<std::string>{encoded_use(mine)}
                                            : meeting.exchange(encoded_use(mine));
+  std::vector<GpuEnergyUse> energy;
   for (size_t rank = 0; rank < all.size(); ++rank)
-    record->energy.push_back(decoded(static_cast<int>(rank), all[rank]));
+    energy.push_back(decoded(static_cast<int>(rank), all[rank]));
+  return energy;
 }
 
 }  // namespace tally::train

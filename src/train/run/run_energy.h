@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "src/measure/energy.h"
 #include "src/measure/record.h"
@@ -10,13 +11,12 @@
 
 namespace tally::train {
 
-// Of this rank's device. Null where there is nothing to read, and *why says why.
-std::unique_ptr<EnergySampler> open_energy(const Config& config, const Record& record,
-                                           std::string* why);
+// Samples the energy of this rank's device. Null where there is nothing to read, and *why says why.
+std::unique_ptr<EnergySampler> open_energy(const Config& config, Device device, std::string* why);
 
-// Collective: what each rank's GPU used goes into rank 0's record. `sampler` may be null: then `why`
-// is this rank's reason.
-void gather_energy(Rendezvous& meeting, EnergySampler* sampler, const std::string& why,
-                   Record* record);
+// Collective: the energy that each rank's GPU used. `sampler` may be null: then `why` is this rank's
+// reason.
+std::vector<GpuEnergyUse> gather_energy(Rendezvous& meeting, EnergySampler* sampler,
+                                        const std::string& why, const Record& record);
 
 }  // namespace tally::train

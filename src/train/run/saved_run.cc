@@ -83,6 +83,12 @@ const Json* find(const Json& json, const char* path) {
   return json.contains(pointer) ? &json.at(pointer) : nullptr;
 }
 
+// Null instead of a number or a text: the task has no such setting, or it is not known.
+bool comparable(const Json& a, const Json& b) {
+  const bool known = a.is_null() == b.is_null() || a.is_array() || b.is_array();
+  return known && a.is_number() == b.is_number();
+}
+
 }  // namespace
 
 std::vector<std::string> differences(const std::string& saved, const Record& run, bool resumes) {
@@ -105,8 +111,7 @@ std::vector<std::string> differences(const std::string& saved, const Record& run
     if (setting.when == When::means && !means) continue;
     if (setting.when == When::dropout && (means || !masks)) continue;
     const Json *before = find(then, setting.path), *here = find(now, setting.path);
-    // Null instead of a number: the task has no such setting.
-    if (before && here && before->is_number() == here->is_number() && *before != *here)
+    if (before && here && comparable(*before, *here) && *before != *here)
       notes.push_back(fmt::format("{} {} differs from the checkpoint's {}: {}", setting.flag,
                                   setting_text(*here, setting.zero),
                                   setting_text(*before, setting.zero), setting.effect));

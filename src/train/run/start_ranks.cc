@@ -19,9 +19,8 @@ namespace {
 
 // Writes the record of a shortage, because no rank exists yet to do so.
 Fault refuse(const Config& config, const std::string& shortage) {
-  Record record;
-  record.config = config;
-  record.started = record.ended = utc_now();
+  Record record = begin_record(config);
+  record.ended = record.started;
   const Ending ending = describe_failure(std::make_exception_ptr(MemoryShortage(shortage)), config);
   record.outcome = ending.outcome;
   record.message = ending.message;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "src/data/text/bus_errors.h"
 #include "src/measure/system_info.h"
@@ -145,29 +146,29 @@ SaveGroup save_group(const Config& config, World& world, ExchangeKind exchange) 
   return group;
 }
 
-std::unique_ptr<Communicator> open_communicator(const Config& config, World& world,
-                                                Record* record) {
-  record->launcher = world.launch().source;
+OpenCommunicator open_communicator(const Config& config, World& world, Device device) {
+  ProcessFacts facts;
+  facts.launcher = world.launch().source;
   if (world.size() == 1) {
-    record->backend = "single";
-    return make_single_communicator();
+    facts.backend = "single";
+    return {make_single_communicator(), facts};
   }
-  record->hosts = world.meeting().exchange(host_name());
-  const std::string backend = choose_backend(config, world.launch(), record->device);
+  facts.hosts = world.meeting().exchange(host_name());
+  const std::string backend = choose_backend(config, world.launch(), device);
   require_same_settings(world.meeting(), host_name(),
-                        {{"device", "the device", record->device.is_cuda() ? "a GPU" : "a CPU"},
+                        {{"device", "the device", device.is_cuda() ? "a GPU" : "a CPU"},
                          {"backend", "the communication backend", backend}},
                         "give every rank the same --device and --distributed-backend");
   if (const std::string why = communicator_unavailable_reason(backend); !why.empty())
     throw InputError(fmt::format("--distributed-backend {}: {}", backend, why));
-  auto made = make_communicator(backend, world.meeting(), record->device, config.network_interface);
+  auto made = make_communicator(backend, world.meeting(), device, config.network_interface);
   note_strangers(world);
   watch_bus_errors();  // the library may have installed its own handler
   const CommunicatorInfo info = made->info();
-  record->backend = info.backend;
-  record->backend_version = info.version;
-  record->nccl_settings = info.settings;
-  return made;
+  facts.backend = info.backend;
+  facts.backend_version = info.version;
+  facts.nccl_settings = info.settings;
+  return {std::move(made), facts};
 }
 
 void check_same_weights(World& world, const MeshShape& shape, Stream& stream, const Tensor& flat,

@@ -63,9 +63,14 @@ MeshShape mesh_shape(const Config& config);
 // How they write checkpoints and models. `world` outlives it.
 SaveGroup save_group(const Config& config, World& world, ExchangeKind exchange);
 
-// Makes the communicator that `config`, the device and the launcher ask for, and writes it to
-// `record`. Collective. Throws InputError when the processes do not match.
-std::unique_ptr<Communicator> open_communicator(const Config& config, World& world, Record* record);
+struct OpenCommunicator {
+  std::unique_ptr<Communicator> communicator;
+  ProcessFacts facts;
+};
+
+// Makes the communicator that `config`, the device and the launcher ask for. Collective. Throws InputError
+// when the processes do not match.
+OpenCommunicator open_communicator(const Config& config, World& world, Device device);
 
 // Checks that all replicas hold the same bits in `flat` (device memory), the weights of the same part
 // of the model. Collective. Throws CheckFailed that names the ranks that differ from the first

@@ -306,9 +306,8 @@ EncoderEvaluation evaluate_encoder(const Config& c, const EncoderExam& exam, Str
   table.layout(stream, c.compute_type());
   check_flag(evaluated_flag(c),
              [&] { load_model_weights(c.model_dir, c.model, ParameterState(table), stream); });
-  const Compute compute(stream, compute_options(c));
   const std::unique_ptr<Stage> model =
-      c.reference ? make_reference(c, table, compute) : make_model(c, table, compute);
+      c.reference ? make_reference(c, table, stream) : make_model(c, table, stream);
   const std::unique_ptr<ActivationSet> set = model->make_activations();
   const EvaluateBatch evaluate = [&](const Batch& batch, const Pass& pass) {
     throw_if_signalled();

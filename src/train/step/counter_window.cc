@@ -16,12 +16,11 @@ const std::vector<ProfileFile>& counter_files() {
 }
 
 CounterWindow::CounterWindow(const Config& config, Stream& stream,
-                             std::unique_ptr<CounterProfiler> profiler, Record* record,
+                             std::unique_ptr<CounterProfiler> profiler,
                              const std::function<void(const std::string&)>& notice)
     : config_(config),
       stream_(stream),
       profiler_(std::move(profiler)),
-      record_(*record),
       plan_(plan_counters([this](const std::string& name) { return profiler_->has_metric(name); })),
       passes_(profiler_->select(plan_.metrics)) {
   const std::string missing = missing_counters_text(plan_, profiler_->chip());
@@ -55,7 +54,7 @@ void CounterWindow::after_step(int64_t iteration) {
   CounterResult result{counter_profile_of(kernels_), plan_, profiler_->chip(), passes_};
   write_profile_file(config_.profile_dir, "counters.csv", counters_csv(kernels_));
   write_profile_file(config_.profile_dir, "kernel_use.csv", kernel_use_csv(result.profile));
-  record_.counters = std::move(result);
+  facts_.counters = std::move(result);
 }
 
 }  // namespace tally::train

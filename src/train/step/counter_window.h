@@ -18,10 +18,10 @@ class CounterWindow final : public StepWindow {
   // Selects the metrics. The others outlive it. `notice` is called where the GPU lacks some. Throws
   // DeviceError and std::runtime_error.
   CounterWindow(const Config& config, Stream& stream, std::unique_ptr<CounterProfiler> profiler,
-                Record* record, const std::function<void(const std::string&)>& notice);
+                const std::function<void(const std::string&)>& notice);
 
   // Wait for the device around each step of the window. After its last step the files are written and
-  // the record is filled. before_step() throws InputError where the window would count the kernels of
+  // the facts are known. before_step() throws InputError where the window would count the kernels of
   // steps that time algorithms.
   void before_step(int64_t iteration) override;
   void after_step(int64_t iteration) override;
@@ -30,7 +30,6 @@ class CounterWindow final : public StepWindow {
   const Config& config_;
   Stream& stream_;
   const std::unique_ptr<CounterProfiler> profiler_;
-  Record& record_;
   const CounterPlan plan_;
   int passes_ = 0;
   int64_t first_step_ = 0;  // of this run; 0: before it

@@ -107,7 +107,7 @@ void ForwardBackward::run_stage(MicroBatches* loader, int64_t consumed, int plac
   forget_graphs_of_other_weights(micro_batches);
   for (int64_t k = 0; k < micro_batches; ++k) {
     loader->load(&batch);
-    batch.first = k == 0 && config_.fusions.overwrite;
+    batch.first = k == 0 && config_.policy.fusions.overwrite;
     const Pass pass = pass_of(batch, consumed, k, place);
     const bool last = k == micro_batches - 1 && mesh_.world().size() > 1;
     phase_ends(StepPhase::data);
@@ -138,7 +138,7 @@ void ForwardBackward::run_pipeline(MicroBatches* loader, int64_t consumed, int p
   Pipeline::Calls calls;
   calls.load = [&](int64_t number, Batch* batch) {
     loader->load(batch);
-    batch->first = number == 0 && config_.fusions.overwrite;
+    batch->first = number == 0 && config_.policy.fusions.overwrite;
   };
   calls.pass = [&](int64_t number, const Batch& batch) {
     return pass_of(batch, consumed, number, place);
@@ -148,7 +148,7 @@ void ForwardBackward::run_pipeline(MicroBatches* loader, int64_t consumed, int p
     reducer_.begin(number == 0, number == micro_batches - 1);
   };
   calls.after_backward = [this] { reducer_.end(); };
-  const bool gathers = gather_ && config_.fusions.overwrite;
+  const bool gathers = gather_ && config_.policy.fusions.overwrite;
   if (gathers) gather_->begin();
   pipeline_.run(micro_batches, graphs_, calls);
   if (gathers) gather_->finish();

@@ -16,8 +16,8 @@ const std::vector<ProfileFile>& profile_files() {
 }
 
 ProfileWindow::ProfileWindow(const Config& config, Stream& stream,
-                             std::unique_ptr<DeviceProfiler> profiler, Record* record)
-    : config_(config), stream_(stream), profiler_(std::move(profiler)), record_(*record) {}
+                             std::unique_ptr<DeviceProfiler> profiler)
+    : config_(config), stream_(stream), profiler_(std::move(profiler)) {}
 
 void ProfileWindow::before_step(int64_t iteration) {
   if (iteration != config_.profile_window.first) return;
@@ -39,7 +39,7 @@ void ProfileWindow::after_step(int64_t iteration) {
   write_profile_file(config_.profile_dir, "trace.json",
                      chrome_trace(activities, fmt::format("rank {}, iterations {} to {}",
                                                           config_.rank, first, last)));
-  record_.profile = std::move(result);
+  facts_.profile = std::move(result);
 }
 
 }  // namespace tally::train

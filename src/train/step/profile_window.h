@@ -14,11 +14,10 @@ namespace tally::train {
 class ProfileWindow final : public StepWindow {
  public:
   // The others outlive it.
-  ProfileWindow(const Config& config, Stream& stream, std::unique_ptr<DeviceProfiler> profiler,
-                Record* record);
+  ProfileWindow(const Config& config, Stream& stream, std::unique_ptr<DeviceProfiler> profiler);
 
   // Wait for the device at the window's ends. After the last step of the window the files are written
-  // and the record is filled.
+  // and the facts are known.
   void before_step(int64_t iteration) override;
   void after_step(int64_t iteration) override;
 
@@ -26,7 +25,6 @@ class ProfileWindow final : public StepWindow {
   const Config& config_;
   Stream& stream_;
   const std::unique_ptr<DeviceProfiler> profiler_;
-  Record& record_;
   std::chrono::steady_clock::time_point start_;
 };
 

@@ -20,10 +20,9 @@ Session::Session(const Config& c, Stream& s, const Mesh& mesh) : config(c), stre
   const bool shares = c.distributed_optimizer && !c.skip_train;
   table.layout(stream, c.compute_type(),
                shares ? sharded_layout(mesh.replicas().size(), c.shard_gradients) : TableLayout());
-  const Compute compute(stream, compute_options(c));
   for (const ModelPart& part : parts)
-    stages.push_back(c.reference ? make_reference(c, table, compute)
-                                 : make_model(c, part, table, compute, &mesh.tensor()));
+    stages.push_back(c.reference ? make_reference(c, table, stream)
+                                 : make_model(c, part, table, stream, &mesh.tensor()));
   if (shares) share_state(mesh);
   if (!c.skip_train)
     optimizer = std::make_unique<Optimizer>(c, table, stream, &mesh, sharding.get());

@@ -24,10 +24,10 @@ std::string shown(double value) {
 
 }  // namespace
 
-StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
+StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, RunLists* lists)
     : parts_(parts),
       hooks_(std::move(hooks)),
-      record_(record),
+      lists_(lists),
       results_(parts.stream, places(parts.config)),
       forward_backward_(parts.config, parts.stream, parts.table, parts.stages, parts.mesh,
                         parts.optimizer, places(parts.config)),
@@ -35,7 +35,7 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
                                                                   : nullptr),
       watch_(parts.mesh.world().watch()),
       stop_(parts.mesh.world().size()),
-      log_(parts.config, hooks_.print, record),
+      log_(parts.config, hooks_.print, lists),
       evaluator_(
           parts.config, parts.stream,
           [this](const Batch& batch, const Pass& pass) {
@@ -48,7 +48,7 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
     return;  // a deferred update or gather would overlap with the next forward pass
   }
   // Gradients that are zeroed at a step's start cannot wait for a deferred update.
-  if (!parts_.config.fusions.overwrite) return;
+  if (!parts_.config.policy.fusions.overwrite) return;
   if (parts_.optimizer.sharding()) {
     // A share's update is short, and others wait for its weights.
     parts_.optimizer.defer_gather(true);
@@ -121,7 +121,7 @@ void StepLoop::step() {
   }
   if (timer_) {
     timer_->end(StepPhase::optimizer_update);
-    record_->phases.push_back(timer_->seconds());
+    lists_->phases.push_back(timer_->seconds());
   }
   results_.end(optimizer.state());
   // With a constant scale a skipped update is found with the results and ends the run.
@@ -147,7 +147,7 @@ void StepLoop::update() {
     world.all_reduce(parts_.stream, Tensor(parts_.optimizer.state()->loss_sums, DType::f64, {5}));
     if (timer_) timer_->end(StepPhase::gradient_reduction);
   }
-  parts_.optimizer.apply(!parts_.config.fusions.overwrite);
+  parts_.optimizer.apply(!parts_.config.policy.fusions.overwrite);
 }
 
 StepLoop::Due StepLoop::due() const {
@@ -194,11 +194,11 @@ void StepLoop::take_results() {
   learn_outcomes(known);
   parts_.optimizer.learn(results_.state(pending - 1));
   for (const Step& step : results_.take(enqueued_.iteration - pending + 1)) {
-    record_->steps.push_back(step);
+    lists_->steps.push_back(step);
     log_.add(step);
     check(step);
   }
-  record_->tokens_per_sample = loader_->tokens_per_sample();
+  lists_->tokens_per_sample = loader_->tokens_per_sample();
   hooks_.recorded();
 }
 
@@ -218,7 +218,7 @@ void StepLoop::check(const Step& step) const {
 // Of the last one. The steps before it had finite losses, but their weights are not worth a
 // checkpoint.
 void StepLoop::check_evaluation() const {
-  const Evaluation& e = record_->evaluations.back();
+  const Evaluation& e = lists_->evaluations.back();
   if (std::isfinite(e.loss)) return;
   throw CheckFailed(fmt::format("iteration {}: the {} loss is not finite ({}): {}", e.iteration,
                                 e.split, shown(e.loss),
@@ -234,7 +234,7 @@ void StepLoop::evaluate(const std::string& where) {
       evaluator_.evaluate(parts_.validation, before * c.eval_iterations * c.global_batch,
                           forward_backward_.pipeline().batch());
   evaluated_ = enqueued_.iteration;
-  record_->evaluations.push_back({enqueued_.iteration, found.loss, "validation", found.metrics});
+  lists_->evaluations.push_back({enqueued_.iteration, found.loss, "validation", found.metrics});
   hooks_.recorded();
   hooks_.print(format_validation(where, found.loss, found.metrics));
   check_evaluation();
@@ -249,7 +249,7 @@ void StepLoop::end_epoch() {
   std::optional<double> validation_loss;
   if (parts_.validation) {
     if (evaluated_ != enqueued_.iteration) evaluate(fmt::format("the end of epoch {}", epoch));
-    validation_loss = record_->evaluations.back().loss;
+    validation_loss = lists_->evaluations.back().loss;
   }
   log_.log_epoch(epoch, enqueued_.iteration, validation_loss);
   hooks_.recorded();
@@ -269,7 +269,7 @@ void StepLoop::finish(bool finished) {
   if (finished && parts_.test) {
     const HeldOutResult found =
         evaluator_.evaluate(parts_.test, 0, forward_backward_.pipeline().batch());
-    record_->evaluations.push_back({enqueued_.iteration, found.loss, "test", found.metrics});
+    lists_->evaluations.push_back({enqueued_.iteration, found.loss, "test", found.metrics});
     hooks_.recorded();
     hooks_.print(format_validation("the end of training for test data", found.loss, found.metrics));
     check_evaluation();

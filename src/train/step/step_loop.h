@@ -54,7 +54,7 @@ struct LoopHooks {
   std::function<void()> check_weights = [] {};
   // Called before the first step and after each of those in which algorithms are tuned.
   std::function<void()> agree_on_algorithms = [] {};
-  // Called when the record has got more steps, intervals, evaluations or epochs.
+  // Called when there are more steps, intervals, evaluations or epochs.
   std::function<void()> recorded = [] {};
   // A line for standard output.
   std::function<void(const std::string&)> print = [](const std::string&) {};
@@ -62,8 +62,8 @@ struct LoopHooks {
 
 class StepLoop {
  public:
-  // `record` gets steps, intervals and evaluations as they become known.
-  StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record);
+  // `lists` get steps, intervals and evaluations as they become known.
+  StepLoop(const LoopParts& parts, LoopHooks hooks, RunLists* lists);
   ~StepLoop();
   StepLoop(const StepLoop&) = delete;
   StepLoop& operator=(const StepLoop&) = delete;
@@ -95,7 +95,7 @@ class StepLoop {
 
   LoopParts parts_;
   LoopHooks hooks_;
-  Record* record_;
+  RunLists* lists_;
   StepResults results_;
   ForwardBackward forward_backward_;
   std::unique_ptr<PhaseTimer> timer_;           // null without --time-phases

@@ -1,4 +1,4 @@
-// What observes the steps between two iterations, --profile-start and --profile-stop.
+// Observers of the steps between two iterations, --profile-start and --profile-stop.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,17 @@ class StepWindow {
   // Before step `iteration` is enqueued, and after. Throws DeviceError and std::runtime_error.
   virtual void before_step(int64_t iteration) = 0;
   virtual void after_step(int64_t iteration) = 0;
+  // Empty before the last step of the window.
+  const WindowFacts& facts() const { return facts_; }
+
+ protected:
+  WindowFacts facts_;
 };
 
 // The window that `config` asks for: a ProfileWindow, or a CounterWindow (--profile-counters). Checks
 // that its files can be written. All arguments outlive it. `notice` is called for what the user
 // should know. Throws InputError.
-std::unique_ptr<StepWindow> open_step_window(const Config& config, Stream& stream, Record* record,
+std::unique_ptr<StepWindow> open_step_window(const Config& config, Stream& stream,
                                              const std::function<void(const std::string&)>& notice);
 
 }  // namespace tally::train

@@ -11,8 +11,8 @@
 namespace tally::train {
 
 TrainingLog::TrainingLog(const Config& config, std::function<void(const std::string&)> print,
-                         Record* record)
-    : config_(config), print_(std::move(print)), record_(*record) {}
+                         RunLists* lists)
+    : config_(config), print_(std::move(print)), lists_(*lists) {}
 
 void TrainingLog::start(bool within_epoch) {
   epoch_.partial = within_epoch;
@@ -63,7 +63,7 @@ void TrainingLog::log_interval(const Progress& done, double loss_scale) {
   print_(c.log_format == LogFormat::megatron
              ? format_megatron_log_line(line, c.log_throughput, log_time())
              : format_log_line(line));
-  record_.intervals.push_back(
+  lists_.intervals.push_back(
       {done.iteration, interval_.steps, line.seconds_per_iteration, interval_.samples});
   interval_ = {};
   untimed_ = {};
@@ -88,7 +88,7 @@ void TrainingLog::log_epoch(int64_t epoch, int64_t iteration,
     line += fmt::format(" validation loss: {:.6E} | validation PPL: {:.6E} |", *validation_loss,
                         perplexity(*validation_loss));
   print_(line);
-  record_.epochs.push_back(done);
+  lists_.epochs.push_back(done);
   epoch_ = {};
 }
 

@@ -13,8 +13,8 @@ namespace tally::train {
 
 class TrainingLog {
  public:
-  // `print` gets the lines, `record` the intervals and epochs. All outlive it.
-  TrainingLog(const Config& config, std::function<void(const std::string&)> print, Record* record);
+  // `print` gets the lines, `lists` the intervals and epochs. All outlive it.
+  TrainingLog(const Config& config, std::function<void(const std::string&)> print, RunLists* lists);
 
   // The time of the first interval begins; the device is idle. `within_epoch`: the run is resumed
   // within an epoch, whose earlier steps it does not know.
@@ -51,7 +51,7 @@ class TrainingLog {
 
   const Config& config_;
   const std::function<void(const std::string&)> print_;
-  Record& record_;
+  RunLists& lists_;
   Interval interval_;
   EpochSum epoch_;
   Clock::time_point interval_start_;

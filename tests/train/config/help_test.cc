@@ -8,7 +8,6 @@
 #include <sstream>
 
 #include "src/config/args.h"
-#include "src/config/flag_values.h"
 #include "src/config/megatron_flags.h"
 #include "src/data/commands/help_formatter.h"
 #include "tests/train/config/parse.h"

@@ -59,13 +59,13 @@ TEST_CASE(
     "--no-bias-gelu-fusion takes GELU out of the GEMMs' epilogues, and says what it does not "
     "change") {
   const Config c = parse(base + "--no-bias-gelu-fusion");
-  CHECK_FALSE(c.fusions.gelu);
-  CHECK(c.fusions.bias);
+  CHECK_FALSE(c.policy.fusions.gelu);
+  CHECK(c.policy.fusions.bias);
   REQUIRE(c.notices.size() == 1);
   CHECK(c.notices[0] ==
         "--no-bias-gelu-fusion: GELU runs as a kernel of its own, as with --no-fusion gelu; "
         "GPT's stays the tanh approximation, where Megatron-LM computes erf without its fusion");
-  CHECK(parse(base).fusions.gelu);
+  CHECK(parse(base).policy.fusions.gelu);
 }
 
 TEST_CASE("the help of --hysteresis says what the loss scaler does") {
@@ -117,7 +117,7 @@ TEST_CASE("flags that change nothing are accepted with a note, a launcher's with
     CHECK(c.notices.empty());
     CHECK(c.local_rank == 0);
   }
-  CHECK(parse(base + "--deterministic-mode").deterministic);
+  CHECK(parse(base + "--deterministic-mode").policy.deterministic);
 }
 
 TEST_CASE("--finetune and related flags report that they have no effect") {

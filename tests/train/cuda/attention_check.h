@@ -52,9 +52,9 @@ inline std::string check(const Kind& kind, AttentionShape a, const Ways& ways = 
   }
 
   b.gpu.options.deterministic = ways.repeatable;
-  b.gpu.options.float64_gemms = ways.float64_gemms;
+  b.gpu.options.fusions.float64 = ways.float64_gemms;
   b.gpu.options.tf32x3_attention = ways.three_tf32;
-  b.gpu.options.hopper_attention = ways.own_16_bits;
+  b.gpu.options.fusions.attention = ways.own_16_bits;
   const int64_t rows = a.heads + 2 * a.kv_heads();
   const Pair qkv = b.input({a.batch, a.tokens, rows, a.head_dim});
   const Pair out = b.output({a.batch, a.tokens, a.heads, a.head_dim});

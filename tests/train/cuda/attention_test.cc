@@ -87,7 +87,7 @@ TEST_CASE("cuda: flash attention of float32 takes float64 tensor cores where it 
   const AttentionShape a = shape_of(1, 64, 2, 64, false, 0);
   for (const bool wanted : {true, false}) {
     Both b(kind);
-    b.gpu.options.float64_gemms = wanted;
+    b.gpu.options.fusions.float64 = wanted;
     std::mt19937 random(7);
     std::normal_distribution<double> normal;
     std::vector<double> values(64 * 3 * 2 * 64);  // Q and K of zeros: every probability is 1 / 64

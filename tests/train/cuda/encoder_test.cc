@@ -48,17 +48,16 @@ Config config_of(const std::string& encoder, Task task, const Kind& kind, bool w
   return c;
 }
 
-Gradients run(const Config& c, DeviceKind device, const Kind& kind, bool padded,
+Gradients run(Config c, DeviceKind device, const Kind& kind, bool padded,
               uint64_t dropout_seed = 0) {
   const auto stream = make_stream(Device{device, 0});
-  ComputeOptions options;
-  options.matmul_mode = kind.mode;
+  c.policy.matmul_mode = kind.mode;
   ParameterTable table;
   register_model(c.model, &table);
   table.layout(*stream, kind.type);
   table.initialize(c.seed);
   perturb(table, *stream);
-  const auto model = one_set(make_model(c, table, {*stream, options}));
+  const auto model = one_set(make_model(c, table, *stream));
   Gradients r;
   const TinyState state(*stream, 16), unused(*stream);
   // Micro batches of different numbers of tokens, and of masked tokens.

@@ -207,14 +207,14 @@ TEST_CASE("cuda: float32 layers take float64 tensor cores where they may" * NEED
   for (const bool wanted : {true, false}) {
     Both b(f32);
     const Pair x = b.input({256, 512}), w = b.input({128, 512}), y = b.output({256, 128});
-    b.gpu.options.float64_gemms = wanted;
+    b.gpu.options.fusions.float64 = wanted;
     b.gpu.options.deterministic = true;  // by rule, independent of timing
     linear_forward(*b.cpu, x.cpu, {w.cpu}, Out(y.cpu), {});
     linear_forward(*b.gpu, x.gpu, {w.gpu}, Out(y.gpu), {});
     const auto got = Both::read(y.gpu, *b.gpu), want = Both::read(y.cpu, *b.cpu);
     int64_t nearest = 0;
     for (size_t i = 0; i < got.size(); ++i) nearest += got[i] == static_cast<float>(want[i]);
-    b.gpu.options.float64_gemms = true;
+    b.gpu.options.fusions.float64 = true;
     b.gpu.options.deterministic = false;
     CAPTURE(nearest);
     CHECK((nearest > static_cast<int64_t>(got.size()) * 999 / 1000) == wanted);

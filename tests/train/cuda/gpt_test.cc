@@ -10,7 +10,7 @@
 namespace tally::train {
 namespace {
 
-using Maker = std::unique_ptr<Stage> (*)(const Config&, const ParameterTable&, const Compute&);
+using Maker = std::unique_ptr<Stage> (*)(const Config&, const ParameterTable&, Stream&);
 
 struct Gradients {
   double loss = 0;
@@ -37,22 +37,17 @@ Config wide_config(const Kind& kind) {
   return c;
 }
 
-Gradients run(Maker make, const Config& c, DeviceKind device, DType type, MatmulMode mode,
+Gradients run(Maker make, Config c, DeviceKind device, DType type, MatmulMode mode,
               uint64_t dropout_seed = 0, bool deterministic = false) {
   const auto stream = make_stream(Device{device, 0});
-  ComputeOptions options;
-  options.deterministic = deterministic;
-  options.matmul_mode = mode;
-  options.fused_gelu = c.fusions.gelu;
-  options.fused_bias = c.fusions.bias;
-  options.float64_gemms = c.fusions.float64;
-  options.hopper_attention = c.fusions.attention;
+  c.policy.deterministic = deterministic;
+  c.policy.matmul_mode = mode;
   ParameterTable table;
   register_model(c.model, &table);
   table.layout(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);
-  const auto model = one_set(make(c, table, {*stream, options}));
+  const auto model = one_set(make(c, table, *stream));
   Gradients r;
   {
     const TinyState state(*stream, 16);
@@ -120,9 +115,7 @@ TEST_CASE("cuda: Llama's gradients equal float64's on the CPU" * NEEDS_GPU) {
       make_llama(&c.model);
       if (wide) c.model.kv_channels = 64;
       for (const bool fusions : {true, false}) {
-        if (!fusions)
-          c.fusions = {false, false, false, false, false, false,
-                       false, false, false, false, false, false};
+        if (!fusions) c.policy.fusions = no_fusions();
         INFO(std::string(kind.name), std::string(wide ? " wide" : " odd"));
         compare(run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode),
                 run(make_gpt, c, DeviceKind::cpu, DType::f64, MatmulMode::ieee),
@@ -160,8 +153,7 @@ TEST_CASE("cuda: dropout draws the CPU's masks" * NEEDS_GPU) {
 TEST_CASE("cuda: no fusion changes the gradients" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     Config plain = wide_config(kind);
-    plain.fusions = {false, false, false, false, false, false,
-                     false, false, false, false, false, false};
+    plain.policy.fusions = no_fusions();
     const Gradients want = run(make_gpt, plain, DeviceKind::cuda, kind.type, kind.mode);
     for (bool Fusions::*shortcut :
          {&Fusions::residual, &Fusions::bias_sums, &Fusions::qkv_bias, &Fusions::gelu,
@@ -169,8 +161,8 @@ TEST_CASE("cuda: no fusion changes the gradients" * NEEDS_GPU) {
           &Fusions::attention, &Fusions::head}) {
       Config c = plain;
       // The derivative is saved by the GEMMs with GELU in their epilogue.
-      c.fusions.gelu = shortcut == &Fusions::gelu_derivative;
-      c.fusions.*shortcut = true;
+      c.policy.fusions.gelu = shortcut == &Fusions::gelu_derivative;
+      c.policy.fusions.*shortcut = true;
       // The head's fusion is left to timing; by rule it is taken.
       const bool by_rule = shortcut == &Fusions::head;
       INFO(std::string(kind.name));
@@ -185,14 +177,13 @@ TEST_CASE("cuda: recorded steps draw the masks of eager steps, new ones each tim
     Config c = wide_config(kind);
     c.model.hidden_dropout = c.model.attention_dropout = 0.2;
     const auto stream = make_stream(Device{DeviceKind::cuda, 0});
-    ComputeOptions options;
-    options.matmul_mode = kind.mode;
-    options.deterministic = true;
+    c.policy.matmul_mode = kind.mode;
+    c.policy.deterministic = true;
     ParameterTable table;
     register_model(c.model, &table);
     table.layout(*stream, kind.type);
     table.initialize(c.seed);
-    const auto model = one_set(make_gpt(c, table, {*stream, options}));
+    const auto model = one_set(make_gpt(c, table, *stream));
     const TinyState state(*stream);
     TinyBatch batch(c, *stream, 7);
     batch.batch.first = true;
@@ -229,7 +220,7 @@ TEST_CASE("cuda: recomputation gives the same gradients" * NEEDS_GPU) {
   for (const Recompute r : {Recompute::selective, Recompute::full}) {
     Config c = wide_config(kind);
     // Selective recomputation saves GELU's input, which rounds differently from its derivative.
-    c.fusions.gelu_derivative = r == Recompute::full;
+    c.policy.fusions.gelu_derivative = r == Recompute::full;
     const Gradients none = run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode, 0, true);
     c.recompute = r;
     compare(run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode, 0, true), none, 0);
@@ -237,16 +228,15 @@ TEST_CASE("cuda: recomputation gives the same gradients" * NEEDS_GPU) {
 }
 
 // Losses of a few training steps on one batch. With `graph` the step is recorded.
-std::vector<double> train(const Config& c, DeviceKind device, DType type, MatmulMode mode,
-                          int steps, bool graph, bool deterministic = false) {
+std::vector<double> train(Config c, DeviceKind device, DType type, MatmulMode mode, int steps,
+                          bool graph, bool deterministic = false) {
   const auto stream = make_stream(Device{device, 0});
-  ComputeOptions options;
-  options.matmul_mode = mode;
-  options.deterministic = deterministic;
+  c.policy.matmul_mode = mode;
+  c.policy.deterministic = deterministic;
   ParameterTable table;
   register_model(c.model, &table);
   table.layout(*stream, type);
-  const auto model = one_set(make_gpt(c, table, {*stream, options}));
+  const auto model = one_set(make_gpt(c, table, *stream));
   Optimizer optimizer(c, table, *stream);
   table.initialize(c.seed, optimizer.buffers().master);
   const TinyBatch batch(c, *stream, 7);

@@ -123,7 +123,7 @@ TEST_CASE("cuda: GELU's derivative is saved where kernels serve it" * NEEDS_GPU)
   const bool served = fused(kind, cuda::gelu_backward_kernels(
                                       kind.type, {GeluKind::tanh, SavedGelu::derivative})) > 0;
   CHECK(keeps() == (served ? SavedGelu::derivative : SavedGelu::input));
-  b.gpu.options.fused_gelu = false;
+  b.gpu.options.fusions.gelu = false;
   CHECK(keeps() == SavedGelu::input);
 }
 

@@ -14,7 +14,7 @@ using namespace tally::train;
 
 namespace {
 
-using Maker = std::unique_ptr<Stage> (*)(const Config&, const ParameterTable&, const Compute&);
+using Maker = std::unique_ptr<Stage> (*)(const Config&, const ParameterTable&, Stream&);
 
 struct Options {
   bool padded = false;
@@ -150,8 +150,7 @@ TEST_CASE("BERT without the next sentence, with GELU's tanh form, without fusion
     c.model.block.mlp = MlpKind::gelu_tanh;
   }
   SUBCASE("without fusions") {
-    c.fusions = {false, false, false, false, false, false,
-                 false, false, false, false, false, false};
+    c.policy.fusions = no_fusions();
   }
   SUBCASE("one block") {
     c.model.layers = 1;

@@ -11,7 +11,7 @@ using namespace tally::train;
 
 namespace {
 
-using Maker = std::unique_ptr<Stage> (*)(const Config&, const ParameterTable&, const Compute&);
+using Maker = std::unique_ptr<Stage> (*)(const Config&, const ParameterTable&, Stream&);
 
 struct Result {
   double loss = 0;
@@ -164,8 +164,7 @@ TEST_CASE("Llama equals the autograd reference: loss and every gradient") {
       against_reference(c, type, {99, 2});
     }
     SUBCASE("without fusions") {
-      c.fusions = {false, false, false, false, false, false,
-                   false, false, false, false, false, false};
+      c.policy.fusions = no_fusions();
       against_reference(c, type, {0, 2});
     }
   }
@@ -189,8 +188,7 @@ TEST_CASE("Llama: recomputation changes nothing, bit for bit") {
 
 TEST_CASE("no fusion changes the gradients") {
   Config plain = tiny_config(DType::f64);
-  plain.fusions = {false, false, false, false, false, false,
-                   false, false, false, false, false, false};
+  plain.policy.fusions = no_fusions();
   struct Case {
     const char* name;
     bool Fusions::*shortcut;
@@ -208,11 +206,11 @@ TEST_CASE("no fusion changes the gradients") {
               Case{"qkv-bias", &Fusions::qkv_bias}, Case{"head", &Fusions::head}}) {
           CAPTURE(k.name);
           Config c = plain;
-          c.fusions.*k.shortcut = true;
+          c.policy.fusions.*k.shortcut = true;
           compare(run(make_gpt, c, DType::f64, o), want, 1e-12);
         }
         Config all = plain;
-        all.fusions = {};
+        all.policy.fusions = {};
         compare(run(make_gpt, all, DType::f64, o), want, 1e-12);
       }
     }

@@ -13,6 +13,12 @@
 
 namespace tally::train {
 
+inline Fusions no_fusions() {
+  Fusions none;
+  for (const auto& [name, on] : fusion_names) none.*on = false;
+  return none;
+}
+
 // Head dimension 20, 37 tokens, padded vocabulary: nothing divides anything.
 inline Config tiny_config(DType type = DType::f64) {
   Config c;

@@ -128,7 +128,7 @@ Config config_of(const Layout& l, int rank) {
   c.rank = rank;
   c.gradient_bucket = 1000;
   c.cuda_graph = false;
-  c.deterministic = true;  // on a GPU nothing is timed
+  c.policy.deterministic = true;  // on a GPU nothing is timed
   return c;
 }
 

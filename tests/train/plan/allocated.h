@@ -40,7 +40,7 @@ inline Allocated allocated_by(const Config& c, int stage, bool trains = true) {
   std::vector<Stage*> list;
   std::vector<std::unique_ptr<ActivationSet>> sets;
   for (size_t i = 0; i < parts.size(); ++i) {
-    stages.push_back(make_model(c, parts[i], table, {*stream, compute_options(c)}, shards.get()));
+    stages.push_back(make_model(c, parts[i], table, *stream, shards.get()));
     list.push_back(stages.back().get());
     const int64_t count = sets_in_flight(layout, stage, static_cast<int64_t>(i));
     for (int64_t k = 0; k < count; ++k) sets.push_back(stages.back()->make_activations());

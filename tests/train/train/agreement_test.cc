@@ -28,7 +28,7 @@ Config parse(const std::string& flags) {
 }
 
 // The label of the first setting that differs; empty where none does.
-std::string difference(const Settings& a, const Settings& b) {
+std::string difference(const RunSettings& a, const RunSettings& b) {
   REQUIRE(a.size() == b.size());
   for (size_t i = 0; i < a.size(); ++i) {
     CHECK(a[i].name == b[i].name);
@@ -264,7 +264,7 @@ TEST_CASE("every fusion, and every weight of a blend of datasets") {
   const Config one = parse(steps);
   for (const auto& fusion : fusion_names) {
     Config other = one;
-    other.fusions.*fusion.second = false;
+    other.policy.fusions.*fusion.second = false;
     CHECK_MESSAGE(difference(run_settings(one), run_settings(other)) == "--no-fusion",
                   fusion.first);
   }
@@ -319,7 +319,7 @@ TEST_CASE("every part of the build is compared") {
 namespace {
 
 // Rank 0's report when the ranks have these settings.
-std::string report(const std::vector<Settings>& of_ranks) {
+std::string report(const std::vector<RunSettings>& of_ranks) {
   const Socket listener = listen_on("127.0.0.1", 0);
   RendezvousOptions options;
   options.size = static_cast<int>(of_ranks.size());
@@ -358,7 +358,7 @@ std::string report(const std::vector<Settings>& of_ranks) {
 }  // namespace
 
 TEST_CASE("ranks that differ are named with both values, and all learn it") {
-  const Settings one{{"a", "--a", "1"}, {"b", "--b", "2"}},
+  const RunSettings one{{"a", "--a", "1"}, {"b", "--b", "2"}},
       two{{"a", "--a", "1"}, {"b", "--b", "3"}};
   CHECK(report({one, one, one}).empty());
   CHECK(report({one, two}) ==

@@ -28,7 +28,7 @@ struct Seen {
 };
 
 Seen run(Config c, bool late) {
-  c.fusions.deferred_update = late;
+  c.policy.fusions.deferred_update = late;
   c.global_batch = 2 * c.micro_batch;
   c.train_iterations = 7;
   c.log_interval = 2;
@@ -112,7 +112,7 @@ TEST_CASE("deferred updates: the blocks' matrices but the first ones, and a head
     REQUIRE(deferring->deferred_update() != nullptr);
     CHECK(deferring->deferred_update()->first() == table.find("h.1.attn.c_proj.weight").offset);
     CHECK(deferring->deferred_update()->last() == table.decayed_elements());
-    c.fusions.deferred_update = false;
+    c.policy.fusions.deferred_update = false;
     CHECK(make_gpt(c, table, *stream)->deferred_update() == nullptr);
   }
 }

@@ -87,9 +87,8 @@ struct Fixture {
   std::unique_ptr<StepWindow> window(size_t counted = 2) {
     if (config.profile_counters)
       return std::make_unique<CounterWindow>(
-          config, *stream, std::make_unique<FakeCounters>(&calls, counted), &record, notice);
-    return std::make_unique<ProfileWindow>(config, *stream, std::make_unique<FakeProfiler>(&calls),
-                                           &record);
+          config, *stream, std::make_unique<FakeCounters>(&calls, counted), notice);
+    return std::make_unique<ProfileWindow>(config, *stream, std::make_unique<FakeProfiler>(&calls));
   }
   // The steps FIRST to LAST of a run.
   void run(StepWindow& window, int64_t first, int64_t last) {
@@ -98,6 +97,7 @@ struct Fixture {
       calls += fmt::format("{} ", iteration);
       window.after_step(iteration);
     }
+    static_cast<WindowFacts&>(record) = window.facts();
   }
   std::string text(const char* name) const {
     std::ostringstream out;

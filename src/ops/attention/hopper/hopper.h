@@ -19,7 +19,7 @@ namespace tally::train::cuda {
 
 // True for 16-bit types, heads of 64, whole blocks of 128 tokens, a scale above 0 and tensors of
 // less than 2^31 elements, on compute capability 9.0, unless the options turn it off
-// (hopper_attention) or the result must be repeatable (deterministic).
+// (Fusions::attention) or the result must be repeatable (deterministic).
 bool hopper_attention_serves(const CudaCompute& c, const AttentionShape& shape, DType dtype);
 
 // Bytes of scratch. Backward: the sums of dQ and two numbers for each row of scores; forward: a

@@ -25,7 +25,7 @@ CUtensorMap head_map(const char* op, const void* data, const AttentionArgs& args
     return map;
   throw DeviceError(
       fmt::format("{}: the driver cannot describe a tensor of {} rows of {} values for the copy "
-                  "engine (hopper_attention)",
+                  "engine; --no-fusion attention does without",
                   op, rows, columns));
 }
 

@@ -17,7 +17,7 @@ namespace tally::train::cuda {
 
 // True for 16-bit types, heads of 64, no causal mask, no grouped queries, and sequences of up to
 // 128 tokens, in multiples of 8, or documents that are known to be so short, on compute capability
-// 9.0, unless the options turn it off (hopper_attention).
+// 9.0, unless the options turn it off (Fusions::attention).
 bool short_attention_serves(const CudaCompute& c, const AttentionShape& shape, DType dtype);
 
 // attention_forward() and attention_backward() for packed operands, but for q_sums. Neither needs

@@ -1,10 +1,13 @@
 // Flags that command lines written for Megatron-LM have and that have no effect here.
-#include "src/config/flag_group.h"
+#include "src/config/flags.h"
+#include "src/config/settings.h"
 
 namespace tally::train {
 
-void declare_ignored_flags(CLI::App* app, Flags* f) {
-  FlagGroup g(app, "Accepted for Megatron-LM's command lines, without effect");
+void add_ignored_settings(SettingTable* table, Flags* flags) {
+  SettingTable& t = *table;
+  Flags& f = *flags;
+  t.group("Accepted for Megatron-LM's command lines, without effect");
   struct Ignored {
     const char* why;
     std::vector<const char*> without_value, with_value;
@@ -70,11 +73,11 @@ void declare_ignored_flags(CLI::App* app, Flags* f) {
        {"--no-load-rng", "--no-save-rng"},
        {}}};
   for (const Ignored& group : all) {
-    for (const char* flag : group.without_value) g.ignored(flag, false, group.why, f);
-    for (const char* flag : group.with_value) g.ignored(flag, true, group.why, f);
+    for (const char* flag : group.without_value) t.ignored(flag, false, group.why, &f.ignored);
+    for (const char* flag : group.with_value) t.ignored(flag, true, group.why, &f.ignored);
   }
   // Every older launcher passes it, so a note each time would tell nothing.
-  g.number("--local-rank,--local_rank", &f->local_rank, 0,
+  t.number("--local-rank,--local_rank", &f.local_rank, 0,
            "passed by launchers; the rank comes from the environment (docs/distributed.md)");
 }
 
