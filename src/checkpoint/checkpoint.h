@@ -28,7 +28,7 @@
 
 namespace tally::train {
 
-// What the next step depends on besides the parameters.
+// The state besides the parameters on which the next step depends.
 struct TrainingState {
   int64_t iteration = 0;  // steps done
   int64_t consumed_samples = 0;

@@ -27,7 +27,7 @@ const char* head_dropout_key(const ModelConfig& config) {
   return config.task == Task::classification ? "seq_classif_dropout" : "qa_dropout";
 }
 
-// What transformers calls the model with a task's head.
+// The name that transformers has for the model with a task's head.
 std::string architecture(const ModelConfig& config) {
   const std::string kind = config.kind() == "bert" ? "Bert" : "DistilBert";
   if (config.task == Task::classification) return kind + "ForSequenceClassification";

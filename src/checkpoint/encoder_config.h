@@ -19,7 +19,7 @@ void write_encoder_config(const ModelConfig& config, const std::string& type,
 // or where they are but LABEL_0, LABEL_1 and so on. Throws std::runtime_error with one sentence.
 std::vector<std::string> read_class_names(const ConfigReader& in);
 
-// Of a file of model type `type`, bert or distilbert. defaults.task, unless it is that of a
+// Reads a file of model type `type`, bert or distilbert. defaults.task, unless it is that of a
 // language model, is the task; else the file's architecture tells it. Throws std::runtime_error
 // with one sentence where the model is not supported.
 ModelConfig read_encoder_config(const ConfigReader& in, const std::string& type,

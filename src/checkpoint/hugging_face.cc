@@ -36,7 +36,7 @@ std::runtime_error unwritable(const std::string& directory, const fs::filesystem
                                         error.path1().string(), error.code().message()));
 }
 
-// Nothing reads an older model's shards, but they would mislead users.
+// An older model's shards are not read, but they would mislead users.
 void remove_shards(const fs::path& folder) {
   std::vector<fs::path> shards = {folder / "model.safetensors.index.json"};
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {

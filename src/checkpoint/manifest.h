@@ -1,6 +1,6 @@
-// Where the optimizer's state of every parameter lies in the files of a checkpoint: manifest.json
-// next to the parts that processes wrote, or the names of a single optimizer.safetensors, which
-// holds every parameter as one piece. Private to checkpoint/.
+// The places of the optimizer's state of every parameter in the files of a checkpoint:
+// manifest.json next to the parts that processes wrote, or the names of a single
+// optimizer.safetensors, which holds every parameter as one piece. Private to checkpoint/.
 //
 //   manifest.json   {"format": 2, "dtype": "F32", "files": [...] (stored_files.h),
 //                    "parameters": {"h.0.attn.c_attn.weight":
@@ -70,8 +70,8 @@ Manifest read_manifest(const std::string& directory);
 // parameters are left out where one file has every parameter as one piece.
 std::string manifest_text(const Manifest& manifest, const std::vector<StoredFile>& others);
 
-// What a part says of its pieces, for the header of its file, and the manifest of all parts, read
-// from their headers. `manifest.files` has the part alone. The second throws where a part is
+// The description of a part's pieces for the header of its file, and the manifest of all parts,
+// read from their headers. `manifest.files` has the part alone. The second throws where a part is
 // missing or damaged.
 std::map<std::string, std::string> part_metadata(const Manifest& part);
 Manifest manifest_of_parts(const std::string& directory, int parts, OptimizerKind kind);

@@ -12,8 +12,8 @@ namespace tally::train {
 // The text of a config.json that transformers' GPT2LMHeadModel or LlamaForCausalLM reads, or the
 // model of an encoder and its task (encoder_config.h). A GPT with rotary positions, which GPT-2
 // does not have, is written under the model type "tally_gpt", which transformers does not claim.
-// Where the model comes from a folder, what its config.json says and training does not change stays
-// (special tokens, its activation's name, fields of others).
+// Fields of a folder's config.json that training does not change stay (special tokens, its
+// activation's name, fields of others).
 std::string model_config_json(const ModelConfig& config, DType weights, const SideFiles& side = {});
 
 // The names of a classifier's classes in PATH, as read_class_names() of encoder_config.h.

@@ -134,7 +134,7 @@ class Matches {
     }
   }
 
-  // Of all tensors of the model where this process has a part of it, sorted.
+  // The names of all tensors of the model where this process has a part of it, sorted.
   std::vector<std::string> names_of_model(const ParameterState& state) const {
     std::vector<std::string> names;
     if (!state.model) return names;
@@ -194,7 +194,7 @@ std::vector<char> rounded(const std::vector<char>& part, DType type, int64_t fir
   return converted;
 }
 
-// Where in the file of `weights` the elements lie that this process reads.
+// The ranges in the file of `weights` that this process reads.
 std::vector<ByteRange> ranges_of(const SafetensorsFile& weights, const Matches& matches,
                                  const std::vector<Parameter>& parameters) {
   std::vector<ByteRange> ranges{{0, weights.header_bytes()}};

@@ -19,7 +19,7 @@ struct HeldPiece {
   const Parameter* parameter = nullptr;
   int64_t first = 0, last = 0, at = 0;
 };
-// What the optimizer's buffers hold. `parameters` outlives the result.
+// The pieces that the optimizer's buffers hold. `parameters` outlives the result.
 std::vector<HeldPiece> held_pieces(const std::vector<Parameter>& parameters,
                                    const std::vector<FlatRange>& ranges);
 

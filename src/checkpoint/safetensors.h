@@ -37,11 +37,11 @@ class SafetensorsFile {
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::string& path() const { return file_.path(); }
   MappedBytes mapped() const { return {file_.path(), file_.data(), file_.size()}; }
-  // Where a tensor of this file begins in it.
+  // The offset of a tensor in this file.
   uint64_t offset(const StoredTensor& tensor) const {
     return static_cast<uint64_t>(tensor.data - file_.data());
   }
-  // Of the header with its length; the tensors follow it.
+  // The size of the header with its length; the tensors follow it.
   size_t header_bytes() const { return header_bytes_; }
 
  private:
@@ -63,7 +63,7 @@ struct TensorSource {
   size_t bytes() const;
 };
 
-// Where tensors lie in a file: wider types first, then by name.
+// The offsets of tensors in a file: wider types first, then by name.
 struct SafetensorsLayout {
   std::string header;                     // with its length in front; the tensors follow it
   std::map<std::string, size_t> offsets;  // of the tensors, from the file's begin

@@ -24,7 +24,7 @@ struct SaveGroup {
   // Whether no process has everything, so that all of them write.
   bool divided() const;
   bool first() const { return rank_of(shape, place) == 0; }
-  // Of several replicas with the same weights the first writes them.
+  // The first of several replicas with the same weights writes them.
   bool writes_model() const { return place.replica == 0; }
   // The files of the optimizer's state, and this process's; -1: it writes none.
   int parts() const;

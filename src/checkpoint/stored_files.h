@@ -27,8 +27,8 @@ struct StoredFile {
   FileChecksum sum;  // not known of checkpoints that earlier versions saved
 };
 
-// What manifest.json of `directory` says, with its own checksum checked; nothing where there is
-// none. Throws std::runtime_error with one sentence where it is damaged or of another version.
+// The manifest.json of `directory`, with its own checksum checked; empty where there is none.
+// Throws std::runtime_error with one sentence where it is damaged or of another version.
 std::optional<nlohmann::ordered_json> read_manifest_json(const std::string& directory);
 // The text of a manifest: `json` with the files' list and its checksum added.
 std::string sealed_manifest(nlohmann::ordered_json json, const std::vector<StoredFile>& files);

@@ -18,8 +18,8 @@ enum class Command { train, evaluate };
 // tf32x3: float32 whose GEMMs are three TF32 GEMMs, with float32's accuracy.
 enum class Precision { f64, f32, tf32x3, tf32, bf16, f16 };
 enum class Positions { learned, rotary };
-// The purpose that an encoder is trained for: masked tokens (and the next sentence); classes of texts; answers
-// in a paragraph. GPT is a language model.
+// The purpose that an encoder is trained for: masked tokens (and the next sentence); classes of
+// texts; answers in a paragraph. GPT is a language model.
 enum class Task { language_model, pretraining, classification, question_answering };
 enum class Recompute { none, selective, full };
 // --optimizer: AdamW, LAMB, or SGD with momentum.
@@ -31,7 +31,8 @@ enum class LogFormat { jupiter, megatron };
 // added, or rank 0 scores the answers of all and broadcasts the metric.
 enum class EvalMode { reduce, gather };
 
-// The part of the optimizer's work that the replicas of data parallelism share. `weights` is refused.
+// The part of the optimizer's work that the replicas of data parallelism share. `weights` is
+// refused.
 enum class ShardingStrategy { none, state, gradients, weights };
 
 // Which GEMMs of the blocks are in FP8 (--fp8-format, src/nn/fp8.h).
@@ -121,7 +122,8 @@ struct ModelConfig {
 
   int64_t head_dim() const { return kv_channels > 0 ? kv_channels : hidden / heads; }
   int64_t kv_heads() const { return query_groups > 0 ? query_groups : heads; }
-  // Of all heads of Q; of K, and of V; of Q, K and V; of the MLP's first GEMM, with SwiGLU gates and ups.
+  // Columns of all heads of Q; of K, and of V; of Q, K and V; of the MLP's first GEMM, with SwiGLU
+  // gates and ups.
   int64_t attention_width() const { return heads * head_dim(); }
   int64_t kv_width() const { return kv_heads() * head_dim(); }
   int64_t qkv_width() const { return attention_width() + 2 * kv_width(); }

@@ -1,5 +1,5 @@
-// The command line as it was given, before defaults that depend on other flags and before checks of several.
-// Private to config/.
+// The command line as it was given, before defaults that depend on other flags and before checks of
+// several. Private to config/.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace tally::train {
 
-// Values that need nothing else lie in `config`, where the flag's row in the table of settings stores
-// them. The others have a field each; empty: not given.
+// Values that need nothing else lie in `config`, where the flag's row in the table of settings
+// stores them. The others have a field each; empty: not given.
 struct Flags {
   Config config;
   std::set<std::string> given;  // the first names of the flags that were given

@@ -13,7 +13,7 @@ struct UnsupportedFlags {
 
 // From Megatron-LM's megatron/training/arguments.py as of autumn 2025, with its deprecated names.
 const std::vector<UnsupportedFlags>& unsupported_flags();
-// What to do about `flag` ("--name"); null where Megatron-LM has no such flag, or tally-train has
+// The advice on `flag` ("--name"); null where Megatron-LM has no such flag, or tally-train has
 // it.
 const char* unsupported_advice(const std::string& flag);
 

@@ -27,8 +27,8 @@ int64_t encoder_vocabulary(const Flags& f, std::string* tokenizer) {
        *f.tokenizer);
 }
 
-// A flag of encoders. `used`: it is of use with this model, task and data; else `why` tells what it goes
-// with.
+// A flag of encoders. `used`: it is of use with this model, task and data; else `why` tells what it
+// goes with.
 struct EncoderFlag {
   const char* name;
   bool used = true;

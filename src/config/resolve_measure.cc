@@ -1,4 +1,4 @@
-// What a run measures besides its steps: phases, throughput between two iterations.
+// Measurements besides those of the steps: phases, throughput between two iterations.
 #include <utility>
 
 #include "src/config/resolve_parts.h"

@@ -14,7 +14,7 @@ struct Preset {
   const char* size;  // the other name
   int64_t layers, hidden, heads;
   int64_t ffn = 0;  // 0: 4 hidden
-  // Of Llama's blocks; 0: GPT-2's.
+  // Llama's blocks have them; 0: GPT-2's.
   int64_t query_groups = 0;
   double rotary_base = 10000;
   bool tied = true;

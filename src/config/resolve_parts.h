@@ -51,8 +51,8 @@ void resolve_model(const Flags& f, const StoredModels& stored, const std::string
 void encoder_of_flags(const Flags& f, Config* c);
 void encoder_of_folder(const Flags& f, const StoredModels& stored, const std::string& folder,
                        Config* c);
-// What an encoder does not support, in one clear error. Comes before resolve_parallel(), whose errors
-// would hide it.
+// Refuses what an encoder does not support, in one clear error. Comes before resolve_parallel(),
+// whose errors would hide it.
 void refuse_for_encoders(const Flags& f, const ModelConfig& m);
 // Comes after resolve_data().
 void resolve_encoder(const Flags& f, Config* c);

@@ -1,4 +1,4 @@
-// What --plan makes of the flags.
+// The Config of a plan (--plan).
 #include <algorithm>
 #include <limits>
 

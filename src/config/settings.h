@@ -1,7 +1,8 @@
-// The settings of a run as one table (settings_*.cc). A row says everything about a setting: the flag
-// that gives it, what the flag takes, the default, the check of a single value, its help; its key and value
-// in the record; what messages call it. The parser, `tally-train reference`, completion, the record's
-// configuration and the agreement of ranks are loops over it. Private to config/, but for the record.
+// The settings of a run as one table (settings_*.cc). A row says everything about a setting: the
+// flag that gives it, what the flag takes, the default, the check of a single value, its help; its
+// key and value in the record; what messages call it. The parser, `tally-train reference`,
+// completion, the record's configuration and the agreement of ranks are loops over it. Private to
+// config/, but for the record.
 #pragma once
 
 #include <fmt/format.h>
@@ -70,8 +71,8 @@ struct Choice {
   bool listed = true;  // false: another spelling, which messages do not list
 };
 
-// Python's underscores between digits are accepted. Throws UsageError, which names the flag, for anything
-// that is no number and for values below `least` or above `most`.
+// Python's underscores between digits are accepted. Throws UsageError, which names the flag, for
+// anything that is no number and for values below `least` or above `most`.
 template <typename T>
 T parse_number(const std::string& flag, const std::string& given, T least, T most);
 // Throws UsageError.
@@ -91,8 +92,8 @@ struct Unwrapped<std::optional<T>> {
   static constexpr bool optional = true;
 };
 
-// Makes rows. Fields outlive the table; a row's value in the record is that of the moment in which the row
-// is made. Of repeated flags the last counts, as in argparse.
+// Makes rows. Fields outlive the table; a row's value in the record is that of the moment in which
+// the row is made. Of repeated flags the last counts, as in argparse.
 class SettingTable {
  public:
   using Json = nlohmann::ordered_json;
@@ -183,8 +184,8 @@ class SettingTable {
   Setting& turns_off(const std::string& flags, bool* field, const std::string& help);
   // A setting that follows from others. `called`: what messages call it.
   Setting& follows(std::string key, Json value, std::string called);
-  // A flag that is accepted because command lines written for Megatron-LM have it; `why` says why it has no
-  // effect.
+  // A flag that is accepted because command lines written for Megatron-LM have it; `why` says why
+  // it has no effect.
   void ignored(const std::string& flag, bool takes_value, const std::string& why,
                std::vector<std::string>* notes);
 

@@ -1,5 +1,5 @@
-// What the flags need to know about folders that hold a model. checkpoint/ knows those folders;
-// config/ only asks, so that it depends on no format of a file.
+// The questions that the flags have about folders that hold a model. checkpoint/ knows those
+// folders; config/ only asks, so that it depends on no format of a file.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tally::train {
 
-// What config.json leaves open, and what the run needs of it.
+// The values that config.json leaves open, and what the run needs of it.
 struct ModelConfigRequest {
   ModelConfig defaults;               // of fields that the file does not speak of
   int64_t vocabulary_multiple = 128;  // padded_vocabulary is rounded up to a multiple of it

@@ -9,7 +9,7 @@
 
 namespace tally::train {
 
-// What is wrong with the bytes of a file, without the file's name: its reader adds that.
+// Says what is wrong with the bytes of a file, without the file's name: its reader adds that.
 struct DamagedData : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -168,7 +168,7 @@ void check_names(const std::string& path, const SourceWeights& weights) {
           fmt::format("'{}' has the tensor '{}' more than once", path, tensor.name));
 }
 
-// What is wrong with what the user gave is bad input.
+// Turns errors in what the user gave into bad input.
 template <typename Work>
 void reading(const Work& work) {
   try {
@@ -209,7 +209,7 @@ bool is_named(const SourceTensor& tensor, const std::string& name) {
   return tensor.name == name || tensor.name.ends_with("." + name);
 }
 
-// What the names of transformers' models with a head end with, and a tensor of each head.
+// The ends of the names of transformers' models with a head, and a tensor of each head.
 constexpr std::pair<const char*, const char*> kTasks[] = {
     {"qa_outputs.weight", "ForQuestionAnswering"},
     {"classifier.weight", "ForSequenceClassification"},

@@ -36,7 +36,7 @@ struct PickleValue {
   const PickleValue* find(std::string_view key) const;
 };
 
-// What a pickle holds. All values live as long as it does. Memory is linear in the pickle's size.
+// The values of a pickle. They live as long as it does. Memory is linear in the pickle's size.
 class Pickle {
  public:
   // `bytes` must outlive it. `place`: of the first byte in its file, for messages. Throws

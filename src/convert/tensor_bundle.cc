@@ -174,7 +174,7 @@ class Bundle {
     if (entry.offset > data.size() || bytes > data.size() - entry.offset)
       throw DamagedData("its data file is cut short");
     const std::string_view own = data.substr(entry.offset, bytes);
-    // What has been read before cannot be read again: no file makes this long for its size.
+    // A block that has been read is not read again: no file makes this long for its size.
     checked_ += bytes;
     if (checked_ > 2 * total_size())
       throw DamagedData("it and those before it are larger than the data files");

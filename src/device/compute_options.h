@@ -17,8 +17,8 @@ struct ComputeOptions : Policy {
   bool tokens_vary = false;
 };
 
-// Where and how an operation runs. The stream outlives it. A Stream& converts to it with default
-// options, and it converts to the Stream& that operations without options take.
+// The place and the manner in which an operation runs. The stream outlives it. A Stream& converts
+// to it with default options, and it converts to the Stream& that operations without options take.
 struct Compute {
   Compute(Stream& s, const ComputeOptions& o = {}) : stream(s), options(o) {}
   operator Stream&() const { return stream; }

@@ -11,7 +11,7 @@
 
 namespace tally::train {
 
-// What was launched and what was counted are known from two sources: CUPTI's callback at each launch,
+// Launches and counts are known from two sources: CUPTI's callback at each launch,
 // and its counter data. Both are in the order of the launches.
 struct CounterReading {
   std::vector<std::string> launched;        // names of the kernels, demangled

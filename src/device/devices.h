@@ -1,5 +1,5 @@
-// What the device layer asks of each kind of device. In builds with CUDA, cuda/gpu.cc has what GPUs
-// answer.
+// The questions of the device layer to each kind of device. In builds with CUDA, cuda/gpu.cc has
+// the answers of GPUs.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ void convert_elements(const Tensor& from, const Tensor& to);
 
 }  // namespace cpu
 
-// What needs LibTorch.
+// The functions that need LibTorch.
 struct Cpu {
   DeviceInfo (*info)() = nullptr;
   std::unique_ptr<Stream> (*make_stream)() = nullptr;

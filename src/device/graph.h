@@ -17,7 +17,7 @@ class StepGraph {
 
   virtual ~StepGraph() = default;
   // Work enqueued between the two calls is recorded and not run; on the CPU it runs at once.
-  // Nothing may be allocated or waited for in between. Throws DeviceError when the recording fails.
+  // The work in between may neither allocate nor wait. Throws DeviceError when the recording fails.
   virtual void begin_capture() = 0;
   virtual void end_capture() = 0;
   // Enqueues what was recorded. On the CPU this does nothing, because it ran while it was

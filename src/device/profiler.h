@@ -1,5 +1,5 @@
-// What a GPU did, kernel by kernel, between two points of a run: CUPTI's activity records. CUPTI is
-// opened at run time, so that the program starts without it.
+// A record of what a GPU did, kernel by kernel, between two points of a run: CUPTI's activity
+// records. CUPTI is opened at run time, so that the program starts without it.
 #pragma once
 
 #include <cstdint>

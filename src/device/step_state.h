@@ -18,15 +18,15 @@ struct StepState {
   double bias_correction1;  // 1 - beta1^t
   double bias_correction2;  // 1 - beta2^t
   double weight_decay;
-  // Those that hold instead if the update before was skipped. The host does not know yet whether it
-  // was, and a skipped update does not advance the schedule.
+  // The rates that hold instead if the update before was skipped. The host does not know yet
+  // whether it was, and a skipped update does not advance the schedule.
   double learning_rate_after_skip, weight_decay_after_skip;
   float clip;  // maximum gradient norm; 0: no clipping
   // Written by the device during a step.
   double clip_factor;  // min(1, clip / (norm + 1e-6)) / loss_scale
   float grad_norm;     // of the unscaled gradient, before clipping
   float found_inf;     // 1 when a gradient was not finite: the update is skipped
-  // Of each head, the sum of the weighted losses of the step's micro batches.
+  // The sum of the weighted losses of the step's micro batches, of each head.
   double loss_sums[2];
   // Written by the host before a step, summed over the ranks together with loss_sums: see
   // stop_vote().
@@ -64,7 +64,7 @@ struct StepState {
   double counted[2];
 
   bool has_labels() const { return labels[0] > 0 && labels[1] > 0; }
-  // Of all heads: the mean loss.
+  // The mean loss of all heads.
   double loss() const { return loss_sums[0] + loss_sums[1]; }
 };
 

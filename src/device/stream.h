@@ -36,7 +36,7 @@ class Stream {
   std::function<void()> on_long_autotune;
 };
 
-// What a device gives for an allocation of `bytes`.
+// The bytes that a device gives for an allocation of `bytes`.
 constexpr size_t allocated_bytes(size_t bytes) {
   constexpr size_t alignment = 256;
   return std::max((bytes + alignment - 1) / alignment * alignment, alignment);

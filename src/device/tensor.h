@@ -42,7 +42,7 @@ struct Device {
   int index = 0;
   bool counts_as_gpu = false;  // of a counting device: whether it stands for a GPU
   bool is_cuda() const { return kind == DeviceKind::cuda; }
-  // What decides how a model computes, and so what it allocates.
+  // Decides how a model computes, and so what it allocates.
   bool is_gpu() const { return is_cuda() || counts_as_gpu; }
 };
 
@@ -98,14 +98,14 @@ struct Tensor : View<Tensor, void> {
   using View::View;
 };
 
-// What an operation writes, or adds to. Callers name it as such, `Out(y)`: nothing becomes one by
-// itself, so that operands cannot change places.
+// A tensor that an operation writes, or adds to. Callers name it as such, `Out(y)`: nothing becomes
+// one by itself, so that operands cannot change places.
 struct Out : View<Out, void> {
   Out() = default;
   explicit Out(const Tensor& t) : View(t) {}
 };
 
-// What an operation only reads.
+// A tensor that an operation only reads.
 struct In : View<In, const void> {
   In() = default;
   In(const Tensor& t) : View(t) {}

@@ -16,7 +16,7 @@ struct Ticks {
 };
 
 // By number of the processor, from lines "cpu3 user nice system idle iowait irq softirq steal ...".
-// What follows these (guests) is part of user.
+// The fields after these (guests) are part of user.
 std::map<int, Ticks> ticks_of(const std::string& root) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

@@ -13,8 +13,8 @@
 
 namespace tally::train {
 
-// What is read of each kernel, in percent of the peak over the kernel's whole duration: an idle SM
-// counts as one that does nothing.
+// The counters that are read of each kernel, in percent of the peak over the kernel's whole
+// duration: an idle SM counts as one that does nothing.
 struct CounterColumn {
   const char* name;  // in files and in the record
   const char* what;  // in messages

@@ -47,7 +47,7 @@ struct StepsDone {
 std::vector<Span> spans_of(const std::vector<Step>& steps, size_t first,
                            const std::vector<StepsDone>& done);
 
-// What a rank's GPU used for the steps after the warm-up.
+// The energy that a rank's GPU used for the steps after the warm-up.
 struct GpuEnergyUse {
   int rank = 0;
   std::string host;

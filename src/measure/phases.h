@@ -21,7 +21,7 @@ struct PhaseStatistics {
   double mean = 0, min = 0, max = 0;
 };
 
-// Of the steps from `first` on, which exists.
+// The statistics of the steps from `first` on, which exists.
 std::array<PhaseStatistics, step_phases> phase_statistics(const std::vector<PhaseSeconds>& steps,
                                                           size_t first);
 

@@ -36,7 +36,7 @@ struct Evaluation {
   int64_t iteration = 0;
   double loss = 0;
   std::string split = "validation";  // or "test"
-  // Of classifiers the accuracy; of SQuAD with --epochs exact match and F1 in percent.
+  // Accuracy of classifiers; exact match and F1 in percent of SQuAD with --epochs.
   std::vector<std::pair<std::string, double>> metrics;
 };
 
@@ -76,8 +76,8 @@ struct DeviceFacts {
   int threads = 0;
 };
 
-// The processes of a run (open_communicator()): who started them, where they are, what carries their
-// messages.
+// The processes of a run (open_communicator()): who started them, where they are, what carries
+// their messages.
 struct ProcessFacts {
   std::string launcher;                    // "one process", "srun", ...
   std::string backend, backend_version;    // "single", "nccl", "mpi", "sockets"
@@ -85,7 +85,7 @@ struct ProcessFacts {
   std::vector<std::string> hosts;          // of the ranks in their order
 };
 
-// What observing some of the steps gave (--profile-start, --profile-counters).
+// The results of observing some of the steps (--profile-start, --profile-counters).
 struct WindowFacts {
   std::optional<ProfileResult> profile;
   std::optional<CounterResult> counters;
@@ -139,8 +139,8 @@ std::optional<WindowThroughput> window_throughput(const Record& record);
 nlohmann::ordered_json to_json(const Record& record);
 // The record's "environment" alone: host, device, versions.
 nlohmann::ordered_json environment_json(const Record& record);
-// The record's "configuration" alone, which is known before the first step. Its keys are the same for
-// every run.
+// The record's "configuration" alone, which is known before the first step. Its keys are the same
+// for every run.
 nlohmann::ordered_json configuration_json(const Record& record);
 // True model FLOP/s over the datasheet's rate, from the median step; empty when the rate is
 // unknown.

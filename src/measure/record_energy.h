@@ -9,7 +9,7 @@
 
 namespace tally::train {
 
-// Of all GPUs of the run in the steps after the warm-up.
+// The energy of all GPUs of the run in the steps after the warm-up.
 struct EnergyTotals {
   double joules = 0;
   double watts = 0;  // the sum of the GPUs' means

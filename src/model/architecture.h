@@ -1,11 +1,11 @@
-// What a model is, once: its weights as one table. A row says what a weight is for, its shape, how
-// tensor parallel processes divide it, what it starts from and how files call it. These are loops
-// over the table:
+// The description of a model: its weights as one table. A row says what a weight is for, its shape,
+// how tensor parallel processes divide it, what it starts from and how files call it. These are
+// loops over the table:
 //   registration                register_model() (stage.h)
 //   the number of parameters    parameter_count()
 //   FLOPs                       src/measure/flops.cc
 //   names in files, LAMB's parts   WeightSpec::files and fused(), in src/checkpoint and src/optim
-// What a block computes with them is BlockSpec (src/config/config.h). Without LibTorch and CUDA,
+// BlockSpec (src/config/config.h) says what a block computes with them. Without LibTorch and CUDA,
 // because src/plan is.
 #pragma once
 
@@ -65,7 +65,7 @@ struct WeightRow {
   bool of_heads = false;    // every process has all of it, and applies it to its own heads
 
   int64_t elements() const { return rows * (columns > 0 ? columns : 1); }
-  // Of the part that one of `shards` processes has.
+  // The elements of the part that one of `shards` processes has.
   int64_t elements(int shards) const {
     return division == Division::whole ? elements() : elements() / shards;
   }
@@ -94,12 +94,12 @@ void for_each_row(const ModelConfig& config, const ModelPart& part, const Work& 
 
 // The weights of a part, in the order of registration.
 std::vector<WeightSpec> weights_of(const ModelConfig& config, const ModelPart& part);
-// Those of the heads that a model of this kind may have, for whatever task.
+// The weights of the heads that a model of this kind may have, for whatever task.
 std::vector<WeightSpec> heads_of(const ModelConfig& config);
-// What names begin with in the files of models with a head: "transformer.", "bert.".
+// The beginning of names in the files of models with a head: "transformer.", "bert.".
 std::string file_prefix(const ModelConfig& config);
 
-// Of the whole model, with the padding of the vocabulary.
+// The parameters of the whole model, with the padding of the vocabulary.
 int64_t parameter_count(const ModelConfig& config);
 // Elements of a block's matrices, each of which takes part in one GEMM forward.
 int64_t block_matrices(const ModelConfig& config);

@@ -69,8 +69,8 @@ class ActivationSet {
   virtual ~ActivationSet() = default;
   virtual size_t bytes() const = 0;
 
-  // Where stages of a pipeline meet, [M,C] each in the compute type; M tokens of a micro batch, or
-  // this process's part of them (sequence parallelism). The memory is the set's.
+  // The tensors at which stages of a pipeline meet, [M,C] each in the compute type; M tokens of a
+  // micro batch, or this process's part of them (sequence parallelism). The memory is the set's.
   Tensor input;     // forward() reads it: the output of the stage before; undefined on the first
   Tensor output;    // forward() writes it; undefined on the last stage
   Tensor gradient;  // backward() finds the gradient at `output` there and leaves that at `input`;
@@ -99,7 +99,7 @@ class Stage {
   virtual size_t scratch_bytes() const = 0;
 
   // The scratch in which the processes of a tensor parallel group add up and gather what each has.
-  // Of the same sizes on all of them; it stays where it is.
+  // It has the same sizes on all of them and stays where it is.
   virtual std::vector<Tensor> exchanged() const { return {}; }
 
   // `hook` is called by backward() as soon as the gradient of a parameter, given by its place in
@@ -138,8 +138,8 @@ class Stage {
   WeightHook weight_hook_;
 };
 
-// Of all stages of a process, which are in the order of their layers: the parameters that they
-// report, in the order in which their gradients become final.
+// The parameters that the stages of a process report, in the order in which their gradients become
+// final. The stages are in the order of their layers.
 std::vector<int> reported_parameters(const std::vector<Stage*>& stages);
 
 // The parts of the model that a process holds, one for each chunk, in the order of their layers.

@@ -1,5 +1,5 @@
-// What the explicit models share: a stack of transformer blocks (nn/block.h) between what is below
-// them (embeddings) and above them (heads), which each model adds.
+// The part that the explicit models share: a stack of transformer blocks (nn/block.h) between what
+// is below them (embeddings) and above them (heads), which each model adds.
 //   r_0 = below(batch);  blocks;  loss = above(norm(r_L))
 // Stages of a pipeline meet at the residual stream between two blocks.
 #pragma once
@@ -40,7 +40,7 @@ class Transformer : public Stage {
     Arena arena;
     std::vector<BlockActivations> planned;
     NormActivations planned_final;
-    // Of the micro batch that the set holds: `planned`, or its first tokens.
+    // The micro batch that the set holds: `planned`, or its first tokens.
     Batch batch;
     Pass pass;
     TokenLayout layout;

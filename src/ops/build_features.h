@@ -17,8 +17,8 @@ struct BuildFeatures {
 
 BuildFeatures build_features();
 
-// What `build` lacks that a GPU of this compute capability would use, as text: "fused GEMMs
-// (CUTLASS)". Empty where nothing is missing.
+// The kernels that `build` lacks and a GPU of this compute capability would use, as text: "fused
+// GEMMs (CUTLASS)". Empty where nothing is missing.
 std::vector<std::string> missing_kernels(const BuildFeatures& build, int capability);
 
 // "GPU kernels for 8.0 and 9.0: CUTLASS, cuDNN, Hopper attention"; for --version.

@@ -8,7 +8,7 @@ namespace tally::train::cuda {
 
 constexpr int sum_rows = 8;  // rows that a block works on at a time; each row has 32 threads
 
-// What elements are multiplied by before they are summed: with `reads` of<T>(saved), and the product
+// The factor of elements before they are summed: with `reads` of<T>(saved), and the product
 // is written.
 struct NoFactor {
   static constexpr bool reads = false;

@@ -29,7 +29,7 @@ inline DeviceKind kind_of(const Compute& c) {
 
 [[noreturn]] void no_version(const char* operation, DeviceKind kind);
 
-// What is registered: a test finds versions that are missing.
+// The registered versions: a test finds those that are missing.
 std::map<std::string, std::set<DeviceKind>>& registered_versions();
 
 template <typename Signature>

@@ -23,8 +23,8 @@ std::vector<GradientBucket> gradient_buckets(const ParameterTable& table,
                                              const std::vector<int>& final_order, int64_t elements);
 // The `elements` of gradient_buckets() where buckets overlap with the backward pass.
 inline constexpr int64_t overlapped_bucket = 25'000'000;
-// Those where nobody asked for a number: 0 where messages are so fast that overlapping them costs
-// more than it hides (Communicator::linked()), unless copy engines carry them.
+// The size where nobody asked for a number: 0 where messages are so fast that overlapping them
+// costs more than it hides (Communicator::linked()), unless copy engines carry them.
 int64_t usual_bucket(const Communicator& replicas);
 // A bucket for every block (Parameter::block).
 std::vector<GradientBucket> block_buckets(const ParameterTable& table,

@@ -86,7 +86,7 @@ void GradientReducer::start(Part* part) {
   part->group->start_reduce_scatter(stream_, r.gradient, r.own_gradient);
 }
 
-// What no bucket has or no backward pass reported.
+// Reduces the gradients that no bucket has or no backward pass reported.
 void GradientReducer::reduce_rest() {
   for (Communicator* group : groups_) group->begin_group();
   int64_t from = 0;

@@ -15,7 +15,7 @@
 namespace tally::train {
 
 // A bucket is reduced as soon as all its parameters are reported. With one rank nothing is done.
-// Nothing is allocated in a step, and everything can be recorded in a CUDA graph.
+// A step allocates nothing, and all of it can be recorded in a CUDA graph.
 class GradientReducer {
  public:
   // All of them outlive this. Gradients in no bucket are reduced at the end of a step. The weights
@@ -37,7 +37,7 @@ class GradientReducer {
   void finish();
 
  private:
-  // What is reduced at a time.
+  // The gradients that are reduced at a time.
   struct Part {
     FlatRange whole;
     Communicator* group = nullptr;

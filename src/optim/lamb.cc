@@ -5,8 +5,8 @@
 namespace tally::train {
 namespace {
 
-// Where the gradients of an element of the flat buffers are, in the range of the optimizer's state
-// that begins at `state`.
+// The place of the gradients of an element of the flat buffers, in the range of the optimizer's
+// state that begins at `state`.
 struct GradientRange {
   FlatRange range;
   int64_t state;

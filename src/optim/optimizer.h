@@ -39,7 +39,7 @@ class Optimizer {
   StepState* state() const { return state_; }
   const OptimizerBuffers& buffers() const { return buffers_.buffers(); }
   const Sharding* sharding() const { return sharding_; }  // null: none
-  // What gathers the weights that other processes update; null without sharding.
+  // The gather of weights that other processes update; null without sharding.
   WeightGather* gather() { return gather_ ? &*gather_ : nullptr; }
   // Fills the state for the next update and zeroes the loss. Must not be recorded in a graph. The
   // weight decay is the configuration's first.

@@ -28,7 +28,7 @@ double learning_rate(const OptimizerConfig& config, int64_t samples);
 // Throws std::invalid_argument on an unknown style.
 double weight_decay(const OptimizerConfig& config, int64_t samples);
 
-// What changes from step to step.
+// The rates that change from step to step.
 struct Rates {
   double learning_rate = 0, weight_decay = 0;
 };

@@ -44,7 +44,7 @@ Sharding::Sharding(Communicator& replicas, const ParameterTable& table, Stream& 
   add_rest({from, table.elements()});
 }
 
-// What lies between buckets.
+// Adds the range between buckets.
 void Sharding::add_rest(const FlatRange& rest) {
   const bool inside = alone_.count() > 0 && rest.first <= alone_.first && alone_.last <= rest.last;
   if (!inside) return add(rest, {});

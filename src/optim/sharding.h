@@ -46,7 +46,7 @@ class Sharding {
 
   // All elements, in the order of the flat buffers.
   const std::vector<Range>& ranges() const { return ranges_; }
-  // What this process owns, in the order of the flat buffers.
+  // The ranges that this process owns, in the order of the flat buffers.
   std::vector<FlatRange> owned() const;
   Communicator& replicas() const { return replicas_; }
   // The sum of the gradient of this process's share of Options::alone; undefined without.

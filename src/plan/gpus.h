@@ -10,9 +10,9 @@
 
 namespace tally::train {
 
-// What a GPU sends to the others of a group in its node, bytes/s in each direction. Through a switch
-// a group of any size has all of the GPU's NVLink; direct links between each two GPUs of a node add
-// up with the members.
+// The rate at which a GPU sends to the others of a group in its node, bytes/s in each direction.
+// Through a switch a group of any size has all of the GPU's NVLink; direct links between each two
+// GPUs of a node add up with the members.
 struct NodeLinks {
   std::array<double, 3> rates{};  // of 2 members, 3, and 4 or more
 

@@ -32,7 +32,7 @@ int64_t layers_of_chunk(const Config& config);
 //                about 1 + (p - 1) / (p v) times the activations of all layers (Korthikanti et al.
 //                2022, arXiv:2205.05198, section 4.2.3)
 int64_t sets_in_flight(const PlanLayout& layout, int stage, int64_t chunk);
-// Of all chunks of the stage.
+// The activation sets of all chunks of the stage.
 int64_t sets_in_flight(const PlanLayout& layout, int stage);
 
 // Idle time of the pipeline over the time of its work: (p - 1) / (v m) (Narayanan et al. 2021,

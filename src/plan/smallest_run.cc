@@ -45,8 +45,8 @@ struct Shares {
   // Only multiples of these many nodes hold whole replicas.
   int step() const { return static_cast<int>(gpus() / std::gcd(gpus(), int64_t{gpus_per_node})); }
   int64_t replicas(int nodes) const { return int64_t{nodes} * gpus_per_node / gpus(); }
-  // Of the worst stage; no more than is needed to see that one does not fit. The stages between the
-  // second and the last need less than the second.
+  // The memory of the worst stage; no more than is needed to see that one does not fit. The stages
+  // between the second and the last need less than the second.
   double bytes(int nodes) const {
     const Config c = with_layout(config, tensor, pipeline, replicas(nodes));
     double most = 0;

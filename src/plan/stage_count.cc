@@ -329,7 +329,7 @@ std::vector<StageCount> count_stages(const Config& c, const CountedDevice& targe
 }
 
 StageMemory stage_memory(const Config& c, int stage, const CountedDevice& target, bool trains) {
-  // Of the passes, only GEMMs in tf32x3 allocate.
+  // Only GEMMs in tf32x3 allocate in the passes.
   const bool step = target.gpu && c.precision == Precision::tf32x3;
   return answer({planned_run(c, trains), stage, target, trains, step}).memory;
 }

@@ -1,9 +1,9 @@
-// What a process of a run allocates, sends and computes in a step. Nothing is known of it here: the
-// stages of the process, its optimizer and what reduces its gradients are made on a device that counts
-// (src/device/counting/counting_stream.h) with communicators that write down what they would send
-// (src/parallel/collectives/rehearsal.h). Then one micro batch of each kind goes through them: the
-// first of a step, and a later one. On a CPU the memory is what the program allocates, to the byte (a
-// test compares); src/train/run/memory_estimate.h asks here, too.
+// Counts what a process of a run allocates, sends and computes in a step. There is no formula here:
+// the stages of the process, its optimizer and what reduces its gradients are made on a device that
+// counts (src/device/counting/counting_stream.h) with communicators that write down what they would
+// send (src/parallel/collectives/rehearsal.h). Then one micro batch of each kind goes through them:
+// the first of a step, and a later one. On a CPU the memory is what the program allocates, to the
+// byte (a test compares); src/train/run/memory_estimate.h asks here, too.
 //
 // A stage's layers are alike. So of more than 16, four are made: every further one adds what the
 // fourth adds to three.

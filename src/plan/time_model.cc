@@ -79,7 +79,7 @@ Machine machine_of(const Config& c, const GpuKind& kind) {
 
 namespace {
 
-// Of a ring whose members in a node have `within` there.
+// The bandwidth of a ring whose members in a node have `within` there.
 double ring_bandwidth(const Machine& m, int ranks, int stride, double within) {
   if (ranks <= 1 || int64_t{ranks} * stride <= m.gpus_per_node) return within * link_share;
   const int members = std::max(1, std::min(ranks, m.gpus_per_node / stride));
@@ -99,7 +99,7 @@ double pair_bandwidth(const Machine& m, int ranks, int stride) {
 
 namespace {
 
-// What our program computes again in a layer's backward pass.
+// The time of what our program computes again in a layer's backward pass.
 double recomputation(const Config& c, const Speeds& speeds, double link) {
   if (c.recompute == Recompute::none) return 0;
   Config none = c;

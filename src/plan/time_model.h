@@ -23,7 +23,7 @@ namespace tally::train {
 //   unfused  GEMMs over all scores, and passes over the matrix: 6 forward and 8 backward
 enum class AttentionKind { flash, unfused };
 
-// What other programs than ours do differently, for comparison with published tables.
+// Differences of other programs from ours, for comparison with published tables.
 struct ProgramTraits {
   AttentionKind attention = AttentionKind::flash;
   // Bias, GELU, dropout and residual additions are in the epilogues of GEMMs and in the norms.

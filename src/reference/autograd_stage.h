@@ -1,6 +1,6 @@
-// What the autograd models share: a plain autograd program over the explicit model's parameters. It
-// computes in float32 (float64 for float64) whatever the compute type, from the weights in their
-// compute type.
+// The part that the autograd models share: a plain autograd program over the explicit model's
+// parameters. It computes in float32 (float64 for float64) whatever the compute type, from the
+// weights in their compute type.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// What the commands on data (`tally-train prepare`, `tally-train tokenize`) share.
+// Shared parts of the commands on data (`tally-train prepare`, `tally-train tokenize`).
 #pragma once
 
 #include <CLI/CLI.hpp>

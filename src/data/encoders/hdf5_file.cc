@@ -34,7 +34,7 @@ uint64_t file_bytes(int fd) {
 
 }  // namespace
 
-// Where the numbers of a dataset are and how they are stored.
+// The place and the format of the numbers of a dataset.
 struct Hdf5Reader::Dataset {
   Dataset(const Hdf5Reader& owner, const char* dataset_name)
       : reader(owner), name(dataset_name), total(file_bytes(owner.fd_)) {}

@@ -1,4 +1,4 @@
-// What both sides of hdf5_file.h need of HDF5's C library.
+// The parts of HDF5's C library that both sides of hdf5_file.h need.
 #pragma once
 
 #include <hdf5.h>

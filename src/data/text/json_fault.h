@@ -23,7 +23,7 @@ inline std::string json_fault(const std::exception& error) {
   return text;
 }
 
-// What a value is, from json::type_name(): "an array", "null".
+// The kind of a value with its article, from json::type_name(): "an array", "null".
 inline std::string with_article(const std::string& type) {
   if (type == "null") return type;
   return (type == "array" || type == "object" ? "an " : "a ") + type;

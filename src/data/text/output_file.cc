@@ -139,8 +139,7 @@ void write_into(const std::string& path, const std::string& text) {
       throw std::system_error(errno, std::generic_category(),
                               fmt::format("'{}' cannot be written", path));
   };
-  // What this process has open is written where it has got to: after its own output, which is not
-  // written over.
+  // A file that this process has open is written behind its own output, which is not written over.
   const int own = descriptor_of(path);
   std::fflush(nullptr);
   // A FIFO that nobody reads would never open otherwise.

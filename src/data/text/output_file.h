@@ -42,7 +42,7 @@ class OutputFile {
   std::vector<char> buffer_;
 };
 
-// Where the bytes of a file go that the user names.
+// The destination of a file that the user names.
 struct Destination {
   std::string path;      // where a chain of links ends, whether there is a file or not
   bool replaced = true;  // a regular file, or none yet; otherwise write_into() writes it

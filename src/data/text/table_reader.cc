@@ -45,7 +45,7 @@ std::string quoted(const std::vector<std::string>& names) {
   return list;
 }
 
-// What separates fields somewhere; null: `c` does not.
+// The name of a character that separates fields somewhere; null: `c` does not.
 const char* separators_name(char c) {
   for (const auto& [separator, name] : {std::pair(',', "commas"), std::pair('\t', "tabs"),
                                         std::pair(';', "semicolons"), std::pair('|', "bars")})

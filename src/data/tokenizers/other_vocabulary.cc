@@ -45,7 +45,7 @@ Json parsed(const std::string& path) {
       "'{}' is not a vocabulary: it holds no JSON object: get the whole file, or remove it", path));
 }
 
-// Of a tokenizer.json. Null where it has no vocabulary.
+// The numbers of a tokenizer.json. Null where it has no vocabulary.
 Numbers numbers_of_whole(const std::string& path, const Json& whole) {
   Numbers numbers{path, nullptr, {}};
   const Json model = whole.value("model", Json());

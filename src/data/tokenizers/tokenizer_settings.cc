@@ -94,8 +94,9 @@ void collect_tokens(const Json& value, std::vector<std::string>* tokens) {
   }
 }
 
-// As transformers reads them: added_tokens.json has a number for each token; the others have a key
-// for each role ("pad_token"), lists ("added_tokens", "extra_special_tokens"), and tokens by number.
+// Added tokens are read as transformers reads them: added_tokens.json has a number for each token;
+// the others have a key for each role ("pad_token"), lists ("added_tokens",
+// "extra_special_tokens"), and tokens by number.
 std::vector<std::string> tokens_in(const Json& json, const std::string& name) {
   std::vector<std::string> tokens;
   for (const auto& [key, value] : json.items()) {

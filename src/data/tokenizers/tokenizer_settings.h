@@ -1,4 +1,4 @@
-// What the files beside a vocabulary say of how a text becomes tokens: tokenizer.json,
+// Settings of how a text becomes tokens, from the files beside a vocabulary: tokenizer.json,
 // tokenizer_config.json, special_tokens_map.json, added_tokens.json, and the tokenizer_class of
 // config.json. A setting that changes the tokens is honoured or refused, whichever file of the
 // folder is the vocabulary.

@@ -120,7 +120,7 @@ class WordPieceEncoder final : public Tokenizer::Encoder {
       cleaned = clean_utf8(text);
       text = cleaned;
     }
-    // What stands between two blanks is normalized and split by itself, or found in the cache.
+    // The text between two blanks is normalized and split by itself, or found in the cache.
     for (size_t begin = 0; begin < text.size();) {
       size_t end = begin;
       while (end < text.size() && !is_blank(text[end])) ++end;

@@ -161,8 +161,8 @@ void IndexedDataset::Impl::check_sequences() {
   }
 }
 
-// Where tokens of a sequence lie. The index was valid when it was opened, but the file may have
-// been written to since.
+// The address of tokens of a sequence. The index was valid when it was opened, but the file may
+// have been written to since.
 const char* IndexedDataset::Impl::place(int64_t sequence, int64_t first, int64_t count) const {
   const auto bytes = static_cast<int64_t>(type.bytes);
   const int64_t begin = offset(sequence), size = static_cast<int64_t>(bin.size());

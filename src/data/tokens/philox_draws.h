@@ -11,8 +11,8 @@
 
 namespace tally::train {
 
-// What numbers are drawn for: each purpose has its own, so that no two parts of the data depend on
-// each other.
+// The purposes of random numbers: each has its own stream, so that no two parts of the data depend
+// on each other.
 enum class Draw : uint64_t { sentence_pairs = 1, masks = 2, shards = 3, rows = 4, synthetic = 5 };
 
 // The words of Philox 4x32 with ten rounds, key mix64(seed) ^ purpose, stream `number`, counters 0,

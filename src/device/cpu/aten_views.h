@@ -47,7 +47,7 @@ at::Tensor aten_view(const View<Self, Data>& t) {
   return aten_blob(t, {t.shape.data(), static_cast<size_t>(t.rank)});
 }
 
-// As a matrix: all dimensions but the last are rows.
+// A view as a matrix: all dimensions but the last are rows.
 template <typename Self, typename Data>
 at::Tensor aten_matrix(const View<Self, Data>& t) {
   return aten_blob(t, {rows_of(t), columns_of(t)});

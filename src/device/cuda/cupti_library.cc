@@ -13,7 +13,7 @@
 namespace tally::train::cuda {
 namespace {
 
-// What to do about errors that have a cause outside of the program; null for others.
+// Advice on errors that have a cause outside of the program; null for others.
 const char* advice_for(CUptiResult result) {
   switch (result) {
     case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:

@@ -27,11 +27,11 @@ class CuptiMetrics {
   bool has(const std::string& base) const;
   // Metrics to read, once. Returns the number of passes. Throws DeviceError.
   int select(std::vector<std::string> metrics);
-  // What the range profiler is given for them.
+  // The image that the range profiler is given for them.
   const std::vector<uint8_t>& config() const { return config_; }
   const char** names() { return pointers_.data(); }
   size_t count() const { return pointers_.size(); }
-  // Of the selected metrics, for one range of the counter data. Throws DeviceError.
+  // The values of the selected metrics, for one range of the counter data. Throws DeviceError.
   std::vector<double> values(const std::vector<uint8_t>& counter_data, size_t range);
 
  private:

@@ -47,7 +47,8 @@ struct Library : CuptiLibrary {
   decltype(&cuptiActivityGetNumDroppedRecords) dropped_records = nullptr;
 };
 
-// What CUPTI's thread adds to. CUPTI's callbacks have no argument for the profiler that they serve.
+// The list that CUPTI's thread adds to. CUPTI's callbacks have no argument for the profiler that
+// they serve.
 struct Collected {
   std::mutex mutex;
   const Library* library = nullptr;  // null: nobody profiles

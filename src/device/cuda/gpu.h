@@ -1,4 +1,4 @@
-// What GPUs have for devices.h.
+// The GPUs' answers to devices.h.
 #pragma once
 
 #include "src/device/devices.h"

@@ -1,4 +1,4 @@
-// What all kernel files share: numbers, reductions, and what a launch needs to know.
+// The headers that all kernel files share: numbers, reductions, and what a launch needs to know.
 #pragma once
 
 #include <string>

@@ -38,7 +38,7 @@ struct VocabularyPart {
   int64_t first = 0, whole = 0;
 };
 
-// What is looked up.
+// The rows that are looked up.
 struct EmbeddingIds {
   In ids, positions;
   VocabularyPart part;

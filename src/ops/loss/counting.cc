@@ -19,7 +19,7 @@ void fused(const Compute& c, const HeadOperands& head, LossGradient gradient,
   loss(c.stream, results.e, head.labels, gradient, results.losses);
 }
 
-// As if it served: timing decides on a GPU.
+// The count assumes that it serves: timing decides on a GPU.
 bool pays(const Compute& c, const HeadOperands& head, const HeadResults&) {
   const CountedDevice& counted = counting_stream(c.stream).counted();
   if (!counted.gpu) return head.x.dtype != DType::f16;

@@ -21,8 +21,8 @@ void each_row(int64_t rows, int64_t vocabulary, F&& work) {
   });
 }
 
-// Of one row. `e` gets exp(logit - max), and at the label minus the sum of all others, which is the
-// gradient there times the whole sum.
+// The sums of one row. `e` gets exp(logit - max), and at the label minus the sum of all others,
+// which is the gradient there times the whole sum.
 struct RowLoss {
   double sum, loss;
 };

@@ -14,7 +14,7 @@ bool has(VocabularyColumns columns, int32_t label) {
   return label >= columns.first && label < columns.first + columns.count;
 }
 
-// Of a row over all processes.
+// The sums of a row over all processes.
 template <typename A>
 struct RowSums {
   A largest, sum, label;

@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(most_threads)
   }
 }
 
-// Where the sums over rows go.
+// The outputs of the sums over rows.
 struct Sums {
   const Out &dgamma, &dbeta, &dbias;
   bool centered() const { return dbeta.defined(); }

@@ -102,7 +102,7 @@ struct Backward {
 
 constexpr int64_t column_block = 64;
 
-// Of `n` columns, at most a block.
+// Sums `n` columns, at most a block.
 template <typename T, typename A>
 TALLY_CLONES void block_gradients(int64_t rows, int64_t columns, int64_t n, const T* dy, const T* x,
                                   const A* mean, const A* rstd, A* dgamma, A* dbeta) {

@@ -28,7 +28,7 @@
 // aligned to 16 bytes. The width alone decides (with_row_shape() in rows.cuh, choose() in
 // forward.cu and backward.cu). Nothing is timed, and no option changes the kernel.
 //
-// What the layer around it chooses (nn/projection.h):
+// The layer around it chooses (nn/projection.h):
 //   without dropout           the GEMM adds the residual, then layernorm_forward
 //   dropout, or               residual_layernorm_forward
 //   --no-fusion residual
@@ -68,7 +68,7 @@ inline Operation<void(Stream& s, ResidualSum sum, Out r)> residual_forward{"resi
 // `delta` above, whose gradient is that of r under the mask.
 inline Operation<void(Stream& s, In x, DropoutMask mask, Out y)> apply_dropout{"apply_dropout"};
 
-// What the backward pass reads. residual_grad[M,C], where defined, is added to dx.
+// The operands of the backward pass. residual_grad[M,C], where defined, is added to dx.
 struct NormOperands {
   In dy, x, gamma, mean, rstd, residual_grad;
 };

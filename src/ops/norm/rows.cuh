@@ -29,7 +29,7 @@ struct NormRows {
   static constexpr int stride = 32 * WIDE * N;
   // Whether the row has this lane's vector p. One warp's rows have all.
   __device__ bool has(int p) const { return WIDE == 1 || first_column() + p * stride < columns; }
-  // Where this lane's vector p of a row lies in a tensor.
+  // The place of this lane's vector p of a row in a tensor.
   __device__ int64_t place(int64_t row, int p) const {
     return row * columns + first_column() + p * stride;
   }

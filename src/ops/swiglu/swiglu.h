@@ -11,7 +11,7 @@
 //   CPU (cpu.cc)    every type; threads share the rows
 //   GPU (cuda.cu)   every type; a vector of 16 bytes a thread where F is a whole number of vectors
 //                   and every address is aligned to 16 bytes, else a value a thread
-// Nothing is timed, and no option changes the kernel. DeviceError on a GPU, std::invalid_argument on
+// Timing and options do not change the kernel. DeviceError on a GPU, std::invalid_argument on
 // the CPU: the type is not a floating-point type.
 #pragma once
 

@@ -77,7 +77,7 @@ class Mesh {
   MeshShape shape_;
   MeshPlace place_;
   std::vector<std::unique_ptr<Communicator>> made_;
-  // Of `made_`, or the world where a group has all its ranks.
+  // Members of `made_`, or the world where a group has all its ranks.
   Communicator* tensor_ = nullptr;
   Communicator* samples_ = nullptr;
   Communicator* replicas_ = nullptr;

@@ -1,4 +1,4 @@
-// What neighbouring stages of a pipeline send each other: residual streams to the next stage, their
+// Messages between neighbouring stages of a pipeline: residual streams to the next stage, their
 // gradients back. The stages form a ring, since the last stage's chunk of layers may be followed by
 // a chunk of the first.
 #pragma once

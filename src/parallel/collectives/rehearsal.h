@@ -23,7 +23,7 @@ enum class MessageKind : uint8_t {
   receive
 };
 
-// What one rank exchanges with the others of a group, in one direction.
+// The messages between one rank and the others of a group, in one direction.
 struct Messages {
   std::string group;  // "tensor", "data", ...
   MessageKind kind = MessageKind::all_reduce;

@@ -30,7 +30,7 @@ const GroupCalls* group_of(const RankActivity& rank, const std::string& id) {
   return nullptr;
 }
 
-// What a rank does that others wait for.
+// Says what a rank does while others wait for it.
 std::string describe(const RankActivity& rank) {
   if (!rank.known) return "does not answer";
   std::string text;

@@ -246,7 +246,7 @@ Launch discover_launch(const LaunchOptions& options, const Environment& environm
         inner->size_name, inner->size);
   std::optional<Claim> claim = inner ? inner : outer;
   if (inner && outer && inner->size == outer->size && inner->rank == outer->rank) {
-    // What the variables of torchrun leave open, the launcher around them may say.
+    // The launcher around torchrun may say what its variables leave open.
     if (!claim->local_rank) claim->local_rank = outer->local_rank;
     if (!claim->local_size) claim->local_size = outer->local_size;
     if (!claim->nodes) claim->nodes = outer->nodes;

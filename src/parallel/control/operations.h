@@ -1,5 +1,5 @@
-// What a rank is doing with the others: the operation that it is in, and how many of each group it
-// has called. When one waits too long, rank 0 compares the ranks and finds who did not come.
+// Operations of a rank with the others: the one that it is in, and how many of each group it has
+// called. When one waits too long, rank 0 compares the ranks and finds who did not come.
 #pragma once
 
 #include <chrono>
@@ -32,8 +32,8 @@ struct RankActivity {
   std::vector<GroupCalls> groups;
 };
 
-// Of one process. The main thread calls begin() and end(), another one the rest. The main
-// thread's calls read no clock: the other thread measures.
+// The operations of one process. The main thread calls begin() and end(), another one the rest. The
+// main thread's calls read no clock: the other thread measures.
 class OperationWatch {
  public:
   using Clock = std::chrono::steady_clock;

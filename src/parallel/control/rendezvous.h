@@ -1,4 +1,4 @@
-// Where the processes of a run connect before a communicator exists, and what notifies all of them
+// The connections of a run's processes before a communicator exists, by which all of them learn
 // when one fails. A star of TCP connections with rank 0 in the middle, kept until the end.
 #pragma once
 
@@ -85,7 +85,7 @@ class Rendezvous {
   virtual int size() const = 0;
   // This host's numeric address as rank 0 sees it.
   virtual const std::string& address() const = 0;
-  // What this rank does with others, for all that make it wait.
+  // The operations of this rank with others, for all that make it wait.
   virtual OperationWatch& operations() = 0;
   // Collective: every rank's text, in the order of ranks. For set-up, not for steps. One thread at a
   // time for each kind.

@@ -75,7 +75,7 @@ void send_message(const Socket& to, Message type, const std::string& body);
 // Never blocks. A heartbeat that does not fit the send buffer is dropped, because the peer has
 // unread messages anyway.
 void send_heartbeat(const Socket& to);
-// What has arrived from a peer, to be read without waiting for the rest of a message.
+// Bytes that have arrived from a peer, read without waiting for the rest of a message.
 class MessageBuffer {
  public:
   explicit MessageBuffer(uint32_t longest = longest_message) : longest_(longest) {}
@@ -83,7 +83,7 @@ class MessageBuffer {
   bool receive(const Socket& from);
   // The next whole message, if there is one.
   bool next(Message* type, std::string* body);
-  // What arrives is not a message.
+  // The bytes are not a message.
   bool broken() const { return broken_; }
 
  private:

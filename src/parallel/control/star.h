@@ -75,7 +75,7 @@ class Star final : public Rendezvous {
   void visit_zero(Deadline deadline);
   void hear_zero(Deadline deadline, WaitingNotes* notes);
 
-  // Of the watching thread.
+  // The functions of the watching thread.
   void watch();
   int milliseconds_until_due(Clock::time_point next) const;
   void look(SilenceWatch* silence);
@@ -116,7 +116,7 @@ class Star final : public Rendezvous {
   OperationWatch operations_;
   int exchanges_ = -1;  // the group of exchange() in operations_
 
-  // Of the watching thread alone.
+  // The state of the watching thread alone.
   std::vector<MessageBuffer> incoming_;
   std::optional<Pending> pending_;
   std::optional<Inquiry> inquiry_;

@@ -26,7 +26,8 @@ bool names_loopback(const std::string& host) {
   return is_loopback(host) || host.rfind("localhost", 0) == 0;
 }
 
-// Where the ranks of a run that was given no token meet: they are processes of one user on one host.
+// The name at which the ranks of a run without a token meet: they are processes of one user on one
+// host.
 std::string loopback_place(const RendezvousOptions& options, Deadline deadline) {
   const auto addresses = look_up(options.address, deadline);
   if (std::all_of(addresses.begin(), addresses.end(), is_loopback))

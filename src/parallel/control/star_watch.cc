@@ -121,7 +121,7 @@ void Star::handle(size_t peer, Message type, std::string body) {
   switch (type) {
     case Message::failure:
       if (options_.rank != 0) wait_for_end_of_zero(patience_with_zero);
-      // What a rank that was lost has caused is not the first cause.
+      // A lost rank is the first cause, and its consequences are not.
       return learn(pending_ ? pending_->failure : decode_failure(body));
     case Message::question:
       return send_to(peer, Message::activity, encode(operations_.activity(Clock::now())));

@@ -11,7 +11,7 @@ namespace tally::train {
 // The variable that has it: a parent tally-train sets it for its ranks.
 inline constexpr const char* token_variable = "TALLY_RENDEZVOUS_TOKEN";
 
-// Where a rank gets it from. Neither: rank 0 makes one for the processes of its user on its host
+// The source of a rank's token. Neither: rank 0 makes one for the processes of its user on its host
 // (listen_for_user).
 struct TokenSource {
   std::string text;         // the token itself

@@ -1,4 +1,4 @@
-// What a rank says while it waits for others at the start.
+// Notes of a rank that waits for others at the start.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ class WaitingNotes {
   ~WaitingNotes();
   WaitingNotes(const WaitingNotes&) = delete;
   WaitingNotes& operator=(const WaitingNotes&) = delete;
-  // What is said from now on, after "after 5 s "; empty: nothing.
+  // Sets the note from now on, which follows "after 5 s "; empty: none.
   void set(std::string text);
 
  private:

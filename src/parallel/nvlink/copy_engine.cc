@@ -8,7 +8,8 @@
 namespace tally::train {
 namespace {
 
-// Of each rank. A round of a sum takes some 0.3 ms, beside which meeting twice is little.
+// Bytes of each rank. A round of a sum takes some 0.3 ms, beside which two synchronizations are
+// little.
 constexpr size_t engine_local_bytes = size_t{64} << 20;
 constexpr size_t flag_bytes = 4096, slot_alignment = 512;
 // A batch of memory operations has at most 255, and a meeting three for each other rank.
@@ -33,7 +34,7 @@ CUstreamBatchMemOpParams write(const void* flag, uint32_t value) {
   op.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
   op.writeValue.address = reinterpret_cast<CUdeviceptr>(flag);
   op.writeValue.value = value;
-  // What the stream has written is visible to all GPUs first.
+  // The writes of the stream become visible to all GPUs first.
   op.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
   return op;
 }
@@ -125,7 +126,8 @@ int64_t CopyEngine::slot(DType type) const {
   return static_cast<int64_t>(bytes / slot_alignment * slot_alignment / size_of(type));
 }
 
-// Where rank `at_rank` gets what `from_rank` pushes; `at_rank` or `from_rank` is this rank.
+// The slot in which rank `at_rank` gets what `from_rank` pushes; `at_rank` or `from_rank` is this
+// rank.
 char* CopyEngine::slot_of(int at_rank, int from_rank) const {
   const auto place = static_cast<size_t>(from_rank < at_rank ? from_rank : from_rank - 1);
   const char* slots = local_ + flag_bytes;

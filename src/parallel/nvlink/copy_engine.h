@@ -35,9 +35,9 @@ class CopyEngine {
   CopyEngine(const CopyEngine&) = delete;
   CopyEngine& operator=(const CopyEngine&) = delete;
 
-  // As those of Communicator, on `stream`. All ranks use one stream each. False: not carried, and
-  // nothing was enqueued. The answer is the same on all ranks, whose tensors lie at the same places
-  // of `memory`.
+  // The operations of Communicator, on `stream`. All ranks use one stream each. False: not carried,
+  // and nothing was enqueued. The answer is the same on all ranks, whose tensors lie at the same
+  // places of `memory`.
   bool all_reduce(cudaStream_t stream, const Tensor& t);
   bool reduce_scatter(cudaStream_t stream, const Tensor& whole, const Tensor& part);
   bool all_gather(cudaStream_t stream, const Tensor& part, const Tensor& whole);

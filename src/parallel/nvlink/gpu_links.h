@@ -7,7 +7,7 @@
 
 namespace tally::train {
 
-// What each rank passes, in their order. Collective.
+// Returns what each rank passes, in the order of ranks. Collective.
 using ExchangeText = std::function<std::vector<std::string>(const std::string& mine)>;
 
 // A name that is unique among all GPUs of all hosts.

@@ -36,7 +36,7 @@ class PeerKernels {
   PeerKernels(const PeerKernels&) = delete;
   PeerKernels& operator=(const PeerKernels&) = delete;
 
-  // As those of Communicator, on `stream`; all operations on one stream. False: not carried, and
+  // The operations of Communicator, on `stream`; all on one stream. False: not carried, and
   // nothing was enqueued. The answer is the same on all ranks, whose tensors lie at the same places
   // of `memory` and whose parts elsewhere are aligned alike.
   bool all_reduce(cudaStream_t stream, const Tensor& t);

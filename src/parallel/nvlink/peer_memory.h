@@ -33,13 +33,13 @@ class PeerMemory {
 
   // Whether these bytes lie in one block.
   bool holds(const void* data, size_t bytes) const;
-  // Where rank `peer` has what this rank has at `mine`, which lies in a block.
+  // The address at which rank `peer` has what this rank has at `mine`, which lies in a block.
   char* at(int peer, const void* mine) const;
   // Leaves the mappings to the end of the process.
   void abandon() { opened_.clear(); }
 
  private:
-  // What a rank tells the others about a block.
+  // The description of a block that a rank sends to the others.
   struct Offer {
     cudaIpcMemHandle_t handle;  // of the allocation
     size_t offset, bytes;       // of the block in it; 0 bytes: it cannot be mapped

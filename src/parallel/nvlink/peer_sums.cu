@@ -24,7 +24,7 @@ __device__ uint32_t acquire(const uint32_t* flag) {
   return value;
 }
 
-// What the blocks of this number have written and read on all ranks is done when it returns.
+// Returns when the blocks of this number have finished their reads and writes on all ranks.
 __device__ void meet(const PeerFlags& f, uint32_t meeting) {
   __syncthreads();
   const int peer = static_cast<int>(threadIdx.x);
@@ -38,7 +38,7 @@ __device__ void meet(const PeerFlags& f, uint32_t meeting) {
   __syncthreads();
 }
 
-// What elements are added in, and how 16 bytes of them become that.
+// The type in which elements are added, and how 16 bytes of them become that.
 template <typename T>
 struct Elements {
   using Wide = T;  // f32, f64
@@ -114,7 +114,7 @@ __device__ void add_tail(const PeerSum& a) {
   for (int k = 0; k < a.targets; ++k) static_cast<T*>(a.to[k])[at] = static_cast<T>(total);
 }
 
-// Of the vectors `u`; a single one is copied.
+// The sum of the vectors `u`; a single one is copied.
 template <typename T, int Most, int Together>
 __device__ uint4 sum_of(const uint4 (&in)[Most][Together], int u, int sources) {
   if constexpr (Most == 1) {

@@ -14,9 +14,10 @@ constexpr int most_peers = 8;
 // other ranks' blocks, and so have NCCL's (at most 32) beside them: an A100 has 108 SMs.
 constexpr int most_peer_blocks = 64;
 
-// Where the blocks of a kernel meet: block b of each rank meets block b of the others. Rank a says
-// at flags[b][a] of every other rank how often it has come; the number grows for ever, and whoever
-// waits goes on when it is as large as its own. A rank is never more than one meeting ahead.
+// The counters by which the blocks of a kernel wait for each other: block b of each rank waits for
+// block b of the others. Rank a says at flags[b][a] of every other rank how often it has come; the
+// number grows for ever, and whoever waits goes on when it is as large as its own. A rank is never
+// more than one meeting ahead.
 struct PeerFlags {
   uint32_t* flags[most_peers] = {};  // of each rank: [most_peer_blocks, most_peers]
   uint32_t* meetings = nullptr;      // this rank's, [most_peer_blocks]: how often a block has met

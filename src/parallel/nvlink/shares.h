@@ -23,7 +23,7 @@ inline int64_t rounds_of(int64_t share, int64_t slot) {
   return (share + slot - 1) / slot;
 }
 
-// What is summed of rank `rank`'s share in a round; empty where the share has ended.
+// The piece of rank `rank`'s share that a round sums; empty where the share has ended.
 inline SharePiece piece_of(int64_t count, int64_t share, int64_t slot, int rank, int64_t round) {
   const int64_t first = std::min(rank * share + std::min(round * slot, share), count);
   const int64_t last = std::min({first + slot, (rank + 1) * share, count});

@@ -91,7 +91,7 @@ std::vector<int32_t> read_tokens(const Config& c, const Print& notice) {
   return tokens;
 }
 
-// What was evaluated on, as people name it.
+// The name of the data that was evaluated on.
 std::string data_name(const Config& c) {
   if (c.data.mock) return "random tokens (--mock-data)";
   return c.text.empty() ? c.data.paths.front() : c.text;
@@ -176,7 +176,7 @@ nlohmann::ordered_json record_of(const Record& record, const nlohmann::ordered_j
           {"results", results}};
 }
 
-// What is printed and recorded.
+// The results that are printed and recorded.
 struct Report {
   double loss = 0;
   std::string line;

@@ -39,7 +39,7 @@ struct Measured {
   }
 };
 
-// What steps are made of here.
+// The objects that a step needs.
 struct Rehearsed {
   const Config& config;
   Session& session;
@@ -82,7 +82,8 @@ std::string group_of(const Messages& m, const MeshShape& shape) {
   return shape.data == shape.size() ? "data" : m.group;
 }
 
-// What a step sends. Its passes are not recorded: a graph that is replayed calls no communicator.
+// Counts the messages of a step. Its passes are not recorded: a graph that is replayed calls no
+// communicator.
 std::vector<Messages> count_messages(const Rehearsed& r, RehearsalLedger* ledger) {
   Config eager = r.config;
   eager.cuda_graph = false;

@@ -19,11 +19,11 @@ struct RehearsedStep {
   // Messages: of every micro batch, and once a step.
   double micro_batch_messages = 0, step_messages = 0;
 
-  // Where nothing is sent.
+  // The step's time if nothing were sent.
   double without_messages() const {
     return (static_cast<double>(micro_batches) + bubble) * micro_batch + update;
   }
-  // Where no message is hidden behind other work: an upper bound. The lower bound is
+  // The step's time if no message overlapped with other work: an upper bound. The lower bound is
   // without_messages().
   double with_messages() const {
     return without_messages() +

@@ -255,7 +255,7 @@ class Run {
   std::unique_ptr<CheckpointWriter> writer_;  // null where this process writes none
 };
 
-// What the other ranks know of a run's end.
+// The other ranks' knowledge of a run's end.
 enum class Known : uint8_t { all, nothing, maybe };  // maybe: it may be the consequence of theirs
 
 // Writes the record and ends the run together with the other ranks. Returns the exit code.

@@ -35,7 +35,7 @@ int print_and_end(const std::string& text) {
   return 1;
 }
 
-// Of the processes that a launcher starts, one prints.
+// One of the processes that a launcher starts prints.
 bool is_primary() {
   for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
     if (const char* rank = std::getenv(name)) return std::strcmp(rank, "0") == 0;

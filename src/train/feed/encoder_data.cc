@@ -20,7 +20,7 @@ namespace {
 
 using Source = std::shared_ptr<const EncoderSource>;
 
-// What a split is for: training is shuffled.
+// The purpose of a split: training is shuffled.
 struct Use {
   const char* name;
   const char* flag;
@@ -107,7 +107,7 @@ class Opener {
                       c_.data.vocab_file, tokenizer_->vocabulary(), c_.model.vocabulary,
                       tokenizer_->vocabulary()));
   }
-  // Those of the vocabulary, else those of the published BERT models.
+  // The vocabulary's special tokens, else those of the published BERT models.
   BertTokens tokens() const {
     return tokenizer_ ? tokenizer_->tokens() : SyntheticOptions().tokens;
   }
@@ -263,7 +263,7 @@ Samples open_encoder_split(Opener* opener, const Config& c, const std::vector<st
   return Samples(source);
 }
 
-// What the run evaluates on.
+// Opens the held-out samples of the run.
 void open_held_out(Opener* opener, const Config& c, DataSources* data) {
   // A folder of shards may have files for evaluation.
   const bool same = !c.data.separate && (c.data.mock || c.model.task == Task::pretraining);

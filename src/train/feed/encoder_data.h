@@ -13,15 +13,15 @@
 
 namespace tally::train {
 
-// As open_data(). The training samples are shuffled anew in every epoch, the others keep their
-// order.
+// open_data() of encoders. The training samples are shuffled anew in every epoch, the others keep
+// their order.
 DataSources open_encoder_data(const Config& config, const std::string& model);
 
-// What `evaluate` reads: all samples of --data-path in their order.
+// The data of `evaluate`: all samples of --data-path in their order.
 struct EncoderExam {
   std::shared_ptr<const EncoderSource> source;
   std::string name;  // of the file
-  // Of SQuAD: what leads from logits back to answers.
+  // SQuAD: the way from logits back to answers.
   std::vector<SquadExample> examples;
   std::shared_ptr<const std::vector<SquadFeature>> features;  // sample n is feature n
   std::shared_ptr<const WordPieceTokenizer> tokenizer;

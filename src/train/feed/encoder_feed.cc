@@ -146,7 +146,7 @@ void lay_out(const EncoderBatch& batch, const ModelConfig& model, const FeedOpti
   if (full) {
     out->cu_seqlens.clear();
   } else {
-    // As many as there can be, so that the array's size does not depend on the samples.
+    // The array is as long as it can be, so that the array's size does not depend on the samples.
     out->cu_seqlens.resize(static_cast<size_t>(2 * batch.rows + 1), static_cast<int32_t>(count));
   }
   add_labels(batch, model, out);

@@ -39,7 +39,7 @@ std::unique_ptr<MicroBatches> make_loader(const Config& config, const Communicat
 void copy_batch(Stream& stream, const HostBatch& host, Batch* batch);
 
 // A language model's micro batch in device memory, with the tensors that the run's flags ask for.
-// Of an encoder nothing is allocated.
+// An encoder's allocates nothing.
 class DeviceBatch : public Batch {
  public:
   DeviceBatch(const Config& config, Stream& stream);

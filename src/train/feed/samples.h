@@ -1,4 +1,4 @@
-// Where a run's samples come from: blocks of tokens for a language model, or sequences for an
+// The sources of a run's samples: blocks of tokens for a language model, or sequences for an
 // encoder. Empty: none.
 #pragma once
 
@@ -15,7 +15,7 @@ struct EncoderExam;
 struct Samples {
   std::shared_ptr<const SampleSource> tokens;
   std::shared_ptr<const EncoderSource> sequences;
-  // Of held-out samples of SQuAD, with --epochs: the same questions with all their answers.
+  // With --epochs and SQuAD: the held-out questions with all their answers.
   std::shared_ptr<const EncoderExam> questions;
 
   Samples() = default;

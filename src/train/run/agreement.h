@@ -20,9 +20,9 @@ struct RunSetting {
 };
 using RunSettings = std::vector<RunSetting>;
 
-// The settings of the record's configuration (docs/record.md), as their rows say (Setting::agreement): new
-// settings are compared without further work. Paths of models are compared only by whether they are
-// given, as they may differ from host to host.
+// The settings of the record's configuration (docs/record.md), as their rows say
+// (Setting::agreement): new settings are compared without further work. Paths of models are
+// compared only by whether they are given, as they may differ from host to host.
 RunSettings run_settings(const Config& config);
 
 // Version, commit, LibTorch and CUDA toolkit of the program.

@@ -17,7 +17,7 @@
 
 namespace tally::train {
 
-// What became of a checkpoint.
+// The outcome of a save.
 struct SaveResult {
   int64_t iteration = 0;
   std::string folder;

@@ -16,8 +16,8 @@ struct OpenDevice {
   DeviceFacts facts;
 };
 
-// Chooses the device that `config` asks for, checks that it supports the precision, sets the number of
-// threads, and makes a stream on the device. Throws InputError.
+// Chooses the device that `config` asks for, checks that it supports the precision, sets the number
+// of threads, and makes a stream on the device. Throws InputError.
 OpenDevice open_device(const Config& config);
 
 // One sentence on GPU kernels that the build or the run lacks and why, as open_device() found it;

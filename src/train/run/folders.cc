@@ -64,7 +64,7 @@ void check_sequence(const Config& c, int64_t saved, const Print& notice) {
       c.sequence, saved));
 }
 
-// What a user should know of the checkpoint that is loaded.
+// Notes what a user should know of the checkpoint that is loaded.
 void note_checkpoint(const Config& c, const std::string& checkpoint, const Print& notice) {
   note_checksums("--load", checkpoint, notice);
   check_flag("--load", [&] {

@@ -36,8 +36,8 @@ void note_checksums(const char* flag, const std::string& folder, const Print& no
 // The flag that names the folder of an evaluation's model.
 const char* evaluated_flag(const Config& config);
 
-// What is copied next to checkpoints and the saved model, read now, by the one process that writes.
-// Throws InputError.
+// The files that are copied next to checkpoints and the saved model, read now, by the one process
+// that writes. Throws InputError.
 SideFiles side_files(const Config& config, const World& world, const StartingPoint& start);
 
 // Checks that the weights to read fit, and that those to save may be saved. `notice` is called for

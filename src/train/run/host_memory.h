@@ -27,8 +27,8 @@ std::string memory_shortage(const Config& config, Device device,
 std::string memory_shortage_before_start(const Config& config,
                                          size_t available = available_memory());
 
-// What reduces the memory of a run of `config` considerably, for a device whose free memory is not
-// known: "try --micro-batch-size below 8 (the global batch stays the same), --bf16".
+// Flags that reduce the memory of a run of `config` considerably, for a device whose free memory is
+// not known: "try --micro-batch-size below 8 (the global batch stays the same), --bf16".
 std::string memory_advice(const Config& config);
 
 }  // namespace tally::train

@@ -23,8 +23,8 @@ int stage_of(const Config& c) {
   return c.rank / (c.tensor_parallel * c.data_parallel) % c.pipeline_parallel;
 }
 
-// What autograd keeps of the reference model: at least what the explicit model keeps without
-// recomputation, and all logits and attention probabilities.
+// The memory that autograd keeps of the reference model: at least what the explicit model keeps
+// without recomputation, and all logits and attention probabilities.
 double reference_bytes(Config c) {
   c.recompute = Recompute::none;
   if (c.compute_type() != DType::f64) c.precision = Precision::f32;

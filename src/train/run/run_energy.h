@@ -14,8 +14,8 @@ namespace tally::train {
 // Samples the energy of this rank's device. Null where there is nothing to read, and *why says why.
 std::unique_ptr<EnergySampler> open_energy(const Config& config, Device device, std::string* why);
 
-// Collective: the energy that each rank's GPU used. `sampler` may be null: then `why` is this rank's
-// reason.
+// Collective: the energy that each rank's GPU used. `sampler` may be null: then `why` is this
+// rank's reason.
 std::vector<GpuEnergyUse> gather_energy(Rendezvous& meeting, EnergySampler* sampler,
                                         const std::string& why, const Record& record);
 

@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Where a setting changes the numbers.
+// The runs in which a setting changes the numbers.
 enum class When {
   always,
   means,   // each micro batch's loss is a mean of its own (--eod-mask-loss)

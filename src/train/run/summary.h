@@ -9,7 +9,7 @@ namespace tally::train {
 
 // Model, device, precision, batch and data; several lines, the last one ended.
 std::string start_summary(const Record& record);
-// What the run measured besides its steps, a line each and in front of the last one; often empty.
+// Measurements besides those of the steps, a line each and in front of the last one; often empty.
 std::string measurements_summary(const Record& record);
 // One line: steps, tokens/s and time a step after the warm-up, as median and by Megatron-LM's rule,
 // loss, memory, model FLOPs utilisation.

@@ -68,8 +68,8 @@ struct OpenCommunicator {
   ProcessFacts facts;
 };
 
-// Makes the communicator that `config`, the device and the launcher ask for. Collective. Throws InputError
-// when the processes do not match.
+// Makes the communicator that `config`, the device and the launcher ask for. Collective. Throws
+// InputError when the processes do not match.
 OpenCommunicator open_communicator(const Config& config, World& world, Device device);
 
 // Checks that all replicas hold the same bits in `flat` (device memory), the weights of the same part

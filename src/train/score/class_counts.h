@@ -12,7 +12,7 @@ namespace tally::train {
 // The host's copy of `t`, device memory of any type of numbers, as f32. Waits for the device.
 std::vector<float> fetch_f32(const Tensor& t, Stream& stream);
 
-// Of each row of `columns` values the place of the greatest, the first of equals.
+// The index of the greatest in each row of `columns` values, the first of equals.
 std::vector<int32_t> greatest_of_rows(const std::vector<float>& values, int64_t columns);
 
 // The softmax of each row of `columns` values.

@@ -176,7 +176,7 @@ class Examination {
     }
   }
   bool wants_scores() const { return !c_.predictions_path.empty(); }
-  // Of each sample; `scores` [samples, classes], where they are wanted.
+  // Takes the class of each sample; `scores` [samples, classes], where they are wanted.
   void take_classes(const SampleRange& at, const int32_t* classes, const int32_t* labels,
                     const float* scores) {
     for (int64_t n = at.begin; n < at.end; ++n) {

@@ -1,5 +1,5 @@
-// What the answers of an encoder are worth: sums over samples, which add up over processes, and the
-// metrics that follow from them.
+// Scores of an encoder's answers: sums over samples, which add up over processes, and the metrics
+// that follow from them.
 #pragma once
 
 #include <array>

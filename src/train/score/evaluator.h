@@ -16,7 +16,7 @@
 
 namespace tally::train {
 
-// What an evaluation found.
+// The result of an evaluation.
 struct HeldOutResult {
   double loss = 0;
   Metrics metrics;  // of classifiers the accuracy, where a label counts; of SQuAD with --epochs

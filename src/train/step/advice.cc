@@ -9,7 +9,7 @@ namespace tally::train {
 
 namespace {
 
-// Of an fp16 run, the flag that keeps the loss's scale up; null: the scale falls as far as it helps.
+// The flag that keeps the loss's scale up in an fp16 run; null: the scale falls as far as it helps.
 const char* flag_of_scale(const Config& c) {
   if (c.precision != Precision::f16) return nullptr;
   if (c.loss_scale > 0) return "--loss-scale";

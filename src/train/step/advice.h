@@ -7,7 +7,7 @@
 
 namespace tally::train {
 
-// What may help a run whose loss or gradient is not finite: "lower --lr, ...". It does not name
+// Advice for a run whose loss or gradient is not finite: "lower --lr, ...". It does not name
 // what the run does already. `updated`: the weights have changed since the run drew or loaded them.
 std::string advice_for_divergence(const Config& config, bool updated);
 

@@ -20,9 +20,9 @@ class CounterWindow final : public StepWindow {
   CounterWindow(const Config& config, Stream& stream, std::unique_ptr<CounterProfiler> profiler,
                 const std::function<void(const std::string&)>& notice);
 
-  // Wait for the device around each step of the window. After its last step the files are written and
-  // the facts are known. before_step() throws InputError where the window would count the kernels of
-  // steps that time algorithms.
+  // Wait for the device around each step of the window. After its last step the files are written
+  // and the facts are known. before_step() throws InputError where the window would count the
+  // kernels of steps that time algorithms.
   void before_step(int64_t iteration) override;
   void after_step(int64_t iteration) override;
 

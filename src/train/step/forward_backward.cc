@@ -183,7 +183,8 @@ Pass ForwardBackward::pass_of(const Batch& batch, int64_t consumed, int64_t micr
     for (const size_t head : {0UL, 1UL})
       labels_.as<double>()[2 * static_cast<size_t>(place) + head] +=
           static_cast<double>(std::max<int64_t>(batch.counted[head], 0));
-  // Of a mean over all micro batches of all replicas. Labels of all of them need no other weight.
+  // The weight in a mean over all micro batches of all replicas. Labels of all of them need no
+  // other weight.
   const double weight = divides ? 1
                                 : 1.0 / (static_cast<double>(config_.micro_batches_at(consumed)) *
                                          static_cast<double>(mesh_.samples().size()));

@@ -16,8 +16,8 @@ class PhaseTimer {
 
   // A step begins.
   void begin();
-  // What was enqueued since begin() or the last end() is `phase`. Its time is added to the phase's
-  // of this step, on the device's clock. Waits for the device.
+  // Ends `phase`, the work enqueued since begin() or the last end(). Its time is added to the
+  // phase's of this step, on the device's clock. Waits for the device.
   void end(StepPhase phase);
   // The step's phases so far.
   const PhaseSeconds& seconds() const { return seconds_; }

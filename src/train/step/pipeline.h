@@ -72,7 +72,7 @@ class Pipeline {
   std::unique_ptr<PipelineLinks> links_;
   std::vector<std::vector<std::unique_ptr<ActivationSet>>> sets_;  // of each stage
   std::vector<std::unique_ptr<DeviceBatch>> batches_;
-  // Of the step that runs.
+  // Counts of the step that runs.
   int64_t loaded_ = 0, micro_batches_ = 0;
   bool record_ = false;
   // By direction, stage, and the places of activations and batch.

@@ -25,8 +25,8 @@ struct PipelineStep {
   bool operator==(const PipelineStep&) const = default;
 };
 
-// Of the process `stage` of `stages` with `chunks` chunks each. With several chunks `micro_batches`
-// is a multiple of `stages`.
+// The schedule of the process `stage` of `stages` with `chunks` chunks each. With several chunks
+// `micro_batches` is a multiple of `stages`.
 std::vector<PipelineStep> pipeline_schedule(int stage, int stages, int chunks,
                                             int64_t micro_batches);
 

@@ -30,7 +30,7 @@ Session::Session(const Config& c, Stream& s, const Mesh& mesh) : config(c), stre
   map_replicas(mesh);
 }
 
-// What tensor parallelism adds up and gathers in the passes.
+// Maps the tensors that tensor parallelism adds up and gathers in the passes.
 void Session::map_shards(const Mesh& mesh) {
   if (config.reference || !config.peer_memory) return;
   std::vector<Tensor> exchanged;
@@ -39,7 +39,7 @@ void Session::map_shards(const Mesh& mesh) {
   shards_ = mesh.tensor().map_peers(stream, exchanged);
 }
 
-// Where something is exchanged beside the passes.
+// Maps the buffers of messages that overlap with the passes.
 void Session::map_replicas(const Mesh& mesh) {
   const bool overlaps = config.shard_gradients || config.gradient_bucket.value_or(1) > 0;
   if (config.skip_train || config.reference || !config.peer_memory || !overlaps) return;

@@ -130,7 +130,7 @@ void StepLoop::step() {
   enqueued_.consumed_samples += samples;
 }
 
-// Of the pending steps that the device has finished, from place `first` on.
+// Takes the outcomes of the pending steps that the device has finished, from index `first` on.
 void StepLoop::learn_outcomes(int first) {
   for (int k = first; k < results_.done(); ++k) {
     const StepState& state = results_.state(k);
@@ -215,8 +215,8 @@ void StepLoop::check(const Step& step) const {
       step.learning_rate, advice_for_divergence(c, step.iteration > 1)));
 }
 
-// Of the last one. The steps before it had finite losses, but their weights are not worth a
-// checkpoint.
+// Checks the last evaluation. The steps before it had finite losses, but their weights are not
+// worth a checkpoint.
 void StepLoop::check_evaluation() const {
   const Evaluation& e = lists_->evaluations.back();
   if (std::isfinite(e.loss)) return;

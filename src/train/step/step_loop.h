@@ -106,7 +106,8 @@ class StepLoop {
   Evaluator evaluator_;
   std::unique_ptr<MicroBatches> loader_;
 
-  // Of the enqueued steps; of the scheduled samples, those of steps whose outcome is known.
+  // Progress of the enqueued steps; scheduled_samples counts only steps whose outcome the host
+  // knows.
   Progress enqueued_;
   int64_t saved_ = -1, evaluated_ = -1;
 };
