@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""bench/gpu/turns.py OLD NEW [--cases LIST] [--rounds N] [--steps N] [--out DIR]
+"""bench/gpu/turns.py OLD NEW [--cases LIST] [--new-flags FLAGS] [--rounds N] [--steps N] [--out DIR]
 
-Two programs tally-train by turns on one GPU: what a change has cost. Prints, for each case of measure.py, the
+Two programs tally-train by turns on one GPU: what a change has cost. With --new-flags the second one gets further flags, so
+that one program with and without a fusion are compared: turns.py P P --new-flags "--no-fusion head" (docs/fusions.md). Prints, for each case of measure.py, the
 milliseconds of a steady step of both in each round, the median of the rounds' ratios (new / old; above 1: slower), and the
 seconds from the start to the first step (wall without the steps). The record of each start goes to --out.
 Both take the same tuned algorithms: the first start of a case, which tunes, is not counted.
@@ -18,11 +19,11 @@ import measure
 
 
 def start(program, case, steps, stem):
-    command = [program, *measure.CASES[case].our_flags(), "--train-iters", str(steps), "--record", stem + ".json"]
+    command = [*program, *measure.CASES[case].our_flags(), "--train-iters", str(steps), "--record", stem + ".json"]
     begin = time.monotonic()
     with open(stem + ".txt", "w") as log:
         if subprocess.run(command, stdout=log, stderr=subprocess.STDOUT).returncode != 0:
-            sys.exit(f"bench/gpu/turns.py: {program} failed on case {case}; its messages: {stem}.txt")
+            sys.exit(f"bench/gpu/turns.py: {' '.join(program)} failed on case {case}; its messages: {stem}.txt")
     wall = time.monotonic() - begin
     with open(stem + ".json") as file:
         results = json.load(file)["results"]
@@ -35,11 +36,12 @@ def main():
     p.add_argument("old")
     p.add_argument("new")
     p.add_argument("--cases", default="124m")
+    p.add_argument("--new-flags", default="", help="flags that the second program gets besides")
     p.add_argument("--rounds", type=measure.whole, default=3)
     p.add_argument("--steps", type=measure.whole)
     p.add_argument("--out", default=".")
     a = p.parse_args()
-    programs = {"old": a.old, "new": a.new}
+    programs = {"old": [a.old], "new": [a.new, *a.new_flags.split()]}
     for case in measure.chosen(a.cases):
         steps = a.steps or measure.CASES[case].steps
         for name, program in programs.items():
