@@ -17,9 +17,13 @@
 #include <mutex>
 #include <string>
 
+#include "src/device/cuda/cupti_records.h"
+
 namespace {
 
-constexpr size_t buffer_bytes = size_t{1} << 20, alignment = 8;
+using tally::train::cuda::activity_kinds;
+using tally::train::cuda::give_buffer;
+using tally::train::cuda::visit_activity;
 
 // The last flush runs on the thread that leaves main(), concurrently with CUPTI's. Never destroyed,
 // because a record may come after the destructors of this library.
@@ -53,19 +57,6 @@ void write_kernel(const CUpti_ActivityKernel10& k) {
                static_cast<long long>(k.staticSharedMemory) + k.dynamicSharedMemory);
 }
 
-const char* copy_name(unsigned kind) {
-  switch (kind) {
-    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
-      return "[copy to device]";
-    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
-      return "[copy to host]";
-    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD:
-      return "[copy within device]";
-    default:
-      return "[copy]";
-  }
-}
-
 // A copy or a fill.
 template <typename Record>
 void write_transfer(const char* name, const Record& r) {
@@ -75,24 +66,8 @@ void write_transfer(const char* name, const Record& r) {
 }
 
 void write(const CUpti_Activity* record) {
-  switch (record->kind) {
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-      return write_kernel(*reinterpret_cast<const CUpti_ActivityKernel10*>(record));
-    case CUPTI_ACTIVITY_KIND_MEMCPY: {
-      const auto& copy = *reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
-      return write_transfer(copy_name(copy.copyKind), copy);
-    }
-    case CUPTI_ACTIVITY_KIND_MEMSET:
-      return write_transfer("[fill]", *reinterpret_cast<const CUpti_ActivityMemset4*>(record));
-    default:
-      return;
-  }
-}
-
-void CUPTIAPI give_buffer(uint8_t** buffer, size_t* size, size_t* most_records) {
-  *buffer = static_cast<uint8_t*>(std::aligned_alloc(alignment, buffer_bytes));
-  *size = *buffer ? buffer_bytes : 0;
-  *most_records = 0;  // as many as fit
+  visit_activity(record, write_kernel,
+                 [](const char* name, const auto& r) { write_transfer(name, r); });
 }
 
 void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, size_t,
@@ -131,8 +106,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   std::fputs("name,start,end,stream,graph,grid,block,registers,shared,bytes\n", file);
   if (!succeeded(cuptiActivityRegisterCallbacks(give_buffer, take_buffer), "CUPTI's buffers"))
     return 1;
-  for (const CUpti_ActivityKind kind : {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-                                        CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET}) {
+  for (const CUpti_ActivityKind kind : activity_kinds) {
     if (!succeeded(cuptiActivityEnable(kind), "CUPTI's activity records")) return 1;
   }
   std::atexit(finish);

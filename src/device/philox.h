@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "src/device/host_device.h"
+#include "src/device/split_mix.h"
 
 namespace tally::train {
 
@@ -75,10 +76,7 @@ TALLY_HOST_DEVICE bool dropout_keeps(uint64_t seed, uint64_t i, uint32_t thresho
 // The seed of one place (layer and operation) in one micro batch, from the micro batch's seed: one
 // round of SplitMix64's finalizer, so that neighbouring places and seeds are unrelated.
 TALLY_HOST_DEVICE uint64_t site_seed(uint64_t seed, uint64_t site) {
-  uint64_t z = seed + 0x9E3779B97F4A7C15ull * (site + 1);
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-  return z ^ (z >> 31);
+  return mix64(seed + split_mix_gamma * site);
 }
 
 }  // namespace tally::train

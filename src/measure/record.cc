@@ -17,6 +17,7 @@
 #include <sstream>
 
 #include "src/config/settings.h"
+#include "src/data/text/exit_codes.h"
 #include "src/data/text/output_file.h"
 #include "src/measure/build_info.h"
 #include "src/measure/flops.h"
@@ -313,21 +314,21 @@ const char* outcome_name(Outcome outcome) {
 int exit_code(Outcome outcome) {
   switch (outcome) {
     case Outcome::completed:
-      return 0;
+      return exit_completed;
     case Outcome::bad_input:
-      return 2;
+      return exit_bad_input;
     case Outcome::out_of_memory:
-      return 3;
+      return exit_out_of_memory;
     case Outcome::time_limit:
     case Outcome::signalled:
-      return 4;
+      return exit_stopped;
     case Outcome::failed_check:
-      return 5;
+      return exit_failed_check;
     case Outcome::running:
     case Outcome::error:
-      return 1;
+      return exit_error;
   }
-  return 1;
+  return exit_error;
 }
 
 Throughput throughput_of(const Record& r) {

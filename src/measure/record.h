@@ -28,8 +28,7 @@ enum class Outcome {
   error
 };
 const char* outcome_name(Outcome outcome);
-// The program's exit code, which the record has as well: 0 completed, 2 bad input, 3 out of memory,
-// 4 time limit or signal, 5 failed check, 1 else.
+// The program's exit code (src/data/text/exit_codes.h), which the record has as well.
 int exit_code(Outcome outcome);
 
 struct Evaluation {

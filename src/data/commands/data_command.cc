@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "src/data/commands/help_formatter.h"
+#include "src/data/text/exit_codes.h"
 #include "src/data/text/text_input.h"
 
 namespace tally::train {
@@ -80,20 +81,20 @@ int run_data_command(CLI::App* app, int argc, char** argv, const std::function<v
     if (error.get_exit_code() == 0) return app->exit(error);
     const std::string unknown = unknown_flag(*app, argc, argv);
     print_error(*app, (unknown.empty() ? error.what() : unknown) + " (--help lists the flags)");
-    return 2;
+    return exit_bad_input;
   }
   try {
     work();
-    return 0;
+    return exit_completed;
   } catch (const BadInput& error) {
     print_error(*app, error.what());
-    return 2;
+    return exit_bad_input;
   } catch (const std::filesystem::filesystem_error& error) {
     print_error(*app, fmt::format("'{}': {}", error.path1().string(), error.code().message()));
-    return 1;
+    return exit_error;
   } catch (const std::exception& error) {
     print_error(*app, error.what());
-    return 1;
+    return exit_error;
   }
 }
 

@@ -3,15 +3,9 @@
 
 #include <cstdint>
 
-namespace tally::train {
+#include "src/device/split_mix.h"
 
-// SplitMix64 (Steele, Lea, Flood 2014): a step of the generator, and a good mixing function.
-constexpr uint64_t mix64(uint64_t x) {
-  x += 0x9E3779B97F4A7C15ULL;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
-  return x ^ (x >> 31);
-}
+namespace tally::train {
 
 // A number below `bound`, uniform but for a bias of bound / 2^64 (Lemire 2019).
 constexpr uint64_t scale_below(uint64_t random, uint64_t bound) {
@@ -21,7 +15,7 @@ constexpr uint64_t scale_below(uint64_t random, uint64_t bound) {
 class RandomSequence {
  public:
   explicit RandomSequence(uint64_t seed) : state_(seed) {}
-  uint64_t next() { return mix64(state_++ * 0x9E3779B97F4A7C15ULL); }
+  uint64_t next() { return mix64(state_++ * split_mix_gamma); }
   uint64_t below(uint64_t bound) { return scale_below(next(), bound); }
 
  private:

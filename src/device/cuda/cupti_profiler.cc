@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "src/device/cuda/cupti_library.h"
+#include "src/device/cuda/cupti_records.h"
 #endif
 
 namespace tally::train::cuda {
@@ -23,10 +24,6 @@ std::unique_ptr<DeviceProfiler> open_cupti_profiler() {
 #else
 
 namespace {
-
-constexpr size_t buffer_bytes = size_t{4} << 20, alignment = 8;
-constexpr CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-                                        CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET};
 
 // The functions of libcupti.so, which is opened at run time.
 struct Library : CuptiLibrary {
@@ -78,19 +75,6 @@ DeviceActivity activity_of(const CUpti_ActivityKernel10& k) {
   return a;
 }
 
-const char* copy_name(unsigned kind) {
-  switch (kind) {
-    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
-      return "[copy to device]";
-    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
-      return "[copy to host]";
-    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD:
-      return "[copy within device]";
-    default:
-      return "[copy]";
-  }
-}
-
 // A copy or a fill.
 template <typename Record>
 DeviceActivity transfer_of(const char* name, const Record& r) {
@@ -105,27 +89,9 @@ DeviceActivity transfer_of(const char* name, const Record& r) {
 }
 
 void add(const CUpti_Activity* record, std::vector<DeviceActivity>* to) {
-  switch (record->kind) {
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-      to->push_back(activity_of(*reinterpret_cast<const CUpti_ActivityKernel10*>(record)));
-      return;
-    case CUPTI_ACTIVITY_KIND_MEMCPY: {
-      const auto& copy = *reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
-      to->push_back(transfer_of(copy_name(copy.copyKind), copy));
-      return;
-    }
-    case CUPTI_ACTIVITY_KIND_MEMSET:
-      to->push_back(transfer_of("[fill]", *reinterpret_cast<const CUpti_ActivityMemset4*>(record)));
-      return;
-    default:
-      return;
-  }
-}
-
-void CUPTIAPI give_buffer(uint8_t** buffer, size_t* size, size_t* most_records) {
-  *buffer = static_cast<uint8_t*>(std::aligned_alloc(alignment, buffer_bytes));
-  *size = *buffer ? buffer_bytes : 0;
-  *most_records = 0;  // as many as fit
+  visit_activity(
+      record, [to](const auto& kernel) { to->push_back(activity_of(kernel)); },
+      [to](const char* name, const auto& r) { to->push_back(transfer_of(name, r)); });
 }
 
 void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, size_t,
@@ -162,12 +128,12 @@ class CuptiProfiler final : public DeviceProfiler {
       collected().activities.clear();
       collected().lost = 0;
     }
-    for (const CUpti_ActivityKind kind : kinds)
+    for (const CUpti_ActivityKind kind : activity_kinds)
       library_.check(library_.enable(kind), "record what the GPU does");
   }
 
   std::vector<DeviceActivity> stop(int64_t* lost) override {
-    for (const CUpti_ActivityKind kind : kinds)
+    for (const CUpti_ActivityKind kind : activity_kinds)
       library_.check(library_.disable(kind), "end its records");
     library_.check(library_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "give its last records");
     const std::lock_guard<std::mutex> guard(collected().mutex);

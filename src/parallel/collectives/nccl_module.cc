@@ -139,17 +139,16 @@ class Nccl final : public Communicator {
   void unmap(Stream& s) {
     side_.synchronize();
     s.synchronize();
-    if (engine_) engine_->unmap();
-    if (kernels_) kernels_->unmap();
+    for (const auto* carrier : {&engine_, &kernels_})
+      if (*carrier) (*carrier)->unmap();
     barrier(s);
-    engine_.reset();
-    kernels_.reset();
+    for (auto* carrier : {&engine_, &kernels_}) carrier->reset();
   }
   void abandon_mapping() {
-    if (engine_) engine_->abandon();
-    if (kernels_) kernels_->abandon();
-    engine_.reset();
-    kernels_.reset();
+    for (auto* carrier : {&engine_, &kernels_}) {
+      if (*carrier) (*carrier)->abandon();
+      carrier->reset();
+    }
   }
   void wait(Stream& s) override { side_.wait(native(s)); }
   void begin_group() override { check(ncclGroupStart(), "ncclGroupStart"); }
@@ -250,8 +249,7 @@ class Nccl final : public Communicator {
   Side side_;
   std::vector<std::string> settings_;
   // Null: NCCL carries what they would.
-  std::unique_ptr<CopyEngine> engine_;
-  std::unique_ptr<PeerKernels> kernels_;
+  std::unique_ptr<PeerCollectives> engine_, kernels_;
 };
 
 // Through device memory, which is all that NCCL carries.

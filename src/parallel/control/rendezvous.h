@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "src/data/text/exit_codes.h"
 #include "src/parallel/control/errors.h"
 #include "src/parallel/control/token.h"
 
@@ -18,14 +19,14 @@ namespace tally::train {
 struct Failure {
   int rank = 0;
   std::string host;
-  int code = 1;               // exit code that the run ends with
+  int code = exit_error;      // exit code that the run ends with
   std::string message;        // one sentence
   bool known_to_zero = true;  // rank 0 knows of it, and reports it
 };
 
 // Why a rank cannot take part, known before it meets the others.
 struct Fault {
-  int code = 2;  // exit code
+  int code = exit_bad_input;  // exit code
   std::string message;
   int ranks = 1;  // it and those after it, which no process will be
 };

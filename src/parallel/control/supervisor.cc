@@ -19,6 +19,7 @@
 #include <optional>
 #include <vector>
 
+#include "src/data/text/exit_codes.h"
 #include "src/parallel/control/process_state.h"
 #include "src/parallel/control/rendezvous_wire.h"
 #include "src/parallel/control/tcp.h"
@@ -31,9 +32,7 @@ constexpr auto grace = std::chrono::seconds(3);
 // If a library has started threads, one of them may receive the signal of a rank's end (SIGCHLD).
 // Then polling finds the end.
 constexpr int look_every_milliseconds = 500;
-// Exit codes of orderly ends: completed, or stopped by a time limit or a signal (docs/flags.md).
-constexpr int completed = 0, stopped = 4;
-constexpr int out_of_memory = 3;
+constexpr int exit_not_started = 127;  // as a shell has it of a program that it cannot start
 
 // False when it cannot be written: the disk is full, or the reader has closed the pipe.
 bool write_whole(int fd, const std::string& text) {
@@ -157,7 +156,7 @@ class Supervisor {
     if (failure_ && !cause_.empty() && !was_reported())
       write_whole(STDERR_FILENO, "tally-train: error: " + cause_ + "\n");
     if (!failure_ && !stopped_) report_lost_lines();
-    return failure_.value_or(stopped_ ? stopped : completed);
+    return failure_.value_or(stopped_ ? exit_stopped : exit_completed);
   }
 
  private:
@@ -252,7 +251,7 @@ void Supervisor::start(int index, char** argv) {
     // this process, which passes it on once.
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
+    if (getppid() != parent) _exit(exit_error);
     sigprocmask(SIG_SETMASK, &previous_, nullptr);
     if (!rank.output.empty()) {
       dup2(rank.output[0].into(), STDOUT_FILENO);
@@ -261,7 +260,7 @@ void Supervisor::start(int index, char** argv) {
     if (index == 0 && listener_.open()) fcntl(listener_.fd(), F_SETFD, 0);
     fcntl(its_end.fd(), F_SETFD, 0);
     execve("/proc/self/exe", argv, pointers.data());
-    _exit(127);
+    _exit(exit_not_started);
   }
   rank.pid = pid;
   for (PrefixedLines& lines : rank.output) lines.close_into();
@@ -328,7 +327,7 @@ void Supervisor::kill_all() {
   send_all(SIGKILL);
   kill_at_.reset();
   if (failure_) return;
-  failure_ = 1;
+  failure_ = exit_error;
   const std::string since = fmt::format("{:.0f} s of the request to stop (signal {}, {})",
                                         stop_seconds_, asked_to_stop_, strsignal(asked_to_stop_));
   const bool one = left.size() == 1;
@@ -347,9 +346,9 @@ void Supervisor::reap() {
 }
 
 void Supervisor::note_end(const Rank& rank, pid_t pid, int status) {
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-  if (WIFEXITED(status) && code == completed) return;
-  if (WIFEXITED(status) && code == stopped) {
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : exit_error;
+  if (WIFEXITED(status) && code == exit_completed) return;
+  if (WIFEXITED(status) && code == exit_stopped) {
     stopped_ = true;
     return;
   }
@@ -362,7 +361,7 @@ void Supervisor::note_end(const Rank& rank, pid_t pid, int status) {
     f.message = fmt::format("process {} was killed by signal {} ({})", pid, WTERMSIG(status),
                             strsignal(WTERMSIG(status)));
     if (WTERMSIG(status) == SIGKILL && oom_kills() > oom_kills_) {
-      f.code = out_of_memory;
+      f.code = exit_out_of_memory;
       f.message +=
           ", because the host or its control group had no memory left: take a smaller "
           "--micro-batch-size, or more hosts; tally-train --plan says what a run needs";
@@ -371,7 +370,7 @@ void Supervisor::note_end(const Rank& rank, pid_t pid, int status) {
     cause_ = fmt::format("rank {}: {}", f.rank, f.message);
     tell_others(f);
   }
-  if (code == 127)
+  if (code == exit_not_started)
     write_whole(STDERR_FILENO, "tally-train: error: the program could not start itself again\n");
 }
 
@@ -380,7 +379,7 @@ void Supervisor::report_lost_lines() {
   for (const Rank& r : ranks_) {
     for (const PrefixedLines& lines : r.output) {
       if (lines.failure().empty()) continue;
-      failure_ = 1;
+      failure_ = exit_error;
       write_whole(STDERR_FILENO,
                   fmt::format("tally-train: error: the output of rank {} is incomplete: {}\n",
                               r.rank, lines.failure()));

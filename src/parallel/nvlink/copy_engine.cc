@@ -61,32 +61,11 @@ bool waits_on_flags(void* flag) {
 std::unique_ptr<CopyEngine> CopyEngine::make(int rank, int size, const std::vector<Tensor>& memory,
                                              const GatherBytes& gather) {
   std::unique_ptr<CopyEngine> made(new CopyEngine(rank, size));
-  const bool good = size <= most_ranks && made->allocate();
-  std::vector<MemoryBlock> blocks{{good ? made->local_ : nullptr, engine_local_bytes}};
-  for (const Tensor& t : memory) blocks.push_back({t.data, t.bytes()});
-  made->peers_ = PeerMemory::map(rank, size, std::move(blocks), gather);
-  if (!made->peers_) return nullptr;
+  const bool good = size <= most_ranks && made->allocate(engine_local_bytes, flag_bytes) &&
+                    waits_on_flags(made->local_);
+  if (!made->map(good, engine_local_bytes, memory, gather)) return nullptr;
   made->prepare_meetings();
   return made;
-}
-
-CopyEngine::~CopyEngine() {
-  if (local_) cudaFree(local_);
-}
-
-bool CopyEngine::allocate() {
-  void* memory = nullptr;
-  if (cudaMalloc(&memory, engine_local_bytes) != cudaSuccess) {
-    cudaGetLastError();  // so that no later check finds it
-    return false;
-  }
-  local_ = static_cast<char*>(memory);
-  return cudaMemset(local_, 0, flag_bytes) == cudaSuccess && waits_on_flags(local_);
-}
-
-void CopyEngine::abandon() {
-  local_ = nullptr;
-  if (peers_) peers_->abandon();
 }
 
 // Peers by turns from the next one on, so that no two ranks push to the same one at a time.

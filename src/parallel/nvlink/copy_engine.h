@@ -7,8 +7,6 @@
 // all ranks get the same bits, and pushes the sum to the others. Between these steps the ranks meet
 // at flags in device memory, on which streams wait without a kernel. Everything is a constant, so
 // that a CUDA graph can record it.
-//
-// A rank that dies leaves the others' streams waiting, as with NCCL.
 #pragma once
 
 #include <cuda.h>
@@ -18,38 +16,24 @@
 #include <memory>
 #include <vector>
 
-#include "src/device/tensor.h"
-#include "src/parallel/nvlink/peer_memory.h"
+#include "src/parallel/nvlink/peer_collectives.h"
 #include "src/parallel/nvlink/shares.h"
 
 namespace tally::train {
 
-class CopyEngine {
+class CopyEngine final : public PeerCollectives {
  public:
   // Collective. `memory`: what other ranks may write to; see PeerMemory::map(). Null on all ranks
   // where one of them cannot.
   static std::unique_ptr<CopyEngine> make(int rank, int size, const std::vector<Tensor>& memory,
                                           const GatherBytes& gather);
-  // Releases this rank's staging memory: when no rank has it mapped any more.
-  ~CopyEngine();
-  CopyEngine(const CopyEngine&) = delete;
-  CopyEngine& operator=(const CopyEngine&) = delete;
 
-  // The operations of Communicator, on `stream`. All ranks use one stream each. False: not carried,
-  // and nothing was enqueued. The answer is the same on all ranks, whose tensors lie at the same
-  // places of `memory`.
-  bool all_reduce(cudaStream_t stream, const Tensor& t);
-  bool reduce_scatter(cudaStream_t stream, const Tensor& whole, const Tensor& part);
-  bool all_gather(cudaStream_t stream, const Tensor& part, const Tensor& whole);
-
-  // Closes the others' memory; what was enqueued is done.
-  void unmap() { peers_.reset(); }
-  // Leaves everything to the end of the process, because streams may wait for ever.
-  void abandon();
+  bool all_reduce(cudaStream_t stream, const Tensor& t) override;
+  bool reduce_scatter(cudaStream_t stream, const Tensor& whole, const Tensor& part) override;
+  bool all_gather(cudaStream_t stream, const Tensor& part, const Tensor& whole) override;
 
  private:
-  CopyEngine(int rank, int size) : rank_(rank), size_(size) {}
-  bool allocate();
+  using PeerCollectives::PeerCollectives;
   void prepare_meetings();
   void meet(cudaStream_t stream, int set);
   int64_t slot(DType type) const;
@@ -60,9 +44,7 @@ class CopyEngine {
   template <typename F>
   void for_each_peer(const F& f) const;
 
-  const int rank_, size_;
-  char* local_ = nullptr;  // flags, and a slot for each other rank
-  std::unique_ptr<PeerMemory> peers_;
+  // The own memory has flags, and a slot for each other rank.
   std::array<std::vector<CUstreamBatchMemOpParams>, 2> meetings_;
 };
 

@@ -31,39 +31,17 @@ std::unique_ptr<PeerKernels> PeerKernels::make(int rank, int size,
                                                const std::vector<Tensor>& memory,
                                                const GatherBytes& gather) {
   std::unique_ptr<PeerKernels> made(new PeerKernels(rank, size));
-  const bool good = size <= most_peers && has_room() && made->allocate();
-  std::vector<MemoryBlock> blocks{{good ? made->local_ : nullptr, peer_local_bytes}};
-  for (const Tensor& t : memory) blocks.push_back({t.data, t.bytes()});
-  made->peers_ = PeerMemory::map(rank, size, std::move(blocks), gather);
-  if (!made->peers_) return nullptr;
+  const bool good =
+      size <= most_peers && has_room() && made->allocate(peer_local_bytes, peer_local_bytes);
+  if (!made->map(good, peer_local_bytes, memory, gather)) return nullptr;
   made->prepare_flags();
   return made;
-}
-
-PeerKernels::~PeerKernels() {
-  if (local_) cudaFree(local_);
-}
-
-bool PeerKernels::allocate() {
-  void* memory = nullptr;
-  if (cudaMalloc(&memory, peer_local_bytes) != cudaSuccess) {
-    cudaGetLastError();  // so that no later check finds it
-    return false;
-  }
-  local_ = static_cast<uint32_t*>(memory);
-  return cudaMemset(local_, 0, peer_local_bytes) == cudaSuccess &&
-         cudaStreamSynchronize(nullptr) == cudaSuccess;
-}
-
-void PeerKernels::abandon() {
-  local_ = nullptr;
-  if (peers_) peers_->abandon();
 }
 
 void PeerKernels::prepare_flags() {
   flags_.rank = rank_;
   flags_.ranks = size_;
-  flags_.meetings = local_ + flag_count;
+  flags_.meetings = reinterpret_cast<uint32_t*>(local_) + flag_count;
   for (int r = 0; r < size_; ++r) flags_.flags[r] = static_cast<uint32_t*>(at(r, local_));
 }
 

@@ -16,6 +16,7 @@
 
 #include "src/checkpoint/model_weights.h"
 #include "src/config/json_values.h"
+#include "src/data/text/exit_codes.h"
 #include "src/data/text/output_file.h"
 #include "src/data/text/text_input.h"
 #include "src/data/text/utf8.h"
@@ -441,7 +442,7 @@ int evaluate(const Config& config, World& world) {
   try {
     run.run();
     world.done();
-    return 0;
+    return exit_completed;
   } catch (const CommunicationError& e) {
     return world.fail(exit_code(Outcome::error), e.what(), true);
   } catch (...) {

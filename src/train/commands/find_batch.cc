@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "src/config/json_values.h"
+#include "src/data/text/exit_codes.h"
 #include "src/measure/system_info.h"
 #include "src/model/architecture.h"
 #include "src/plan/stage_count.h"
@@ -193,7 +194,7 @@ class BatchFinder {
     write_record(found);
     if (found == 0) return exit_code(record_.outcome);
     if (const std::string lost = output_failure(); !lost.empty()) throw std::runtime_error(lost);
-    return 0;
+    return exit_completed;
   }
 
   // `found`: empty before the end.

@@ -19,6 +19,7 @@
 #include "src/checkpoint/model_weights.h"
 #include "src/checkpoint/stored_models.h"
 #include "src/config/args.h"
+#include "src/data/text/exit_codes.h"
 #include "src/model/stage.h"
 #include "src/parallel/control/errors.h"
 #include "src/parallel/control/supervisor.h"
@@ -39,9 +40,9 @@ using namespace tally::train;
 int print_and_end(const std::string& text) {
   print_text(text);
   const std::string failure = output_failure();
-  if (failure.empty()) return 0;
+  if (failure.empty()) return exit_completed;
   print_error(failure);
-  return 1;
+  return exit_error;
 }
 
 int rehearse_alone(const Config& config, World& world) {
@@ -79,7 +80,7 @@ int train_or_evaluate_here(const std::vector<char*>& argv, TimeLimit::Clock::tim
                         command);
   } catch (const HelpRequest&) {
     if (launch.rank == 0) throw;
-    return 0;
+    return exit_completed;
   } catch (const UsageError& e) {
     if (launch.size == 1) throw;
     fault.emplace().message = e.what();
@@ -96,10 +97,10 @@ int train_or_evaluate(const std::vector<char*>& argv, TimeLimit::Clock::time_poi
     return print_and_end(help.text);
   } catch (const UsageError& e) {
     print_error(e.what());
-    return 2;
+    return exit_bad_input;
   } catch (const LaunchError& e) {
     print_error(e.what());
-    return 2;
+    return exit_bad_input;
   }
 }
 
@@ -135,6 +136,6 @@ int main(int argc, char** argv) {
     return e.code;
   } catch (const std::exception& e) {
     print_error(e.what());
-    return 1;
+    return exit_error;
   }
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 
+#include "src/data/text/exit_codes.h"
 #include "src/data/tokens/dataset.h"
 #include "src/measure/flops.h"
 #include "src/model/architecture.h"
@@ -258,7 +259,7 @@ int rehearse(const Config& config) {
                   1e3 * step.micro_batch, 1e3 * *least / micro_batches, 1e3 * *most / micro_batches,
                   flops / step.micro_batch / 1e12, 1e3 * step.update) +
       step_text(config, step));
-  return 0;
+  return exit_completed;
 }
 
 }  // namespace tally::train

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "src/data/text/exit_codes.h"
 #include "src/measure/build_info.h"
 #include "src/measure/system_info.h"
 #include "src/model/architecture.h"
@@ -261,14 +262,14 @@ enum class Known : uint8_t { all, nothing, maybe };  // maybe: it may be the con
 // Writes the record and ends the run together with the other ranks. Returns the exit code.
 int end_run(Run* run, World* world, const Record& record, Known known) {
   const int code = exit_code(record.outcome);
-  const bool good = known == Known::all && (code == 0 || code == 4);
+  const bool good = known == Known::all && ended_in_order(code);
   if (!good) run->finish();
   if (!good && world->size() > 1) return world->fail(code, record.message, known == Known::maybe);
   const std::string unwritten = failure_of([&] { run->write_record(); });
   if (!good) world->fail(code, record.message);
   if (!unwritten.empty()) {
     world->set_on_failure({});  // it would do the same again
-    return world->fail(good || code == 4 ? 1 : code, unwritten);
+    return world->fail(ended_in_order(code) ? exit_error : code, unwritten);
   }
   if (good) world->done();
   return code;
@@ -294,9 +295,9 @@ int run_to_record(Run* run, const Config& config, World* world, Record* record, 
   record->ended = utc_now();
   if (known == Known::all && world->is_primary()) {
     print_text(measurements_summary(*record) + end_summary(*record) + "\n");
-    if (code == 4) print_stopped(record->message);
+    if (code == exit_stopped) print_stopped(record->message);
   }
-  if (code == 0 && !output_failure().empty()) {
+  if (code == exit_completed && !output_failure().empty()) {
     record->outcome = Outcome::error;
     record->message = "all steps are done, but " + output_failure();
   }
@@ -369,7 +370,7 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
   } catch (const CommunicationError& e) {
     return world.fail(exit_code(Outcome::error), e.what(), true);
   } catch (const std::exception& e) {
-    return world.fail(2, e.what());
+    return world.fail(exit_bad_input, e.what());
   }
   return run_to_record(prepared.get(), config, &world, &record, stream.get());
 }

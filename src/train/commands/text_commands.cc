@@ -16,6 +16,7 @@
 #include "src/convert/convert.h"
 #include "src/data/commands/prepare.h"
 #include "src/data/commands/tokenize.h"
+#include "src/data/text/exit_codes.h"
 #include "src/measure/build_info.h"
 #include "src/plan/plan.h"
 #include "src/train/run/output.h"
@@ -25,14 +26,14 @@ namespace {
 
 int bad_command(const std::string& what) {
   print_error(what);
-  return 2;
+  return exit_bad_input;
 }
 
 int print_and_end(const std::string& text) {
   print_text(text);
-  if (output_failure().empty()) return 0;
+  if (output_failure().empty()) return exit_completed;
   print_error(output_failure());
-  return 1;
+  return exit_error;
 }
 
 // One of the processes that a launcher starts prints.

@@ -2,16 +2,10 @@
 
 #include <algorithm>
 
+#include "src/device/split_mix.h"
+
 namespace tally::train {
 namespace {
-
-// splitmix64 (Steele, Lea & Flood 2014): neighbouring steps get unrelated seeds.
-uint64_t mix(uint64_t x) {
-  x += 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
 
 bool has_dropout(const Config& c) {
   return c.model.hidden_dropout > 0 || c.model.attention_dropout > 0 ||
@@ -216,7 +210,7 @@ uint64_t ForwardBackward::dropout_seed(int64_t consumed, int64_t micro_batch) co
   // Numbered as in one process, so that any number of replicas draws the same masks.
   const auto before = static_cast<uint64_t>(consumed / config_.micro_batch);
   const uint64_t number = before + static_cast<uint64_t>(micro_batch) * ranks + rank;
-  return std::max<uint64_t>(1, mix(mix(config_.seed) ^ number));
+  return std::max<uint64_t>(1, mix64(mix64(config_.seed) ^ number));
 }
 
 }  // namespace tally::train

@@ -104,12 +104,7 @@ __global__ void __launch_bounds__(warpgroup) attention_finish_kernel(const Backw
 
 template <typename T, bool grouped, bool dropout>
 cudaError_t launch_multiply(const Backward& p, int blocks, cudaStream_t stream) {
-  const auto kernel = attention_backward_kernel<T, grouped, dropout>;
-  const cudaError_t sized =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
-  if (sized != cudaSuccess) return sized;
-  kernel<<<blocks, 3 * warpgroup, sizeof(Shared), stream>>>(p);
-  return cudaGetLastError();
+  return launch_blocks<Shared>(attention_backward_kernel<T, grouped, dropout>, p, blocks, stream);
 }
 template <typename T>
 cudaError_t launch_multiply(const Backward& p, int blocks, cudaStream_t stream) {

@@ -112,7 +112,7 @@ class Multiplier {
     float* dq_due = nullptr;  // where its dQ goes; null: there is none yet
     float scores[64], dk[32], dv[32];
     barrier_wait(at(s_.q_full[0]), 0);
-    multiply_rows(scores, s_.k[0], s_.q[0]);
+    multiply_rows<T>(scores, s_.k[0], s_.q[0], group_);
     wgmma_wait<0>();
     wgmma_arrived(scores);
     for (;; ++turn) {
@@ -120,7 +120,7 @@ class Multiplier {
       const uint64_t q_tile = wgmma_tile(at(s_.q[t])), dout_tile = wgmma_tile(at(s_.dout[t]));
       float dp[64];
       barrier_wait(at(s_.dout_full[t]), parity);
-      multiply_rows(dp, s_.v[b], s_.dout[t]);
+      multiply_rows<T>(dp, s_.v[b], s_.dout[t], group_);
       if (dropout) draw(item.head * heads + nth, q, item.keys);
       probabilities(scores, s_.stats[t], p_.causal && q == item.keys);
       wgmma_wait<0>();
@@ -155,7 +155,7 @@ class Multiplier {
       }
       // After the very last block: it waits for data that is there and unused.
       if (next >= 0) barrier_wait(at(s_.q_full[t ^ 1]), (turn + 1) >> 1 & 1);
-      multiply_rows(scores, s_.k[next_b], s_.q[t ^ 1]);
+      multiply_rows<T>(scores, s_.k[next_b], s_.q[t ^ 1], group_);
       wgmma_wait<1>();
       wgmma_arrived(dk);
       wgmma_arrived(dq);
@@ -193,16 +193,6 @@ class Multiplier {
   }
 
  private:
-  // sums[64 keys of this warpgroup, 128 queries] = (K or V)(Q or dO)^T
-  __device__ void multiply_rows(float (&sums)[64], const uint8_t* keys, const uint8_t* queries) {
-    const uint64_t a = wgmma_tile(shared_address(keys) + group_ * half_bytes);
-    const uint64_t b = wgmma_tile(shared_address(queries));
-    wgmma_fence();
-#pragma unroll
-    for (int k = 0; k < 4; ++k) Wgmma<T>::scores(sums, a + 2 * k, b + 2 * k, k > 0);
-    wgmma_commit();
-  }
-
   // Computes P from scores; 0 where a query does not see a key.
   __device__ void probabilities(float (&x)[64], const float* stats, bool diagonal) {
     const int column = thread_ % 4 * 2,

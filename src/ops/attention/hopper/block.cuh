@@ -55,6 +55,28 @@ __device__ __forceinline__ void stage_rows(uint32_t staged, int r, int lane,
   }
 }
 
+// The maximum over the four threads that have a row's columns, and the sum.
+__device__ inline float quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffU, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffU, x, 2));
+}
+__device__ inline float quad_sum(float x) {
+  x += __shfl_xor_sync(0xffffffffU, x, 1);
+  return x + __shfl_xor_sync(0xffffffffU, x, 2);
+}
+
+// sums[64 keys of warpgroup `group`, 128 queries] = (K or V)(Q or dO)^T
+template <typename T>
+__device__ __forceinline__ void multiply_rows(float (&sums)[64], const uint8_t* keys,
+                                              const uint8_t* queries, int group) {
+  const uint64_t a = wgmma_tile(shared_address(keys) + group * half_bytes);
+  const uint64_t b = wgmma_tile(shared_address(queries));
+  wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < 4; ++k) Wgmma<T>::scores(sums, a + 2 * k, b + 2 * k, k > 0);
+  wgmma_commit();
+}
+
 // Which of the elements 8 group .. 8 (group + count) - 1 of dropout's mask are kept, a bit each.
 template <int count>
 __device__ __forceinline__ void kept_elements(uint64_t seed, uint64_t group, uint32_t threshold,
@@ -91,6 +113,17 @@ __device__ void write_rows(const float (&sums)[32], float low, float high, uint8
           *reinterpret_cast<const uint4*>(staged + at * 128 + ((c ^ (at % 8)) << 4));
   }
   meet(barrier);
+}
+
+// Launches `kernel` with two warpgroups that compute, one that copies, and a Shared for the block.
+template <typename Shared, typename Params>
+cudaError_t launch_blocks(void (*kernel)(Params), const Params& p, int blocks,
+                          cudaStream_t stream) {
+  const cudaError_t sized =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
+  if (sized != cudaSuccess) return sized;
+  kernel<<<blocks, 3 * warpgroup, sizeof(Shared), stream>>>(p);
+  return cudaGetLastError();
 }
 
 }  // namespace tally::train::cuda::hopper

@@ -105,16 +105,6 @@ __device__ __forceinline__ void computed(uint32_t (&pairs)[16]) {
   for (uint32_t& pair : pairs) asm volatile("" : "+r"(pair)::"memory");
 }
 
-// The maximum over the four threads that have a row's columns.
-__device__ float row_max(float x) {
-  x = fmaxf(x, __shfl_xor_sync(0xffffffffU, x, 1));
-  return fmaxf(x, __shfl_xor_sync(0xffffffffU, x, 2));
-}
-__device__ float row_sum(float x) {
-  x += __shfl_xor_sync(0xffffffffU, x, 1);
-  return x + __shfl_xor_sync(0xffffffffU, x, 2);
-}
-
 // How large a thread's sum of P over a half step may be before P is taken relative to a larger
 // score: P must fit T, and the output and its sum over many half steps must fit float32.
 template <typename T>
@@ -280,7 +270,7 @@ class Multiplier {
     float largest[] = {-INFINITY, -INFINITY};
 #pragma unroll
     for (int i = 0; i < 16; ++i) largest[i % 4 / 2] = fmaxf(largest[i % 4 / 2], x[i]);
-    rows_ = {{row_max(largest[0]) * scale_, row_max(largest[1]) * scale_}, {0, 0}};
+    rows_ = {{quad_max(largest[0]) * scale_, quad_max(largest[1]) * scale_}, {0, 0}};
   }
   // Masks the half of the keys that the diagonal crosses.
   template <int half>
@@ -338,7 +328,7 @@ class Multiplier {
           const float* pair = x + 32 * half + i + 2 * row;
           largest = fmaxf(largest, fmaxf(pair[0], pair[1]));
         }
-        const float from = fmaxf(rows_.from[row], row_max(largest) * scale_);
+        const float from = fmaxf(rows_.from[row], quad_max(largest) * scale_);
         shrink[row] = exp2_fast(rows_.from[row] - from);
         rows_.from[row] = from;
         rows_.sum[row] *= shrink[row];
@@ -365,7 +355,7 @@ class Multiplier {
   __device__ __forceinline__ void write(const float (&out)[32], const Rows& rows) {
     const Item item = s_.items[written_ / item_step];
     const int row = (written_ & second_half ? half_rows : 0) + warp_ * warp_rows;
-    const float sum[] = {row_sum(rows.sum[0]), row_sum(rows.sum[1])};
+    const float sum[] = {quad_sum(rows.sum[0]), quad_sum(rows.sum[1])};
     const float keep = dropout ? p_.dropout.keep_scale : 1.0F;
     const float scale[] = {__frcp_rn(sum[0]) * keep, __frcp_rn(sum[1]) * keep};
     const uint32_t staged = at(s_.staged[group_ * 4 + warp_]);
@@ -414,13 +404,8 @@ __global__ void __launch_bounds__(3 * warpgroup, 1)
 
 template <typename T, bool causal, bool dropout>
 cudaError_t launch(const Forward& p, int sms, cudaStream_t stream) {
-  const auto kernel = attention_forward_kernel<T, causal, dropout>;
-  const cudaError_t sized =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
-  if (sized != cudaSuccess) return sized;
-  const int blocks = std::min(sms, p.batch * p.heads * p.blocks);
-  kernel<<<blocks, 3 * warpgroup, sizeof(Shared), stream>>>(p);
-  return cudaGetLastError();
+  return launch_blocks<Shared>(attention_forward_kernel<T, causal, dropout>, p,
+                               std::min(sms, p.batch * p.heads * p.blocks), stream);
 }
 
 template <typename T>

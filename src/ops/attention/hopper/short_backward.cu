@@ -46,8 +46,8 @@ class Multiplier {
       const ShortItem item = s_.items[slot];
       if (item.length < 0) return;
       float scores[64], dp[64];
-      multiply_rows(scores, s_.k[slot], s_.q[slot]);
-      multiply_rows(dp, s_.v[slot], s_.dout[slot]);
+      multiply_rows<T>(scores, s_.k[slot], s_.q[slot], group_);
+      multiply_rows<T>(dp, s_.v[slot], s_.dout[slot], group_);
       prepare(item, slot);
       meet_all();
       wgmma_wait<1>();
@@ -80,16 +80,6 @@ class Multiplier {
   }
 
  private:
-  // sums[64 keys of this warpgroup, 128 queries] = (K or V)(Q or dO)^T
-  __device__ void multiply_rows(float (&sums)[64], const uint8_t* keys, const uint8_t* queries) {
-    const uint64_t a = wgmma_tile(shared_address(keys) + group_ * half_bytes);
-    const uint64_t b = wgmma_tile(shared_address(queries));
-    wgmma_fence();
-#pragma unroll
-    for (int k = 0; k < 4; ++k) Wgmma<T>::scores(sums, a + 2 * k, b + 2 * k, k > 0);
-    wgmma_commit();
-  }
-
   // Statistics and delta = rowsum(dO O) of 64 queries, two threads each; dropout's mask of the
   // warpgroup's keys, a query a thread. A query beyond the sequence sees nothing.
   __device__ void prepare(const ShortItem& item, int slot) {
@@ -234,13 +224,8 @@ __global__ void __launch_bounds__(3 * warpgroup, 1)
 
 template <typename T, bool dropout>
 cudaError_t launch(const ShortBackward& p, int sms, cudaStream_t stream) {
-  const auto kernel = short_attention_backward_kernel<T, dropout>;
-  const cudaError_t sized =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
-  if (sized != cudaSuccess) return sized;
-  const int blocks = std::min(sms, p.sequences.count * p.sequences.heads);
-  kernel<<<blocks, 3 * warpgroup, sizeof(Shared), stream>>>(p);
-  return cudaGetLastError();
+  return launch_blocks<Shared>(short_attention_backward_kernel<T, dropout>, p,
+                               std::min(sms, p.sequences.count * p.sequences.heads), stream);
 }
 
 template <typename T>

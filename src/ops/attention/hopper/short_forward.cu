@@ -17,15 +17,6 @@ struct alignas(1024) Shared {
 };
 static_assert(sizeof(Shared) <= most_shared);
 
-__device__ float quad_max(float x) {
-  x = fmaxf(x, __shfl_xor_sync(0xffffffffU, x, 1));
-  return fmaxf(x, __shfl_xor_sync(0xffffffffU, x, 2));
-}
-__device__ float quad_sum(float x) {
-  x += __shfl_xor_sync(0xffffffffU, x, 1);
-  return x + __shfl_xor_sync(0xffffffffU, x, 2);
-}
-
 template <typename T, bool dropout>
 class Multiplier {
  public:
@@ -183,13 +174,8 @@ __global__ void __launch_bounds__(3 * warpgroup, 1)
 
 template <typename T, bool dropout>
 cudaError_t launch(const ShortForward& p, int sms, cudaStream_t stream) {
-  const auto kernel = short_attention_forward_kernel<T, dropout>;
-  const cudaError_t sized =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
-  if (sized != cudaSuccess) return sized;
-  const int blocks = std::min(sms, p.sequences.count * p.sequences.heads);
-  kernel<<<blocks, 3 * warpgroup, sizeof(Shared), stream>>>(p);
-  return cudaGetLastError();
+  return launch_blocks<Shared>(short_attention_forward_kernel<T, dropout>, p,
+                               std::min(sms, p.sequences.count * p.sequences.heads), stream);
 }
 
 template <typename T>
