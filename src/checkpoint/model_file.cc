@@ -1,4 +1,4 @@
-// A model's weights in Hugging Face's layout, written by several processes into one file.
+// A model's weights in Hugging Face's format, written by several processes into one file.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -50,12 +50,12 @@ class SharedFile {
   int fd_;
 };
 
-SafetensorsLayout layout_of(const ParameterState& state) {
+SafetensorsOutline outline_of(const ParameterState& state) {
   std::vector<TensorSource> tensors;
   for (const Parameter& p : state.model ? *state.model : *state.parameters)
     for (const StoredPart& part : stored_parts(p))
       tensors.push_back({part.tensor.name, state.weights.dtype, part.shape, nullptr});
-  return safetensors_layout(&tensors);
+  return safetensors_outline(&tensors);
 }
 
 // The host's copy of this process's part, in the order in which it is stored.
@@ -73,23 +73,23 @@ std::vector<char> fetch_part(const ParameterState& state, const Parameter& p, St
 }  // namespace
 
 uint64_t make_model_file(const std::string& path, const ParameterState& state) {
-  const SafetensorsLayout layout = layout_of(state);
+  const SafetensorsOutline outline = outline_of(state);
   const SharedFile file(path, O_CREAT | O_TRUNC);
-  file.write(0, layout.header.data(), layout.header.size());
-  file.resize(layout.bytes);
+  file.write(0, outline.header.data(), outline.header.size());
+  file.resize(outline.bytes);
   file.sync();
-  return layout.bytes;
+  return outline.bytes;
 }
 
 void write_model_part(const std::string& path, const ParameterState& state, Stream& stream) {
-  const SafetensorsLayout layout = layout_of(state);
+  const SafetensorsOutline outline = outline_of(state);
   const SharedFile file(path, 0);
   const size_t element = size_of(state.weights.dtype);
   for (const Parameter& p : *state.parameters) {
     if (p.copy) continue;
     const std::vector<char> held = fetch_part(state, p, stream);
     for (const StoredPart& part : stored_parts(p)) {
-      const size_t at = layout.offsets.at(part.tensor.name);
+      const size_t at = outline.offsets.at(part.tensor.name);
       for (const ElementRun& run : part.runs)
         file.write(at + static_cast<size_t>(run.global) * element,
                    held.data() + static_cast<size_t>(run.local) * element,

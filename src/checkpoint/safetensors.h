@@ -64,15 +64,15 @@ struct TensorSource {
 };
 
 // The offsets of tensors in a file: wider types first, then by name.
-struct SafetensorsLayout {
+struct SafetensorsOutline {
   std::string header;                     // with its length in front; the tensors follow it
   std::map<std::string, size_t> offsets;  // of the tensors, from the file's begin
   size_t bytes = 0;                       // of the file
 };
 // Sorts `tensors`, whose `fill` is not used.
-SafetensorsLayout safetensors_layout(std::vector<TensorSource>* tensors,
-                                     const std::map<std::string, std::string>& metadata = {
-                                         {"format", "pt"}});
+SafetensorsOutline safetensors_outline(std::vector<TensorSource>* tensors,
+                                       const std::map<std::string, std::string>& metadata = {
+                                           {"format", "pt"}});
 
 // Writes PATH as the reference implementation does: wider types first, then by name, the header
 // padded with spaces to a multiple of 8. One tensor is in memory at a time. The file is on the disk

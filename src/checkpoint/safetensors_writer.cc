@@ -48,18 +48,18 @@ size_t TensorSource::bytes() const {
   return bytes;
 }
 
-SafetensorsLayout safetensors_layout(std::vector<TensorSource>* tensors,
-                                     const std::map<std::string, std::string>& metadata) {
+SafetensorsOutline safetensors_outline(std::vector<TensorSource>* tensors,
+                                       const std::map<std::string, std::string>& metadata) {
   std::sort(tensors->begin(), tensors->end(), [](const TensorSource& a, const TensorSource& b) {
     return order_of(a.dtype) != order_of(b.dtype) ? order_of(a.dtype) > order_of(b.dtype)
                                                   : a.name < b.name;
   });
   nlohmann::ordered_json header;
   if (!metadata.empty()) header["__metadata__"] = metadata;
-  SafetensorsLayout layout;
+  SafetensorsOutline outline;
   size_t offset = 0;
   for (const TensorSource& tensor : *tensors) {
-    if (!layout.offsets.emplace(tensor.name, offset).second)
+    if (!outline.offsets.emplace(tensor.name, offset).second)
       throw std::logic_error(fmt::format("write_safetensors: '{}' appears twice", tensor.name));
     nlohmann::ordered_json& entry = header[tensor.name];
     entry["dtype"] = safetensors_name(tensor.dtype);
@@ -70,19 +70,19 @@ SafetensorsLayout safetensors_layout(std::vector<TensorSource>* tensors,
   std::string text = tensors->empty() && metadata.empty() ? "{}" : header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const uint64_t length = text.size();
-  layout.header.assign(reinterpret_cast<const char*>(&length), sizeof length);
-  layout.header += text;
-  for (auto& [name, at] : layout.offsets) at += layout.header.size();
-  layout.bytes = layout.header.size() + offset;
-  return layout;
+  outline.header.assign(reinterpret_cast<const char*>(&length), sizeof length);
+  outline.header += text;
+  for (auto& [name, at] : outline.offsets) at += outline.header.size();
+  outline.bytes = outline.header.size() + offset;
+  return outline;
 }
 
 FileChecksum write_safetensors(const std::string& path, std::vector<TensorSource> tensors,
                                const std::map<std::string, std::string>& metadata) {
-  const SafetensorsLayout layout = safetensors_layout(&tensors, metadata);
+  const SafetensorsOutline outline = safetensors_outline(&tensors, metadata);
   OutputFile file(path);
   ChecksumStream sum;
-  append(layout.header.data(), layout.header.size(), &file, &sum);
+  append(outline.header.data(), outline.header.size(), &file, &sum);
   std::vector<char> buffer;
   for (const TensorSource& tensor : tensors) {
     if (buffer.size() < tensor.bytes()) buffer.resize(tensor.bytes());

@@ -16,7 +16,7 @@ int SaveGroup::parts() const {
 
 int SaveGroup::part_of(int rank) const {
   if (divided_optimizer) return rank;
-  const MeshPlace there = place_of(shape, rank);
+  const MeshPosition there = position_of(shape, rank);
   return there.replica == 0 ? there.stage * shape.tensor + there.shard : -1;
 }
 

@@ -17,18 +17,18 @@ struct SaveGroup {
   using Exchange = std::function<std::vector<std::string>(const std::string&)>;
 
   MeshShape shape;
-  MeshPlace place;
+  MeshPosition position;
   bool divided_optimizer = false;  // the replicas share the optimizer's state (ZeRO)
   Exchange exchange;               // needed where divided()
 
   // Whether no process has everything, so that all of them write.
   bool divided() const;
-  bool first() const { return rank_of(shape, place) == 0; }
+  bool first() const { return rank_of(shape, position) == 0; }
   // The first of several replicas with the same weights writes them.
-  bool writes_model() const { return place.replica == 0; }
+  bool writes_model() const { return position.replica == 0; }
   // The files of the optimizer's state, and this process's; -1: it writes none.
   int parts() const;
-  int part() const { return part_of(rank_of(shape, place)); }
+  int part() const { return part_of(rank_of(shape, position)); }
   // The part of another process.
   int part_of(int rank) const;
 };

@@ -13,7 +13,7 @@ void ModelConfig::set_kind(const std::string& kind) {
   if (kind == "llama") {
     block = {.norm = NormKind::rms, .mlp = MlpKind::swiglu, .biases = false};
   } else if (kind == "bert" || kind == "distilbert") {
-    block = {.place = NormPlace::after, .mlp = MlpKind::gelu_erf, .causal = false};
+    block = {.norm_position = NormPosition::after, .mlp = MlpKind::gelu_erf, .causal = false};
     token_types = pooler ? 2 : 0;
   } else if (kind != "gpt") {
     throw std::logic_error("there is no kind of model " + kind);

@@ -57,13 +57,13 @@ enum class NormKind : uint8_t {
   rms  // without bias and mean
 };
 // Before a block's branches, or after what they add to the residual stream.
-enum class NormPlace : uint8_t { before, after };
+enum class NormPosition : uint8_t { before, after };
 enum class MlpKind : uint8_t { gelu_tanh, gelu_erf, swiglu };
 
 // What a transformer block computes (src/nn/block.h). GPT-2's is the default.
 struct BlockSpec {
   NormKind norm = NormKind::layer;
-  NormPlace place = NormPlace::before;
+  NormPosition norm_position = NormPosition::before;
   MlpKind mlp = MlpKind::gelu_tanh;
   bool biases = true;     // of the linear layers
   bool qkv_bias = false;  // of Q, K and V alone, where the others have none (Qwen 2)

@@ -69,10 +69,10 @@ Ramp walk(const Config& c) {
            batch / together, c.pipeline_parallel, batch);
     // Samples after which the batch grows, up to a rounding error. Steps that end well before that
     // point need not be counted one by one.
-    const int64_t stage = (batch - r.start) / r.increment + 1;
+    const int64_t level = (batch - r.start) / r.increment + 1;
     const auto growth =
         static_cast<int64_t>(static_cast<double>(r.samples) / static_cast<double>(increments) *
-                             static_cast<double>(stage));
+                             static_cast<double>(level));
     const int64_t sure = std::max<int64_t>(1, (std::min(growth, last) - ramp.samples) / batch - 2);
     ramp.steps += sure;
     ramp.samples += sure * batch;

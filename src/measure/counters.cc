@@ -75,30 +75,30 @@ const std::array<CounterColumn, counter_columns>& counter_column_list() {
   return list;
 }
 
-CounterPlan plan_counters(const std::function<bool(const std::string&)>& has_metric) {
+CounterSelection select_counters(const std::function<bool(const std::string&)>& has_metric) {
   if (!has_metric(duration))
     throw std::runtime_error(
         fmt::format("CUPTI has no metric {} for this GPU: take a CUPTI that knows it", duration));
-  CounterPlan plan;
-  plan.metrics.push_back(std::string(duration) + duration_suffix);
+  CounterSelection selection;
+  selection.metrics.push_back(std::string(duration) + duration_suffix);
   for (size_t column = 0; column < counter_columns; ++column) {
     const auto& metrics = counter_column_list()[column].metrics;
     const auto found = std::find_if(metrics.begin(), metrics.end(), has_metric);
     if (found == metrics.end()) continue;
-    plan.place[column] = plan.metrics.size();
-    plan.metrics.push_back(*found + percent_suffix);
+    selection.index[column] = selection.metrics.size();
+    selection.metrics.push_back(*found + percent_suffix);
   }
-  if (plan.metrics.size() == 1)
+  if (selection.metrics.size() == 1)
     throw std::runtime_error(
         "CUPTI has no metric of a pipe for this GPU: take a CUPTI that knows it");
-  return plan;
+  return selection;
 }
 
-std::string missing_counters_text(const CounterPlan& plan, const std::string& chip) {
+std::string missing_counters_text(const CounterSelection& selection, const std::string& chip) {
   std::vector<std::string> missing;
   for (size_t column = 0; column < counter_columns; ++column) {
     const CounterColumn& c = counter_column_list()[column];
-    if (c.expected && !plan.place[column])
+    if (c.expected && !selection.index[column])
       missing.push_back(fmt::format("{} ({})", c.name, c.what));
   }
   if (missing.empty()) return "";
@@ -106,8 +106,8 @@ std::string missing_counters_text(const CounterPlan& plan, const std::string& ch
                      fmt::join(missing, ", "));
 }
 
-std::vector<KernelCounters> match_counters(const CounterReading& reading, const CounterPlan& plan,
-                                           int64_t iteration) {
+std::vector<KernelCounters> match_counters(const CounterReading& reading,
+                                           const CounterSelection& selection, int64_t iteration) {
   if (reading.dropped > 0 || reading.launched.size() != reading.values.size())
     throw std::runtime_error(fmt::format(
         "--profile-counters: iteration {} launched {} kernels, and CUPTI gave the counters of {} "
@@ -118,15 +118,15 @@ std::vector<KernelCounters> match_counters(const CounterReading& reading, const 
     const std::vector<double>& values = reading.values[k];
     const auto bad = std::find_if(values.begin(), values.end(),
                                   [](double v) { return !std::isfinite(v) || v < 0; });
-    if (values.size() != plan.metrics.size() || bad != values.end())
+    if (values.size() != selection.metrics.size() || bad != values.end())
       throw std::runtime_error(fmt::format(
           "--profile-counters: kernel {} of iteration {} ({}) has the values [{}] of [{}]: one is "
           "missing or not a number, and no file is written",
           k, iteration, reading.launched[k], fmt::join(values, ", "),
-          fmt::join(plan.metrics, ", ")));
+          fmt::join(selection.metrics, ", ")));
     KernelCounters kernel{iteration, reading.launched[k], values[0] * 1e-9, {}};
     for (size_t column = 0; column < counter_columns; ++column)
-      if (plan.place[column]) kernel.percent[column] = values[*plan.place[column]];
+      if (selection.index[column]) kernel.percent[column] = values[*selection.index[column]];
     kernels.push_back(std::move(kernel));
   }
   return kernels;

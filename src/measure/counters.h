@@ -28,15 +28,15 @@ const std::array<CounterColumn, counter_columns>& counter_column_list();
 using PercentOfPeak = std::array<std::optional<double>, counter_columns>;
 
 // The metrics that are read on a chip.
-struct CounterPlan {
+struct CounterSelection {
   std::vector<std::string> metrics;  // the first is the duration in nanoseconds
-  std::array<std::optional<size_t>, counter_columns> place;  // of a column in `metrics`
+  std::array<std::optional<size_t>, counter_columns> index;  // of a column in `metrics`
 };
 // `has_metric`: CounterProfiler::has_metric(). Throws std::runtime_error where the chip has no
 // duration, or none of the columns.
-CounterPlan plan_counters(const std::function<bool(const std::string&)>& has_metric);
+CounterSelection select_counters(const std::function<bool(const std::string&)>& has_metric);
 // One sentence on the columns that stay empty on `chip`; empty where none does.
-std::string missing_counters_text(const CounterPlan& plan, const std::string& chip);
+std::string missing_counters_text(const CounterSelection& selection, const std::string& chip);
 
 // One invocation of a kernel.
 struct KernelCounters {
@@ -47,8 +47,8 @@ struct KernelCounters {
 };
 // Gives each value the name of its kernel. Throws std::runtime_error where the numbers of launched
 // and of counted kernels differ, or a value is not a number: no row may have another kernel's values.
-std::vector<KernelCounters> match_counters(const CounterReading& reading, const CounterPlan& plan,
-                                           int64_t iteration);
+std::vector<KernelCounters> match_counters(const CounterReading& reading,
+                                           const CounterSelection& selection, int64_t iteration);
 
 // All invocations of one kernel, or of all kernels. Percentages are means weighted with durations.
 struct KernelUse {

@@ -84,7 +84,8 @@ json counters_json(const Record& r) {
   json metrics = json::object();
   for (size_t column = 0; column < counter_columns; ++column)
     metrics[counter_column_list()[column].name] =
-        c.plan.place[column] ? json(c.plan.metrics[*c.plan.place[column]]) : json(nullptr);
+        c.selection.index[column] ? json(c.selection.metrics[*c.selection.index[column]])
+                                  : json(nullptr);
   json kernels = json::array();
   for (const KernelUse& k : c.profile.kernels)
     kernels.push_back({{"name", k.name},

@@ -56,7 +56,7 @@ struct ProfileResult {
 // Hardware counters of the GPU (--profile-counters), and how they were read.
 struct CounterResult {
   CounterProfile profile;
-  CounterPlan plan;
+  CounterSelection selection;
   std::string chip;  // CUPTI's name
   int passes = 0;    // runs of each kernel
 };

@@ -64,7 +64,7 @@ Rows rows_below(const ModelConfig& m) {
                     .columns = c,
                     .init_std = std,
                     .names = {nullptr, nullptr, "embeddings.token_type_embeddings"}});
-  if (m.block.place == NormPlace::after)
+  if (m.block.norm_position == NormPosition::after)
     norm({.role = Role::in_norm,
           .rows = c,
           .names = {nullptr, nullptr, "embeddings.LayerNorm", "embeddings.LayerNorm"},
@@ -75,7 +75,7 @@ Rows rows_below(const ModelConfig& m) {
 
 // GPT-2: what is added to the residual stream starts smaller by the root of the number of additions.
 double output_std(const ModelConfig& m) {
-  return m.block.place == NormPlace::after
+  return m.block.norm_position == NormPosition::after
              ? m.init_std
              : m.init_std / std::sqrt(2.0 * static_cast<double>(m.layers));
 }
@@ -84,7 +84,7 @@ Rows rows_of_block(const ModelConfig& m) {
   const BlockSpec& b = m.block;
   const int64_t c = m.hidden, f = m.ffn, q = m.attention_width(), kv = m.kv_width();
   Rows rows;
-  if (b.place == NormPlace::before)
+  if (b.norm_position == NormPosition::before)
     norm({.role = Role::in_norm, .rows = c, .names = {"ln_1", "input_layernorm"}}, b.norm, &rows);
   // Each process has its heads of Q, of K and of V.
   linear({.role = Role::qkv,
@@ -141,7 +141,7 @@ Rows rows_of_block(const ModelConfig& m) {
           .init_std = output_std(m),
           .names = {"mlp.c_proj", "mlp.down_proj", "output.dense", "ffn.lin2"}},
          b.biases, &rows);
-  if (b.place == NormPlace::after)
+  if (b.norm_position == NormPosition::after)
     norm({.role = Role::in_norm,
           .rows = c,
           .names = {nullptr, nullptr, "output.LayerNorm", "output_layer_norm"},
@@ -182,7 +182,7 @@ void masked_language_model(const ModelConfig& m, Rows* rows) {
 
 Rows rows_above(const ModelConfig& m) {
   Rows rows;
-  if (m.block.place == NormPlace::before)
+  if (m.block.norm_position == NormPosition::before)
     norm({.role = Role::in_norm, .rows = m.hidden, .names = {"ln_f", "norm"}, .of_next = true},
          m.block.norm, &rows);
   // The pooler of BERT is a part of the model's body, not of a head.
@@ -308,7 +308,7 @@ WeightSpec spec_of(const WeightRow& row, const ModelConfig& m, int64_t layer) {
     tensor.name = (row.head ? "" : f.prefix) + block(f.block) + name + end;
     tensor.bare = without(f.prefix, tensor.name);
     if (const char* other = row.also.*f.column) tensor.also.push_back(other + end);
-    if (m.block.place == NormPlace::after) add_old_name(&tensor);
+    if (m.block.norm_position == NormPosition::after) add_old_name(&tensor);
     w.files.push_back(std::move(tensor));
   }
   return w;

@@ -29,11 +29,11 @@ Encoder::Encoder(const Config& config, const ParameterTable& table, Stream& stre
   const int64_t m = sizes_.tokens(), v = config_.padded_vocabulary;
   const bool predicts = config_.task == Task::pretraining;
   const int64_t rows = predicts ? LmHead::rows_at_once(m, config_, v, type_, gpu) : 0;
-  const Tensor memory = plan_scratch(rows * v);
+  const Tensor memory = reserve_scratch(rows * v);
   bind_blocks(table);
   blocks_.front().in_norm().drop_output();
   bind_heads(table);
-  plan_heads(memory.view({rows, v}));
+  reserve_heads(memory.view({rows, v}));
 }
 
 void Encoder::bind_heads(const ParameterTable& table) {
@@ -58,7 +58,7 @@ void Encoder::bind_heads(const ParameterTable& table) {
   }
 }
 
-void Encoder::plan_heads(const Tensor& logits) {
+void Encoder::reserve_heads(const Tensor& logits) {
   const AttentionGeometry& g = sizes_.attention;
   if (config_.task == Task::pretraining) masked_lm_.plan(&arena_, sizes_.tokens(), logits);
   if (config_.task == Task::classification || config_.predicts_next_sentence())

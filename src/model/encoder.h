@@ -26,7 +26,7 @@ class Encoder final : public Transformer {
 
  private:
   void bind_heads(const ParameterTable& table);
-  void plan_heads(const Tensor& logits);
+  void reserve_heads(const Tensor& logits);
   void check(const Batch& batch) const override;
   void check_labels(const Batch& batch) const;
   void clear_gradients() override;

@@ -16,15 +16,15 @@ Gpt::Gpt(const Config& config, const ModelPart& part, const ParameterTable& tabl
   if (config_.positions == Positions::learned && config.sequence > config_.max_positions) {
     throw std::invalid_argument("the sequence is longer than the model has positions");
   }
-  plan();
+  reserve();
   bind(table);
 }
 
-void Gpt::plan() {
+void Gpt::reserve() {
   const int64_t m = sizes_.tokens(), v = config_.padded_vocabulary / part_.shards;
   const bool gpu = context_.compute.stream.device().is_gpu();
   const int64_t rows = part_.last ? LmHead::rows_at_once(m, config_, v, type_, gpu) : 0;
-  const Tensor memory = plan_scratch(rows * v);
+  const Tensor memory = reserve_scratch(rows * v);
   const DType wide = wide_type(type_);
   head_scratch_.logits = memory.view({rows, v});
   if (!part_.last) return;

@@ -18,7 +18,7 @@ class Gpt final : public Transformer {
       Communicator* tensor);
 
  private:
-  void plan();
+  void reserve();
   void bind(const ParameterTable& table);
   void check(const Batch& batch) const override;
   void clear_gradients() override;

@@ -13,7 +13,7 @@ std::vector<int> reported_parameters(const std::vector<Stage*>& stages) {
   return ids;
 }
 
-std::vector<ModelPart> parts_of(const Config& config, const MeshPlace& place) {
+std::vector<ModelPart> parts_of(const Config& config, const MeshPosition& position) {
   const int stages = config.pipeline_parallel;
   const int64_t layers = config.model.layers;
   const int64_t of_part =
@@ -22,11 +22,11 @@ std::vector<ModelPart> parts_of(const Config& config, const MeshPlace& place) {
   std::vector<ModelPart> parts;
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     ModelPart part;
-    part.first_layer = (chunk * stages + place.stage) * of_part;
+    part.first_layer = (chunk * stages + position.stage) * of_part;
     part.layers = of_part;
     part.first = part.first_layer == 0;
     part.last = part.first_layer + of_part == layers;
-    part.shard = place.shard;
+    part.shard = position.shard;
     part.shards = config.tensor_parallel;
     part.sequence = config.sequence_parallel;
     parts.push_back(part);

@@ -143,7 +143,7 @@ class Stage {
 std::vector<int> reported_parameters(const std::vector<Stage*>& stages);
 
 // The parts of the model that a process holds, one for each chunk, in the order of their layers.
-std::vector<ModelPart> parts_of(const Config& config, const MeshPlace& place);
+std::vector<ModelPart> parts_of(const Config& config, const MeshPosition& position);
 
 // Registers the weights of a part in `table` (before layout()), as weights_of() lists them. A process
 // that holds several parts calls it for each, in the order of their layers. An encoder is one part.

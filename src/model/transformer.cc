@@ -93,7 +93,7 @@ Transformer::Transformer(const Config& config, const ModelPart& part, const Para
   context_.side = side_.get();
 }
 
-Tensor Transformer::plan_scratch(int64_t head_elements) {
+Tensor Transformer::reserve_scratch(int64_t head_elements) {
   const AttentionGeometry& g = sizes_.attention;
   const int64_t m = sizes_.tokens(), part = sizes_.part(), c = config_.hidden;
   // The gradient at attention's output, [M,H D], takes the memory of one at a layer's input, [M,C].

@@ -48,13 +48,13 @@ class Transformer : public Stage {
     NormActivations final;
   };
 
-  // A derived class's constructor calls plan_scratch(), then bind_blocks(). `documents`: whether
+  // A derived class's constructor calls reserve_scratch(), then bind_blocks(). `documents`: whether
   // cu_seqlens keeps tokens apart.
   Transformer(const Config& config, const ModelPart& part, const ParameterTable& table,
               Stream& stream, Communicator* tensor, const BlockSizes& sizes, bool documents);
   // Plans what micro batches share. Returns memory of at least `head_elements` elements that what
   // is above the blocks may use while no block runs.
-  Tensor plan_scratch(int64_t head_elements);
+  Tensor reserve_scratch(int64_t head_elements);
   void bind_blocks(const ParameterTable& table);
   GeluKind gelu() const;  // of the blocks and of an encoder's head
 
@@ -116,7 +116,7 @@ class Transformer : public Stage {
   int sets_ = 0;
   bool is_latest(const Activations& a) const { return sets_ == 1 && latest_ == &a; }
   // Forward: `residual` is the last norm's output, `normed` LayerContext::delta. `qkv` is the memory
-  // that plan_scratch() returns.
+  // that reserve_scratch() returns.
   BackwardFlow flow_;
   Tensor projection_sums_;  // [layers,C], see Projection
 };

@@ -54,7 +54,7 @@ struct BlockSizes {
   int64_t shards = 1;  // processes that divide the GEMMs
   bool fp8 = false;    // some blocks are in FP8
 
-  bool post_norm() const { return spec.place == NormPlace::after; }
+  bool post_norm() const { return spec.norm_position == NormPosition::after; }
   int64_t tokens() const { return attention.batch * attention.tokens; }  // of a micro batch
   int64_t part() const { return tokens() / part_count; }                 // of them, on this process
   int64_t fc_width() const { return spec.gated() ? 2 * ffn : ffn; }      // of the MLP's first GEMM

@@ -266,9 +266,9 @@ StageCount count_layers(const Question& q, int64_t layers) {
   const Config& c = q.config;
   const int stage = q.stage;
   const PlanLayout l = layout_of(c);
-  MeshPlace place;
-  place.stage = stage;
-  std::vector<ModelPart> parts = parts_of(c, place);
+  MeshPosition position;
+  position.stage = stage;
+  std::vector<ModelPart> parts = parts_of(c, position);
   std::vector<int64_t> sets;
   StageCount count;
   for (size_t i = 0; i < parts.size(); ++i) {

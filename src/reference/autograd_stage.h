@@ -30,8 +30,8 @@ class AutogradStage : public Stage {
 
   at::Tensor view(const Tensor& t) const;     // the same memory
   at::Tensor indices(const Tensor& t) const;  // as int64
-  at::Tensor w(const WeightId& id) const { return weights_.at(place_of(table_.weight(id))); }
-  at::Tensor bias(const WeightId& id) const { return weights_.at(place_of(table_.bias(id))); }
+  at::Tensor w(const WeightId& id) const { return weights_.at(index_of(table_.weight(id))); }
+  at::Tensor bias(const WeightId& id) const { return weights_.at(index_of(table_.bias(id))); }
   // With a bias where the model has one.
   at::Tensor linear(const at::Tensor& x, const WeightId& id) const;
   at::Tensor norm(const at::Tensor& x, const WeightId& id) const;
@@ -59,7 +59,7 @@ class AutogradStage : public Stage {
   double factor(const Batch& batch, const Pass& pass, size_t head) const;
   void add(const Losses& losses, StepState* state) const;
   void finish() const;
-  static size_t place_of(const ParamGrad& p) { return static_cast<size_t>(p.id); }
+  static size_t index_of(const ParamGrad& p) { return static_cast<size_t>(p.id); }
 
   const ParameterTable& table_;
   Stream& stream_;

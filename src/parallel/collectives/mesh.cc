@@ -6,18 +6,18 @@
 
 namespace tally::train {
 
-MeshPlace place_of(const MeshShape& shape, int rank) {
+MeshPosition position_of(const MeshShape& shape, int rank) {
   return {rank % shape.tensor, rank / shape.tensor / shape.data, rank / shape.tensor % shape.data};
 }
 
-int rank_of(const MeshShape& shape, const MeshPlace& place) {
-  return (place.stage * shape.data + place.replica) * shape.tensor + place.shard;
+int rank_of(const MeshShape& shape, const MeshPosition& position) {
+  return (position.stage * shape.data + position.replica) * shape.tensor + position.shard;
 }
 
 namespace {
 
-bool share(MeshGroup group, const MeshShape& shape, const MeshPlace& a, const MeshPlace& b) {
-  const auto at_an_end = [&](const MeshPlace& p) {
+bool share(MeshGroup group, const MeshShape& shape, const MeshPosition& a, const MeshPosition& b) {
+  const auto at_an_end = [&](const MeshPosition& p) {
     return p.stage == 0 || p.stage + 1 == shape.pipeline;
   };
   switch (group) {
@@ -39,15 +39,15 @@ bool share(MeshGroup group, const MeshShape& shape, const MeshPlace& a, const Me
 }  // namespace
 
 std::vector<int> ranks_of(const MeshShape& shape, MeshGroup group, int rank) {
-  const MeshPlace place = place_of(shape, rank);
+  const MeshPosition position = position_of(shape, rank);
   std::vector<int> ranks;
   for (int r = 0; r < shape.size(); ++r)
-    if (share(group, shape, place, place_of(shape, r))) ranks.push_back(r);
+    if (share(group, shape, position, position_of(shape, r))) ranks.push_back(r);
   return ranks;
 }
 
 Mesh::Mesh(Communicator& world, const MeshShape& shape)
-    : world_(world), shape_(shape), place_(place_of(shape, world.rank())) {
+    : world_(world), shape_(shape), position_(position_of(shape, world.rank())) {
   if (world.size() != shape.size())
     throw CommunicationError(
         fmt::format("a mesh of {} x {} x {} (tensor, pipeline, data) has {} ranks, and the run has "

@@ -25,14 +25,14 @@ struct MeshShape {
 };
 
 // The coordinates of a rank.
-struct MeshPlace {
+struct MeshPosition {
   int shard = 0, stage = 0, replica = 0;
-  bool operator==(const MeshPlace&) const = default;
+  bool operator==(const MeshPosition&) const = default;
 };
 
 // `rank` is at least 0 and less than shape.size().
-MeshPlace place_of(const MeshShape& shape, int rank);
-int rank_of(const MeshShape& shape, const MeshPlace& place);
+MeshPosition position_of(const MeshShape& shape, int rank);
+int rank_of(const MeshShape& shape, const MeshPosition& position);
 
 // The ranks that share a kind of work, in the order in which a communicator numbers them.
 enum class MeshGroup : uint8_t {
@@ -56,9 +56,9 @@ class Mesh {
   Mesh& operator=(const Mesh&) = delete;
 
   const MeshShape& shape() const { return shape_; }
-  const MeshPlace& place() const { return place_; }
-  bool first_stage() const { return place_.stage == 0; }
-  bool last_stage() const { return place_.stage + 1 == shape_.pipeline; }
+  const MeshPosition& position() const { return position_; }
+  bool first_stage() const { return position_.stage == 0; }
+  bool last_stage() const { return position_.stage + 1 == shape_.pipeline; }
 
   Communicator& world() const { return world_; }
   Communicator& tensor() const { return *tensor_; }  // rank: the shard
@@ -75,7 +75,7 @@ class Mesh {
 
   Communicator& world_;
   MeshShape shape_;
-  MeshPlace place_;
+  MeshPosition position_;
   std::vector<std::unique_ptr<Communicator>> made_;
   // Members of `made_`, or the world where a group has all its ranks.
   Communicator* tensor_ = nullptr;

@@ -178,8 +178,8 @@ std::string layers_text(const std::vector<ModelPart>& parts) {
   return out;
 }
 
-std::string head_text(const Config& c, const DeviceFacts& device,
-                      const std::vector<ModelPart>& parts, const ParameterTable& table) {
+std::string header_text(const Config& c, const DeviceFacts& device,
+                        const std::vector<ModelPart>& parts, const ParameterTable& table) {
   return fmt::format(
              "rehearsal of tensor {}{} x pipeline {} x data {}: stage {}, layers {} of {}\n",
              c.tensor_parallel, c.sequence_parallel ? " (sequence parallel)" : "",
@@ -225,9 +225,9 @@ int rehearse(const Config& config) {
   const auto world = make_rehearsal_communicator(rank_of(shape, {0, config.rehearsal.stage, 0}),
                                                  shape.size(), &ledger);
   const Mesh mesh(*world, shape);
-  const std::vector<ModelPart> parts = parts_of(config, mesh.place());
+  const std::vector<ModelPart> parts = parts_of(config, mesh.position());
   Session session(config, stream, mesh);
-  print_text(head_text(config, device.facts, parts, session.table));
+  print_text(header_text(config, device.facts, parts, session.table));
   session.start({}, [](const std::string&) {});
   const auto loader = loader_of(config, session, mesh);
   const Rehearsed rehearsed{config, session, mesh, loader.get()};

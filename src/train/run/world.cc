@@ -138,7 +138,7 @@ MeshShape mesh_shape(const Config& config) {
 SaveGroup save_group(const Config& config, World& world, ExchangeKind exchange) {
   SaveGroup group;
   group.shape = mesh_shape(config);
-  group.place = place_of(group.shape, world.rank());
+  group.position = position_of(group.shape, world.rank());
   group.divided_optimizer = config.distributed_optimizer;
   group.exchange = [&world, exchange](const std::string& mine) {
     return world.meeting().exchange(mine, exchange);
@@ -185,7 +185,7 @@ void check_same_weights(World& world, const MeshShape& shape, Stream& stream, co
   const auto all = world.meeting().exchange(fmt::format("{:016x}", hash));
   std::vector<size_t> different;
   for (size_t r = 0; r < all.size(); ++r) {
-    MeshPlace first = place_of(shape, static_cast<int>(r));
+    MeshPosition first = position_of(shape, static_cast<int>(r));
     first.replica = 0;
     if (all[r] != all[static_cast<size_t>(rank_of(shape, first))]) different.push_back(r);
   }

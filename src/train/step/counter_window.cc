@@ -21,9 +21,10 @@ CounterWindow::CounterWindow(const Config& config, Stream& stream,
     : config_(config),
       stream_(stream),
       profiler_(std::move(profiler)),
-      plan_(plan_counters([this](const std::string& name) { return profiler_->has_metric(name); })),
-      passes_(profiler_->select(plan_.metrics)) {
-  const std::string missing = missing_counters_text(plan_, profiler_->chip());
+      selection_(
+          select_counters([this](const std::string& name) { return profiler_->has_metric(name); })),
+      passes_(profiler_->select(selection_.metrics)) {
+  const std::string missing = missing_counters_text(selection_, profiler_->chip());
   if (!missing.empty()) notice(missing);
 }
 
@@ -48,10 +49,10 @@ void CounterWindow::after_step(int64_t iteration) {
   if (!counts_) return;
   counts_ = false;
   stream_.synchronize();
-  for (KernelCounters& kernel : match_counters(profiler_->stop(), plan_, iteration))
+  for (KernelCounters& kernel : match_counters(profiler_->stop(), selection_, iteration))
     kernels_.push_back(std::move(kernel));
   if (iteration != config_.profile_window.second) return;
-  CounterResult result{counter_profile_of(kernels_), plan_, profiler_->chip(), passes_};
+  CounterResult result{counter_profile_of(kernels_), selection_, profiler_->chip(), passes_};
   write_profile_file(config_.profile_dir, "counters.csv", counters_csv(kernels_));
   write_profile_file(config_.profile_dir, "kernel_use.csv", kernel_use_csv(result.profile));
   facts_.counters = std::move(result);

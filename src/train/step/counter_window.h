@@ -30,7 +30,7 @@ class CounterWindow final : public StepWindow {
   const Config& config_;
   Stream& stream_;
   const std::unique_ptr<CounterProfiler> profiler_;
-  const CounterPlan plan_;
+  const CounterSelection selection_;
   int passes_ = 0;
   int64_t first_step_ = 0;  // of this run; 0: before it
   bool counts_ = false;

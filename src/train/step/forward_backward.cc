@@ -31,7 +31,7 @@ bool records_graphs(const Config& config, const Stream& stream) {
 
 ForwardBackward::ForwardBackward(const Config& config, Stream& stream, ParameterTable& table,
                                  const std::vector<Stage*>& stages, const Mesh& mesh,
-                                 Optimizer& optimizer, int places)
+                                 Optimizer& optimizer, int slots)
     : config_(config),
       stream_(stream),
       table_(table),
@@ -44,9 +44,9 @@ ForwardBackward::ForwardBackward(const Config& config, Stream& stream, Parameter
       most_micro_batches_(config.micro_batches()),
       pipeline_(config, stream, mesh, stages),
       staging_(stream,
-               static_cast<size_t>(places * most_micro_batches_) * sizeof(StepState::MicroBatch)),
-      counts_(stream, static_cast<size_t>(places) * sizeof(StepState::counted)),
-      labels_(stream, static_cast<size_t>(places) * sizeof(StepState::labels)),
+               static_cast<size_t>(slots * most_micro_batches_) * sizeof(StepState::MicroBatch)),
+      counts_(stream, static_cast<size_t>(slots) * sizeof(StepState::counted)),
+      labels_(stream, static_cast<size_t>(slots) * sizeof(StepState::labels)),
       reducer_(make_reducer(config, stream, table, stages, mesh, sharding_)) {
   for (const FlatRange& range : table.reduced(Reduction::shards))
     of_shards_.push_back(table.gradients(range));

@@ -25,11 +25,11 @@ bool records_graphs(const Config& config, const Stream& stream);
 
 class ForwardBackward {
  public:
-  // `places`: steps that may be enqueued before the host waits for their results. All outlive it.
+  // `slots`: steps that may be enqueued before the host waits for their results. All outlive it.
   // Throws OutOfMemory.
   ForwardBackward(const Config& config, Stream& stream, ParameterTable& table,
                   const std::vector<Stage*>& stages, const Mesh& mesh, Optimizer& optimizer,
-                  int places);
+                  int slots);
   ~ForwardBackward();
   ForwardBackward(const ForwardBackward&) = delete;
   ForwardBackward& operator=(const ForwardBackward&) = delete;
@@ -72,9 +72,9 @@ class ForwardBackward {
   Pipeline pipeline_;
   PhaseTimer* timer_ = nullptr;
   bool staged_ = false;  // whether passes read what differs from the state
-  HostMemory staging_;   // [places, micro batches] StepState::MicroBatch
-  HostMemory counts_;    // [places] StepState::counted, of this replica
-  HostMemory labels_;    // [places] StepState::labels
+  HostMemory staging_;   // [slots, micro batches] StepState::MicroBatch
+  HostMemory counts_;    // [slots] StepState::counted, of this replica
+  HostMemory labels_;    // [slots] StepState::labels
   GradientReducer reducer_;
   // Gradients that are added up besides, by Reduction.
   std::vector<Tensor> of_shards_, of_ends_;

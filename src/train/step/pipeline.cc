@@ -9,10 +9,10 @@ Pipeline::Pipeline(const Config& config, Stream& stream, const Mesh& mesh,
     : stream_(stream),
       mesh_(mesh),
       stages_(std::move(stages)),
-      parts_(parts_of(config, mesh.place())) {
+      parts_(parts_of(config, mesh.position())) {
   if (divided()) links_ = std::make_unique<PipelineLinks>(mesh.pipeline(), stream);
   const auto chunks = static_cast<int>(stages_.size());
-  const auto schedule = pipeline_schedule(mesh.place().stage, mesh.shape().pipeline, chunks,
+  const auto schedule = pipeline_schedule(mesh.position().stage, mesh.shape().pipeline, chunks,
                                           divided() ? config.micro_batches() : 1);
   for (int chunk = 0; chunk < chunks; ++chunk) {
     auto& sets = sets_.emplace_back();
@@ -34,7 +34,7 @@ void Pipeline::run(int64_t micro_batches, bool record, const Calls& calls) {
   micro_batches_ = micro_batches;
   record_ = record;
   for (const PipelineStep& step :
-       pipeline_schedule(mesh_.place().stage, mesh_.shape().pipeline,
+       pipeline_schedule(mesh_.position().stage, mesh_.shape().pipeline,
                          static_cast<int>(stages_.size()), micro_batches)) {
     if (step.forward) {
       forward(step, calls);
@@ -48,10 +48,10 @@ void Pipeline::run(int64_t micro_batches, bool record, const Calls& calls) {
 
 void Pipeline::enqueue(const PipelineStep& step, const std::function<void()>& pass) {
   if (!record_ || step.micro_batch == 0 || step.micro_batch == micro_batches_ - 1) return pass();
-  const auto place = [&](size_t places) { return static_cast<size_t>(step.micro_batch) % places; };
+  const auto slot = [&](size_t slots) { return static_cast<size_t>(step.micro_batch) % slots; };
   auto& graph =
-      recorded_[{step.forward, step.chunk, place(sets_[static_cast<size_t>(step.chunk)].size()),
-                 place(batches_.size())}];
+      recorded_[{step.forward, step.chunk, slot(sets_[static_cast<size_t>(step.chunk)].size()),
+                 slot(batches_.size())}];
   if (!graph) graph = StepGraph::make(stream_);
   graph->run(pass);
 }

@@ -14,7 +14,7 @@
 namespace tally::train {
 
 Session::Session(const Config& c, Stream& s, const Mesh& mesh) : config(c), stream(s) {
-  const std::vector<ModelPart> parts = parts_of(c, mesh.place());
+  const std::vector<ModelPart> parts = parts_of(c, mesh.position());
   for (const ModelPart& part : parts) register_model(c.model, part, &table);
   register_model(c.model, &model);
   const bool shares = c.distributed_optimizer && !c.skip_train;

@@ -13,7 +13,7 @@ namespace tally::train {
 namespace {
 
 // Steps whose results may wait for the next log line.
-int places(const Config& config) {
+int slots(const Config& config) {
   return static_cast<int>(std::min<int64_t>(config.log_interval, 256));
 }
 
@@ -28,9 +28,9 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, RunLists* lists)
     : parts_(parts),
       hooks_(std::move(hooks)),
       lists_(lists),
-      results_(parts.stream, places(parts.config)),
+      results_(parts.stream, slots(parts.config)),
       forward_backward_(parts.config, parts.stream, parts.table, parts.stages, parts.mesh,
-                        parts.optimizer, places(parts.config)),
+                        parts.optimizer, slots(parts.config)),
       recorded_update_(records_graphs(parts.config, parts.stream) ? StepGraph::make(parts.stream)
                                                                   : nullptr),
       watch_(parts.mesh.world().watch()),

@@ -81,11 +81,12 @@ inline float number(uint64_t training, int buffer, const std::string& name, int6
 }
 
 // Registers what a rank holds, as Megatron divides GPT.
-inline void register_part(const Layout& layout, const MeshPlace& place, ParameterTable* table) {
+inline void register_part(const Layout& layout, const MeshPosition& position,
+                          ParameterTable* table) {
   const ModelConfig config = model_of(layout);
   ParameterTable whole;
   register_model(config, &whole);
-  const bool first = place.stage == 0, last = place.stage + 1 == layout.pipeline;
+  const bool first = position.stage == 0, last = position.stage + 1 == layout.pipeline;
   const auto ends = [](const std::string& text, const std::string& end) {
     return text.size() >= end.size() &&
            text.compare(text.size() - end.size(), end.size(), end) == 0;
@@ -94,7 +95,7 @@ inline void register_part(const Layout& layout, const MeshPlace& place, Paramete
     const std::string& n = p.name;
     if (n.rfind("h.", 0) == 0) {
       const int64_t layer = std::stoll(n.substr(2));
-      if (layer * layout.pipeline / config.layers != place.stage) continue;
+      if (layer * layout.pipeline / config.layers != position.stage) continue;
     } else if (n == "wte.weight") {
       if (!first && !last) continue;
       p.copy = !first;
@@ -105,11 +106,11 @@ inline void register_part(const Layout& layout, const MeshPlace& place, Paramete
                       ends(n, "c_fc.weight") || ends(n, "c_fc.bias");
     const bool columns = ends(n, "c_proj.weight");
     if (layout.tensor > 1 && (rows || columns)) {
-      p.shard = {columns ? 1 : 0, {}, place.shard, layout.tensor};
+      p.shard = {columns ? 1 : 0, {}, position.shard, layout.tensor};
       if (n.find("c_attn") != std::string::npos)
         p.shard.sections = std::vector<int64_t>(3, config.hidden);
     } else if (!rows && !columns) {
-      p.copy = place.shard > 0;
+      p.copy = position.shard > 0;
     }
     table->add(p);
   }
@@ -132,14 +133,14 @@ class Part {
  public:
   Part(const Layout& layout, int rank, DType compute, bool with_optimizer = true)
       : layout_(layout),
-        place_(place_of(layout.shape(), rank)),
+        position_(position_of(layout.shape(), rank)),
         config(model_of(layout)),
         stream(make_stream(Device{})) {
     register_model(config, &whole_);
-    register_part(layout, place_, &table);
+    register_part(layout, position_, &table);
     table.layout(*stream, compute);
     if (!with_optimizer) return;
-    buffers.ranges = ranges_of(layout, place_.replica, table.elements());
+    buffers.ranges = ranges_of(layout, position_.replica, table.elements());
     int64_t held = 0;
     for (const FlatRange& r : buffers.ranges) held += r.last - r.first;
     const DType type = compute == DType::f64 ? DType::f64 : DType::f32;
@@ -160,7 +161,7 @@ class Part {
   SaveGroup group() const {
     SaveGroup group;
     group.shape = layout_.shape();
-    group.place = place_;
+    group.position = position_;
     group.divided_optimizer = layout_.zero != Zero::none;
     return group;
   }
@@ -195,9 +196,9 @@ class Part {
   // Overwrites what this process has and another one writes.
   void spoil() {
     const auto other = [](const Tensor& t) { std::memset(t.data, 0x41, t.bytes()); };
-    if (place_.replica > 0) other(table.weights());
+    if (position_.replica > 0) other(table.weights());
     for (int i = 0; i < 3; ++i)
-      if (place_.replica > 0 && layout_.zero == Zero::none) other(buffer(i));
+      if (position_.replica > 0 && layout_.zero == Zero::none) other(buffer(i));
     for (const Parameter& p : table.all())
       if (p.copy) other(parameter_range(table.weights(), p));
   }
@@ -228,7 +229,7 @@ class Part {
   }
 
   const Layout layout_;
-  const MeshPlace place_;
+  const MeshPosition position_;
   std::vector<char> memory_[3];
   ParameterTable whole_;
 

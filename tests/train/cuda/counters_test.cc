@@ -47,15 +47,15 @@ TEST_CASE("cuda: a large GEMM uses the tensor cores, and counting does not chang
   const std::vector<char> expected = result();
   const auto counters = open_counters(*b.gpu.stream);
   if (!counters) return;
-  const CounterPlan plan =
-      plan_counters([&](const std::string& name) { return counters->has_metric(name); });
-  CHECK(counters->select(plan.metrics) >= 1);
+  const CounterSelection selection =
+      select_counters([&](const std::string& name) { return counters->has_metric(name); });
+  CHECK(counters->select(selection.metrics) >= 1);
   // Twice, the second time with more kernels than CUPTI keeps at once.
   for (const int calls : {3, 300}) {
     counters->start();
     for (int call = 0; call < calls; ++call) multiply();
     b.gpu->synchronize();
-    const auto kernels = match_counters(counters->stop(), plan, 1);
+    const auto kernels = match_counters(counters->stop(), selection, 1);
     REQUIRE(kernels.size() >= static_cast<size_t>(calls));
     const KernelUse gemm = counter_profile_of(kernels).kernels.front();
     CAPTURE(gemm.name);

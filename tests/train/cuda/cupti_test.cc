@@ -28,8 +28,8 @@ const CuptiLibrary* cupti() {
   return library ? &*library : nullptr;
 }
 
-CounterPlan plan_of(const CuptiMetrics& metrics) {
-  return plan_counters([&metrics](const std::string& name) { return metrics.has(name); });
+CounterSelection selection_of(const CuptiMetrics& metrics) {
+  return select_counters([&metrics](const std::string& name) { return metrics.has(name); });
 }
 
 }  // namespace
@@ -40,9 +40,9 @@ TEST_CASE("CUPTI has each column on each data centre chip, and reads them in one
        {"GV100", "TU102", "GA100", "GA102", "AD102", "GH100", "GB100", "GB202"}) {
     CAPTURE(chip);
     CuptiMetrics metrics(*cupti(), chip, {});
-    const CounterPlan plan = plan_of(metrics);
-    CHECK(missing_counters_text(plan, chip).empty());
-    const int passes = metrics.select(plan.metrics);
+    const CounterSelection selection = selection_of(metrics);
+    CHECK(missing_counters_text(selection, chip).empty());
+    const int passes = metrics.select(selection.metrics);
     CHECK(passes >= 1);
     CHECK(passes <= 2);
     CHECK(metrics.config().size() > 0);
@@ -52,9 +52,9 @@ TEST_CASE("CUPTI has each column on each data centre chip, and reads them in one
 TEST_CASE("on a Hopper GPU every kernel runs once: no replay changes what it computes") {
   if (!cupti()) return;
   CuptiMetrics metrics(*cupti(), "GH100", {});
-  const CounterPlan plan = plan_of(metrics);
-  CHECK(metrics.select(plan.metrics) == 1);
-  CHECK(!plan.place[1]);  // tcgen05 came with Blackwell
+  const CounterSelection selection = selection_of(metrics);
+  CHECK(metrics.select(selection.metrics) == 1);
+  CHECK(!selection.index[1]);  // tcgen05 came with Blackwell
 }
 
 TEST_CASE("what CUPTI does not know is an error with a name") {
@@ -65,8 +65,8 @@ TEST_CASE("what CUPTI does not know is an error with a name") {
   CHECK_THROWS_WITH_AS(metrics.select({"sm__no_such_metric.sum"}),
                        doctest::Contains("CUPTI cannot schedule the hardware counters"),
                        DeviceError);
-  // A plan without a GPU's memory: an integrated one.
-  CHECK(missing_counters_text(plan_of(CuptiMetrics(*cupti(), "GB10B", {})), "GB10B") ==
+  // A selection without a GPU's memory: an integrated one.
+  CHECK(missing_counters_text(selection_of(CuptiMetrics(*cupti(), "GB10B", {})), "GB10B") ==
         "--profile-counters: CUPTI has no counter on GB10B for dram (device memory): left empty");
 }
 

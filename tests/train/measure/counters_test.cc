@@ -12,7 +12,7 @@ namespace {
 constexpr size_t tensor = 0, tensor_tc = 1, fp16 = 2, xu = 4, dram = 5;
 const std::string percent = ".avg.pct_of_peak_sustained_elapsed";
 
-// The metrics of the columns that CUPTI 13 lists for an H100, as far as a plan may ask for them.
+// The metrics of the columns that CUPTI 13 lists for an H100, as far as a selection may ask for them.
 const std::set<std::string> gh100{"gpu__time_duration",
                                   "sm__pipe_tensor_cycles_active",
                                   "sm__inst_executed_pipe_tensor",
@@ -23,13 +23,13 @@ const std::set<std::string> gh100{"gpu__time_duration",
                                   "dram__throughput",
                                   "sm__cycles_active"};
 
-CounterPlan plan_of(std::set<std::string> metrics) {
-  return plan_counters([metrics](const std::string& name) { return metrics.count(name) > 0; });
+CounterSelection selection_of(std::set<std::string> metrics) {
+  return select_counters([metrics](const std::string& name) { return metrics.count(name) > 0; });
 }
 
 // Tensor cores and special functions alone are counted.
-CounterPlan two_columns() {
-  return plan_of(
+CounterSelection two_columns() {
+  return selection_of(
       {"gpu__time_duration", "sm__pipe_tensor_cycles_active", "sm__inst_executed_pipe_xu"});
 }
 
@@ -49,17 +49,17 @@ bool contains(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("the metrics of an H100: the duration first, then each column's first choice") {
-  const CounterPlan plan = plan_of(gh100);
-  CHECK(plan.metrics == std::vector<std::string>{
-                            "gpu__time_duration.sum", "sm__pipe_tensor_cycles_active" + percent,
-                            "sm__inst_executed_pipe_fma_type_fp16" + percent,
-                            "sm__inst_executed_pipe_fma" + percent,
-                            "sm__inst_executed_pipe_xu" + percent, "dram__throughput" + percent,
-                            "sm__cycles_active" + percent});
-  CHECK(plan.place[tensor] == 1U);
-  CHECK(!plan.place[tensor_tc]);
-  CHECK(plan.place[fp16] == 2U);
-  CHECK(missing_counters_text(plan, "GH100").empty());
+  const CounterSelection selection = selection_of(gh100);
+  CHECK(selection.metrics ==
+        std::vector<std::string>{
+            "gpu__time_duration.sum", "sm__pipe_tensor_cycles_active" + percent,
+            "sm__inst_executed_pipe_fma_type_fp16" + percent,
+            "sm__inst_executed_pipe_fma" + percent, "sm__inst_executed_pipe_xu" + percent,
+            "dram__throughput" + percent, "sm__cycles_active" + percent});
+  CHECK(selection.index[tensor] == 1U);
+  CHECK(!selection.index[tensor_tc]);
+  CHECK(selection.index[fp16] == 2U);
+  CHECK(missing_counters_text(selection, "GH100").empty());
 }
 
 TEST_CASE("a column without its first choice takes the next; without any it is empty and said so") {
@@ -67,14 +67,14 @@ TEST_CASE("a column without its first choice takes the next; without any it is e
   metrics.erase("sm__pipe_tensor_cycles_active");
   metrics.insert("sm__inst_executed_pipe_fp16");
   metrics.erase("dram__throughput");
-  const CounterPlan plan = plan_of(metrics);
-  CHECK(plan.metrics[*plan.place[tensor]] == "sm__inst_executed_pipe_tensor" + percent);
-  CHECK(plan.metrics[*plan.place[fp16]] == "sm__inst_executed_pipe_fp16" + percent);
-  CHECK(!plan.place[dram]);
-  CHECK(missing_counters_text(plan, "GB10B") ==
+  const CounterSelection selection = selection_of(metrics);
+  CHECK(selection.metrics[*selection.index[tensor]] == "sm__inst_executed_pipe_tensor" + percent);
+  CHECK(selection.metrics[*selection.index[fp16]] == "sm__inst_executed_pipe_fp16" + percent);
+  CHECK(!selection.index[dram]);
+  CHECK(missing_counters_text(selection, "GB10B") ==
         "--profile-counters: CUPTI has no counter on GB10B for dram (device memory): left empty");
-  CHECK(contains(message_of([] { plan_of({"sm__cycles_active"}); }), "gpu__time_duration"));
-  CHECK(contains(message_of([] { plan_of({"gpu__time_duration"}); }), "no metric of a pipe"));
+  CHECK(contains(message_of([] { selection_of({"sm__cycles_active"}); }), "gpu__time_duration"));
+  CHECK(contains(message_of([] { selection_of({"gpu__time_duration"}); }), "no metric of a pipe"));
 }
 
 TEST_CASE("values get the names of the kernels in the order of the launches") {
@@ -90,9 +90,9 @@ TEST_CASE("values get the names of the kernels in the order of the launches") {
 }
 
 TEST_CASE("numbers that differ, lost kernels and values that are no numbers are errors") {
-  const CounterPlan plan = two_columns();
-  const auto message = [&plan](const CounterReading& reading) {
-    return message_of([&] { match_counters(reading, plan, 7); });
+  const CounterSelection selection = two_columns();
+  const auto message = [&selection](const CounterReading& reading) {
+    return message_of([&] { match_counters(reading, selection, 7); });
   };
   const std::string one_more = message({{"gemm"}, {{1, 1, 1}, {1, 1, 1}}, 0});
   CHECK(contains(one_more, "iteration 7 launched 1 kernels"));

@@ -265,10 +265,10 @@ void check_meshes(Communicator& c, Stream& s) {
       if (c.size() % (tensor * pipeline) != 0) continue;
       const MeshShape shape{tensor, pipeline, c.size() / (tensor * pipeline)};
       const Mesh mesh(c, shape);
-      check(mesh.place() == place_of(shape, c.rank()), "mesh: this rank's place");
-      check(mesh.tensor().rank() == mesh.place().shard, "mesh: the shard");
-      check(mesh.pipeline().rank() == mesh.place().stage, "mesh: the stage");
-      check(mesh.samples().rank() == mesh.place().replica, "mesh: the replica");
+      check(mesh.position() == position_of(shape, c.rank()), "mesh: this rank's place");
+      check(mesh.tensor().rank() == mesh.position().shard, "mesh: the shard");
+      check(mesh.pipeline().rank() == mesh.position().stage, "mesh: the stage");
+      check(mesh.samples().rank() == mesh.position().replica, "mesh: the replica");
       check_mesh_group(c, s, shape, MeshGroup::tensor, &mesh.tensor());
       check_mesh_group(c, s, shape, MeshGroup::samples, &mesh.samples());
       check_mesh_group(c, s, shape, MeshGroup::replicas, &mesh.replicas());

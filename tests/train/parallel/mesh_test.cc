@@ -43,7 +43,7 @@ TEST_CASE("every rank has a place of its own, and is in one group of each kind")
       for (const int data : {1, 2, 5}) {
         const MeshShape shape{tensor, pipeline, data};
         for (int rank = 0; rank < shape.size(); ++rank) {
-          CHECK(rank_of(shape, place_of(shape, rank)) == rank);
+          CHECK(rank_of(shape, position_of(shape, rank)) == rank);
           const auto count = [&](MeshGroup g) {
             return static_cast<int>(ranks_of(shape, g, rank).size());
           };
@@ -52,7 +52,7 @@ TEST_CASE("every rank has a place of its own, and is in one group of each kind")
           CHECK(count(MeshGroup::replicas) == data);
           CHECK(count(MeshGroup::pipeline) == pipeline);
           CHECK(count(MeshGroup::model) == tensor * pipeline);
-          const int stage = place_of(shape, rank).stage;
+          const int stage = position_of(shape, rank).stage;
           const bool end = stage == 0 || stage + 1 == pipeline;
           CHECK(count(MeshGroup::embedding) == (end ? std::min(2, pipeline) : 0));
         }

@@ -22,9 +22,9 @@ struct Allocated {
 inline Allocated allocated_by(const Config& c, int stage, bool trains = true) {
   const auto stream = make_stream({DeviceKind::cpu, 0});
   const auto held = [&] { return static_cast<double>(stream->bytes_allocated()); };
-  MeshPlace place;
-  place.stage = stage;
-  const std::vector<ModelPart> parts = parts_of(c, place);
+  MeshPosition position;
+  position.stage = stage;
+  const std::vector<ModelPart> parts = parts_of(c, position);
   const PlanLayout layout = layout_of(c);
   RehearsalLedger ledger;
   const auto replicas = make_rehearsal_communicator(0, c.data_parallel, &ledger);
