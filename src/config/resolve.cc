@@ -80,8 +80,8 @@ void refuse_shared_pipes(const Config& c, int world_size) {
     std::error_code none;
     if (path == "-" || std::filesystem::is_fifo(path, none))
       fail(flag,
-           "'{}' is no file of its own for each of {} ranks, and each would get a part of what "
-           "comes: write it to a file",
+           "'{}' is one stream for all of {} ranks, and each would get a part of what comes: "
+           "write it to a file",
            path, world_size);
   };
   check("--text", c.text);

@@ -75,7 +75,7 @@ void resolve_length(const Flags& f, Config* c) {
   }
   c->exit_duration_minutes = f.exit_duration_minutes.value_or(0);
   if (f.exit_duration_minutes == 0)
-    c->notices.emplace_back("--exit-duration-in-mins 0: is no limit, as if it were left out");
+    c->notices.emplace_back("--exit-duration-in-mins 0 sets no limit, as if it were left out");
 }
 
 namespace {

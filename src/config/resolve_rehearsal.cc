@@ -15,7 +15,7 @@ int number_of(const std::string& text, int least, const std::string& whole) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < least)
-    fail(rehearse, "'{}' is no layout: TPxPPxDP or TPxPPxDP:STAGE, as 2x4x4:0", whole);
+    fail(rehearse, "'{}' is not a valid layout: TPxPPxDP or TPxPPxDP:STAGE, as 2x4x4:0", whole);
   return value;
 }
 
@@ -96,7 +96,7 @@ Rehearsal resolve_rehearsal(Flags* f, Command command, int* world_size) {
   c.load_dir.clear();
   c.save_hf_dir.clear();
   c.load_hf_dir.clear();
-  if (!c.record_path.empty()) f->ignored.emplace_back("--record (a rehearsal is no run)");
+  if (!c.record_path.empty()) f->ignored.emplace_back("--record (a rehearsal writes none)");
   c.record_path.clear();
   c.finetune = false;
   c.load_optimizer = true;

@@ -36,7 +36,7 @@ struct ModelFacts {
 struct ConvertSummary {
   size_t tensors = 0;
   uint64_t bytes = 0;                 // of model.safetensors
-  std::vector<std::string> left_out;  // tensors that are no weights
+  std::vector<std::string> left_out;  // tensors that are not weights
 };
 
 // Writes model.safetensors, config.json and copies of the tokenizer's files that lie beside the

@@ -39,7 +39,7 @@ int convert_main(int argc, char** argv, const ModelFacts& facts) {
     const ConvertSummary summary = convert(options, facts);
     fmt::print("{}: {} tensors, {} bytes\n", options.output, summary.tensors, summary.bytes);
     if (summary.left_out.empty()) return;
-    fmt::print("{} tensors that are no weights were left out, among them '{}'\n",
+    fmt::print("{} tensors that are not weights were left out, among them '{}'\n",
                summary.left_out.size(), summary.left_out.front());
   });
 }

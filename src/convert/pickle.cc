@@ -62,10 +62,11 @@ class PickleMachine {
 
  private:
   [[noreturn]] void refuse(const std::string& what) const {
-    throw DamagedData(fmt::format(
-        "byte {} has {}, which is no part of a dictionary of tensors and is never executed: save "
-        "the model's state_dict() alone",
-        place_ + at_, what));
+    throw DamagedData(
+        fmt::format("byte {} has {}, which does not belong to a dictionary of tensors and is never "
+                    "executed: save "
+                    "the model's state_dict() alone",
+                    place_ + at_, what));
   }
   [[noreturn]] void malformed() const {
     throw DamagedData(fmt::format("its pickle is malformed at byte {}", place_ + at_));

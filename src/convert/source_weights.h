@@ -28,7 +28,7 @@ struct SourceTensor {
 struct SourceWeights {
   std::vector<std::unique_ptr<MappedFile>> files;  // what the tensors are views of
   std::vector<SourceTensor> tensors;
-  std::vector<std::string> left_out;  // tensors that are no weights, by name
+  std::vector<std::string> left_out;  // tensors that are not weights, by name
 
   // Maps PATH. Throws std::runtime_error that names the file.
   const MappedFile& map(const std::string& path);

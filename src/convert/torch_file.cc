@@ -73,7 +73,7 @@ struct TensorDict {
   std::string place() const { return fmt::format("'{}'", fmt::join(keys, ".")); }
 };
 
-// The dictionaries of tensors in a pickle. An optimizer's tensors are no weights.
+// The dictionaries of tensors in a pickle. An optimizer's tensors are not weights.
 class TensorDicts {
  public:
   explicit TensorDicts(const PickleValue& root) { collect(root, {}); }

@@ -236,7 +236,7 @@ Hdf5Reader::Hdf5Reader(const std::string& path)
     throw std::runtime_error(fmt::format("'{}' cannot be read: {}", path, std::strerror(errno)));
   // The library opens it again, and would wait for a FIFO's other end.
   if (!S_ISREG(about.st_mode))
-    throw std::runtime_error(fmt::format("'{}' cannot be read: it is no regular file", path));
+    throw std::runtime_error(fmt::format("'{}' cannot be read: it is not a regular file", path));
   const Hdf5Library library;
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_file_locking(access, false, true);  // not every file system has locks

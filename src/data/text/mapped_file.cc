@@ -39,7 +39,7 @@ MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
   }
   if (!S_ISREG(status.st_mode)) {
     close(fd);
-    throw std::runtime_error(fmt::format("'{}' cannot be read: it is no regular file", path_));
+    throw std::runtime_error(fmt::format("'{}' cannot be read: it is not a regular file", path_));
   }
   size_ = static_cast<size_t>(status.st_size);
   if (size_ > 0) {

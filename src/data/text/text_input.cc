@@ -87,7 +87,7 @@ std::string why_no_file(const std::string& path) {
   struct statfs system {};
   const bool open_pipe = S_ISFIFO(status.st_mode) && statfs(path.c_str(), &system) == 0 &&
                          system.f_type == PIPEFS_MAGIC;
-  return open_pipe ? "" : "it is no regular file";
+  return open_pipe ? "" : "it is not a regular file";
 }
 
 int64_t input_size(const std::string& path) {

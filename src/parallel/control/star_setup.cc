@@ -143,7 +143,7 @@ std::vector<Socket> Star::listen(Deadline deadline) {
     if (Socket s = listen_on(address, options_.port); s.open()) listeners.push_back(std::move(s));
   if (listeners.empty())
     throw CommunicationError(fmt::format(
-        "{} ({}) is no address of this host, on which rank 0 runs: correct MASTER_ADDR or "
+        "{} ({}) is not an address of this host, on which rank 0 runs: correct MASTER_ADDR or "
         "--master-addr, or name the interface on which rank 0 is reached by --network-interface",
         options_.address, fmt::join(addresses, ", ")));
   return listeners;

@@ -31,7 +31,7 @@ using Deadline = std::chrono::steady_clock::time_point;
 Deadline in_seconds(double seconds);        // from now on
 int milliseconds_until(Deadline deadline);  // at least 0
 
-// Listens on `address` and `port` (0: any free one). Not open() where that is no address of this
+// Listens on `address` and `port` (0: any free one). Not open() where that is not an address of this
 // host. Throws CommunicationError; a port in use is said to be so.
 Socket listen_on(const std::string& address, int port);
 int port_of(const Socket& socket);

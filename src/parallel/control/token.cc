@@ -132,7 +132,7 @@ std::string ask_for_token(const std::string& place, Deadline deadline) {
   if (is_of_this_user(socket) && receive_all(socket, token.data(), token.size(), deadline))
     return token;
   throw CommunicationError(fmt::format(
-      "who listens at {} is no rank of this user without a token: give each run its own "
+      "who listens at {} is not a rank of this user without a token: give each run its own "
       "--master-port or MASTER_PORT, and all ranks of a run the same {} or none",
       place, token_variable));
 }

@@ -339,7 +339,7 @@ TEST_CASE("loading: no checkpoint, another model, another precision, damage") {
   for (const char* name : {"c/iter_0000003/state.json", "c/latest_checkpointed_iteration.txt"}) {
     std::filesystem::remove(dir / name);
     REQUIRE(mkfifo((dir / name).c_str(), 0600) == 0);
-    CHECK(fault(&again).find("cannot be read: it is no regular file") != std::string::npos);
+    CHECK(fault(&again).find("cannot be read: it is not a regular file") != std::string::npos);
     std::filesystem::remove(dir / name);
   }
   dir.write("c/iter_0000003/state.json", "{\"format\":2}");

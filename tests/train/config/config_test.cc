@@ -38,7 +38,7 @@ TEST_CASE("a limit of 0 minutes is none, and a note says so") {
     const Config c = parse(base + "--exit-duration-in-mins " + zero);
     CHECK(c.exit_duration_minutes == 0);
     CHECK(c.notices == std::vector<std::string>{
-                           "--exit-duration-in-mins 0: is no limit, as if it were left out"});
+                           "--exit-duration-in-mins 0 sets no limit, as if it were left out"});
   }
   CHECK(parse(base + "--exit-duration-in-mins 0.001").notices.empty());
 }
@@ -201,7 +201,7 @@ TEST_CASE("what several ranks read is a file of its own for each, and no pipe") 
   REQUIRE(pipe(fds) == 0);
   const std::string shared = fmt::format("/dev/fd/{}", fds[0]);
   const std::string why = fmt::format(
-      "'{}' is no file of its own for each of 2 ranks, and each would get a part of what comes: "
+      "'{}' is one stream for all of 2 ranks, and each would get a part of what comes: "
       "write it to a file",
       shared);
   const std::string classify =
@@ -569,7 +569,7 @@ TEST_CASE("--rehearse: a layout without its other ranks") {
   CHECK(c.load_dir.empty());
   CHECK(c.notices.empty());
   CHECK(parse("--train-iters 3 --rehearse 1x1x2 --record r.json").notices.back() ==
-        "accepted without effect: --record (a rehearsal is no run)");
+        "accepted without effect: --record (a rehearsal writes none)");
   CHECK(c.rehearsal.network_rate == 25e9);
   CHECK(c.rehearsal.network_seconds == doctest::Approx(10e-6));
   CHECK(c.rehearsal.node_rate == 400e9);
@@ -577,7 +577,7 @@ TEST_CASE("--rehearse: a layout without its other ranks") {
   for (const char* wrong : {"2", "2x4", "2x4x0", "ax1x1", "1x1x1:", "1x1x1:0:0", "1x1x1x1"})
     CHECK(error_of(base + "--rehearse " + wrong) ==
           std::string("--rehearse: '") + wrong +
-              "' is no layout: TPxPPxDP or TPxPPxDP:STAGE, as 2x4x4:0");
+              "' is not a valid layout: TPxPPxDP or TPxPPxDP:STAGE, as 2x4x4:0");
   CHECK(error_of(base + "--rehearse 1x4x1:4") ==
         "--rehearse: '1x4x1:4': there are 4 stages, numbered from 0");
   CHECK(error_of(base + "--rehearse 2x1x1", 2) ==

@@ -84,7 +84,7 @@ def test_heads(work):
         extra["global_step"] = (tf.INT64, [], bytes(8))
         tf.write(os.path.join(source, "bert_model.ckpt"), variables | extra, shards=1 + len(variables) % 3)
         out = convert(source, target)
-        check(f"{len(variables)} tensors" in out and f"{len(extra)} tensors that are no weights" in out,
+        check(f"{len(variables)} tensors" in out and f"{len(extra)} tensors that are not weights" in out,
               f"{kind.__name__}: the optimizer's variables are left out")
         same_weights(target, model, kind.__name__)
         with open(os.path.join(target, "config.json")) as f:

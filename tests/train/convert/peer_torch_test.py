@@ -97,7 +97,7 @@ def test_values(work):
     path = os.path.join(work, "left_out.pt")
     torch.save({**weights, "h.2.attn.bias": torch.ones(2, dtype=torch.bool)}, path)
     out = convert(path, os.path.join(work, "left_out"), *config)
-    check("1 tensors that are no weights were left out, among them 'h.2.attn.bias'" in out, "a mask of bools is left out")
+    check("1 tensors that are not weights were left out, among them 'h.2.attn.bias'" in out, "a mask of bools is left out")
 
 
 def trained(model):

@@ -272,7 +272,7 @@ TEST_CASE("files that ranks read are regular files: nobody waits for a FIFO's ot
   for (const char* name : {"q.tsv", "q.csv", "q.jsonl", "q.json"}) {
     const std::string pipe = dir / name;
     REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-    const std::string why = "'" + pipe + "' cannot be read: it is no regular file";
+    const std::string why = "'" + pipe + "' cannot be read: it is not a regular file";
     CHECK(error_of([&] { read_table(pipe, TableFormat::automatic, {"text"}); }) == why);
     CHECK(error_of([&] { read_json_file(pipe); }) == why);
     CHECK(error_of([&] { read_tokenizer_file(pipe, "--vocab-file"); }) == "--vocab-file " + why);

@@ -398,7 +398,7 @@ TEST_CASE("a run that was given no token: another user in rank 0's place is not 
     Door door(std::move(taken), Credential{"", "test", "rendezvous"}, 2);
     auto one = ranks.start(1);
     auto visitor = std::async(std::launch::async, [&] { return door.next(in_seconds(5)); });
-    CHECK_THROWS_WITH_AS(one.get(), doctest::Contains("is no rank of this user"),
+    CHECK_THROWS_WITH_AS(one.get(), doctest::Contains("is not a rank of this user"),
                          CommunicationError);
     CHECK(!visitor.get());
     if (!could) MESSAGE("not root: nobody of another user listened");

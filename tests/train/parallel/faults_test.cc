@@ -221,7 +221,7 @@ TEST_CASE("rank 0 that cannot look up its own address says so at once") {
                     "RANK=0 LOCAL_RANK=0 MASTER_ADDR=" +
                         address + " MASTER_PORT=29511;");
     CHECK(count(of_many.err, "tally-train: error:") == 1);
-    CHECK(contains(of_many.err, "is no address of this host, on which rank 0 runs"));
+    CHECK(contains(of_many.err, "is not an address of this host, on which rank 0 runs"));
   }
   for (const std::string address : {"::1", "[::1]", "fd00::2"}) {
     const Ended of_six = tally_train(
