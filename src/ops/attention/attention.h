@@ -32,7 +32,7 @@
 // Grouped queries (G < H): aten, hopper, cudnn and unfused only. Unfused adds up the gradients of K and V
 // over a group's heads in the compute type.
 //
-// What the choice depends on, besides type, shape and GPU. Nothing is timed.
+// The choice depends on these, besides type, shape and GPU. It is not timed.
 //   --no-fusion attention     hopper and hopper-short are left out
 //   --deterministic           hopper is left out; cuDNN takes its deterministic backward pass
 //   --no-fusion float64       flash computes in float32 instead of on float64 tensor cores
@@ -62,8 +62,8 @@ struct AttentionShape {
   double scale = 0;    // 1 / sqrt(head_dim)
   double dropout = 0;  // probability, element ((b H + h) T + i) T + j of `seed`'s mask (philox.h)
   bool documents = false;  // cu_seqlens is given
-  // Where they are known, how many documents cu_seqlens has at most and how long each is at most:
-  // cuDNN needs both, and serves documents only with them.
+  // The most documents that cu_seqlens has and the longest of them, where these are known: cuDNN
+  // serves documents only with both.
   int64_t most_documents = 0, longest = 0;
   bool packed = true;  // q, k and v lie as packed_attention() lays them
   int64_t groups = 0;  // heads of K and V, which divides `heads`; 0: as many
@@ -83,7 +83,8 @@ struct Heads {
 using HeadsIn = Heads<const void>;
 using HeadsOut = Heads<void>;
 
-// Of both directions: the backward pass reads `out` and `stats`, which the forward pass writes.
+// The operands of both directions: the backward pass reads `out` and `stats`, which the forward
+// pass writes.
 struct AttentionArgs {
   AttentionShape shape;
   DType dtype = DType::f32;

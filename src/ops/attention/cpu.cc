@@ -35,7 +35,7 @@ struct Head {
   at::Tensor of(const Heads<Data>& rows) const {
     return of(rows, h);
   }
-  // Of K or V.
+  // The rows of K or V.
   template <typename Data>
   at::Tensor of_group(const Heads<Data>& rows) const {
     return of(rows, h * a.shape.kv_heads() / a.shape.heads);
@@ -203,7 +203,7 @@ struct Attention {
 
   // With P = softmax(scale Q K^T), Pm = P mask, D = rowsum(dO O):
   //   dV = Pm^T dO,  dS = P (mask (dO V^T) - D) scale,  dQ = dS K,  dK = dS^T Q
-  // Of one head of Q; dK and dV are added to.
+  // The gradients of one head of Q; dK and dV are added to.
   void backward(int64_t index, const AttentionGradients& gradients, at::Tensor& dk,
                 at::Tensor& dv) const {
     const Head head(args, index);
@@ -238,7 +238,7 @@ struct Attention {
     }
   }
 
-  // Of the heads that share head `index` of K and V.
+  // The gradients of the heads that share head `index` of K and V.
   void backward_group(int64_t index, const AttentionGradients& gradients) const {
     const int64_t shared = shape.heads / shape.kv_heads(), first = index * shared;
     at::Tensor dk = scratch(shape.tokens, shape.head_dim).zero_(),

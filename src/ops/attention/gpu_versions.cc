@@ -24,7 +24,7 @@ size_t tile_bytes_a_head(const AttentionShape& a) {
   return static_cast<size_t>(tiles * flash_key_block * flash_key_block) * sizeof(float);
 }
 
-// Of one head's matrices: scores and their gradient, and both again for 16-bit types.
+// Bytes of one head's matrices: scores and their gradient, and both again for 16-bit types.
 size_t score_bytes_a_head(const AttentionShape& a, DType t) {
   const size_t wide = size_of(t == DType::f64 ? DType::f64 : DType::f32);
   const size_t own = size_of(t) == 2 ? 2 * size_of(t) : 0;

@@ -52,7 +52,7 @@ struct UnfusedPlan {
 };
 size_t unfused_attention_bytes(const AttentionShape& shape, DType dtype);
 
-// What is written before cuDNN's own scratch: the seed, and the table of documents.
+// The bytes before cuDNN's own scratch: the seed, and the table of documents.
 inline constexpr int64_t cudnn_seed_bytes = 256;
 int64_t cudnn_document_bytes(const AttentionShape& shape);  // a multiple of 256
 // An estimate of all of its scratch, which only cuDNN knows: it sums dQ in float32, as our kernel for

@@ -1,4 +1,4 @@
-// What the flash attention kernels (forward.cuh, backward.cuh) share: blocks of a
+// The part that the flash attention kernels (forward.cuh, backward.cuh) share: blocks of a
 // tensor in shared memory that are copied asynchronously, the dropout mask, and writing tiles back.
 #pragma once
 
@@ -84,7 +84,7 @@ __device__ inline void put(float* row, int col, int next_col, float x, float y) 
   }
 }
 
-// Where one head's rows lie in qkv and dqkv (which: 0 Q, 1 K, 2 V) and in out and dout.
+// The place of one head's rows in qkv and dqkv (which: 0 Q, 1 K, 2 V) and in out and dout.
 struct Head {
   int64_t index, packed_step, step, packed_at, at;
   __device__ Head(const Flash& p) : index(p.first_head + blockIdx.x) {

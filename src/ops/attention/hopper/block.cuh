@@ -1,4 +1,5 @@
-// What the blocks of threads of both passes share: their sizes, their start, and writing results.
+// The parts that the blocks of threads of both passes share: their sizes, their start, and writing
+// results.
 #pragma once
 
 #include "src/device/cuda/kernel.cuh"

@@ -37,7 +37,7 @@ Pass pass_of(const AttentionArgs& a) {
   return p;
 }
 
-// As many heads as fit, in groups of nearly equal size.
+// Takes as many heads as fit, in groups of nearly equal size.
 int heads_together(const AttentionShape& shape) {
   const int64_t bytes = shape.tokens * hopper::head_dim * 2 * 2, all = shape.batch * shape.heads;
   const int64_t fit =

@@ -16,7 +16,7 @@ constexpr int block_rows = 128;  // of a block of queries or keys
 constexpr int head_dim = 64;
 constexpr int store_rows = 16;  // that a warp writes at a time
 
-// Of attention.h's mask; a row of it has `tokens` elements.
+// Dropout by attention.h's mask; a row of it has `tokens` elements.
 struct AttentionDropout {
   DropoutSeed seed;
   uint32_t threshold;  // philox.h; 0: no dropout

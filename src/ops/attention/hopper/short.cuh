@@ -1,4 +1,4 @@
-// What the passes of short_kernels.h share: which sequence a block of threads takes next.
+// The part that the passes of short_kernels.h share: which sequence a block of threads takes next.
 //
 // A block of threads takes every gridDim.x'th head of a sequence, so that heads that lie side by
 // side in memory are read at the same time. One warpgroup copies the next ones, whose barriers it
@@ -31,7 +31,8 @@ struct Extent {
   int begin, end;
 };
 
-// Of the document that has `row`; the whole item for rows beyond it, whose results nobody reads.
+// The extent of the document that has `row`; the whole item for rows beyond it, whose results
+// nobody reads.
 __device__ inline Extent extent_of(const ShortItem& item, int row) {
   Extent e{0, item.length};
   if (!item.packed || row >= item.length) return e;

@@ -10,7 +10,7 @@
 
 namespace tally::train::cuda::hopper {
 
-// What both passes know of the sequences.
+// The sequences of both passes.
 struct ShortSequences {
   const int32_t* cu_seqlens;  // null: every sequence has `tokens`
   int count;                  // of sequences; of documents, the last ones may be empty

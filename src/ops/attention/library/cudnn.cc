@@ -44,7 +44,7 @@ int64_t batch_of(const AttentionShape& a) {
 int64_t tokens_of(const AttentionShape& a) {
   return a.documents ? a.longest : a.tokens;
 }
-// What is written before cuDNN's own workspace.
+// The bytes before cuDNN's own workspace.
 int64_t head_bytes(const AttentionShape& a) {
   return seed_bytes + (a.documents ? document_table_bytes(a) : 0);
 }
@@ -83,7 +83,7 @@ struct Builder {
         .set_dim({batch_of(a), heads, tokens_of(a), a.head_dim})
         .set_stride({tokens_of(a) * row, a.head_dim, row, 1});
   }
-  // Of documents' tokens one after the other, each with the statistics of all heads.
+  // The strides of documents' tokens one after the other, each with the statistics of all heads.
   std::vector<int64_t> stats_strides() const {
     const int64_t sequence = a.heads * tokens_of(a);
     if (a.documents) return {sequence, 1, a.heads, 1};
@@ -119,7 +119,7 @@ struct Builder {
         .set_stride({tokens_of(a) * row, a.head_dim, row, 1})
         .set_ragged_offset(row == packed_row ? packed_places : plain_places);
   }
-  // What both directions say of the mask and of dropout.
+  // Sets the mask and the dropout of both directions.
   template <typename Attributes>
   void set_common(Attributes* options) const {
     options->set_attn_scale(static_cast<float>(a.scale));

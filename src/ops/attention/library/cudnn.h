@@ -26,7 +26,7 @@ inline CudnnAttention* cudnn_attention(CudaStream& s) {
   return find_cudnn ? find_cudnn(s) : nullptr;
 }
 
-// What cuDNN wants to know of documents, in device memory: how long each is, and where it begins in
+// The table of documents for cuDNN, in device memory: how long each is, and where it begins in
 // elements of the packed tensor, of a plain one and of the statistics [tokens, heads]. Documents
 // beyond the last are empty.
 struct DocumentTable {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int softmax_threads = 128;
 
-// Where the heads of one chunk lie. Head n of the chunk is (batch, head) number first + n step.
+// The place of the heads of one chunk. Head n of the chunk is (batch, head) number first + n step.
 struct Chunk {
   int64_t first, step, count;
 };
@@ -155,7 +155,7 @@ struct Matrices {
   Operand of(const Heads<Data>& rows, int64_t head, bool transposed) const {
     return of(rows, head / args.shape.heads, head % args.shape.heads, transposed);
   }
-  // Those of the head of K or V that it takes.
+  // The rows of the head of K or V that it takes.
   template <typename Data>
   Operand of_group(const Heads<Data>& rows, int64_t head, bool transposed) const {
     const AttentionShape& s = args.shape;
