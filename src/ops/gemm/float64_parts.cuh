@@ -136,7 +136,7 @@ struct Fragment {
     }
   }
 
-  // Where row or column g of group i lies, from the warp's first.
+  // The place of row or column g of group i, from the warp's first.
   __device__ static int outer(int i, int g) {
     if constexpr (along_outer) return i / 4 * 32 + 4 * g + i % 4;
     return 8 * i + (spread ? 2 * (g % 4) + g / 4 : g);

@@ -13,7 +13,7 @@
 
 namespace tally::train::cuda {
 
-// What the epilogue does: + bias; + bias + residual; GELU of + bias, whose input or derivative is
+// The work of the epilogue: + bias; + bias + residual; GELU of + bias, whose input or derivative is
 // stored too; times GELU's derivative, computed from its input or read.
 enum class FusedWork : uint8_t {
   bias,

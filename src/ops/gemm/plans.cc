@@ -21,7 +21,8 @@ namespace {
 constexpr int algorithms_tried = 32;
 constexpr size_t algorithm_words = sizeof(cublasLtMatmulAlgo_t) / sizeof(uint64_t);
 
-// Where a plan may write while it is timed: the output itself when it is overwritten anyway.
+// The memory that a plan may write while it is timed: the output itself when it is overwritten
+// anyway.
 class TuningOutput {
  public:
   TuningOutput(CudaStream& s, const GemmProblem& p) : data_(p.out) {
@@ -112,7 +113,7 @@ void GemmPlans::remember(const std::string& key, int index) {
 std::string GemmPlans::text() const {
   std::string text;
   for (const auto& [key, index] : choices_) {
-    // Of a file's choices of a tile only those that are in use.
+    // A file's choices of a tile count only where they are in use.
     const bool tile = key.rfind(float64_prefix, 0) == 0;
     const auto plan = tile ? plans_.find(key.substr(float64_prefix.size())) : plans_.end();
     if (!tile || (plan != plans_.end() && plan->second && plan->second->float64_tile == index))

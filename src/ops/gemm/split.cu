@@ -158,8 +158,8 @@ SplitProblem split_problem(CudaStream& s, const GemmProblem& p) {
   q.small.epilogue = Epilogue::none;
   q.large.beta = 1;
   q.large.addend = nullptr;
-  // Where `inner` runs down both operands as they are stored (a weight's gradient), TF32 GEMMs are
-  // slow. There the parts are written transposed, which costs nothing extra.
+  // TF32 GEMMs are slow where `inner` runs down both operands as they are stored (a weight's
+  // gradient). There the parts are written transposed, which costs nothing extra.
   const bool turn = p.a.transposed && !p.b.transposed;
   const auto operand = [&](const Operand& o, int64_t rows, int64_t cols, bool is_b, float* to,
                            Operand* both, Operand* large) {

@@ -11,7 +11,7 @@ struct SplitSize {
   int64_t all;
 };
 
-// Of a[rows, inner] and b[inner, cols], `batch` of each: two parts of every element.
+// The size for a[rows, inner] and b[inner, cols], `batch` of each: two parts of every element.
 constexpr SplitSize split_size(int64_t batch, int64_t rows, int64_t cols, int64_t inner) {
   const int64_t second = (2 * batch * rows * inner + 63) / 64 * 64;
   return {second, second + 2 * batch * inner * cols};

@@ -234,7 +234,7 @@ KernelList<FusedKernel> gelu_forward_kernels(DType type, GeluForm form) {
 
 KernelList<FusedKernel> gelu_backward_kernels(DType type, GeluForm form) {
   const bool derivative = form.saved == SavedGelu::derivative;
-  // Of the erf form the derivative alone is served, and in f16 the erf form alone.
+  // The erf form is served with its derivative alone, and f16 with the erf form alone.
   if (form.kind == GeluKind::erf ? !derivative : type == DType::f16) return {};
   return fused_kernels(derivative ? FusedWork::times_derivative : FusedWork::gelu_gradient, type);
 }

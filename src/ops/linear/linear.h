@@ -50,9 +50,9 @@ struct LinearWeights {
 inline Operation<void(const Compute& c, In x, LinearWeights weights, Out y, In residual)>
     linear_forward{"linear_forward"};
 
-// What a GEMM with GELU saves for its backward pass, in the compute type: GELU's input, or GELU's
-// derivative there. The derivative makes the backward pass a multiplication. The input lets GELU's
-// output be computed again.
+// The activation that a GEMM with GELU saves for its backward pass, in the compute type: GELU's
+// input, or GELU's derivative there. The derivative makes the backward pass a multiplication. The
+// input lets GELU's output be computed again.
 enum class SavedGelu : uint8_t { input, derivative };
 // tanh (GPT): gelu(v) = 0.5 v (1 + tanh(sqrt(2/pi) (v + 0.044715 v^3)))
 // erf (BERT): gelu(v) = v Phi(v), with the normal distribution Phi(v) = 0.5 (1 + erf(v / sqrt(2)))
