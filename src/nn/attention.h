@@ -19,7 +19,7 @@ struct AttentionActivations {
   Tensor qkv;    // [B,T,H+2G,D], rotated where positions are rotary
   Tensor out;    // [B T, H D]
   Tensor stats;  // [B,H,T]
-  // Of QK norm: [B T,H+G,D] the heads of Q and K before it, [B T,H+G].
+  // QK norm: [B T,H+G,D] the heads of Q and K before it, [B T,H+G].
   Tensor raw, rstd;
   Tensor x_amaxes, out_amaxes;  // LinearInput's, in FP8
 };
@@ -39,7 +39,7 @@ struct AttentionGeometry {
   int64_t width() const { return heads * head_dim; }  // of this process's heads
   int64_t qkv_heads() const { return heads + 2 * kv_heads; }
   int64_t qkv_width() const { return qkv_heads() * head_dim; }
-  // Of a micro batch of `batch` sequences of `tokens` tokens.
+  // The shape of a micro batch of `batch` sequences of `tokens` tokens.
   AttentionShape shape(int64_t batch, int64_t tokens, const Dropout& dropout, bool documents) const;
 };
 

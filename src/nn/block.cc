@@ -16,13 +16,13 @@ struct Planner {
   Tensor hidden(const char* what) const { return make({sizes.part(), sizes.hidden}, what); }
   Tensor ffn(int64_t width) const { return make({sizes.tokens(), width}, "MLP activations"); }
 
-  // What selective recomputation recomputes: three cheap passes.
+  // The part that selective recomputation recomputes: three cheap passes.
   void cheap(BlockActivations* a) const {
     a->in.y = hidden("LayerNorm output");
     a->mid.y = hidden("LayerNorm output");
     a->mlp.act = ffn(sizes.ffn);
   }
-  // What only full recomputation recomputes.
+  // The part that only full recomputation recomputes.
   void costly(BlockActivations* a) const {
     const AttentionGeometry& g = sizes.attention;
     for (NormActivations* n : {&a->in, &a->mid}) {

@@ -19,10 +19,10 @@
 
 namespace tally::train {
 
-// What a block keeps for its backward pass, what the blocks of a stage share, and what is computed
-// again before the backward pass. M = tokens of the micro batch, C = hidden, F = ffn.
-// With sequence parallelism the tensors of norms have this process's part of the tokens; under
-// tensor parallelism attention has its heads and the MLP its share of F.
+// The activations that a block keeps for its backward pass, those that the blocks of a stage share,
+// and what is computed again before the backward pass. M = tokens of the micro batch, C = hidden, F
+// = ffn. With sequence parallelism the tensors of norms have this process's part of the tokens;
+// under tensor parallelism attention has its heads and the MLP its share of F.
 //
 //   tensor                        none    selective   full
 //   in.r [M,C]                    kept    kept        kept

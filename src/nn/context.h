@@ -13,7 +13,7 @@
 
 namespace tally::train {
 
-// Where dropout happens. Each site of each layer draws its own mask from a micro batch's seed.
+// The sites of dropout. Each site of each layer draws its own mask from a micro batch's seed.
 // `head`: with the number of layers as its layer.
 enum class DropoutSite : uint64_t {
   embedding = 0,
@@ -77,7 +77,7 @@ class DeferredUpdate;
 
 struct LayerContext {
   Compute compute;  // on the main stream
-  // Of the micro batch.
+  // The micro batch's.
   TokenLayout layout;
   Dropout dropout;
   // The deferred update that overlaps with this forward pass; null: none.

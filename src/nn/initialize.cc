@@ -85,7 +85,7 @@ class Target {
           std::make_unique_for_overwrite<char[]>(static_cast<size_t>(most) * size_of(flat_.dtype));
   }
 
-  // What it holds of a parameter whose numbers come next.
+  // Takes the held elements of the parameter whose numbers come next.
   void begin(const Parameter& p) { held_ = held_elements(p, ranges_); }
 
   // Converts `count` numbers, which stand `at` elements behind the first of those on their way.

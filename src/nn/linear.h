@@ -62,8 +62,8 @@ struct Linear {
   // Adds `addend`[M,in] where it is defined.
   void backward_input(const LayerContext& c, const OutputGradient& dy, const Tensor& dx,
                       const Tensor& addend = Tensor()) const;
-  // Where x is the output of `before`.forward_gelu(): the gradient at GELU's input in dpre, which may
-  // be form.saved, and the gradient of before's bias.
+  // The case in which x is the output of `before`.forward_gelu(): the gradient at GELU's input in
+  // dpre, which may be form.saved, and the gradient of before's bias.
   void backward_input_gelu(const LayerContext& c, const OutputGradient& dy, const Linear& before,
                            const SavedActivation& form, const Tensor& dpre) const;
   // The weight's gradient only. The bias's gradient is computed by other kernels (Norm,

@@ -10,7 +10,7 @@
 
 namespace tally::train {
 
-// What the head's results depend on.
+// The options on which the head's results depend.
 struct MaskedLmOptions {
   int64_t vocabulary = 0;  // logits that count, of the decoder's Vp rows
   double epsilon = 1e-12;

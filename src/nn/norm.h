@@ -15,7 +15,7 @@ struct NormActivations {
   Tensor mean, rstd;  // [M] of r's rows; RMSNorm has no mean
 };
 
-// What was added to the residual stream: dropout(delta). The column sums of the gradient at delta
+// The addition to the residual stream: dropout(delta). The column sums of the gradient at delta
 // are added to bias_gradient where it is defined.
 struct AddedBranch {
   DropoutSeed seed;
@@ -29,7 +29,7 @@ class Norm {
   Norm(const ParameterTable& table, const WeightId& id, double epsilon)
       : weight_(table.weight(id)), bias_(table.bias(id)), epsilon_(epsilon) {}
 
-  // Of embeddings that have dropout after their norm instead of before it (BERT): y is under the
+  // Embeddings may have dropout after their norm instead of before it (BERT): y is under the
   // mask.
   void drop_output() { drops_output_ = true; }
 

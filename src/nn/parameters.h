@@ -62,7 +62,7 @@ struct FlatRange {
 struct HeldElements {
   int64_t in_parameter, in_buffer, count;
 };
-// What such a buffer, which has one range after the other, holds of a parameter.
+// The elements of a parameter that such a buffer, which has one range after the other, holds.
 std::vector<HeldElements> held_elements(const Parameter& parameter,
                                         const std::vector<FlatRange>& ranges);
 
@@ -98,14 +98,14 @@ class ParameterTable {
   ParamGrad bias(const WeightId& id) const;         // undefined where the model has none
   Tensor weights() const { return weights_; }       // flat, rank 1
   Tensor gradients() const { return gradients_; }
-  // Those of elements [first, last) of the weights, which are neighbours in both buffers.
+  // The gradients of elements [first, last) of the weights, which are neighbours in both buffers.
   Tensor gradients(const FlatRange& range) const;
   int64_t decayed_elements() const { return decayed_; }
   int64_t elements() const { return elements_; }  // with alignment gaps, which stay zero
-  // Where a parameter's range ends, its gap included.
+  // The end of a parameter's range, its gap included.
   int64_t end_of(const Parameter& parameter) const;
   int64_t count() const;  // true number of parameters of this process
-  // Those that are reduced so, as few ranges of the flat buffers.
+  // The gradients that are reduced so, as few ranges of the flat buffers.
   std::vector<FlatRange> reduced(Reduction reduction) const;
   // The ranges of the flat buffers, first and last element, without copies (Parameter::copy).
   std::vector<std::pair<int64_t, int64_t>> counted_ranges() const;

@@ -18,7 +18,7 @@ struct NormedSum {
   bool carried = true;  // r is an operand of the next addition, too
 };
 
-// Where the output's dropout is.
+// The site of the output's dropout.
 struct DropoutPlace {
   DropoutSite site = DropoutSite::projection;
   int64_t layer = 0;

@@ -41,7 +41,7 @@ class SequenceHead {
   const Tensor& logits() const { return evaluated_; }  // [S,classes] of the last evaluate()
 
  private:
-  // Of S sequences: [S,C] but for logits[S,classes] and losses[S].
+  // Scratch of S sequences: [S,C] but for logits[S,classes] and losses[S].
   struct Scratch {
     Tensor x, hidden, dropped, logits, losses;
   };

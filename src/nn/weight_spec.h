@@ -1,5 +1,6 @@
-// What a weight of a model is, without its numbers. src/model/architecture.h makes the list of a
-// model's weights; a process's Parameter (parameters.h) is one of them with its place in memory.
+// The description of a weight of a model, without its numbers. src/model/architecture.h makes the
+// list of a model's weights; a process's Parameter (parameters.h) is one of them with its place in
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +10,13 @@
 
 namespace tally::train {
 
-// What a weight is for. Layers find their weights by it.
+// The purpose of a weight. Layers find their weights by it.
 enum class Role : uint8_t {
   token_table,
   position_table,
   type_table,  // of token types
-  // Of a block; in_norm of the block that follows the last one is the norm after the blocks.
+  // Weights of a block; in_norm of the block that follows the last one is the norm after the
+  // blocks.
   in_norm,
   qkv,
   q_norm,  // of each head
@@ -23,7 +25,7 @@ enum class Role : uint8_t {
   mid_norm,
   fc,
   mlp_projection,
-  // Of heads.
+  // Weights of heads.
   lm_head,
   masked_dense,
   masked_norm,
