@@ -60,7 +60,7 @@ enum class NormKind : uint8_t {
 enum class NormPosition : uint8_t { before, after };
 enum class MlpKind : uint8_t { gelu_tanh, gelu_erf, swiglu };
 
-// What a transformer block computes (src/nn/block.h). GPT-2's is the default.
+// The computation of a transformer block (src/nn/block.h). GPT-2's is the default.
 struct BlockSpec {
   NormKind norm = NormKind::layer;
   NormPosition norm_position = NormPosition::before;
@@ -230,7 +230,8 @@ struct Config {
   std::string distributed_backend;  // "nccl", "mpi", "sockets"; "": chosen from device and launcher
   std::string network_interface;    // "": any
   Rehearsal rehearsal;
-  // Elements reduced at a time during the backward pass; 0: all after it; empty: as is faster.
+  // Elements reduced at a time during the backward pass; 0: after the backward pass; unset:
+  // whichever is faster on these links.
   std::optional<int64_t> gradient_bucket;
   bool peer_memory = true;            // false: --no-peer-memory
   int64_t weight_check_interval = 0;  // steps between checks that all ranks have the same weights

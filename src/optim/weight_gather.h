@@ -19,7 +19,7 @@ class WeightGather {
 
   // Overlapped with a forward pass: begin() before it, needs() before a parameter of a bucket is
   // read for the first time, finish() after it. Buckets are needed in the order of the flat
-  // buffers. What is in no bucket is there after begin().
+  // buffers. Weights of no bucket are there after begin().
   void begin();
   void needs(int parameter);
   void finish();

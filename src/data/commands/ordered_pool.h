@@ -14,7 +14,8 @@
 namespace tally::train {
 
 // push() and drain() belong to one thread, which also receives the results; at most `limit` pieces
-// of work are under way, so memory is bounded. What a worker throws comes out of push() or drain().
+// of work are under way, so memory is bounded. An exception of a worker comes out of push() or
+// drain().
 template <typename In, typename Out>
 class OrderedPool {
  public:

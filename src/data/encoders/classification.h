@@ -60,7 +60,7 @@ class ClassNumbers {
 };
 
 // Samples [CLS] text [SEP] or [CLS] text [SEP] pair [SEP] with the number of the label in `classes`
-// (-1 where the texts have no labels). What is longer than `sequence` loses tokens at the end; of a
+// (-1 where the texts have no labels). A text longer than `sequence` loses tokens at the end; of a
 // pair, one after the other from the longer text, from the second of equals (run_classifier.py of
 // google-research/bert). In the rows' order, or with `shuffle` in an order of every epoch. Throws
 // BadInput with the place of a label that is not in `classes`. `cut`, unless null, becomes how many

@@ -33,7 +33,7 @@ struct SentencePairOptions {
 // may be changed. Sentences are joined until they fill the sequence (or, with
 // short_sequence_probability, a random shorter length); a random part of them is A. B is the rest,
 // or with probability 1/2, and where there is no rest, a random place of another document, and the
-// rest comes again. What is too long is cut at the beginning or end of the longer part.
+// rest comes again. A pair that is too long is cut at the beginning or end of the longer part.
 void make_sentence_pairs(const SentenceSource& source, int64_t document,
                          const SentencePairOptions& options, PhiloxDraws* draws,
                          const std::function<void(EncoderSample&)>& use);

@@ -24,7 +24,7 @@ struct WordSettings {
 // JSON object.
 void check_gpt2_settings(const std::string& folder);
 
-// The same of BERT's, and the settings that are honoured. Those that no file states are
+// The same of BERT's, and the settings that are honoured. Settings that no file states are
 // transformers' defaults, and `lower_case`. Throws as well where tokenizer_config.json and
 // tokenizer.json contradict each other.
 WordSettings word_settings(const std::string& folder, bool lower_case);

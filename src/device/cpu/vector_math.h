@@ -62,7 +62,7 @@ TALLY_INLINE double sum_in_lanes(int64_t n, F&& f) {
   return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
-// The largest of x[0 ... n). What is not a number is passed over, unless nothing else is there.
+// The largest of x[0 ... n). NaN is passed over, unless nothing else is there.
 template <typename T>
 TALLY_INLINE T maximum(const T* x, int64_t n) {
   constexpr int64_t wide = 16;

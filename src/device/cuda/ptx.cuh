@@ -1,4 +1,5 @@
-// Single instructions that C++ has no name for. Those of Hopper are in tma.cuh and wgmma.cuh.
+// Single instructions that C++ has no name for. Instructions of Hopper are in tma.cuh and
+// wgmma.cuh.
 #pragma once
 
 #include <cuda_runtime.h>

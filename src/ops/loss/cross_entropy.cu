@@ -99,7 +99,7 @@ struct SharedRow {
     __pipeline_wait_prior(0);
   }
 
-  // The largest of this thread's values. What lies past the vocabulary becomes -infinity, which
+  // The largest of this thread's values. Columns past the vocabulary become -infinity, which
   // adds nothing to the sum and has gradient 0, so the later passes need not check indices.
   __device__ float top() const {
     Pair<T> tops{narrow<T>(-INFINITY), narrow<T>(-INFINITY)};

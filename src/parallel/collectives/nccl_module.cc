@@ -321,7 +321,7 @@ extern "C" tally::train::Communicator* tally_make_communicator(
         "is on the CPU");
   Rendezvous& meeting = *context.meeting;
   check(cudaSetDevice(context.device.index), "cudaSetDevice");
-  // NCCL's own ports have no token. Those of one host's ranks need no network.
+  // NCCL's own ports have no token. The ports of one host's ranks need no network.
   std::string interface = context.interface;
   const auto hosts = meeting.exchange(meeting.address());
   if (interface.empty() && std::all_of(hosts.begin(), hosts.end(), [](const std::string& address) {

@@ -24,7 +24,7 @@ class Rehearsal final : public Communicator {
   }
   void do_broadcast(Stream&, const Tensor& t, int) override { note(MessageKind::broadcast, t); }
   // Every rank's part is this one's. They are copied once: a real gather does not use this
-  // process's kernels. What is gathered in place are weights, and a rehearsal draws all of them:
+  // process's kernels. Only weights are gathered in place, and a rehearsal draws all of them:
   // another rank's norms and matrices must not become pieces of this one's.
   void do_all_gather(Stream& s, const Tensor& part, const Tensor& whole) override {
     note(MessageKind::all_gather, whole);

@@ -65,8 +65,8 @@ struct RendezvousOptions {
 
 class OperationWatch;
 
-// Exchanges of one kind follow each other on all ranks. Those of a background thread (a checkpoint
-// that is being written) are between any of the main thread's.
+// Exchanges of one kind follow each other on all ranks. Exchanges of a background thread (a
+// checkpoint that is being written) are between any of the main thread's.
 enum class ExchangeKind : uint8_t { main, background };
 
 class Rendezvous {
@@ -102,7 +102,7 @@ class Rendezvous {
   virtual void done() = 0;
   // The knowledge of the processes of this run, for a port of another kind (door.h).
   virtual Credential credential(const std::string& purpose) const = 0;
-  // Connections to ports of this process by somebody who did not know the token. Those of the
+  // Connections to ports of this process by somebody who did not know the token. Connections of the
   // rendezvous itself are counted. Not for several threads.
   virtual void count_strangers(int more) = 0;
   virtual int strangers() const = 0;

@@ -1,6 +1,6 @@
 // tally-train --rehearse TPxPPxDP[:STAGE]: one rank's share of a layout on one device. Its shard of
 // its stage's layers, its micro batches and its schedule run as they would among the other ranks,
-// whose messages are not sent (parallel/rehearsal.h). What is printed: time and rate of a micro
+// whose messages are not sent (parallel/rehearsal.h). The output: time and rate of a micro
 // batch, memory, what would be sent, and the step that follows from it.
 #pragma once
 

@@ -40,7 +40,7 @@ std::string gibibytes(double bytes) {
   return fmt::format("{:.2f} GiB", bytes / (1 << 30));
 }
 
-// For all processes of the run on this host. Those of different pipeline stages differ.
+// For all processes of the run on this host. Processes of different pipeline stages differ.
 double needed_bytes(Config c, int processes) {
   if (c.pipeline_parallel == 1) return estimate_memory(c).total() * std::max(1, processes);
   double sum = 0;
@@ -135,8 +135,8 @@ size_t available_memory(const std::string& root) {
   const size_t swap = of_meminfo(root, "SwapFree");
   const size_t more = swap == unknown_memory ? 0 : swap;
   const size_t limit = limit_of_groups(root);
-  // A group may swap, too. What it holds already is not counted, because much of that can be
-  // reclaimed.
+  // A group may swap, too. The memory that it holds already is not counted, because much of that
+  // can be reclaimed.
   return std::min(memory, limit) + more;
 }
 
