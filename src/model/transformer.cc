@@ -125,12 +125,12 @@ Tensor Transformer::reserve_scratch(int64_t head_elements) {
     attention = std::max(
         attention, attention_workspace(context_.compute,
                                        g.shape(g.batch, g.tokens, dropout, documents), type_));
-  if (sizes_.fp8) plan_fp8();
+  if (sizes_.fp8) reserve_fp8();
   context_.workspace = make(DType::u8, {static_cast<int64_t>(attention)}, "workspace");
   return both;
 }
 
-void Transformer::plan_fp8() {
+void Transformer::reserve_fp8() {
   Fp8Scratch& s = context_.fp8;
   const int64_t m = sizes_.tokens(), in = m * sizes_.widest_input(),
                 out = m * sizes_.widest_output();

@@ -85,7 +85,7 @@ class Transformer : public Stage {
   std::vector<Block> blocks_;
 
  private:
-  void plan_fp8();
+  void reserve_fp8();
   void bind_vectors(const ParameterTable& table);
   void bind_update(const ParameterTable& table);
   Dropout dropout_of(const Pass& pass) const;

@@ -58,7 +58,7 @@ struct BlockSizes {
   int64_t tokens() const { return attention.batch * attention.tokens; }  // of a micro batch
   int64_t part() const { return tokens() / part_count; }                 // of them, on this process
   int64_t fc_width() const { return spec.gated() ? 2 * ffn : ffn; }      // of the MLP's first GEMM
-  // Of any of the block's GEMMs.
+  // The widest input and output of any of the block's GEMMs.
   int64_t widest_input() const { return std::max({hidden, attention.width(), ffn}); }
   int64_t widest_output() const { return std::max({hidden, attention.qkv_width(), fc_width()}); }
 };

@@ -16,7 +16,7 @@ struct SavedActivation {
   Tensor saved;
 };
 
-// What a layer reads, x[M,in]. In FP8 its forward pass leaves the largest magnitudes of x for its
+// The input of a layer, x[M,in]. In FP8 its forward pass leaves the largest magnitudes of x for its
 // backward pass in `amaxes`, f32[shards].
 struct LinearInput {
   Tensor x, amaxes;
