@@ -21,8 +21,8 @@ MUTATIONS = {
         *LAYOUTS, "src/train/step/forward_backward.cc",
         "  for (const Tensor& gradients : of_shards_) mesh_.tensor().all_reduce(stream_, gradients);\n", ""),
     "sequence parallelism: K's and V's bias gradients come from one process's tokens": (
-        *LAYOUTS, "src/model/transformer.cc", "if (context_.tensor.sequence || !sizes_.spec.biases",
-        "if (!sizes_.spec.biases"),
+        *LAYOUTS, "src/model/transformer.cc", "fusions.qkv_bias && !context_.tensor.sequence &&",
+        "fusions.qkv_bias &&"),
     "FP8: each process scales its part of a matrix by itself": (
         *LAYOUTS, "src/nn/fp8.cc", "if (!divided || !tensor.divides())", "if (!divided || divided)"),
     "FP8: a weight's gradient reads its input at the scale of the first process's part": (
@@ -67,7 +67,7 @@ MUTATIONS = {
     "the labels of a step are those of its first micro batch": (
         *LAYOUTS, "src/train/step/forward_backward.cc", "loader->counted(micro_batches)", "loader->counted(1)"),
     "labels are counted on the first stage": (
-        *LAYOUTS, "src/train/step/forward_backward.cc", "&& pipeline_.has_head())", "&& mesh_.place().stage == 0)"),
+        *LAYOUTS, "src/train/step/forward_backward.cc", "&& pipeline_.has_head())", "&& mesh_.position().stage == 0)"),
     "the second head is divided by the labels of the first": (
         *LAYOUTS, "src/model/transformer.cc", "a.pass.counted + head}", "a.pass.counted}"),
     "padding takes part in the softmax of a shard": (
