@@ -21,8 +21,6 @@
 namespace tally {
 namespace {
 
-constexpr const char* kRepeats = "tally repeats";  // a key that no value can have
-
 double statistic_value(Statistic statistic, const statistics::Sample& sample) {
   switch (statistic) {
     case Statistic::median:
@@ -258,9 +256,9 @@ void note_intervals(const Column& column, ResultTable& out) {
 
 // A number as the column shows it.
 std::string in_column(const Column& column, double number) {
-  std::string text, error;
+  std::string text;
   const bool shown =
-      !column.format.empty() && format_cell(Value{number}, column.format, false, &text, &error);
+      !column.format.empty() && format_cell(Value{number}, column.format, false, &text);
   return shown ? text : python_repr(number);
 }
 
@@ -269,11 +267,11 @@ void note_outliers(const Column& column, ResultTable& out) {
     const auto found = out.rows[i].summaries.find(column_key(column));
     if (found == out.rows[i].summaries.end()) continue;
     const Summary& summary = found->second;
-    const std::vector<size_t>& places = summary.outliers.indexes;
-    if (places.empty()) continue;
+    const std::vector<size_t>& indexes = summary.outliers.indexes;
+    if (indexes.empty()) continue;
     const std::string row = fmt::format("row {}", i + 1);
     const double median = statistics::median(summary.sample);
-    if (places.size() == 1 && summary.outliers.first()) {
+    if (indexes.size() == 1 && summary.outliers.first()) {
       out.notes.push_back(
           {row, fmt::format("'{}': the first repeat ({}) is far from the median "
                             "({}): the machine may need a warm-up",
@@ -282,11 +280,11 @@ void note_outliers(const Column& column, ResultTable& out) {
       continue;
     }
     std::vector<std::string> values;
-    for (const size_t place : places) values.push_back(in_column(column, summary.sample[place]));
+    for (const size_t index : indexes) values.push_back(in_column(column, summary.sample[index]));
     out.notes.push_back(
         {row, fmt::format("'{}' has {} outlier{} in {} repeats ({}; the median is {}); they count "
                           "in the row",
-                          column.column_title(), places.size(), places.size() == 1 ? "" : "s",
+                          column.column_title(), indexes.size(), indexes.size() == 1 ? "" : "s",
                           summary.sample.size(), join(values, ", "), in_column(column, median))});
   }
 }
@@ -331,11 +329,9 @@ std::string repeats_text(const Record& row, const std::vector<Column>& columns) 
 }
 
 void add_repeats_column(ResultTable& out) {
-  Column column;
-  column.name.value = kRepeats;
-  column.title = "repeats";
+  Column column = own_column("repeats", "repeats");
   for (Record& row : out.rows)
-    row.values.set(kRepeats, Value{repeats_text(row, out.columns)}, ColumnKind::computed);
+    row.values.set(column.name.value, Value{repeats_text(row, out.columns)}, ColumnKind::computed);
   out.columns.push_back(std::move(column));
 }
 
