@@ -15,6 +15,7 @@
 #include "engine/results/read/patterns.h"
 #include "engine/results/table/columns.h"
 #include "engine/statistics/descriptive.h"
+#include "engine/statistics/named.h"
 #include "engine/workflow/builtin_names.h"
 #include "engine/workflow/table_names.h"
 
@@ -142,30 +143,13 @@ Summary summarise(const Column& column, const Record& row, bool* whole) {
   return summary;
 }
 
-Value sample_value(SampleStatistic statistic, const statistics::Sample& sample, bool whole) {
-  if (statistic == SampleStatistic::n) return {static_cast<long long>(sample.size())};
-  if (sample.empty()) return {};
-  switch (statistic) {
-    case SampleStatistic::median:
-      return shown(statistics::median(sample), sample, whole);
-    case SampleStatistic::mad:
-      return shown(statistics::median_absolute_deviation(sample), sample, whole);
-    case SampleStatistic::cv:
-      return shown(statistics::coefficient_of_variation(sample), sample, false);
-    case SampleStatistic::p05:
-      return shown(statistics::percentile(sample, 5), sample, whole);
-    case SampleStatistic::p95:
-      return shown(statistics::percentile(sample, 95), sample, whole);
-    case SampleStatistic::ci_low:
-      return shown(statistics::median_interval(sample).interval.low, sample, whole);
-    case SampleStatistic::ci_high:
-      return shown(statistics::median_interval(sample).interval.high, sample, whole);
-    case SampleStatistic::outliers:
-      return {static_cast<long long>(statistics::outliers(sample).indexes.size())};
-    case SampleStatistic::n:
-      break;
-  }
-  return {};
+Value sample_value(const statistics::NamedStatistic& statistic, const statistics::Sample& sample,
+                   bool whole) {
+  if (sample.empty() && !statistic.of_nothing) return {};
+  const double number = statistic.of(sample);
+  if (statistic.kind == statistics::NamedStatistic::Kind::count)
+    return {static_cast<long long>(number)};
+  return shown(number, sample, whole && statistic.kind == statistics::NamedStatistic::Kind::value);
 }
 
 bool is_computed(const Column& column) {
@@ -350,7 +334,7 @@ void add_statistics(const ResultContext& context, const std::vector<Column>& col
     bool whole = false;
     for (const SampleNameUse& use : used) {
       const Numbers numbers = numbers_of(row, use.parts.base);
-      row.values.set(use.name, sample_value(use.parts.statistic, numbers.sample, numbers.whole),
+      row.values.set(use.name, sample_value(*use.parts.statistic, numbers.sample, numbers.whole),
                      ColumnKind::computed);
     }
     // In reverse, so that the first column of a name decides the value under that name.
