@@ -1,6 +1,7 @@
 #include "engine/statistics/named.h"
 
 #include <array>
+#include <string>
 
 #include "engine/statistics/intervals.h"
 
@@ -31,6 +32,16 @@ constexpr std::array kNamed = {
 
 std::span<const NamedStatistic> named_statistics() {
   return kNamed;
+}
+
+const char* named_choices() {
+  static const std::string choices = [] {
+    std::string words;
+    for (const NamedStatistic& one : kNamed)
+      words.append(words.empty() ? "" : "|").append(one.word);
+    return words;
+  }();
+  return choices.c_str();
 }
 
 }  // namespace tally::statistics

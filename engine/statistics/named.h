@@ -23,5 +23,7 @@ struct NamedStatistic {
 // |mean|. p05, p95: percentiles. ci_low, ci_high: the 95 % confidence interval of the median.
 // outliers: how many values are outliers.
 std::span<const NamedStatistic> named_statistics();
+// Their words, as the schema has choices: "median|mad|cv".
+const char* named_choices();
 
 }  // namespace tally::statistics

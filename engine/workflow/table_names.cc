@@ -42,16 +42,6 @@ const char* better_word(Better better) {
   return better == Better::higher ? "higher" : "lower";
 }
 
-const char* sample_choices() {
-  static const std::string choices = [] {
-    std::vector<std::string> words;
-    for (const statistics::NamedStatistic& one : statistics::named_statistics())
-      words.emplace_back(one.word);
-    return join(words, "|");
-  }();
-  return choices.c_str();
-}
-
 namespace {
 
 bool is_pattern(const Benchmark& benchmark, const std::string& name) {

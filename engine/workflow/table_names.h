@@ -16,8 +16,6 @@ namespace tally {
 // enumeration in its order, as the schema has choices. `none` has no word.
 inline constexpr const char* kStatisticWords = "median|mean|min|max|harmonic";
 inline constexpr const char* kUncertaintyWords = "ci|mad|range";
-// The words of statistics::named_statistics(), as the schema has choices.
-const char* sample_choices();
 
 // `none` for any other word.
 Statistic statistic_of(std::string_view word);
