@@ -32,7 +32,7 @@ TEST_CASE("run reads each file once, opens its journal once and evaluates each v
   }
   shell.file("sets.yaml",
              "parameterset: {name: p, parameter: [{name: i, type: int, _: \"1,2,3\"}, {name: z, "
-             "mode: shell, _: \"echo $i >> $jube_benchmark_home/evaluated; echo z$i\"}]}\n");
+             "mode: shell, _: \"echo $i >> $jube_benchmark_home/evaluated; printf z$i\"}]}\n");
   shell.file("bench.yaml",
              "name: b\noutpath: run\n"
              "step: {name: s, use: {from: sets.yaml, _: p}, timeout: 60, do: 'echo v=$i z=$z'}\n"
