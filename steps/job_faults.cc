@@ -17,7 +17,7 @@ namespace {
 bool is_asked(const Text& own, const char* parameter, const Lookup& lookup) {
   std::string value(strip(substitute(own.value, lookup)));
   if (value.empty()) value = stripped_value(lookup, parameter);
-  return !value.empty() && !has_reference(value);
+  return !value.empty() && !has_dollar_name(value);
 }
 
 class JobFaults {
@@ -69,8 +69,8 @@ class JobFaults {
   }
 
   void check_option(const std::string& name, std::string value, JobFault fault) {
-    if (has_reference(name)) return;
-    if (has_reference(value)) value.clear();  // the name alone may be wrong
+    if (has_dollar_name(name)) return;
+    if (has_dollar_name(value)) value.clear();  // the name alone may be wrong
     std::optional<OptionFault> found = option_fault(scheduler_, name, value, requests_);
     if (!found) return;
     fault.message = std::move(found->message);
@@ -95,7 +95,7 @@ class JobFaults {
   // On every platform, of every kind of step. Constant names are checked as the file is read.
   void check_variable_name(const Text& name) {
     const std::string variable = substitute(name.value, lookup_);
-    if (!has_dollar(name.value) || has_reference(variable) || is_variable_name(variable)) return;
+    if (!has_dollar(name.value) || has_dollar_name(variable) || is_variable_name(variable)) return;
     add({name.mark, "",
          fmt::format("'{}' is not the name of an environment variable", one_line(variable)),
          "names have letters, digits and underscores, and no digit first", false});
@@ -126,7 +126,7 @@ class JobFaults {
   }
 
   void check_text(const char* what, const std::string& value, JobFault fault) {
-    if (has_reference(value)) return;
+    if (has_dollar_name(value)) return;
     std::string why = directive_fault(scheduler_, value);
     // These stand within a longer request of PBS and LSF.
     if (why.empty() && std::string_view(what) == "memory" && scheduler_ != "slurm" &&

@@ -114,7 +114,7 @@ Lookup of_platform(const Named& values, const Lookup& lookup) {
 // here, after the values of `resources`.
 void add_starter(Named& values, const Lookup& lookup) {
   const std::string starter = stripped_value(lookup, "starter");
-  if (!has_reference(starter)) return;
+  if (!has_dollar_name(starter)) return;
   const std::string text = substitute(starter, of_platform(values, lookup));
   values.emplace_back("starter", text);
 }
@@ -214,8 +214,7 @@ size_t name_length(std::string_view text) {
 }
 
 // A folder's name as a word of the shell: with blanks, with variables, each of which the job must
-// have
-// (":?" ends it), and with ~ at its begin. Nothing stays nothing. What stands in braces, as
+// have (":?" ends it), and with ~ at its begin. An empty name stays empty. A text in braces, as
 // ${NAME:-other}, stays as it is.
 std::string word_of_folder(std::string_view text) {
   if (text.empty()) return {};

@@ -61,8 +61,7 @@ class TallyKinds : public StepKinds {
   // In pack.cc: many workpackages in one job, as an array of jobs or as steps of one allocation.
   //
   // Fails with a sentence when size or at_once is not a whole number of at least 1.
-  bool pack_rule(const Step& step, const Lookup& lookup, PackRule* rule,
-                 std::string* error) const override;
+  Status pack_rule(const Step& step, const Lookup& lookup, PackRule* rule) const override;
   std::string script_options(const std::string& script) const override;
   std::string common_options(const std::string& options) const override;
   PackMember pack_member(const std::string& directory, const std::string& script,

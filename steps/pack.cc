@@ -15,17 +15,16 @@
 namespace tally {
 namespace {
 
-bool read_count(const Text& text, const char* key, const Lookup& lookup, int* count,
-                std::string* error) {
-  if (text.value.empty()) return true;
+Status read_count(const Text& text, const char* key, const Lookup& lookup, int* count) {
+  if (text.value.empty()) return Status::ok();
   const std::string value(strip(substitute(text.value, lookup)));
   const std::optional<long long> number = whole_number(value);
   if (!number || *number < 1 || *number > 1000000) {
-    *error = fmt::format("pack: {} is '{}', not a whole number of at least 1", key, value);
-    return false;
+    return Status::error(
+        fmt::format("pack: {} is '{}', not a whole number of at least 1", key, value));
   }
   *count = static_cast<int>(*number);
-  return true;
+  return Status::ok();
 }
 
 // The word of an option at the start of the script, such as --output=WORD, as it is written there.
@@ -214,20 +213,19 @@ std::string steps_script(const PackRule& rule, const std::string& options,
 
 }  // namespace
 
-bool TallyKinds::pack_rule(const Step& step, const Lookup& lookup, PackRule* rule,
-                           std::string* error) const {
+Status TallyKinds::pack_rule(const Step& step, const Lookup& lookup, PackRule* rule) const {
   *rule = PackRule();
   const std::string kind(strip(step.pack.kind.value));
   if (kind == "array") rule->kind = PackRule::Kind::array;
   if (kind == "steps") rule->kind = PackRule::Kind::steps;
-  if (rule->kind == PackRule::Kind::none) return true;
+  if (rule->kind == PackRule::Kind::none) return Status::ok();
   if (rule->kind == PackRule::Kind::steps) rule->at_once = 1;
   rule->nodes = stripped_value(lookup, "nodes");
   rule->tasks_per_node = stripped_value(lookup, "taskspernode");
   rule->gpus_per_node = stripped_value(lookup, "gpuspernode");
   rule->seconds = parse_duration(stripped_value(lookup, "timelimit"));
-  return read_count(step.pack.size, "size", lookup, &rule->size, error) &&
-         read_count(step.pack.at_once, "at_once", lookup, &rule->at_once, error);
+  TRY(read_count(step.pack.size, "size", lookup, &rule->size));
+  return read_count(step.pack.at_once, "at_once", lookup, &rule->at_once);
 }
 
 std::string TallyKinds::script_options(const std::string& script) const {

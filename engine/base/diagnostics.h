@@ -88,8 +88,8 @@ class Diagnostics {
   // Adds all of another object's diagnostics.
   void append(const Diagnostics& other);
 
-  // Prints one block per diagnostic, sorted by file and line. Identical blocks are printed once. Of
-  // the warnings of one kind only the first is printed, with the count of the others:
+  // Prints one block per diagnostic, sorted by file and line. Identical blocks are printed once.
+  // Warnings of one kind are printed as the first one with the count of the others:
   //   bench.yaml:12:5: error: unknown key 'seperator' in parameter 'bind'
   //       seperator: ""
   //       ^~~~~~~~~

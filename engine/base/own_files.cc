@@ -69,7 +69,7 @@ int open_folder(int root, const std::string& below) {
 }
 
 // The folder in which `path` lies, and its name there.
-struct Place {
+struct Location {
   Descriptor folder;
   std::string name;
   bool own = false;
@@ -77,56 +77,56 @@ struct Place {
 };
 
 // Returns 0 or an errno value.
-int find_place(const std::string& root, const std::string& path, Place* place) {
-  place->own = path.size() > root.size() + 1 && path.compare(0, root.size(), root) == 0 &&
-               path[root.size()] == '/';
-  place->name = path;
-  if (!place->own) return 0;
+int locate(const std::string& root, const std::string& path, Location* location) {
+  location->own = path.size() > root.size() + 1 && path.compare(0, root.size(), root) == 0 &&
+                  path[root.size()] == '/';
+  location->name = path;
+  if (!location->own) return 0;
   const size_t slash = path.rfind('/');
-  place->name = path.substr(slash + 1);
+  location->name = path.substr(slash + 1);
   Descriptor top(open(root.c_str(), folder_flags));
   if (top.get() < 0) return errno;
   if (slash == root.size()) {
-    place->folder.reset(top.release());
+    location->folder.reset(top.release());
     return 0;
   }
   const size_t start = root.size() + 1;
-  place->folder.reset(open_folder(top.get(), path.substr(start, slash - start)));
-  return place->folder.get() >= 0 ? 0 : errno;
+  location->folder.reset(open_folder(top.get(), path.substr(start, slash - start)));
+  return location->folder.get() >= 0 ? 0 : errno;
 }
 
-int open_at(const Place& place, int flags, mode_t mode) {
-  return openat(place.at(), place.name.c_str(), flags | O_CLOEXEC | (place.own ? O_NOFOLLOW : 0),
-                mode);
+int open_at(const Location& location, int flags, mode_t mode) {
+  return openat(location.at(), location.name.c_str(),
+                flags | O_CLOEXEC | (location.own ? O_NOFOLLOW : 0), mode);
 }
 
 }  // namespace
 
 int open_own(const std::string& root, const std::string& path, int flags, mode_t mode) {
-  Place place;
-  if (const int reason = find_place(root, path, &place); reason != 0) {
+  Location location;
+  if (const int reason = locate(root, path, &location); reason != 0) {
     errno = reason;
     return -1;
   }
-  return open_at(place, flags, mode);
+  return open_at(location, flags, mode);
 }
 
 Status make_own_directories(const std::string& root, const std::string& path) {
-  Place place;
-  int reason = find_place(root, path, &place);
-  if (!place.own) return make_directories(path);
+  Location location;
+  int reason = locate(root, path, &location);
+  if (!location.own) return make_directories(path);
   if (reason == ENOENT) {
     const size_t slash = path.rfind('/');
     if (slash <= root.size()) return file_error(path, "cannot make the folder", reason);
     TRY(make_own_directories(root, path.substr(0, slash)));
-    reason = find_place(root, path, &place);
+    reason = locate(root, path, &location);
   }
   if (reason != 0) return own_error(path, "cannot make the folder", reason);
-  if (mkdirat(place.at(), place.name.c_str(), 0777) == 0) return Status::ok();
+  if (mkdirat(location.at(), location.name.c_str(), 0777) == 0) return Status::ok();
   reason = errno;
   struct stat info {};
   if (reason != EEXIST) return file_error(path, "cannot make the folder", reason);
-  if (fstatat(place.at(), place.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+  if (fstatat(location.at(), location.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
     return file_error(path, "cannot look at it", errno);
   }
   if (S_ISDIR(info.st_mode)) return Status::ok();
@@ -136,24 +136,24 @@ Status make_own_directories(const std::string& root, const std::string& path) {
 
 Status write_own_file(const std::string& root, const std::string& path, const std::string& bytes,
                       int mode) {
-  Place place;
-  if (const int reason = find_place(root, path, &place); reason != 0) {
+  Location location;
+  if (const int reason = locate(root, path, &location); reason != 0) {
     return own_error(path, "cannot write", reason);
   }
-  if (!place.own) return write_file(path, bytes, mode);
-  const std::string aside = name_beside(place.name);
+  if (!location.own) return write_file(path, bytes, mode);
+  const std::string aside = name_beside(location.name);
   const int flags = O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW;
-  int fd = openat(place.at(), aside.c_str(), flags, static_cast<mode_t>(mode));
+  int fd = openat(location.at(), aside.c_str(), flags, static_cast<mode_t>(mode));
   if (fd < 0 && errno == EEXIST) {  // of a dead process with the same id, or planted
-    unlinkat(place.at(), aside.c_str(), 0);
-    fd = openat(place.at(), aside.c_str(), flags, static_cast<mode_t>(mode));
+    unlinkat(location.at(), aside.c_str(), 0);
+    fd = openat(location.at(), aside.c_str(), flags, static_cast<mode_t>(mode));
   }
   if (fd < 0) return file_error(path, "cannot write", errno);
   Status status = write_and_close(fd, bytes, path);
-  if (status && renameat(place.at(), aside.c_str(), place.at(), place.name.c_str()) != 0) {
+  if (status && renameat(location.at(), aside.c_str(), location.at(), location.name.c_str()) != 0) {
     status = file_error(path, "cannot write", errno);
   }
-  if (!status) unlinkat(place.at(), aside.c_str(), 0);
+  if (!status) unlinkat(location.at(), aside.c_str(), 0);
   return status;
 }
 
@@ -186,9 +186,9 @@ Status read_own_file(const std::string& root, const std::string& path, std::stri
 }
 
 Status rename_own(const std::string& root, const std::string& from, const std::string& to) {
-  Place old, fresh;
-  int reason = find_place(root, from, &old);
-  if (reason == 0) reason = find_place(root, to, &fresh);
+  Location old, fresh;
+  int reason = locate(root, from, &old);
+  if (reason == 0) reason = locate(root, to, &fresh);
   if (reason != 0) return own_error(from, "cannot be moved", reason);
   if (renameat(old.at(), old.name.c_str(), fresh.at(), fresh.name.c_str()) == 0)
     return Status::ok();
@@ -196,12 +196,13 @@ Status rename_own(const std::string& root, const std::string& from, const std::s
 }
 
 Status remove_own(const std::string& root, const std::string& path) {
-  Place place;
-  const int reason = find_place(root, path, &place);
+  Location location;
+  const int reason = locate(root, path, &location);
   if (reason == ENOENT) return Status::ok();
   if (reason != 0) return own_error(path, "cannot remove", reason);
-  if (unlinkat(place.at(), place.name.c_str(), 0) == 0 || errno == ENOENT) return Status::ok();
-  if (errno == EISDIR && unlinkat(place.at(), place.name.c_str(), AT_REMOVEDIR) == 0) {
+  if (unlinkat(location.at(), location.name.c_str(), 0) == 0 || errno == ENOENT)
+    return Status::ok();
+  if (errno == EISDIR && unlinkat(location.at(), location.name.c_str(), AT_REMOVEDIR) == 0) {
     return Status::ok();
   }
   return file_error(path, "cannot remove", errno);

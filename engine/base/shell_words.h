@@ -15,9 +15,9 @@ struct ShellWord {
   bool written = false;  // the target of an output redirection
 };
 
-// The words, in order. Blanks and the shell's operators end a word, unless they are quoted. What
-// stands in $(...) or backticks is a command, also in double quotes: its words follow the word that
-// holds it.
+// The words, in order. Blanks and the shell's operators end a word, unless they are quoted. A text
+// in $(...) or backticks is a command, also in double quotes: its words follow the word that holds
+// it.
 std::vector<ShellWord> shell_words(std::string_view text);
 
 // The variables that a shell text names: $NAME, ${NAME...}.

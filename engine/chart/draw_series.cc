@@ -144,14 +144,14 @@ class Drawing {
   }
 
   // Series whose intervals would lie on each other stand side by side, as far as there is room
-  // between the places.
+  // between the positions.
   void step_aside() {
     std::vector<std::pair<size_t, const ChartPoint*>> all;
-    std::set<double> places;
+    std::set<double> positions;
     std::set<size_t> series;
     for (const Series& one : panel_.series) {
       for (const ChartPoint& point : one.points) {
-        places.insert(px(point.x));
+        positions.insert(px(point.x));
         if (point.low && point.high) all.emplace_back(one.index, &point);
       }
     }
@@ -161,9 +161,10 @@ class Drawing {
           series.insert({all[i].first, all[j].first});
     if (series.empty()) return;
     double room = plot_.width;
-    for (auto place = places.begin(); place != places.end() && std::next(place) != places.end();
-         ++place)
-      if (*std::next(place) - *place > 1) room = std::min(room, *std::next(place) - *place);
+    for (auto position = positions.begin();
+         position != positions.end() && std::next(position) != positions.end(); ++position)
+      if (*std::next(position) - *position > 1)
+        room = std::min(room, *std::next(position) - *position);
     const auto count = static_cast<double>(series.size());
     const double step = std::min(10.0, room * 0.6 / count);
     double at = -step * (count - 1) / 2;

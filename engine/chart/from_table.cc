@@ -288,21 +288,22 @@ class FigureMaker {
       const Value* found = column == nullptr ? nullptr : value(row, column_key(*column));
       return found == nullptr ? std::string(column == nullptr ? "" : "(no value)") : found->str();
     };
-    size_t place = 0;
+    size_t panel_index = 0;
     if (facet_ != nullptr) {
-      place = index_in(name(facet_), &panel_names_, &panel_indexes_);
+      panel_index = index_in(name(facet_), &panel_names_, &panel_indexes_);
     }
-    if (place >= figure_.panels.size()) {
-      figure_.panels.resize(place + 1);
+    if (panel_index >= figure_.panels.size()) {
+      figure_.panels.resize(panel_index + 1);
       if (facet_ != nullptr)
-        figure_.panels[place].title = facet_->column_title() + " " + panel_names_[place];
+        figure_.panels[panel_index].title =
+            facet_->column_title() + " " + panel_names_[panel_index];
     }
     std::string title = series_ == nullptr ? "" : name(series_);
     if (drawn_.size() > 1) title += (title.empty() ? "" : ", ") + y_->column_title();
     const size_t index = title.empty() && series_ == nullptr
                              ? 0
                              : index_in(title, &figure_.series, &series_indexes_);
-    Panel& panel = figure_.panels[place];
+    Panel& panel = figure_.panels[panel_index];
     for (Series& one : panel.series)
       if (one.index == index) return &one;
     panel.series.push_back({index, {}, false});
@@ -338,7 +339,7 @@ class FigureMaker {
     return Status::ok();
   }
 
-  // Sorts the points of a line. A line or a bar has one value at each place.
+  // Sorts the points of a line. A line or a bar has one value at each position.
   Status finish_series(const Panel& panel, Series* series) const {
     if (chart_.kind == ChartKind::scatter) return Status::ok();
     std::ranges::stable_sort(series->points,

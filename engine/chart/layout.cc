@@ -112,9 +112,9 @@ Scale x_scale(const Figure& figure, const Ranges& ranges, double width) {
   if (ranges.x.empty()) return {};
   // Few values, as numbers of GPUs: each has its tick.
   if (ranges.x_values.size() > 1 && ranges.x_values.size() <= 12) {
-    const std::vector<double> places{ranges.x_values.begin(), ranges.x_values.end()};
-    Scale scale = figure.x.logarithmic ? log_scale(ranges.x.low, ranges.x.high, 10, places)
-                                       : linear_scale_at(places);
+    const std::vector<double> positions{ranges.x_values.begin(), ranges.x_values.end()};
+    Scale scale = figure.x.logarithmic ? log_scale(ranges.x.low, ranges.x.high, 10, positions)
+                                       : linear_scale_at(positions);
     pad(&scale);
     if (labels_differ(scale) && labels_fit(scale, width)) return scale;
   }

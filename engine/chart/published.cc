@@ -10,12 +10,12 @@
 namespace tally {
 namespace {
 
-// The place of a category on the axis, which gets it if it is new.
-double category_place(const std::string& name, std::vector<std::string>* categories) {
+// The position of a category on the axis, which gets it if it is new.
+double category_position(const std::string& name, std::vector<std::string>* categories) {
   const auto found = std::find(categories->begin(), categories->end(), name);
-  const auto place = found - categories->begin();
+  const auto position = found - categories->begin();
   if (found == categories->end()) categories->push_back(name);
-  return static_cast<double>(place);
+  return static_cast<double>(position);
 }
 
 Status points_of(const Chart& chart, const PublishedSeries& published, bool by_name, Figure* figure,
@@ -23,7 +23,7 @@ Status points_of(const Chart& chart, const PublishedSeries& published, bool by_n
   for (const PublishedPoint& one : published.points) {
     ChartPoint point{0, one.y, {}, {}};
     if (by_name) {
-      point.x = category_place(one.x, &figure->x.categories);
+      point.x = category_position(one.x, &figure->x.categories);
     } else {
       const auto x = make_value(one.x, ValueType::floating);
       if (!x || !std::isfinite(x->as_double())) {

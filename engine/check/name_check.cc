@@ -33,10 +33,10 @@ std::vector<std::string> names_of(const List& list) {
   return names;
 }
 
-class ReferenceChecker {
+class NameChecker {
  public:
-  ReferenceChecker(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
-                   const Sources& sources, Diagnostics& diagnostics)
+  NameChecker(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
+              const Sources& sources, Diagnostics& diagnostics)
       : benchmark_(benchmark),
         removed_(removed),
         diagnostics_(diagnostics),
@@ -373,14 +373,14 @@ class ReferenceChecker {
 
 void check_named(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
                  const Sources& sources, Diagnostics& diagnostics) {
-  ReferenceChecker checker(benchmark, removed, strict, sources, diagnostics);
+  NameChecker checker(benchmark, removed, strict, sources, diagnostics);
   checker.check_steps();
   checker.check_results();
 }
 
 void check_named_by_results(const Benchmark& benchmark, const RemovedNames& removed, bool strict,
                             const Sources& sources, Diagnostics& diagnostics) {
-  ReferenceChecker(benchmark, removed, strict, sources, diagnostics).check_results();
+  NameChecker(benchmark, removed, strict, sources, diagnostics).check_results();
 }
 
 void check_pattern_names(const Benchmark& benchmark, const Analyser& analyser,

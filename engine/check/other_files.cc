@@ -64,8 +64,7 @@ void collect_platforms(const Element& element, std::vector<std::string> conditio
 bool hold(const std::vector<std::string>& conditions, const std::set<std::string>& tags) {
   return std::ranges::all_of(conditions, [&](const std::string& condition) {
     bool value = false;
-    std::string error;
-    return evaluate_tags(condition, tags, &value, &error) && value;
+    return evaluate_tags(condition, tags, &value) && value;
   });
 }
 

@@ -44,8 +44,8 @@ void check_zips(const ParameterSet& set, Diagnostics& diagnostics) {
   }
 }
 
-// The names in a text's $name and ${name} references.
-std::set<std::string> references(const std::string& text) {
+// The names in a text's $name and ${name}.
+std::set<std::string> names_after_dollars(const std::string& text) {
   std::set<std::string> names;
   for (size_t i = 0; i + 1 < text.size(); ++i) {
     if (text[i] != '$') continue;
@@ -86,7 +86,7 @@ class Circles {
       return;
     }
     path_.push_back(name);
-    for (const std::string& next : references(parameters_[name]->value.value)) {
+    for (const std::string& next : names_after_dollars(parameters_[name]->value.value)) {
       // A parameter may name itself: the shell resolves PATH=$PATH:/more.
       if (next != name && parameters_.count(next) != 0) visit(next);
     }

@@ -27,11 +27,11 @@ bool tally_element(const Element& element, const ElementRule& rule) {
   });
 }
 
-// A hint about the places where a key is allowed, for a known key in the wrong place.
+// A hint about the elements where a key is allowed, for a known key in a wrong one.
 std::string elsewhere(const std::string& key) {
-  std::vector<std::string> places;
+  std::vector<std::string> elements;
   auto add = [&](const char* name) {
-    if (!contains(places, name)) places.emplace_back(name);
+    if (!contains(elements, name)) elements.emplace_back(name);
   };
   for (const KeyRule& rule : key_rules()) {
     if (key == rule.key) add(find_element(rule.element)->name);
@@ -43,8 +43,8 @@ std::string elsewhere(const std::string& key) {
       add(above && parent != "jube" ? above->name : "top level");
     }
   }
-  if (places.empty() || key == "name") return {};
-  return fmt::format("'{}' belongs in: {}", key, join(places, ", "));
+  if (elements.empty() || key == "name") return {};
+  return fmt::format("'{}' belongs in: {}", key, join(elements, ", "));
 }
 
 class SchemaChecker {
@@ -135,9 +135,9 @@ class SchemaChecker {
   void check_attribute(const Element& element, const ElementRule& rule, const Attribute& a) {
     if (a.name.value == "tag") {
       bool ignored = false;
-      std::string error;
-      if (!evaluate_tags(a.value.value, {}, &ignored, &error)) {
-        diagnostics_.error(a.value.mark, error, "names joined by ! + | ^ and parentheses");
+      if (const Status parsed = evaluate_tags(a.value.value, {}, &ignored); !parsed) {
+        diagnostics_.error(a.value.mark, parsed.message(),
+                           "names joined by ! + | ^ and parentheses");
       }
       return;
     }

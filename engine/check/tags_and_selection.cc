@@ -16,8 +16,7 @@ bool stays(const Element& element, const std::set<std::string>& tags) {
   const Attribute* tag = element.find("tag");
   if (!tag) return true;
   bool value = true;
-  std::string error;
-  return !evaluate_tags(tag->value.value, tags, &value, &error) || value;
+  return !evaluate_tags(tag->value.value, tags, &value) || value;
 }
 
 // The texts of the children of `selection` that are called `name`, split.
@@ -38,10 +37,9 @@ std::vector<Text> selection_names(const Element& root, const std::string& name) 
 void check_expression(const Element& element, const std::set<std::string>& tags,
                       Diagnostics& diagnostics) {
   bool value = true;
-  std::string error;
   const Text& text = element.text;
-  if (!evaluate_tags(text.value, tags, &value, &error)) {
-    diagnostics.error(text.mark, error, "names joined by ! + | ^ and parentheses");
+  if (const Status parsed = evaluate_tags(text.value, tags, &value); !parsed) {
+    diagnostics.error(text.mark, parsed.message(), "names joined by ! + | ^ and parentheses");
   } else if (!value) {
     std::vector<std::string> set(tags.begin(), tags.end());
     diagnostics.error(

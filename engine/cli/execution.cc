@@ -147,8 +147,8 @@ int report_execution(const Settings& settings, const Run& run, const RunSummary&
   return std::max(*status ? summary.exit_code() : kFailed, nothing);
 }
 
-// Whether an output was changed between the end of its workpackage and now. Nothing failed, but the
-// table is not what the run measured.
+// Whether an output was changed between the end of its workpackage and now. No command failed, but
+// the table is not what the run measured.
 bool any_changed(const std::vector<RenderedResult>& tables) {
   return std::ranges::any_of(tables, [](const RenderedResult& one) { return one.table.changed; });
 }

@@ -84,8 +84,8 @@ class HistoryCommand {
       with_parameters_ = with_parameters_ || !entry.parameters.empty();
       benchmarks_.insert(entry.benchmark);
       units_.insert(entry.unit);
-      const std::string place = entry.benchmark + '\0' + entry.table + '\0' + entry.parameters;
-      points_[place + '\0' + entry.unit].push_back(std::move(entry));
+      const std::string series = entry.benchmark + '\0' + entry.table + '\0' + entry.parameters;
+      points_[series + '\0' + entry.unit].push_back(std::move(entry));
     }
     if (units_.size() > 1)
       fmt::print(stderr, "note: the runs give '{}' in different units; each has its own lines\n",

@@ -23,7 +23,7 @@ std::set<std::string> naming_parameters(const Benchmark& benchmark) {
   std::set<std::string> names, others;
   for (const auto& [set_name, set] : benchmark.parameter_sets) {
     for (const Parameter& parameter : set.parameters) {
-      const bool plain = parameter.mode == Mode::text && !has_reference(parameter.value.value) &&
+      const bool plain = parameter.mode == Mode::text && !has_dollar_name(parameter.value.value) &&
                          parameter.owner != Owner::platform && !is_secret(parameter) &&
                          !names_secret(parameter.name.value);
       (plain ? names : others).insert(parameter.name.value);

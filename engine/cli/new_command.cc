@@ -123,13 +123,13 @@ std::vector<NamedNumber> numbers_of(const std::string& line) {
 // The matches of the pattern with a number behind it in the output, as a run would read them.
 std::vector<std::string> matches_of(const std::string& pattern, const std::string& output) {
   std::vector<std::string> matches;
-  std::string error;
-  const std::unique_ptr<Regex> regex =
-      Regex::compile(pattern + *pattern_building_block("jube_pat_fp", true), false, &error);
+  std::unique_ptr<Regex> regex;
+  const Status compiled =
+      Regex::compile(pattern + *pattern_building_block("jube_pat_fp", true), false, &regex);
   const auto keep = [&](std::string_view match, int) {
     if (!match.empty()) matches.emplace_back(match);
   };
-  if (regex == nullptr || !regex->find_all(output, false, keep, &error)) return {};
+  if (!compiled || !regex->find_all(output, false, keep)) return {};
   return matches;
 }
 

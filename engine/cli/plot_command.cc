@@ -181,11 +181,9 @@ void add_lines_for_points(const std::vector<std::string>& parameters, PlotArgs* 
     args->series = varied.front().column_title();
     return;
   }
-  Column point;
-  point.name.value = "tally point";  // a key that no value can have
   std::vector<std::string> titles;
   for (const Column& column : varied) titles.push_back(column.column_title());
-  point.title = join(titles, ", ");
+  const Column point = own_column("point", join(titles, ", "));
   for (Record& row : table->rows) {
     std::vector<std::string> values;
     for (const Column& column : varied) values.push_back(row.values.at(column_key(column)).str());

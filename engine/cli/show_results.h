@@ -43,8 +43,8 @@ bool tables_of_runs(const Settings& settings, std::span<const Run> runs,
 // exit code that follows from the references.
 int print_results(const Settings& settings, const std::vector<RenderedResult>& rendered,
                   const Sources& sources);
-// Prints the tables as one JSON document (style json) or a line a row (jsonl). Nothing for other
-// styles.
+// Prints the tables as one JSON document (style json) or a line a row (jsonl). Other styles
+// print nothing here.
 void print_json(const std::string& style, const std::vector<ReportedRun>& runs,
                 const std::vector<RenderedResult>& tables, const Sources& sources);
 // Only analyses, and writes analyse.xml. Returns true on success. `rows` counts result lines.

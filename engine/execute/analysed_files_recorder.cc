@@ -183,8 +183,8 @@ Status AnalysedFilesRecorder::look_own(int id, const Found& found, EndedFiles* e
     return starts_with(path, run) ? path.substr(run.size()) : path;
   };
   const auto real = [&](const std::string& path) {
-    std::string place = place_behind_links(context_.run_dir, path);
-    return place == in_run(path) ? "" : place;
+    std::string target = path_behind_links(context_.run_dir, path);
+    return target == in_run(path) ? "" : target;
   };
   ended->links_known = true;
   for (const std::string& path : found.paths) {

@@ -26,7 +26,7 @@ class MachineLoad {
   // `proc`: the folder to read, which tests replace. `pid`: the process whose descendants are ours.
   explicit MachineLoad(std::string proc = "/proc", int pid = 0);
 
-  // Nothing if /proc cannot be read.
+  // A sample, unless /proc cannot be read.
   std::optional<LoadSample> sample() const;
 
  private:
@@ -35,8 +35,8 @@ class MachineLoad {
   double tick_;  // seconds
 };
 
-// Returns how many cores other programs used between two samples, on average. Nothing if the time
-// between them is too short to tell.
+// Returns how many cores other programs used between two samples, on average, unless the
+// time between them is too short to tell.
 std::optional<double> cores_of_others(const LoadSample& from, const LoadSample& to);
 
 // Whether others used so much that a measurement may have suffered: half a core, and more than the

@@ -28,7 +28,7 @@ struct RunContext {
   std::string mark;  // the mark of the run's processes, see left_behind.h
   std::string boot;  // boot_mark()
   bool secrets;      // has_secrets(): its commands may show secrets
-  // Files outside the run to which a substitution appends, by their place without links.
+  // Files outside the run to which a substitution appends, by their path without links.
   struct Appended {
     int workpackage = 0;    // whose substitution it is
     bool set_back = false;  // after an attempt that failed: nothing of the attempt is in it

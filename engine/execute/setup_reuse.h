@@ -92,7 +92,7 @@ class SetupReuse {
 
 // Predicts what a run would report for each setup and build workpackage of a plan, by
 // id: "reused, the same as in /runs/000000/000000_build/work", "done again, compared with the last
-// kept work: file input.txt changed". Nothing is written and no command is run.
+// kept work: file input.txt changed". It writes nothing and runs no command.
 std::map<int, std::string> predict_reuse(PlannedRun& planned, const Settings& settings);
 
 }  // namespace tally

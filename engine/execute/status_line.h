@@ -1,5 +1,5 @@
-// One line on a terminal that shows the progress of a run, below a table of its jobs. Nothing is
-// shown when the output is not a terminal.
+// One line on a terminal that shows the progress of a run, below a table of its jobs. It is shown
+// only on a terminal.
 #pragma once
 
 #include <chrono>

@@ -280,7 +280,7 @@ Variables Task::variables() const {
 
 // A file that lies in a work_dir of the user's choice may be of an earlier run or of another
 // workpackage, with other content. The first of two entries for one name counts, as in JUBE.
-Status Task::place(const PlannedFile& file) {
+Status Task::put(const PlannedFile& file) {
   const std::string target = absolute_path(file.target, work_dir_);
   const bool again = !placed_.insert(target).second;
   if (!guards_outside_files() || again || starts_with(target, folder_ + "/"))
@@ -318,7 +318,7 @@ bool Task::advance_files() {
         }
         for (const PlannedFile& file : files) {
           if (phase_ == Phase::finished) break;
-          if (Status s = place(file); !s) fail(Reason::files, s);
+          if (Status s = put(file); !s) fail(Reason::files, s);
         }
       }
       if (phase_ == Phase::finished) return false;

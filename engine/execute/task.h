@@ -126,7 +126,7 @@ class Task {
   // Each returns whether it reached a point at which the task must wait.
   bool advance_files();
   Status make_substituted_files();
-  Status place(const PlannedFile& file);
+  Status put(const PlannedFile& file);
   bool advance_operations(Next* next, Status* status);
   bool next_cycle(Status* status);
   bool run_prepare(const Prepare& prepare);

@@ -41,7 +41,7 @@ bool may_ask_for_origins(const Benchmark& benchmark, const Step& step) {
 }
 
 // Without links. The file itself may not be there.
-std::string real_place(const std::string& file) {
+std::string without_links(const std::string& file) {
   std::error_code error;
   const std::string real = std::filesystem::weakly_canonical(file, error).string();
   return error ? file : real;
@@ -204,7 +204,7 @@ std::vector<std::string> Task::appended_files() const {
 bool Task::is_foreign(const std::string& file) const {
   const Origin origin = origin_of(file, Until::end_of_ancestor);
   if (origin != Origin::attempt) return origin == Origin::before;
-  const auto known = context_.appended_files.find(real_place(file));
+  const auto known = context_.appended_files.find(without_links(file));
   return known == context_.appended_files.end() || !known->second.set_back;
 }
 
@@ -240,7 +240,7 @@ Status Task::look_at_appended(const std::string& file) {
   const auto [entry, is_new] = appended_.try_emplace(file);
   if (!is_new) return Status::ok();
   Found& found = entry->second;
-  found.real = real_place(file);
+  found.real = without_links(file);
   if (origin_of(file, Until::own_begin) == Origin::own) return Status::ok();
   found.foreign = is_foreign(file);
   return stamp_and_digest(file, &found.stamp, &found.digest);
@@ -299,7 +299,7 @@ void Task::set_back_appended(const std::string& folder) const {
 // other comes after it.
 bool Task::is_of_another(const std::string& file) {
   RunContext::Appended& known =
-      context_.appended_files.try_emplace(real_place(file), RunContext::Appended{id_})
+      context_.appended_files.try_emplace(without_links(file), RunContext::Appended{id_})
           .first->second;
   const std::vector<int> before = ancestors();
   if (contains(before, known.workpackage)) known = {id_};

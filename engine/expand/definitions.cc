@@ -90,10 +90,10 @@ const std::vector<TextId>& Definitions::pieces(TextId text, const std::string& s
   return entry->second;
 }
 
-const std::vector<TextId>& Definitions::references(TextId text) {
-  const auto [entry, added] = references_.try_emplace(text);
+const std::vector<TextId>& Definitions::dollar_names(TextId text) {
+  const auto [entry, added] = dollar_names_.try_emplace(text);
   if (added) {
-    for (const std::string& name : referenced_names(pool_[text])) {
+    for (const std::string& name : tally::dollar_names(pool_[text])) {
       entry->second.push_back(pool_.intern(name));
     }
   }
@@ -105,7 +105,7 @@ void Definitions::close(Binding& binding, TextId value, bool literal) {
   const uint32_t number = definition_number(binding);
   binding.definition = with_progress(number, Progress::closed);
   if (literal || definitions_[number].parameter->mode != Mode::text) return;
-  if (!has_dollar(pool_[value]) || references(value).empty()) return;
+  if (!has_dollar(pool_[value]) || dollar_names(value).empty()) return;
   binding.definition |= unresolved_bit;
 }
 

@@ -81,8 +81,8 @@ class Definitions {
   TextId piece_again(const Binding& binding, TextId text);
   // The pieces of a text, stripped and interned. The same text and separator give the same object.
   const std::vector<TextId>& pieces(TextId text, const std::string& separator);
-  // The names that a text refers to, interned.
-  const std::vector<TextId>& references(TextId text);
+  // The names of dollar_names(), interned.
+  const std::vector<TextId>& dollar_names(TextId text);
   // Closes a binding with a value that came from a substitution or a script. `literal` means that a
   // dollar in the value was escaped or was printed by a script. Later steps must not read it as the
   // start of a name.
@@ -94,7 +94,7 @@ class Definitions {
   std::vector<Definition> definitions_;
   std::unordered_map<const Parameter*, uint32_t> numbers_;
   std::map<std::pair<TextId, std::string>, std::vector<TextId>> pieces_;
-  std::unordered_map<TextId, std::vector<TextId>> references_;
+  std::unordered_map<TextId, std::vector<TextId>> dollar_names_;
 };
 
 // Checks that a value has its parameter's type and is one of the allowed values. Returns "" or a

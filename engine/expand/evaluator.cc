@@ -449,7 +449,7 @@ class ReadingEvaluator final : public Evaluator {
                                    const std::vector<std::string>& expressions) override {
     std::vector<Evaluation> results(expressions.size());
     std::vector<std::string> whole;
-    std::vector<size_t> places;
+    std::vector<size_t> indexes;
     for (size_t i = 0; i < expressions.size(); ++i) {
       if (mode == Mode::env) {
         results[i] = environment_value(expressions[i]);
@@ -458,15 +458,15 @@ class ReadingEvaluator final : public Evaluator {
         // A text with a dollar has names whose values are unknown, too.
         if (mode != Mode::python || has_dollar(expressions[i])) continue;
         whole.push_back(expressions[i]);
-        places.push_back(i);
+        indexes.push_back(i);
       }
     }
     if (whole.empty()) return results;
     const std::vector<Evaluation> read = reader_.read('n', whole);
-    for (size_t k = 0; k < places.size(); ++k) {
+    for (size_t k = 0; k < indexes.size(); ++k) {
       if (read[k].ok) continue;
-      results[places[k]] = read[k];
-      explain_name(&results[places[k]]);
+      results[indexes[k]] = read[k];
+      explain_name(&results[indexes[k]]);
     }
     return results;
   }

@@ -96,7 +96,7 @@ struct Expander::Impl {
 
 // Whether a value refers to one that is known later, or to one that is not final, possibly itself.
 bool Expander::Impl::blocked(const Point& point, const Binding& binding, const Names& later) const {
-  for (const std::string& name : referenced_names(pool[binding.value])) {
+  for (const std::string& name : dollar_names(pool[binding.value])) {
     if (contains(later, name)) return true;
     const Binding* other = find_binding(point, pool, name);
     if (other != nullptr && progress(*other) != Progress::closed) return true;

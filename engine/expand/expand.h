@@ -68,8 +68,8 @@ class Expander {
 
   // Resolves the late values of one workpackage: parameters that need jube_wp_* or other late
   // names, and parameters whose update mode asks for it (see execute/). Returns an error text, or
-  // "". If `place` is not null, it receives where the failed parameter is written. What names one
-  // of `later`, itself or through other parameters, stays open for another call.
+  // "". If `place` is not null, it receives where the failed parameter is written. A value
+  // that names one of `later`, itself or through other parameters, stays open for another call.
   using Names = std::vector<std::string_view>;
   std::string finish(const Step& step, Point& point,
                      const std::vector<std::pair<std::string, std::string>>& builtins,

@@ -219,7 +219,7 @@ bool Expansion::add_use(const Text& use, const std::string& names, Layout& layou
     } else if (benchmark.file_sets.count(name) == 0 && benchmark.substitute_sets.count(name) == 0) {
       // JUBE takes nothing: a site may have sets of its own that others lack.
       const bool from_parameter =
-          !benchmark.rules.unknown_names_are_errors && has_reference(use.value);
+          !benchmark.rules.unknown_names_are_errors && has_dollar_name(use.value);
       if (!first_report(use)) {
         if (from_parameter) continue;
         return false;
@@ -341,7 +341,7 @@ void Expansion::open_slots(Work& work) const {
   for (uint32_t slot = 0; slot < work.point.bindings.size(); ++slot) {
     Binding& b = work.point.bindings[slot];
     if (slot < work.layout->own_begin && is_unresolved(b) && progress(b) == Progress::closed) {
-      const std::vector<TextId>& names = context_.definitions.references(b.value);
+      const std::vector<TextId>& names = context_.definitions.dollar_names(b.value);
       if (std::ranges::any_of(names, known)) {
         b.definition = with_progress(definition_number(b), Progress::raw) | unresolved_bit;
       }

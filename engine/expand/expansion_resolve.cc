@@ -17,7 +17,7 @@ bool Expansion::is_late(const Work& work, uint32_t slot) const {
     const uint32_t at = todo.back();
     todo.pop_back();
     if (is_not_computed(work.point.bindings[at])) return true;
-    for (const TextId name : context_.definitions.references(work.point.bindings[at].value)) {
+    for (const TextId name : context_.definitions.dollar_names(work.point.bindings[at].value)) {
       const std::string& text = context_.definitions.pool()[name];
       const uint32_t* found = work.layout->find(text);
       if (found == nullptr) {
@@ -35,7 +35,7 @@ bool Expansion::is_late(const Work& work, uint32_t slot) const {
 bool Expansion::is_blocked(const Work& work, uint32_t slot, Force force) const {
   const Binding& b = work.point.bindings[slot];
   const bool script = context_.definitions.of(b).parameter->mode != Mode::text;
-  for (const TextId name : context_.definitions.references(b.value)) {
+  for (const TextId name : context_.definitions.dollar_names(b.value)) {
     const std::string& text = context_.definitions.pool()[name];
     if (const uint32_t* found = work.layout->find(text)) {
       if (force != Force::everything && progress(work.point.bindings[*found]) != Progress::closed) {
@@ -126,7 +126,7 @@ std::vector<uint32_t> Expansion::in_order(const Work& work) const {
         continue;
       }
       marks[slot] = Visit::entered;
-      for (const TextId name : context_.definitions.references(work.point.bindings[slot].value)) {
+      for (const TextId name : context_.definitions.dollar_names(work.point.bindings[slot].value)) {
         const uint32_t* found = work.layout->find(context_.definitions.pool()[name]);
         if (found != nullptr && marks[*found] == Visit::new_slot &&
             progress(work.point.bindings[*found]) == Progress::raw) {

@@ -139,7 +139,7 @@ std::string substitute_parameters(std::string_view text, const Lookup& lookup) {
   return with_runs(substituted, [](size_t dollars) { return dollars / 2 + dollars % 2; });
 }
 
-std::vector<std::string> referenced_names(std::string_view text) {
+std::vector<std::string> dollar_names(std::string_view text) {
   std::vector<std::string> names;
   for (size_t at = text.find('$'); at != std::string_view::npos; at = text.find('$', at)) {
     const Run run = read_run(text, at);
@@ -151,7 +151,7 @@ std::vector<std::string> referenced_names(std::string_view text) {
   return names;
 }
 
-bool has_reference(std::string_view text) {
+bool has_dollar_name(std::string_view text) {
   for (size_t at = text.find('$'); at != std::string_view::npos; at = text.find('$', at)) {
     const Run run = read_run(text, at);
     if (!run.name.empty()) return true;

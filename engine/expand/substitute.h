@@ -19,8 +19,8 @@ std::string substitute(std::string_view text, const Lookup& lookup);
 // Substitutes in a text in which something else reads the dollars that are left, as in `env`: `$$`
 // and the dollars of values stay as they are.
 std::string substitute_parameters(std::string_view text, const Lookup& lookup);
-// The names that a text refers to, in order, each once.
-std::vector<std::string> referenced_names(std::string_view text);
-bool has_reference(std::string_view text);
+// The names in a text's $name and ${name}, in order, each once.
+std::vector<std::string> dollar_names(std::string_view text);
+bool has_dollar_name(std::string_view text);
 
 }  // namespace tally

@@ -51,8 +51,8 @@ PlannedJob planned_job(const Plan& plan, const Expander& expander, const Workpac
   if (job.max_seconds.value_or(0) <= 0) job.max_seconds.reset();  // no limit
   if (number_of(value("jobs_in_flight")).value_or(0) > 0) job.in_flight = value("jobs_in_flight");
   if (parse_duration(value("pending_limit")).value_or(0) > 0) job.pending = value("pending_limit");
-  std::string error;  // the run reports this for the workpackage concerned
-  if (!step.kinds->pack_rule(step, lookup, &job.pack, &error)) job.pack.kind = PackRule::Kind::none;
+  // The run reports an error for the workpackage concerned.
+  if (!step.kinds->pack_rule(step, lookup, &job.pack)) job.pack.kind = PackRule::Kind::none;
   for (const char* name :
        {"nodes", "taskspernode", "threadspertask", "gpuspernode", "memory", "timelimit", "queue",
         "account", "signal", "site_hint", "site_options", "scheduler_options"}) {

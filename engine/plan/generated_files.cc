@@ -88,8 +88,7 @@ Status generated_pack(const Benchmark& benchmark, const std::vector<Workpackage>
       // The script options say where the output goes. They differ between members only if the step
       // has a work_dir. Otherwise the first member's options serve for all.
       if (scripts.size() > 1 && step.work_dir.value.empty()) return Status::ok();
-      std::string error;
-      if (!step.kinds->pack_rule(step, values.lookup(), &rule, &error)) return Status::error(error);
+      TRY(step.kinds->pack_rule(step, values.lookup(), &rule));
       std::vector<FileBytes> files;
       Status made = plan_substituted_files(benchmark, used_sets(step, values.lookup()),
                                            values.lookup(), expander.evaluator(), &files);

@@ -138,7 +138,7 @@ class Printer {
     const Estimate estimate = estimate_jobs(plan_, expander_);
     jobs_ = estimate.jobs;
     for (const std::vector<int>& pack : estimate.packs) {
-      for (size_t i = 0; i < pack.size(); ++i) places_[pack[i]] = {pack.front(), i};
+      for (size_t i = 0; i < pack.size(); ++i) members_[pack[i]] = {pack.front(), i};
     }
     out_ << fmt::format("plan  {}: {}", plan_.benchmark->name.value,
                         counted(static_cast<size_t>(plan_.points), "point", "points"));
@@ -262,8 +262,8 @@ class Printer {
   }
 
   void print_job(const Workpackage& workpackage, const PlannedJob& job) {
-    const auto place = places_.find(workpackage.id);
-    if (place == places_.end()) {
+    const auto found = members_.find(workpackage.id);
+    if (found == members_.end()) {
       out_ << fmt::format("  job {}/{}", ++job_number_, jobs_);
       if (!job.script.empty()) {
         out_ << fmt::format("  {}/work/{}", folder_name_of(*plan_.benchmark, workpackage),
@@ -271,7 +271,7 @@ class Printer {
       }
       return;
     }
-    const auto& [leader, member] = place->second;
+    const auto& [leader, member] = found->second;
     if (member == 0) number_of_[leader] = ++job_number_;
     const Workpackage& first = plan_.workpackages[static_cast<size_t>(leader)];
     out_ << fmt::format("  job {}/{} {} {}  pack_{}/{}", number_of_[leader], jobs_,
@@ -339,8 +339,9 @@ class Printer {
   std::map<std::tuple<int, uint32_t, uint32_t, uint32_t>, int> failed_at_;  // step, place -> first
   size_t jobs_ = 0;
   size_t job_number_ = 0;
-  std::map<int, std::pair<int, size_t>> places_;  // workpackage in a pack -> first member, position
-  std::map<int, size_t> number_of_;               // first member -> number of the pack's job
+  std::map<int, std::pair<int, size_t>>
+      members_;                      // workpackage in a pack -> first member, position
+  std::map<int, size_t> number_of_;  // first member -> number of the pack's job
 };
 
 }  // namespace

@@ -62,8 +62,8 @@ class PlannedCheck {
   }
 
  private:
-  using Place = std::tuple<uint32_t, uint32_t, uint32_t>;
-  static Place key(const Mark& mark) { return {mark.file, mark.line, mark.column}; }
+  using MarkKey = std::tuple<uint32_t, uint32_t, uint32_t>;
+  static MarkKey key(const Mark& mark) { return {mark.file, mark.line, mark.column}; }
 
   const Step& step_of(const Workpackage& workpackage) const {
     return benchmark_.steps[static_cast<size_t>(workpackage.step)];
@@ -92,7 +92,7 @@ class PlannedCheck {
   // Whether the step may use a file set or a substitution set.
   bool may_copy(const Step& step) const {
     return std::ranges::any_of(step.use, [this](const Text& use) {
-      if (has_reference(use.value)) return true;
+      if (has_dollar_name(use.value)) return true;
       for (const std::string& name : split_strip(use.value, ",")) {
         if (benchmark_.file_sets.count(name) + benchmark_.substitute_sets.count(name) != 0)
           return true;
@@ -130,7 +130,7 @@ class PlannedCheck {
       const Workpackage* first;
       size_t count = 0;
     };
-    std::map<std::pair<int, Place>, Mistake> mistakes;
+    std::map<std::pair<int, MarkKey>, Mistake> mistakes;
     std::map<int, size_t> made, failed;
     for (const Workpackage& workpackage : planned_.plan.workpackages) {
       ++made[workpackage.step];
@@ -170,7 +170,7 @@ class PlannedCheck {
                   const Requirement& required) {
     if (text.value.empty()) return;
     const std::string value(strip(substitute(text.value, lookup)));
-    if (has_reference(value) || required.fits(value)) return;
+    if (has_dollar_name(value) || required.fits(value)) return;
     if (!told_.insert({key(text.mark), value}).second) return;
     diagnostics_.error(text.mark.known() ? text.mark : step.name.mark,
                        fmt::format("step '{}': {} \"{}\" is not {}", step.name.value, what, value,
@@ -201,10 +201,9 @@ class PlannedCheck {
     check_text(step, "timeout", step.timeout, lookup, {"a time above 0", above_zero});
     check_text(step, "cycles", step.cycles, lookup, count);
     PackRule rule;
-    std::string error;
-    if (!step.kinds->pack_rule(step, lookup, &rule, &error) &&
-        told_.insert({key(step.name.mark), error}).second)
-      diagnostics_.error(step.name.mark, error);
+    const Status valid = step.kinds->pack_rule(step, lookup, &rule);
+    if (!valid && told_.insert({key(step.name.mark), valid.message()}).second)
+      diagnostics_.error(step.name.mark, valid.message());
   }
 
   // Options and other texts of the job script, now that their parameters have values.
@@ -220,12 +219,11 @@ class PlannedCheck {
   static bool names_tasks(const Step& step) {
     std::vector<std::string> counts = {"tasks", "taskspernode"};
     for (const Text* text : {&step.resources.nodes, &step.resources.tasks_per_node}) {
-      for (const std::string& name : referenced_names(text->value)) counts.push_back(name);
+      for (const std::string& name : dollar_names(text->value)) counts.push_back(name);
     }
-    std::vector<std::string> named = referenced_names(step.launch.value);
+    std::vector<std::string> named = dollar_names(step.launch.value);
     for (const Operation& operation : step.operations) {
-      for (const std::string& name : referenced_names(operation.command.value))
-        named.push_back(name);
+      for (const std::string& name : dollar_names(operation.command.value)) named.push_back(name);
     }
     return std::ranges::any_of(named,
                                [&](const std::string& name) { return contains(counts, name); });
@@ -236,7 +234,7 @@ class PlannedCheck {
     const std::string* script = job_value(lookup, "submit_script");
     if (script == nullptr || script->empty()) return false;
     return std::ranges::any_of(step.operations, [&](const Operation& operation) {
-      const std::vector<std::string> names = referenced_names(operation.command.value);
+      const std::vector<std::string> names = dollar_names(operation.command.value);
       return std::ranges::any_of(names,
                                  [](const std::string& name) {
                                    return name == "submit" || name == "submit_script";
@@ -249,7 +247,7 @@ class PlannedCheck {
   bool has_script_with_modules(const Step& step, const Lookup& lookup) const {
     for (const SubstituteSet* set : substitute_sets(benchmark_, used_sets(step, lookup))) {
       for (const Substitution& each : set->substitutions) {
-        const std::vector<std::string> names = referenced_names(each.dest.value);
+        const std::vector<std::string> names = dollar_names(each.dest.value);
         for (const std::string& name : {std::string("modules"), platform_name("modules")})
           if (contains(names, name)) return true;
       }
@@ -458,7 +456,7 @@ class PlannedCheck {
       const std::string& text = operation.active.value;
       if (text == "true" || text == "false") continue;
       const std::string value(strip(substitute(text, lookup)));
-      if (has_reference(value)) continue;
+      if (has_dollar_name(value)) continue;
       actives_.try_emplace({key(operation.active.mark), value}, &step, &operation.active);
     }
   }
@@ -507,7 +505,7 @@ class PlannedCheck {
   bool check_copy(const Step& step, const FileCopy& copy, const Lookup& lookup) {
     const std::string source = substitute(copy.source.value, lookup);
     const std::string folder = substitute(copy.source_dir, lookup);
-    if (copy.internal || copy.active.value != "true" || has_reference(source + folder))
+    if (copy.internal || copy.active.value != "true" || has_dollar_name(source + folder))
       return false;
     if (!looked_up_.insert({key(copy.source.mark), folder + "\n" + source}).second) return true;
     std::vector<PlannedFile> files;
@@ -522,7 +520,7 @@ class PlannedCheck {
   void check_substitutions(const Step& step, const SubstituteSet& set,
                            const std::vector<std::string>& sets, const Lookup& lookup) {
     for (const IoFile& file : set.files) {
-      if (has_reference(substitute(file.in.value, lookup))) return;
+      if (has_dollar_name(substitute(file.in.value, lookup))) return;
     }
     std::vector<FileBytes> made;
     const Status status = plan_substituted_files(benchmark_, sets, lookup,
@@ -535,8 +533,8 @@ class PlannedCheck {
   PlannedRun& planned_;
   const Benchmark& benchmark_;
   Diagnostics& diagnostics_;
-  std::set<std::pair<Place, std::string>> told_, looked_up_;
-  std::map<std::pair<Place, std::string>, std::pair<const Step*, const Text*>> actives_;
+  std::set<std::pair<MarkKey, std::string>> told_, looked_up_;
+  std::map<std::pair<MarkKey, std::string>, std::pair<const Step*, const Text*>> actives_;
   std::map<const Step*, std::pair<long, long>> beyond_local_;  // most nodes and tasks
 };
 

@@ -41,35 +41,32 @@ class SpecReader {
  public:
   explicit SpecReader(std::string_view text) : text_(text) {}
 
-  bool read(Spec* spec, std::string* error) {
+  Status read(Spec* spec) {
     read_alignment(spec);
     if (next("+- ")) spec->sign = text_[at_++];
     if (next("z")) spec->no_negative_zero = take();
     if (next("#")) spec->alternate = take();
     if (next("0")) spec->zero = take();
     if (spec->zero && !explicit_fill_) spec->fill.assign(1, '0');
-    if (!number(&spec->width, error)) return false;
+    TRY(number(&spec->width));
     if (next(",_")) spec->grouping = text_[at_++];
     if (next(",_")) {
-      *error = spec->grouping == text_[at_]
-                   ? fmt::format("Cannot specify both '{0}' and '{0}'.", text_[at_])
-                   : "Cannot specify both ',' and '_'.";
-      return false;
+      return Status::error(spec->grouping == text_[at_]
+                               ? fmt::format("Cannot specify both '{0}' and '{0}'.", text_[at_])
+                               : "Cannot specify both ',' and '_'.");
     }
     if (next(".")) {
       ++at_;
-      if (!number(&spec->precision, error)) return false;
+      TRY(number(&spec->precision));
       if (spec->precision < 0) {
-        *error = "Format specifier missing precision";
-        return false;
+        return Status::error("Format specifier missing precision");
       }
     }
     if (at_ + 1 < text_.size()) {
-      *error = "Invalid format specifier";
-      return false;
+      return Status::error("Invalid format specifier");
     }
     if (at_ < text_.size()) spec->type = text_[at_];
-    return true;
+    return Status::ok();
   }
 
  private:
@@ -93,19 +90,18 @@ class SpecReader {
       at_ = 1;
     }
   }
-  bool number(long* out, std::string* error) {
+  Status number(long* out) {
     long value = 0;
     bool any = false;
     for (; at_ < text_.size() && is_digit(text_[at_]); ++at_) {
       any = true;
       value = value * 10 + (text_[at_] - '0');
       if (value > kMostWidth) {
-        *error = "Too many decimal digits in format string";
-        return false;
+        return Status::error("Too many decimal digits in format string");
       }
     }
     if (any) *out = value;
-    return true;
+    return Status::ok();
   }
 
   std::string_view text_;
@@ -180,76 +176,66 @@ std::string sign_of(bool negative, char sign) {
   return sign == '-' ? std::string() : std::string(1, sign);
 }
 
-bool format_string(const std::string& text, const Spec& spec, std::string* out,
-                   std::string* error) {
-  if (spec.type != '\0' && spec.type != 's') {
-    *error = fmt::format("Unknown format code '{}' for object of type 'str'", spec.type);
-  } else if (spec.sign != '-') {
-    *error = "Sign not allowed in string format specifier";
-  } else if (spec.alternate) {
-    *error = "Alternate form (#) not allowed in string format specifier";
-  } else if (spec.align == '=') {
-    *error = "'=' alignment not allowed in string format specifier";
-  } else if (spec.grouping != '\0') {
-    *error = fmt::format("Cannot specify '{}' with 's'.", spec.grouping);
-  } else {
-    std::string body = text;
-    if (spec.precision >= 0) {
-      size_t end = 0;
-      for (long i = 0; i < spec.precision && end < body.size(); ++i) {
-        end += code_point_length(body[end]);
-      }
-      body.resize(std::min(end, body.size()));
+Status format_string(const std::string& text, const Spec& spec, std::string* out) {
+  if (spec.type != '\0' && spec.type != 's')
+    return Status::error(
+        fmt::format("Unknown format code '{}' for object of type 'str'", spec.type));
+  if (spec.sign != '-') return Status::error("Sign not allowed in string format specifier");
+  if (spec.alternate)
+    return Status::error("Alternate form (#) not allowed in string format specifier");
+  if (spec.align == '=')
+    return Status::error("'=' alignment not allowed in string format specifier");
+  if (spec.grouping != '\0')
+    return Status::error(fmt::format("Cannot specify '{}' with 's'.", spec.grouping));
+  std::string body = text;
+  if (spec.precision >= 0) {
+    size_t end = 0;
+    for (long i = 0; i < spec.precision && end < body.size(); ++i) {
+      end += code_point_length(body[end]);
     }
-    *out = pad(body, spec, spec.align != '\0' ? spec.align : '<');
-    return true;
+    body.resize(std::min(end, body.size()));
   }
-  return false;
+  *out = pad(body, spec, spec.align != '\0' ? spec.align : '<');
+  return Status::ok();
 }
 
-bool format_float(double value, Spec spec, std::string* out, std::string* error);
+Status format_float(double value, Spec spec, std::string* out);
 
-bool format_integer(const Value& value, const Spec& spec, std::string* out, std::string* error) {
+Status format_integer(const Value& value, const Spec& spec, std::string* out) {
   constexpr std::string_view kFloat = "eEfFgG%";
   if (spec.type != '\0' && kFloat.find(spec.type) != std::string_view::npos) {
-    return format_float(value.as_double(), spec, out, error);
+    return format_float(value.as_double(), spec, out);
   }
   constexpr std::string_view kKnown = "bcdnoxX";
   char type = spec.type == '\0' ? 'd' : spec.type;
   if (kKnown.find(type) == std::string_view::npos) {
-    *error = fmt::format("Unknown format code '{}' for object of type 'int'", type);
-    return false;
+    return Status::error(fmt::format("Unknown format code '{}' for object of type 'int'", type));
   }
   if (spec.precision >= 0) {
-    *error = "Precision not allowed in integer format specifier";
-    return false;
+    return Status::error("Precision not allowed in integer format specifier");
   }
   if (spec.no_negative_zero) {
-    *error = "Negative zero coercion (z) not allowed in format specifier with integer format code";
-    return false;
+    return Status::error(
+        "Negative zero coercion (z) not allowed in format specifier with integer format code");
   }
   bool other_base = type == 'b' || type == 'o' || type == 'x' || type == 'X';
   if (spec.grouping != '\0' &&
       (type == 'c' || type == 'n' || (spec.grouping == ',' && other_base))) {
-    *error = fmt::format("Cannot specify '{}' with '{}'.", spec.grouping, type);
-    return false;
+    return Status::error(fmt::format("Cannot specify '{}' with '{}'.", spec.grouping, type));
   }
   const auto* big = std::get_if<BigInt>(&value.data);
   BigInt number =
       big != nullptr ? *big : BigInt(static_cast<Int128>(std::get<long long>(value.data)));
   if (type == 'c') {
     long long code = 0;
-    if (spec.sign != '-') {
-      *error = "Sign not allowed with integer format specifier 'c'";
-    } else if (!number.fits(&code) || code < 0 || code > 0x10FFFF) {
-      *error = "%c arg not in range(0x110000)";
-    } else {
-      Parts parts;
-      append_utf8(static_cast<uint32_t>(code), parts.rest);
-      *out = assemble(parts, spec, 3);
-      return true;
-    }
-    return false;
+    if (spec.sign != '-')
+      return Status::error("Sign not allowed with integer format specifier 'c'");
+    if (!number.fits(&code) || code < 0 || code > 0x10FFFF)
+      return Status::error("%c arg not in range(0x110000)");
+    Parts parts;
+    append_utf8(static_cast<uint32_t>(code), parts.rest);
+    *out = assemble(parts, spec, 3);
+    return Status::ok();
   }
   uint32_t base = type == 'b' ? 2 : type == 'o' ? 8 : other_base ? 16 : 10;
   Parts parts;
@@ -261,7 +247,7 @@ bool format_integer(const Value& value, const Spec& spec, std::string* out, std:
     for (char& c : parts.whole) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   }
   *out = assemble(parts, spec, other_base ? 4 : 3);
-  return true;
+  return Status::ok();
 }
 
 std::string printf_double(char type, bool alternate, long precision, double value) {
@@ -310,15 +296,14 @@ std::string float_digits(double value, const Spec& spec) {
   return printf_double(type, spec.alternate, precision, value);
 }
 
-bool format_float(double value, Spec spec, std::string* out, std::string* error) {
+Status format_float(double value, Spec spec, std::string* out) {
   constexpr std::string_view kKnown = "eEfFgGn%";
   if (spec.type != '\0' && kKnown.find(spec.type) == std::string_view::npos) {
-    *error = fmt::format("Unknown format code '{}' for object of type 'float'", spec.type);
-    return false;
+    return Status::error(
+        fmt::format("Unknown format code '{}' for object of type 'float'", spec.type));
   }
   if (spec.grouping != '\0' && spec.type == 'n') {
-    *error = fmt::format("Cannot specify '{}' with 'n'.", spec.grouping);
-    return false;
+    return Status::error(fmt::format("Cannot specify '{}' with 'n'.", spec.grouping));
   }
   Parts parts;
   bool negative = std::signbit(value) && !std::isnan(value);
@@ -333,39 +318,36 @@ bool format_float(double value, Spec spec, std::string* out, std::string* error)
   parts.whole = digits.substr(0, whole);
   parts.rest = digits.substr(whole);
   *out = assemble(parts, spec, 3);
-  return true;
+  return Status::ok();
 }
 
 }  // namespace
 
-bool python_format(const Value& value, std::string_view spec_text, std::string* out,
-                   std::string* error) {
+Status python_format(const Value& value, std::string_view spec_text, std::string* out) {
   Spec spec;
-  if (!SpecReader(spec_text).read(&spec, error)) return false;
+  TRY(SpecReader(spec_text).read(&spec));
   if (const auto* text = std::get_if<std::string>(&value.data)) {
-    return format_string(*text, spec, out, error);
+    return format_string(*text, spec, out);
   }
   if (const auto* number = std::get_if<double>(&value.data)) {
-    return format_float(*number, spec, out, error);
+    return format_float(*number, spec, out);
   }
   if (value.none()) {
     if (spec_text.empty()) {
       *out = "None";
-      return true;
+      return Status::ok();
     }
-    *error = "unsupported format string passed to NoneType.__format__";
-    return false;
+    return Status::error("unsupported format string passed to NoneType.__format__");
   }
-  return format_integer(value, spec, out, error);
+  return format_integer(value, spec, out);
 }
 
-bool format_cell(const Value& value, std::string_view spec, bool exact, std::string* out,
-                 std::string* error) {
+Status format_cell(const Value& value, std::string_view spec, bool exact, std::string* out) {
   constexpr std::string_view kWhole = "dbcoxX";
   constexpr std::string_view kFloat = "eEfFgG";
   bool whole = spec.find_first_of(kWhole) != std::string_view::npos;
   if (!whole && spec.find_first_of(kFloat) == std::string_view::npos) {
-    return python_format(value, spec, out, error);
+    return python_format(value, spec, out);
   }
   std::string text = value.str();
   std::optional<Value> converted =
@@ -373,14 +355,13 @@ bool format_cell(const Value& value, std::string_view spec, bool exact, std::str
   if (!converted) {
     const std::optional<double> number = python_float(text);
     if (number && std::isfinite(*number)) {
-      *error = fmt::format("{} is not a whole number", text);
-      return false;
+      return Status::error(fmt::format("{} is not a whole number", text));
     }
-    *error = whole && number ? fmt::format("cannot convert float {} to integer", text)
-                             : fmt::format("could not convert string to float: '{}'", text);
-    return false;
+    return Status::error(whole && number
+                             ? fmt::format("cannot convert float {} to integer", text)
+                             : fmt::format("could not convert string to float: '{}'", text));
   }
-  return python_format(*converted, spec, out, error);
+  return python_format(*converted, spec, out);
 }
 
 }  // namespace tally

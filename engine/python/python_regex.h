@@ -21,6 +21,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/status.h"
+
 namespace tally {
 
 struct TranslatedRegex {
@@ -49,9 +51,9 @@ std::vector<GroupEdges> group_edges(std::string_view pattern);
 // A compiled pattern. Not thread-safe: it owns its match data.
 class Regex {
  public:
-  // Returns null if the pattern is not valid. *error is then Python's message ("missing ),
-  // unterminated subpattern at position 3").
-  static std::unique_ptr<Regex> compile(std::string_view pattern, bool dot_all, std::string* error);
+  // The error of a pattern that is not valid is Python's message ("missing ), unterminated
+  // subpattern at position 3").
+  static Status compile(std::string_view pattern, bool dot_all, std::unique_ptr<Regex>* out);
   ~Regex();
   Regex(const Regex&) = delete;
   Regex& operator=(const Regex&) = delete;
@@ -59,11 +61,11 @@ class Regex {
   // Passes every string that Python's findall() would return to `sink`, in order, with the groups
   // of a match one after the other and the number of the group (0: the pattern has none). Empty
   // matches are left out; an empty group of another match is an empty text at the match's begin.
-  // JUBE takes neither for a value. `ascii` promises that `text` has no byte above 127. Nothing
-  // matches bytes that are not UTF-8 (see text_of_bytes()), and they do no harm. Returns false and
-  // sets *error if PCRE2 gave up.
-  bool find_all(std::string_view text, bool ascii,
-                const std::function<void(std::string_view, int)>& sink, std::string* error);
+  // JUBE takes neither for a value. `ascii` promises that `text` has no byte above 127. Bytes
+  // that are not UTF-8 match nothing (see text_of_bytes()), and they do no harm. An error: PCRE2
+  // gave up.
+  Status find_all(std::string_view text, bool ascii,
+                  const std::function<void(std::string_view, int)>& sink);
   int groups() const;
   // The edges of the groups: what the pattern says of the text beside them, by the number that
   // find_all() gives.

@@ -56,7 +56,7 @@ struct Regex::Impl {
   std::unique_ptr<pcre2_match_context, FreeMatchContext> context;
   std::unique_ptr<pcre2_jit_stack, FreeStack> stack;
 
-  bool build(Program& program, bool utf, std::string* error) const {
+  Status build(Program& program, bool utf) const {
     uint32_t options = PCRE2_MULTILINE | PCRE2_ALT_CIRCUMFLEX | PCRE2_NEVER_BACKSLASH_C;
     if (utf) options |= PCRE2_UTF | PCRE2_MATCH_INVALID_UTF;
     if (utf && !translated.ascii_classes) options |= PCRE2_UCP;
@@ -70,13 +70,11 @@ struct Regex::Impl {
     program.code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.pcre.data()),
                                      translated.pcre.size(), options, &code, &offset, settings));
     pcre2_compile_context_free(settings);
-    if (!program.code) {
-      *error = fmt::format("{} at position {}", message_of(code), offset);
-      return false;
-    }
+    if (!program.code)
+      return Status::error(fmt::format("{} at position {}", message_of(code), offset));
     program.jit = pcre2_jit_compile(program.code.get(), PCRE2_JIT_COMPLETE) == 0;
     program.data.reset(pcre2_match_data_create_from_pattern(program.code.get(), nullptr));
-    return true;
+    return Status::ok();
   }
 
   int match(Program& program, std::string_view text, size_t start, uint32_t options) {
@@ -94,15 +92,15 @@ struct Regex::Impl {
 Regex::Regex(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Regex::~Regex() = default;
 
-std::unique_ptr<Regex> Regex::compile(std::string_view pattern, bool dot_all, std::string* error) {
+Status Regex::compile(std::string_view pattern, bool dot_all, std::unique_ptr<Regex>* out) {
   auto impl = std::make_unique<Impl>();
   impl->translated = translate_python_regex(pattern);
   impl->dot_all = dot_all;
   if (!impl->translated.error.empty()) {
-    *error = fmt::format("{} at position {}", impl->translated.error, impl->translated.error_at);
-    return nullptr;
+    return Status::error(
+        fmt::format("{} at position {}", impl->translated.error, impl->translated.error_at));
   }
-  if (!impl->build(impl->unicode, true, error)) return nullptr;
+  TRY(impl->build(impl->unicode, true));
   impl->edges = group_edges(pattern);
   impl->context.reset(pcre2_match_context_create(nullptr));
   impl->stack.reset(pcre2_jit_stack_create(kStackStart, kStackMost, nullptr));
@@ -110,7 +108,8 @@ std::unique_ptr<Regex> Regex::compile(std::string_view pattern, bool dot_all, st
   pcre2_set_match_limit(impl->context.get(), kMatchLimit);
   // A search that does not fit there is made without it, within as much memory.
   pcre2_set_heap_limit(impl->context.get(), static_cast<uint32_t>(kStackMost >> 10));
-  return std::unique_ptr<Regex>(new Regex(std::move(impl)));
+  out->reset(new Regex(std::move(impl)));
+  return Status::ok();
 }
 
 const std::vector<GroupEdges>& Regex::edges() const {
@@ -123,11 +122,11 @@ int Regex::groups() const {
   return static_cast<int>(count);
 }
 
-bool Regex::find_all(std::string_view text, bool ascii,
-                     const std::function<void(std::string_view, int)>& sink, std::string* error) {
+Status Regex::find_all(std::string_view text, bool ascii,
+                       const std::function<void(std::string_view, int)>& sink) {
   Impl::Program* program = &impl_->unicode;
   if (ascii && !impl_->translated.non_ascii) {
-    if (!impl_->ascii.code && !impl_->build(impl_->ascii, false, error)) return false;
+    if (!impl_->ascii.code) TRY(impl_->build(impl_->ascii, false));
     program = &impl_->ascii;
   }
   if (text.data() == nullptr) text = "";
@@ -137,11 +136,8 @@ bool Regex::find_all(std::string_view text, bool ascii,
   uint32_t options = 0;
   while (start <= text.size()) {
     int found = impl_->match(*program, text, start, options);
-    if (found == PCRE2_ERROR_NOMATCH) return true;
-    if (found < 0) {
-      *error = message_of(found);
-      return false;
-    }
+    if (found == PCRE2_ERROR_NOMATCH) return Status::ok();
+    if (found < 0) return Status::error(message_of(found));
     int first = group_count == 0 ? 0 : 1;
     for (int group = first; group <= group_count; ++group) {
       PCRE2_SIZE from = bounds[2 * group];
@@ -154,7 +150,7 @@ bool Regex::find_all(std::string_view text, bool ascii,
     options = bounds[0] == bounds[1] ? PCRE2_NOTEMPTY_ATSTART : 0;
     start = std::max(bounds[1], start);  // must not move backwards; \K in a lookbehind is rejected
   }
-  return true;
+  return Status::ok();
 }
 
 namespace {

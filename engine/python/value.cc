@@ -75,7 +75,7 @@ bool whole(const Value& value) {
 }
 
 // The whole number that a text which is a valid number says: "12", "1_000", "1.5e3", "+7.0".
-// Nothing if it has a fraction. Infinite and nan texts have no digits.
+// A number with a fraction is none. Infinite and nan texts have no digits.
 std::optional<Value> exact_integer(std::string_view text) {
   std::string plain(strip(text));
   std::erase(plain, '_');

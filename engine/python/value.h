@@ -10,7 +10,7 @@
 
 namespace tally {
 
-// Python's float(text). Nothing where Python would raise ValueError.
+// Python's float(text), or none where Python would raise ValueError.
 std::optional<double> python_float(std::string_view text);
 // The same for a number that is neither infinite nor nan.
 std::optional<double> finite_float(std::string_view text);

@@ -384,14 +384,15 @@ class ExpressionParser {
 
 }  // namespace
 
-YamlPtr apply_include_expression(std::string_view expression, const YamlPtr& data,
-                                 const NestedIncludes& nested, std::string* error) {
+Status apply_include_expression(std::string_view expression, const YamlPtr& data,
+                                const NestedIncludes& nested, YamlPtr* out) {
   try {
     ExpressionParser parser(expression, nested);
-    return parser.parse()({{"_", data}});
+    *out = parser.parse()({{"_", data}});
+    return Status::ok();
   } catch (const ExpressionError& e) {
-    *error = e.what();
-    return nullptr;
+    *out = nullptr;
+    return Status::error(e.what());
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/status.h"
 #include "engine/read/yaml_tree.h"
 
 namespace tally {
@@ -51,9 +52,9 @@ struct NestedIncludes {
 // Python's eval. Here only a small part of Python is parsed, and nothing is executed: subscripts,
 // .get(key), .join(list), lists, comprehensions with `if`, arithmetic, + and * on lists and texts,
 // comparisons, in, not in, and, or, not, if-else, texts, numbers, True, False, None, map(f, list),
-// and the functions str, int, float, len, range, sorted, list, sum, min and max. Returns null and
-// sets *error if the text is anything else or does not fit the data.
-YamlPtr apply_include_expression(std::string_view expression, const YamlPtr& data,
-                                 const NestedIncludes& nested, std::string* error);
+// and the functions str, int, float, len, range, sorted, list, sum, min and max. Any other
+// text is an error, and so is one that does not fit the data; *out is then null.
+Status apply_include_expression(std::string_view expression, const YamlPtr& data,
+                                const NestedIncludes& nested, YamlPtr* out);
 
 }  // namespace tally

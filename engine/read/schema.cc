@@ -5,6 +5,7 @@
 
 #include "engine/base/text.h"
 #include "engine/read/short_form.h"
+#include "engine/statistics/named.h"
 #include "engine/workflow/table_names.h"
 
 namespace tally {
@@ -332,7 +333,7 @@ const std::vector<KeyRule>& key_rules() {
        "What the value must be: `<= 560`, `10 .. 20`, `34000 +- 5%`, `34000 +- 20`, or Python."},
       {"column.reference", "where", R::text, "", T, false, "", "Rows it applies to."},
       {"column.reference", "note", R::text, "", T, false, "", "Where the number comes from."},
-      {"column.reference", "of", R::choice, kSampleWords, T, false, "",
+      {"column.reference", "of", R::choice, statistics::named_choices(), T, false, "",
        "The statistic of the repeats that must satisfy it, in place of the column's value."},
       {"column.reference", "platform", R::name, "", T, false, "",
        "Only where a step runs on the platform of this name: its `platform` without folder and "
@@ -348,7 +349,7 @@ const std::vector<KeyRule>& key_rules() {
       {"table.reference", "column", R::text, "", T, true, "", "The column."},
       {"table.reference", "where", R::text, "", T, false, "", "Rows it applies to."},
       {"table.reference", "note", R::text, "", T, false, "", "Where the number comes from."},
-      {"table.reference", "of", R::choice, kSampleWords, T, false, "",
+      {"table.reference", "of", R::choice, statistics::named_choices(), T, false, "",
        "The statistic of the repeats that must satisfy it, in place of the column's value."},
       {"table.reference", "platform", R::name, "", T, false, "",
        "Only where a step runs on the platform of this name: its `platform` without folder and "

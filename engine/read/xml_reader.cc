@@ -48,20 +48,20 @@ bool is_inner_element(const char* name) {
 
 // The offsets of the attribute names and values in a start tag, in order. `at` is the offset of the
 // tag's name.
-std::vector<std::pair<size_t, size_t>> attribute_places(std::string_view text, size_t at) {
-  std::vector<std::pair<size_t, size_t>> places;
+std::vector<std::pair<size_t, size_t>> attribute_offsets(std::string_view text, size_t at) {
+  std::vector<std::pair<size_t, size_t>> offsets;
   while (at < text.size() && !is_xml_space(text[at]) && text[at] != '>' && text[at] != '/') ++at;
   for (;;) {
     while (at < text.size() && is_xml_space(text[at])) ++at;
-    if (at >= text.size() || text[at] == '>' || text[at] == '/') return places;
+    if (at >= text.size() || text[at] == '>' || text[at] == '/') return offsets;
     size_t name = at;
     size_t equals = text.find('=', at);
-    if (equals == std::string_view::npos) return places;
+    if (equals == std::string_view::npos) return offsets;
     size_t quote = text.find_first_of("\"'", equals);
-    if (quote == std::string_view::npos) return places;
+    if (quote == std::string_view::npos) return offsets;
     size_t end = text.find(text[quote], quote + 1);
-    places.emplace_back(name, quote + 1);
-    if (end == std::string_view::npos) return places;
+    offsets.emplace_back(name, quote + 1);
+    if (end == std::string_view::npos) return offsets;
     at = end + 1;
   }
 }
@@ -184,23 +184,21 @@ class XmlReader {
     Element paths;
     convert(file, list, &paths, 0);
     for (const Element& path : paths.children) {
-      bool holds = true;
-      std::string error;
       const Attribute* tag = path.find("tag");
-      if (tag && context_.options.tags) evaluate_tags(tag->value.value, tags_, &holds, &error);
-      if (path.name == "path" && (holds || !error.empty())) {
+      if (path.name == "path" && (tag == nullptr || !is_off(tag->value.value))) {
         include_paths_.emplace_back(strip(path.text.value));
       }
     }
   }
 
-  // Whether the tags are known and exclude the element.
-  bool is_off(const pugi::xml_node& node) const {
-    pugi::xml_attribute tag = node.attribute("tag");
+  // Whether the tags are known and the tag expression excludes its element.
+  bool is_off(std::string_view tag) const {
     bool value = true;
-    std::string error;
-    if (!context_.options.tags || !tag) return false;
-    return evaluate_tags(tag.value(), tags_, &value, &error) && !value;
+    return context_.options.tags && evaluate_tags(tag, tags_, &value) && !value;
+  }
+  bool is_off(const pugi::xml_node& node) const {
+    const pugi::xml_attribute tag = node.attribute("tag");
+    return tag && is_off(std::string_view(tag.value()));
   }
 
   void convert(const XmlFile& file, const pugi::xml_node& node, Element* element, int depth) {
@@ -247,13 +245,13 @@ class XmlReader {
 
   void convert_attributes(const XmlFile& file, const pugi::xml_node& node, Element* element) {
     auto offset = static_cast<size_t>(std::max<ptrdiff_t>(0, node.offset_debug()));
-    auto places = attribute_places(file.expanded.text, offset);
+    auto offsets = attribute_offsets(file.expanded.text, offset);
     size_t index = 0;
     for (pugi::xml_attribute a : node.attributes()) {
       Mark name = element->mark, value = element->mark;
-      if (index < places.size()) {
-        name = file.at(places[index].first);
-        value = file.at(places[index].second);
+      if (index < offsets.size()) {
+        name = file.at(offsets[index].first);
+        value = file.at(offsets[index].second);
       }
       ++index;
       if (const Attribute* first = element->find(a.name())) {

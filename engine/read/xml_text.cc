@@ -357,15 +357,15 @@ std::optional<TagMismatch> find_tag_mismatch(std::string_view text) {
       continue;
     }
     const bool closes = text.substr(at + 1, 1) == "/";
-    const size_t name_place = at + (closes ? 2 : 1);
-    const std::string_view name = name_at(text, name_place);
-    const size_t end = closes ? text.find('>', at) : end_of_start_tag(text, name_place);
+    const size_t name_offset = at + (closes ? 2 : 1);
+    const std::string_view name = name_at(text, name_offset);
+    const size_t end = closes ? text.find('>', at) : end_of_start_tag(text, name_offset);
     if (end == kNone) return std::nullopt;
     if (closes) {
       if (open.empty() || open.back().name != name) return mismatch(name, at + 1);
       open.pop_back();
     } else if (text[end - 1] != '/') {
-      open.push_back({name, name_place});
+      open.push_back({name, name_offset});
     }
     at = end + 1;
   }

@@ -322,14 +322,15 @@ class YamlReader {
     const NestedIncludes nested = {[this](const YamlPtr& n) { return opened(n); },
                                    [this](const YamlPtr& n) { return whole(n); }};
     for (const std::string& step : steps) {
-      std::string error;
-      data = apply_include_expression(step, data, nested, &error);
+      YamlPtr part;
+      const Status applied = apply_include_expression(step, data, nested, &part);
+      data = std::move(part);
       if (data) continue;
       if (context_.diagnostics.error_count() > errors) return nullptr;  // an include inside it
       context_.diagnostics.error(
           mark,
           fmt::format("cannot take {} from '{}': {}", step[0] == '_' ? step.substr(1) : step, path,
-                      error),
+                      applied.message()),
           "subscripts, .get(), lists and comprehensions are read; other Python is not executed");
       return nullptr;
     }

@@ -340,9 +340,7 @@ std::string core_scalar(std::string_view plain, ScalarType type, const std::stri
   return changed ? std::string(plain) : text;
 }
 
-bool construct_scalar(std::string_view plain, ScalarType type, std::string* text,
-                      std::string* error) {
-  bool good = true;
+Status construct_scalar(std::string_view plain, ScalarType type, std::string* text) {
   Timestamp t;
   switch (type) {
     case ScalarType::text:
@@ -352,31 +350,29 @@ bool construct_scalar(std::string_view plain, ScalarType type, std::string* text
       text->clear();
       break;
     case ScalarType::boolean:
-      good = is_true(plain) || is_false(plain);
       *text = is_true(plain) ? "True" : "False";
-      if (!good) *error = fmt::format("'{}' is not a boolean", plain);
+      if (!is_true(plain) && !is_false(plain))
+        return Status::error(fmt::format("'{}' is not a boolean", plain));
       break;
     case ScalarType::integer:
-      good = construct_integer(plain, text);
-      if (!good) *error = fmt::format("'{}' is not an integer", plain);
+      if (!construct_integer(plain, text))
+        return Status::error(fmt::format("'{}' is not an integer", plain));
       break;
     case ScalarType::floating:
-      good = construct_float(plain, text);
-      if (!good) *error = fmt::format("'{}' is not a number", plain);
+      if (!construct_float(plain, text))
+        return Status::error(fmt::format("'{}' is not a number", plain));
       break;
     case ScalarType::timestamp:
-      good = read_timestamp(plain, &t) && valid(t);
-      if (good) *text = timestamp_text(t);
-      if (!good) *error = fmt::format("'{}' is not a date or time", plain);
+      if (!read_timestamp(plain, &t) || !valid(t))
+        return Status::error(fmt::format("'{}' is not a date or time", plain));
+      *text = timestamp_text(t);
       break;
     case ScalarType::merge:
     case ScalarType::value:
-      good = false;
-      *error =
-          fmt::format("a bare '{}' has a special meaning in YAML and is not a valid value", plain);
-      break;
+      return Status::error(
+          fmt::format("a bare '{}' has a special meaning in YAML and is not a valid value", plain));
   }
-  return good;
+  return Status::ok();
 }
 
 }  // namespace tally

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "engine/base/status.h"
+
 namespace tally {
 
 enum class ScalarType { text, null, boolean, integer, floating, timestamp, merge, value };
@@ -12,10 +14,9 @@ enum class ScalarType { text, null, boolean, integer, floating, timestamp, merge
 // The type that PyYAML's resolver gives a plain (unquoted, untagged) scalar.
 ScalarType resolve_scalar(std::string_view plain);
 
-// Python's str() of the scalar as `type`; null is "". Returns false with the reason in *error if
-// the scalar cannot have that type (an explicit !!int on "abc"; 0b_).
-bool construct_scalar(std::string_view plain, ScalarType type, std::string* text,
-                      std::string* error);
+// Python's str() of the scalar as `type`; null is "". An error: the scalar cannot have that
+// type (an explicit !!int on "abc"; 0b_).
+Status construct_scalar(std::string_view plain, ScalarType type, std::string* text);
 
 // The number, boolean or time of a plain scalar in YAML 1.2's core schema, if it has type `type` and
 // text `text` in PyYAML. Returns `text` if both have the same meaning.

@@ -238,12 +238,11 @@ class TreeBuilder : public YAML::EventHandler {
       if (!named) bad_tag(node->mark, tag);
       type = named.value_or(ScalarType::text);
     }
-    std::string error;
     node->type = type;
     if (type == ScalarType::null) {
       node->kind = Kind::null;
-    } else if (!construct_scalar(value, type, &node->value, &error)) {
-      diagnostics_.error(node->mark, error, "quote it to mean the text itself");
+    } else if (const Status fits = construct_scalar(value, type, &node->value); !fits) {
+      diagnostics_.error(node->mark, fits.message(), "quote it to mean the text itself");
     } else {
       if (value != node->value) node->written = value;
       const bool plain = tag == "?" || tag.empty();

@@ -93,8 +93,8 @@ std::string replaced_quotes(const std::string& text) {
 bool reads_as_itself(const std::string& text) {
   const ScalarType type = resolve_scalar(text);
   if (type == ScalarType::text) return true;
-  std::string read, error;
-  return type != ScalarType::null && construct_scalar(text, type, &read, &error) && read == text &&
+  std::string read;
+  return type != ScalarType::null && construct_scalar(text, type, &read) && read == text &&
          core_scalar(text, type, read) == text;
 }
 

@@ -28,12 +28,12 @@ std::string percent(double fraction) {
   return fmt::format("{:+.2f}", 100 * fraction);
 }
 
-std::string row_name(const RunComparison& comparison, size_t place) {
-  const ComparedRow& row = comparison.rows[place];
+std::string row_name(const RunComparison& comparison, size_t index) {
+  const ComparedRow& row = comparison.rows[index];
   std::string text;
   for (size_t i = 0; i < comparison.parameters.size(); ++i)
     text += (text.empty() ? "" : ", ") + comparison.parameters[i] + "=" + row.values[i];
-  return fmt::format("row {} ({}{}{})", place + 1, text, text.empty() ? "" : "; ", row.metric);
+  return fmt::format("row {} ({}{}{})", index + 1, text, text.empty() ? "" : "; ", row.metric);
 }
 
 // The names of the two sides. Within one run they are the row of the base and the one beside it.
@@ -176,23 +176,23 @@ class RowNotes {
  public:
   RowNotes(const RunComparison& comparison, NotesFor form) : comparison_(comparison), form_(form) {}
 
-  void add(size_t place, std::string what) {
-    const auto [entry, is_new] = places_.try_emplace(what, notes_.size());
+  void add(size_t index, std::string what) {
+    const auto [entry, is_new] = note_of_.try_emplace(what, notes_.size());
     if (is_new || form_ == NotesFor::document) {
-      notes_.push_back({std::move(what), {place}});
-    } else if (notes_[entry->second].places.back() != place) {
-      notes_[entry->second].places.push_back(place);
+      notes_.push_back({std::move(what), {index}});
+    } else if (notes_[entry->second].rows.back() != index) {
+      notes_[entry->second].rows.push_back(index);
     }
   }
 
   std::vector<std::string> texts(size_t most) const {
     std::vector<std::string> texts;
     for (size_t i = 0; i < notes_.size() && i < most; ++i) {
-      const std::vector<size_t>& places = notes_[i].places;
+      const std::vector<size_t>& rows = notes_[i].rows;
       std::vector<int> numbers;
-      for (const size_t place : places) numbers.push_back(static_cast<int>(place) + 1);
-      texts.push_back((places.size() == 1 ? row_name(comparison_, places.front())
-                                          : "rows " + numbers_in_words(numbers)) +
+      for (const size_t index : rows) numbers.push_back(static_cast<int>(index) + 1);
+      texts.push_back((rows.size() == 1 ? row_name(comparison_, rows.front())
+                                        : "rows " + numbers_in_words(numbers)) +
                       ": " + notes_[i].what);
     }
     return texts;
@@ -202,13 +202,13 @@ class RowNotes {
  private:
   struct Note {
     std::string what;
-    std::vector<size_t> places;  // of its rows, rising
+    std::vector<size_t> rows;  // their indexes, rising
   };
 
   const RunComparison& comparison_;
   const NotesFor form_;
   std::vector<Note> notes_;
-  std::unordered_map<std::string, size_t> places_;  // of the notes
+  std::unordered_map<std::string, size_t> note_of_;  // its index in notes_, by what it says
 };
 
 }  // namespace

@@ -57,7 +57,7 @@ class Rows {
   Rows& operator=(const Rows&) = delete;
 
   size_t size() const { return rows_.size(); }
-  const Row& operator[](size_t place) const { return *rows_[place]; }
+  const Row& operator[](size_t index) const { return *rows_[index]; }
 
  private:
   std::vector<Row> turned_;

@@ -21,7 +21,7 @@ struct RunPart {
   Value name;  // stands in the column that tells the runs apart
   const Run* run = nullptr;
   RenderedResult rendered;
-  size_t nth = 0;  // its rows' place among those of the parts
+  size_t nth = 0;  // its rows' position among those of the parts
 };
 
 // Joins tables of one name, of several runs.
@@ -36,8 +36,8 @@ class Joiner {
     out->definition = newest.definition;
     out->result = newest.result;
     choose_columns();
-    for (const Place& place : places_) {
-      Status same = check_unit(place);
+    for (const JoinedColumn& joined : columns_) {
+      Status same = check_unit(joined);
       if (!same && rules_.units_must_agree) return same;
       if (!same) out->table.notes.push_back({"", same.message()});
     }
@@ -52,8 +52,8 @@ class Joiner {
   }
 
  private:
-  // A column of the joined table: its place in each part, -1 if the part lacks it.
-  struct Place {
+  // A column of the joined table, and its number in each part: -1 if the part lacks it.
+  struct JoinedColumn {
     const Column* column = nullptr;
     std::vector<long> in_part;
   };
@@ -66,23 +66,24 @@ class Joiner {
       std::map<std::string, size_t> times;
       for (size_t c = 0; c < columns.size(); ++c) {
         const std::string key = column_key(columns[c]);
-        const auto [entry, is_new] = known.try_emplace({key, times[key]++}, places_.size());
-        if (is_new) places_.push_back({&columns[c], std::vector<long>(parts_.size(), -1)});
-        places_[entry->second].in_part[p] = static_cast<long>(c);
+        const auto [entry, is_new] = known.try_emplace({key, times[key]++}, columns_.size());
+        if (is_new) columns_.push_back({&columns[c], std::vector<long>(parts_.size(), -1)});
+        columns_[entry->second].in_part[p] = static_cast<long>(c);
       }
     }
     // The marks of rows stand behind the workflow's own columns.
-    std::stable_partition(places_.begin(), places_.end(),
-                          [](const Place& place) { return !is_own_column(*place.column); });
+    std::stable_partition(columns_.begin(), columns_.end(), [](const JoinedColumn& joined) {
+      return !is_own_column(*joined.column);
+    });
   }
 
-  Status check_unit(const Place& place) const {
-    const Column& column = *place.column;
+  Status check_unit(const JoinedColumn& joined) const {
+    const Column& column = *joined.column;
     if (!column.expression.value.empty()) return Status::ok();
     const RunPart* first = nullptr;
     std::string unit;
     for (size_t p = 0; p < parts_.size(); ++p) {
-      const std::string own = place.in_part[p] < 0 ? "" : parts_[p].rendered.table.unit_of(column);
+      const std::string own = joined.in_part[p] < 0 ? "" : parts_[p].rendered.table.unit_of(column);
       if (own.empty() || own == unit) continue;
       if (first != nullptr)
         return Status::error(fmt::format(
@@ -100,14 +101,11 @@ class Joiner {
   Column run_column() const {
     Column column;
     column.name.value = "id";
-    const bool taken = std::ranges::any_of(places_, [](const Place& place) {
-      return place.column->name.value == "id" || column_key(*place.column) == "id" ||
-             place.column->title == "id";
+    const bool taken = std::ranges::any_of(columns_, [](const JoinedColumn& joined) {
+      return joined.column->name.value == "id" || column_key(*joined.column) == "id" ||
+             joined.column->title == "id";
     });
-    if (!taken) return column;
-    column.name.value = "tally run";
-    column.title = "run id";
-    return column;
+    return taken ? own_column("run", "run id") : column;
   }
 
   bool has_run_column() const { return parts_.size() > 1 || run_of_one_; }
@@ -120,11 +118,11 @@ class Joiner {
       out.grid.header.push_back(run.column_title());
       out.grid.widths.push_back(0);
     }
-    for (const Place& place : places_) {
-      out.table.columns.push_back(*place.column);
+    for (const JoinedColumn& joined : columns_) {
+      out.table.columns.push_back(*joined.column);
       for (size_t p = parts_.size(); p-- > 0;) {
-        if (place.in_part[p] < 0) continue;
-        const auto at = static_cast<size_t>(place.in_part[p]);
+        if (joined.in_part[p] < 0) continue;
+        const auto at = static_cast<size_t>(joined.in_part[p]);
         out.grid.header.push_back(parts_[p].rendered.grid.header[at]);
         out.grid.widths.push_back(parts_[p].rendered.grid.widths[at]);
         break;
@@ -137,10 +135,10 @@ class Joiner {
   }
 
   // The text of a row's cell. Where only other runs have marked rows, the row ended well.
-  static std::string cell(const Place& place, size_t part, const std::vector<std::string>& cells,
-                          const Record& row) {
-    if (place.in_part[part] >= 0) return cells[static_cast<size_t>(place.in_part[part])];
-    const bool status = is_own_column(*place.column) && place.column->title == kStatusColumn;
+  static std::string cell(const JoinedColumn& joined, size_t part,
+                          const std::vector<std::string>& cells, const Record& row) {
+    if (joined.in_part[part] >= 0) return cells[static_cast<size_t>(joined.in_part[part])];
+    const bool status = is_own_column(*joined.column) && joined.column->title == kStatusColumn;
     if (!status) return {};
     return state_word(row);
   }
@@ -152,8 +150,8 @@ class Joiner {
     for (size_t i = 0; i < own.rows.size(); ++i) {
       std::vector<std::string> cells;
       if (has_run_column()) cells.push_back(part.name.str());
-      for (const Place& place : places_)
-        cells.push_back(cell(place, number, part.rendered.grid.rows[i], own.rows[i]));
+      for (const JoinedColumn& joined : columns_)
+        cells.push_back(cell(joined, number, part.rendered.grid.rows[i], own.rows[i]));
       out.grid.rows.push_back(std::move(cells));
       own.rows[i].values.set(run_key_, part.name);
     }
@@ -204,7 +202,7 @@ class Joiner {
   std::vector<RunPart>& parts_;
   const Rules& rules_;
   const bool run_of_one_;  // the run's column is there, too, if only one run has the table
-  std::vector<Place> places_;
+  std::vector<JoinedColumn> columns_;
   std::string run_key_;
 };
 

@@ -137,14 +137,13 @@ class Renderer {
     }
     std::string text = found->str();
     if (column.format.empty()) return rounds(column) ? rounded(*found, text) : text;
-    std::string error;
     std::string formatted;
-    if (format_cell(*found, column.format, rules_.fractions_are_kept, &formatted, &error))
-      return formatted;
+    const Status fits = format_cell(*found, column.format, rules_.fractions_are_kept, &formatted);
+    if (fits) return formatted;
     if (complained_.insert(column.name.value).second) {
       diagnostics_.warning(column.name.mark,
                            fmt::format("column '{}': '{}' cannot be formatted as \"{}\": {}",
-                                       column.name.value, text, column.format, error),
+                                       column.name.value, text, column.format, fits.message()),
                            "it is shown as it is");
     }
     return text;

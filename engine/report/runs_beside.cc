@@ -62,12 +62,12 @@ class BesideMaker {
 
   // Whether each run has one row for each point.
   bool gather() {
-    std::map<std::vector<std::string>, size_t> places;
+    std::map<std::vector<std::string>, size_t> indexes;
     for (size_t i = 0; i < joined_.grid.rows.size(); ++i) {
       const std::vector<std::string>& cells = joined_.grid.rows[i];
       std::vector<std::string> point;
       for (const size_t key : keys_) point.push_back(cells[key]);
-      const auto [at, is_new] = places.try_emplace(point, points_.size());
+      const auto [at, is_new] = indexes.try_emplace(point, points_.size());
       if (is_new) points_.emplace_back(point, std::map<std::string, size_t>());
       if (!points_[at->second].second.emplace(cells.front(), i).second) return false;
       if (!contains(runs_, cells.front())) runs_.push_back(cells.front());

@@ -32,23 +32,20 @@ std::string message(const Syslog& syslog, const std::string& line) {
   return fmt::format("<{}>{}", kUserInfo, text);
 }
 
-// Returns a socket to the log service for send(), or -1 with *error.
-int connect_to(const Syslog& syslog, std::string* error) {
+// Opens a socket to the log service, for send().
+Status connect_to(const Syslog& syslog, int* file) {
   if (!syslog.address.empty()) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    if (syslog.address.size() >= sizeof address.sun_path) {
-      *error = "the socket's path is too long";
-      return -1;
-    }
+    if (syslog.address.size() >= sizeof address.sun_path)
+      return Status::error("the socket's path is too long");
     std::memcpy(address.sun_path, syslog.address.data(), syslog.address.size());
-    int file = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (file >= 0 && ::connect(file, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
-      return file;
-    }
-    *error = std::strerror(errno);
-    if (file >= 0) ::close(file);
-    return -1;
+    *file = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (*file >= 0 && ::connect(*file, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0)
+      return Status::ok();
+    const int reason = errno;
+    if (*file >= 0) ::close(*file);
+    return Status::error(std::strerror(reason), reason);
   }
   addrinfo hints{};
   hints.ai_socktype = SOCK_DGRAM;
@@ -56,21 +53,18 @@ int connect_to(const Syslog& syslog, std::string* error) {
   std::string port = syslog.port.empty() ? "514" : syslog.port;
   const std::string host = host_to_resolve(syslog.host);
   int code = host.empty() ? EAI_NONAME : ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
-  if (code != 0) {
-    *error = ::gai_strerror(code);
-    return -1;
+  if (code != 0) return Status::error(::gai_strerror(code));
+  *file = -1;
+  int reason = 0;
+  for (addrinfo* a = found; a != nullptr && *file < 0; a = a->ai_next) {
+    *file = ::socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
+    if (*file >= 0 && ::connect(*file, a->ai_addr, a->ai_addrlen) == 0) continue;
+    reason = errno;
+    if (*file >= 0) ::close(*file);
+    *file = -1;
   }
-  int file = -1;
-  for (addrinfo* a = found; a != nullptr && file < 0; a = a->ai_next) {
-    file = ::socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-    if (file >= 0 && ::connect(file, a->ai_addr, a->ai_addrlen) != 0) {
-      ::close(file);
-      file = -1;
-    }
-  }
-  if (file < 0) *error = std::strerror(errno);
   ::freeaddrinfo(found);
-  return file;
+  return *file < 0 ? Status::error(std::strerror(reason), reason) : Status::ok();
 }
 
 }  // namespace
@@ -83,9 +77,9 @@ std::vector<std::string> syslog_lines(const Syslog& syslog, const std::vector<Re
     for (const Column& key : syslog.keys) {
       const Value& value = row.values.at(key.name.value);
       std::string text = value.str();
-      std::string error;
-      if (!key.format.empty() && !value.none())
-        format_cell(value, key.format, exact, &text, &error);
+      if (std::string formatted;
+          !key.format.empty() && !value.none() && format_cell(value, key.format, exact, &formatted))
+        text = std::move(formatted);
       // The name is used, not the title, as in JUBE's messages.
       line += (line.empty() ? "" : " ") + key.name.value + "=" + text;
     }
@@ -97,12 +91,12 @@ std::vector<std::string> syslog_lines(const Syslog& syslog, const std::vector<Re
 Status send_syslog(const Syslog& syslog, const std::vector<std::string>& lines) {
   std::string where = syslog.address;
   if (where.empty()) where = syslog.host + ":" + (syslog.port.empty() ? "514" : syslog.port);
-  std::string error;
-  int file = connect_to(syslog, &error);
-  if (file < 0) {
-    return Status::error(
-        fmt::format("syslog '{}': cannot reach {}: {}", syslog.name.value, where, error));
+  int file = -1;
+  if (const Status connected = connect_to(syslog, &file); !connected) {
+    return Status::error(fmt::format("syslog '{}': cannot reach {}: {}", syslog.name.value, where,
+                                     connected.message()));
   }
+  std::string error;
   for (const std::string& line : lines) {
     std::string text = message(syslog, line);
     text += '\0';  // Python's SysLogHandler ends its messages with a NUL

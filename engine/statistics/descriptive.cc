@@ -66,10 +66,10 @@ double median_absolute_deviation(const Sample& sample) {
 double percentile(const Sample& sample, double percent) {
   Sample sorted = sample;
   std::ranges::sort(sorted);
-  const double place = percent / 100 * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<size_t>(place);
+  const double position = percent / 100 * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(position);
   if (below + 1 >= sorted.size()) return sorted.back();
-  const double rest = place - static_cast<double>(below);
+  const double rest = position - static_cast<double>(below);
   return sorted[below] + rest * (sorted[below + 1] - sorted[below]);
 }
 

@@ -28,8 +28,8 @@ double median_absolute_deviation(const Sample& sample);
 // Interpolates linearly between order statistics, as NumPy's default does. 0 <= percent <= 100.
 double percentile(const Sample& sample, double percent);
 
-// hyperfine's rule: |x - median| / MAD > 14.826. Nothing is found where the MAD is below 1e-9 of
-// the median, because then any rounding error would be an outlier.
+// hyperfine's rule: |x - median| / MAD > 14.826. A sample whose MAD is below 1e-9 of the median
+// has no outliers, because any rounding error would be one.
 struct Outliers {
   std::vector<size_t> indexes;
   // Whether the first value is one of them: caches were cold, clocks were low.

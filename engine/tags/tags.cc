@@ -132,17 +132,13 @@ class TagParser {
 
 }  // namespace
 
-bool evaluate_tags(std::string_view expression, const std::set<std::string>& tags, bool* value,
-                   std::string* error) {
+Status evaluate_tags(std::string_view expression, const std::set<std::string>& tags, bool* value) {
   std::string text = without_spaces(expression);
   bool result = false;
-  bool good = TagParser(text, tags).parse(&result);
-  if (good) {
-    *value = result;
-  } else {
-    *error = "Tag string '" + std::string(expression) + "' not parseable.";
-  }
-  return good;
+  if (!TagParser(text, tags).parse(&result))
+    return Status::error("Tag string '" + std::string(expression) + "' not parseable.");
+  *value = result;
+  return Status::ok();
 }
 
 std::vector<std::string> tag_names(std::string_view expression) {

@@ -6,13 +6,14 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/status.h"
+
 namespace tally {
 
 // Evaluates `expression` for the active tags. The precedence is JUBE's, tightest first: ^ ! + |. A
-// comma is the old spelling of "any of". If the expression cannot be parsed, it returns false and
-// sets *error to "Tag string '...' not parseable."
-bool evaluate_tags(std::string_view expression, const std::set<std::string>& tags, bool* value,
-                   std::string* error);
+// comma is the old spelling of "any of". An expression that cannot be parsed is an error, "Tag
+// string '...' not parseable.", and leaves *value as it was.
+Status evaluate_tags(std::string_view expression, const std::set<std::string>& tags, bool* value);
 // The names in an expression, in order of appearance.
 std::vector<std::string> tag_names(std::string_view expression);
 

@@ -23,7 +23,7 @@ struct OptionFault {
 };
 
 // Why the option cannot be in a job script: it has the meaning of a key, Tally writes it itself, or
-// the scheduler cannot read it. Nothing if it can.
+// the scheduler cannot read it. Other options have no fault.
 std::optional<OptionFault> option_fault(const std::string& scheduler, const std::string& name,
                                         const std::string& value, const JobRequests& requests);
 

@@ -3,12 +3,13 @@
 // for the kind of file.
 #pragma once
 
-#include <span>
+#include <array>
+#include <bit>
 
 namespace tally {
 
-// Each field is false by JUBE's rule and true by Tally's. Its comment begins with the section of
-// docs/jube-compatibility.md that states it; named_rules() repeats both for the test.
+// Each field is a bool, false by JUBE's rule and true by Tally's. Its comment begins with the title
+// of the section of docs/jube-compatibility.md that states it. A test compares the page with both.
 struct Rules {
   // Files of our own: a plain YAML value (12.10, true, 010) is the text as it is written.
   bool plain_values_as_written = false;
@@ -74,18 +75,16 @@ struct Rules {
 
   // The rules of JUBE's files, and of every file if the program was called by the name jube.
   static Rules jube() { return {}; }
-  // The rules of files that use a key of Tally's own.
-  static Rules tally();
+  // The rules of files that use a key of Tally's own: every field is true.
+  static constexpr Rules tally();
 
   bool operator==(const Rules&) const = default;
 };
 
-struct NamedRule {
-  const char* name;
-  bool Rules::*field;
-  const char* section;  // its title in docs/jube-compatibility.md
-};
-// Every field of Rules, in its order.
-std::span<const NamedRule> named_rules();
+constexpr Rules Rules::tally() {
+  std::array<bool, sizeof(Rules)> all{};
+  all.fill(true);
+  return std::bit_cast<Rules>(all);
+}
 
 }  // namespace tally

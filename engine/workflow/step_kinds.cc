@@ -45,9 +45,9 @@ std::string StepKinds::plan_summary(const std::string&) const {
   return {};
 }
 
-bool StepKinds::pack_rule(const Step&, const Lookup&, PackRule* rule, std::string*) const {
+Status StepKinds::pack_rule(const Step&, const Lookup&, PackRule* rule) const {
   *rule = PackRule();
-  return true;
+  return Status::ok();
 }
 
 std::string StepKinds::script_options(const std::string&) const {

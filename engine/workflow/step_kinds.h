@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/base/diagnostics.h"
+#include "engine/base/status.h"
 #include "engine/workflow/job_options.h"
 #include "engine/workflow/lookup.h"
 
@@ -112,10 +113,8 @@ class StepKinds {
   virtual PlanRequest plan_request(const Step& step, const Lookup& lookup) const;
   virtual std::string plan_summary(const std::string& answer) const;
 
-  // How the step's workpackages share jobs. Returns false and sets *error when the step's numbers
-  // are not valid.
-  virtual bool pack_rule(const Step& step, const Lookup& lookup, PackRule* rule,
-                         std::string* error) const;
+  // Says how the step's workpackages share jobs. An error: the step's numbers are not valid.
+  virtual Status pack_rule(const Step& step, const Lookup& lookup, PackRule* rule) const;
   // script_options() returns the scheduler options at the head of a job script. common_options()
   // returns those of them that apply to the job as a whole. Workpackages with equal common options
   // share a job.

@@ -42,11 +42,6 @@ const char* better_word(Better better) {
   return better == Better::higher ? "higher" : "lower";
 }
 
-const std::vector<std::string>& sample_words() {
-  static const std::vector<std::string> words = split_strip(kSampleWords, "|");
-  return words;
-}
-
 namespace {
 
 bool is_pattern(const Benchmark& benchmark, const std::string& name) {
@@ -70,7 +65,8 @@ bool is_parameter(const Benchmark& benchmark, const std::string& name) {
 const std::vector<std::string>& sample_suffixes() {
   static const std::vector<std::string> suffixes = [] {
     std::vector<std::string> all;
-    for (const std::string& word : sample_words()) all.push_back("_" + word);
+    for (const statistics::NamedStatistic& one : statistics::named_statistics())
+      all.push_back(std::string("_") + one.word);
     return all;
   }();
   return suffixes;
@@ -110,10 +106,12 @@ bool is_value_of(std::string_view name, std::string_view pattern) {
 }
 
 bool has_unit(std::string_view suffix) {
-  for (const char* without : {"_cnt", "_sum2", "_cv", "_n", "_outliers"}) {
-    if (suffix == without) return false;
-  }
-  return true;
+  if (suffix == "_cnt" || suffix == "_sum2") return false;
+  return std::ranges::none_of(statistics::named_statistics(),
+                              [&](const statistics::NamedStatistic& one) {
+                                return one.kind != statistics::NamedStatistic::Kind::value &&
+                                       suffix.starts_with('_') && suffix.substr(1) == one.word;
+                              });
 }
 
 std::string pattern_of(const Benchmark& benchmark, const std::string& name) {
@@ -136,7 +134,7 @@ std::optional<SampleName> sample_name(const Benchmark& benchmark, const std::str
     const std::string base = name.substr(0, name.size() - suffixes[i].size());
     if (!is_match_value(benchmark, base)) continue;
     if (is_match_value(benchmark, name) || is_parameter(benchmark, name)) return {};
-    return SampleName{base, static_cast<SampleStatistic>(i)};
+    return SampleName{base, &statistics::named_statistics()[i]};
   }
   return {};
 }

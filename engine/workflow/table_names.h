@@ -7,23 +7,15 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/statistics/named.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
 
-// The words for statistics of repeats and their uncertainty, as files have them. Names such as
-// `rate_median` end with one.
-
-// Statistics of repeats, as `reference: {of: ...}` and the ends of names have it. n: how many
-// repeats have a value. mad: the median absolute deviation. cv: standard deviation / |mean|. p05,
-// p95: percentiles. ci_low, ci_high: the 95 % confidence interval of the median. outliers: how many
-// values are outliers.
-enum class SampleStatistic { median, mad, cv, p05, p95, ci_low, ci_high, n, outliers };
-
-// The words of each enumeration in its order, as the schema has choices. `none` has no word.
+// The words for statistics of repeats and their uncertainty, as files have them: those of each
+// enumeration in its order, as the schema has choices. `none` has no word.
 inline constexpr const char* kStatisticWords = "median|mean|min|max|harmonic";
 inline constexpr const char* kUncertaintyWords = "ci|mad|range";
-inline constexpr const char* kSampleWords = "median|mad|cv|p05|p95|ci_low|ci_high|n|outliers";
 
 // `none` for any other word.
 Statistic statistic_of(std::string_view word);
@@ -33,16 +25,14 @@ std::string statistic_word(Statistic statistic);
 std::string uncertainty_word(Uncertainty uncertainty);
 // "" for unknown.
 const char* better_word(Better better);
-// The words of SampleStatistic.
-const std::vector<std::string>& sample_words();
 
 // Names of statistics over repeats: `rate_median` is the median of `rate`.
 struct SampleName {
   std::string base;  // a pattern, or one of JUBE's statistics of a pattern (`rate_avg`)
-  SampleStatistic statistic;
+  const statistics::NamedStatistic* statistic = nullptr;
 };
 
-// The suffixes with their underscore, in the order of the enumeration.
+// The words of statistics::named_statistics() with their underscore, in its order.
 const std::vector<std::string>& sample_suffixes();
 // JUBE's statistics over the matches of a pattern, with their underscore.
 const std::vector<std::string>& match_suffixes();
@@ -60,7 +50,8 @@ bool has_unit(std::string_view suffix);
 // The pattern of which `name` is a value, one of JUBE's statistics or one over repeats. Otherwise
 // the name itself.
 std::string pattern_of(const Benchmark& benchmark, const std::string& name);
-// Nothing in JUBE's own files, and where the input has a parameter or pattern of that name.
+// The statistic and its base that the name says. JUBE's own files have none, and neither has a name
+// of a parameter or pattern of the input.
 std::optional<SampleName> sample_name(const Benchmark& benchmark, const std::string& name);
 
 // Values that a scheduler records of each job. Tables may show them as columns.

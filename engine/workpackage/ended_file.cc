@@ -71,7 +71,7 @@ class Reader {
   EndedFiles::Writer writer() const { return writer_; }
   long long noted_ns() const { return noted_ns_; }
 
-  // Adds the places that links led to, which are packed behind the files. False: an earlier program
+  // Adds the paths that links led to, which are packed behind the files. False: an earlier program
   // packed these.
   bool add_links(std::vector<EndedFile>& files) {
     uint64_t mark = 0, number = 0;
@@ -154,7 +154,7 @@ bool is_plainly_below(const std::string& folder, const std::string& path) {
 
 }  // namespace
 
-std::string place_behind_links(const std::string& run_dir, const std::string& path) {
+std::string path_behind_links(const std::string& run_dir, const std::string& path) {
   if (is_plainly_below(run_dir, path)) return path.substr(run_dir.size() + 1);
   std::error_code error;
   const std::string real = std::filesystem::weakly_canonical(path, error).string();

@@ -16,13 +16,13 @@ struct EndedFile {
   std::string path;    // relative to the run's folder if it is below, so that a run may be moved
   FileStamp stamp;     // not there: `path` is a name or glob that no other file had (as analysed)
   std::string digest;  // of all bytes (digest_part()); empty: nobody could read it
-  // place_behind_links() at the end; empty: no link was in the way, or nobody looked
+  // path_behind_links() at the end; empty: no link was in the way, or nobody looked
   // (EndedFiles::links_known is false).
   std::string real = {};
 };
 
-// The place to which links lead from a path, relative to the run's folder if it is below.
-std::string place_behind_links(const std::string& run_dir, const std::string& path);
+// The path to which links lead from another, relative to the run's folder if it is below.
+std::string path_behind_links(const std::string& run_dir, const std::string& path);
 
 // The analysed files of one workpackage.
 struct EndedFiles {

@@ -61,7 +61,7 @@ bool has_own_directory(const Step& step) {
   return !step.suffix.value.empty() || !step.work_dir.value.empty();
 }
 
-const Expander::Names kPlace = {"jube_wp_abspath", "jube_wp_relpath", "jube_wp_envstr"};
+const Expander::Names kFolderNames = {"jube_wp_abspath", "jube_wp_relpath", "jube_wp_envstr"};
 const Expander::Names kExports = {"jube_wp_envstr"};
 
 // Whether the value of an exported parameter is not final. That of jube_wp_envstr is not, then.
@@ -80,7 +80,7 @@ std::string finish_and_locate(const Benchmark& benchmark, Expander& expander,
   const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
   const auto values = [&] { return WorkpackageValues(benchmark, expander, workpackage); };
   if (has_own_directory(step)) {
-    std::string problem = finish(values().builtins(), kPlace);
+    std::string problem = finish(values().builtins(), kFolderNames);
     if (!problem.empty()) return problem;
     locate(step, expander, values(), &workpackage);
   }
@@ -184,7 +184,7 @@ void Generator::adopt(Workpackage* workpackage, Diagnostics& diagnostics) {
 bool Generator::copies_of(const Step& step, const Workpackage& workpackage,
                           Diagnostics& diagnostics, Copies* out) const {
   Status status;
-  const bool named = has_reference(step.iterations.value) || has_reference(step.repeat.value);
+  const bool named = has_dollar_name(step.iterations.value) || has_dollar_name(step.repeat.value);
   if (named && !expander_.evaluator().computes() && !expander_.is_final(workpackage.point)) {
     *out = {};  // one of each, as far as is known
     return true;
@@ -248,7 +248,7 @@ void Generator::make(int step_number, const std::vector<int>& parents, Diagnosti
 
 bool Generator::copies_of_points(Family& family, Diagnostics& diagnostics) const {
   const Step& step = family.step;
-  const bool fixed = !has_reference(step.iterations.value) && !has_reference(step.repeat.value);
+  const bool fixed = !has_dollar_name(step.iterations.value) && !has_dollar_name(step.repeat.value);
   family.copies.resize(family.made.points.size());
   Workpackage probe;
   probe.step = family.step_number;
@@ -290,7 +290,7 @@ void Generator::ask_active(Family& family) const {
   family.active.assign(family.made.points.size(), always ? Active::yes : Active::ask);
   if (always || names_workpackage(text)) return;
   std::vector<std::string> expressions;
-  std::vector<size_t> places;
+  std::vector<size_t> indexes;
   Workpackage probe;
   probe.step = family.step_number;
   probe.parents = family.parents;
@@ -299,13 +299,13 @@ void Generator::ask_active(Family& family) const {
     probe.point = family.made.points[i];
     expressions.push_back(
         active_expression(WorkpackageValues(benchmark_, expander_, probe).apply(text)));
-    places.push_back(i);
+    indexes.push_back(i);
   }
   if (!expander_.evaluator().computes()) return;
   const std::vector<Evaluation> results = expander_.evaluator().evaluate(Mode::python, expressions);
-  for (size_t k = 0; k < places.size(); ++k) {
+  for (size_t k = 0; k < indexes.size(); ++k) {
     if (!results[k].ok) continue;  // evaluated again later, for the message
-    family.active[places[k]] = results[k].value == "True" ? Active::yes : Active::no;
+    family.active[indexes[k]] = results[k].value == "True" ? Active::yes : Active::no;
   }
 }
 
@@ -375,8 +375,8 @@ void Generator::compute_own_values(const Step& step, Workpackage& workpackage) {
   }
   const Point open = workpackage.point;
   if (has_children_[static_cast<size_t>(workpackage.step)]) {
-    // The children inherit final values, not texts that name this workpackage's id. What fails here
-    // may succeed in a run.
+    // The children inherit final values, not texts that name this workpackage's id. A value that
+    // fails here may succeed in a run.
     if (finish_and_locate(benchmark_, expander_, workpackage, finish).empty()) return;
     workpackage.point = open;
   }

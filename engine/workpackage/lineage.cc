@@ -104,24 +104,25 @@ void for_each_parents(const Benchmark& benchmark, const Step& child, const Workp
                       const FinishedWorkpackages& others,
                       const std::function<bool(const std::vector<int>&)>& take) {
   struct Choice {
-    size_t place;  // in `depend`
+    size_t position;  // in `depend`
     std::vector<int> ids;
   };
   std::vector<Choice> choices;
-  for (size_t place = 0; place < child.depend.size(); ++place) {
-    const int step = step_index(benchmark, child.depend[place].value);
+  for (size_t position = 0; position < child.depend.size(); ++position) {
+    const int step = step_index(benchmark, child.depend[position].value);
     if (step < 0) return;
-    choices.push_back({place, step == finished.step ? std::vector<int>{finished.id}
-                                                    : others.agreeing(step, finished.point)});
+    choices.push_back({position, step == finished.step ? std::vector<int>{finished.id}
+                                                       : others.agreeing(step, finished.point)});
     if (choices.back().ids.empty()) return;
   }
   std::ranges::sort(choices, [&](const Choice& a, const Choice& b) {
-    return child.depend[a.place].value < child.depend[b.place].value;
+    return child.depend[a.position].value < child.depend[b.position].value;
   });
   std::vector<int> parents(choices.size());
   std::vector<size_t> at(choices.size(), 0);
   for (bool more = true; more;) {
-    for (size_t k = 0; k < choices.size(); ++k) parents[choices[k].place] = choices[k].ids[at[k]];
+    for (size_t k = 0; k < choices.size(); ++k)
+      parents[choices[k].position] = choices[k].ids[at[k]];
     if (!take(parents)) return;
     more = false;
     for (size_t k = choices.size(); k-- > 0 && !more;) {

@@ -25,7 +25,7 @@ enum class State {
 };
 constexpr size_t state_count = 8;
 const char* state_name(State state);
-// The state of that name. Nothing: there is none.
+// The state of that name, if there is one.
 std::optional<State> state_named(std::string_view name);
 // True for done (also changed) and expected: children may be created, and the workpackage has a row
 // in the table.

@@ -118,8 +118,8 @@ class WorkpackageValues {
 std::vector<std::string> used_sets(const Step& step, const Lookup& lookup);
 
 // Evaluates the `active` of a step, an operation or a file set's entry, after substitution. It is
-// true, false or a Python expression; anything else is an error. What the evaluator does not
-// compute counts as true.
+// true, false or a Python expression; anything else is an error. An expression
+// that the evaluator does not compute counts as true.
 Status evaluate_active(const std::string& text, Evaluator& evaluator, bool* active);
 // The Python expression that is equivalent to an `active` text.
 std::string active_expression(std::string_view text);

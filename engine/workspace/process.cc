@@ -320,8 +320,8 @@ std::set<int> SpawnRunner::family(int pid) const {
     std::array<char, 4096> where{};
     const std::string link = "/proc/" + std::to_string(line.pid) + "/cwd";
     const ssize_t size = readlink(link.c_str(), where.data(), where.size() - 1);
-    const std::string place(where.data(), size > 0 ? static_cast<size_t>(size) : 0);
-    if (place == folder || place.rfind(folder + "/", 0) == 0) members.insert(line.pid);
+    const std::string directory(where.data(), size > 0 ? static_cast<size_t>(size) : 0);
+    if (directory == folder || directory.rfind(folder + "/", 0) == 0) members.insert(line.pid);
   }
   return members;
 }

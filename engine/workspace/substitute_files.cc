@@ -185,7 +185,7 @@ Status list_files(const FileCopy& entry, const Lookup& lookup, const std::string
   return Status::ok();
 }
 
-std::string place_behind_all_links(const std::string& path) {
+std::string path_behind_all_links(const std::string& path) {
   namespace fs = std::filesystem;
   constexpr int kMost = 40;  // as the kernel
   std::error_code error, not_there;
@@ -201,8 +201,8 @@ std::string place_of_substituted(const std::string& path, const std::string& wor
   const std::string whole = opened_path(path, work_dir);
   std::error_code error;
   if (!std::filesystem::is_symlink(whole, error)) return whole;
-  std::string real = place_behind_all_links(whole);
-  return starts_with(real, place_behind_all_links(work_dir) + "/") ? real : whole;
+  std::string real = path_behind_all_links(whole);
+  return starts_with(real, path_behind_all_links(work_dir) + "/") ? real : whole;
 }
 
 FileReader read_from(const std::string& work_dir) {
@@ -227,13 +227,13 @@ Status substitute_files(const std::vector<const SubstituteSet*>& sets, const Loo
   // "job", "./job", its whole path and the way through a link are one file.
   const std::string* folder = lookup("jube_wp_abspath");
   const std::string work_dir = folder != nullptr ? *folder : "/";
-  const auto place = [&](const std::string& path) {
-    return place_behind_all_links(join_path(work_dir, path));
+  const auto real = [&](const std::string& path) {
+    return path_behind_all_links(join_path(work_dir, path));
   };
   const auto made = [&](const std::string& path) -> FileBytes* {
-    const std::string wanted = files->empty() ? std::string() : place(path);
+    const std::string wanted = files->empty() ? std::string() : real(path);
     for (FileBytes& file : *files) {
-      if (file.path == path || place(file.path) == wanted) return &file;
+      if (file.path == path || real(file.path) == wanted) return &file;
     }
     return nullptr;
   };

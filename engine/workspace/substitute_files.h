@@ -42,8 +42,8 @@ struct FileBytes {
 // Gets the current content of the file at `path` (as in FileBytes::path). `file` stays empty when
 // there is no such file. An error status means that the host could not read it.
 using FileReader = std::function<Status(const std::string& path, std::optional<FileBytes>* file)>;
-// The place to which all links lead, also one at the end to a file that is not there yet.
-std::string place_behind_all_links(const std::string& path);
+// The path to which all links lead, also one at the end to a file that is not there yet.
+std::string path_behind_all_links(const std::string& path);
 // The file that is written for FileBytes::path. A link at its end is followed within the work
 // directory. One that leads out of it is replaced: behind it may be an input.
 std::string place_of_substituted(const std::string& path, const std::string& work_dir);

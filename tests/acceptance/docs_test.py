@@ -151,6 +151,62 @@ class Commands(unittest.TestCase):
         self.assertGreater(ran, 4)
 
 
+FILE = r"[\w./-]+\.(?:h|cc|cu|cuh|cmake|py|yaml|json|md|txt)"
+
+
+def missing_code(text, sources):
+    """What a page says of the sources that is not so: files that are not there, functions that no file has, and functions
+    that the named file does not have. `sources`: texts by path. NAME and OP stand for any of them."""
+    text = re.sub(r"\b(?=\w*(?:NAME|OP))[\w/]+(?:\.\w+|\(\))", "", text)
+    words = set().union(*(set(re.findall(r"\w+", each)) for each in sources.values()))
+
+    def files(name):
+        return [path for path in sources if path == name or path.endswith("/" + name.removeprefix("../"))]
+
+    wrong = [f"there is no file {name}" for name in re.findall(rf"`({FILE})`", text) if not files(name)]
+    wrong += [f"there is no function {name}()" for name in re.findall(r"`(?:\w+::)*(\w+)\([^()`\n]*\)`", text) if name not in words]
+    for name, file in re.findall(rf"`(?:\w+::)*(\w+)\([^()`\n]*\)`\s+(?:in|of|\()\s*`({FILE})`", text):
+        if files(file) and not any(re.search(rf"\b{name}\b", sources[path]) for path in files(file)):
+            wrong.append(f"{file} has no {name}()")
+    return wrong
+
+
+def story(text):
+    """The left column of `tally run`'s story as code spans."""
+    block = re.search(r"^```\n(tally run FILE.*?)^```$", text, re.M | re.S)[1]
+    left = "\n".join(line[:62] for line in block.splitlines())
+    return " ".join(f"`{name}()`" for name in re.findall(r"(\w+)\(", left)) + " " + \
+        " ".join(f"`{path}`" for path in re.findall(r"cli/\w+\.cc", left))
+
+
+class Code(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.sources = {path.relative_to(SOURCE).as_posix(): path.read_text(errors="replace")
+                       for part in ("engine", "steps", "src", "tests", "scripts", "cmake", "bench", "docs", "templates", "workflows")
+                       for path in SOURCE.glob(f"{part}/**/*")
+                       if path.is_file() and path.suffix in (".h", ".cc", ".cu", ".cuh", ".cmake", ".py", ".yaml", ".json", ".md", ".txt")}
+
+    def test_files_and_functions_of_the_pages_for_developers_are_there(self):
+        for page in ("CONTRIBUTING.md", "docs/architecture.md"):
+            text = (SOURCE / page).read_text()
+            found = missing_code(re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), self.sources)
+            # Beside the sources: what scripts and other programs make.
+            self.assertEqual([each for each in found if not re.search(r"(?:record|config)\.json$", each)], [], page)
+
+    def test_the_story_of_a_run_is_that_of_the_code(self):
+        text = story((SOURCE / "docs/architecture.md").read_text())
+        self.assertGreater(text.count("()"), 8)
+        engine = {path: each for path, each in self.sources.items() if path.startswith("engine/")}
+        self.assertEqual(missing_code(text, engine), [])
+
+    def test_a_wrong_name_is_seen(self):
+        sources = {"engine/a/b.cc": "int here();", "engine/c.h": "int there();"}
+        self.assertEqual(missing_code("`here()` of `a/b.cc`, `engine/c.h`, `add_NAME()`", sources), [])
+        self.assertEqual(missing_code("`gone()` `there()` in\n  `a/b.cc` `d.cc`", sources),
+                         ["there is no file d.cc", "there is no function gone()", "a/b.cc has no there()"])
+
+
 class Site(unittest.TestCase):
     def test_the_site_is_built_and_can_be_searched(self):
         there = subprocess.run([PYTHON, "-c", "import mkdocs, material"], capture_output=True)

@@ -1,5 +1,5 @@
-"""The order of the folders and names: the tree keeps them, and scripts/check-includes and check-names see
-what breaks them."""
+"""The order of the folders, names and style: the tree keeps them, and scripts/check-includes, check-names and check-style
+see what breaks them."""
 
 import pathlib
 import shutil
@@ -11,6 +11,7 @@ import unittest
 SOURCE = pathlib.Path(sys.argv.pop(1))
 SCRIPT = SOURCE / "scripts/check-includes"
 NAMES = SOURCE / "scripts/check-names"
+STYLE = SOURCE / "scripts/check-style"
 
 
 def check(root, *options):
@@ -69,6 +70,14 @@ class Includes(unittest.TestCase):
         self.assertIn("src/data/tokens comes after src/data/text", said)
         self.assertIn("src/train/step comes after src/train/feed", said)
 
+    def test_no_arrow_back_between_the_rooms_of_results(self):
+        self.add("engine/results/read/scan.cc", "engine/results/rows/records.h")
+        self.add("engine/results/table/marks.cc", "engine/results/judge/compare.h")
+        code, said = check(self.root, "--order")
+        self.assertEqual(code, 1)
+        self.assertIn("results/rows comes after engine/results/read", said)
+        self.assertIn("results/judge comes after engine/results/table", said)
+
     def test_a_file_beside_the_rooms(self):
         (self.root / "src/train/attic.cc").write_text('#include "src/train/run/output.h"\n')
         code, said = check(self.root, "--order")
@@ -124,6 +133,22 @@ class Includes(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertRegex(said, r"jobs/slurm.cc:\d+: Column would be mistaken in engine/execute/\w+.cc for that of "
                                "engine/workflow/workflow.h: rename it")
+
+    def test_functions_have_five_arguments_and_comments_a_subject(self):
+        def style(root):
+            ran = subprocess.run([STYLE, root], capture_output=True, text=True, timeout=60)
+            return ran.returncode, ran.stdout + ran.stderr
+
+        code, said = style(SOURCE)
+        self.assertEqual(code, 0, said)
+        head = "(const std::map<int, std::string>& a, int b, int c, int d, std::function<void(int, int)> e"
+        (self.root / "engine/base/a.cc").write_text(
+            f"namespace tally {{\n// What a function is. Its use.\nvoid f{head}) {{}}\nC::C{head},\n     int g)\n"
+            f"    : a_(a) {{}}\n  bool g{head}, int h) const {{\n    call(1, 2, 3, 4, 5, 6);\n  }}\n// A text. Of what\n}}\n")
+        code, said = style(self.root)
+        self.assertEqual(code, 1)
+        self.assertEqual([line.split(": ")[0] for line in said.splitlines()[1:]],
+                         [f"engine/base/a.cc:{line}" for line in (4, 7, 2, 10)], said)
 
     def test_the_drawing_is_renewed(self):
         page = self.root / "docs/architecture.md"

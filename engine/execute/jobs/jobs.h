@@ -55,7 +55,7 @@ struct JobExit {
   bool preempted = false;
   bool unasked = false;  // the job could not find that out
 };
-// Nothing: the job has not written an exit status yet. An error: the host cannot tell.
+// Reads the exit status that the job has written, if it has. An error: the host cannot tell.
 Status exit_left(const JobMarks& marks, std::optional<JobExit>* exit);
 
 struct Job {

@@ -182,7 +182,7 @@ std::optional<double> elapsed_seconds(const std::string& text) {
   return seconds;
 }
 
-// "1234K", "1.5G", or bytes. Nothing for a text without a number.
+// Reads "1234K", "1.5G", or bytes. A text without a number has no value.
 std::optional<double> mebibytes_of(const std::string& text) {
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);

@@ -153,9 +153,9 @@ std::string in_job_name(std::string name) {
 // because the scheduler may use ids again.
 std::string job_name(const RunContext& context, int id) {
   std::random_device random;
-  const std::string place = context.run_dir + context.run.journal().run().start;
+  const std::string run_begin = context.run_dir + context.run.journal().run().start;
   const std::string seed = std::to_string(random()) + std::to_string(random());
-  const std::string digest = Digest().add(place).add(seed).hex();
+  const std::string digest = Digest().add(run_begin).add(seed).hex();
   const std::string step = context.graph.step_of(context.graph[id]).name.value;
   return in_job_name(context.run.journal().run().benchmark) + "-" + in_job_name(step) + "-" +
          padded_id(id) + "-" + digest.substr(0, 8);
@@ -163,9 +163,9 @@ std::string job_name(const RunContext& context, int id) {
 
 // Reads "NAME", "NAME#4" (task 4 of an array) or "NAME@4" (one of the steps of an allocation).
 void take_name(const std::string& name, Job* job) {
-  const size_t place = name.find_first_of("#@");
-  job->request.name = name.substr(0, place);
-  if (place != std::string::npos) job->member = name.substr(place);
+  const size_t sign = name.find_first_of("#@");
+  job->request.name = name.substr(0, sign);
+  if (sign != std::string::npos) job->member = name.substr(sign);
 }
 
 // The files in which the platform's job script reports its end. JUBE's platforms have two of the
@@ -191,10 +191,9 @@ std::string read_platform(const Task& task, JobRules* rules, PackRule* pack) {
     return "platform '" + platform.scheduler +
            "' needs the parameters submit and submit_script (its executeset)";
   }
-  std::string wrong;
-  if (Status s = read_job_rules(task.values().lookup(), rules); !s) wrong = s.message();
-  if (wrong.empty())
-    task.step().kinds->pack_rule(task.step(), task.values().lookup(), pack, &wrong);
+  Status valid = read_job_rules(task.values().lookup(), rules);
+  if (valid) valid = task.step().kinds->pack_rule(task.step(), task.values().lookup(), pack);
+  std::string wrong = valid.message();
   // Constant texts were checked before the run began.
   for (const JobFault& fault : task.step().kinds->job_faults(task.step(), task.values().lookup())) {
     if (wrong.empty() && !fault.constant) wrong = fault.message;

@@ -54,21 +54,21 @@ class RowComparer {
   // The rows of a table by their keys.
   struct Index {
     std::vector<std::string> keys;  // of each row
-    std::unordered_map<std::string_view, size_t> places;
-    // The place of the row. In most runs the rows have the same order, so that it is `likely`.
+    std::unordered_map<std::string_view, size_t> indexes;
+    // The index of the row. In most runs the rows have the same order, so that it is `likely`.
     std::optional<size_t> find(const std::string& key, size_t likely) const {
       if (likely < keys.size() && keys[likely] == key) return likely;
-      const auto found = places.find(key);
-      return found == places.end() ? std::nullopt : std::optional<size_t>(found->second);
+      const auto found = indexes.find(key);
+      return found == indexes.end() ? std::nullopt : std::optional<size_t>(found->second);
     }
   };
   // An error if two rows have the same key.
   Status index(const TablePair& pair, Index* out) const {
     const std::vector<Record>& rows = pair.base.rows;
     out->keys = keys(pair, rows);
-    out->places.reserve(rows.size());
+    out->indexes.reserve(rows.size());
     for (size_t i = 0; i < rows.size(); ++i) {
-      const auto [entry, is_new] = out->places.emplace(out->keys[i], i);
+      const auto [entry, is_new] = out->indexes.emplace(out->keys[i], i);
       if (!is_new) return same_key(pair.name, rows[entry->second], rows[i]);
     }
     return Status::ok();
@@ -308,7 +308,7 @@ Status compare_runs(const Benchmark& benchmark, const std::vector<TablePair>& ta
 namespace {
 
 // The values of `by` in the order of the workflow, which is that of the workpackages' ids: the
-// place of each value. The order of the rows is that of the table's `sort`.
+// position of each value. The order of the rows is that of the table's `sort`.
 std::map<std::string, int> order_of_values(const std::vector<Record>& rows, const std::string& by) {
   std::map<std::string, int> first;  // workpackage
   for (const Record& row : rows) {
@@ -336,13 +336,15 @@ Status compare_by(const Benchmark& benchmark, const std::vector<TablePair>& tabl
   out->one_run = true;
   for (const TablePair& pair : tables) {
     const std::map<std::string, int> order = order_of_values(pair.base.rows, options.by);
-    const auto place = [&](const Record& row) { return order.at(parameter_text(row, options.by)); };
+    const auto position = [&](const Record& row) {
+      return order.at(parameter_text(row, options.by));
+    };
     std::unordered_map<std::string, const Record*> bases;
     std::set<std::string> seen;
     for (const Record& row : pair.base.rows) {
       const std::string key = comparer.key(row);
       const auto [entry, is_new] = bases.emplace(key, &row);
-      if (place(row) < place(*entry->second)) entry->second = &row;
+      if (position(row) < position(*entry->second)) entry->second = &row;
       if (!seen.insert(key + '\0' + parameter_text(row, options.by)).second) {
         return Status::error(fmt::format(
             "table '{}': several rows have {}={} and otherwise the same parameters; let the "

@@ -161,7 +161,7 @@ class FileComparer {
                        const std::string& path) const {
     if (!ended.links_known) return true;
     const std::string plain = starts_with(path, run_) ? path.substr(run_.size()) : path;
-    return place_behind_links(run_, path) == (file.real.empty() ? plain : file.real);
+    return path_behind_links(run_, path) == (file.real.empty() ? plain : file.real);
   }
 
   // Files of a name or glob that were not there when the workpackage ended.
@@ -224,7 +224,7 @@ bool has_kept_all(const Benchmark& benchmark, const WorkpackageView& view) {
       for (const AnalyseFile& file : analyse.files) {
         for (const Pattern* pattern : patterns_for(benchmark, analyser, file)) {
           if (pattern->mode != PatternMode::pattern) continue;
-          if (!kept_statistics(*view.kept, benchmark, analyser, analyse, *pattern)) return false;
+          if (!view.kept->matches(benchmark, analyser, analyse, *pattern)) return false;
         }
       }
     }

@@ -56,8 +56,8 @@ inline bool may_be_cut(std::string_view text, std::string_view value) {
 // The value with what stands around it up to the next spaces, for messages.
 std::string around(std::string_view text, std::string_view value);
 
-// A number with an exponent of Fortran's ("-0.76026D+02", "1.0-100") as Python writes it. Nothing
-// if it is not one.
+// A number with an exponent of Fortran's ("-0.76026D+02", "1.0-100") as Python writes it.
+// Another text has none.
 std::optional<std::string> without_fortran(std::string_view number);
 
 }  // namespace tally

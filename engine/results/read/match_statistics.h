@@ -47,7 +47,7 @@ class Statistics {
   //   std = sqrt(|sum2 - sum^2 / n| / (n - 1))
   // Stores nothing when there was no value.
   void store(const std::string& name, const StoreValue& out) const;
-  // All that it holds, as bytes; and back. Nothing if the bytes are of another type or damaged.
+  // All that it holds, as bytes; and back, unless the bytes are of another type or damaged.
   std::string packed() const;
   static std::optional<Statistics> unpacked(ValueType type, std::string_view bytes);
   // Stores only some of them.

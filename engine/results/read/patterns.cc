@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
@@ -88,9 +89,10 @@ void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics) {
         return pattern_building_block(name, benchmark.rules.fortran_numbers);
       };
       std::string text = substitute(pattern.value.value, lookup);
-      if (has_reference(text)) continue;
-      std::string error;
-      if (const auto regex = Regex::compile(text, pattern.dotall, &error); regex) {
+      if (has_dollar_name(text)) continue;
+      std::unique_ptr<Regex> regex;
+      const Status valid = Regex::compile(text, pattern.dotall, &regex);
+      if (valid) {
         if (benchmark.rules.harmless_mistakes_are_errors && regex->groups() == 0 &&
             pattern.type != ValueType::string && matches_words(text)) {
           diagnostics.error(
@@ -108,9 +110,10 @@ void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics) {
         }
         continue;
       }
+      const std::string& why = valid.message();
       const std::string message = fmt::format(
           "pattern '{}' is not a regular expression: {} in \"{}\"", pattern.name.value,
-          text == pattern.value.value ? error : without_position(error), pattern.value.value);
+          text == pattern.value.value ? why : without_position(why), pattern.value.value);
       if (!benchmark.rules.harmless_mistakes_are_errors && !is_used(benchmark, set_name)) {
         diagnostics.warning(pattern.value.mark, message, "no analyser uses it");
       } else {

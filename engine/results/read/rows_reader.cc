@@ -20,14 +20,14 @@ std::string text_of(const std::map<std::string, std::string>& values) {
 }  // namespace
 
 const MatchedRow* MatchedRows::find(const RowKey& key) const {
-  const auto place = places_.find(key);
-  return place == places_.end() ? nullptr : &rows_[place->second];
+  const auto found = indexes_.find(key);
+  return found == indexes_.end() ? nullptr : &rows_[found->second];
 }
 
 void MatchedRows::add(const MatchedRow& row) {
-  const auto [place, is_new] = places_.emplace(row.key, rows_.size());
+  const auto [entry, is_new] = indexes_.emplace(row.key, rows_.size());
   if (is_new) rows_.emplace_back().key = row.key;
-  Found& found = rows_[place->second].found;
+  Found& found = rows_[entry->second].found;
   for (const auto& [name, statistics] : row.found)
     found.try_emplace(name, statistics.type()).first->second.add(statistics);
 }

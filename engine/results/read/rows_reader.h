@@ -50,7 +50,7 @@ class MatchedRows {
 
  private:
   std::vector<MatchedRow> rows_;
-  std::map<RowKey, size_t> places_;
+  std::map<RowKey, size_t> indexes_;
 };
 
 // The content of the files of a row, or of one of its workpackages.
@@ -102,7 +102,7 @@ class RowsReader {
   // Adds the matches of a whole row, the next one, as the journal kept it.
   void add_row(Found found);
   // Gives the rows their keys, and adds them to what was found. Returns the values of rows that are
-  // equal in two files: a repeat that lacks one of them would have the others change places.
+  // equal in two files: a repeat that lacks one of them would have the others change positions.
   // Empty: there are none.
   std::string end_workpackage(const MatchSinks& found);
 

@@ -171,12 +171,12 @@ Regex* Scanner::compiled(const Pattern& pattern, const std::string& text) {
 }
 
 std::unique_ptr<Regex> Scanner::compile(const Pattern& pattern, const std::string& text) {
-  std::string error;
-  std::unique_ptr<Regex> regex = Regex::compile(text_of_bytes(text), pattern.dotall, &error);
-  if (!regex) {
+  std::unique_ptr<Regex> regex;
+  const Status valid = Regex::compile(text_of_bytes(text), pattern.dotall, &regex);
+  if (!valid) {
     errors_.error(pattern.value.mark,
                   fmt::format("pattern '{}' is not a regular expression: {} in \"{}\"",
-                              pattern.name.value, error, text));
+                              pattern.name.value, valid.message(), text));
   }
   return regex;
 }
@@ -298,8 +298,7 @@ bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpacka
       SearchedPattern& searched = here[pattern];
       searched.files = {"the journal"};
       const Targets targets(found, *pattern);
-      const auto values =
-          kept_statistics(*workpackage.kept, benchmark_, analyser_, analyse, *pattern);
+      const auto values = workpackage.kept->matches(benchmark_, analyser_, analyse, *pattern);
       if (!values) continue;
       any = searched.matched = true;
       targets.add(*values);
@@ -335,7 +334,7 @@ void Scanner::take_kept_rows(const Analyse& analyse, const WorkpackageView& work
       for (const Pattern* pattern : search.patterns) {
         if (pattern->mode != PatternMode::pattern || kept.count(pattern->name.value) != 0) continue;
         const auto values =
-            kept_statistics(*workpackage.kept, benchmark_, analyser_, analyse, *pattern, row);
+            workpackage.kept->matches(benchmark_, analyser_, analyse, *pattern, row);
         if (values) kept.try_emplace(pattern->name.value, pattern->type).first->second.add(*values);
       }
     }
@@ -628,13 +627,12 @@ Scanner::Matches Scanner::search(const std::string& path, FileView& view, const 
             fmt::format("pattern '{}': \"{}\" cannot be represented as a \"{}\", in {}", name,
                         match, type, path));
   };
-  std::string error;
   const FileView::Search memory(view);
-  if (!regex.find_all(text, view.ascii(), sink, &error)) {
+  if (const Status read = regex.find_all(text, view.ascii(), sink); !read) {
     problem(pattern.value.mark, "match " + name,
             fmt::format("pattern '{}' gave up on {}: {}; simplify the pattern, as nested repeats "
                         "do this",
-                        name, path, error),
+                        name, path, read.message()),
             benchmark_.rules.unreadable_output_is_error);
   }
   return matches;

@@ -69,14 +69,15 @@ Status take_kept(const Journal& journal, const std::set<int>& ids,
   return read;
 }
 
-std::optional<Statistics> kept_statistics(const WorkpackageView::Kept& kept,
-                                          const Benchmark& benchmark, const Analyser& analyser,
-                                          const Analyse& analyse, const Pattern& pattern, int row) {
+std::optional<Statistics> WorkpackageView::Kept::matches(const Benchmark& benchmark,
+                                                         const Analyser& analyser,
+                                                         const Analyse& analyse,
+                                                         const Pattern& pattern, int row) const {
   const std::string& name = pattern.name.value;
   std::string definition = definition_of(benchmark, analyser, analyse, name);
   if (row >= 0) definition = definition_of_row(definition, analyser, row);
-  const auto found = kept.values.find({analyser.name.value, name, definition});
-  if (found == kept.values.end()) return std::nullopt;
+  const auto found = values.find({analyser.name.value, name, definition});
+  if (found == values.end()) return std::nullopt;
   return Statistics::unpacked(pattern.type, found->second);
 }
 

@@ -64,6 +64,12 @@ struct WorkpackageView {
     // The samples by analyser, pattern and its definition_of().
     std::map<std::array<std::string, 3>, std::string> values;
     std::vector<std::string> absent;  // names and globs of which no file was there (EndedFile)
+
+    // Returns the matches of the pattern that it kept under this analyse, unless it kept none, or
+    // matches under another definition or type. `row`: those of that row of `rows`; -1: all.
+    std::optional<Statistics> matches(const Benchmark& benchmark, const Analyser& analyser,
+                                      const Analyse& analyse, const Pattern& pattern,
+                                      int row = -1) const;
   };
   std::shared_ptr<const Kept> kept;
   // Why values of its job are missing (JobUse::why); in a row also for one that ran in no job.
@@ -95,13 +101,6 @@ const WorkpackageView* find_id(const WorkpackagesById& workpackages, int id);
 // views of these workpackages, as far as there is something.
 Status take_kept(const Journal& journal, const std::set<int>& ids,
                  std::vector<WorkpackageView>& views);
-
-// Returns the matches of the pattern that it kept under this analyse, or nothing where it kept
-// none, or matches under another definition or type. `row`: those of that row of `rows`; -1: all.
-std::optional<Statistics> kept_statistics(const WorkpackageView::Kept& kept,
-                                          const Benchmark& benchmark, const Analyser& analyser,
-                                          const Analyse& analyse, const Pattern& pattern,
-                                          int row = -1);
 
 // Counts the workpackages of a run that was killed, goes on or waits, by their state: "2 of 6
 // workpackages have not ended (1 running, 1 not begun): ...". Empty: all have ended. A step before

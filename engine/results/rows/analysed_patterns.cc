@@ -76,7 +76,7 @@ void AnalysedPatterns::find_bases(const Pattern& derived) {
     const Pattern* one = open.back();
     open.pop_back();
     if (!seen.insert(one).second) continue;
-    for (const std::string& name : referenced_names(one->value.value)) {
+    for (const std::string& name : dollar_names(one->value.value)) {
       const auto known = by_name_.find(name);
       if (known != by_name_.end() && known->second->mode != PatternMode::pattern) {
         open.push_back(known->second);

@@ -55,7 +55,7 @@ class LineLookup {
 // the files, or because that value could not be computed. Empty when no value is missing.
 std::string missing_input(const Pattern& pattern, const Line& line) {
   LineLookup lookup(line);
-  for (const std::string& name : referenced_names(pattern.value.value)) {
+  for (const std::string& name : dollar_names(pattern.value.value)) {
     const std::string* text = lookup(name);
     if (text == nullptr || *text == "nan") return name;
   }
@@ -69,7 +69,7 @@ void store_missing(const Pattern& pattern, Line& line) {
   line.values.set(name, missing(pattern));
   if (pattern.type != ValueType::string) return;
   LineLookup lookup(line);
-  const std::vector<std::string> inputs = referenced_names(pattern.value.value);
+  const std::vector<std::string> inputs = dollar_names(pattern.value.value);
   const bool lacks = std::ranges::any_of(inputs, [&](const std::string& input) {
     return input != name && lookup(input) == nullptr &&
            (!pattern.default_value || line.not_computed.count(input) != 0);
@@ -139,7 +139,7 @@ void derive(const ResultContext& context, const std::vector<const Pattern*>& pat
   std::vector<const Pattern*> left = patterns;
   std::set<std::string> failed_before;
   auto waits = [&](const Pattern* pattern) {
-    std::vector<std::string> names = referenced_names(pattern->value.value);
+    std::vector<std::string> names = dollar_names(pattern->value.value);
     return std::ranges::any_of(left, [&](const Pattern* other) {
       return other != pattern && contains(names, other->name.value);
     });

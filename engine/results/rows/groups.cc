@@ -252,11 +252,11 @@ void Groups::make() {
     const int id = workpackage->id;
     if (!workpackage->finished || find(workpackage->step) == nullptr) continue;
     if (warmups_.count(id) != 0) continue;
-    size_t place = groups_.size();
-    if (!families_.empty()) place = of_family.try_emplace(families_.at(id), place).first->second;
-    if (place == groups_.size()) groups_.emplace_back();
-    groups_[place].members.push_back(workpackage);
-    group_of_.emplace_back(id, place);
+    size_t index = groups_.size();
+    if (!families_.empty()) index = of_family.try_emplace(families_.at(id), index).first->second;
+    if (index == groups_.size()) groups_.emplace_back();
+    groups_[index].members.push_back(workpackage);
+    group_of_.emplace_back(id, index);
   }
   for (const Group& group : groups_) {
     for (const Group* ancestor : ancestors(group))

@@ -161,13 +161,13 @@ std::set<std::string> free_parameters(const Benchmark& benchmark) {
   std::set<std::string> names;
   for (const auto& [set_name, set] : benchmark.parameter_sets) {
     for (const Parameter& parameter : set.parameters) {
-      if (!has_reference(parameter.value.value)) names.insert(parameter.name.value);
+      if (!has_dollar_name(parameter.value.value)) names.insert(parameter.name.value);
     }
   }
   // A platform's default for what a step asks for is not a parameter where the step computes it.
   for (const Step& step : benchmark.steps) {
     for (const ResourceKey& one : resource_keys())
-      if (has_reference((step.resources.*one.text).value) && !has_users(benchmark, one.parameter))
+      if (has_dollar_name((step.resources.*one.text).value) && !has_users(benchmark, one.parameter))
         names.erase(one.parameter);
   }
   for (const Analyser& analyser : benchmark.analysers) {
@@ -190,7 +190,7 @@ std::set<std::string> varying_parameters(const Benchmark& benchmark) {
     for (const auto& [set_name, set] : benchmark.parameter_sets) {
       for (const Parameter& parameter : set.parameters) {
         if (own.count(parameter.name.value) != 0) continue;
-        const auto names = referenced_names(parameter.value.value);
+        const auto names = dollar_names(parameter.value.value);
         if (std::ranges::none_of(names,
                                  [&](const std::string& name) { return own.count(name) != 0; }))
           continue;

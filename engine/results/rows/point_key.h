@@ -4,7 +4,8 @@
 // Each of them adds the rest that makes rows different: baselines the match, the iteration and
 // parameters that follow from others in several ways (table/columns.cc), `compare` the analyser and
 // the match (judge/compare.cc), the history the text that people read: shown parameters, those that
-// differ, the step (report/history.cc).
+// differ, the step (report/history.cc). Only `report` of several runs side by side goes by the texts
+// of shown cells (report/runs_beside.cc).
 #pragma once
 
 #include <cstdint>

@@ -38,14 +38,15 @@ class RowMaker {
         sources_(from.benchmark, from.analyser, from.patterns, from.groups) {}
 
   Records make(Diagnostics& diagnostics) {
-    find_places();
+    find_origins();
     std::vector<Line> lines;
-    for (const Place& place : places_) {
+    for (const RowOrigin& origin : origins_) {
       std::vector<Groups::Above> above;
-      for (const Group* ancestor : groups_.ancestors(*place.group))
+      for (const Group* ancestor : groups_.ancestors(*origin.group))
         above.push_back({ancestor->members.front(), &ancestor->all});
-      lines.push_back(make_line(*place.group->members.front(), {place.group->all, above}, place));
-      lines.back().failed = !groups_.any_ended_well(*place.group);
+      lines.push_back(
+          make_line(*origin.group->members.front(), {origin.group->all, above}, origin));
+      lines.back().failed = !groups_.any_ended_well(*origin.group);
     }
     derive({benchmark_, evaluator_, diagnostics}, patterns_.derived(), lines);
     Records records;
@@ -53,8 +54,8 @@ class RowMaker {
     columns_->points = groups_.points();
     records.rows.reserve(lines.size());
     for (size_t i = 0; i < lines.size(); ++i) {
-      std::map<std::string, double> too_short = short_values(lines[i].values, &places_[i]);
-      records.rows.push_back(make_record(places_[i], std::move(lines[i].values), records));
+      std::map<std::string, double> too_short = short_values(lines[i].values, &origins_[i]);
+      records.rows.push_back(make_record(origins_[i], std::move(lines[i].values), records));
       add_short_values(std::move(too_short), records.rows.back());
     }
     lines = {};
@@ -65,8 +66,8 @@ class RowMaker {
 
  private:
   using Names = std::set<std::string>;
-  // The place that a row comes from.
-  struct Place {
+  // A group, or one row of its files, that a row comes from.
+  struct RowOrigin {
     const Group* group;
     const MatchedRow* row;                 // one of the rows of its files; null: all of them
     std::shared_ptr<const Names> in_rows;  // patterns whose values are those of a row
@@ -86,19 +87,19 @@ class RowMaker {
     return group.all.rows;
   }
 
-  void find_places() {
+  void find_origins() {
     for (const Group& group : groups_.all()) {
       if (!group.leaf) continue;
       const MatchedRows& rows = rows_of(group);
       if (rows.empty()) {
-        places_.push_back({&group, nullptr, nullptr});
+        origins_.push_back({&group, nullptr, nullptr});
         continue;
       }
       const auto names = std::make_shared<Names>();
       for (const MatchedRow& row : rows) {
         for (const auto& [name, statistics] : row.found) names->insert(name);
       }
-      for (const MatchedRow& row : rows) places_.push_back({&group, &row, names});
+      for (const MatchedRow& row : rows) origins_.push_back({&group, &row, names});
     }
   }
 
@@ -127,8 +128,8 @@ class RowMaker {
 
   // `row`: of these files; null: all matches count. `step`: of the row, where the files are of an
   // earlier step, whose values do not stand in for those of the row's step.
-  void add_found(const InFiles& files, const MatchedRow* row, const Place& place, Cells& values,
-                 const std::string* step = nullptr) const {
+  void add_found(const InFiles& files, const MatchedRow* row, const RowOrigin& origin,
+                 Cells& values, const std::string* step = nullptr) const {
     const auto hidden = [&](const std::string& name) {
       return step != nullptr && sources_.prints(*step, name);
     };
@@ -138,27 +139,27 @@ class RowMaker {
       }
     }
     for (const auto& [name, statistics] : files.found) {
-      const bool of_rows = row != nullptr && place.has_in_rows(name);
+      const bool of_rows = row != nullptr && origin.has_in_rows(name);
       if (!of_rows && !hidden(name)) add_statistics(name, statistics, values);
     }
   }
 
   // The line of a row, or of one of its repeats.
-  Line make_line(const WorkpackageView& shown, const Files& files, const Place& place) const {
+  Line make_line(const WorkpackageView& shown, const Files& files, const RowOrigin& origin) const {
     Line line;
     line.values = Cells(line_columns_);
     line.parameters = &shown.values;
-    const InFiles* with_rows = place.row == nullptr ? nullptr : files.with_rows();
+    const InFiles* with_rows = origin.row == nullptr ? nullptr : files.with_rows();
     const auto row_in = [&](const InFiles& one) {
-      return &one == with_rows ? one.rows.find(place.row->key) : nullptr;
+      return &one == with_rows ? one.rows.find(origin.row->key) : nullptr;
     };
-    add_found(files.own, row_in(files.own), place, line.values);
+    add_found(files.own, row_in(files.own), origin, line.values);
     // JUBE sets the defaults in each workpackage. Therefore the default of the last step wins even
     // if a parent's file had a match.
     add_defaults(shown.step, files.own.files, line.values);
     FoundFiles there = files.own.files;
     for (const Groups::Above& one : files.above)
-      add_found(*one.in_files, row_in(*one.in_files), place, line.values, &shown.step);
+      add_found(*one.in_files, row_in(*one.in_files), origin, line.values, &shown.step);
     for (const Groups::Above& one : files.above) {
       const FoundFiles& theirs = one.in_files->files;
       add_defaults(one.workpackage->step, theirs, line.values);
@@ -209,9 +210,9 @@ class RowMaker {
   void add_repeats(Records& records) {
     std::vector<Line> lines;
     std::vector<std::pair<size_t, const WorkpackageView*>> repeats;  // row, workpackage
-    for (size_t row = 0; row < places_.size(); ++row) {
-      const Place& place = places_[row];
-      const Group& group = *place.group;
+    for (size_t row = 0; row < origins_.size(); ++row) {
+      const RowOrigin& origin = origins_[row];
+      const Group& group = *origin.group;
       if (patterns_.derived().empty() && is_single(group)) {
         records.rows[row].repeats = single_repeat(group, records.rows[row]);
         continue;
@@ -223,10 +224,10 @@ class RowMaker {
         const Files files{own, above};
         const InFiles* with_rows = files.with_rows();
         // It may have printed no such row.
-        if (place.row != nullptr &&
-            (with_rows == nullptr || with_rows->rows.find(place.row->key) == nullptr))
+        if (origin.row != nullptr &&
+            (with_rows == nullptr || with_rows->rows.find(origin.row->key) == nullptr))
           continue;
-        lines.push_back(make_line(member, files, place));
+        lines.push_back(make_line(member, files, origin));
         repeats.emplace_back(row, &member);
         records.rows[row].repeats.emplace_back().from.set(
             sources_.sources_of(member, own.found, above, records.rows[row]));
@@ -257,23 +258,23 @@ class RowMaker {
   }
 
   // All matches of a pattern in a row. Null: it was not searched for.
-  static const Statistics* matches_of(const Place& place, const std::string& pattern) {
-    const Found& found = place.has_in_rows(pattern) ? place.row->found : place.group->all.found;
+  static const Statistics* matches_of(const RowOrigin& origin, const std::string& pattern) {
+    const Found& found = origin.has_in_rows(pattern) ? origin.row->found : origin.group->all.found;
     const auto own = found.find(pattern);
     return own == found.end() ? nullptr : &own->second;
   }
 
   // Patterns whose value was measured for too short a time, by what the line says of it
-  // (`measured_over`), and those that are computed from them. `place`: of a line that stands for
+  // (`measured_over`), and those that are computed from them. `origin`: of a line that stands for
   // all repeats; the one with the fewest seconds counts.
-  std::map<std::string, double> short_values(const Cells& line, const Place* place) const {
+  std::map<std::string, double> short_values(const Cells& line, const RowOrigin* origin) const {
     std::map<std::string, double> found;
     if (!benchmark_.rules.rows_are_marked) return found;
     for (const Pattern* pattern : patterns_.all()) {
       const std::string& over = pattern->measured_over.value;
       if (over.empty()) continue;
       Cells all;
-      const Statistics* matches = place == nullptr ? nullptr : matches_of(*place, over);
+      const Statistics* matches = origin == nullptr ? nullptr : matches_of(*origin, over);
       if (matches != nullptr) {
         matches->store(
             over, [&](const std::string& name, Value value) { all.set(name, std::move(value)); });
@@ -291,7 +292,7 @@ class RowMaker {
       before = found.size();
       for (const Pattern* derived : patterns_.derived()) {
         if (!derived->measured_over.value.empty()) continue;
-        for (const std::string& name : referenced_names(derived->value.value)) {
+        for (const std::string& name : dollar_names(derived->value.value)) {
           const auto base = found.find(pattern_of(benchmark_, name));
           if (base != found.end()) found.try_emplace(derived->name.value, base->second);
         }
@@ -326,17 +327,17 @@ class RowMaker {
     return values;
   }
 
-  Record make_record(const Place& place, Cells&& values, Records& records) {
-    const Group& group = *place.group;
+  Record make_record(const RowOrigin& origin, Cells&& values, Records& records) {
+    const Group& group = *origin.group;
     Record record;
     const WorkpackageView& shown = *group.members.front();
     record.values = all_values(shown, std::move(values), records);
     const bool some_count = groups_.any_counts(group);
     for (const auto& [name, statistics] : group.all.found) {
-      const Statistics* matches = matches_of(place, name);
+      const Statistics* matches = matches_of(origin, name);
       if (matches == nullptr || matches->count() == 0) record.unmatched.push_back(name);
     }
-    if (place.row != nullptr) record.match.set(place.row->key);
+    if (origin.row != nullptr) record.match.set(origin.row->key);
     record.id = shown.id;
     record.run = shown.run;
     record.analyser = analyser_.name.value;
@@ -367,7 +368,7 @@ class RowMaker {
   Evaluator& evaluator_;
   ParameterValues parameters_;
   const ValueSources sources_;
-  std::vector<Place> places_;  // of the rows
+  std::vector<RowOrigin> origins_;  // of the rows
   // The columns of lines, of rows and of repeats, and those of the latter two by those before.
   const std::shared_ptr<RowColumns> line_columns_ = std::make_shared<RowColumns>();
   std::shared_ptr<RowColumns> columns_;

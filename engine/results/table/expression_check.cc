@@ -96,7 +96,7 @@ std::vector<std::string> guesses(const std::string& text) {
     }));
   };
   for (const char* value : {"a", "'a'", "+", "==", ""}) with(value, "", "");
-  for (const std::string& name : referenced_names(text)) {
+  for (const std::string& name : dollar_names(text)) {
     for (const char* value : {"+", "==", "not", "if 1 else", "(", ")", "'", ","}) {
       with("1", name, value);
     }
@@ -137,7 +137,8 @@ void check_all(const std::vector<Expression>& expressions, Evaluator& evaluator,
   for (size_t i = 0; i < expressions.size(); ++i) {
     const Expression& expression = expressions[i];
     const std::string& text = expression.text.value;
-    if (results[i].ok || (has_reference(text) && readable_somehow(expression, evaluator))) continue;
+    if (results[i].ok || (has_dollar_name(text) && readable_somehow(expression, evaluator)))
+      continue;
     const std::string why = results[i].error.substr(0, results[i].error.find(" (<string>"));
     std::string message =
         fmt::format("{}: Python cannot read \"{}\": {}", expression.what, strip(text), why);
@@ -153,16 +154,18 @@ void check_all(const std::vector<Expression>& expressions, Evaluator& evaluator,
 void check_formats(const std::vector<Column>& columns, Diagnostics& diagnostics) {
   for (const Column& column : columns) {
     if (column.format.empty()) continue;
-    std::string text, error;
-    bool fine = false;
+    std::string text;
+    Status fits;
     for (const ValueType type : {ValueType::integer, ValueType::floating, ValueType::string}) {
       const std::optional<Value> one = make_value("1", type);
-      fine = fine || (one && format_cell(*one, column.format, false, &text, &error));
+      if (!one) continue;
+      fits = format_cell(*one, column.format, false, &text);
+      if (fits) break;
     }
-    if (fine) continue;
+    if (fits) continue;
     diagnostics.warning(column.name.mark,
                         fmt::format("column '{}': no value can be formatted as \"{}\": {}",
-                                    column.name.value, column.format, error),
+                                    column.name.value, column.format, fits.message()),
                         "values are shown as they are");
   }
 }

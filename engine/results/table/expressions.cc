@@ -120,7 +120,7 @@ class RowBinder {
  private:
   // A $name in the text that has a value in another row, and none here.
   std::string lacking_in(const std::string& text) const {
-    for (const std::string& name : referenced_names(text)) {
+    for (const std::string& name : dollar_names(text)) {
       if (known_.count(name) != 0 && !values_.has(name)) return name;
     }
     return {};

@@ -164,9 +164,7 @@ void mark_states(const Benchmark& benchmark, ResultTable& out) {
   const auto marked = [](const Record& row) { return !row.measured() || row.reused; };
   const bool any = std::ranges::any_of(out.rows, marked);
   if (!any || !benchmark.rules.rows_are_marked || shows_status(benchmark, out.columns)) return;
-  Column column;
-  column.name.value = "tally status";  // a key that no value can have
-  column.title = kStatusColumn;
+  const Column column = own_column("status", kStatusColumn);
   out.columns.push_back(column);
   for (Record& row : out.rows) {
     const std::string word = marked(row) ? state_mark(row) : state_word(row);
@@ -179,9 +177,7 @@ void mark_states(const Benchmark& benchmark, ResultTable& out) {
 void mark_disturbed(const Benchmark& benchmark, ResultTable& out) {
   const auto disturbed = [&](const Record& row) { return !marks_of(row, out.columns).empty(); };
   if (!benchmark.rules.rows_are_marked || std::ranges::none_of(out.rows, disturbed)) return;
-  Column column;
-  column.name.value = "tally machine";  // a key that no value can have
-  column.title = "machine";
+  Column column = own_column("machine", "machine");
   for (const Column& other : out.columns)  // a workflow's own column may have this name
     if (to_lower(other.column_title()) == column.title) column.title = "machine state";
   out.columns.push_back(column);

@@ -41,7 +41,7 @@ inline bool is_reused(const Benchmark& benchmark, const Record& row, const Colum
 }
 
 // The values in the column that were measured for too short a time (Record::short_values), and for
-// how many seconds. Nothing for a row that is no measurement.
+// how many seconds. A row that is no measurement has none.
 std::map<std::string, double> short_values_of(const Record& row, const Column& column);
 std::map<std::string, double> short_values_of(const Record& row,
                                               const std::vector<Column>& columns);

@@ -26,10 +26,10 @@ std::string value_key(const Table& table, const Reference& reference) {
 }
 
 std::string shown_value(const Table& table, const std::string& key, const Value& value) {
-  std::string text, error;
+  std::string text;
   for (const Column& column : table.columns) {
     if (column_key(column) != key || column.format.empty()) continue;
-    if (format_cell(value, column.format, true, &text, &error)) return text;
+    if (format_cell(value, column.format, true, &text)) return text;
   }
   return value.str();
 }
@@ -95,9 +95,9 @@ class ReferenceCheck {
     const std::string key = value_key(table_, reference);
     std::vector<double>& values = out_.reference_values.emplace_back();
     if (!applies(reference)) return;
-    const std::vector<size_t> places =
+    const std::vector<size_t> positions =
         matching_rows_or_failed(reference.where, rows_, evaluator_, diagnostics_).rows;
-    if (places.empty()) {
+    if (positions.empty()) {
       const std::string& where = reference.where.value;
       miss(reference, {key},
            fmt::format("no row{} has a value of '{}' to compare",
@@ -105,7 +105,7 @@ class ReferenceCheck {
       return;
     }
     std::vector<Record> chosen;
-    for (const size_t place : places) chosen.push_back(rows_[place]);
+    for (const size_t position : positions) chosen.push_back(rows_[position]);
     std::set<std::string> known = known_names(chosen, nullptr);
     known.insert("x");
     for (Record& row : chosen) {
@@ -128,7 +128,7 @@ class ReferenceCheck {
       const Value* value = chosen[i].values.find(key);
       if (value != nullptr && value->number() && !is_nan(value) && chosen[i].measured())
         values.push_back(value->as_double());
-      compare(reference, key, places[i], chosen[i], results[i]);
+      compare(reference, key, positions[i], chosen[i], results[i]);
     }
   }
 
@@ -154,11 +154,11 @@ class ReferenceCheck {
     return false;
   }
 
-  void compare(const Reference& reference, const std::string& key, size_t place, const Record& row,
-               const Evaluated& result) {
+  void compare(const Reference& reference, const std::string& key, size_t position,
+               const Record& row, const Evaluated& result) {
     const Value* value = row.values.find(key);
-    const std::string name = names_.name(place);
-    const Missing at{key, static_cast<int>(place), row.id};
+    const std::string name = names_.name(position);
+    const Missing at{key, static_cast<int>(position), row.id};
     if (row.state == State::expected) return;
     if (!row.measured()) {
       const std::string what =

@@ -15,13 +15,12 @@
 #include "engine/results/read/patterns.h"
 #include "engine/results/table/columns.h"
 #include "engine/statistics/descriptive.h"
+#include "engine/statistics/named.h"
 #include "engine/workflow/builtin_names.h"
 #include "engine/workflow/table_names.h"
 
 namespace tally {
 namespace {
-
-constexpr const char* kRepeats = "tally repeats";  // a key that no value can have
 
 double statistic_value(Statistic statistic, const statistics::Sample& sample) {
   switch (statistic) {
@@ -144,30 +143,13 @@ Summary summarise(const Column& column, const Record& row, bool* whole) {
   return summary;
 }
 
-Value sample_value(SampleStatistic statistic, const statistics::Sample& sample, bool whole) {
-  if (statistic == SampleStatistic::n) return {static_cast<long long>(sample.size())};
-  if (sample.empty()) return {};
-  switch (statistic) {
-    case SampleStatistic::median:
-      return shown(statistics::median(sample), sample, whole);
-    case SampleStatistic::mad:
-      return shown(statistics::median_absolute_deviation(sample), sample, whole);
-    case SampleStatistic::cv:
-      return shown(statistics::coefficient_of_variation(sample), sample, false);
-    case SampleStatistic::p05:
-      return shown(statistics::percentile(sample, 5), sample, whole);
-    case SampleStatistic::p95:
-      return shown(statistics::percentile(sample, 95), sample, whole);
-    case SampleStatistic::ci_low:
-      return shown(statistics::median_interval(sample).interval.low, sample, whole);
-    case SampleStatistic::ci_high:
-      return shown(statistics::median_interval(sample).interval.high, sample, whole);
-    case SampleStatistic::outliers:
-      return {static_cast<long long>(statistics::outliers(sample).indexes.size())};
-    case SampleStatistic::n:
-      break;
-  }
-  return {};
+Value sample_value(const statistics::NamedStatistic& statistic, const statistics::Sample& sample,
+                   bool whole) {
+  if (sample.empty() && !statistic.of_nothing) return {};
+  const double number = statistic.of(sample);
+  if (statistic.kind == statistics::NamedStatistic::Kind::count)
+    return {static_cast<long long>(number)};
+  return shown(number, sample, whole && statistic.kind == statistics::NamedStatistic::Kind::value);
 }
 
 bool is_computed(const Column& column) {
@@ -258,9 +240,9 @@ void note_intervals(const Column& column, ResultTable& out) {
 
 // A number as the column shows it.
 std::string in_column(const Column& column, double number) {
-  std::string text, error;
+  std::string text;
   const bool shown =
-      !column.format.empty() && format_cell(Value{number}, column.format, false, &text, &error);
+      !column.format.empty() && format_cell(Value{number}, column.format, false, &text);
   return shown ? text : python_repr(number);
 }
 
@@ -269,11 +251,11 @@ void note_outliers(const Column& column, ResultTable& out) {
     const auto found = out.rows[i].summaries.find(column_key(column));
     if (found == out.rows[i].summaries.end()) continue;
     const Summary& summary = found->second;
-    const std::vector<size_t>& places = summary.outliers.indexes;
-    if (places.empty()) continue;
+    const std::vector<size_t>& indexes = summary.outliers.indexes;
+    if (indexes.empty()) continue;
     const std::string row = fmt::format("row {}", i + 1);
     const double median = statistics::median(summary.sample);
-    if (places.size() == 1 && summary.outliers.first()) {
+    if (indexes.size() == 1 && summary.outliers.first()) {
       out.notes.push_back(
           {row, fmt::format("'{}': the first repeat ({}) is far from the median "
                             "({}): the machine may need a warm-up",
@@ -282,11 +264,11 @@ void note_outliers(const Column& column, ResultTable& out) {
       continue;
     }
     std::vector<std::string> values;
-    for (const size_t place : places) values.push_back(in_column(column, summary.sample[place]));
+    for (const size_t index : indexes) values.push_back(in_column(column, summary.sample[index]));
     out.notes.push_back(
         {row, fmt::format("'{}' has {} outlier{} in {} repeats ({}; the median is {}); they count "
                           "in the row",
-                          column.column_title(), places.size(), places.size() == 1 ? "" : "s",
+                          column.column_title(), indexes.size(), indexes.size() == 1 ? "" : "s",
                           summary.sample.size(), join(values, ", "), in_column(column, median))});
   }
 }
@@ -331,11 +313,9 @@ std::string repeats_text(const Record& row, const std::vector<Column>& columns) 
 }
 
 void add_repeats_column(ResultTable& out) {
-  Column column;
-  column.name.value = kRepeats;
-  column.title = "repeats";
+  Column column = own_column("repeats", "repeats");
   for (Record& row : out.rows)
-    row.values.set(kRepeats, Value{repeats_text(row, out.columns)}, ColumnKind::computed);
+    row.values.set(column.name.value, Value{repeats_text(row, out.columns)}, ColumnKind::computed);
   out.columns.push_back(std::move(column));
 }
 
@@ -354,7 +334,7 @@ void add_statistics(const ResultContext& context, const std::vector<Column>& col
     bool whole = false;
     for (const SampleNameUse& use : used) {
       const Numbers numbers = numbers_of(row, use.parts.base);
-      row.values.set(use.name, sample_value(use.parts.statistic, numbers.sample, numbers.whole),
+      row.values.set(use.name, sample_value(*use.parts.statistic, numbers.sample, numbers.whole),
                      ColumnKind::computed);
     }
     // In reverse, so that the first column of a name decides the value under that name.

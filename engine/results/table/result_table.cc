@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "engine/base/text.h"
 #include "engine/results/read/patterns.h"
@@ -17,6 +18,8 @@
 
 namespace tally {
 namespace {
+
+constexpr const char* kOwnKey = "tally ";  // the beginning of the keys of own columns
 
 std::vector<Column> chosen(const std::vector<Column>& all, const ColumnChoice& options) {
   std::vector<Column> columns;
@@ -64,7 +67,14 @@ std::string position_text(const Sources& sources, const MissedReference& missed)
 }
 
 bool is_own_column(const Column& column) {
-  return starts_with(column.name.value, "tally ");
+  return starts_with(column.name.value, kOwnKey);
+}
+
+Column own_column(const std::string& name, std::string title) {
+  Column column;
+  column.name.value = kOwnKey + name;
+  column.title = std::move(title);
+  return column;
 }
 
 const std::string& ResultTable::unit_of(const Column& column) const {

@@ -21,7 +21,7 @@ struct MissedReference {
   std::string on_fail;   // the command that collects the cause; empty: none
   // The place as text, where runs with several inputs are shown together. Empty: that of `mark`.
   std::string place = {};
-  // Where it stands in the table: the row from 0 (-1: in none), and the key of the values, which is
+  // Its position in the table: the row from 0 (-1: in none), and the key of the values, which is
   // a column's unless no column shows them.
   int row = -1;
   std::string key = {};
@@ -45,6 +45,8 @@ struct Note {
 // Whether Tally added the column: the one that marks failed rows, or that of the repeats. The row
 // itself has the same content.
 bool is_own_column(const Column& column);
+// Makes such a column. Its key has a blank, which no value of the input has.
+Column own_column(const std::string& name, std::string title);
 
 struct ResultTable {
   std::vector<Column> columns;  // for tables: the chosen ones, and the one that marks failed rows

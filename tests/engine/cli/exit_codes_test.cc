@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tests/engine/survive/shell.h"
+#include "tests/support/shell.h"
 
 using tally::testing::Ran;
 using tally::testing::Shell;

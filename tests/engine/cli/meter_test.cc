@@ -8,7 +8,7 @@
 
 #include "engine/energy/host_energy.h"
 #include "engine/energy/meter.h"
-#include "tests/engine/survive/shell.h"
+#include "tests/support/shell.h"
 
 using tally::testing::has;
 using tally::testing::Ran;

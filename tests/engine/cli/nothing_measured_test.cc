@@ -5,7 +5,7 @@
 #include <iterator>
 #include <string>
 
-#include "tests/engine/survive/shell.h"
+#include "tests/support/shell.h"
 
 using tally::testing::has;
 using tally::testing::Ran;

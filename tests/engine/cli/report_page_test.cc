@@ -1,7 +1,7 @@
 // The page of `tally report`: what it says of runs, whose rows, failures and values.
 #include <doctest/doctest.h>
 
-#include "tests/engine/survive/shell.h"
+#include "tests/support/shell.h"
 
 using tally::testing::has;
 using tally::testing::Ran;

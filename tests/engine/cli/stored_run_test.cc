@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/engine/survive/shell.h"
+#include "tests/support/shell.h"
 
 using namespace tally::testing;
 namespace fs = std::filesystem;

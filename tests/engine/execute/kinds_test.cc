@@ -713,14 +713,14 @@ TEST_CASE("pack's numbers are numbers") {
   step.pack.kind.value = "steps";
   step.pack.size.value = "$n";
   PackRule rule;
-  std::string error, n = "12";
+  std::string n = "12";
   const Lookup lookup = [&](std::string_view name) { return name == "n" ? &n : nullptr; };
-  CHECK(step_kinds().pack_rule(step, lookup, &rule, &error));
+  CHECK(step_kinds().pack_rule(step, lookup, &rule));
   CHECK(rule.size == 12);
   CHECK(rule.at_once == 1);
   n = "0";
-  CHECK_FALSE(step_kinds().pack_rule(step, lookup, &rule, &error));
-  CHECK(error == "pack: size is '0', not a whole number of at least 1");
+  CHECK(step_kinds().pack_rule(step, lookup, &rule).message() ==
+        "pack: size is '0', not a whole number of at least 1");
 }
 
 TEST_CASE("content hash tells every part apart") {

@@ -83,10 +83,10 @@ TEST_CASE("a value's dollars are not expanded again") {
 
 TEST_CASE("names referred to") {
   using Names = std::vector<std::string>;
-  CHECK(referenced_names("$a ${b} $a $$c $$$d ${e $1 $(f) $g1_x") == Names{"a", "b", "d", "g1_x"});
-  CHECK(referenced_names("none").empty());
-  CHECK(has_reference("x$y"));
-  CHECK_FALSE(has_reference("x$$y $1 $"));
+  CHECK(dollar_names("$a ${b} $a $$c $$$d ${e $1 $(f) $g1_x") == Names{"a", "b", "d", "g1_x"});
+  CHECK(dollar_names("none").empty());
+  CHECK(has_dollar_name("x$y"));
+  CHECK_FALSE(has_dollar_name("x$$y $1 $"));
 }
 
 }  // namespace

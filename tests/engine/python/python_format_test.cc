@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "engine/base/text.h"
 #include <unistd.h>
+#include "engine/base/text.h"
 
 #include "tests/engine/python/python.h"
 
@@ -47,7 +47,7 @@ Value make(const std::string& kind, const std::string& text) {
   return *make_value(text, ValueType::integer);  // powers of two, exact in a double
 }
 
-using Formatter = bool (*)(const Value&, std::string_view, std::string*, std::string*);
+using Formatter = Status (*)(const Value&, std::string_view, std::string*);
 
 void compare(const char* reference, Formatter formatter, const std::vector<std::string>& specs) {
   const std::vector<std::pair<std::string, std::string>> values = {{"i", "0"},
@@ -87,12 +87,12 @@ void compare(const char* reference, Formatter formatter, const std::vector<std::
       const auto kind = value.first;
       const std::string text = value.second;
       std::string out;
-      std::string error;
-      std::string ours = formatter(make(kind, text), spec, &out, &error) ? hex(out) : "error";
+      const Status formatted = formatter(make(kind, text), spec, &out);
+      const std::string ours = formatted ? hex(out) : "error";
       CAPTURE(spec);
       CAPTURE(text);
       CAPTURE(out);
-      CAPTURE(error);
+      CAPTURE(formatted.message());
       CHECK(ours == expected[at]);
       ++at;
     }
@@ -118,9 +118,8 @@ TEST_CASE("format() of ints, floats and strings as python3 gives it") {
 }
 
 TEST_CASE("a column's format converts first, as JUBE does") {
-  const Formatter as_jube = [](const Value& value, std::string_view spec, std::string* out,
-                               std::string* error) {
-    return format_cell(value, spec, false, out, error);
+  const Formatter as_jube = [](const Value& value, std::string_view spec, std::string* out) {
+    return format_cell(value, spec, false, out);
   };
   compare(kCell, as_jube,
           {"d", "05d", ".2f", "10.3e", "g", ",.2f", "<8", "^9", "x", ".1%", "5.1f", "_d", "", "c"});

@@ -4,11 +4,14 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <memory>
+#include <string>
 
 #include "engine/python/python_regex.h"
 #include "tests/engine/python/python.h"
 
 using tally::Regex;
+using tally::Status;
 using tally::testing::hex;
 using tally::testing::run_python;
 
@@ -19,18 +22,28 @@ struct Case {
   std::string text;
 };
 
+std::unique_ptr<Regex> valid(const std::string& pattern, bool dot_all = false) {
+  std::unique_ptr<Regex> regex;
+  const Status compiled = Regex::compile(pattern, dot_all, &regex);
+  REQUIRE_MESSAGE(compiled, compiled.message());
+  return regex;
+}
+
+std::string error_of(const std::string& pattern) {
+  std::unique_ptr<Regex> regex;
+  const Status compiled = Regex::compile(pattern, false, &regex);
+  CHECK(regex == nullptr);
+  return compiled.message();
+}
+
 std::string find_all(const std::string& pattern, const std::string& text, bool ascii) {
-  std::string error;
-  auto regex = Regex::compile(pattern, false, &error);
-  if (!regex) return "error";
+  std::unique_ptr<Regex> regex;
+  if (!Regex::compile(pattern, false, &regex)) return "error";
   std::string out;
-  bool fine = regex->find_all(
-      text, ascii,
-      [&](std::string_view match, int) {
-        if (!match.empty()) out += hex(std::string(match)) + ",";
-      },
-      &error);
-  return fine ? fmt::format("[{}]", out) : "gave up: " + error;
+  const Status searched = regex->find_all(text, ascii, [&](std::string_view match, int) {
+    if (!match.empty()) out += hex(std::string(match)) + ",";
+  });
+  return searched ? fmt::format("[{}]", out) : "gave up: " + searched.message();
 }
 
 bool is_ascii(const std::string& text) {
@@ -193,19 +206,14 @@ TEST_CASE("a global flag in the middle is for the whole pattern, as up to Python
 }
 
 TEST_CASE("an unreadable pattern says what and where") {
-  std::string error;
-  CHECK(!Regex::compile("a\\hb", false, &error));
-  CHECK(error == "bad escape \\h at position 1");
-  CHECK(!Regex::compile("a(b", false, &error));
-  CHECK(error.find("at position") != std::string::npos);
+  CHECK(error_of("a\\hb") == "bad escape \\h at position 1");
+  CHECK(error_of("a(b").find("at position") != std::string::npos);
 }
 
 TEST_CASE("dotall lets a dot match a newline") {
-  std::string error;
-  auto regex = Regex::compile("a(.*)b", true, &error);
   std::string found;
-  REQUIRE(regex->find_all(
-      "a1\n2b", true, [&](std::string_view m, int) { found = m; }, &error));
+  REQUIRE(
+      valid("a(.*)b", true)->find_all("a1\n2b", true, [&](std::string_view m, int) { found = m; }));
   CHECK(found == "1\n2");
 }
 
@@ -217,12 +225,10 @@ TEST_CASE("NUL bytes and bytes that are no UTF-8 do no harm") {
 
 TEST_CASE("a lazy repeat of a group over long text neither fails nor crashes") {
   std::string text = "start\n" + std::string(2'000'000, 'x') + "\nend=7\n";
-  std::string error;
-  auto regex = Regex::compile(R"(start(?:.|\n)*?end=(\d+))", false, &error);
-  REQUIRE(regex);
   std::string found;
-  CHECK(regex->find_all(
-      text, true, [&](std::string_view m, int) { found = m; }, &error));
+  CHECK(valid(R"(start(?:.|\n)*?end=(\d+))")->find_all(text, true, [&](std::string_view m, int) {
+    found = m;
+  }));
   CHECK(found == "7");
 }
 
@@ -232,12 +238,10 @@ TEST_CASE("matching takes time linear in the file") {
     std::string text;
     for (size_t i = 0; i < lines; ++i) text += line;
     text += "\xc3\xa9\n";  // the Unicode program
-    std::string error;
-    auto regex = Regex::compile(R"(time=(\d+\.\d+))", false, &error);
+    const auto regex = valid(R"(time=(\d+\.\d+))");
     size_t found = 0;
     const std::clock_t start = std::clock();  // processor time: other programs do not count
-    regex->find_all(
-        text, false, [&](std::string_view, int) { ++found; }, &error);
+    CHECK(regex->find_all(text, false, [&](std::string_view, int) { ++found; }));
     CHECK(found == lines);
     return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   };

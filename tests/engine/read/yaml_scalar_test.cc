@@ -9,9 +9,9 @@ using namespace tally;
 namespace {
 
 std::string constructed(const std::string& plain) {
-  std::string text, error;
-  if (!construct_scalar(plain, resolve_scalar(plain), &text, &error)) return "error: " + error;
-  return text;
+  std::string text;
+  const Status made = construct_scalar(plain, resolve_scalar(plain), &text);
+  return made ? text : "error: " + made.message();
 }
 
 struct Row {
@@ -87,12 +87,11 @@ TEST_CASE("scalars that mean something else are errors") {
 }
 
 TEST_CASE("explicit types read text as that type or refuse") {
-  std::string text, error;
-  CHECK(construct_scalar("12", ScalarType::floating, &text, &error));
+  std::string text;
+  CHECK(construct_scalar("12", ScalarType::floating, &text));
   CHECK(text == "12.0");
-  CHECK_FALSE(construct_scalar("abc", ScalarType::integer, &text, &error));
-  CHECK(error == "'abc' is not an integer");
-  CHECK_FALSE(construct_scalar("maybe", ScalarType::boolean, &text, &error));
+  CHECK(construct_scalar("abc", ScalarType::integer, &text).message() == "'abc' is not an integer");
+  CHECK_FALSE(construct_scalar("maybe", ScalarType::boolean, &text));
 }
 
 // Values of Python 3.11's repr().

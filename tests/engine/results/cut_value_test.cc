@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ using tally::is_cut;
 using tally::may_be_cut;
 using tally::pattern_building_block;
 using tally::Regex;
+using tally::Status;
 using tally::without_fortran;
 
 namespace {
@@ -29,28 +31,27 @@ std::string with_block(std::string pattern, const std::string& name, bool fortra
 
 // Those of the values that the pattern finds which are cut, as "[value<text around it]".
 std::string cut_values(const std::string& pattern, const std::string& text, bool fortran = false) {
-  std::string error;
-  const auto regex = Regex::compile(
+  std::unique_ptr<Regex> regex;
+  const Status compiled = Regex::compile(
       with_block(with_block(pattern, "jube_pat_fp", fortran), "jube_pat_int", fortran), false,
-      &error);
-  REQUIRE_MESSAGE(regex, (pattern + ": " + error));
+      &regex);
+  REQUIRE_MESSAGE(compiled, (pattern + ": " + compiled.message()));
   std::string cut;
   const auto take = [&](std::string_view value, int group) {
     const bool is = is_cut(text, value, regex->edges()[static_cast<size_t>(group)]);
     CHECK_MESSAGE((!is || may_be_cut(text, value)), text);
     if (is) cut += "[" + std::string(value) + "<" + around(text, value) + "]";
   };
-  REQUIRE(regex->find_all(text, false, take, &error));
+  REQUIRE(regex->find_all(text, false, take));
   return cut;
 }
 
 std::string found(const std::string& pattern, const std::string& text, bool fortran = true) {
-  std::string error, all;
-  const auto regex = Regex::compile(with_block(pattern, "jube_pat_fp", fortran), false, &error);
-  REQUIRE(regex);
+  std::string all;
+  std::unique_ptr<Regex> regex;
+  REQUIRE(Regex::compile(with_block(pattern, "jube_pat_fp", fortran), false, &regex));
   REQUIRE(regex->find_all(
-      text, false, [&](std::string_view value, int) { all += "[" + std::string(value) + "]"; },
-      &error));
+      text, false, [&](std::string_view value, int) { all += "[" + std::string(value) + "]"; }));
   return all;
 }
 

@@ -46,7 +46,10 @@ class Suite {
   Run expected(int id) const {
     auto input = std::make_shared<Input>();
     const std::string text =
-        "name: b\nparameterset: {name: p, parameter: {name: i, type: int, _: \"1,2,3\"}}\n"
+        "name: b\nparameterset: {name: p, parameter: [{name: i, type: int, _: \"1,2,3\"}, "
+        "{name: z, mode: shell, _: \"echo $i >> " +
+        path("evaluated") +
+        "; echo z\"}]}\n"
         "step: {name: s, use: p, do: echo v=$i in $jube_benchmark_padid}\n"
         "patternset: {name: q, pattern: {name: v, type: int, _: \"v=$jube_pat_int\"}}\n"
         "analyser: {name: a, use: q, analyse: {step: s, file: stdout}}\n"
@@ -102,6 +105,7 @@ std::string outputs(const Run& run) {
 TEST_CASE("the plan's workpackages are the run's, unless the run has become another one") {
   const Suite suite;
   for (const int expected : {0, 0, 7}) {
+    fs::remove(suite.path("evaluated"));
     Run run = with_plan(suite.expected(expected));
     NewRun what = suite.described();
     REQUIRE(run.create(what));
@@ -114,6 +118,9 @@ TEST_CASE("the plan's workpackages are the run's, unless the run has become anot
     CHECK(outputs(run) == "v=1 in " + id + "\nv=2 in " + id + "\nv=3 in " + id + "\n");
     CHECK(run.take_first().empty());
     CHECK(as_expected == (expected == 0 && run.directory().id == 0));
+    std::string evaluated;  // by the plan, and again if the plan does not hold
+    REQUIRE(read_file(suite.path("evaluated"), &evaluated));
+    CHECK(evaluated == (as_expected ? "1\n2\n3\n" : "1\n2\n3\n1\n2\n3\n"));
   }
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/base/secrets.h"
-#include "tests/engine/survive/shell.h"
+#include "tests/support/shell.h"
 
 using tally::testing::has;
 using tally::testing::Ran;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/engine/survive/shell.h"
+#include "tests/support/shell.h"
 
 using tally::testing::count_of;
 using tally::testing::has;

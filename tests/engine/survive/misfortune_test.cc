@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tests/engine/survive/shell.h"
+#include "tests/support/shell.h"
 
 using tally::testing::count_of;
 using tally::testing::has;

@@ -9,8 +9,8 @@ namespace {
 // "T", "F", or the error text.
 std::string eval(const std::string& expression, const std::set<std::string>& tags) {
   bool value = false;
-  std::string error;
-  if (!evaluate_tags(expression, tags, &value, &error)) return error;
+  const Status parsed = evaluate_tags(expression, tags, &value);
+  if (!parsed) return parsed.message();
   return value ? "T" : "F";
 }
 

@@ -1,4 +1,4 @@
-#include "tests/engine/survive/shell.h"
+#include "tests/support/shell.h"
 
 #include <doctest/doctest.h>
 #include <stdlib.h>
