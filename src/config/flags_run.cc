@@ -31,13 +31,14 @@ void declare_data(CLI::App* app, Flags* f) {
   g.toggle("--mock-data", &f->data.mock, "Random tokens instead of a dataset, for measuring");
   g.text("--split", &f->data.split, "A,B,C",
          "Weights of training, validation and test documents; evaluate reads them all");
-  g.text(
-      "--tokenizer-type", &f->tokenizer, "NAME",
-      "GPT2BPETokenizer (default) or bytes, of encoders BertWordPieceLowerCase (default) or "
-      "BertWordPieceCase; decides the vocabulary's size. NullTokenizer: none, with --vocab-size");
+  g.text("--tokenizer-type", &f->tokenizer, "NAME",
+         "GPT2BPETokenizer (default), HuggingFaceTokenizer or bytes, of encoders "
+         "BertWordPieceLowerCase (default) or BertWordPieceCase; decides the vocabulary's size. "
+         "NullTokenizer: none, with --vocab-size");
   g.text("--vocab-file", &f->data.vocab_file, "FILE",
-         "vocab.json of GPT2BPETokenizer, or a tokenizer.json alone; training only copies it "
-         "next to what it saves. Of encoders: the vocab.txt that texts are tokenized with");
+         "vocab.json of GPT2BPETokenizer, or a tokenizer.json alone, the one of "
+         "HuggingFaceTokenizer; training only copies it next to what it saves. Of encoders: the "
+         "vocab.txt that texts are tokenized with");
   g.text("--merge-file", &f->data.merge_file, "FILE", "merges.txt of GPT2BPETokenizer, likewise");
 }
 

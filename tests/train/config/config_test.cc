@@ -469,10 +469,11 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
       {"--device tpu", 1, "--device: 'tpu' is not known: auto, cpu, cuda, cuda:N"},
       {"--device cuda:x", 1, "--device: 'cuda:x' is not known: auto, cpu, cuda, cuda:N"},
       {"--tokenizer-type Foo", 1,
-       "--tokenizer-type: 'Foo' is not a known tokenizer: GPT2BPETokenizer, bytes, NullTokenizer"},
+       "--tokenizer-type: 'Foo' is not a known tokenizer: GPT2BPETokenizer, HuggingFaceTokenizer, "
+       "bytes, NullTokenizer"},
       {"--tokenizer-type BertWordPieceCase", 1,
        "--tokenizer-type: BertWordPieceCase is the tokenizer of BERT's models, and this is a GPT: "
-       "GPT2BPETokenizer, bytes, NullTokenizer"},
+       "GPT2BPETokenizer, HuggingFaceTokenizer, bytes, NullTokenizer"},
       {"--save-interval 5", 1, "--save-interval: needs --save DIR"},
       {"--exit-on-missing-checkpoint", 1, "--exit-on-missing-checkpoint: needs --load DIR"},
       {"--position-embedding-type alibi", 1,

@@ -197,10 +197,9 @@ TEST_CASE("vocabulary files: one sentence for each fault") {
   CHECK(fault(v.vocab_file, dir.write("other.txt", "q z\n"))
             .find("do the two files belong together?") != std::string::npos);
   CHECK(fault(v.vocab_file, dir.write("empty.txt", "")).find("--merge-file") != std::string::npos);
-  CHECK(error_of([] {
-          make_tokenizer("BertWordPiece", "", "");
-        }).find("choose GPT2BPETokenizer, BertWordPieceLowerCase, BertWordPieceCase or bytes") !=
-        std::string::npos);
+  CHECK(error_of([] { make_tokenizer("BertWordPiece", "", ""); })
+            .find("choose GPT2BPETokenizer, HuggingFaceTokenizer, BertWordPieceLowerCase, "
+                  "BertWordPieceCase or bytes") != std::string::npos);
   CHECK(error_of([] { make_tokenizer("GPT2BPETokenizer", "", ""); }).find("needs --vocab-file") !=
         std::string::npos);
 }
