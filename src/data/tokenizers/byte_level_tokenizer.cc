@@ -148,6 +148,22 @@ MergeTable merge_table(const MergeLines& merges, const Vocabulary& vocabulary) {
   return table;
 }
 
+// The numbers must be those that tokenizers gives the added tokens, whatever the file says.
+void check_added_numbers(const ByteLevelParts& parts) {
+  const auto size = static_cast<int64_t>(parts.vocabulary.size());
+  int64_t highest = -1;  // of the added tokens so far
+  for (const AddedToken& token : parts.rules.added) {
+    const auto known = parts.vocabulary.find(token.content);
+    const int64_t given =
+        known != parts.vocabulary.end() ? known->second : std::max(size, highest + 1);
+    if (given != token.id)
+      throw std::runtime_error(
+          fmt::format("{}: the added token \"{}\" has the number {}, and tokenizers gives it {}",
+                      parts.what, token.content, token.id, given));
+    highest = std::max(highest, given);
+  }
+}
+
 std::vector<AddedToken> tokens_with(const ByteLevelRules& rules, bool normalized) {
   std::vector<AddedToken> tokens;
   // Of two that are the same in normalized text, tokenizers takes a special one first.
@@ -244,20 +260,13 @@ void ByteLevelTokenizer::read_vocabulary(const Vocabulary& vocabulary) {
   }
 }
 
-// The numbers must be those that tokenizers gives the added tokens, whatever the file says.
 void ByteLevelTokenizer::read_added(const Vocabulary& vocabulary) {
-  const auto size = static_cast<int64_t>(vocabulary.size());
-  int64_t highest = -1;  // of the added tokens so far
   for (const AddedToken& token : rules_.added) {
-    const auto known = vocabulary.find(token.content);
-    const int64_t given = known != vocabulary.end() ? known->second : std::max(size, highest + 1);
     std::string& bytes = bytes_[static_cast<size_t>(token.id)];
-    const bool taken = known == vocabulary.end() && !bytes.empty();
-    if (given != token.id || taken)
-      throw std::runtime_error(fmt::format(
-          "{}: the added token \"{}\" has the number {}, {}", what_, token.content, token.id,
-          taken ? "which another token has" : fmt::format("and tokenizers gives it {}", given)));
-    highest = std::max(highest, given);
+    if (vocabulary.count(token.content) == 0 && !bytes.empty())
+      throw std::runtime_error(
+          fmt::format("{}: the added token \"{}\" has the number {}, which another token has",
+                      what_, token.content, token.id));
     bytes = token.content;
   }
   for (const std::vector<int32_t>* around : {&rules_.before, &rules_.after})
@@ -375,6 +384,7 @@ std::unique_ptr<Tokenizer> make_json_tokenizer(const std::string& path) {
   parts.vocabulary = vocabulary_of(pairs.vocabulary, parts.what);
   parts.byte_tokens = byte_tokens_of(parts.vocabulary, parts.what);
   parts.merges = *pairs.merges;
+  check_added_numbers(parts);
   auto tokenizer = std::make_unique<ByteLevelTokenizer>(std::move(parts));
   check_other_pairs(path, path, pairs);
   return tokenizer;

@@ -110,7 +110,7 @@ TokenizerJson pairs_of_tokenizer_json(const Json& json, const std::string& path)
   if (!model.is_object() || !model.value("vocab", Json()).is_object())
     throw refuse("it has no vocabulary");
   const Json merges = model.value("merges", Json());
-  if (!merges.is_array() || merges.empty()) throw refuse("it has no merges");
+  if (!merges.is_array()) throw refuse("it has no merges");
   return {model["vocab"], merges_of(merges, path)};
 }
 
@@ -125,6 +125,7 @@ TokenizerJson split_tokenizer_json(Json json, const std::string& path) {
   };
   if (const std::string why = difference_from_gpt2(json); !why.empty()) throw refuse(why);
   TokenizerJson parts = pairs_of_tokenizer_json(json, path);
+  if (parts.merges->empty()) throw refuse("it has no merges");
   for (const Json& added : json.value("added_tokens", Json::array())) {
     if (!added.is_object() || !added.contains("content") || !added["content"].is_string() ||
         !added.contains("id"))
