@@ -311,6 +311,7 @@ for pattern in ("a*", "(?=a)", "a|"):
     done = encode("text")
     check(done.returncode != 0 and not done.stdout and b"matches an empty text" in done.stderr, f"{pattern}: {done.stderr}")
 refused("added_tokens/0/id", 5, "has the number 5, and tokenizers gives it")
+refused("added_tokens/0/id", 2000000000, "has the number 2000000000, and tokenizers gives it")
 refused("added_tokens/0/id", -1, '"added_tokens[0].id" is -1')
 refused("added_tokens/0/content", "", '"added_tokens[0].content" is empty')
 refused("added_tokens/0/content", llama_tokens[1], '"added_tokens[1].content" is there twice')
