@@ -78,7 +78,7 @@ const icu::Normalizer2& nfc() {
   return form;
 }
 
-icu::StringPiece piece_of(std::string_view text) {
+icu::StringPiece string_piece(std::string_view text) {
   if (text.size() > std::numeric_limits<int32_t>::max())
     throw std::runtime_error("a text of more than 2 GiB in one piece cannot be normalized");
   return {text.data(), static_cast<int32_t>(text.size())};
@@ -90,14 +90,14 @@ std::string nfc_of(std::string_view text) {
   std::string out;
   icu::StringByteSink<std::string> sink(&out);
   UErrorCode error = U_ZERO_ERROR;
-  nfc().normalizeUTF8(0, piece_of(text), sink, nullptr, error);
+  nfc().normalizeUTF8(0, string_piece(text), sink, nullptr, error);
   if (U_FAILURE(error)) throw std::runtime_error("a text cannot be normalized");
   return out;
 }
 
 bool is_nfc(std::string_view text) {
   UErrorCode error = U_ZERO_ERROR;
-  return nfc().isNormalizedUTF8(piece_of(text), error) != 0 && U_SUCCESS(error);
+  return nfc().isNormalizedUTF8(string_piece(text), error) != 0 && U_SUCCESS(error);
 }
 
 bool is_word_character(char32_t c) {

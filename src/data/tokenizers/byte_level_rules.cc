@@ -39,9 +39,9 @@ SplitStep words_by(const char* pattern) {
 }
 
 // A value of a tokenizer.json and its place in it, as "pre_tokenizer.pretokenizers[0]".
-class Part {
+class JsonPart {
  public:
-  Part(const Json& json, const std::string& path, std::string place)
+  JsonPart(const Json& json, const std::string& path, std::string place)
       : json_(json), path_(path), place_(std::move(place)) {}
 
   [[noreturn]] void refuse(const std::string& why) const {
@@ -57,14 +57,14 @@ class Part {
   bool null() const { return json_.is_null(); }
 
   // Null where it is missing.
-  Part operator[](const char* key) const {
+  JsonPart operator[](const char* key) const {
     static const Json none;
     const auto found = json_.find(key);
     return {found == json_.end() ? none : *found, path_,
             place_.empty() ? key : fmt::format("{}.{}", place_, key)};
   }
-  std::vector<Part> list() const {
-    std::vector<Part> parts;
+  std::vector<JsonPart> list() const {
+    std::vector<JsonPart> parts;
     if (null()) return parts;
     if (!json_.is_array()) refuse("is not a list");
     for (size_t n = 0; n < json_.size(); ++n)
@@ -100,7 +100,7 @@ class Part {
 
 constexpr int kDeepestSequence = 8;
 
-bool reads_nfc(const Part& normalizer, int depth = 0) {
+bool reads_nfc(const JsonPart& normalizer, int depth = 0) {
   if (normalizer.null()) return false;
   const std::string type = normalizer.type();
   if (type == "NFC") {
@@ -110,11 +110,12 @@ bool reads_nfc(const Part& normalizer, int depth = 0) {
   if (type != "Sequence" || depth > kDeepestSequence) normalizer["type"].refuse_value();
   normalizer.only({"type", "normalizers"});
   bool nfc = false;
-  for (const Part& part : normalizer["normalizers"].list()) nfc = reads_nfc(part, depth + 1) || nfc;
+  for (const JsonPart& part : normalizer["normalizers"].list())
+    nfc = reads_nfc(part, depth + 1) || nfc;
   return nfc;
 }
 
-SplitBehavior behavior_of(const Part& behavior) {
+SplitBehavior behavior_of(const JsonPart& behavior) {
   const std::string name = behavior.text();
   if (name == "Isolated") return SplitBehavior::isolated;
   if (name == "Removed") return SplitBehavior::removed;
@@ -124,20 +125,20 @@ SplitBehavior behavior_of(const Part& behavior) {
   behavior.refuse_value();
 }
 
-SplitStep split_step(const Part& split) {
+SplitStep split_step(const JsonPart& split) {
   split.only({"type", "pattern", "behavior", "invert"});
   SplitStep step;
   step.behavior = behavior_of(split["behavior"]);
   step.invert = split["invert"].flag(false);
-  const Part pattern = split["pattern"];
+  const JsonPart pattern = split["pattern"];
   pattern.only({"Regex", "String"});
   if (pattern.json().size() != 1) pattern.refuse("is not one pattern");
-  if (const Part literal = pattern["String"]; !literal.null()) {
+  if (const JsonPart literal = pattern["String"]; !literal.null()) {
     step.pattern = pcre2_literal(literal.text());
     if (step.pattern.empty()) literal.refuse_value();
     return step;
   }
-  const Part regex = pattern["Regex"];
+  const JsonPart regex = pattern["Regex"];
   try {
     step.pattern = pcre2_pattern(regex.text());
   } catch (const std::runtime_error& error) {
@@ -150,12 +151,12 @@ SplitStep split_step(const Part& split) {
 }
 
 // Returns whether it is ByteLevel, which is the last.
-bool read_steps(const Part& part, std::vector<SplitStep>* steps, int depth = 0) {
+bool read_steps(const JsonPart& part, std::vector<SplitStep>* steps, int depth = 0) {
   const std::string type = part.type();
   if (type == "Sequence" && depth <= kDeepestSequence) {
     part.only({"type", "pretokenizers"});
     bool last = false;
-    for (const Part& one : part["pretokenizers"].list()) {
+    for (const JsonPart& one : part["pretokenizers"].list()) {
       if (last) one.refuse("comes after ByteLevel, which is not done here");
       last = read_steps(one, steps, depth + 1);
     }
@@ -182,14 +183,14 @@ bool read_steps(const Part& part, std::vector<SplitStep>* steps, int depth = 0) 
   return false;
 }
 
-int32_t token_number(const Part& id) {
+int32_t token_number(const JsonPart& id) {
   if (!id.json().is_number_unsigned() ||
       id.json().get<uint64_t>() >= std::numeric_limits<int32_t>::max())
     id.refuse_value();
   return id.json().get<int32_t>();
 }
 
-AddedToken added_token(const Part& part) {
+AddedToken added_token(const JsonPart& part) {
   part.only({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
   AddedToken token;
   token.content = part["content"].text();
@@ -204,25 +205,25 @@ AddedToken added_token(const Part& part) {
 }
 
 // The tokens of a template before and after the text, "$A".
-void read_template(const Part& processor, ByteLevelRules* rules) {
+void read_template(const JsonPart& processor, ByteLevelRules* rules) {
   processor.only({"type", "single", "pair", "special_tokens"});
   bool text_seen = false;
-  for (const Part& piece : processor["single"].list()) {
+  for (const JsonPart& piece : processor["single"].list()) {
     piece.only({"Sequence", "SpecialToken"});
-    if (const Part text = piece["Sequence"]; !text.null()) {
+    if (const JsonPart text = piece["Sequence"]; !text.null()) {
       if (text_seen || text["id"].text() != "A") piece.refuse_value();
       text_seen = true;
       continue;
     }
-    const Part named = processor["special_tokens"][piece["SpecialToken"]["id"].text().c_str()];
+    const JsonPart named = processor["special_tokens"][piece["SpecialToken"]["id"].text().c_str()];
     if (named["ids"].null()) named.refuse("has no numbers");
-    for (const Part& id : named["ids"].list())
+    for (const JsonPart& id : named["ids"].list())
       (text_seen ? rules->after : rules->before).push_back(token_number(id));
   }
   if (!text_seen) processor["single"].refuse_value();
 }
 
-void read_processor(const Part& processor, ByteLevelRules* rules, int depth = 0) {
+void read_processor(const JsonPart& processor, ByteLevelRules* rules, int depth = 0) {
   if (processor.null()) return;
   const std::string type = processor.type();
   if (type == "ByteLevel") return;  // of offsets
@@ -233,10 +234,10 @@ void read_processor(const Part& processor, ByteLevelRules* rules, int depth = 0)
   }
   if (type != "Sequence" || depth > kDeepestSequence) processor["type"].refuse_value();
   processor.only({"type", "processors"});
-  for (const Part& one : processor["processors"].list()) read_processor(one, rules, depth + 1);
+  for (const JsonPart& one : processor["processors"].list()) read_processor(one, rules, depth + 1);
 }
 
-void check_model(const Part& model) {
+void check_model(const JsonPart& model) {
   model.only({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
               "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"});
   if (!model["type"].null() && model["type"].text() != "BPE") model["type"].refuse_value();
@@ -265,7 +266,7 @@ ByteLevelRules qwen2_rules(bool prefix_space) {
 }
 
 ByteLevelRules read_byte_level_rules(const Json& json, const std::string& path) {
-  const Part whole(json, path, "");
+  const JsonPart whole(json, path, "");
   whole.only({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
               "post_processor", "decoder", "model"});
   for (const char* key : {"truncation", "padding"})
@@ -275,14 +276,14 @@ ByteLevelRules read_byte_level_rules(const Json& json, const std::string& path) 
   ByteLevelRules rules;
   rules.ignore_merges = whole["model"]["ignore_merges"].flag(false);
   rules.nfc = reads_nfc(whole["normalizer"]);
-  const Part words = whole["pre_tokenizer"];
+  const JsonPart words = whole["pre_tokenizer"];
   if (words.null() || !read_steps(words, &rules.steps))
     words.refuse("does not end with ByteLevel, so that this is another kind of tokenizer");
-  for (const Part& part : whole["added_tokens"].list()) {
+  std::set<std::string> contents;
+  for (const JsonPart& part : whole["added_tokens"].list()) {
     rules.added.push_back(added_token(part));
-    for (size_t n = 0; n + 1 < rules.added.size(); ++n)
-      if (rules.added[n].content == rules.added.back().content)
-        part["content"].refuse("is there twice");
+    if (!contents.insert(rules.added.back().content).second)
+      part["content"].refuse("is there twice");
   }
   read_processor(whole["post_processor"], &rules);
   return rules;

@@ -75,14 +75,13 @@ Vocabulary vocabulary_of(const nlohmann::json& json, const std::string& what) {
   return vocabulary;
 }
 
-nlohmann::json read_vocabulary(const std::string& path) {
+// `what`: what the file should be.
+nlohmann::json read_json(const std::string& path, const char* what) {
   try {
     return nlohmann::json::parse(read_tokenizer_file(path, "--vocab-file"));
   } catch (const nlohmann::json::exception& error) {
     throw std::runtime_error(
-        fmt::format("--vocab-file '{}' is not a GPT-2 vocabulary (a JSON object of token: number): "
-                    "{}",
-                    path, json_fault(error)));
+        fmt::format("--vocab-file '{}' is not {}: {}", path, what, json_fault(error)));
   }
 }
 
@@ -355,7 +354,8 @@ std::unique_ptr<Tokenizer> make_gpt2_tokenizer(const std::string& vocab_file,
   parts.what = fmt::format("--vocab-file '{}'", vocab_file);
   parts.rules = gpt2_rules();
   // Both names may be that of one tokenizer.json, which holds both.
-  TokenizerJson json = split_tokenizer_json(read_vocabulary(vocab_file), vocab_file);
+  TokenizerJson json = split_tokenizer_json(
+      read_json(vocab_file, "a GPT-2 vocabulary (a JSON object of token: number)"), vocab_file);
   parts.vocabulary = vocabulary_of(json.vocabulary, parts.what);
   parts.byte_tokens = byte_tokens_of(parts.vocabulary, parts.what);
   const auto end = parts.vocabulary.find(kEndOfText);
@@ -377,7 +377,10 @@ std::unique_ptr<Tokenizer> make_json_tokenizer(const std::string& path) {
         "--vocab-file '{}': HuggingFaceTokenizer takes a file named tokenizer.json", path));
   ByteLevelParts parts;
   parts.what = fmt::format("--vocab-file '{}'", path);
-  const nlohmann::json json = read_vocabulary(path);
+  const nlohmann::json json = read_json(path, "a tokenizer.json");
+  if (!json.is_object())
+    throw std::runtime_error(
+        fmt::format("--vocab-file '{}' is not a tokenizer.json: it holds no object", path));
   parts.rules = read_byte_level_rules(json, path);
   parts.end = check_json_settings(folder_of(path), parts.rules);
   const TokenizerJson pairs = pairs_of_tokenizer_json(json, path);

@@ -31,7 +31,7 @@ class Tokenizer {
   virtual int64_t vocabulary() const = 0;
   // The token that ends a document. Throws std::runtime_error where the files name none.
   virtual int32_t eod() const = 0;
-  // The tokens that belong before and after a document, whatever its text: encode() has them not.
+  // The tokens that belong before and after a document, whatever its text. encode() does not add them.
   virtual std::vector<int32_t> before_text() const { return {}; }
   virtual std::vector<int32_t> after_text() const { return {}; }
   // Whether text is expected as UTF-8. encode() replaces what is not valid by U+FFFD.

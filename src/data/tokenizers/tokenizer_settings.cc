@@ -234,9 +234,11 @@ class TokenizerFolder {
         if (special_tokens(kind).count(token) == 0)
           throw std::runtime_error(fmt::format(
               "'{}' adds the token \"{}\" to the vocabulary, and texts are tokenized without added "
-              "tokens: tokenize the text elsewhere, or remove the token from this file where no "
-              "text has it",
-              path(name), token));
+              "tokens: {}, or remove the token from this file where no text has it",
+              path(name), token,
+              kind == TokenizerKind::byte_pairs && whole_.is_object()
+                  ? "take --tokenizer-type HuggingFaceTokenizer"
+                  : "tokenize the text elsewhere"));
   }
 
   void check_roles() const {

@@ -203,7 +203,7 @@ for space in (False, True):
 FORMS = [AddedToken("<sep>"), AddedToken("<left>", lstrip=True), AddedToken("<right>", rstrip=True),
          AddedToken("<both>", lstrip=True, rstrip=True), AddedToken("<word>", single_word=True),
          AddedToken("cafe\u0301-token", normalized=True), AddedToken("ab"), AddedToken("abcd"), AddedToken("  "), AddedToken("lower")]
-for normalizer in (None, normalizers.NFC(), normalizers.Sequence([normalizers.NFC()])):
+for normalizer in (None, normalizers.Sequence([normalizers.NFC()])):
     for single in (False, True):
         for space in (False, True):
             peer = trained(words(split(R(QWEN2)), space=space), normalizer, special=["<|endoftext|>"])
@@ -212,7 +212,7 @@ for normalizer in (None, normalizers.NFC(), normalizers.Sequence([normalizers.NF
             name = f"added tokens, {'NFC' if normalizer else 'as it is'}, single words {single}, space {space}"
             peer = changed(peer)
             compare(name, peer, MARKED, script_text(57, 1 << 17), "<word>", " <word> ", "<right>   <left>", "<right>  lower  <left>")
-            if not single:
+            if not single and (space or normalizer is None):
                 prepared(name, peer, "<|endoftext|>")
 
 # Every behavior, other steps, several of them.
@@ -240,7 +240,7 @@ OTHERS = {
 }
 for name, steps in OTHERS.items():
     for regex in (False, True):
-        compare(f"{name}, GPT-2's pattern after them {regex}", with_words(words(*steps, regex=regex)), TEXT[:200000], MARKED)
+        compare(f"{name}, GPT-2's pattern after them {regex}", with_words(words(*steps, regex=regex)), TEXT[:200000], MARKED[:50000])
 for individual in (True, False):
     prepared(f"digits ({individual}) and GPT-2's pattern", with_words(words(Digits(individual), regex=True)), "<|endoftext|>")
 # No merges: bytes, and a vocabulary without any but them.
