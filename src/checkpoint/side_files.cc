@@ -38,6 +38,14 @@ void take_vocabulary(const std::string& vocab_file, const std::string& source, S
     if (fs::exists(folder / name)) side->files[name] = bytes_of(folder / name);
 }
 
+// The settings with which transformers takes a tokenizer.json as it is.
+std::string whole_config(const ModelConfig& model, const std::string& end) {
+  const nlohmann::ordered_json json = {{"tokenizer_class", "PreTrainedTokenizerFast"},
+                                       {"model_max_length", model.max_positions},
+                                       {"eos_token", end}};
+  return json.dump(2) + "\n";
+}
+
 // The settings with which transformers makes GPT-2's tokenizer.
 std::string tokenizer_config(const ModelConfig& model) {
   const char* end = "<|endoftext|>";
@@ -101,6 +109,16 @@ SideFiles read_side_files(const ModelConfig& model, const DataConfig& data,
     const bool whole = is_tokenizer_json(data.vocab_file) || needs_tokenizer_json(settings);
     std::string& config = side.files["tokenizer_config.json"];
     config = wordpiece_config(model, settings.rules, whole, config);
+    return side;
+  }
+  if (data.tokenizer == "HuggingFaceTokenizer" && !data.vocab_file.empty()) {
+    if (lies_in(data.vocab_file, source)) return side;
+    const auto tokenizer = make_json_tokenizer(data.vocab_file);
+    side.end_of_text = tokenizer->eod();
+    take_vocabulary(data.vocab_file, source, &side);
+    side.files["tokenizer.json"] = bytes_of(data.vocab_file);
+    side.files.emplace("tokenizer_config.json",
+                       whole_config(model, tokenizer->decode({tokenizer->eod()})));
     return side;
   }
   if (data.tokenizer != "GPT2BPETokenizer" || data.vocab_file.empty() || data.merge_file.empty())

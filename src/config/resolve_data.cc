@@ -262,7 +262,12 @@ void resolve_tokenizer_files(const std::string& folder, Config* c) {
       fail("--dynamic-masking", "needs --vocab-file: the [MASK] of the data's vocabulary");
     return;
   }
-  if (data.merge_file.empty() && is_tokenizer_json(data.vocab_file))
+  const bool whole = data.tokenizer == "HuggingFaceTokenizer";
+  if (whole && !data.merge_file.empty())
+    fail("--merge-file", "is not read for HuggingFaceTokenizer: --vocab-file names tokenizer.json");
+  if (whole && data.vocab_file.empty() && !folder.empty())
+    data.vocab_file = folder + "/tokenizer.json";
+  if (data.merge_file.empty() && (whole || is_tokenizer_json(data.vocab_file)))
     data.merge_file = data.vocab_file;
   if (data.vocab_file.empty() != data.merge_file.empty())
     fail(data.merge_file.empty() ? "--vocab-file" : "--merge-file", "needs {}, too",

@@ -5,6 +5,7 @@
 
 #include "src/config/resolve_parts.h"
 #include "src/config/settings.h"
+#include "src/data/tokenizers/tokenizer.h"
 
 namespace tally::train {
 namespace {
@@ -50,6 +51,18 @@ const Preset& find_preset(const std::string& name) {
 
 constexpr int64_t gpt2_tokens = 50257, llama_tokens = 128256;  // of the published models
 
+// Of a HuggingFaceTokenizer.
+int64_t file_vocabulary(const Flags& f, const std::string& tokenizer) {
+  if (f.vocabulary) return *f.vocabulary;
+  if (f.config.data.vocab_file.empty())
+    fail("--tokenizer-type", "{} needs --vocab-file, the model's tokenizer.json", tokenizer);
+  try {
+    return make_tokenizer(tokenizer, f.config.data.vocab_file, "")->vocabulary();
+  } catch (const std::runtime_error& e) {
+    fail("--tokenizer-type", "{}: {}", tokenizer, e.what());
+  }
+}
+
 // `preset`: the size of a vocabulary that no tokenizer, file or flag names.
 int64_t resolve_vocabulary(const Flags& f, int64_t preset, std::string* tokenizer) {
   *tokenizer = f.tokenizer.value_or("GPT2BPETokenizer");
@@ -58,6 +71,10 @@ int64_t resolve_vocabulary(const Flags& f, int64_t preset, std::string* tokenize
     *tokenizer = "GPT2BPETokenizer";
     const bool named = f.tokenizer || !f.config.data.vocab_file.empty();
     return f.vocabulary.value_or(named ? gpt2_tokens : preset);
+  }
+  if (kind == "huggingfacetokenizer") {
+    *tokenizer = "HuggingFaceTokenizer";
+    return file_vocabulary(f, *tokenizer);
   }
   if (kind == "bytes") {
     *tokenizer = "bytes";
@@ -70,10 +87,12 @@ int64_t resolve_vocabulary(const Flags& f, int64_t preset, std::string* tokenize
   }
   if (kind.rfind("bertwordpiece", 0) == 0)
     fail("--tokenizer-type",
-         "{} is the tokenizer of BERT's models, and this is a GPT: GPT2BPETokenizer, bytes, "
-         "NullTokenizer",
+         "{} is the tokenizer of BERT's models, and this is a GPT: GPT2BPETokenizer, "
+         "HuggingFaceTokenizer, bytes, NullTokenizer",
          *tokenizer);
-  fail("--tokenizer-type", "'{}' is not a known tokenizer: GPT2BPETokenizer, bytes, NullTokenizer",
+  fail("--tokenizer-type",
+       "'{}' is not a known tokenizer: GPT2BPETokenizer, HuggingFaceTokenizer, bytes, "
+       "NullTokenizer",
        *tokenizer);
 }
 
@@ -262,6 +281,10 @@ void model_of_folder(const Flags& f, const StoredModels& stored, const std::stri
   c->sequence = f.sequence.value_or(std::min<int64_t>(1024, m.max_positions));
   Flags vocabulary = f;
   vocabulary.vocabulary = m.vocabulary;
+  // Llama and its kin have tokenizers of their own.
+  if (!f.tokenizer && f.config.data.vocab_file.empty() && m.kind() == "llama" &&
+      std::filesystem::exists(folder + "/tokenizer.json"))
+    vocabulary.tokenizer = "HuggingFaceTokenizer";
   resolve_vocabulary(vocabulary, gpt2_tokens, &c->data.tokenizer);
   if (c->command == Command::evaluate || folder == c->load_hf_dir || !f.tokenizer) return;
   // A resumed run keeps the vocabulary that it was started with.

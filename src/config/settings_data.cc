@@ -67,13 +67,15 @@ void add_data_settings(SettingTable* table, Flags* flags) {
          "Weights of training, validation and test documents; evaluate reads them all", check_split)
       .record("data.split", text_or_null(d.separate ? "" : d.split));
   t.text("--tokenizer-type", &f.tokenizer, "NAME",
-         "GPT2BPETokenizer (default) or bytes, of encoders BertWordPieceLowerCase (default) or "
+         "GPT2BPETokenizer (default), HuggingFaceTokenizer or bytes, of encoders "
+         "BertWordPieceLowerCase (default) or "
          "BertWordPieceCase; decides the vocabulary's size. NullTokenizer: none, with --vocab-size")
-      .offers({"GPT2BPETokenizer", "bytes", "BertWordPieceLowerCase", "BertWordPieceCase",
-               "NullTokenizer"})
+      .offers({"GPT2BPETokenizer", "HuggingFaceTokenizer", "bytes", "BertWordPieceLowerCase",
+               "BertWordPieceCase", "NullTokenizer"})
       .record("data.tokenizer", d.tokenizer);
   t.text("--vocab-file", &d.vocab_file, "FILE",
-         "vocab.json of GPT2BPETokenizer, or a tokenizer.json alone; training only copies it "
+         "vocab.json of GPT2BPETokenizer, or a tokenizer.json alone, the one of "
+         "HuggingFaceTokenizer; training only copies it "
          "next to what it saves. Of encoders: the vocab.txt that texts are tokenized with");
   t.text("--merge-file", &d.merge_file, "FILE", "merges.txt of GPT2BPETokenizer, likewise");
 }

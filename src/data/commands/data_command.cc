@@ -45,11 +45,12 @@ void print_error(const CLI::App& app, const std::string& why) {
 
 void declare_tokenizer_flags(CLI::App* app, TokenizerFlags* flags) {
   app->add_option("--tokenizer-type", flags->type,
-                  "GPT2BPETokenizer, BertWordPieceLowerCase, BertWordPieceCase or bytes")
+                  "GPT2BPETokenizer, HuggingFaceTokenizer, BertWordPieceLowerCase, "
+                  "BertWordPieceCase or bytes")
       ->capture_default_str();
   app->add_option("--vocab-file", flags->vocab_file,
                   "vocab.json of GPT2BPETokenizer, vocab.txt of BERT's tokenizers, or a "
-                  "tokenizer.json alone");
+                  "tokenizer.json alone, the one of HuggingFaceTokenizer");
   app->add_option("--merge-file", flags->merge_file, "merges.txt (GPT2BPETokenizer)");
 }
 

@@ -70,23 +70,38 @@ class ChunkEncoder {
   const std::vector<std::string>& keys_;
 };
 
+// The tokens around each document.
+struct Around {
+  Around(const Tokenizer& tokenizer, bool append_eod)
+      : before(tokenizer.before_text()), after(tokenizer.after_text()) {
+    if (!append_eod) return;
+    const int32_t eod = tokenizer.eod();
+    if (after.empty() || after.back() != eod) after.push_back(eod);
+  }
+  std::vector<int32_t> before, after;
+};
+
 // A dataset being written for one key, and whether its open document has tokens.
 struct Output {
   Output(const std::string& prefix, DType dtype) : writer(prefix, dtype) {}
   IndexedDatasetWriter writer;
   bool open = false;
 
-  void write(const Tokens& tokens, bool append_eod, int32_t eod) {
+  void write(const Tokens& tokens, const Around& around) {
     size_t begin = 0;
     for (const Tokens::End& end : tokens.ends) {
+      if (!open && end.at > begin) append(around.before);
       writer.append(tokens.tokens.data() + begin, static_cast<int64_t>(end.at - begin));
       open = open || end.at > begin;
       begin = end.at;
       if (!end.ends_document) continue;
-      if (append_eod && open) writer.append(&eod, 1);
+      if (open) append(around.after);
       writer.end_document();
       open = false;
     }
+  }
+  void append(const std::vector<int32_t>& tokens) {
+    writer.append(tokens.data(), static_cast<int64_t>(tokens.size()));
   }
 };
 
@@ -102,7 +117,11 @@ DocumentRule rule_of(const PrepareOptions& options, const std::string& path) {
 class Preparation {
  public:
   Preparation(const Tokenizer& tokenizer, const PrepareOptions& options)
-      : tokenizer_(tokenizer), options_(options), total_(total_size()), bar_(total_) {
+      : tokenizer_(tokenizer),
+        options_(options),
+        around_(tokenizer, options.append_eod),
+        total_(total_size()),
+        bar_(total_) {
     for (const std::string& input : options.inputs) {
       if (options.keys.size() > 1 && !is_json(options, input)) {
         throw BadInput(
@@ -177,7 +196,7 @@ class Preparation {
 
   void receive(const EncodedChunk& encoded) {
     for (size_t k = 0; k < outputs_.size(); ++k) {
-      outputs_[k]->write(encoded[k], options_.append_eod, tokenizer_.eod());
+      outputs_[k]->write(encoded[k], around_);
     }
   }
 
@@ -197,6 +216,7 @@ class Preparation {
 
   const Tokenizer& tokenizer_;
   const PrepareOptions& options_;
+  const Around around_;
   int64_t total_;
   ProgressBar bar_;
   int64_t done_ = 0;

@@ -1,10 +1,15 @@
 #include "src/data/text/unicode_text.h"
 
+#include <unicode/bytestream.h>
 #include <unicode/locid.h>
+#include <unicode/normalizer2.h>
+#include <unicode/stringpiece.h>
 #include <unicode/uchar.h>
+#include <unicode/uniset.h>
 #include <unicode/unistr.h>
 #include <unicode/utf8.h>
 
+#include <limits>
 #include <stdexcept>
 
 namespace tally::train {
@@ -56,6 +61,43 @@ std::vector<std::string> split_at_space(std::string_view text) {
   }
   if (!word.empty()) words.push_back(to_utf8(word));
   return words;
+}
+
+namespace {
+
+// FilteredNormalizer2 lets other characters be, and they end a run of marks: what a library does
+// with characters that it does not know.
+const icu::Normalizer2& nfc() {
+  static const icu::FilteredNormalizer2 form = [] {
+    UErrorCode error = U_ZERO_ERROR;
+    const icu::Normalizer2* whole = icu::Normalizer2::getNFCInstance(error);
+    static const icu::UnicodeSet known(UNICODE_STRING_SIMPLE("[:age=9.0:]"), error);
+    if (U_FAILURE(error)) throw std::runtime_error("ICU has no data for the normalization of text");
+    return icu::FilteredNormalizer2(*whole, known);
+  }();
+  return form;
+}
+
+icu::StringPiece string_piece(std::string_view text) {
+  if (text.size() > std::numeric_limits<int32_t>::max())
+    throw std::runtime_error("a text of more than 2 GiB in one piece cannot be normalized");
+  return {text.data(), static_cast<int32_t>(text.size())};
+}
+
+}  // namespace
+
+std::string nfc_of(std::string_view text) {
+  std::string out;
+  icu::StringByteSink<std::string> sink(&out);
+  UErrorCode error = U_ZERO_ERROR;
+  nfc().normalizeUTF8(0, string_piece(text), sink, nullptr, error);
+  if (U_FAILURE(error)) throw std::runtime_error("a text cannot be normalized");
+  return out;
+}
+
+bool is_nfc(std::string_view text) {
+  UErrorCode error = U_ZERO_ERROR;
+  return nfc().isNormalizedUTF8(string_piece(text), error) != 0 && U_SUCCESS(error);
 }
 
 bool is_word_character(char32_t c) {

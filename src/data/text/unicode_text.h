@@ -18,6 +18,10 @@ std::string lower_of(const std::string& text);
 bool is_python_space(char32_t c);
 // str.split(): the words between white space.
 std::vector<std::string> split_at_space(std::string_view text);
+// Normalization form C of valid UTF-8 by Unicode 9, which is the version of Hugging Face's
+// tokenizers, and whether a text has it already. Later characters stay as they are.
+std::string nfc_of(std::string_view text);
+bool is_nfc(std::string_view text);
 // Whether regular expressions take the character as part of a word (\w).
 bool is_word_character(char32_t c);
 

@@ -4,58 +4,92 @@
 #include <fmt/format.h>
 #include <pcre2.h>
 
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
+
+#include "src/data/tokenizers/pattern_syntax.h"
 
 namespace tally::train {
 namespace {
 
-// White space is Unicode's White_Space property, as in Hugging Face's tokenizers. PCRE2's own \s
-// differs: it takes U+180E, which is a format character since Unicode 6.3.
-#define TALLY_SPACE                                                                    \
-  "\\x{09}-\\x{0d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}" \
-  "\\x{202f}\\x{205f}\\x{3000}"
-constexpr const char* kWords =
-    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" TALLY_SPACE "\\p{L}\\p{N}]+|[" TALLY_SPACE
-    "]+(?![^" TALLY_SPACE "])|[" TALLY_SPACE "]+";
-// No word goes on from a letter to anything but a letter, from a number to anything but a number,
-// or from what is not white space to white space; and no alternative looks further back than its
-// own start. So the end of each match is the end of a word, whatever stands before and after these
-// two characters. (From other characters to letters there is no such certainty: 's is one word.)
-constexpr const char* kCuts =
-    "\\p{L}(?=\\P{L})|\\p{N}(?=\\P{N})|[^" TALLY_SPACE "](?=[" TALLY_SPACE "])";
-#undef TALLY_SPACE
+// The places where no word goes on, whatever stands before and after: from a letter to anything but
+// a letter, from a number to anything but a number, and from what is not white space to white space
+// (not to a line end, which Llama 3's pattern takes after punctuation). No alternative of the patterns
+// with SplitStep::Cuts::between_classes looks further back than its own start, so the end of each
+// match is the end of a word. (From other characters to letters there is no such certainty: 's is one
+// word.)
+std::string cuts_between_classes() {
+  std::string blanks(white_space);
+  blanks.replace(0, std::string_view("\\x{09}-\\x{0d}").size(), "\\x{09}\\x{0b}\\x{0c}");
+  return fmt::format("\\p{{L}}(?=\\P{{L}})|\\p{{N}}(?=\\P{{N}})|[^{}](?=[{}])", white_space,
+                     blanks);
+}
+// A text after such a place begins with a space, so that none is put before it, and no normalization
+// joins a space to what is before it.
+std::string cuts_before_spaces() {
+  return fmt::format("[^{}](?=\\x{{20}})", white_space);
+}
 
 constexpr size_t kJitStack = size_t{1} << 20;
 
-pcre2_code* compile(const char* pattern) {
+struct FreeCode {
+  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+};
+using Code = std::unique_ptr<pcre2_code, FreeCode>;
+
+Code compile(const std::string& pattern) {
   int error = 0;
   PCRE2_SIZE offset = 0;
-  pcre2_code* code =
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern), PCRE2_ZERO_TERMINATED,
-                    PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK, &error, &offset, nullptr);
-  if (code == nullptr) {
-    throw std::logic_error(
-        fmt::format("pre-tokenizer pattern: PCRE2 error {} at {}", error, offset));
-  }
+  Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                          PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK, &error, &offset, nullptr));
+  if (!code)
+    throw std::runtime_error(
+        fmt::format("pre-tokenizer pattern '{}': PCRE2 error {} at {}", pattern, error, offset));
   // Without JIT (on an unusual processor) matching is slower and has the same result.
-  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
+  pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
   return code;
 }
 
 }  // namespace
 
 struct Pretokenizer::Patterns {
-  pcre2_code* words = compile(kWords);
-  pcre2_code* cuts = compile(kCuts);
-  ~Patterns() {
-    pcre2_code_free(words);
-    pcre2_code_free(cuts);
-  }
+  std::vector<Code> steps;  // null: the step does not split
+  Code cuts;
 };
 
-Pretokenizer::Pretokenizer() : patterns_(std::make_unique<Patterns>()) {}
+Pretokenizer::Pretokenizer(std::vector<SplitStep> steps, bool only_before_spaces)
+    : steps_(std::move(steps)),
+      cuts_(cuts_of(steps_, only_before_spaces)),
+      patterns_(std::make_unique<Patterns>()) {
+  for (const SplitStep& step : steps_) {
+    Code code = step.pattern.empty() ? nullptr : compile(step.pattern);
+    uint32_t matches_empty = 0;
+    if (code) pcre2_pattern_info(code.get(), PCRE2_INFO_MATCHEMPTY, &matches_empty);
+    if (matches_empty != 0)
+      throw std::runtime_error(fmt::format(
+          "pre-tokenizer pattern '{}': it matches an empty text, which is not done here",
+          step.pattern));
+    patterns_->steps.push_back(std::move(code));
+  }
+  if (cuts_ != Cuts::none)
+    patterns_->cuts =
+        compile(cuts_ == Cuts::before_spaces ? cuts_before_spaces() : cuts_between_classes());
+}
 Pretokenizer::~Pretokenizer() = default;
+
+Pretokenizer::Cuts Pretokenizer::cuts_of(const std::vector<SplitStep>& steps,
+                                         bool only_before_spaces) {
+  for (const SplitStep& step : steps) {
+    // The text after a cut would be given a space.
+    if (step.prefix_space) only_before_spaces = true;
+    if (step.cuts == SplitStep::Cuts::none) return Cuts::none;
+    if (step.cuts == SplitStep::Cuts::between_classes)
+      return only_before_spaces ? Cuts::before_spaces : Cuts::between_classes;
+  }
+  return Cuts::none;
+}
 
 struct Pretokenizer::Scanner::Match {
   explicit Match(const pcre2_code* code)
@@ -96,41 +130,119 @@ struct Pretokenizer::Scanner::Match {
   bool jit = false;
 };
 
-Pretokenizer::Scanner::Scanner(const Pretokenizer& owner)
-    : match_(std::make_unique<Match>(owner.patterns_->words)), owner_(owner) {}
+// The pieces that one step makes of a piece of the step before it.
+class Pretokenizer::Scanner::Step {
+ public:
+  Step(const SplitStep& rule, const pcre2_code* code) : rule_(rule), code_(code) {
+    if (code_ != nullptr) match_.emplace(code_);
+  }
+
+  void start(std::string_view text) {
+    text_ = text;
+    if (rule_.prefix_space && !text.empty() && text.front() != ' ') {
+      spaced_.assign(1, ' ');
+      spaced_ += text;
+      text_ = spaced_;
+    }
+    at_ = begin_ = end_ = 0;
+    held_ = {};
+  }
+
+  // Empty at the end.
+  std::string_view next() {
+    for (;;) {
+      Part part = take();
+      if (part.text.empty() || rule_.behavior == SplitBehavior::isolated) return part.text;
+      if (rule_.behavior != SplitBehavior::removed) return joined(part);
+      if (!part.match) return part.text;
+    }
+  }
+
+ private:
+  struct Part {
+    std::string_view text;
+    bool match = false;
+  };
+
+  // A match, or what lies between two.
+  Part take() {
+    if (!held_.text.empty()) return std::exchange(held_, {});
+    if (at_ >= text_.size()) return {};
+    if (at_ >= end_) {
+      end_ = code_ == nullptr ? kNone : match_->run(code_, text_, at_, &begin_);
+      if (end_ == kNone) begin_ = end_ = text_.size();
+      if (end_ <= at_) throw std::logic_error("pre-tokenizer: a pattern matched an empty text");
+    }
+    const bool match = at_ >= begin_;
+    const size_t from = std::exchange(at_, match ? end_ : begin_);
+    return {text_.substr(from, at_ - from), match != rule_.invert};
+  }
+
+  // With the parts after it that the behavior puts to it.
+  std::string_view joined(Part part) {
+    for (;;) {
+      held_ = take();
+      const bool one =
+          rule_.behavior == SplitBehavior::merged_with_previous ? !part.match && held_.match
+          : rule_.behavior == SplitBehavior::merged_with_next   ? part.match && !held_.match
+                                                                : part.match == held_.match;
+      if (held_.text.empty() || !one) return part.text;
+      part = {{part.text.data(), part.text.size() + held_.text.size()}, held_.match};
+      held_ = {};
+    }
+  }
+
+  static constexpr size_t kNone = std::string_view::npos;
+  const SplitStep& rule_;
+  const pcre2_code* code_;
+  std::optional<Match> match_;
+  std::string_view text_;
+  std::string spaced_;                   // the text where a space was put before it
+  size_t at_ = 0, begin_ = 0, end_ = 0;  // of the match that is next
+  Part held_;
+};
+
+Pretokenizer::Scanner::Scanner(const Pretokenizer& owner) {
+  for (size_t n = 0; n < owner.steps_.size(); ++n)
+    steps_.push_back(std::make_unique<Step>(owner.steps_[n], owner.patterns_->steps[n].get()));
+}
 Pretokenizer::Scanner::~Scanner() = default;
 
 void Pretokenizer::Scanner::start(std::string_view text) {
-  text_ = text;
-  at_ = 0;
+  level_ = 0;
+  steps_[0]->start(text);
 }
 
 std::string_view Pretokenizer::Scanner::next() {
-  if (at_ >= text_.size()) return {};
-  size_t begin = 0;
-  const size_t end = match_->run(owner_.patterns_->words, text_, at_, &begin);
-  if (end == std::string_view::npos || begin != at_ || end <= at_) {
-    throw std::logic_error("pre-tokenizer: the pattern left a gap in the text");
+  for (;;) {
+    const std::string_view piece = steps_[level_]->next();
+    if (!piece.empty()) {
+      if (level_ + 1 == steps_.size()) return piece;
+      steps_[++level_]->start(piece);
+    } else if (level_ == 0) {
+      return {};
+    } else {
+      --level_;
+    }
   }
-  at_ = end;
-  return text_.substr(begin, end - begin);
 }
 
 size_t Pretokenizer::safe_cut(std::string_view text) const {
-  const auto is_space = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
+  if (cuts_ == Cuts::none) return 0;
   const auto is_word = [](char c) { return c > ' ' && c < 0x7f; };
-  // Nearly all text has a blank between ASCII characters near its end.
+  // Nearly all text has a space after an ASCII character near its end.
   const size_t window = text.size() > 4096 ? text.size() - 4096 : 0;
   for (size_t at = text.size(); at-- > window + 1;) {
-    if (is_space(text[at]) && is_word(text[at - 1])) return at;
+    if (text[at] == ' ' && is_word(text[at - 1])) return at;
   }
-  const Scanner::Match match(patterns_->cuts);
+  const pcre2_code* cuts = patterns_->cuts.get();
+  const Scanner::Match match(cuts);
   for (size_t from : {window, size_t{0}}) {
     while (from > 0 && (static_cast<unsigned char>(text[from]) & 0xC0) == 0x80) --from;
     size_t last = 0;
     size_t begin = 0;
     for (size_t at = from;;) {
-      const size_t end = match.run(patterns_->cuts, text, at, &begin);
+      const size_t end = match.run(cuts, text, at, &begin);
       if (end == std::string_view::npos) break;
       last = at = end;
     }

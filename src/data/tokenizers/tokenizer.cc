@@ -72,10 +72,16 @@ std::unique_ptr<Tokenizer> make_tokenizer(const std::string& type, const std::st
     }
     return make_wordpiece_tokenizer(vocab_file, type == "BertWordPieceLowerCase");
   }
+  if (type == "HuggingFaceTokenizer") {
+    if (vocab_file.empty() || (!merge_file.empty() && merge_file != vocab_file))
+      throw std::runtime_error(
+          fmt::format("{} takes --vocab-file alone: give the model's tokenizer.json", type));
+    return make_json_tokenizer(vocab_file);
+  }
   if (type != "GPT2BPETokenizer") {
     throw std::runtime_error(
         fmt::format("--tokenizer-type '{}' is not known: choose GPT2BPETokenizer, "
-                    "BertWordPieceLowerCase, BertWordPieceCase or bytes",
+                    "HuggingFaceTokenizer, BertWordPieceLowerCase, BertWordPieceCase or bytes",
                     type));
   }
   if (merge_file.empty() && is_tokenizer_json(vocab_file))

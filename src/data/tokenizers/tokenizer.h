@@ -29,8 +29,11 @@ class Tokenizer {
   virtual std::string decode(const std::vector<int32_t>& tokens) const = 0;
   // Tokens are 0 ... vocabulary() - 1.
   virtual int64_t vocabulary() const = 0;
-  // The token that ends a document.
+  // The token that ends a document. Throws std::runtime_error where the files name none.
   virtual int32_t eod() const = 0;
+  // The tokens that belong before and after a document, whatever its text. encode() does not add them.
+  virtual std::vector<int32_t> before_text() const { return {}; }
+  virtual std::vector<int32_t> after_text() const { return {}; }
   // Whether text is expected as UTF-8. encode() replaces what is not valid by U+FFFD.
   virtual bool utf8() const = 0;
   // The last position > 0 at which `text` can be cut without changing any token, whatever follows
@@ -47,6 +50,10 @@ class Tokenizer {
 // same tokenizer.json.
 std::unique_ptr<Tokenizer> make_gpt2_tokenizer(const std::string& vocab_file,
                                                const std::string& merge_file);
+// Byte-level BPE of a tokenizer.json with its own rules for words and added tokens, which the text may
+// have, as tokenizers computes it. Throws std::runtime_error with one sentence that names the key of
+// what the file asks for and is not done here.
+std::unique_ptr<Tokenizer> make_json_tokenizer(const std::string& path);
 // Every byte is its own token, 256 ends a document. Needs no files.
 std::unique_ptr<Tokenizer> make_byte_tokenizer();
 
@@ -55,6 +62,7 @@ bool is_tokenizer_json(const std::string& path);
 // Whether Megatron's name is that of BERT's tokenizer (wordpiece.h).
 bool is_wordpiece(const std::string& type);
 // By Megatron's name: "GPT2BPETokenizer" (needs both files, or a tokenizer.json as the vocabulary),
+// "HuggingFaceTokenizer" (a tokenizer.json of byte-level BPE as the vocabulary),
 // "BertWordPieceLowerCase", "BertWordPieceCase" (vocab.txt or tokenizer.json as the vocabulary) or
 // "bytes".
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& type, const std::string& vocab_file,

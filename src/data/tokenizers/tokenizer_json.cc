@@ -101,19 +101,31 @@ std::string read_tokenizer_file(const std::string& path, const char* flag) {
   return text.str();
 }
 
+TokenizerJson pairs_of_tokenizer_json(const Json& json, const std::string& path) {
+  const auto refuse = [&](const std::string& why) {
+    return std::runtime_error(
+        fmt::format("'{}' is not a tokenizer of byte-level BPE: {}", path, why));
+  };
+  const Json model = json.value("model", Json());
+  if (!model.is_object() || !model.value("vocab", Json()).is_object())
+    throw refuse("it has no vocabulary");
+  const Json merges = model.value("merges", Json());
+  if (!merges.is_array()) throw refuse("it has no merges");
+  return {model["vocab"], merges_of(merges, path)};
+}
+
 TokenizerJson split_tokenizer_json(Json json, const std::string& path) {
   if (!json.is_object() || !json.contains("model") || !json["model"].is_object())
     return {std::move(json), std::nullopt};
   const auto refuse = [&](const std::string& why) {
     return std::runtime_error(
-        fmt::format("'{}' is not a tokenizer of GPT-2's kind: {}", path, why));
+        fmt::format("'{}' is not a tokenizer of GPT-2's kind: {}: HuggingFaceTokenizer takes other "
+                    "tokenizers of byte-level BPE",
+                    path, why));
   };
   if (const std::string why = difference_from_gpt2(json); !why.empty()) throw refuse(why);
-  const Json& model = json["model"];
-  if (!model.contains("vocab") || !model["vocab"].is_object()) throw refuse("it has no vocabulary");
-  if (!model.contains("merges") || !model["merges"].is_array() || model["merges"].empty())
-    throw refuse("it has no merges");
-  TokenizerJson parts{model["vocab"], merges_of(model["merges"], path)};
+  TokenizerJson parts = pairs_of_tokenizer_json(json, path);
+  if (parts.merges->empty()) throw refuse("it has no merges");
   for (const Json& added : json.value("added_tokens", Json::array())) {
     if (!added.is_object() || !added.contains("content") || !added["content"].is_string() ||
         !added.contains("id"))

@@ -28,6 +28,11 @@ std::string read_tokenizer_file(const std::string& path, const char* flag);
 // of tokenizer: byte-level BPE, GPT-2's pattern, no normalization, no space put before the text.
 TokenizerJson split_tokenizer_json(nlohmann::json json, const std::string& path);
 
+// Vocabulary and merges of a tokenizer.json of byte-level BPE with any other rules
+// (byte_level_rules.h); the added tokens are not in the vocabulary. Throws std::runtime_error with one
+// sentence.
+TokenizerJson pairs_of_tokenizer_json(const nlohmann::json& json, const std::string& path);
+
 // Why a tokenizer.json splits or joins texts differently from GPT-2's; empty: it does not, or it has
 // no "model".
 std::string difference_from_gpt2(const nlohmann::json& json);

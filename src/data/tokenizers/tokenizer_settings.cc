@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <stdexcept>
 #include <vector>
 
-#include "src/data/text/text_input.h"
+#include "src/data/tokenizers/settings_files.h"
 #include "src/data/tokenizers/tokenizer_json.h"
 
 namespace tally::train {
@@ -21,7 +20,7 @@ using Json = nlohmann::json;
 constexpr const char* kWhole = "tokenizer.json";
 constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kSpecial = "special_tokens_map.json";
-constexpr const char* kAdded = "added_tokens.json";
+constexpr const char* kAdded = added_tokens_file;
 constexpr const char* kModel = "config.json";
 
 // A rule of BERT's words, and its names in tokenizer_config.json (null: it has none) and in the
@@ -80,34 +79,6 @@ const std::set<std::string>& special_tokens(TokenizerKind kind) {
   static const std::set<std::string> words = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
   static const std::set<std::string> pairs = {"<|endoftext|>"};
   return kind == TokenizerKind::wordpiece ? words : pairs;
-}
-
-// The tokens in a value of a tokenizer's file: a text, an object with its "content", or a list or an
-// object of such values.
-void collect_tokens(const Json& value, std::vector<std::string>* tokens) {
-  if (value.is_string()) {
-    tokens->push_back(value.get<std::string>());
-  } else if (value.is_object() && value.contains("content")) {
-    collect_tokens(value["content"], tokens);
-  } else if (value.is_structured()) {
-    for (const Json& one : value) collect_tokens(one, tokens);
-  }
-}
-
-// Added tokens are read as transformers reads them: added_tokens.json has a number for each token;
-// the others have a key for each role ("pad_token"), lists ("added_tokens",
-// "extra_special_tokens"), and tokens by number.
-std::vector<std::string> tokens_in(const Json& json, const std::string& name) {
-  std::vector<std::string> tokens;
-  for (const auto& [key, value] : json.items()) {
-    if (name == kAdded) {
-      tokens.push_back(key);
-    } else if (key.ends_with("_token") || key.ends_with("_tokens") ||
-               key == "added_tokens_decoder") {
-      collect_tokens(value, &tokens);
-    }
-  }
-  return tokens;
 }
 
 // Whether a post_processor puts BERT's tokens around one text and around two.
@@ -223,18 +194,7 @@ class TokenizerFolder {
  private:
   std::string path(const char* name) const { return (folder_ / name).string(); }
 
-  Json read(const char* name) const {
-    if (const std::string why = why_no_file(path(name)); !why.empty())
-      throw std::runtime_error(fmt::format("'{}' cannot be read: {}", path(name), why));
-    std::ifstream in(path(name), std::ios::binary);
-    if (!in) return nullptr;
-    Json json = Json::parse(in, nullptr, false);
-    if (json.is_object()) return json;
-    throw std::runtime_error(fmt::format(
-        "'{}' is not a JSON object, so that it is not known which tokens were added to the "
-        "vocabulary: get the whole file, or remove it where none were",
-        path(name)));
-  }
+  Json read(const char* name) const { return read_settings(path(name)); }
 
   // tokenizer_config.json's comes before config.json's. Empty: none.
   std::string tokenizer_class(const char** file) const {
@@ -274,9 +234,11 @@ class TokenizerFolder {
         if (special_tokens(kind).count(token) == 0)
           throw std::runtime_error(fmt::format(
               "'{}' adds the token \"{}\" to the vocabulary, and texts are tokenized without added "
-              "tokens: tokenize the text elsewhere, or remove the token from this file where no "
-              "text has it",
-              path(name), token));
+              "tokens: {}, or remove the token from this file where no text has it",
+              path(name), token,
+              kind == TokenizerKind::byte_pairs && whole_.is_object()
+                  ? "take --tokenizer-type HuggingFaceTokenizer"
+                  : "tokenize the text elsewhere"));
   }
 
   void check_roles() const {

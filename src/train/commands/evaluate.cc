@@ -60,7 +60,11 @@ std::vector<int32_t> tokens_of_text(const Config& c, const Print& notice) {
     notice(fmt::format(
         "--text: {} is not valid UTF-8 from byte {} on: invalid bytes are evaluated as U+FFFD",
         input.name(), valid));
-  return tokenizer->encode(text);
+  std::vector<int32_t> tokens = tokenizer->before_text();
+  tokenizer->make_encoder()->encode(text, &tokens);
+  const std::vector<int32_t> after = tokenizer->after_text();
+  tokens.insert(tokens.end(), after.begin(), after.end());
+  return tokens;
 }
 
 // All documents in their order.

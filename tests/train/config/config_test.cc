@@ -174,6 +174,8 @@ TEST_CASE("tokenizers decide the vocabulary") {
   CHECK(parse(base + "--tokenizer-type bytes").model.vocabulary == 257);
   CHECK(parse(base + "--tokenizer-type bytes").model.padded_vocabulary == 384);
   CHECK(parse(base + "--tokenizer-type NullTokenizer --vocab-size 1000").model.vocabulary == 1000);
+  CHECK(parse(base + "--tokenizer-type huggingfacetokenizer --vocab-size 70").model.vocabulary ==
+        70);
 }
 
 TEST_CASE("warm-up and decay are samples whichever way they were given") {
@@ -468,11 +470,20 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
        "--recompute-granularity: 'some' is not known: selective, full"},
       {"--device tpu", 1, "--device: 'tpu' is not known: auto, cpu, cuda, cuda:N"},
       {"--device cuda:x", 1, "--device: 'cuda:x' is not known: auto, cpu, cuda, cuda:N"},
+      {"--tokenizer-type HuggingFaceTokenizer", 1,
+       "--tokenizer-type: HuggingFaceTokenizer needs --vocab-file, the model's tokenizer.json"},
+      {"--tokenizer-type HuggingFaceTokenizer --vocab-file /none/tokenizer.json", 1,
+       "--tokenizer-type: HuggingFaceTokenizer: --vocab-file '/none/tokenizer.json' cannot be "
+       "read: "
+       "No such file or directory"},
+      {"--tokenizer-type HuggingFaceTokenizer --vocab-size 9 --merge-file m", 1,
+       "--merge-file: is not read for HuggingFaceTokenizer: --vocab-file names tokenizer.json"},
       {"--tokenizer-type Foo", 1,
-       "--tokenizer-type: 'Foo' is not a known tokenizer: GPT2BPETokenizer, bytes, NullTokenizer"},
+       "--tokenizer-type: 'Foo' is not a known tokenizer: GPT2BPETokenizer, HuggingFaceTokenizer, "
+       "bytes, NullTokenizer"},
       {"--tokenizer-type BertWordPieceCase", 1,
        "--tokenizer-type: BertWordPieceCase is the tokenizer of BERT's models, and this is a GPT: "
-       "GPT2BPETokenizer, bytes, NullTokenizer"},
+       "GPT2BPETokenizer, HuggingFaceTokenizer, bytes, NullTokenizer"},
       {"--save-interval 5", 1, "--save-interval: needs --save DIR"},
       {"--exit-on-missing-checkpoint", 1, "--exit-on-missing-checkpoint: needs --load DIR"},
       {"--position-embedding-type alibi", 1,

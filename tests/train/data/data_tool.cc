@@ -13,15 +13,16 @@
 // data_tool tokenize FLAG...
 // data_tool encode VOCAB MERGES < text > i32 numbers
 // data_tool decode VOCAB MERGES < i32 numbers > text
-// The type "BertWordPieceLowerCase" or "BertWordPieceCase" in the place of MERGES makes VOCAB one
-// of BERT.
+// A type ("BertWordPieceLowerCase", "BertWordPieceCase", "HuggingFaceTokenizer") in the place of
+// MERGES says whose VOCAB is.
 int main(int argc, char** argv) {
   using namespace tally::train;
   if (argc > 1 && std::strcmp(argv[1], "prepare") == 0) return prepare_main(argc - 1, argv + 1);
   if (argc > 1 && std::strcmp(argv[1], "tokenize") == 0) return tokenize_main(argc - 1, argv + 1);
   if (argc != 4) return 2;
-  const auto tokenizer = is_wordpiece(argv[3]) ? make_tokenizer(argv[3], argv[2], "")
-                                               : make_gpt2_tokenizer(argv[2], argv[3]);
+  const bool typed = is_wordpiece(argv[3]) || std::strcmp(argv[3], "HuggingFaceTokenizer") == 0;
+  const auto tokenizer =
+      typed ? make_tokenizer(argv[3], argv[2], "") : make_gpt2_tokenizer(argv[2], argv[3]);
   const std::string in{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
   if (std::strcmp(argv[1], "encode") == 0) {
     const std::vector<int32_t> tokens = tokenizer->encode(in);

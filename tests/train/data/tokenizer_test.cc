@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "src/data/text/utf8.h"
@@ -142,6 +144,96 @@ TEST_CASE("safe_cut: cutting there never changes the tokens, whatever follows") 
         1);  // beyond the window that is looked at first
 }
 
+namespace {
+// A tokenizer.json of the small vocabulary with these words and added tokens.
+std::string tokenizer_json(const TempDir& dir, const nlohmann::json& words,
+                           const nlohmann::json& added = nlohmann::json::array(),
+                           const nlohmann::json& normalizer = nullptr) {
+  const SmallVocabulary v(dir);
+  auto vocabulary = nlohmann::json::parse(dir.read("vocab.json"));
+  vocabulary.erase("<|endoftext|>");
+  std::filesystem::remove(v.vocab_file);
+  std::filesystem::remove(v.merge_file);
+  const nlohmann::json file = {{"version", "1.0"},
+                               {"added_tokens", added},
+                               {"normalizer", normalizer},
+                               {"pre_tokenizer", words},
+                               {"post_processor", nullptr},
+                               {"model",
+                                {{"type", "BPE"},
+                                 {"vocab", vocabulary},
+                                 {"merges", {"l o", "lo w", "e r", "Ġ low", "a a"}}}}};
+  return dir.write("tokenizer.json", file.dump());
+}
+
+nlohmann::json split(const std::string& pattern, bool space = false) {
+  return {{"type", "Sequence"},
+          {"pretokenizers",
+           {{{"type", "Split"},
+             {"pattern", {{"Regex", pattern}}},
+             {"behavior", "Isolated"},
+             {"invert", false}},
+            {{"type", "ByteLevel"}, {"add_prefix_space", space}, {"use_regex", false}}}}};
+}
+
+const char* const kLlama3 =
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| "
+    "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+}  // namespace
+
+TEST_CASE("tokenizer.json of any kind: words, added tokens, normalization, by hand") {
+  const TempDir dir;
+  const nlohmann::json added = {
+      {{"id", 261}, {"content", "<|endoftext|>"}, {"special", true}, {"normalized", false}},
+      {{"id", 262}, {"content", "<x>"}, {"rstrip", true}}};
+  const auto t = make_json_tokenizer(tokenizer_json(dir, split(kLlama3), added, {{"type", "NFC"}}));
+  CHECK(t->vocabulary() == 263);
+  CHECK(t->eod() == 261);
+  CHECK(t->encode("lower low") == Tokens{257, 258, 259});
+  CHECK(t->encode("low<|endoftext|>low<x> \n low") == Tokens{257, 261, 257, 262, 257});
+  CHECK(t->encode("12345") == Tokens{'1', '2', '3', '4', '5'});
+  CHECK(t->encode("e\xCC\x81") == t->encode("\xC3\xA9"));
+  CHECK(t->decode({257, 261, 262}) == "low<|endoftext|><x>");
+  // A space before each word that has none: "l", "o" and "w" are words.
+  const auto spaced = make_json_tokenizer(tokenizer_json(dir, split("[low]", true)));
+  CHECK(spaced->encode("low l") == Tokens{' ', 'l', ' ', 'o', ' ', 'w', ' ', ' ', 'l'});
+  CHECK(error_of([&] { spaced->eod(); }).find("name the eos_token") != std::string::npos);
+  CHECK(error_of([&] {
+          make_json_tokenizer(tokenizer_json(dir, split("a.")));
+        }).find("pattern.Regex\" has \".\" at character 2") != std::string::npos);
+}
+
+TEST_CASE("safe_cut of a tokenizer.json: cutting there never changes the tokens") {
+  const TempDir dir;
+  const nlohmann::json added = {{{"id", 261}, {"content", "low er"}},
+                                {{"id", 262}, {"content", " re"}, {"lstrip", true}},
+                                {{"id", 263}, {"content", "!--"}, {"rstrip", true}}};
+  std::mt19937 random(2);
+  for (const bool space : {false, true})
+    for (const nlohmann::json& normalizer : {nlohmann::json(), nlohmann::json{{"type", "NFC"}}}) {
+      nlohmann::json tokens = added;
+      for (nlohmann::json& token : tokens) token["normalized"] = normalizer.is_null();
+      const auto t =
+          make_json_tokenizer(tokenizer_json(dir, split(kLlama3, space), tokens, normalizer));
+      int cuts = 0;
+      for (int round = 0; round < 1000; ++round) {
+        const std::string text = nasty_text(&random, 1 + random() % 12);
+        const size_t cut = t->safe_cut(text);
+        if (cut == 0) continue;
+        ++cuts;
+        const std::string whole = text + nasty_text(&random, random() % 4);
+        Tokens parts = t->encode(std::string_view(whole).substr(0, cut));
+        const Tokens rest = t->encode(std::string_view(whole).substr(cut));
+        parts.insert(parts.end(), rest.begin(), rest.end());
+        CHECK_MESSAGE(parts == t->encode(whole), whole);
+      }
+      CHECK(cuts > 100);
+    }
+  // Where it is not known, a text stays whole.
+  const auto other = make_json_tokenizer(tokenizer_json(dir, split("[a-z]+")));
+  CHECK(other->safe_cut("one two three") == 0);
+}
+
 TEST_CASE("UTF-8: maximal invalid parts become one U+FFFD each, as in Python") {
   const std::string r = "\xEF\xBF\xBD";
   // Unicode 15, table 3-8, and Python's bytes.decode("utf-8", "replace").
@@ -197,10 +289,9 @@ TEST_CASE("vocabulary files: one sentence for each fault") {
   CHECK(fault(v.vocab_file, dir.write("other.txt", "q z\n"))
             .find("do the two files belong together?") != std::string::npos);
   CHECK(fault(v.vocab_file, dir.write("empty.txt", "")).find("--merge-file") != std::string::npos);
-  CHECK(error_of([] {
-          make_tokenizer("BertWordPiece", "", "");
-        }).find("choose GPT2BPETokenizer, BertWordPieceLowerCase, BertWordPieceCase or bytes") !=
-        std::string::npos);
+  CHECK(error_of([] { make_tokenizer("BertWordPiece", "", ""); })
+            .find("choose GPT2BPETokenizer, HuggingFaceTokenizer, BertWordPieceLowerCase, "
+                  "BertWordPieceCase or bytes") != std::string::npos);
   CHECK(error_of([] { make_tokenizer("GPT2BPETokenizer", "", ""); }).find("needs --vocab-file") !=
         std::string::npos);
 }
