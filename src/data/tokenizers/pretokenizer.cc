@@ -34,16 +34,14 @@ std::string cuts_before_spaces() {
 
 constexpr size_t kJitStack = size_t{1} << 20;
 
-struct FreeCode {
-  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
-};
-using Code = std::unique_ptr<pcre2_code, FreeCode>;
+using Code = std::unique_ptr<pcre2_code, decltype(&pcre2_code_free)>;
 
 Code compile(const std::string& pattern) {
   int error = 0;
   PCRE2_SIZE offset = 0;
   Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
-                          PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK, &error, &offset, nullptr));
+                          PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK, &error, &offset, nullptr),
+            &pcre2_code_free);
   if (!code)
     throw std::runtime_error(
         fmt::format("pre-tokenizer pattern '{}': PCRE2 error {} at {}", pattern, error, offset));
@@ -56,7 +54,7 @@ Code compile(const std::string& pattern) {
 
 struct Pretokenizer::Patterns {
   std::vector<Code> steps;  // null: the step does not split
-  Code cuts;
+  Code cuts{nullptr, &pcre2_code_free};
 };
 
 Pretokenizer::Pretokenizer(std::vector<SplitStep> steps, bool only_before_spaces)
@@ -64,7 +62,7 @@ Pretokenizer::Pretokenizer(std::vector<SplitStep> steps, bool only_before_spaces
       cuts_(cuts_of(steps_, only_before_spaces)),
       patterns_(std::make_unique<Patterns>()) {
   for (const SplitStep& step : steps_) {
-    Code code = step.pattern.empty() ? nullptr : compile(step.pattern);
+    Code code = step.pattern.empty() ? Code(nullptr, &pcre2_code_free) : compile(step.pattern);
     uint32_t matches_empty = 0;
     if (code) pcre2_pattern_info(code.get(), PCRE2_INFO_MATCHEMPTY, &matches_empty);
     if (matches_empty != 0)
