@@ -88,7 +88,7 @@ TEST_CASE("srun's variables under other names than their options, and with value
       shell.file("b.yaml", text);
       refused(shell, "b.yaml:9:9", message);
       text = bench(gpus);
-      text.replace(text.find("name: x, separator: \"\", _: \"1\""), 29,
+      text.replace(text.find("name: x, separator: \"\", _: \"1\""), 30,
                    std::string("name: ") + name + ", export: true, _: 'gpu:$g'");
       text.insert(text.find("[{name: S") + 1, std::string("{name: g, _: ") + set + "}, ");
       shell.file("b.yaml", text);
