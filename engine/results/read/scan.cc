@@ -8,6 +8,7 @@
 #include "engine/base/files.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
+#include "engine/results/read/changed_files.h"
 #include "engine/results/read/cut_value.h"
 #include "engine/results/read/file_view.h"
 #include "engine/results/read/workpackage_view.h"
@@ -213,6 +214,7 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
   size_t which = 0;
   SearchedHere here;
   opened_ = {};
+  opened_changed_ns_ = 0;
   rows_.begin_workpackage();
   for (const FileSearch& search : searches_of(analyse)) {
     const AnalyseFile& file = *search.file;
@@ -247,7 +249,9 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
       }
     }
   }
-  if (workpackage.files_at_end != 0 && opened_.value() != workpackage.files_at_end)
+  if (workpackage.files_at_end != 0 &&
+      (opened_.value() != workpackage.files_at_end ||
+       workpackage.changed_files->is_later(workpackage.id, opened_changed_ns_)))
     suspects_.push_back(workpackage.id);
   end_rows(found);
   count(workpackage, here);
@@ -536,8 +540,11 @@ Scanner::Seen Scanner::scan_file(const ScannedFile& scanned,
             file || benchmark_.rules.unreadable_output_is_error);
     return file ? Seen::file : Seen::no_file;
   }
-  if (any && (workpackage.outside == nullptr || part_of(workpackage, opened_path(path)) == nullptr))
+  if (any &&
+      (workpackage.outside == nullptr || part_of(workpackage, opened_path(path)) == nullptr)) {
     opened_.add(view.stamp());
+    opened_changed_ns_ = std::max(opened_changed_ns_, view.changed_ns());
+  }
   const auto look_for = [&](const Pattern* pattern) {
     if (pattern->mode != PatternMode::pattern) return;
     Regex* regex = regex_of(*pattern, patterns, values);

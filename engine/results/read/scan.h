@@ -149,7 +149,8 @@ class Scanner {
   std::map<std::string, Problem> problems_;
   std::vector<Search> searches_;
   RowsReader rows_;
-  FilesPrint opened_;  // of the workpackage that is being read, its own files
+  FilesPrint opened_;                // of the workpackage that is being read, its own files
+  long long opened_changed_ns_ = 0;  // when the last of them was changed
   std::vector<int> suspects_;
 };
 
