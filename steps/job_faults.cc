@@ -111,11 +111,18 @@ class JobFaults {
     if (scheduler_ != "slurm") return;
     for (const auto& [name_text, text] : step_.env) {
       const Text name = name_text;
-      auto found = variable_fault(substitute(name.value, lookup_), text.value, requests_);
+      auto found = variable_fault(substitute(name.value, lookup_),
+                                  substitute_parameters(text.value, lookup_), requests_);
       if (found) {
         add({name.mark, "", std::move(found->message), std::move(found->hint),
-             !has_dollar(name.value)});
+             !has_dollar(name.value) && !has_dollar(text.value)});
       }
+    }
+    // Those with one value are checked as the file is read, too.
+    const bool runs = step_.kind == StepKind::run;
+    for (const std::string& name : runs ? exported_names(lookup_) : std::vector<std::string>()) {
+      auto found = variable_fault(name, value_of(name), requests_);
+      if (found) add({{}, name, std::move(found->message), std::move(found->hint)});
     }
     for (const char* of_site : {"site_interconnect_variables", "site_variables"}) {
       for (const auto& [name, text] : unpack_variables(value_of(of_site))) {

@@ -140,9 +140,12 @@ class BenchmarkBuilder {
       : home_(home), sets_(sets), benchmark_(*benchmark), diagnostics_(diagnostics) {}
 
   void build(const Element& element) {
+    bool has_comment = false;
     for (const Element& child : element.children) {
       if (child.name == "comment") {
-        benchmark_.comment = one_line(child.text.value);
+        // JUBE takes the first.
+        if (!has_comment) benchmark_.comment = one_line(child.text.value);
+        has_comment = true;
       } else if (child.name == "step") {
         add_named(step(child), child, &benchmark_.steps);
       } else if (child.name == "analyser") {

@@ -64,8 +64,8 @@ Mark place_of(const Benchmark& benchmark, const Step& step, const JobFault& faul
   Mark mark = step.name.mark;
   if (fault.parameter == "jube_benchmark_name") mark = benchmark.name.mark;
   each_parameter(benchmark, step, [&](const Parameter& parameter) {
-    if (parameter.name.value == fault.parameter && parameter.owner != Owner::user)
-      mark = parameter.value.mark;
+    if (parameter.name.value != fault.parameter) return;
+    if (parameter.owner != Owner::user || parameter.exported) mark = parameter.value.mark;
   });
   return mark;
 }

@@ -234,6 +234,13 @@ class NameChecker {
     if (reference.of.empty() ||
         sample_name(benchmark_, reference.column.value + "_" + reference.of))
       return;
+    const std::vector<std::string> words = split_strip(kSampleWords, "|");
+    if (!contains(words, reference.of)) {
+      diagnostics_.error(reference.condition.mark,
+                         fmt::format("reference: `of: {}` is no statistic", reference.of),
+                         "write one of " + join(words, ", "));
+      return;
+    }
     diagnostics_.error(reference.condition.mark,
                        fmt::format("reference: `of: {}` needs a pattern, and '{}' is not one",
                                    reference.of, reference.column.value),

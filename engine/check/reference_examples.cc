@@ -142,7 +142,8 @@ file that uses a key marked **T** itself is read like this in any case. In plain
 
 `true` is no word of Python. In an expression, compare the text, or write Python's own: a parameter `amp` with the
 values `true` and `false` is used as `active: "'$amp' == 'true'"`. An expression that is `true` or `false` alone needs
-neither: `active: $amp`.
+neither: `active: $amp`. In conditions of `where` and of results, `amp` is the text, which is neither true nor false:
+`amp == 'true'`. There, 12.10 and 12.1 are two texts.
 
 Save this as `plain.yaml`:
 

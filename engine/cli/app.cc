@@ -265,7 +265,7 @@ int run_application(int argc, char** argv, const StepKinds& kinds) {
   if (const char* verbose = std::getenv("JUBE_VERBOSE")) settings.verbose = std::atoi(verbose);
   if (argc == 2 && (std::strcmp(argv[1], "--version") == 0 || std::strcmp(argv[1], "-V") == 0)) {
     print_version(settings);
-    return kFine;
+    return output_written(settings) ? kFine : kFailed;
   }
   Application application(settings, settings.program, argc > 1 ? argv[1] : "");
   Words names = application.command_names();

@@ -3,8 +3,10 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "engine/base/files.h"
+#include "engine/base/presence.h"
 #include "engine/base/text.h"
 #include "engine/workpackage/matching_files.h"
 
@@ -176,6 +178,16 @@ Status AnalysedFilesRecorder::look_outside(int id, const Found& found, long long
   return looked;
 }
 
+// A workpackage's folder that is not there says nothing about its files: somebody has moved the run,
+// or its file system is not mounted now.
+Status AnalysedFilesRecorder::check_folder(int id) const {
+  if (!context_.run.benchmark().rules.outside_files_are_guarded) return Status::ok();
+  const std::string folder = context_.graph.folder(context_.graph[id]) + "/work";
+  bool there = false;
+  TRY(folder_exists(folder, &there));
+  return there ? Status::ok() : look_error(folder, ENOENT);
+}
+
 Status AnalysedFilesRecorder::look_own(int id, const Found& found, EndedFiles* ended) const {
   const std::string run = context_.run_dir + "/";
   const std::string work_dir = context_.graph.work_dir(context_.graph[id]);
@@ -191,10 +203,17 @@ Status AnalysedFilesRecorder::look_own(int id, const Found& found, EndedFiles* e
     if (!is_own(id, path)) continue;
     EndedFile file;
     TRY(stamp_and_digest(path, &file.stamp, &file.digest));
+    if (!file.stamp.there()) {
+      TRY(check_folder(id));
+      TRY(stamp_and_digest(path, &file.stamp, &file.digest));  // the folder was away a moment
+    }
     if (!file.stamp.there()) continue;
     file.path = in_run(path);
     file.real = real(path);
     ended->files.push_back(std::move(file));
+  }
+  if (!found.open_names.empty()) {
+    TRY(check_folder(id));
   }
   for (const std::string& name : found.open_names) {
     EndedFile& file = ended->files.emplace_back();

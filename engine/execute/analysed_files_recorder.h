@@ -48,6 +48,7 @@ class AnalysedFilesRecorder {
   EndedFiles begin_end(int id) const;
   Status look_outside(int id, const Found& found, long long own_until_ns,
                       OutsideFiles* files) const;
+  Status check_folder(int id) const;
   Status look_own(int id, const Found& found, EndedFiles* ended) const;
 
   RunContext& context_;

@@ -9,7 +9,7 @@ namespace tally {
 // common standard modules. Standard output is redirected, so that a print() in an expression cannot
 // damage the protocol.
 inline constexpr const char* python_begin = R"PY(
-import _signal, os, sys
+import _operator, _signal, os, sys
 _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # end at once and silently with the engine
 source = os.fdopen(os.dup(0), 'rb')
 answers = os.fdopen(os.dup(1), 'wb')
@@ -23,7 +23,92 @@ lazy.update(deque='collections', Queue='queue')
 
 // Evaluates. Each module is imported when it is first named.
 inline constexpr const char* python_evaluate = R"PY(
-names = {'__builtins__': __builtins__, '__name__': 'jube', 'os': os, 'sys': sys}
+PLAIN = (int, float, complex)
+
+class Flag(str):
+    """A text that says true or false. Python takes it for true, so that to take it for either is an error."""
+    __hash__ = str.__hash__
+
+class Number(str):
+    """A text that is a number beside numbers, and a text beside texts: 1.10 is not 1.1 then. Beside a number of which it
+    is another form, it could be either, which is an error."""
+    def __eq__(self, other):
+        same = str.__eq__(self, other)
+        if isinstance(other, (Number, *PLAIN)):
+            number = other.number if isinstance(other, Number) else other
+            if number == self.number and same is not True:
+                if isinstance(other, Number) or str.__str__(self) not in (str(other), str(self.number)):
+                    raise TypeError(self.words)
+                return True
+        return same is True
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        raise TypeError(self.words)
+
+    def __format__(self, form):
+        return format(self.number if form[-1:] in tuple('bcdeEfFgGnoxX%') else str.__str__(self), form)
+
+def refused(name, always):
+    method = getattr(str, name, lambda self, other: NotImplemented)
+    def asked(self, *other):
+        if always or isinstance(other[0], PLAIN):
+            raise TypeError(self.words)
+        return method(self, *other)
+    return asked
+
+def calculated(operation, name):
+    of_text = getattr(str, name, None)
+    def forward(self, other):
+        if isinstance(other, PLAIN):
+            return operation(self.number, other)
+        if isinstance(other, Number):
+            return operation(self.number, other.number)
+        return of_text(self, other) if of_text else NotImplemented
+    def backward(self, other):
+        if isinstance(other, str):  # a text times a number, a format
+            return operation(other, self.number if name == '__mul__' or '%s' not in other and name == '__mod__' else str(self))
+        return operation(other, self.number) if isinstance(other, PLAIN) else NotImplemented
+    return forward, backward
+
+for each in 'eq ne lt le gt ge'.split():
+    setattr(Flag, f'__{each}__', refused(f'__{each}__', False))
+for each in 'lt le gt ge add sub mul truediv floordiv mod pow and or xor lshift rshift'.split():
+    name = f'__{each}__'
+    forward, backward = calculated(getattr(_operator, each, None) or getattr(_operator, each + '_'), name)
+    setattr(Number, name, forward)
+    if each not in ('lt', 'le', 'gt', 'ge'):
+        setattr(Number, f'__r{each}__', backward)
+for each in 'neg pos abs round trunc floor ceil invert int float index bool'.split():
+    name = f'__{each}__'
+    setattr(Number, name, lambda self, *others, name=name: getattr(type(self.number), name)(self.number, *others))
+Flag.__bool__ = refused('__bool__', True)
+Flag.__name__ = Number.__name__ = 'str'
+known_texts = {}
+
+def words_of_flag(self):
+    text = ascii(str.__str__(self))
+    return f"'{self.name}' is the text {text}, which is neither True nor False: write {self.name} == {text}"
+
+def words_of_number(self):
+    kind = type(self.number).__name__
+    return (f"the type of '{self.name}' is string: give it `type: {kind}`, or compare it with a text, as in "
+            f"{self.name} == {ascii(str.__str__(self))}")
+
+Flag.words, Number.words = property(words_of_flag), property(words_of_number)
+
+def text_of(text, name, number=None):
+    known = known_texts.get((text, name))
+    if known is None:
+        if len(known_texts) > 20000:
+            known_texts.clear()
+        known = known_texts[text, name] = Flag(text) if number is None else Number(text)
+        known.name, known.number = name, number
+    return known
+
+names = {'__builtins__': __builtins__, '__name__': 'jube', 'os': os, 'sys': sys, '__text__': text_of}
 compiled = {}
 
 def provide(text):
@@ -52,7 +137,7 @@ def answer(text):
 // character of a text says what is asked: s, whether it can be parsed; n, also whether every name
 // that is certainly looked up exists.
 inline constexpr const char* python_read = R"PY(
-known = set(dir(__builtins__)) | set(lazy) | {'os', 'sys', '__builtins__', '__name__'}
+known = set(dir(__builtins__)) | set(lazy) | {'os', 'sys', '__builtins__', '__name__', '__text__'}
 known |= {'exit', 'quit', 'help', 'copyright', 'credits', 'license'}  # of Python's module site
 
 def certain(node):

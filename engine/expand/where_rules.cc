@@ -1,5 +1,6 @@
 #include "engine/expand/where_rules.h"
 #include "engine/base/text.h"
+#include "engine/python/guarded_literal.h"
 #include "engine/python/value.h"
 
 #include <algorithm>
@@ -13,8 +14,10 @@ namespace {
 // The number of points whose rule is evaluated by one Python expression.
 constexpr size_t chunk = 4096;
 
-// The Python literal for a parameter's value.
+// The Python literal for a parameter's value, which has the parameter's type.
 std::string literal(const Parameter& parameter, const std::string& value) {
+  if (parameter.type == ValueType::string)
+    return guarded_literal(parameter.name.value, value, true);
   const bool digits = !value.empty() && std::ranges::all_of(value, [](char c) {
     return isdigit(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '+' || c == '.' ||
            c == 'e' || c == 'E';
@@ -27,8 +30,7 @@ std::string literal(const Parameter& parameter, const std::string& value) {
     const size_t first = std::min(value.find_first_not_of('0', sign), value.size() - 1);
     return value.substr(0, sign) + value.substr(first);
   }
-  if (parameter.type != ValueType::string) return "float(" + value + ")";
-  return python_string(value);
+  return "float(" + python_string(value) + ")";
 }
 
 // `true` and `false` alone, which YAML has and Python has not.
@@ -119,7 +121,8 @@ std::vector<RuleResult> evaluate_rule(
   if (points.empty()) return results;
   const TextPool& pool = definitions.pool();
   if (text.find('$') == std::string::npos) {
-    evaluate_bare({text, points, definitions, mentioned(text, *points[0], pool)}, evaluator,
+    const std::string plain = python_truth(text);
+    evaluate_bare({plain, points, definitions, mentioned(plain, *points[0], pool)}, evaluator,
                   results);
     return results;
   }

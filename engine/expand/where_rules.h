@@ -16,8 +16,7 @@ struct RuleResult {
 
 // Evaluates `rule` for points of one layout (the same parameters in the same slots). Returns one
 // result for each point. A rule may name parameters as $name, which is replaced as text, or bare,
-// as Python variables. A bare variable is a number if its value reads as a number, and otherwise a
-// string.
+// as Python variables. A bare variable has its parameter's type; see guarded_literal() for a string.
 std::vector<RuleResult> evaluate_rule(
     const std::string& rule, const std::vector<const Point*>& points, Definitions& definitions,
     const std::vector<std::pair<std::string, std::string>>& builtins, Evaluator& evaluator);

@@ -35,6 +35,10 @@ bool is_text_prefix(std::string_view word) {
          std::ranges::all_of(word, [](char c) { return is_one_of("rbufRBUF", c); });
 }
 
+bool is_formatted(std::string_view text) {
+  return text.substr(0, text.find_first_of("'\"")).find_first_of("fF") != std::string_view::npos;
+}
+
 size_t end_of_number(std::string_view text, size_t from) {
   size_t end = from;
   while (end < text.size() && (is_word_char(text[end]) || text[end] == '.' ||
@@ -54,8 +58,52 @@ size_t end_of_dollar(std::string_view text, size_t from) {
 size_t end_of_sign(std::string_view text, size_t from) {
   const char c = text[from];
   const char next = from + 1 < text.size() ? text[from + 1] : '\0';
-  const bool two = is_one_of("=!<>*/", c) && (next == '=' || (is_one_of("*/", c) && next == c));
+  const bool two = is_one_of("=!<>*/", c) && (next == '=' || (is_one_of("*/<>", c) && next == c));
   return from + (two ? 2 : 1);
+}
+
+// Behind the expression in braces that begins at `from`: at its `}`, `:` or `!`.
+size_t end_of_field(std::string_view text, size_t from) {
+  int depth = 0;
+  for (size_t at = from; at < text.size(); ++at) {
+    const char c = text[at];
+    if (is_quote(c)) {
+      at = end_of_text(text, at) - 1;
+      continue;
+    }
+    const bool unequal = text.substr(at, 2) == "!=";
+    if (depth == 0 && is_one_of("}:!", c) && !unequal) return at;
+    if (is_one_of("([{", c)) ++depth;
+    if (is_one_of(")]}", c)) --depth;
+    if (unequal) ++at;
+  }
+  return text.size();
+}
+
+// The tokens of f'...': its texts, which end with `{` and begin with what ends an expression, and
+// those of the expressions between them.
+void add_formatted(std::string_view text, std::vector<PythonToken>& tokens) {
+  size_t begin = 0;  // of the text that is not added yet
+  int specs = 0;     // within how many formats (`:.{digits}f`)
+  for (size_t at = 0; at < text.size(); ++at) {
+    const std::string_view two = text.substr(at, 2);
+    if (text.substr(at, 3) == "\\N{") {
+      at = std::min(text.find('}', at), text.size());  // a character by its name
+    } else if (specs == 0 && (two == "{{" || two == "}}")) {
+      ++at;
+    } else if (text[at] == '}' && specs > 0) {
+      --specs;
+    } else if (text[at] == '{') {
+      tokens.push_back({TokenKind::text, text.substr(begin, at + 1 - begin)});
+      begin = end_of_field(text, at + 1);
+      for (const PythonToken& token : tokens_of(text.substr(at + 1, begin - at - 1)))
+        tokens.push_back(token);
+      at = text.find_first_of(":}", begin);
+      if (at == std::string_view::npos) break;
+      if (text[at] == ':') ++specs;
+    }
+  }
+  if (begin < text.size()) tokens.push_back({TokenKind::text, text.substr(begin)});
 }
 
 }  // namespace
@@ -74,6 +122,9 @@ std::vector<PythonToken> tokens_of(std::string_view expression) {
     TokenKind kind = TokenKind::sign;
     if (is_one_of(" \t\r\n", c)) {
       kind = TokenKind::space;
+    } else if (c == '#') {  // a comment
+      kind = TokenKind::space;
+      end = std::min(expression.find('\n', at), expression.size());
     } else if (is_quote(c)) {
       kind = TokenKind::text;
       end = end_of_text(expression, at);
@@ -94,8 +145,13 @@ std::vector<PythonToken> tokens_of(std::string_view expression) {
     } else {
       end = end_of_sign(expression, at);
     }
-    tokens.push_back({kind, expression.substr(at, end - at)});
-    if (kind != TokenKind::space) after_dot = tokens.back().text == ".";
+    const std::string_view text = expression.substr(at, end - at);
+    if (kind == TokenKind::text && is_formatted(text)) {
+      add_formatted(text, tokens);
+    } else {
+      tokens.push_back({kind, text});
+    }
+    if (kind != TokenKind::space) after_dot = text == ".";
     at = end;
   }
   return tokens;

@@ -14,7 +14,8 @@ enum class TokenKind : uint8_t {
   word,       // a name or a keyword
   attribute,  // the word behind a dot: `real` in x.real
   number,     // 1, .5, 1e-3; a sign before it is a token of its own
-  text,       // with its quotes and prefix: 'a', r"b", """c"""; it may lack its end
+  text,       // with its quotes and prefix: 'a', r"b", """c"""; it may lack its end. f'a{n:2}b' is
+              // f'a{ and :2}b', and n is a word between them
   dollar,     // $name or ${name} outside of texts; `$` alone is a sign
   sign,       // one operator or bracket
 };

@@ -44,7 +44,10 @@ const std::vector<ElementRule>& element_rules() {
        "list "
        "of such lists."},
       {"where", "where", "parameterset", T, false,
-       "A Python expression over the parameters; a point for which it is false is left out."},
+       "A Python expression over the parameters; a point for which it is false is left out. "
+       "`$name` "
+       "stands for the value's text, `name` for the value: one of type string is a text beside "
+       "texts and, if it reads as one, a number beside numbers."},
       {"substituteset", "substituteset", "jube benchmark", J, false,
        "Text replacements in files, such as job script templates."},
       {"iofile", "iofile", "substituteset", J, false, "A file to read and the file to write."},

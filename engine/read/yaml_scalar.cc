@@ -335,6 +335,9 @@ std::string core_scalar(std::string_view plain, ScalarType type, const std::stri
     digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size() - 1));
     return (minus && digits != "0" ? "-" : "") + std::string(digits);
   }
+  if (std::string digits; type == ScalarType::text && starts_with(plain, "0o") &&
+                          digits_in_base(plain.substr(2), 8, &digits))
+    return digits;  // a text in YAML 1.1
   const bool odd = plain.find_first_of("_:") != std::string_view::npos;
   const bool changed = type == ScalarType::timestamp || (type == ScalarType::floating && odd);
   return changed ? std::string(plain) : text;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <utility>
+#include <vector>
 
 #include "engine/base/files.h"
 #include "engine/base/presence.h"
@@ -30,11 +31,28 @@ Status start_again(const Status& why) {
   return Status::error(message);
 }
 
+// A benchmark has one comment, the first, in one line, as in JUBE.
+void fold_comments(Document* document) {
+  for (Element& element : document->root.children) {
+    std::vector<Element> kept;
+    bool has_comment = false;
+    for (Element& child : element.children) {
+      const bool comment = child.name == "comment";
+      if (comment) child.text.value = one_line(child.text.value);
+      if (comment && (has_comment || child.text.value.empty())) continue;
+      has_comment = has_comment || comment;
+      kept.push_back(std::move(child));
+    }
+    element.children = std::move(kept);
+  }
+}
+
 std::string configuration_of(const Input& input, const Benchmark& benchmark, const NewRun& what) {
   Document shown = input.document;
   Diagnostics told;  // they were reported when the file was read
   if (benchmark.rules.plain_values_as_written)
     use_core_values(shown, PlainText::as_written, &shown.root, told);
+  fold_comments(&shown);
   if (what.comment_of_command) set_comment(benchmark.name.value, what.comment, &shown);
   return document_to_xml(shown);
 }
@@ -187,6 +205,7 @@ Status Run::set_comment(const std::string& comment) {
   record.comment = comment;
   TRY(journal_->set_run(record));
   Document shown = input_->document;
+  fold_comments(&shown);
   tally::set_comment(record.benchmark, comment, &shown);
   return write_file(directory_.path + "/configuration.xml", document_to_xml(shown));
 }

@@ -311,6 +311,10 @@ std::optional<OptionFault> variable_fault(const std::string& name, const std::st
                                         {"job-num-nodes", "nodes"},
                                         {"stdoutmode", "output"},
                                         {"stderrmode", "error"},
+                                        {"stdinmode", "input"},
+                                        {"step-gres", "gres"},
+                                        {"remote-cwd", "chdir"},
+                                        {"working-dir", "chdir"},
                                         {"tasks-per-node", "ntasks-per-node"}}) {
     if (option == variable) option = meant;
   }

@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "engine/base/text.h"
+#include "engine/workpackage/packed_end.h"
 
 namespace tally {
 namespace {
@@ -211,6 +212,10 @@ void FilesPrint::add(const FileStamp& stamp) {
 
 uint64_t files_print(std::string_view packed) {
   return Reader(packed).print();
+}
+
+long long files_noted_ns(std::string_view packed) {
+  return Reader(packed).noted_ns();
 }
 
 }  // namespace tally

@@ -68,6 +68,18 @@ class Killed(FailureTest):
         self.ends(engine, 0)
         self.check_continued()
 
+    def test_a_number_of_another_job_behind_the_id(self):
+        other = self.cluster.run("sbatch", "--parsable", "-J", "other", "-o", "/dev/null", "--wrap", "sleep 300").strip()
+        self.write(values="1", launch="bash -c 'echo v=${i}0'")
+        code, out, err = self.place.tally("run", "small.yaml", env=self.sbatch(f'$REAL "$@"; echo {other}'))
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("1,10\n", out)
+        self.assertIn(other, [job for job, _, _ in self.cluster.jobs()])
+        self.assertNotIn(f"job {other} is cancelled", self.place.log())
+        self.assertEqual(self.place.tally("continue", "run")[0], 0)
+        self.assertIn(other, [job for job, _, _ in self.cluster.jobs()])
+        self.cluster.run("scancel", other)
+
     def submissions(self):
         """An array is one."""
         return len(set(self.cluster.run("squeue", "-h", "--states=all", "-o", "%F").split()))

@@ -14,12 +14,12 @@ from failures_test import FailureTest
 class Terminal:
     """`tally` on a terminal: what it shows, what a person types."""
 
-    def __init__(self, where, *arguments):
+    def __init__(self, where, *arguments, env=None):
         self.text = ""
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.chdir(where.root)
-            environment = {**where.cluster.env, "TERM": "xterm"}
+            environment = {**where.environment(env), "TERM": "xterm"}
             os.execve(place.TALLY, [place.TALLY, *arguments], environment)
 
     def read(self):
@@ -98,6 +98,23 @@ class People(FailureTest):
         self.assertEqual(code, 0, out + err)
         self.assertIn("1,10\n2,20\n", out)
         self.assertFalse(first & {package["job_id"] for package in self.place.packages()})
+
+    def test_ctrl_c_cancels_no_job_of_another_name(self):
+        """A site's wrapper of sbatch prints a number behind the id, which is another job's."""
+        other = self.cluster.run("sbatch", "--parsable", "-H", "-J", "other", "-o", "/dev/null", "--wrap", "true").strip()
+        real = slurm.shutil.which("sbatch", path=slurm.search_path())
+        (self.place.root / "bin").mkdir()
+        self.place.program("bin/sbatch", f'{real} "$@"; echo {other}\n')
+        self.write()
+        terminal = Terminal(self.place, "run", "small.yaml", env={"PATH": f"{self.place.root}/bin:{slurm.search_path()}"})
+        self.begun(0, 1)
+        terminal.type("\x03")
+        terminal.until("[c]ancel")
+        terminal.type("c\n")
+        self.assertEqual(terminal.end(), 1, terminal.text)
+        slurm.wait_for(lambda: len(self.cluster.jobs()) == 1, "no job of the run is left")
+        self.assertEqual([job for job, _, _ in self.cluster.jobs()], [other])
+        self.cluster.run("scancel", other)
 
     def test_ctrl_c_leaves_them_and_watch_follows(self):
         self.write()

@@ -186,7 +186,9 @@ void JobFollower::take_report(Tracked& tracked, const Asked& asked, Clock::time_
     if (take_active(tracked, asked, ended)) return;
     std::string words;
     if (!waits_too_long(tracked, now, &words) || follow_claimant(tracked, now)) return;
-    if (Status s = scheduler_.cancel({tracked.job.id}); !s) {
+    std::vector<std::string> cancelled;
+    if (Status s = scheduler_.cancel({{tracked.job.id, tracked.job.request.name}}, &cancelled);
+        !s) {
       log_.write(s.message());
       return;
     }
@@ -197,6 +199,7 @@ void JobFollower::take_report(Tracked& tracked, const Asked& asked, Clock::time_
     ended->push_back(end_with_exit(tracked));
     return;
   }
+  if (!ours && found != asked.reports.end() && find_other(tracked, now)) return;
   if (!tracked.gone_since) tracked.gone_since = now;
   // Its exit status may be delayed by a network file system.
   if (tracked.job.marks.any()) {
@@ -227,10 +230,37 @@ bool JobFollower::follow_claimant(Tracked& tracked, Clock::time_point now) {
   if (Status s = read_file(claim, &text); !s) return may_pass(s.reason());
   const std::string id(strip(text));
   if (id.empty() || id == tracked.job.id) return false;
-  log_.write(tracked.job.label + ": job " + id + " of the same name works in its folder, so job " +
-             tracked.job.id + " is cancelled");
-  if (Status s = scheduler_.cancel({tracked.job.id}); !s) log_.write(s.message());
-  // A failure to record the id is harmless: the claim is found again.
+  std::vector<std::string> cancelled;
+  const Status status = scheduler_.cancel({{tracked.job.id, tracked.job.request.name}}, &cancelled);
+  const std::string outcome = !status ? "could not be cancelled: " + status.message()
+                              : cancelled.empty()
+                                  ? "is left alone: no job of this name in the queue has that id"
+                                  : "is cancelled";
+  log_.write(tracked.job.label + ": job " + id + " of the name " + tracked.job.request.name +
+             " works in its folder, and job " + tracked.job.id + " " + outcome);
+  take_other(tracked, id, now);
+  return true;
+}
+
+// The id is another job's: of one that was submitted after a crash of the controller, or a site's
+// wrapper of the submission named it. Ours may have another id.
+bool JobFollower::find_other(Tracked& tracked, Clock::time_point now) {
+  const std::string& name = tracked.job.request.name;
+  std::map<std::string, std::string> ids;
+  if (Status s = scheduler_.find({name}, tracked.job.named_at - 3600, &ids); !s) {
+    log_.write(s.message());
+    return false;
+  }
+  const auto found = ids.find(name);
+  if (found == ids.end() || tracked.job.id_in(found->second) == tracked.job.id) return false;
+  log_.write(tracked.job.label + ": job " + tracked.job.id + " has another name; found job " +
+             found->second + " (" + name + ")");
+  take_other(tracked, tracked.job.id_in(found->second), now);
+  return true;
+}
+
+void JobFollower::take_other(Tracked& tracked, const std::string& id, Clock::time_point now) {
+  // A failure to record the id is harmless: the job is found again by its name or its claim.
   if (Status s = journal_.job_submitted(tracked.job.workpackage, id); !s) log_.write(s.message());
   tracked.job.id = id;
   tracked.report = JobReport();
@@ -238,7 +268,6 @@ bool JobFollower::follow_claimant(Tracked& tracked, Clock::time_point now) {
   tracked.gone_since.reset();
   tracked.stuck_since.reset();
   hurry(now);
-  return true;
 }
 
 // Handles a job that waits or runs. Returns true when its program has succeeded and the scheduler

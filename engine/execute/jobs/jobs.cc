@@ -190,8 +190,12 @@ std::vector<int> JobFollower::unsubmitted() const {
 }
 
 Status JobFollower::cancel_all(std::vector<int>* workpackages) {
-  const std::vector<std::string> all = ids();
-  Status status = all.empty() ? Status::ok() : scheduler_.cancel(all);
+  std::vector<NamedJob> all;
+  for (const auto& [workpackage, tracked] : jobs_) {
+    if (tracked.stage == Stage::follow) all.push_back({"", tracked.job.request.name});
+  }
+  std::vector<std::string> cancelled;
+  Status status = all.empty() ? Status::ok() : scheduler_.cancel(all, &cancelled);
   if (!status) return status;
   for (const auto& [workpackage, tracked] : jobs_) {
     if (tracked.stage == Stage::find) continue;

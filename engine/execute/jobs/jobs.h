@@ -143,8 +143,8 @@ class JobFollower {
   std::vector<JobView> views() const;
   // The scheduler's last error message, while its commands fail. Empty: they do not.
   const std::string& trouble() const { return last_trouble_; }
-  // Cancels all jobs in the queue with one command and stops following them. Returns their
-  // workpackages.
+  // Cancels, by their names, all jobs in the queue with one command and stops following them.
+  // Returns their workpackages.
   Status cancel_all(std::vector<int>* workpackages);
 
  private:
@@ -202,6 +202,8 @@ class JobFollower {
   void take_report(Tracked& tracked, const Asked& asked, Clock::time_point now,
                    std::vector<JobEnd>* ended);
   bool follow_claimant(Tracked& tracked, Clock::time_point now);
+  bool find_other(Tracked& tracked, Clock::time_point now);
+  void take_other(Tracked& tracked, const std::string& id, Clock::time_point now);
   bool waits_too_long(Tracked& tracked, Clock::time_point now, std::string* words) const;
   JobEnd end_without_exit(const Tracked& tracked) const;
   JobEnd end_with_exit(const Tracked& tracked) const;

@@ -23,6 +23,13 @@ struct JobRequest {
   std::vector<std::string> environment;  // NAME=value, complete
 };
 
+// A job to cancel. Its id alone may be another job's: of one that was submitted after a crash of the
+// controller, or of one that a site's wrapper named in what it printed.
+struct NamedJob {
+  std::string id;  // empty: every job of the name
+  std::string name;
+};
+
 // A scheduler's many states are reduced to these.
 enum class JobState {
   queued,
@@ -84,8 +91,9 @@ class Scheduler {
     facts->clear();
     return Status::error("this scheduler does not describe itself");
   }
-  // Cancels all of them with one command.
-  virtual Status cancel(const std::vector<std::string>& ids) = 0;
+  // Cancels, with one command, those of these jobs that wait or run. Says in `cancelled` which ids
+  // they have: a job that has ended, or whose id is another job's, is not among them.
+  virtual Status cancel(const std::vector<NamedJob>& jobs, std::vector<std::string>* cancelled) = 0;
   // Ends a query that runs in another thread. The query fails.
   virtual void abandon_query() {}
 };

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -250,10 +251,13 @@ class Slurm final : public Scheduler {
     return Status::ok();
   }
 
-  Status cancel(const std::vector<std::string>& ids) override {
+  Status cancel(const std::vector<NamedJob>& jobs, std::vector<std::string>* cancelled) override {
+    cancelled->clear();
+    TRY(active_of(jobs, cancelled));
+    if (cancelled->empty()) return Status::ok();
     ExternalCommand spec;
     spec.words = {"scancel"};
-    spec.words.insert(spec.words.end(), ids.begin(), ids.end());
+    spec.words.insert(spec.words.end(), cancelled->begin(), cancelled->end());
     spec.environment = environment_;
     const CommandResult result = run_external(spec);
     return result.status == 0 ? Status::ok() : Status::error(error_text(result, "scancel"));
@@ -318,6 +322,33 @@ class Slurm final : public Scheduler {
       text += list[i];
     }
     return text;
+  }
+
+  // The ids of those of the jobs that are in the queue under their names. scancel takes an id and a
+  // name, but only one name a command.
+  Status active_of(const std::vector<NamedJob>& jobs, std::vector<std::string>* ids) {
+    std::set<std::pair<std::string, std::string>> wanted;  // name and id
+    std::set<std::string> distinct;
+    for (const NamedJob& job : jobs) {
+      wanted.emplace(job.name, job.id);
+      distinct.insert(job.name);
+    }
+    const std::vector<std::string> names(distinct.begin(), distinct.end());
+    std::set<std::string> found;
+    for (size_t at = 0; at < names.size(); at += batch) {
+      const CommandResult queue = run(
+          {"squeue", "--noheader", "--array", "--name=" + joined(names, at), "--format=%i|%F|%j"});
+      if (queue.status != 0) return Status::error(error_text(queue, "squeue"));
+      for (const std::string& line : split_strip(queue.out, "\n")) {
+        const std::vector<std::string> fields = fields_of(line, 3);
+        if (fields.empty()) continue;
+        const std::string &task = fields[0], &job = fields[1], &name = fields[2];
+        const bool whole = wanted.contains({name, ""}) || wanted.contains({name, job});
+        if (whole || wanted.contains({name, task})) found.insert(whole ? job : task);
+      }
+    }
+    ids->assign(found.begin(), found.end());
+    return Status::ok();
   }
 
   CommandResult run(std::vector<std::string> words) {

@@ -121,6 +121,24 @@ class FileComparer {
           return view.state == State::running || view.state == State::waiting;
         })) {}
 
+  // Finds the files that have their size and time of the workpackage's end, and other bytes: that time
+  // can be set, and the one of the last change cannot. Call it for all workpackages before
+  // add_changes().
+  Status find_replaced(const EndedFiles& ended) {
+    for (const EndedFile& file : ended.files) {
+      if (!file.stamp.there() || file.digest.empty()) continue;
+      const std::string path = path_of(file);
+      if (file_changed_ns(path) <= ended.noted_ns) continue;
+      FileStamp now;
+      TRY(file_stamp(path, &now));
+      if (!is_same(now, file.stamp)) continue;
+      std::string digest;
+      TRY(digest_part(path, 0, file.stamp.size, &digest));
+      if (digest != file.digest) replaced_.insert(path);
+    }
+    return Status::ok();
+  }
+
   Status add_changes(const EndedFiles& ended, const WorkpackageView& view,
                      std::vector<WorkpackageView::Change>& changes) const {
     for (const EndedFile& file : ended.files) {
@@ -131,7 +149,9 @@ class FileComparer {
       const std::string path = path_of(file);
       FileStamp now;
       TRY(file_stamp(path, &now));
-      if (is_same(now, file.stamp) || left_.has_plainly(path, file.stamp, now)) continue;
+      const bool replaced = replaced_.contains(path);
+      if (!replaced && (is_same(now, file.stamp) || left_.has_plainly(path, file.stamp, now)))
+        continue;
       bool same_begin = now.there() && now.size >= file.stamp.size;
       if (same_begin) {
         std::string digest;
@@ -140,7 +160,7 @@ class FileComparer {
       }
       if (same_begin && now.size == file.stamp.size) continue;
       if (same_begin && may_grow(ended, path, now, view.id)) continue;
-      if (is_where_it_was(ended, file, path) && left_.has(path, now)) continue;
+      if (!replaced && is_where_it_was(ended, file, path) && left_.has(path, now)) continue;
       changes.push_back(
           {path, what_happened(file.stamp, now, same_begin), file.stamp.size, same_begin});
     }
@@ -212,6 +232,7 @@ class FileComparer {
   const bool outside_counts_;  // files outside the run count, too
   const LeftFiles& left_;
   const bool goes_on_;
+  std::set<std::string> replaced_;  // paths
 };
 
 // Whether the journal has kept what all patterns found that are sought in the workpackage's
@@ -265,7 +286,10 @@ Status ChangedFiles::mark(const Benchmark& benchmark, const std::vector<Workpack
     if (const auto own = ended.find(stored.workpackage.id); own != ended.end()) own->second = files;
   });
   if (!read) return read;
-  const FileComparer comparer(run_, !benchmark.rules.outside_files_are_guarded, left, views);
+  FileComparer comparer(run_, !benchmark.rules.outside_files_are_guarded, left, views);
+  for (const auto& [id, files] : ended) {
+    TRY(comparer.find_replaced(files));
+  }
   std::map<int, std::vector<WorkpackageView::Change>> changes;
   for (const WorkpackageView& view : views) {
     const auto files = ended.find(view.id);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 
 #include "engine/base/text.h"
 
@@ -21,10 +22,21 @@ constexpr std::string_view kApostrophe = "\xca\xbc";
 constexpr std::array<std::string_view, 8> kBetweenGroups = {
     ",", "_", "'", kNoBreakSpace, kNarrowSpace, kThinSpace, kQuote, kApostrophe};
 constexpr std::string_view kMinus = "\xe2\x88\x92";
+constexpr std::string_view kHyphen = "\xe2\x80\x91";  // at which no line ends
+constexpr std::string_view kDash = "\xe2\x80\x93";
 constexpr std::string_view kExponents = "eEdDqQ";
 
 bool is_sign(char c) {
   return c == '+' || c == '-';
+}
+// The bytes of the sign that the text begins with: in print, a minus sign of its own or a dash may
+// stand for that of a keyboard. 0: there is none.
+size_t sign_length(std::string_view text) {
+  if (!text.empty() && is_sign(text.front())) return 1;
+  for (const std::string_view minus : {kMinus, kHyphen, kDash}) {
+    if (text.substr(0, minus.size()) == minus) return minus.size();
+  }
+  return 0;
 }
 bool is_in(std::string_view list, char c) {
   return c != '\0' && list.find(c) != std::string_view::npos;
@@ -80,8 +92,9 @@ bool is_number(std::string_view value) {
 
 // "e+02", "D0", and an "e" without digits, but not a unit ("d", "eV") or a name ("d3x").
 bool is_exponent(std::string_view after) {
-  const bool has_sign = is_sign(at(after, 1));
-  const size_t begin = has_sign ? 2 : 1;
+  const size_t sign = sign_length(after.substr(1));
+  const bool has_sign = sign > 0;
+  const size_t begin = 1 + sign;
   const size_t end = begin + digits(after, begin);
   if (end > begin) return has_sign || !is_letter(at(after, end));
   const bool bare = after.front() == 'e' || after.front() == 'E';
@@ -129,7 +142,7 @@ bool is_exponentiation(std::string_view after) {
   const std::string_view rest = without_blanks(sign.substr(length));
   const bool apart = sign.size() < after.size();
   if (apart != (rest.size() < sign.size() - length)) return false;
-  return is_digit(at(rest, is_sign(at(rest, 0)) ? 1 : 0));
+  return is_digit(at(rest, sign_length(rest)));
 }
 
 // The same of what stands before a value: "2^", "2 ** "
@@ -264,7 +277,7 @@ bool goes_on(std::string_view before, std::string_view value, std::string_view a
     case '.':
       return is_digit(at(after, 1)) || at(after, 1) == '#' ||  // 1.#INF
              (!point && is_in(kExponents, at(after, 1)) && is_exponent(after.substr(1)) &&
-              (is_sign(at(after, 2)) || is_digit(at(after, 2))));
+              (sign_length(after.substr(2)) > 0 || is_digit(at(after, 2))));
     case '+':
     case '-':  // 1.0-100 of Fortran
       if (!point) return c == '-' && is_days(value, after);
@@ -345,6 +358,43 @@ bool is_lost_sign(std::string_view before) {
   return c == '\0' || is_in(" \t\r\n=:(,[<>|*/", c);
 }
 
+// The character that the text begins with, of UTF-8; 0 if it is none.
+uint32_t first_character(std::string_view text) {
+  const auto byte = [&](size_t i) -> uint32_t { return static_cast<unsigned char>(at(text, i)); };
+  const auto more = [&](size_t i) { return byte(i) & 0x3FU; };
+  const uint32_t first = byte(0);
+  if (first < 0x80) return first;
+  if (first < 0xC0) return 0;
+  if (first < 0xE0) return (first & 0x1FU) << 6U | more(1);
+  if (first < 0xF0) return (first & 0xFU) << 12U | more(1) << 6U | more(2);
+  return (first & 7U) << 18U | more(1) << 12U | more(2) << 6U | more(3);
+}
+
+// Whether it is a letter, digit or underscore. Beyond ASCII, the blocks of the scripts of today
+// count, without what stands between their words.
+bool is_word_character(uint32_t c) {
+  if (c < 0x80) return is_name_char(static_cast<char>(c));
+  struct Block {
+    uint32_t first, last;
+  };
+  static constexpr std::array<Block, 23> kBlocks = {
+      {{0xAA, 0xAA},     {0xB5, 0xB5},     {0xBA, 0xBA},     {0xC0, 0xD6},     {0xD8, 0xF6},
+       {0xF8, 0x2C1},    {0x300, 0x374},   {0x376, 0x37D},   {0x37F, 0x386},   {0x388, 0x559},
+       {0x561, 0x587},   {0x5D0, 0x5EA},   {0x620, 0x669},   {0x671, 0x6D3},   {0x904, 0x963},
+       {0x966, 0xE4E},   {0x10A0, 0x10FA}, {0x1E00, 0x1FFC}, {0x3041, 0x309F}, {0x30A1, 0x30FA},
+       {0x3400, 0x9FFF}, {0xAC00, 0xD7A3}, {0xFF10, 0xFF19}}};
+  return std::ranges::any_of(
+      kBlocks, [&](const Block& block) { return c >= block.first && c <= block.last; });
+}
+bool begins_word(std::string_view text) {
+  return is_word_character(first_character(text));
+}
+bool ends_word(std::string_view text) {
+  size_t begin = text.size() - 1;
+  while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0U) == 0x80U) --begin;
+  return is_word_character(first_character(text.substr(begin)));
+}
+
 // Whether the number has begun before the value.
 bool has_begun(std::string_view before, std::string_view value, std::string_view after) {
   const char c = from_end(before, 0);
@@ -391,8 +441,8 @@ bool is_cut(std::string_view text, std::string_view value, const GroupEdges& edg
   if (is_number(value))
     return (right && goes_on(before, value, after)) || (left && has_begun(before, value, after));
   if (edges.literal) return false;
-  return (right && is_name_char(value.back()) && is_name_char(after.front())) ||
-         (left && is_name_char(value.front()) && is_name_char(before.back()));
+  return (right && ends_word(value) && begins_word(after)) ||
+         (left && begins_word(value) && ends_word(before));
 }
 
 std::string around(std::string_view text, std::string_view value) {

@@ -143,6 +143,7 @@ FileView& FileView::operator=(FileView&& other) noexcept {
   passed_ = std::exchange(other.passed_, 0);
   on_disk_ = other.on_disk_;
   written_ns_ = other.written_ns_;
+  changed_ns_ = other.changed_ns_;
   read_ = other.read_;
   shorter_ = other.shorter_;
   bool copied = map_ == nullptr && !other.copy_.empty();
@@ -240,6 +241,7 @@ Status FileView::load(int file, const std::string& path) {
   const FileStamp stamp = stamp_of(info);
   on_disk_ = stamp.size;
   written_ns_ = stamp.written_ns;
+  changed_ns_ = info.st_ctim.tv_sec * 1000000000LL + info.st_ctim.tv_nsec;
   if (on_disk_ == 0) return Status::ok();
   return static_cast<size_t>(on_disk_) <= kRead ? read(file, path) : map(file, path);
 }

@@ -77,6 +77,8 @@ class FileView {
   Status unchanged(const std::string& path) const;
   // Size and time of the file when it was opened; no inode.
   FileStamp stamp() const { return {0, on_disk_, written_ns_}; }
+  // When it was last changed in any way (st_ctim), which nobody can set.
+  long long changed_ns() const { return changed_ns_; }
   // Whether no byte is above 127.
   bool ascii() const { return ascii_; }
   // Whether bytes_of_text() of a part of the text may differ from it.
@@ -94,7 +96,7 @@ class FileView {
   size_t map_size_ = 0;
   size_t passed_ = 0;      // bytes of the map that have been given back
   long long on_disk_ = 0;  // the file's size when it was opened
-  long long written_ns_ = 0;
+  long long written_ns_ = 0, changed_ns_ = 0;
   bool read_ = false;     // and not mapped: what happens to the file later does not matter
   bool shorter_ = false;  // it ended before its size while it was read
   std::string copy_;

@@ -33,7 +33,10 @@ Status compare_part(const OutsideFile& file, OutsidePart& part) {
   FileStamp now;
   TRY(file_stamp(file.path, &now));
   // Without a digest nobody could tell which bytes are the workpackage's.
-  if (now == file.after && (file.untouched() || !file.digest.empty())) return Status::ok();
+  const bool as_it_was = now == file.after && (file.untouched() || !file.digest.empty());
+  // The time of the last write can be set. That of the last change is later then.
+  if (as_it_was && (file.untouched() || file_changed_ns(file.path) <= now.written_ns))
+    return Status::ok();
   bool same = now.there() && now.size >= file.after.size;
   if (same) {
     std::string digest;

@@ -8,6 +8,7 @@
 #include "engine/base/files.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
+#include "engine/results/read/changed_files.h"
 #include "engine/results/read/cut_value.h"
 #include "engine/results/read/file_view.h"
 #include "engine/results/read/workpackage_view.h"
@@ -100,6 +101,7 @@ void Scanner::add(const Scanner& later) {
     Search& own = search_of(theirs.pattern);
     own.workpackages += theirs.workpackages;
     own.most = std::max(own.most, theirs.most);
+    own.has_value = own.has_value || theirs.has_value;
     own.without.insert(own.without.end(), theirs.without.begin(), theirs.without.end());
     for (const std::string& file : theirs.files) add_once(file, own.files);
   }
@@ -108,9 +110,10 @@ void Scanner::add(const Scanner& later) {
 void Scanner::report(Diagnostics& diagnostics) const {
   diagnostics.append(errors_);
   for (const auto& [key, p] : problems_) {
+    const bool error = p.error || (p.conversion != nullptr && has_no_value(*p.conversion));
     std::string text = p.text;
     if (p.times > 1) text += fmt::format(" (and {} more of this kind)", p.times - 1);
-    if (p.error) {
+    if (error) {
       diagnostics.error(p.mark, std::move(text));
     } else {
       diagnostics.warning(p.mark, std::move(text));
@@ -213,6 +216,7 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
   size_t which = 0;
   SearchedHere here;
   opened_ = {};
+  opened_changed_ns_ = 0;
   rows_.begin_workpackage();
   for (const FileSearch& search : searches_of(analyse)) {
     const AnalyseFile& file = *search.file;
@@ -247,7 +251,9 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
       }
     }
   }
-  if (workpackage.files_at_end != 0 && opened_.value() != workpackage.files_at_end)
+  if (workpackage.files_at_end != 0 &&
+      (opened_.value() != workpackage.files_at_end ||
+       workpackage.changed_files->is_later(workpackage.id, opened_changed_ns_)))
     suspects_.push_back(workpackage.id);
   end_rows(found);
   count(workpackage, here);
@@ -300,7 +306,7 @@ bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpacka
       const Targets targets(found, *pattern);
       const auto values = workpackage.kept->matches(benchmark_, analyser_, analyse, *pattern);
       if (!values) continue;
-      any = searched.matched = true;
+      any = searched.matched = searched.has_value = true;
       targets.add(*values);
     }
   }
@@ -390,6 +396,7 @@ void Scanner::count(const WorkpackageView& workpackage, const SearchedHere& here
     Search& search = search_of(pattern);
     ++search.workpackages;
     if (!searched.matched) search.without.push_back(workpackage.id);
+    if (searched.has_value) search.has_value = true;
     search.most = std::max(search.most, searched.most);
     for (const std::string_view file : searched.files) add_once(file, search.files);
   }
@@ -428,6 +435,16 @@ bool may_lack_values(const Benchmark& benchmark, const std::string& name) {
 }
 
 }  // namespace
+
+// Whether a table shows the pattern, and no match of it in the run is a value.
+bool Scanner::has_no_value(const Pattern& pattern) const {
+  const auto search =
+      std::ranges::find_if(searches_, [&](const Search& s) { return s.pattern == &pattern; });
+  const std::string& name = pattern.name.value;
+  return search != searches_.end() && !search->has_value &&
+         benchmark_.rules.missing_values_are_reported && !pattern.default_value &&
+         !may_lack_values(benchmark_, name) && is_shown(benchmark_, name);
+}
 
 std::vector<Unmatched> Scanner::unmatched() const {
   constexpr size_t kMost = 5;
@@ -535,8 +552,11 @@ Scanner::Seen Scanner::scan_file(const ScannedFile& scanned,
             file || benchmark_.rules.unreadable_output_is_error);
     return file ? Seen::file : Seen::no_file;
   }
-  if (any && (workpackage.outside == nullptr || part_of(workpackage, opened_path(path)) == nullptr))
+  if (any &&
+      (workpackage.outside == nullptr || part_of(workpackage, opened_path(path)) == nullptr)) {
     opened_.add(view.stamp());
+    opened_changed_ns_ = std::max(opened_changed_ns_, view.changed_ns());
+  }
   const auto look_for = [&](const Pattern* pattern) {
     if (pattern->mode != PatternMode::pattern) return;
     Regex* regex = regex_of(*pattern, patterns, values);
@@ -545,6 +565,7 @@ Scanner::Seen Scanner::scan_file(const ScannedFile& scanned,
     searched.files.push_back(file_name);
     const Matches matches = search(path, view, *pattern, *regex, found);
     if (matches.count > 0) searched.matched = true;
+    if (matches.has_value) searched.has_value = true;
     if (matches.differ) searched.most = std::max(searched.most, matches.count);
   };
   // The beginnings of rows decide to which row each other match belongs.
@@ -620,12 +641,15 @@ Scanner::Matches Scanner::search(const std::string& path, FileView& view, const 
     if (value) {
       targets.add(*value);
       rows_.add(pattern, at, *value);
+      matches.has_value = true;
       return;
     }
     const char* type = pattern.type == ValueType::integer ? "int" : "float";
-    problem(pattern.value.mark, "type " + name,
+    const std::string key = "type " + name;
+    problem(pattern.value.mark, key,
             fmt::format("pattern '{}': \"{}\" cannot be represented as a \"{}\", in {}", name,
                         match, type, path));
+    problems_[key].conversion = &pattern;
   };
   const FileView::Search memory(view);
   if (const Status read = regex.find_all(text, view.ascii(), sink); !read) {

@@ -61,6 +61,7 @@ class Scanner {
     std::string text;
     long long times = 0;
     bool error = false;
+    const Pattern* conversion = nullptr;  // its matches could not be converted
   };
   // The matches of a pattern in successful workpackages.
   struct Search {
@@ -69,15 +70,18 @@ class Scanner {
     std::vector<int> without;        // ids of workpackages in whose files it matched nothing
     std::vector<std::string> files;  // as the analyser names them
     long long most = 0;              // values in one file, where they differ
+    bool has_value = false;          // some match is of its type
   };
   // The matches of a pattern in one file.
   struct Matches {
     long long count = 0;
+    bool has_value = false;  // some match is of the pattern's type
     bool differ = false;
   };
   // The patterns that were searched for in one workpackage's files.
   struct SearchedPattern {
     bool matched = false;
+    bool has_value = false;
     std::vector<std::string_view> files;
     long long most = 0;  // values in one file, where they differ
   };
@@ -131,6 +135,7 @@ class Scanner {
                         const SearchedHere& here);
   void no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
                const WorkpackageView& workpackage);
+  bool has_no_value(const Pattern& pattern) const;
   void count(const WorkpackageView& workpackage, const SearchedHere& here);
   Regex* regex_of(const Pattern& pattern, const std::vector<const Pattern*>& patterns,
                   const ViewValues& values);
@@ -149,7 +154,8 @@ class Scanner {
   std::map<std::string, Problem> problems_;
   std::vector<Search> searches_;
   RowsReader rows_;
-  FilesPrint opened_;  // of the workpackage that is being read, its own files
+  FilesPrint opened_;                // of the workpackage that is being read, its own files
+  long long opened_changed_ns_ = 0;  // when the last of them was changed
   std::vector<int> suspects_;
 };
 

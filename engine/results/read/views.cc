@@ -24,6 +24,7 @@
 #include "engine/results/read/workpackage_view.h"
 #include "engine/workflow/table_names.h"
 #include "engine/workpackage/ended_file.h"
+#include "engine/workpackage/packed_end.h"
 #include "engine/workpackage/values.h"
 
 namespace tally {
@@ -401,7 +402,7 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
   if (!all_builtins) keep = IsNamed(words_of_results(benchmark));
   ViewMaker maker(benchmark, journal, run_dir, std::move(keep), *views);
   TRY(maker.read_measures(journal));
-  const auto changed_files = std::make_shared<const ChangedFiles>(journal, run_dir);
+  const auto changed_files = std::make_shared<ChangedFiles>(journal, run_dir);
   Status read = journal.each_workpackage([&](Journal::Stored& stored) {
     const int id = stored.workpackage.id;
     const bool has_folder = !folders || std::binary_search(folders->begin(), folders->end(), id);
@@ -410,6 +411,7 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
     if (files_print(stored.ended_files) == 0 || !finished_well(stored.workpackage.outcome.state))
       return;
     views->back().files_at_end = files_print(stored.ended_files);
+    changed_files->note_end(id, files_noted_ns(stored.ended_files));
     views->back().changed_files = changed_files;
   });
   if (!read) return read;

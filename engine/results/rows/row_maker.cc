@@ -264,6 +264,18 @@ class RowMaker {
     return own == found.end() ? nullptr : &own->second;
   }
 
+  // How many seconds one of the pattern's unit is. A unit that is none of time counts as seconds.
+  double seconds_per_unit(const std::string& name) const {
+    static const std::map<std::string, double> units = {
+        {"ns", 1e-9}, {"us", 1e-6},  {"\xc2\xb5s", 1e-6}, {"\xce\xbcs", 1e-6},
+        {"ms", 1e-3}, {"min", 60.0}, {"h", 3600.0}};
+    for (const Pattern* pattern : patterns_.all()) {
+      const auto unit = units.find(pattern->unit);
+      if (pattern->name.value == name && unit != units.end()) return unit->second;
+    }
+    return 1;
+  }
+
   // Patterns whose value was measured for too short a time, by what the line says of it
   // (`measured_over`), and those that are computed from them. `origin`: of a line that stands for
   // all repeats; the one with the fewest seconds counts.
@@ -283,9 +295,9 @@ class RowMaker {
       if (stated == nullptr) stated = all.find(over);
       if (stated == nullptr) stated = line.find(over);
       if (stated == nullptr) continue;
-      const std::optional<Value> seconds = make_value(stated->str(), ValueType::floating);
-      if (seconds && seconds->as_double() < kSteadySeconds)
-        found.emplace(pattern->name.value, seconds->as_double());
+      const std::optional<Value> time = make_value(stated->str(), ValueType::floating);
+      const double seconds = time ? time->as_double() * seconds_per_unit(over) : kSteadySeconds;
+      if (seconds < kSteadySeconds) found.emplace(pattern->name.value, seconds);
     }
     if (found.empty()) return found;
     for (size_t before = 0; before != found.size();) {

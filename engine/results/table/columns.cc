@@ -32,6 +32,7 @@ bool same(const Cells& values, const std::string& name, const std::string& wante
   const Value* found = values.find(name);
   if (found == nullptr) return false;
   if (found->str() == wanted) return true;
+  if (!found->number()) return false;  // 12.1 and 12.10 are two texts
   std::optional<double> number = python_float(wanted);
   std::optional<double> own = python_float(found->str());
   return number && own && *number == *own;

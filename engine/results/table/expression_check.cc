@@ -15,6 +15,7 @@
 #include "engine/results/table/condition.h"
 #include "engine/results/table/marks.h"
 #include "engine/results/table/result_table.h"
+#include "engine/results/table/shown_expression.h"
 #include "engine/workpackage/outcome.h"
 
 namespace tally {
@@ -140,8 +141,8 @@ void check_all(const std::vector<Expression>& expressions, Evaluator& evaluator,
     if (results[i].ok || (has_dollar_name(text) && readable_somehow(expression, evaluator)))
       continue;
     const std::string why = results[i].error.substr(0, results[i].error.find(" (<string>"));
-    std::string message =
-        fmt::format("{}: Python cannot read \"{}\": {}", expression.what, strip(text), why);
+    std::string message = fmt::format("{}: Python cannot read \"{}\": {}", expression.what,
+                                      shown_expression(text), why);
     if (expression.gate) {
       diagnostics.error(expression.text.mark, std::move(message));
     } else {

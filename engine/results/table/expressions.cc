@@ -4,8 +4,10 @@
 
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
+#include "engine/python/guarded_literal.h"
 #include "engine/python/tokens.h"
 #include "engine/python/value.h"
+#include "engine/results/table/shown_expression.h"
 
 namespace tally {
 
@@ -104,7 +106,9 @@ class RowBinder {
         return {};
       }
       parameters += (parameters.empty() ? "" : ", ") + called;
-      arguments += (arguments.empty() ? "" : ", ") + literal(*value);
+      const auto* as_text = std::get_if<std::string>(&value->data);
+      arguments += arguments.empty() ? "" : ", ";
+      arguments += as_text == nullptr ? literal(*value) : guarded_literal(name, *as_text, false);
     }
     std::map<std::string, std::string> texts;
     std::string text = substitute(bound.text, [&](std::string_view name) -> const std::string* {
@@ -114,7 +118,7 @@ class RowBinder {
     });
     if (reading_.flags) text = with_flag(text);
     if (parameters.empty()) return text;
-    return fmt::format("(lambda {}: ({}))({})", parameters, text, arguments);
+    return fmt::format("(lambda {}: ({}\n))({})", parameters, text, arguments);
   }
 
  private:
@@ -148,6 +152,15 @@ void take_type(Evaluated& one) {
 
 Value Evaluated::value() const {
   return type == "str" ? Value{std::string(result.value)} : typed(result.value);
+}
+
+std::string shown_expression(std::string_view expression) {
+  constexpr size_t kMost = 160;
+  expression = strip(expression);
+  if (expression.size() <= kMost) return std::string(expression);
+  size_t end = kMost;  // not inside a character of UTF-8
+  while (end > 0 && (static_cast<unsigned char>(expression[end]) & 0xC0U) == 0x80U) --end;
+  return std::string(expression.substr(0, end)) + " ...";
 }
 
 // The names for which any row has, or could have, a value.

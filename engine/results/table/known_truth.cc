@@ -16,6 +16,7 @@
 #include "engine/python/value.h"
 #include "engine/results/table/early_checks.h"
 #include "engine/results/table/expressions.h"
+#include "engine/results/table/shown_expression.h"
 #include "engine/workpackage/values.h"
 
 namespace tally {
@@ -257,16 +258,25 @@ class TruthReader {
 }  // namespace
 
 Truth known_truth(std::string_view expression, const KnownValues& values, std::string* mixed) {
+  const std::vector<PythonToken> tokens = tokens_of(expression);
+  // What stands in f'...' has no part in the comparisons around it.
+  if (std::ranges::any_of(tokens, [](const PythonToken& token) {
+        return token.kind == TokenKind::text && token.text.back() == '{';
+      }))
+    return Truth::open;
   return TruthReader(expression, values, mixed).read();
 }
 
 namespace {
 
-// The value of a point's parameter as a rule sees it: a number where its text reads as one.
-KnownValue value_in_rule(const std::string* text) {
+// The value of a point's parameter as a rule sees it.
+KnownValue value_in_rule(const std::string* text, const Parameter& parameter) {
   KnownValue value;
   if (text == nullptr) return value;
+  const bool typed = parameter.type != ValueType::string;
   const std::optional<double> number = python_float(*text);
+  if (typed != number.has_value()) return value;  // the text of a number may be either
+  value.name = parameter.name.value;
   value.kind = number ? KnownValue::Kind::number : KnownValue::Kind::text;
   value.known = true;
   value.number = number.value_or(0);
@@ -275,23 +285,25 @@ KnownValue value_in_rule(const std::string* text) {
 }
 
 // The first rule of the step that is false for the workpackage. Null: none is known to be.
-const Text* false_rule(PlannedRun& planned, const Step& step, const Workpackage& workpackage) {
+// `mixed`: see known_truth().
+const Text* false_rule(PlannedRun& planned, const Step& step, const Workpackage& workpackage,
+                       std::string* mixed) {
   const Benchmark& benchmark = planned.run.benchmark();
   const WorkpackageValues values(benchmark, planned.run.expander(), workpackage);
   const KnownValues known = [&](const std::string& name) {
     for (const Binding& b : workpackage.point.bindings) {
       if (planned.run.texts()[b.name] == name)
-        return value_in_rule(planned.run.expander().is_final(b) ? &planned.run.texts()[b.value]
-                                                                : nullptr);
+        return value_in_rule(
+            planned.run.expander().is_final(b) ? &planned.run.texts()[b.value] : nullptr,
+            planned.run.expander().definition(b));
     }
     return KnownValue();
   };
-  std::string mixed;
   for (const std::string& name : used_sets(step, values.lookup())) {
     const auto set = benchmark.parameter_sets.find(name);
     if (set == benchmark.parameter_sets.end()) continue;
     for (const Text& rule : set->second.where)
-      if (known_truth(rule.value, known, &mixed) == Truth::no) return &rule;
+      if (known_truth(rule.value, known, mixed) == Truth::no) return &rule;
   }
   return nullptr;
 }
@@ -302,6 +314,7 @@ void check_known_rules(PlannedRun& planned, Diagnostics& diagnostics) {
   const Benchmark& benchmark = planned.run.benchmark();
   struct Gone {
     Text rule;
+    std::string mixed;
     std::set<std::pair<std::vector<int>, std::vector<TextId>>> points;
   };
   std::map<int, Gone> gone;
@@ -309,19 +322,27 @@ void check_known_rules(PlannedRun& planned, Diagnostics& diagnostics) {
   for (const Workpackage& workpackage : planned.plan.workpackages) {
     const int number = workpackage.step;
     if (left.count(number) != 0) continue;
+    std::string mixed;
     const Text* rule =
-        false_rule(planned, benchmark.steps[static_cast<size_t>(number)], workpackage);
+        false_rule(planned, benchmark.steps[static_cast<size_t>(number)], workpackage, &mixed);
     if (rule == nullptr) {
       left.insert(number);
       continue;
     }
-    Gone& here = gone.try_emplace(number, Gone{*rule, {}}).first->second;
+    Gone& here = gone.try_emplace(number, Gone{*rule, mixed, {}}).first->second;
     std::vector<TextId> point;
     for (const Binding& b : workpackage.point.bindings) point.push_back(b.value);
     here.points.insert({workpackage.parents, std::move(point)});
   }
   for (const auto& [number, why] : gone) {
     if (left.count(number) != 0) continue;
+    if (!why.mixed.empty()) {
+      diagnostics.error(why.rule.mark,
+                        fmt::format("the rule \"{}\" cannot be evaluated: {}",
+                                    shown_expression(why.rule.value), why.mixed),
+                        "give the parameter a `type`, or write the text in quotes");
+      continue;
+    }
     report_no_point(benchmark.steps[static_cast<size_t>(number)], why.rule, why.points.size(),
                     diagnostics);
   }

@@ -59,8 +59,10 @@ class ConditionCheck {
     const std::string expression = condition_expression(text);
     std::set<std::string> words;
     add_words(expression, words);
-    if (std::ranges::none_of(words, [this](const std::string& word) { return is_name(word); }))
-      return "it uses no value of the row";
+    if (std::ranges::none_of(words, [this](const std::string& word) { return is_name(word); })) {
+      const std::string why = unknown_name(expression);
+      return why.empty() ? "it uses no value of the row" : why;
+    }
     for (const std::string& bound : condition_bounds(text)) {
       if (std::string why = bound_fault(bound); !why.empty()) return why;
     }

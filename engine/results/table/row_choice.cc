@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
+#include "engine/python/guarded_literal.h"
 #include "engine/python/value.h"
+#include "engine/results/table/shown_expression.h"
 
 namespace tally {
 
@@ -21,7 +23,16 @@ Matching matching_rows(const Text& filter, const std::vector<Record>& rows, Eval
   size_t failed = 0;
   std::string why, hint;
   for (size_t i = 0; i < rows.size(); ++i) {
-    const Evaluated& e = results[i];
+    Evaluated& e = results[i];
+    // Python would take it for true. In JUBE's files it is.
+    if (e.result.ok && e.type == "str" && without != WithoutValue::text &&
+        says_flag(e.result.value)) {
+      const std::string name = shown_expression(filter.value);
+      e.result.ok = false;
+      e.result.error = fmt::format(
+          "'{0}' is the text '{1}', which is neither True nor False: write {0} == '{1}'", name,
+          e.result.value);
+    }
     const bool fails = e.present && !e.result.ok;
     if (fails && failed++ == 0) why = e.result.error;
     if (fails && !e.lacks.empty())
@@ -36,7 +47,7 @@ Matching matching_rows(const Text& filter, const std::vector<Record>& rows, Eval
     diagnostics.error(filter.mark,
                       fmt::format("the filter \"{}\" could not be evaluated for {} of {} "
                                   "rows: {}",
-                                  filter.value, failed, rows.size(), why),
+                                  shown_expression(filter.value), failed, rows.size(), why),
                       hint);
   }
   return matching;

@@ -82,6 +82,68 @@ TEST_CASE("changed output: whatever happens to it, the row is marked and a note 
   }
 }
 
+TEST_CASE("changed output: other bytes under the same size and time are a change") {
+  for (const std::string kind : {kOwn, ""}) {
+    const Shell shell;
+    File file;
+    file.step = kind;
+    shell.file("b.yaml", workflow(file));
+    CHECK(has(shell.tally("run b.yaml -r").out, kUnchanged));
+    shell.sh("cd " + work_of(1) +
+             "; cp -p stdout old; touch -r stdout t; echo v=9 >stdout; "
+             "touch -r t stdout");
+    Ran ran = shell.tally("result run");
+    CHECK_MESSAGE(has(ran.err, "/stdout' has other content"), ran.err);
+    const char* row = kind.empty() ? "i,v,v_cnt\n1,9,1\n2,2,1\n"
+                                   : "i,v,v_cnt,status\n1,9,1,CHANGED\n2,2,1,done\n";
+    CHECK_MESSAGE(has(ran.out, row), ran.out);
+    // The same bytes again; another mode, a further link and a copy of the run are no changes.
+    shell.sh("cd " + work_of(1) +
+             "; cat old >stdout; touch -r t stdout; chmod 600 stdout; ln stdout "
+             "more");
+    ran = shell.tally("result run");
+    CHECK_MESSAGE(has(ran.out, kUnchanged), (ran.out + ran.err));
+    CHECK(!has(ran.err, "changed"));
+    shell.sh("cp -rp run copy; rm -r run; mv copy run");
+    CHECK(has(shell.tally("result run").out, kUnchanged));
+  }
+  // In a file outside the run, of which each has its part.
+  const Shell shell;
+  File file;
+  file.step = std::string(kOwn) + "work_dir: wd, ";
+  file.work = "echo v=$i >>log";
+  file.files = "log";
+  shell.file("b.yaml", workflow(file));
+  CHECK(has(shell.tally("run b.yaml -j1 -r").out, kUnchanged));
+  shell.sh("cd wd; touch -r log t; chmod 600 log");
+  CHECK(has(shell.tally("result run").out, kUnchanged));
+  shell.sh("cd wd; printf 'v=1\\nv=3\\n' >log; touch -r t log");
+  const Ran ran = shell.tally("result run");
+  CHECK_MESSAGE(has(ran.out, "i,v,v_cnt\n1,1,1\n2,,\n"), (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.err, "/wd/log' has changed since workpackage 1 (s) ended"), ran.err);
+  CHECK(ran.code == 1);
+}
+
+TEST_CASE("changed output: a run's folder that is away at an end is no change") {
+  for (const char* away : {"run/000000", "run/000000/000000_s", "run/000000/000000_s/work"}) {
+    CAPTURE(away);
+    const Shell shell;
+    File file;
+    file.work = "echo v=$i; [ -e ../../../../once ] || { touch ../../../../once; mv " +
+                shell.root() + "/" + away + " " + shell.root() + "/away; }";
+    shell.file("b.yaml", workflow(file));
+    Ran ran = shell.sh(
+        "\"$TALLY\" run b.yaml -j1 2>&1 | tee log & until [ -e away ]; do sleep 0.01; "
+        "done; wait; cat log");
+    shell.sh("rm -rf " + std::string(away) + "; mv away " + away);
+    CHECK_MESSAGE(!has(ran.out, "CHANGED"), ran.out);
+    ran = shell.tally("continue run");
+    CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+    ran = shell.tally("result run");
+    CHECK_MESSAGE(has(ran.out, kUnchanged), (ran.out + ran.err));
+  }
+}
+
 TEST_CASE("changed output: another workpackage's file in its place is a change") {
   for (const std::string kind : {kOwn, ""}) {
     for (const char* change :

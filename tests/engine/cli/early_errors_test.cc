@@ -289,3 +289,26 @@ TEST_CASE("a value that result and analyse would not take is not ignored") {
     CHECK(has(ran.err, "error: --set changes nothing here: a run keeps the values that it had\n"));
   }
 }
+
+TEST_CASE("of a long expression, messages show the beginning") {
+  const Shell shell;
+  shell.file("b.yaml", "name: b\noutpath: run\nparameterset: {name: p, where: '" +
+                           std::string(100000, '(') + "', parameter: {name: a, _: 1}}\n" +
+                           "step: {name: s, use: p, do: echo}\n");
+  const Ran ran = shell.tally("validate b.yaml");
+  CHECK(ran.code == 2);
+  CHECK(has(ran.err, "a rule of parameter set 'p': Python cannot read \"" + std::string(160, '(') +
+                         " ...\": "));
+  CHECK(ran.err.size() < 1000);
+}
+
+TEST_CASE("a whole number may be octal as in YAML 1.2") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\nparameterset: {name: p, parameter: {name: a, _: "
+             "0o17}}\nstep: {name: s, kind: run, use: p, iterations: 0o2, do: echo "
+             "$a}\n");
+  const Ran ran = shell.tally("run -q b.yaml");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK(shell.sh("cat run/*/*_s/work/stdout").out == "0o17\n0o17\n");
+}

@@ -80,9 +80,9 @@ TEST_CASE("references that nobody can meet are errors before anything runs") {
       {"_: \"<\"", "a number is missing"},
       {"_: \"< fast\"", "'fast' is neither a number nor the name of a value"},
       {"_: \"10 +- wide\"", "'wide' is neither a number nor the name of a value"},
-      {"_: fast", "it uses no value of the row"},
+      {"_: fast", "'fast' is not the name of a value"},
       {"_: \"True\"", "it uses no value of the row"},
-      {"_: \"zz > 3\"", "it uses no value of the row"},
+      {"_: \"zz > 3\"", "'zz' is not the name of a value"},
       {"_: \"== 'fast'\"", "'v' is a number, and is compared with a text"},
       {"_: \"= 100\"", "it uses no value of the row"},
       {"_: \"<= 5%\"", "Python cannot read"},
@@ -155,6 +155,12 @@ TEST_CASE("references that nobody can meet are errors before anything runs") {
                                 "_: 5, where: \"'a and n == 3 and b' != 'c'\"",
                                 "_: 5, where: \"n not in (3, 4)\"",
                                 "_: 5, where: n",
+                                "_: 5, where: \"n < 1 << 4\"",
+                                "_: 5, where: \"1 << n > 2\"",
+                                "_: 5, where: \"n < 3 and 8 >> n < 1 << 3\"",
+                                "_: 5, where: \"f'{n}' == '2'\"",
+                                "_: 5, where: \"f'{1 and 0}' == '0'\"",
+                                "_: 5, where: \"n == 2 # x\"",
                                 "_: \"x in (1, 2)\"",
                                 "_: \"bool(x)\"",
                                 "_: \"== v_avg\"",
@@ -310,6 +316,22 @@ TEST_CASE("references: actions and platforms are said") {
   shell.file("c.yaml", bench("{column: n, _: \"<= 11\", of: median}"));
   CHECK(has(shell.tally("validate c.yaml").err,
             "error: reference: `of: median` needs a pattern, and 'n' is not one"));
+  shell.file("c.yaml", bench("{column: v, _: \"<= 11\", of: mean}"));
+  const Ran mean = shell.tally("validate c.yaml");
+  CHECK_MESSAGE(has(mean.err, "error: reference: `of: mean` is no statistic\n"), mean.err);
+  CHECK_MESSAGE(
+      has(mean.err, "hint: write one of median, mad, cv, p05, p95, ci_low, ci_high, n, outliers\n"),
+      mean.err);
+}
+
+TEST_CASE("references: `where` ends with a comment, or shifts bits") {
+  const Shell shell;
+  for (const char* where : {"n == 2 # the second", "1 << n > 2", "n > 1 # (not closed"}) {
+    CAPTURE(where);
+    shell.file("b.yaml", bench(std::string("{column: v, _: '> 20', where: \"") + where + "\"}"));
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+  }
 }
 
 TEST_CASE("references: platform is that of the step") {

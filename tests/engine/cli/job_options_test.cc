@@ -71,6 +71,41 @@ TEST_CASE("an option cannot pass the limits that the plan counts with") {
 }
 
 // On this machine the program is launched in each cycle.
+TEST_CASE("srun's variables under other names than their options, and with values of parameters") {
+  const Shell shell;
+  const char* const gpus = ", gpus_per_node: 2";
+  for (const char* name : {"SLURM_STEP_GRES", "SLURM_GRES", "SLURM_GPUS", "SLURM_GPUS_PER_TASK"}) {
+    const std::string message = std::string("srun reads '") + name + "', and option '";
+    for (const char* value : {"gpu:1", "gres:gpu:1", "gres/gpu:1", "none"}) {
+      CAPTURE(value);
+      shell.file("b.yaml", bench(gpus, std::string("env: {") + name + ": '" + value + "'}"));
+      refused(shell, "b.yaml:9:9", message);
+    }
+    // The values of a list are known when it is expanded.
+    for (const char* set : {"1", "'0,1'"}) {
+      std::string text = bench(gpus, std::string("env: {") + name + ": 'gpu:$g'}");
+      text.insert(text.find("[{name: x") + 1, std::string("{name: g, _: ") + set + "}, ");
+      shell.file("b.yaml", text);
+      refused(shell, "b.yaml:9:9", message);
+      text = bench(gpus);
+      text.replace(text.find("name: x, separator: \"\", _: \"1\""), 30,
+                   std::string("name: ") + name + ", export: true, _: 'gpu:$g'");
+      text.insert(text.find("[{name: S") + 1, std::string("{name: g, _: ") + set + "}, ");
+      shell.file("b.yaml", text);
+      refused(shell, "b.yaml:3", message);
+    }
+  }
+  for (const char* name : {"SLURM_REMOTE_CWD", "SLURM_WORKING_DIR"}) {
+    shell.file("b.yaml", bench("", std::string("env: {") + name + ": /tmp}"));
+    refused(shell, "b.yaml:9:9", std::string("srun reads '") + name + "'");
+  }
+  // Other resources, and a step that asks for no GPUs.
+  shell.file("b.yaml", bench(gpus, "env: {SLURM_STEP_GRES: 'nvme:1'}"));
+  CHECK(shell.tally("validate b.yaml").code == 0);
+  shell.file("b.yaml", bench("", "env: {SLURM_STEP_GRES: 'gpu:1'}"));
+  CHECK(shell.tally("validate b.yaml").code == 0);
+}
+
 TEST_CASE("a job is launched once, so that cycles are refused") {
   const Shell shell;
   for (const char* cycles : {"3", "$x"}) {

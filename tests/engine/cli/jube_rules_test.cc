@@ -184,6 +184,25 @@ TEST_CASE("result -t chooses runs by their tags; with -u it adds tags to those o
   CHECK(ran.out == "");
 }
 
+TEST_CASE("configuration.xml has one comment in one line, the first, and no empty one") {
+  // Debian's JUBE 2.5.1 writes these.
+  const std::pair<const char*, const char*> comments[] = {
+      {"<comment>\n  a\n  b &amp; c   d </comment>", "<comment>a b &amp; c d</comment>"},
+      {"<comment>one</comment><comment>two</comment>", "<comment>one</comment>"},
+      {"<comment> </comment>", ""},
+  };
+  const Shell shell;
+  for (const auto& [written, kept] : comments) {
+    shell.file("b.xml", "<jube><benchmark name=\"m\" outpath=\"run\">" + std::string(written) +
+                            "<step name=\"s\"><do>echo</do></step></benchmark></jube>");
+    CHECK(shell.tally("run b.xml").code == 0);
+    const std::string text = shell.content("run/000000/configuration.xml");
+    const size_t begin = text.find("<comment"), end = text.rfind("comment>");
+    CHECK((begin == std::string::npos ? "" : text.substr(begin, end + 8 - begin)) == kept);
+    shell.sh("rm -r run");
+  }
+}
+
 TEST_CASE("a comment of the command line reaches configuration.xml") {
   const Shell shell;
   for (const char* own : {"", "comment: of the file\n"}) {

@@ -235,6 +235,50 @@ TEST_CASE(
 }
 
 // JUBE 2.5.1 and 2.7.1 cut the fraction off: a table with 1 where the command said 1.5.
+TEST_CASE("a shown pattern no match of which is of its type was not measured") {
+  const auto text = [](const std::string& type, const std::string& more,
+                       const std::string& column) {
+    return "name: b\noutpath: run\nparameterset: {name: p, parameter: {name: i, _: '1,2'}}\n"
+           "step: {name: s, kind: run, quiet_check: false, use: p, do: 'echo \"v ${i},2 w $i\"'}\n"
+           "patternset: {name: o, pattern: [{name: v, type: " +
+           type + ", _: 'v (\\S+)'" + more +
+           "}, {name: w, _: 'w (\\S+)'}]}\n"
+           "analyser: {name: a, use: o, analyse: {step: s, file: stdout}}\n"
+           "result: {use: a, table: {name: t, style: csv, column: [i, " +
+           column + "]}}\n";
+  };
+  const std::string message = "pattern 'v': \"1,2\" cannot be represented as a \"float\", in ";
+  const Shell shell;
+  for (const char* type : {"float", "int"}) {
+    shell.file("b.yaml", text(type, "", "v"));
+    for (const char* command : {"run b.yaml", "result run", "report run --format csv"}) {
+      CAPTURE(command);
+      const Ran ran = shell.tally(command);
+      CHECK(ran.code == 1);
+      CHECK_MESSAGE(
+          has(ran.err, "b.yaml:5:54: error: pattern 'v': \"1,2\" cannot be represented as a \"" +
+                           std::string(type) + "\", in "),
+          ran.err);
+      CHECK(has(ran.err, "/stdout (and 1 more of this kind)\n"));
+    }
+  }
+  // Those that are not shown, that may lack values, or that have one.
+  for (const auto& [more, column] : {std::pair{", default: '0'", "v"}, std::pair{"", "w"},
+                                     std::pair{"", "{_: v, null_value: none}"}}) {
+    CAPTURE(column);
+    shell.file("b.yaml", text("float", more, column));
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK(ran.code == 0);
+    CHECK_MESSAGE(has(ran.err, "warning: " + message), ran.err);
+  }
+  std::string some = text("float", "", "v");
+  some.replace(some.find("${i},2"), 6, "$(echo ${i},2 | sed s/2,2/2.2/)");
+  shell.file("b.yaml", some);
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.err, "warning: " + message), ran.err);
+}
+
 TEST_CASE("an int never loses a fraction, but in JUBE's files") {
   const Shell shell;
   const std::string text =
@@ -293,6 +337,12 @@ TEST_CASE("what cannot be written is an error") {
   shell.file("b.yaml", replaced(own(), "; test $n -ne 2", ""));
   CHECK(shell.tally("run b.yaml").code == 0);
   const char* table = "n,rate\n1,1.5\n2,2.5\n4,4.5\n";
+  for (const char* option : {"--version", "-V", "-q --version", "--help"}) {
+    CAPTURE(option);
+    const Ran told = shell.sh(std::string("\"$TALLY\" ") + option + " >/dev/full");
+    CHECK(told.code == 1);
+    CHECK(told.err == "error: cannot write to standard output: No space left on device\n");
+  }
   Ran ran = shell.sh("\"$TALLY\" result run >/dev/full");
   CHECK(ran.code == 1);
   CHECK_MESSAGE(has(ran.err, "error: cannot write to standard output"), ran.err);

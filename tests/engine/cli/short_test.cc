@@ -124,3 +124,22 @@ TEST_CASE("a mistake in measured_over is an error") {
                 (ran.out + ran.err));
   CHECK(has(ran.out + ran.err, "secs"));
 }
+
+TEST_CASE("the seconds may have another unit of time") {
+  const std::pair<const char*, const char*> units[] = {
+      {"ms", "1,11.5,2.0,SHORT\n2,12.5,2.0,SHORT\n3,13.5,2.0,SHORT\n4,14.5,2.0,\n"},
+      {"us", "1,11.5,2.0,SHORT\n2,12.5,2.0,SHORT\n3,13.5,2.0,SHORT\n4,14.5,2.0,\n"},
+      {"min", "1,11.5,2.0,\n2,12.5,2.0,\n3,13.5,2.0,\n4,14.5,2.0,\n"},
+      {"h", "1,11.5,2.0,\n2,12.5,2.0,\n3,13.5,2.0,\n4,14.5,2.0,\n"},
+      {"x", "1,11.5,2.0,SHORT\n2,12.5,2.0,\n3,13.5,2.0,\n4,14.5,2.0,\n"},
+  };
+  for (const auto& [unit, rows] : units) {
+    CAPTURE(unit);
+    const Shell shell;
+    std::string text = bench("[n, rate, other]", "quiet_check: false, ");
+    text.replace(text.find("unit: s,"), 8, "unit: " + std::string(unit) + ",");
+    shell.file("b.yaml", text);
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE(has(ran.out, rows), (ran.out + ran.err));
+  }
+}

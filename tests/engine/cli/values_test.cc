@@ -67,6 +67,76 @@ TEST_CASE("a text that an expression gives stays a text") {
       ran.out);
 }
 
+namespace {
+
+// A run of two points whose `amp` is a text; `table` is the inside of the table.
+std::string flags(const std::string& values, const std::string& table) {
+  return "name: b\noutpath: run\n"
+         "parameterset: {name: ps, parameter: {name: amp, _: " +
+         values +
+         "}}\n"
+         "step: {name: s, kind: run, quiet_check: false, use: ps, do: echo v=7}\n"
+         "patternset: {name: pt, pattern: {name: v, type: int, _: 'v=$jube_pat_int'}}\n"
+         "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+         "result: {use: a, table: {name: t, style: csv, " +
+         table + "}}\n";
+}
+
+}  // namespace
+
+TEST_CASE("a text that says true or false is neither in an expression, which is said") {
+  const Shell shell;
+  const std::string words =
+      "'amp' is the text 'false', which is neither True nor False: write amp == 'false'";
+  for (const char* table :
+       {"column: [amp, {_: x, expression: '1 if amp else 0'}]",
+        "column: [amp, {_: x, expression: 'not amp'}]",
+        "column: [amp, {_: x, expression: 'bool(amp)'}]",
+        "column: [amp, {_: x, expression: 'amp == True'}]",
+        "column: [amp, {_: x, expression: 'True != amp'}]",
+        "column: [amp, {_: x, expression: 'amp in (True, False)'}]",
+        "column: [amp, v], filter: amp", "column: [amp, v], filter: not amp",
+        "column: [amp, v], filter: amp == True", "column: [amp, v], filter: v > 6 and amp",
+        "column: v, reference: {column: v, _: '> 6', where: amp}",
+        "column: v, reference: {column: v, _: 'x > 6 and not amp'}"}) {
+    CAPTURE(table);
+    shell.file("b.yaml", flags("[false, true]", table));
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK(ran.code != 0);
+    CHECK_MESSAGE(has(ran.err, words), ran.err);
+  }
+  for (const char* value : {"'no'", "'Off'", "'YES'", "'False'"}) {
+    shell.file("b.yaml", flags(value, "column: [amp, v], filter: amp"));
+    CHECK(has(shell.tally("run b.yaml").err, "which is neither True nor False"));
+  }
+  // As texts they are like any other, and have their type.
+  shell.file("b.yaml",
+             flags("[false, true]",
+                   "filter: \"amp != 'true' and amp < 'g' and amp in ('false', 'true')\", column: "
+                   "[amp, {_: x, expression: \"type(amp).__name__ + amp + ' ' + amp.upper() + "
+                   "f'{amp}' + str(len(amp)) + {'false': 'no'}[amp] + '%s' % amp\"}]"));
+  Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "\nfalse,strfalse FALSEfalse5nofalse\n"), (ran.out + ran.err));
+  CHECK(ran.code == 0);
+  shell.file("b.yaml", flags("[false, true]", "column: [amp, v], filter: $amp"));
+  ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "\namp,v\ntrue,7\n"), (ran.out + ran.err));
+  shell.file("b.yaml", flags("[a, '']", "column: [amp, v], filter: amp"));
+  CHECK(has(shell.tally("run b.yaml").out, "\namp,v\na,7\n"));
+}
+
+TEST_CASE("names within f'...' are the row's values") {
+  const Shell shell;
+  shell.file("b.yaml",
+             flags("[a, b]",
+                   "filter: \"f'{amp}{v}' == 'a7'\", reference: {column: v, _: \"f'{x:03}' == "
+                   "'007'\", where: \"f'{amp!r}' != 'c'\"}, column: [amp, v, {_: str, title: s, "
+                   "expression: \"f'<{amp:>{v}}> {v + 1} {{v}}'\"}]"));
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK_MESSAGE(has(ran.out, "\na,7,<      a> 8 {v}\n"), (ran.out + ran.err));
+}
+
 TEST_CASE("references: the column may have a name that conditions use") {
   for (const std::string name : {"x", "id", "status", "v"}) {
     CAPTURE(name);

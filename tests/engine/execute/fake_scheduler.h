@@ -36,8 +36,18 @@ class FakeScheduler final : public Scheduler {
     }
     return outage ? Status::error("squeue: no answer within 60 s") : Status::ok();
   }
-  Status cancel(const std::vector<std::string>& ids) override {
-    cancelled.push_back(ids);
+  Status cancel(const std::vector<NamedJob>& jobs, std::vector<std::string>* ids) override {
+    ids->clear();
+    for (const NamedJob& job : jobs) {
+      for (size_t i = 0; job.id.empty() && i < requests.size(); ++i) {
+        if (requests[i].name == job.name) ids->push_back(std::to_string(101 + i));
+      }
+      if (job.id.empty()) continue;
+      const auto report = known.find(job.id);
+      const bool named = report != known.end() && !report->second.name.empty();
+      if (!named || report->second.name == job.name) ids->push_back(job.id);
+    }
+    if (!ids->empty()) cancelled.push_back(*ids);
     return Status::ok();
   }
 

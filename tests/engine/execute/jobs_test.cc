@@ -618,6 +618,40 @@ TEST_CASE("of two jobs of one name, the one that claimed the folder is followed"
   CHECK(ended[0].exit_code == 0);
 }
 
+TEST_CASE("a job of another name is not cancelled when the folder's is followed") {
+  Following f;
+  f.jobs.add(f.job(5));
+  f.says(JobState::running, "RUNNING", "", "another");
+  f.folder.write("job.status.claim-name", "4712\n");
+  f.scheduler.known["4712"] = {JobState::ok, "COMPLETED", "", "name", 1000, 0, 0};
+  f.folder.write("job.status", "0\n");
+  std::vector<JobEnd> ended = f.later(0);
+  for (const JobEnd& end : f.later(61)) ended.push_back(end);
+  CHECK(f.scheduler.cancelled.empty());
+  REQUIRE(ended.size() == 1);
+  CHECK(ended[0].kind == Kind::exit);
+  std::string log;
+  REQUIRE(read_file(f.folder.path() + "/log", &log));
+  CHECK(log.find("000005_train: job 4712 of the name name works in its folder, and job 101 is left "
+                 "alone: no job of this name in the queue has that id\n") != std::string::npos);
+}
+
+TEST_CASE("a job whose id is another's is found by its name") {
+  Following f;
+  f.jobs.add(f.job(5));
+  f.says(JobState::running, "RUNNING", "", "another");
+  f.scheduler.found["name"] = "4712";
+  f.scheduler.known["4712"] = {JobState::running, "RUNNING", "", "name", 1000, 0, 0};
+  CHECK(f.later(0).empty());
+  CHECK(f.later(61).empty());
+  CHECK(f.jobs.ids() == std::vector<std::string>{"4712"});
+  CHECK(f.scheduler.cancelled.empty());
+  std::string log;
+  REQUIRE(read_file(f.folder.path() + "/log", &log));
+  CHECK(log.find("000005_train: job 101 has another name; found job 4712 (name)\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("all are cancelled by one command") {
   Following f;
   for (int i = 0; i < 3; ++i) f.jobs.add(f.job(i, "name" + std::to_string(i)));

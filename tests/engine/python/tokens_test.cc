@@ -30,14 +30,30 @@ TEST_CASE("tokens are those of Python, and $names") {
   CHECK(shown("a  . b") == "wa .. ab");
   CHECK(shown("-.5+2**n") == ".- n.5 .+ n2 .** wn");
   CHECK(shown("'a\\'b' == n") == "t'a\\'b' .== wn");
-  CHECK(shown("\"it's\" + rb'\\n' + f\"{n}\"") == "t\"it's\" .+ trb'\\n' .+ tf\"{n}\"");
+  CHECK(shown("\"it's\" + rb'\\n' + f\"{n}\"") == "t\"it's\" .+ trb'\\n' .+ tf\"{ wn t}\"");
   CHECK(shown("'''a'b''' or ''") == "t'''a'b''' wor t''");
   CHECK(shown("if'a'") == "wif t'a'");
   CHECK(shown("$n*${m}+$") == "d$n .* d${m} .+ .$");
   CHECK(shown("${m") == ".$ .{ wm");
   CHECK(shown("größe==\"x") == "wgröße .== t\"x");
   CHECK(shown("[a,b][0]") == ".[ wa ., wb .] .[ n0 .]");
+  CHECK(shown("a # 'b(\nc#") == "wa wc");
   CHECK(shown("") == "");
+}
+
+TEST_CASE("what stands in braces of f'...' are tokens of their own") {
+  CHECK(shown("f'a{n}b{m+1:>{w}}' == k") == "tf'a{ wn t}b{ wm .+ n1 t:>{ ww t}}' .== wk");
+  CHECK(shown("f'{{n}}'") == "tf'{{n}}'");
+  CHECK(shown("rF\"{x['a:}']!r}\"") == "trF\"{ wx .[ t'a:}' .] t!r}\"");
+  CHECK(shown("f'{n!=1}{(a:=2)}'") == "tf'{ wn .!= n1 t}{ .( wa .: .= n2 .) t}'");
+  CHECK(shown("f'\\N{DASH}{n:.2f}'") == "tf'\\N{DASH}{ wn t:.2f}'");
+  CHECK(shown("f'{n") == "tf'{ wn");
+  CHECK(shown("'{n}'") == "t'{n}'");
+  CHECK(names_read("f'{a} {$b}' + '{c}'") == std::vector<std::string>{"a", "b"});
+}
+
+TEST_CASE("shifts are no comparisons") {
+  CHECK(shown("1<<n>>2<m>=3") == "n1 .<< wn .>> n2 .< wm .>= n3");
 }
 
 TEST_CASE("names that an expression reads: those in quotes only behind a dollar") {

@@ -67,6 +67,26 @@ TEST_CASE("cut values: a number that goes on behind the value") {
       {"r $jube_pat_fp", "r 1.0D0,", "[1.0<1.0D0,]"},
       {"r $jube_pat_fp", "r 0.5-100", "[0.5<0.5-100]"},
       {"r $jube_pat_fp", "r 12.E+05", "[12<12.E+05]"},
+      {"r $jube_pat_fp",
+       "r 1.5e\xe2\x88\x92"
+       "5",
+       "[1.5<1.5e\xe2\x88\x92"
+       "5]"},
+      {"r $jube_pat_fp",
+       "r 1.5E\xe2\x80\x93"
+       "5 s",
+       "[1.5<1.5E\xe2\x80\x93"
+       "5]"},
+      {"r $jube_pat_int",
+       "r 12.e\xe2\x88\x92"
+       "05",
+       "[12<12.e\xe2\x88\x92"
+       "05]"},
+      {"r $jube_pat_int",
+       "r 2^\xe2\x88\x92"
+       "3",
+       "[2<2^\xe2\x88\x92"
+       "3]"},
       {"r $jube_pat_fp", "r 12.5e", "[12.5<12.5e]"},
       {"r $jube_pat_fp", "r 12.5e-", "[12.5<12.5e-]"},
       {"r $jube_pat_fp.*", "r 1.0d-09 s", "[1.0<1.0d-09]"},
@@ -335,4 +355,41 @@ TEST_CASE("cut values: in Tally's files jube_pat_fp matches Fortran's exponents"
   CHECK(*without_fortran("1.+123") == "1.e+123");
   CHECK(!without_fortran("-1.0"));
   CHECK(!without_fortran("1.0"));
+}
+
+TEST_CASE("cut values: a word goes on with letters beyond ASCII, and ends at other signs") {
+  const struct {
+    const char *pattern, *text, *cut;
+  } cases[] = {
+      {"r ([a-z]+)", "r caf\xc3\xa9", "[caf<caf\xc3\xa9]"},
+      {"([a-z]+)\\b x", "\xc3\xa9l\xc3\xa8ve x", "[ve<\xc3\xa9l\xc3\xa8ve]"},
+      {"r \\S([a-z]+)", "r \xc3\xa9tat", "[tat<\xc3\xa9tat]"},
+      {"([b-z]+)$", "r \xc3\xa9t", "[t<\xc3\xa9t]"},
+      {"r ([a-z]+)", "r na\xc3\xafve", "[na<na\xc3\xafve]"},
+      {"r ([a-z]+)", "r a\xd0\xb1", "[a<a\xd0\xb1]"},
+      {"r ([a-z]+)", "r a\xe8\xaa\x9e", "[a<a\xe8\xaa\x9e]"},
+      {"r ([a-z]+)", "r done\xe2\x80\x9d", ""},  // a quotation mark
+      {"r ([a-z]+)",
+       "r a\xe2\x80\x94"
+       "b",
+       ""},  // a dash
+      {"r ([a-z]+)",
+       "r a\xe2\x86\x92"
+       "b",
+       ""},  // an arrow
+      {"r ([a-z]+)",
+       "r a\xc3\x97"
+       "b",
+       ""},  // times
+      {"r ([a-z]+)",
+       "r a\xc2\xa0"
+       "b",
+       ""},                                        // a space
+      {"r ([a-z]+)", "r ok\xe3\x80\x82", ""},      // a full stop
+      {"r ([a-z]+)", "r ok\xf0\x9f\x98\x80", ""},  // a face
+  };
+  for (const auto& [pattern, text, cut] : cases) {
+    CAPTURE(text);
+    CHECK(cut_values(pattern, text) == cut);
+  }
 }

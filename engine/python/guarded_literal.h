@@ -1,0 +1,19 @@
+// Texts that a condition may take for something else by mistake.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tally {
+
+// Whether the text says true or false: `yes`, `Off`.
+bool says_flag(std::string_view text);
+
+// A Python literal for the text of the name `name`, in an expression that the helper evaluates
+// (engine/expand/python_helper.h). A text such as `false` that stands there for true or false is an
+// error that says so, because Python takes every text for true but the empty one. With `numbers`, the
+// text of a number is one beside numbers, and beside texts a text. It is an error where it could be
+// either: 12.10 beside the number 12.1.
+std::string guarded_literal(std::string_view name, std::string_view text, bool numbers);
+
+}  // namespace tally
