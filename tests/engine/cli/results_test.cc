@@ -255,10 +255,9 @@ TEST_CASE("a shown pattern no match of which is of its type was not measured") {
       CAPTURE(command);
       const Ran ran = shell.tally(command);
       CHECK(ran.code == 1);
-      CHECK_MESSAGE(
-          has(ran.err, "b.yaml:5:54: error: pattern 'v': \"1,2\" cannot be represented as a \"" +
-                           std::string(type) + "\", in "),
-          ran.err);
+      CHECK_MESSAGE(has(ran.err, "error: pattern 'v': \"1,2\" cannot be represented as a \"" +
+                                     std::string(type) + "\", in "),
+                    ran.err);
       CHECK(has(ran.err, "/stdout (and 1 more of this kind)\n"));
     }
   }
@@ -341,7 +340,7 @@ TEST_CASE("what cannot be written is an error") {
     CAPTURE(option);
     const Ran told = shell.sh(std::string("\"$TALLY\" ") + option + " >/dev/full");
     CHECK(told.code == 1);
-    CHECK(told.err == "error: cannot write to standard output: No space left on device\n");
+    CHECK_MESSAGE(has(told.err, "tally: error: cannot write to standard output"), told.err);
   }
   Ran ran = shell.sh("\"$TALLY\" result run >/dev/full");
   CHECK(ran.code == 1);

@@ -96,7 +96,7 @@ TEST_CASE("a text that says true or false is neither in an expression, which is 
         "column: [amp, {_: x, expression: 'True != amp'}]",
         "column: [amp, {_: x, expression: 'amp in (True, False)'}]",
         "column: [amp, v], filter: amp", "column: [amp, v], filter: not amp",
-        "column: [amp, v], filter: amp == True", "column: [amp, v], filter: v > 6 and amp",
+        "column: [amp, v], filter: amp == True", "column: [amp, v], filter: amp and v > 6",
         "column: v, reference: {column: v, _: '> 6', where: amp}",
         "column: v, reference: {column: v, _: 'x > 6 and not amp'}"}) {
     CAPTURE(table);
