@@ -118,7 +118,7 @@ class JobFaults {
              !has_dollar(name.value) && !has_dollar(text.value)});
       }
     }
-    // Those with one value are checked as the file is read, too.
+    // Variables with one value are checked as the file is read, too.
     const bool runs = step_.kind == StepKind::run;
     for (const std::string& name : runs ? exported_names(lookup_) : std::vector<std::string>()) {
       auto found = variable_fault(name, value_of(name), requests_);

@@ -1,4 +1,4 @@
-// What is read of EndedFiles::packed() without taking it apart.
+// The parts of EndedFiles::packed() that are read without taking it apart.
 #pragma once
 
 #include <string_view>

@@ -259,7 +259,7 @@ class TruthReader {
 
 Truth known_truth(std::string_view expression, const KnownValues& values, std::string* mixed) {
   const std::vector<PythonToken> tokens = tokens_of(expression);
-  // What stands in f'...' has no part in the comparisons around it.
+  // The parts of f'...' have nothing to do with the comparisons around it.
   if (std::ranges::any_of(tokens, [](const PythonToken& token) {
         return token.kind == TokenKind::text && token.text.back() == '{';
       }))
