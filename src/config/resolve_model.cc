@@ -51,7 +51,7 @@ const Preset& find_preset(const std::string& name) {
 
 constexpr int64_t gpt2_tokens = 50257, llama_tokens = 128256;  // of the published models
 
-// Of a HuggingFaceTokenizer.
+// Finds the tokens of a HuggingFaceTokenizer.
 int64_t file_vocabulary(const Flags& f, const std::string& tokenizer) {
   if (f.vocabulary) return *f.vocabulary;
   if (f.config.data.vocab_file.empty())

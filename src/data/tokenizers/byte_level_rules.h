@@ -1,5 +1,5 @@
-// What a byte-level BPE tokenizer does with a text before it joins bytes, and what it adds: the parts
-// of a tokenizer.json beside vocabulary and merges.
+// The rules by which a byte-level BPE tokenizer prepares a text before it joins bytes, and the tokens
+// that it adds: the parts of a tokenizer.json beside vocabulary and merges.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tally::train {
 
-// What becomes of the matches of a pattern, by the names of tokenizers' SplitDelimiterBehavior.
+// Uses of the matches of a pattern, by the names of tokenizers' SplitDelimiterBehavior.
 enum class SplitBehavior { isolated, removed, merged_with_previous, merged_with_next, contiguous };
 
 // A step that splits each piece of the step before it. The pieces of the last step are the words.
@@ -18,7 +18,7 @@ struct SplitStep {
   SplitBehavior behavior = SplitBehavior::isolated;
   bool invert = false;        // what lies between the matches is taken for the matches
   bool prefix_space = false;  // a space goes before each piece that has none
-  // What is known of where a text may be cut (Tokenizer::safe_cut).
+  // Places where a text may be cut (Tokenizer::safe_cut).
   enum class Cuts {
     none,
     between_classes,  // where a letter or number ends, and before a blank: no word goes on there
@@ -51,8 +51,8 @@ struct ByteLevelRules {
 ByteLevelRules gpt2_rules(bool prefix_space = false);
 ByteLevelRules qwen2_rules(bool prefix_space = false);
 
-// Of a tokenizer.json. Throws std::runtime_error with one sentence that has `path` and the key of
-// what it asks for and is not done here.
+// Reads the rules of a tokenizer.json. Throws std::runtime_error, whose one sentence has `path` and the
+// key of what is not supported.
 ByteLevelRules read_byte_level_rules(const nlohmann::json& json, const std::string& path);
 
 }  // namespace tally::train

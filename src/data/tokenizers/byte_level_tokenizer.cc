@@ -114,7 +114,7 @@ std::array<int32_t, 256> byte_tokens_of(const Vocabulary& vocabulary, const std:
   return tokens;
 }
 
-// What files say, read and checked.
+// The contents of the files, checked.
 struct ByteLevelParts {
   std::string what;       // "--vocab-file 'PATH'"
   Vocabulary vocabulary;  // of the model; GPT-2's with the added tokens
@@ -165,7 +165,7 @@ void check_added_numbers(const ByteLevelParts& parts) {
 
 std::vector<AddedToken> tokens_with(const ByteLevelRules& rules, bool normalized) {
   std::vector<AddedToken> tokens;
-  // Of two that are the same in normalized text, tokenizers takes a special one first.
+  // tokenizers takes a special one first of two that are the same in normalized text.
   for (const bool special : {true, false})
     for (const AddedToken& token : rules.added)
       if (token.normalized == normalized && token.special == special) tokens.push_back(token);

@@ -1,4 +1,4 @@
-// What the files beside a tokenizer.json say of its tokens. transformers reads them and changes the
+// Settings in the files beside a tokenizer.json. transformers reads them and changes the
 // tokenizer by them, the library tokenizers does not, so they must agree with it.
 #pragma once
 

@@ -112,6 +112,25 @@ std::string nasty_text(std::mt19937* random, size_t pieces) {
   for (size_t i = 0; i < pieces; ++i) text += kPieces[(*random)() % std::size(kPieces)];
   return text;
 }
+
+// Cuts random texts where safe_cut() says, and checks that the tokens stay the same. Returns how many
+// were cut.
+int checked_cuts(const Tokenizer& tokenizer, std::mt19937* random, int rounds) {
+  int cuts = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const std::string text = nasty_text(random, 1 + (*random)() % 12);
+    const size_t cut = tokenizer.safe_cut(text);
+    REQUIRE(cut <= text.size());
+    if (cut == 0) continue;
+    ++cuts;
+    const std::string whole = text + nasty_text(random, (*random)() % 4);
+    Tokens parts = tokenizer.encode(std::string_view(whole).substr(0, cut));
+    const Tokens rest = tokenizer.encode(std::string_view(whole).substr(cut));
+    parts.insert(parts.end(), rest.begin(), rest.end());
+    CHECK_MESSAGE(parts == tokenizer.encode(whole), whole);
+  }
+  return cuts;
+}
 }  // namespace
 
 TEST_CASE("safe_cut: cutting there never changes the tokens, whatever follows") {
@@ -119,20 +138,7 @@ TEST_CASE("safe_cut: cutting there never changes the tokens, whatever follows") 
   const SmallVocabulary v(dir);
   const auto t = make_gpt2_tokenizer(v.vocab_file, v.merge_file);
   std::mt19937 random(1);
-  int cuts = 0;
-  for (int round = 0; round < 2000; ++round) {
-    const std::string text = nasty_text(&random, 1 + random() % 12);
-    const size_t cut = t->safe_cut(text);
-    REQUIRE(cut <= text.size());
-    if (cut == 0) continue;
-    ++cuts;
-    const std::string whole = text + nasty_text(&random, random() % 4);
-    Tokens parts = t->encode(std::string_view(whole).substr(0, cut));
-    const Tokens rest = t->encode(std::string_view(whole).substr(cut));
-    parts.insert(parts.end(), rest.begin(), rest.end());
-    CHECK_MESSAGE(parts == t->encode(whole), whole);
-  }
-  CHECK(cuts > 1000);
+  CHECK(checked_cuts(*t, &random, 2000) > 1000);
   CHECK(t->safe_cut("") == 0);
   CHECK(t->safe_cut("aaaa") == 0);
   CHECK(t->safe_cut("he'l") == 2);  // not between the apostrophe and l: 'll is one word
@@ -215,19 +221,7 @@ TEST_CASE("safe_cut of a tokenizer.json: cutting there never changes the tokens"
       for (nlohmann::json& token : tokens) token["normalized"] = normalizer.is_null();
       const auto t =
           make_json_tokenizer(tokenizer_json(dir, split(kLlama3, space), tokens, normalizer));
-      int cuts = 0;
-      for (int round = 0; round < 1000; ++round) {
-        const std::string text = nasty_text(&random, 1 + random() % 12);
-        const size_t cut = t->safe_cut(text);
-        if (cut == 0) continue;
-        ++cuts;
-        const std::string whole = text + nasty_text(&random, random() % 4);
-        Tokens parts = t->encode(std::string_view(whole).substr(0, cut));
-        const Tokens rest = t->encode(std::string_view(whole).substr(cut));
-        parts.insert(parts.end(), rest.begin(), rest.end());
-        CHECK_MESSAGE(parts == t->encode(whole), whole);
-      }
-      CHECK(cuts > 100);
+      CHECK(checked_cuts(*t, &random, 1000) > 100);
     }
   // Where it is not known, a text stays whole.
   const auto other = make_json_tokenizer(tokenizer_json(dir, split("[a-z]+")));
