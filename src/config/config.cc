@@ -68,6 +68,12 @@ const char* precision_name(Precision p) {
   return "?";
 }
 
+std::string precision_text(const Config& config) {
+  const std::string name = precision_name(config.precision);
+  if (!config.fp8.on()) return name;
+  return name + " with FP8 (" + fp8_format_name(config.fp8.format) + ")";
+}
+
 const char* fp8_format_name(Fp8Config::Format f) {
   switch (f) {
     case Fp8Config::Format::none:

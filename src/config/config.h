@@ -297,6 +297,8 @@ constexpr bool uses_tf32(Precision p) {
   return p == Precision::tf32 || p == Precision::tf32x3;
 }
 const char* precision_name(Precision p);  // "fp64", "fp32", "tf32x3", "tf32", "bf16", "fp16"
+// The precision as people read it: "bf16", or "bf16 with FP8 (hybrid)".
+std::string precision_text(const Config& config);
 const char* fp8_format_name(Fp8Config::Format f);  // "none", "hybrid", "e4m3"
 const char* recompute_name(Recompute r);           // "none", "selective", "full"
 const char* optimizer_name(OptimizerKind kind);    // "adam", "lamb", "sgd"

@@ -47,6 +47,7 @@ void check_parallel_layout(const Config& c) {
   if (c.sequence_parallel && c.sequence % tp != 0)
     fail("--sequence-parallel", "--seq-length {} is not divisible by the tensor parallel size {}",
          c.sequence, tp);
+  check_fp8_sizes(c);
   if (c.virtual_pipeline_layers == 0) return;
   const char* flag = "--num-layers-per-virtual-pipeline-stage";
   if (pp <= 2)

@@ -32,8 +32,11 @@ void resolve_ends(const Flags& f, Config* c) {
          c->fp8.layers_at_start, c->fp8.layers_at_end, c->model.layers);
 }
 
+}  // namespace
+
 // Tensor cores take FP8 in pieces of 16 bytes, along every dimension of a layer's GEMMs.
-void check_sizes(const Config& c) {
+void check_fp8_sizes(const Config& c) {
+  if (!c.fp8.on()) return;
   constexpr int64_t multiple = 16;
   const ModelConfig& m = c.model;
   const int64_t shards = c.tensor_parallel;
@@ -54,8 +57,6 @@ void check_sizes(const Config& c) {
          "multiples of 16: add --pad");
 }
 
-}  // namespace
-
 void resolve_fp8(const Flags& f, Config* c) {
   if (!f.fp8_format) {
     if (const char* flag =
@@ -71,7 +72,7 @@ void resolve_fp8(const Flags& f, Config* c) {
   c->fp8.format = *f.fp8_format;
   resolve_recipe(f, c);
   resolve_ends(f, c);
-  check_sizes(*c);
+  check_fp8_sizes(*c);
 }
 
 }  // namespace tally::train

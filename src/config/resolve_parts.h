@@ -58,6 +58,8 @@ void refuse_for_encoders(const Flags& f, const ModelConfig& m);
 void resolve_encoder(const Flags& f, Config* c);
 void resolve_precision(const Flags& f, Config* c);
 void resolve_fp8(const Flags& f, Config* c);
+// Sizes that FP8 cannot take, where it is on. Throws UsageError.
+void check_fp8_sizes(const Config& c);
 void resolve_recompute(const Flags& f, Config* c);
 // Takes the layout of --rehearse over into `f` and its number of ranks into `world_size`.
 Rehearsal resolve_rehearsal(Flags* f, Command command, int* world_size);

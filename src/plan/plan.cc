@@ -1,5 +1,10 @@
 #include "src/plan/plan.h"
 
+#include <fmt/format.h>
+
+#include "src/config/args.h"
+#include "src/ops/fp8/fp8.h"
+
 namespace tally::train {
 namespace {
 
@@ -39,6 +44,14 @@ std::vector<std::string> changes_that_fit(const Config& c, const GpuKind& kind,
   return flags;
 }
 
+// A memory alone (--plan-device 80GB) has no capability.
+void check_fp8(const Config& c, const GpuKind& kind) {
+  if (c.fp8.on() && kind.capability > 0 && kind.capability < fp8_capability)
+    throw UsageError(fmt::format(
+        "--fp8-format: {} (compute capability {}.{}) has no FP8, which came with 8.9: leave it out",
+        kind.name, kind.capability / 10, kind.capability % 10));
+}
+
 }  // namespace
 
 Plan make_plan(const Config& c) {
@@ -46,6 +59,7 @@ Plan make_plan(const Config& c) {
   plan.config = c;
   plan.layout = layout_of(c);
   if (!c.plan.device.empty()) plan.kind = gpu_kind(c.plan.device);
+  if (plan.kind) check_fp8(c, *plan.kind);
   CountedDevice target = plan.kind ? target_of(*plan.kind) : CountedDevice{true};
   target.gpu = c.device != "cpu";
   for (const StageCount& count : count_stages(c, target)) {

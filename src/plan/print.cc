@@ -34,10 +34,9 @@ std::string header_text(const Plan& p) {
   const Config& c = p.config;
   const ModelConfig& m = c.model;
   const PlanLayout& l = p.layout;
-  std::string out =
-      fmt::format("  model      {}: {} layers, hidden {}, {} heads, {} parameters, {}\n", m.kind(),
-                  m.layers, m.hidden, m.heads, count_text(static_cast<double>(parameter_count(m))),
-                  precision_name(c.precision));
+  std::string out = fmt::format(
+      "  model      {}: {} layers, hidden {}, {} heads, {} parameters, {}\n", m.kind(), m.layers,
+      m.hidden, m.heads, count_text(static_cast<double>(parameter_count(m))), precision_text(c));
   out += fmt::format("  layout     {} GPU{} = tensor {} x pipeline {} x data {}", l.gpus(),
                      l.gpus() == 1 ? "" : "s", l.tensor, l.pipeline, l.data);
   if (l.chunks > 1) out += fmt::format(", {} virtual stages in each stage", l.chunks);
@@ -217,7 +216,8 @@ std::string plan_json(const Plan& p) {
                 {"zero", l.zero},
                 {"sequence_parallel", l.sequence},
                 {"recompute", recompute_name(p.config.recompute)},
-                {"precision", precision_name(p.config.precision)}}},
+                {"precision", precision_name(p.config.precision)},
+                {"fp8_format", fp8_format_name(p.config.fp8.format)}}},
               {"bubble", bubble_over_work(l)},
               {"worst_stage", p.worst().stage},
               {"megatron_activation_bytes",

@@ -17,13 +17,7 @@ void gemm(const Compute& c, Fp8Matrix a, Fp8Matrix b, Out, Fp8Sum) {
   counting_stream(c.stream).count({.fp8_gemms = g.flops()});
 }
 
-bool serves(Stream& s) {
-  const CountedDevice& counted = counting_stream(s).counted();
-  return !counted.gpu || counted.capability >= 89;
-}
-
-const OnCounting versions[] = {
-    {fp8_amax, amax}, {fp8_cast, cast}, {fp8_gemm, gemm}, {fp8_serves, serves}};
+const OnCounting versions[] = {{fp8_amax, amax}, {fp8_cast, cast}, {fp8_gemm, gemm}};
 
 }  // namespace
 }  // namespace tally::train::counting

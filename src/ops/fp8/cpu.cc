@@ -44,12 +44,7 @@ void gemm(const Compute&, Fp8Matrix a, Fp8Matrix b, Out out, Fp8Sum sum) {
   matmul(left, right.t(), bias, out, sum.addend);
 }
 
-bool serves(Stream&) {
-  return true;
-}
-
-const OnCpu versions[] = {
-    {fp8_amax, amax}, {fp8_cast, cast}, {fp8_gemm, gemm}, {fp8_serves, serves}};
+const OnCpu versions[] = {{fp8_amax, amax}, {fp8_cast, cast}, {fp8_gemm, gemm}};
 
 }  // namespace
 }  // namespace tally::train::cpu

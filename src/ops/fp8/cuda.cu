@@ -181,8 +181,7 @@ void cast(Stream& stream, In x, In amaxes, Fp8Copies out) {
   throw DeviceError(std::string("fp8_cast: not a type of 16 or 32 bits: ") + dtype_name(x.dtype));
 }
 
-const OnCuda versions[] = {
-    {fp8_amax, amax}, {fp8_cast, cast}, {fp8_gemm, multiply_fp8}, {fp8_serves, fp8_gemms_serve}};
+const OnCuda versions[] = {{fp8_amax, amax}, {fp8_cast, cast}, {fp8_gemm, multiply_fp8}};
 
 }  // namespace
 }  // namespace tally::train::cuda

@@ -27,6 +27,8 @@
 
 namespace tally::train {
 
+// The first compute capability whose tensor cores take FP8.
+inline constexpr int fp8_capability = 89;
 inline constexpr float smallest_amax = 1e-30F;
 constexpr float largest_of(DType format) {
   return format == DType::e4m3 ? 448.0F : 57344.0F;
@@ -52,8 +54,5 @@ struct Fp8Sum {
 };
 inline Operation<void(const Compute& c, Fp8Matrix a, Fp8Matrix b, Out out, Fp8Sum sum)> fp8_gemm{
     "fp8_gemm"};
-
-// Whether this device multiplies FP8 matrices.
-inline Operation<bool(Stream& s)> fp8_serves{"fp8_serves"};
 
 }  // namespace tally::train

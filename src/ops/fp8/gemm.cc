@@ -35,8 +35,4 @@ void multiply_fp8(const Compute& compute, Fp8Matrix a, Fp8Matrix b, Out out, Fp8
   add_bias(c.stream, sum.bias, out);
 }
 
-bool fp8_gemms_serve(Stream& s) {
-  return cuda_stream(s).capability() >= 89;
-}
-
 }  // namespace tally::train::cuda

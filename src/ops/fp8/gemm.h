@@ -9,6 +9,5 @@ namespace tally::train::cuda {
 inline constexpr int64_t fp8_multiple = 16;
 
 void multiply_fp8(const Compute& compute, Fp8Matrix a, Fp8Matrix b, Out out, Fp8Sum sum);
-bool fp8_gemms_serve(Stream& s);
 
 }  // namespace tally::train::cuda

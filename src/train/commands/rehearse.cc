@@ -191,8 +191,7 @@ std::string header_text(const Config& c, const DeviceFacts& device,
              c.global_batch, c.sequence, c.micro_batches(), c.micro_batch) +
          fmt::format("  parameters {:.2f} M on this rank of {:.2f} M, {}{}\n",
                      static_cast<double>(table.count()) / 1e6,
-                     static_cast<double>(parameter_count(c.model)) / 1e6,
-                     precision_name(c.precision),
+                     static_cast<double>(parameter_count(c.model)) / 1e6, precision_text(c),
                      c.recompute == Recompute::none
                          ? ""
                          : fmt::format(", recompute: {}", recompute_name(c.recompute)));

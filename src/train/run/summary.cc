@@ -106,8 +106,8 @@ std::string start_summary(const Record& r) {
       m.positions == Positions::rotary ? "rotary" : "learned", m.vocabulary, m.padded_vocabulary,
       static_cast<double>(r.parameters) / 1e6);
   out += fmt::format("  device     {}\n", device_text(r));
-  out += fmt::format("  precision  {}, attention: {}{}{}\n", precision_name(c.precision),
-                     r.attention_backend, c.reference ? ", autograd reference model" : "",
+  out += fmt::format("  precision  {}, attention: {}{}{}\n", precision_text(c), r.attention_backend,
+                     c.reference ? ", autograd reference model" : "",
                      c.recompute == Recompute::none
                          ? ""
                          : fmt::format(", recompute: {}", recompute_name(c.recompute)));

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "src/device/cuda/cuda_stream.h"
 #include "tests/train/cuda/both.h"
 #include "tests/train/ops/fp8_numbers.h"
 
@@ -44,7 +45,7 @@ Pair same_on_both(Both& b, std::initializer_list<int64_t> shape, DType type, dou
 }
 
 bool fp8_here(Both& b) {
-  return fp8_serves(*b.gpu.stream);
+  return cuda::cuda_stream(*b.gpu.stream).capability() >= fp8_capability;
 }
 
 TEST_CASE("cuda: FP8 casts are those of the CPU, byte for byte" * NEEDS_GPU) {

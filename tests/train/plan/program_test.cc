@@ -99,6 +99,12 @@ TEST_CASE("a wrong flag of a plan is one sentence that names it") {
     return ended.err;
   };
   CHECK(
+      error("--plan --model 124M --bf16 --fp8-format hybrid --plan-device A100-80GB") ==
+      "tally-train: error: --fp8-format: A100-80GB (compute capability 8.0) has no FP8, which came "
+      "with 8.9: leave it out\n");
+  CHECK(tally_train("--plan --model 124M --bf16 --fp8-format hybrid --plan-device H100")
+            .out.find(", bf16 with FP8 (hybrid)\n") != std::string::npos);
+  CHECK(
       error("--plan --plan-device H20") ==
       "tally-train: error: --plan-device: 'H20' is not known: H200, H100, GH200, B200, A100-80GB, "
       "A100-40GB, or a size of memory as 64GB\n");

@@ -241,3 +241,15 @@ TEST_CASE("the JUPITER benchmark's layouts fit an A100 of 40 GB, and 13B does no
                               "--bf16 --plan-device A100-40GB"))
                   .fits());
 }
+
+TEST_CASE("a planned layout gives each process sizes that FP8 takes") {
+  // Two processes would have 24 of the MLP's 48.
+  Config c = parse(
+      "--plan --num-layers 2 --hidden-size 64 --num-attention-heads 2 --ffn-hidden-size 48 "
+      "--seq-length 16 --tokenizer-type bytes --bf16 --fp8-format e4m3");
+  check_parallel_layout(c);
+  c.tensor_parallel = c.world_size = 2;
+  CHECK_THROWS_AS(check_parallel_layout(c), UsageError);
+  c.fp8 = {};
+  check_parallel_layout(c);
+}
