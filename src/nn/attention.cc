@@ -84,7 +84,7 @@ void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Atten
                        {Out(flow.qkv), Out(q_norm_.gradient), Out(k_norm_.gradient)});
   const Tensor dqkv = flow.qkv.view({count, g.qkv_width()});
   if (has_biases()) backward_qkv_bias(c, dqkv);
-  qkv_.backward(c, dqkv, all, flow.normed, flow.at_branch_input());
+  qkv_.backward(c, qkv_.gradient_at_output(c, dqkv), all, flow.normed, flow.at_branch_input());
   c.side->wait(1);  // the norm below overwrites dy; the GEMM that reads dqkv may still run
 }
 

@@ -26,10 +26,20 @@ struct Fp8Scratch {
   bool defined() const { return amax.defined(); }
 };
 
-// amaxes = the largest magnitude of x, or with `divided` those of all processes' parts of it.
-// Returns the part of `amaxes` that was written.
-Tensor find_amaxes(const Compute& c, const TensorParallel& tensor, const Fp8Scratch& scratch,
-                   const Tensor& x, bool divided, const Tensor& amaxes);
+// How a matrix's magnitudes are found: `divided`, from the parts of all processes.
+struct Fp8Magnitudes {
+  const TensorParallel& tensor;
+  const Fp8Scratch& scratch;
+  bool divided;
+
+  bool gathers() const { return divided && tensor.divides(); }
+  // Where this process's own goes before all are put together in `amaxes`: the kernel that makes the
+  // matrix may leave it there.
+  Tensor own(const Tensor& amaxes) const { return gathers() ? scratch.amax : amaxes.rows(0, 1); }
+  // amaxes = the largest magnitude of x, or those of all parts of it. `found`: own() has this
+  // process's. Returns the part of `amaxes` that was written.
+  Tensor find(const Compute& c, const Tensor& x, bool found, const Tensor& amaxes) const;
+};
 
 inline Fp8Matrix rows_of(const Fp8Copies& q) {
   return {q.rows, q.scale};

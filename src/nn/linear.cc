@@ -3,17 +3,33 @@
 namespace tally::train {
 
 void Linear::cast_weight(const LayerContext& c) const {
-  const Tensor amaxes = find_amaxes(c.compute, c.tensor, c.fp8, weight.value,
-                                    division != Division::whole, c.fp8.amaxes);
-  fp8_cast(c.compute, weight.value, amaxes, fp8);
+  const Fp8Magnitudes magnitudes{c.tensor, c.fp8, division != Division::whole};
+  fp8_cast(c.compute, weight.value, magnitudes.find(c.compute, weight.value, false, c.fp8.amaxes),
+           fp8);
+}
+
+Fp8Magnitudes Linear::magnitudes_of_input(const LayerContext& c) const {
+  return {c.tensor, c.fp8, division == Division::columns};
+}
+
+Fp8Magnitudes Linear::magnitudes_of_gradient(const LayerContext& c) const {
+  return {c.tensor, c.fp8, division == Division::rows};
+}
+
+Out Linear::amax_of_input(const LayerContext& c, const Tensor& amaxes) const {
+  return in_fp8() ? Out(magnitudes_of_input(c).own(amaxes)) : Out();
+}
+
+Out Linear::amax_of_gradient(const LayerContext& c) const {
+  return in_fp8() ? Out(magnitudes_of_gradient(c).own(c.fp8.amaxes)) : Out();
 }
 
 // The sum over the tensor cores' products may be the fast one: only gradients add up over many steps.
 void Linear::forward_fp8(const LayerContext& c, const LinearInput& in, const Tensor& y,
                          const Fp8Sum& sum) const {
+  // First of all: own() lies where the weight's magnitude goes.
+  const Tensor amaxes = magnitudes_of_input(c).find(c.compute, in.x, in.amax_found, in.amaxes);
   if (c.fp8.casts_weights) cast_weight(c);
-  const bool divided = division == Division::columns;
-  const Tensor amaxes = find_amaxes(c.compute, c.tensor, c.fp8, in.x, divided, in.amaxes);
   const int64_t m = in.x.dim(0), k = in.x.dim(1);
   const Fp8Copies x{Tensor(c.fp8.x.data, c.fp8.forward, {m, k}), {}, c.fp8.x_scale};
   fp8_cast(c.compute, in.x, amaxes, x);
@@ -32,7 +48,7 @@ void Linear::forward_gelu(const LayerContext& c, const LinearInput& x, const Sav
     return linear_gelu_forward(c.compute, x.x, {weight.value, bias.value}, form.gelu,
                                {Out(form.saved), Out(act)});
   forward_fp8(c, x, form.saved, {bias.value, {}, true});
-  gelu_forward(c.compute, form.saved, Out(act), form.gelu.kind);
+  gelu_forward(c.compute, form.saved, Out(act), form.gelu.kind, form.amax);
 }
 
 void Linear::forward_row_parallel(const LayerContext& c, const LinearInput& x,
@@ -47,11 +63,12 @@ void Linear::forward_row_parallel(const LayerContext& c, const LinearInput& x,
   c.tensor.reduce(c.compute, y);
 }
 
-OutputGradient Linear::gradient_at_output(const LayerContext& c, const Tensor& dy) const {
+OutputGradient Linear::gradient_at_output(const LayerContext& c, const Tensor& dy,
+                                          bool amax_found) const {
   if (!in_fp8()) return {dy, {}};
-  const bool divided = division == Division::rows;
-  if (divided) c.tensor.wait(c.compute);  // one exchange of a group at a time
-  const Tensor amaxes = find_amaxes(c.compute, c.tensor, c.fp8, dy, divided, c.fp8.amaxes);
+  const Fp8Magnitudes magnitudes = magnitudes_of_gradient(c);
+  if (magnitudes.divided) c.tensor.wait(c.compute);  // one exchange of a group at a time
+  const Tensor amaxes = magnitudes.find(c.compute, dy, amax_found, c.fp8.amaxes);
   const int64_t m = dy.dim(0), n = dy.dim(1);
   const Fp8Copies copies{Tensor(c.fp8.dy_rows.data, c.fp8.backward, {m, n}),
                          Tensor(c.fp8.dy_columns.data, c.fp8.backward, {n, m}), c.fp8.dy_scale};
@@ -73,16 +90,16 @@ void Linear::backward_input_gelu(const LayerContext& c, const OutputGradient& dy
     return linear_backward_input_gelu(c.compute, dy.dy, weight.value, {form.saved, form.gelu},
                                       {Out(dpre), Out(before.bias.gradient)});
   backward_input(c, dy, dpre);
-  gelu_backward(c.compute, dpre, form.saved, Out(dpre), form.gelu.kind);
-  if (before.bias.gradient.defined()) backward_bias(c, dpre, 0, before.bias.gradient);
+  gelu_backward(c.compute, dpre, form.saved, form.gelu.kind,
+                {Out(dpre), Out(before.bias.gradient), form.amax});
 }
 
 void Linear::backward_weight_fp8(const LayerContext& c, const OutputGradient& dy,
                                  const LinearInput& in, bool accumulate) const {
   const int64_t m = in.x.dim(0), k = in.x.dim(1);
-  const bool divided = division == Division::columns && c.tensor.divides();
   const Fp8Copies x{{}, Tensor(c.fp8.x.data, c.fp8.forward, {k, m}), c.fp8.x_scale};
-  fp8_cast(c.compute, in.x, divided ? in.amaxes : in.amaxes.rows(0, 1), x);
+  const bool gathered = magnitudes_of_input(c).gathers();
+  fp8_cast(c.compute, in.x, gathered ? in.amaxes : in.amaxes.rows(0, 1), x);
   fp8_gemm(c.compute, columns_of(dy.fp8), columns_of(x), Out(weight.gradient),
            {{}, accumulate ? weight.gradient : Tensor(), false});
 }
@@ -112,9 +129,8 @@ void Linear::backward_bias_from_sums(const LayerContext& c, const Tensor& sums,
   linear_backward_bias_input(c.compute, sums, weight.value, Out(bias.gradient), Out(dbx));
 }
 
-void Linear::backward(const LayerContext& c, const Tensor& dy, const LinearInput& x,
+void Linear::backward(const LayerContext& c, const OutputGradient& gradient, const LinearInput& x,
                       const Tensor& dx, const Tensor& addend) const {
-  const OutputGradient gradient = gradient_at_output(c, dy);
   if (!c.tensor.divides()) {
     backward_weight(c, gradient, x);
     return backward_input(c, gradient, dx, addend);

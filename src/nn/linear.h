@@ -10,18 +10,22 @@
 
 namespace tally::train {
 
-// A GELU's saved activation, [M,F].
+// A GELU's saved activation, [M,F]. In FP8 `amax` takes the largest magnitude of its output or, in a
+// backward pass, of the gradient at its input.
 struct SavedActivation {
   GeluForm gelu;
   Tensor saved;
+  Out amax;
 };
 
 // The input of a layer, x[M,in]. In FP8 its forward pass leaves the largest magnitudes of x for its
-// backward pass in `amaxes`, f32[shards].
+// backward pass in `amaxes`, f32[shards]. `amax_found`: the kernel that made x has left its largest
+// magnitude in Linear::amax_of_input(amaxes).
 struct LinearInput {
   Tensor x, amaxes;
-  LinearInput(const Tensor& input, const Tensor& magnitudes = Tensor())
-      : x(input), amaxes(magnitudes) {}
+  bool amax_found;
+  LinearInput(const Tensor& input, const Tensor& magnitudes = Tensor(), bool found = false)
+      : x(input), amaxes(magnitudes), amax_found(found) {}
 };
 
 // The gradient at a layer's output, dy[M,out], with its casts where the layer is in FP8. Of
@@ -46,6 +50,10 @@ struct Linear {
   explicit Linear(const ParamGrad& w, const ParamGrad& b = ParamGrad()) : weight(w), bias(b) {}
 
   bool in_fp8() const { return fp8.rows.defined(); }
+  // Where kernels leave the largest magnitude of an input or of a gradient at the output that they
+  // make for the next call; undefined where the layer is not in FP8.
+  Out amax_of_input(const LayerContext& c, const Tensor& amaxes) const;
+  Out amax_of_gradient(const LayerContext& c) const;
 
   // Adds `residual`[M,out] where it is defined.
   void forward(const LayerContext& c, const LinearInput& x, const Tensor& y,
@@ -58,7 +66,9 @@ struct Linear {
   void forward_row_parallel(const LayerContext& c, const LinearInput& x, const Tensor& y) const;
 
   // The functions below take the gradient at the output as this makes it, once for both GEMMs.
-  OutputGradient gradient_at_output(const LayerContext& c, const Tensor& dy) const;
+  // `amax_found`: amax_of_gradient() has the largest magnitude of dy.
+  OutputGradient gradient_at_output(const LayerContext& c, const Tensor& dy,
+                                    bool amax_found = false) const;
   // Adds `addend`[M,in] where it is defined.
   void backward_input(const LayerContext& c, const OutputGradient& dy, const Tensor& dx,
                       const Tensor& addend = Tensor()) const;
@@ -82,8 +92,8 @@ struct Linear {
   // (TensorParallel::start_gather); dx is this process's part of them. With
   // sequence parallelism the sum of dx over the processes overlaps with the weight's gradient.
   // `addend`[M,in], where defined, is added to dx, in one process alone.
-  void backward(const LayerContext& c, const Tensor& dy, const LinearInput& x, const Tensor& dx,
-                const Tensor& addend = Tensor()) const;
+  void backward(const LayerContext& c, const OutputGradient& dy, const LinearInput& x,
+                const Tensor& dx, const Tensor& addend = Tensor()) const;
   // All three gradients of a layer that one process has, as heads need them. `adds` as above.
   void backward_whole(const LayerContext& c, const Tensor& dy, const Tensor& x, const Tensor& dx,
                       bool adds = false) const;
@@ -94,6 +104,8 @@ struct Linear {
   void backward_weight_fp8(const LayerContext& c, const OutputGradient& dy, const LinearInput& x,
                            bool accumulate) const;
   void cast_weight(const LayerContext& c) const;
+  Fp8Magnitudes magnitudes_of_input(const LayerContext& c) const;
+  Fp8Magnitudes magnitudes_of_gradient(const LayerContext& c) const;
 };
 
 }  // namespace tally::train

@@ -87,7 +87,7 @@ void MaskedLmHead::backward_transform(const LayerContext& c, const Tensor& rows,
   flow.normed = s.dz;
   flow.residual = s.z;  // z has been read for the last time
   norm_.backward(c, s.norm(), false, flow);
-  gelu_backward(c.compute, s.z, s.pre, Out(s.pre), options_.gelu);
+  gelu_backward(c.compute, s.z, s.pre, options_.gelu, {Out(s.pre), {}, {}});
   dense_.backward_whole(c, s.pre, s.x, s.act);
   add_to_rows(c.compute, s.act, rows, Out(dx));
 }

@@ -7,7 +7,7 @@ namespace tally::train {
 void Mlp::forward(const LayerContext& c, const Tensor& x, const MlpActivations& a,
                   const Tensor& residual, const NormedSum& sum) const {
   activate(c, x, a);
-  projection_.add_to(c, {a.act, a.act_amaxes}, residual, sum);
+  projection_.add_to(c, {a.act, a.act_amaxes, true}, residual, sum);
 }
 
 void Mlp::activate(const LayerContext& c, const Tensor& x, const MlpActivations& a) const {
@@ -16,12 +16,13 @@ void Mlp::activate(const LayerContext& c, const Tensor& x, const MlpActivations&
     fc_.forward(c, all, a.saved);
     return recompute_act(c, a);
   }
-  fc_.forward_gelu(c, all, {gelu_, a.saved}, a.act);
+  fc_.forward_gelu(c, all, {gelu_, a.saved, projection_.amax_of_input(c, a.act_amaxes)}, a.act);
 }
 
 void Mlp::recompute_act(const LayerContext& c, const MlpActivations& a) const {
-  if (gated_) return swiglu_forward(c.compute, a.saved, Out(a.act));
-  gelu_forward(c.compute, a.saved, Out(a.act), gelu_.kind);
+  const Out amax = projection_.amax_of_input(c, a.act_amaxes);
+  if (gated_) return swiglu_forward(c.compute, a.saved, Out(a.act), amax);
+  gelu_forward(c.compute, a.saved, Out(a.act), gelu_.kind, amax);
 }
 
 Tensor Mlp::backward_activation(const LayerContext& c, const OutputGradient& dy,
@@ -29,12 +30,12 @@ Tensor Mlp::backward_activation(const LayerContext& c, const OutputGradient& dy,
   if (gated_) {
     c.side->wait();  // its GEMM may still read the output, whose memory the gradient there takes
     projection_.backward_input(c, dy, a.act);
-    swiglu_backward(c.compute, a.act, a.saved, Out(a.saved));
+    swiglu_backward(c.compute, a.act, a.saved, Out(a.saved), fc_.amax_of_gradient(c));
     return a.saved;
   }
   // GELU's output has been read for the last time, unless its reader runs on the side stream.
   const Tensor& dpre = c.overlap_weight_gradients ? a.saved : a.act;
-  projection_.backward_input_gelu(c, dy, fc_, {gelu_, a.saved}, dpre);
+  projection_.backward_input_gelu(c, dy, fc_, {gelu_, a.saved, fc_.amax_of_gradient(c)}, dpre);
   return dpre;
 }
 
@@ -45,7 +46,8 @@ void Mlp::backward(const LayerContext& c, const Tensor& x, const MlpActivations&
   const LinearInput all(c.tensor.start_gather(c.compute, x), a.x_amaxes);
   projection_.backward_weight(c, dy, {a.act, a.act_amaxes});
   const Tensor dpre = backward_activation(c, dy, a);
-  fc_.backward(c, dpre, all, flow.normed, flow.at_branch_input());
+  const OutputGradient at_fc = fc_.gradient_at_output(c, dpre, true);
+  fc_.backward(c, at_fc, all, flow.normed, flow.at_branch_input());
   c.side->wait(1);  // the norm below overwrites dy; the GEMM that reads dpre may still run
 }
 

@@ -47,7 +47,8 @@ class Mlp {
   const Projection& projection() const { return projection_; }
 
  private:
-  // The gradient at the first GEMM's output, in the memory of one of `a`.
+  // The gradient at the first GEMM's output, in the memory of one of `a`. In FP8 with its largest
+  // magnitude (Linear::amax_of_gradient).
   Tensor backward_activation(const LayerContext& c, const OutputGradient& dy,
                              const MlpActivations& a) const;
 

@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(1024)
 }  // namespace
 
 void column_sums(CudaStream& s, const In& dy, int64_t first, const Out& db) {
-  sum_by_type<NoFactor>(s, __func__, {dy, {}, {}, db, first, db.numel()});
+  sum_by_type<NoFactor>(s, __func__, {dy, {}, {}, db, first, db.numel(), {}});
 }
 
 void add_shares(CudaStream& s, const Shares& shares, const Out& first, const Out& second,

@@ -3,6 +3,7 @@
 
 #include "src/device/cuda/kernel.cuh"
 #include "src/ops/column_sums.h"
+#include "src/ops/fp8/amax.cuh"
 
 namespace tally::train::cuda {
 
@@ -15,16 +16,18 @@ struct NoFactor {
 };
 
 // parts[blockIdx.y, column] = sum of this block's rows of dy, times Factor of `pre`; the products are
-// also written to dpre. `stride`: elements between rows.
+// also written to dpre, and *amax is raised to their largest magnitude. `stride`: elements between
+// rows. Null: parts, amax.
 template <typename T, int N, typename Factor>
 __global__ void __launch_bounds__(32 * sum_rows)
-    sum_kernel(const T* dy, const T* pre, T* dpre, Acc<T>* parts, int64_t rows, int64_t columns,
-               int64_t stride, int64_t rows_per_block) {
+    sum_kernel(const T* dy, const T* pre, T* dpre, Acc<T>* parts, unsigned* amax, int64_t rows,
+               int64_t columns, int64_t stride, int64_t rows_per_block) {
   using A = Acc<T>;
   const int64_t column = (static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x) * N;
   const int64_t first = blockIdx.y * rows_per_block;
   const int64_t last = first + rows_per_block < rows ? first + rows_per_block : rows;
   A sums[N] = {};
+  unsigned largest = 0;
   // All loads of a few rows come before the first store: the output may be one of the inputs, so
   // the compiler must keep their order.
   constexpr int deep = Factor::reads ? 2 : 4;
@@ -48,11 +51,13 @@ __global__ void __launch_bounds__(32 * sum_rows)
           g[d].v[k] = narrow<T>(widen(g[d].v[k]) * Factor::template of<T>(saved));
         }
         store<T, N>(dpre + at * stride + column, g[d]);
+        if (amax) largest = max(largest, largest_of(g[d]));
       }
 #pragma unroll
       for (int k = 0; k < N; ++k) sums[k] += widen(g[d].v[k]);
     }
   }
+  if (Factor::reads && amax) raise_amax<32 * sum_rows>(largest, amax);
   if (!parts) return;
   __shared__ A shared[sum_rows][32 * N + 1];
 #pragma unroll
@@ -68,11 +73,13 @@ __global__ void __launch_bounds__(32 * sum_rows)
   }
 }
 
-// Columns [first, first + columns) of dy; `saved` and `products` as Factor says. db undefined: no sums.
+// Columns [first, first + columns) of dy; `saved` and `products` as Factor says. db undefined: no
+// sums. amax, which starts at 0, of the products; undefined: none.
 struct SumOperands {
   In dy, saved;
   Out products, db;
   int64_t first = 0, columns = 0;
+  Out amax;
 };
 
 template <typename T, int N, typename Factor>
@@ -95,8 +102,8 @@ void launch_sum(CudaStream& s, const SumOperands& o) {
   A* parts = o.db.defined() ? static_cast<A*>(s.workspace()) : nullptr;
   const dim3 grid(static_cast<unsigned>(across), static_cast<unsigned>(down));
   sum_kernel<T, N, Factor><<<grid, dim3(32, sum_rows), 0, s.stream()>>>(
-      o.dy.as<T>() + o.first, o.saved.as<T>(), o.products.as<T>(), parts, rows, columns, stride,
-      rows_per_block);
+      o.dy.as<T>() + o.first, o.saved.as<T>(), o.products.as<T>(), parts, o.amax.as<unsigned>(),
+      rows, columns, stride, rows_per_block);
   CUDA_LAUNCHED();
   if (o.db.defined()) add_shares(s, {parts, down, columns}, o.db);
 }

@@ -1,11 +1,11 @@
 // An operation: its name, its signature, and a version of it for each kind of device, which the
 // file that has the version registers. A header declares the operation once:
-//   inline Operation<void(Stream& s, In h, Out y)> swiglu_forward{"swiglu_forward"};
+//   inline Operation<void(Stream& s, In x, Out amax)> fp8_amax{"fp8_amax"};
 // cpu.cc and cuda.cu each end with what they have:
-//   const OnCpu versions[] = {{swiglu_forward, forward}, {swiglu_backward, backward}};
+//   const OnCpu versions[] = {{fp8_amax, amax}, {fp8_cast, cast}};
 // So does counting.cc, whose versions compute nothing: they count FLOPs and the bytes that they would
 // move, and allocate what the others allocate (src/device/counting/counting_stream.h).
-// and callers call it: swiglu_forward(s, h, Out(y)). Nothing names these versions, so the build links
+// and callers call it: fp8_amax(s, x, Out(amax)). Nothing names these versions, so the build links
 // every object of train_ops whether or not a symbol of it is asked for (CMakeLists.txt).
 #pragma once
 

@@ -3,6 +3,7 @@
 #include <cuda_fp8.h>
 
 #include "src/device/cuda/kernel.cuh"
+#include "src/ops/fp8/amax.cuh"
 #include "src/ops/fp8/fp8.h"
 #include "src/ops/fp8/gemm.h"
 
@@ -10,12 +11,6 @@ namespace tally::train::cuda {
 namespace {
 
 constexpr int threads = 256;
-
-// Magnitudes are compared by their bits, which have the order of the numbers, and a NaN is above
-// all of them.
-__device__ inline unsigned magnitude(float x) {
-  return __float_as_uint(x) & 0x7fffffffU;
-}
 
 template <typename T, int N>
 __global__ void __launch_bounds__(threads) amax_kernel(const T* x, int64_t count, unsigned* amax) {
@@ -29,13 +24,7 @@ __global__ void __launch_bounds__(threads) amax_kernel(const T* x, int64_t count
 #pragma unroll
     for (int k = 0; k < N; ++k) largest = max(largest, magnitude(values[k]));
   }
-  largest = __reduce_max_sync(all_lanes, largest);
-  __shared__ unsigned shared[threads / lanes];
-  if (threadIdx.x % lanes == 0) shared[threadIdx.x / lanes] = largest;
-  __syncthreads();
-  if (threadIdx.x >= threads / lanes) return;
-  largest = __reduce_max_sync((1U << (threads / lanes)) - 1, shared[threadIdx.x]);
-  if (threadIdx.x == 0) atomicMax(amax, largest);
+  raise_amax<threads>(largest, amax);
 }
 
 void amax(Stream& stream, In x, Out amax) {

@@ -30,11 +30,11 @@ void forward_gelu(const Compute& c, In x, LinearWeights weights, GeluForm, GeluO
   count_gemm(c, x.dtype, product(x, weights.w));
 }
 
-void gelu_of(Stream& s, In pre, Out y, GeluKind) {
+void gelu_of(Stream& s, In pre, Out y, GeluKind, Out) {
   pass(s, pre, y);
 }
-void gelu_of_backward(Stream& s, In dy, In pre, Out dpre, GeluKind) {
-  pass(s, dy, pre, dpre);
+void gelu_of_backward(Stream& s, In dy, In pre, GeluKind, GeluPass out) {
+  pass(s, dy, pre, out.dpre);
 }
 
 // dy[M,N] w[N,K].

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "src/device/cpu/aten_views.h"
+#include "src/ops/fp8/fp8.h"
 #include "src/ops/gemm/cpu.h"
 #include "src/ops/linear/linear.h"
 
@@ -106,7 +107,7 @@ SavedGelu faster_saved(const Compute&, DType, int64_t, int64_t, GeluKind) {
   return SavedGelu::input;
 }
 
-void gelu_of(Stream&, In pre, Out y, GeluKind kind) {
+void gelu_of(Stream& s, In pre, Out y, GeluKind kind, Out amax) {
   with_type(pre.dtype, gelu_forward.name(), [&]<typename T>() {
     in_parts(pre.numel(), [&](int64_t first, int64_t n) {
       const T* from = pre.as<T>() + first;
@@ -114,11 +115,12 @@ void gelu_of(Stream&, In pre, Out y, GeluKind kind) {
       kind == GeluKind::tanh ? gelu<TanhGelu>(from, n, to) : gelu<ErfGelu>(from, n, to);
     });
   });
+  if (amax.defined()) fp8_amax(s, y, amax);
 }
 
 void forward_gelu(const Compute& c, In x, LinearWeights weights, GeluForm form, GeluOutputs out) {
   forward(c, x, weights, out.saved, {});
-  gelu_of(c.stream, out.saved, out.y, form.kind);
+  gelu_of(c.stream, out.saved, out.y, form.kind, {});
   if (form.saved == SavedGelu::input) return;
   with_type(out.saved.dtype, linear_gelu_forward.name(), [&]<typename T>() {
     in_parts(out.saved.numel(), [&](int64_t first, int64_t n) {
@@ -126,12 +128,6 @@ void forward_gelu(const Compute& c, In x, LinearWeights weights, GeluForm form, 
       form.kind == GeluKind::tanh ? gelu_derivative<TanhGelu>(v, n)
                                   : gelu_derivative<ErfGelu>(v, n);
     });
-  });
-}
-
-void gelu_of_backward(Stream&, In dy, In pre, Out dpre, GeluKind kind) {
-  with_type(pre.dtype, gelu_backward.name(), [&]<typename T>() {
-    gelu_gradient(dy.as<T>(), pre.as<T>(), pre.numel(), dpre.as<T>(), kind);
   });
 }
 
@@ -176,6 +172,14 @@ void backward_bias_input(Stream&, In sums, In w, Out db, Out dbx) {
   const at::Tensor row = aten_matrix(sums);
   aten_matrix(db).add_(row);
   if (dbx.defined()) aten_matrix(dbx).add_(at::mm(row, aten_operand(w)));
+}
+
+void gelu_of_backward(Stream& s, In dy, In pre, GeluKind kind, GeluPass out) {
+  with_type(pre.dtype, gelu_backward.name(), [&]<typename T>() {
+    gelu_gradient(dy.as<T>(), pre.as<T>(), pre.numel(), out.dpre.as<T>(), kind);
+  });
+  if (out.db.defined()) backward_bias(s, out.dpre, 0, out.db);
+  if (out.amax.defined()) fp8_amax(s, out.dpre, out.amax);
 }
 
 const OnCpu versions[] = {{linear_forward, forward},

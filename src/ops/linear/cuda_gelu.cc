@@ -43,7 +43,7 @@ int64_t rows_a_piece(const GeluGradient& g, int64_t bytes) {
 // Runs GELU's kernel over rows from `first` on, once the result of their GEMM is in `part`.
 void gelu_pass(CudaStream& s, const GeluGradient& g, int64_t first, const In& part,
                const GeluGradients& out) {
-  gelu_gradient(s, part, {g.saved.rows(first, part.dim(0)), g.form}, out);
+  gelu_gradient(s, part, {g.saved.rows(first, part.dim(0)), g.form}, {out.dpre, out.db, {}});
 }
 
 // Runs the whole backward pass in one CUTLASS kernel.
@@ -195,12 +195,12 @@ void forward(const Compute& compute, In x, LinearWeights weights, GeluForm form,
   variants[static_cast<size_t>(fastest(c, key, variants))]();
 }
 
-void gelu_alone(Stream& s, In pre, Out y, GeluKind kind) {
-  gelu(cuda_stream(s), pre, y, kind);
+void gelu_alone(Stream& s, In pre, Out y, GeluKind kind, Out amax) {
+  gelu(cuda_stream(s), pre, {y, amax}, kind);
 }
 
-void gelu_alone_backward(Stream& s, In dy, In pre, Out dpre, GeluKind kind) {
-  gelu_gradient(cuda_stream(s), dy, {pre, {kind, SavedGelu::input}}, {dpre, {}});
+void gelu_alone_backward(Stream& s, In dy, In pre, GeluKind kind, GeluPass out) {
+  gelu_gradient(cuda_stream(s), dy, {pre, {kind, SavedGelu::input}}, out);
 }
 
 void backward(const Compute& compute, In dy, In w, GeluInput gelu, GeluGradients out) {

@@ -78,10 +78,16 @@ inline Operation<void(const Compute& c, In x, LinearWeights weights, GeluForm fo
                       GeluOutputs out)>
     linear_gelu_forward{"linear_gelu_forward"};
 
-// y = gelu(pre): the second half of linear_gelu_forward, for activation recomputation.
-inline Operation<void(Stream& s, In pre, Out y, GeluKind kind)> gelu_forward{"gelu_forward"};
-// dpre = dy * gelu'(pre). dpre may be the memory of dy or pre.
-inline Operation<void(Stream& s, In dy, In pre, Out dpre, GeluKind kind)> gelu_backward{
+// y = gelu(pre): the second half of linear_gelu_forward, for activation recomputation. Where `amax`
+// is defined, it becomes the largest magnitude of y, as fp8_amax finds it (fp8.h).
+inline Operation<void(Stream& s, In pre, Out y, GeluKind kind, Out amax)> gelu_forward{
+    "gelu_forward"};
+// dpre = dy * gelu'(pre), which may be the memory of dy or pre, and where they are defined
+// db += its column sums and amax = its largest magnitude.
+struct GeluPass {
+  Out dpre, db, amax;
+};
+inline Operation<void(Stream& s, In dy, In pre, GeluKind kind, GeluPass out)> gelu_backward{
     "gelu_backward"};
 
 // dx = dy w, and + addend[M,K] where it is defined (not dx's memory).

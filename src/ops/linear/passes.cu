@@ -2,6 +2,7 @@
 #include "src/ops/linear/passes.h"
 
 #include "src/ops/column_sums.cuh"
+#include "src/ops/fp8/amax.cuh"
 
 namespace tally::train::cuda {
 namespace {
@@ -84,27 +85,41 @@ __device__ inline Acc<T> derivative_of(Acc<T> v) {
   return is_erf(with) ? erf_gelu_derivative<T>(v) : gelu_derivative<T>(v);
 }
 
+constexpr int pass_threads = 256;
+
+// `pre` is written only with a bias, or for GELU's derivative. y: null without GELU. amax: null where
+// nobody wants it.
+template <typename T>
+struct BiasGelu {
+  const T* bias;
+  T *pre, *y;
+  int64_t count, columns;
+  unsigned* amax = nullptr;
+};
+
 template <typename T, int N, Gelu with>
-__global__ void bias_gelu_kernel(const T* bias, T* pre, T* y, int64_t count, int64_t columns) {
-  const int64_t i = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * N;
-  if (i >= count) return;
-  Vector<T, N> x = load<T, N>(pre + i);
-  if (bias) {
-    const Vector<T, N> b = load<T, N>(bias + i % columns);
+__global__ void __launch_bounds__(pass_threads) bias_gelu_kernel(BiasGelu<T> p) {
+  const int64_t i = (static_cast<int64_t>(blockIdx.x) * pass_threads + threadIdx.x) * N;
+  Vector<T, N> out = {};
+  if (i < p.count) {
+    Vector<T, N> x = load<T, N>(p.pre + i);
+    if (p.bias) {
+      const Vector<T, N> b = load<T, N>(p.bias + i % p.columns);
 #pragma unroll
-    for (int k = 0; k < N; ++k) x.v[k] = narrow<T>(widen(x.v[k]) + widen(b.v[k]));
-    store<T, N>(pre + i, x);
-  }
-  if constexpr (with != Gelu::none) {
-    Vector<T, N> out;
-#pragma unroll
-    for (int k = 0; k < N; ++k) {
-      out.v[k] = narrow<T>(value_of<T, with>(widen(x.v[k])));
-      if (saves_derivative(with)) x.v[k] = narrow<T>(derivative_of<T, with>(widen(x.v[k])));
+      for (int k = 0; k < N; ++k) x.v[k] = narrow<T>(widen(x.v[k]) + widen(b.v[k]));
+      store<T, N>(p.pre + i, x);
     }
-    store<T, N>(y + i, out);
-    if (saves_derivative(with)) store<T, N>(pre + i, x);
+    if constexpr (with != Gelu::none) {
+#pragma unroll
+      for (int k = 0; k < N; ++k) {
+        out.v[k] = narrow<T>(value_of<T, with>(widen(x.v[k])));
+        if (saves_derivative(with)) x.v[k] = narrow<T>(derivative_of<T, with>(widen(x.v[k])));
+      }
+      store<T, N>(p.y + i, out);
+      if (saves_derivative(with)) store<T, N>(p.pre + i, x);
+    }
   }
+  if (p.amax) raise_amax<pass_threads>(largest_of(out), p.amax);
 }
 
 // The gradient's factor, from what was saved.
@@ -117,25 +132,16 @@ struct GeluFactor {
   }
 };
 
-// `pre` is written only with a bias, or for GELU's derivative. y: null without GELU.
-template <typename T>
-struct BiasGelu {
-  const T* bias;
-  T *pre, *y;
-  int64_t count, columns;
-};
 template <Gelu with, typename T>
 void launch_bias_gelu(CudaStream& s, const BiasGelu<T>& p) {
   if (p.count == 0) return;
   constexpr int N = vector_size<T>;
   if (vectorizable<T>(p.columns, p.bias, p.pre, p.y)) {
-    const auto blocks = static_cast<unsigned>(divide_up(p.count / N, 256));
-    bias_gelu_kernel<T, N, with>
-        <<<blocks, 256, 0, s.stream()>>>(p.bias, p.pre, p.y, p.count, p.columns);
+    const auto blocks = static_cast<unsigned>(divide_up(p.count / N, pass_threads));
+    bias_gelu_kernel<T, N, with><<<blocks, pass_threads, 0, s.stream()>>>(p);
   } else {
-    const auto blocks = static_cast<unsigned>(divide_up(p.count, 256));
-    bias_gelu_kernel<T, 1, with>
-        <<<blocks, 256, 0, s.stream()>>>(p.bias, p.pre, p.y, p.count, p.columns);
+    const auto blocks = static_cast<unsigned>(divide_up(p.count, pass_threads));
+    bias_gelu_kernel<T, 1, with><<<blocks, pass_threads, 0, s.stream()>>>(p);
   }
   CUDA_LAUNCHED();
 }
@@ -171,11 +177,13 @@ void add_bias(CudaStream& s, const In& b, const Out& y) {
   });
 }
 
-void gelu(CudaStream& s, const In& pre, const Out& y, GeluKind kind) {
-  by_type(y.dtype, __func__, [&](auto zero) {
+void gelu(CudaStream& s, const In& pre, const GeluResult& out, GeluKind kind) {
+  if (out.amax.defined()) s.fill_zero(out.amax.data, out.amax.bytes());
+  by_type(out.y.dtype, __func__, [&](auto zero) {
     using T = decltype(zero);
     // Without a bias the kernel only reads it.
-    const BiasGelu<T> p{nullptr, const_cast<T*>(pre.as<T>()), y.as<T>(), pre.numel(), pre.dim(-1)};
+    const BiasGelu<T> p{nullptr,     const_cast<T*>(pre.as<T>()), out.y.as<T>(), pre.numel(),
+                        pre.dim(-1), out.amax.as<unsigned>()};
     kind == GeluKind::erf ? launch_bias_gelu<Gelu::erf_input>(s, p)
                           : launch_bias_gelu<Gelu::input>(s, p);
   });
@@ -196,8 +204,9 @@ void bias_gelu(CudaStream& s, const In& b, const GeluOutputs& out, GeluForm form
   });
 }
 
-void gelu_gradient(CudaStream& s, const In& dy, const GeluInput& gelu, const GeluGradients& out) {
-  const SumOperands all{dy, gelu.saved, out.dpre, out.db, 0, dy.dim(-1)};
+void gelu_gradient(CudaStream& s, const In& dy, const GeluInput& gelu, const GeluPass& out) {
+  if (out.amax.defined()) s.fill_zero(out.amax.data, out.amax.bytes());
+  const SumOperands all{dy, gelu.saved, out.dpre, out.db, 0, dy.dim(-1), out.amax};
   if (gelu.form.saved == SavedGelu::derivative) {
     sum_by_type<GeluFactor<Gelu::derivative>>(s, __func__, all);
   } else if (gelu.form.kind == GeluKind::erf) {

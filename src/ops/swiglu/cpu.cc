@@ -1,5 +1,6 @@
 #include "src/device/cpu/types.h"
 #include "src/device/cpu/vector_math.h"
+#include "src/ops/fp8/fp8.h"
 #include "src/ops/swiglu/swiglu.h"
 
 namespace tally::train::cpu {
@@ -29,7 +30,7 @@ TALLY_CLONES void backward_row(const T* dy, const T* gate, const T* up, int64_t 
   }
 }
 
-void forward(Stream&, In h, Out y) {
+void forward(Stream& s, In h, Out y, Out amax) {
   with_type(h.dtype, swiglu_forward.name(), [&]<typename T>() {
     const int64_t n = columns_of(y);
     at::parallel_for(0, rows_of(y), grain, [&](int64_t begin, int64_t end) {
@@ -39,9 +40,10 @@ void forward(Stream&, In h, Out y) {
       }
     });
   });
+  if (amax.defined()) fp8_amax(s, y, amax);
 }
 
-void backward(Stream&, In dy, In h, Out dh) {
+void backward(Stream& s, In dy, In h, Out dh, Out amax) {
   with_type(h.dtype, swiglu_backward.name(), [&]<typename T>() {
     const int64_t n = columns_of(dy);
     at::parallel_for(0, rows_of(dy), grain, [&](int64_t begin, int64_t end) {
@@ -52,6 +54,7 @@ void backward(Stream&, In dy, In h, Out dh) {
       }
     });
   });
+  if (amax.defined()) fp8_amax(s, dh, amax);
 }
 
 const OnCpu versions[] = {{swiglu_forward, forward}, {swiglu_backward, backward}};

@@ -5,6 +5,9 @@
 //   its first GEMM; y[M,F], dy[M,F], dh[M,2F]. All have the compute type (f64, f32, bf16, f16).
 // Computed in float32 (float64 for f64).
 //
+// Where `amax`, f32[1] in device memory, is defined, it becomes the largest magnitude of the result as
+// it was stored, NaN if there is one: what fp8.h's fp8_amax would find in a pass of its own.
+//
 // The MLP saves h. y is computed again from it where it is recomputed, which costs one pass.
 //
 // Which version serves what:
@@ -19,9 +22,9 @@
 
 namespace tally::train {
 
-inline Operation<void(Stream& s, In h, Out y)> swiglu_forward{"swiglu_forward"};
+inline Operation<void(Stream& s, In h, Out y, Out amax)> swiglu_forward{"swiglu_forward"};
 
 // dh may be h's memory.
-inline Operation<void(Stream& s, In dy, In h, Out dh)> swiglu_backward{"swiglu_backward"};
+inline Operation<void(Stream& s, In dy, In h, Out dh, Out amax)> swiglu_backward{"swiglu_backward"};
 
 }  // namespace tally::train

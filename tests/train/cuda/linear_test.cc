@@ -1,5 +1,6 @@
 #include "src/ops/linear/linear.h"
 
+#include "src/ops/fp8/fp8.h"
 #include "tests/train/cuda/both.h"
 
 namespace tally::train {
@@ -73,6 +74,23 @@ TEST_CASE("cuda: bias sums, of a range of columns and through a GEMM" * NEEDS_GP
   }
 }
 
+// The largest magnitudes that both passes find are those of what they store.
+void check_largest(Both& b, const Pair& pre, const Pair& dy, GeluKind kind) {
+  Stream& s = *b.gpu.stream;
+  const int64_t rows = pre.gpu.dim(0), columns = pre.gpu.dim(1);
+  const Pair y = b.output({rows, columns}), dpre = b.output({rows, columns});
+  const Pair found = b.put({1}, DType::f32, DType::f32, {7}),
+             want = b.put({1}, DType::f32, DType::f32, {});
+  const auto check = [&](const Tensor& result) {
+    fp8_amax(s, result, Out(want.gpu));
+    CHECK(Both::read(found.gpu, s) == Both::read(want.gpu, s));
+  };
+  gelu_forward(s, pre.gpu, Out(y.gpu), kind, Out(found.gpu));
+  check(y.gpu);
+  gelu_backward(s, dy.gpu, pre.gpu, kind, {Out(dpre.gpu), {}, Out(found.gpu)});
+  check(dpre.gpu);
+}
+
 void check_gelu(const Kind& kind, bool erf) {
   for (const Shape& n : shapes) {
     for (const bool repeatable : {false, true}) {
@@ -96,13 +114,16 @@ void check_gelu(const Kind& kind, bool erf) {
       CHECK_CLOSE(b, slope, kind.tolerance);
       CHECK_CLOSE(b, same, kind.tolerance);
       const Pair again = b.output({n.rows, n.out});
-      gelu_forward(*b.cpu, pre.cpu, Out(again.cpu), gelu);
-      gelu_forward(*b.gpu, pre.gpu, Out(again.gpu), gelu);
+      gelu_forward(*b.cpu, pre.cpu, Out(again.cpu), gelu, {});
+      gelu_forward(*b.gpu, pre.gpu, Out(again.gpu), gelu, {});
       CHECK_CLOSE(b, again, kind.tolerance);
-      const Pair dy = b.input({n.rows, n.out}), dpre = b.output({n.rows, n.out});
-      gelu_backward(*b.cpu, dy.cpu, pre.cpu, Out(dpre.cpu), gelu);
-      gelu_backward(*b.gpu, dy.gpu, pre.gpu, Out(dpre.gpu), gelu);
+      const Pair dy = b.input({n.rows, n.out}), dpre = b.output({n.rows, n.out}),
+                 db = b.sum({n.out});
+      gelu_backward(*b.cpu, dy.cpu, pre.cpu, gelu, {Out(dpre.cpu), Out(db.cpu), {}});
+      gelu_backward(*b.gpu, dy.gpu, pre.gpu, gelu, {Out(dpre.gpu), Out(db.gpu), {}});
       CHECK_CLOSE(b, dpre, kind.tolerance);
+      CHECK_CLOSE(b, db, kind.tolerance);
+      if (kind.type != DType::f64) check_largest(b, pre, dy, gelu);
     }
   }
 }

@@ -129,14 +129,14 @@ TEST_CASE("SwiGLU") {
   auto stream = make_stream(Device{});
   Stream& s = *stream;
   Numbers h({13, 66}, 1), dy({13, 33}, 2), y = zeros({13, 33}), dh = zeros({13, 66});
-  swiglu_forward(s, h, Out(y));
-  swiglu_backward(s, dy, h, Out(dh));
+  swiglu_forward(s, h, Out(y), {});
+  swiglu_backward(s, dy, h, Out(dh), {});
   const at::Tensor t = leaf(h);
   const at::Tensor ty = at::silu(t.narrow(1, 0, 33)) * t.narrow(1, 33, 33);
   ty.backward(view(dy));
   same(y, ty);
   same(dh, t.grad());
-  swiglu_backward(s, dy, h, Out(h));  // in place
+  swiglu_backward(s, dy, h, Out(h), {});  // in place
   CHECK(h.values() == dh.values());
 }
 

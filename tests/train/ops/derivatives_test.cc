@@ -111,7 +111,7 @@ TEST_CASE_FIXTURE(Fixture, "linear after GELU: the gradient before GELU, in plac
   Numbers x({6, 4}, 1), w1({5, 4}, 2), b1({5}, 3), w2({3, 5}, 4), dy({6, 3}, 5);
   Numbers pre = zeros({6, 5}), act = zeros({6, 5}), y = zeros({6, 3});
   const auto second = [&] {
-    gelu_forward(s, pre, Out(act), kind);
+    gelu_forward(s, pre, Out(act), kind, {});
     linear_forward(s, act, {w2}, Out(y), {});
     return dot(y, dy);
   };
@@ -139,12 +139,12 @@ TEST_CASE_FIXTURE(Fixture, "linear after GELU: the gradient before GELU, in plac
   both();
   Numbers dact = zeros({6, 5}), plain = zeros({6, 5});
   linear_backward_input(s, dy, w2, Out(dact), {});
-  gelu_backward(s, dact, pre, Out(plain), kind);
+  gelu_backward(s, dact, pre, kind, {Out(plain), {}, {}});
   CHECK(relative_error(plain.values(), dpre.values()) < 1e-14);
   // gelu_forward computes the activations of linear_gelu_forward again.
   both();
   Numbers again = zeros({6, 5});
-  gelu_forward(s, pre, Out(again), kind);
+  gelu_forward(s, pre, Out(again), kind, {});
   CHECK(again.values() == act.values());
 }
 

@@ -298,11 +298,11 @@ TEST_CASE("narrow types: RMSNorm, SwiGLU and grouped queries") {
 
     Numbers act = zeros({24, 15}), dh = zeros({24, 30});
     const Numbers dact = rounded(Numbers({24, 15}, 5), type);
-    swiglu_forward(s, x, Out(act));
-    swiglu_backward(s, dact, x, Out(dh));
+    swiglu_forward(s, x, Out(act), {});
+    swiglu_backward(s, dact, x, Out(dh), {});
     const Rounded act1(zeros({24, 15}), type), dact1(dact, type), dh1(zeros({24, 30}), type);
-    swiglu_forward(s, x1, Out(act1));
-    swiglu_backward(s, dact1, x1, Out(dh1));
+    swiglu_forward(s, x1, Out(act1), {});
+    swiglu_backward(s, dact1, x1, Out(dh1), {});
     CHECK(relative_error(act1.get(), act.values()) < tolerance);
     CHECK(relative_error(dh1.get(), dh.values()) < tolerance);
 
