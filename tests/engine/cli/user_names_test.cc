@@ -47,14 +47,14 @@ TEST_CASE("names of the user's: parameters with a platform's names have their va
         has(ran.out,
             "| nodes | tasks | taskspernode | memory | queue | account |  env | modules | "
             "launch | container | scheduler | signal | starter | submit | timelimit | "
-            "preprocess | options | job_begin |   n |\n"),
+            "preprocess | options | job_begin | n |\n"),
         ran.out);
     CHECK_MESSAGE(has(ran.out,
                       "|     2 |     7 |            8 |    big |  fifo |      me | prod |    core "
                       "|   moon |   "
                       "    box |       cfq |   sine |    dish |   form |         3 |       wash |  "
                       "  none |     "
-                      " dawn | 2.0 |\n"),
+                      " dawn | 2 |\n"),
                   ran.out);
   }
 }
@@ -165,7 +165,7 @@ TEST_CASE("names of the user's: metrics with a platform's names") {
     CHECK_MESSAGE(has(ran.out,
                       "| memory | nodes | env | container | tasks |\n"
                       "|--------|-------|-----|-----------|-------|\n"
-                      "|    3.0 |   4.0 | 5.0 |       6.0 |   7.0 |\n"),
+                      "|      3 |     4 |   5 |         6 |     7 |\n"),
                   ran.out);
   }
 }
