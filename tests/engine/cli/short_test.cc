@@ -56,7 +56,7 @@ TEST_CASE("a value of less than a second marks its row, in every form") {
             "1 row has values that were measured for less than a second."));
   CHECK(has(shell.tally("result run -s json").out, "\"short\":{\"rate\":0.035}"));
   CHECK(has(shell.tally("result run -s markdown").out, "| 1 | 11.5 | 2 | SHORT |"));
-  CHECK(has(shell.tally("report run --format md").out, "| 1 | 11.5 | 2 | SHORT |"));
+  CHECK(has(shell.tally("report run --format md").out, "| 1 | 11.5 | 2.0 | SHORT |"));
   // compare and history mark the metric, and not the other one.
   REQUIRE(shell.tally("run b.yaml -q").code == 0);
   CHECK(has(shell.tally("result run -i all -s csv").out, "0,1,11.5,2.0,SHORT\n"));
