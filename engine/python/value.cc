@@ -67,8 +67,10 @@ std::string Value::str() const {
 
 std::string Value::printed() const {
   const auto* number = std::get_if<double>(&data);
-  if (number == nullptr || decimals < 0 || !std::isfinite(*number)) return str();
-  std::string text = fmt::format("{:.{}f}", *number, decimals);
+  std::string text = str();
+  if (number == nullptr || !std::isfinite(*number)) return text;
+  if (decimals < 0) return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
+  text = fmt::format("{:.{}f}", *number, decimals);
   if (python_float(text) == *number) return text;
   constexpr int kDigits = 6;
   const int before_the_point = 1 + static_cast<int>(std::floor(std::log10(std::fabs(*number))));

@@ -32,7 +32,8 @@ struct Value {
   std::string str() const;  // Python's str() of the typed value
   // The value as people expect it in a table: a float with the digits that it was written with, "12"
   // and "0.040" where str() is "12.0" and "0.04". A statistic of such floats that has more digits
-  // (the median of 12 and 13) gets one decimal more, or six significant digits.
+  // (the median of 12 and 13) gets one decimal more, or six significant digits. A computed float that
+  // is whole has no point.
   std::string printed() const;
   // Python's name of the type: NoneType, str, int, float.
   const char* type_name() const;

@@ -242,7 +242,7 @@ TEST_CASE("resources: lists in the short form have columns, and `show` keeps the
       "name: b\nresources: {nodes: [1, 2], cpus_per_task: [3]}\nrun: echo t=$nodes\nmetrics: "
       "{t: 't=$jube_pat_int'}\n");
   Ran ran = shell.tally("run b.yaml");
-  CHECK_MESSAGE(has(ran.out, "| nodes | cpus_per_task |   t |\n"), (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.out, "| nodes | cpus_per_task | t |\n"), (ran.out + ran.err));
   ran = shell.tally("show b.yaml");
   CHECK_MESSAGE(has(ran.out,
                     "  resources:\n    nodes:\n      - 1\n      - 2\n    cpus_per_task:\n   "
