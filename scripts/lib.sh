@@ -4,7 +4,9 @@ set -euo pipefail
 TALLY_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TALLY_DEPS=${TALLY_DEPS:-$TALLY_ROOT/.deps}
 TALLY_BUILD=$(realpath -m "${TALLY_BUILD:-$TALLY_ROOT/build}")
-TALLY_JOBS=${TALLY_JOBS:-$(nproc)}
+# A compiler that has a unit of twenty files takes about a GiB.
+TALLY_JOBS=${TALLY_JOBS:-$(awk -v cores="$(nproc)" '/^MemAvailable:/ { gib = int($2 / 1048576) }
+  END { print (gib > 0 && gib < cores) ? gib : cores }' /proc/meminfo)}
 
 if [ -t 2 ]; then bold=$'\033[1m' plain=$'\033[0m'; else bold='' plain=''; fi
 say() { printf '%s==>%s %s\n' "$bold" "$plain" "$*" >&2; }
@@ -51,16 +53,15 @@ cached() {
   sed -n "s/^$1:[A-Z]*=//p" "$TALLY_BUILD/CMakeCache.txt"
 }
 
-# A cold build compiles eight files at a time: most of its time are headers. Who changes one file wants that one compiled
-# again, so a build directory of CMake's presets does not.
+# A cold build compiles up to twenty files at a time: they share headers and what the compiler makes of these. Who changes
+# one file wants that one compiled again, so a build directory of CMake's presets does not.
 TALLY_COLD_BUILD=(-DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON)
 
-# begin_engine CUDA: builds the engine in silence until it is killed. What fails here fails again, aloud, in configure_and_build.
+# begin_engine CUDA: builds the engine into a log. What fails here fails again, aloud, in configure_and_build.
 begin_engine() {
   trap 'exit 0' TERM # after CMake's end, because nobody else may configure this directory meanwhile
-  mkdir -p "$TALLY_BUILD"
   cmake -S "$TALLY_ROOT" -B "$TALLY_BUILD" -G Ninja "${TALLY_COLD_BUILD[@]}" -DTALLY_CUDA="$1" \
-    -DTALLY_TESTS=OFF -DTALLY_TRAIN=OFF >/dev/null 2>&1 && exec ninja -C "$TALLY_BUILD" -j "$TALLY_JOBS" tally >/dev/null 2>&1
+    -DTALLY_TESTS=OFF -DTALLY_TRAIN=OFF >/dev/null 2>&1 && exec ninja -C "$TALLY_BUILD" -j "$TALLY_JOBS" tally 2>&1
 }
 
 # set_up CUDA OPTION...: scripts/setup with these options. For a new build directory the engine, which needs nothing of
@@ -73,12 +74,16 @@ set_up() {
     return
   fi
   "$TALLY_ROOT/scripts/setup" --engine-only
-  begin_engine "$cuda" &
+  mkdir -p "$TALLY_BUILD" || fail "the build directory $TALLY_BUILD cannot be made"
+  begin_engine "$cuda" >"$TALLY_BUILD.engine.log" &
   engine=$!
-  trap end_engine EXIT # also when the set-up fails or is interrupted
+  trap end_engine EXIT # when the set-up fails or is interrupted
   "$TALLY_ROOT/scripts/setup" "$@"
+  # A unit that is compiled half would be compiled again.
+  say "Building tally"
+  tail -n 1 -f --pid=$engine "$TALLY_BUILD.engine.log"
   trap - EXIT
-  end_engine # what it has not built yet is built later, in sight
+  wait "$engine" || true
 }
 end_engine() {
   kill "$engine" 2>/dev/null || true

@@ -1,6 +1,7 @@
 #include "engine/base/command_spec.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cctype>

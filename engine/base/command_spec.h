@@ -4,11 +4,13 @@
 // Both programs use it: this header is shared with the trainer.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <map>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace tally {
 

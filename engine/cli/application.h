@@ -105,8 +105,4 @@ class Application {
   std::string topic_, completed_, shell_;
 };
 
-// Parses the arguments, runs the command and returns the exit code. `kinds`: the kinds of steps
-// that workflows may have.
-int run_application(int argc, char** argv, const StepKinds& kinds);
-
 }  // namespace tally

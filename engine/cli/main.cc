@@ -1,5 +1,5 @@
 // tally: the command line of the workflow engine, with the kinds of steps that it knows.
-#include "engine/cli/application.h"
+#include "engine/cli/run_application.h"
 #include "steps/kinds.h"
 
 int main(int argc, char** argv) {

@@ -25,6 +25,7 @@
 #include "engine/results/rows/point_key.h"
 #include "engine/results/table/columns.h"
 #include "engine/results/table/marks.h"
+#include "engine/results/table/repeats.h"
 
 namespace tally {
 namespace {
@@ -197,7 +198,9 @@ class ReportMaker {
     for (const Record& row : rendered.table.rows) add_doubts(row, rendered.table.columns, &out);
     for (const Column& column : rendered.table.columns)
       out.marks.push_back(is_own_column(column) || column.name.value == kStatusColumn);
-    out.notes = grouped_notes(rendered.table.notes);
+    out.notes = repeats_legend(rendered.table);
+    for (std::string& note : grouped_notes(rendered.table.notes))
+      out.notes.push_back(std::move(note));
     out.references_passed = rendered.table.references_passed;
     for (const MissedReference& missed : rendered.table.missed) {
       out.missed.push_back(missed.text);

@@ -13,6 +13,9 @@
 
 namespace tally {
 
+// A run of a million points has many millions of values.
+static_assert(sizeof(Value) == sizeof(Value::data));
+
 std::optional<double> python_float(std::string_view text) {
   text = strip(text);
   std::string cleaned;
@@ -60,6 +63,22 @@ std::string Value::str() const {
   if (const auto* d = std::get_if<double>(&data)) return python_repr(*d);
   if (const auto* b = std::get_if<BigInt>(&data)) return b->str();
   return "None";
+}
+
+std::string Value::printed() const {
+  const auto* number = std::get_if<double>(&data);
+  std::string text = str();
+  if (number == nullptr || !std::isfinite(*number)) return text;
+  if (decimals < 0) return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
+  text = fmt::format("{:.{}f}", *number, decimals);
+  if (python_float(text) == *number) return text;
+  constexpr int kDigits = 6;
+  const int before_the_point = 1 + static_cast<int>(std::floor(std::log10(std::fabs(*number))));
+  const int most = std::max(decimals + 1, kDigits - before_the_point);
+  text = python_repr(*number);
+  if (text.find('e') != std::string::npos) return fmt::format("{:.{}g}", *number, kDigits);
+  const signed char written = decimals_of(text);
+  return written >= 0 && written <= most ? text : fmt::format("{:.{}f}", *number, most);
 }
 
 const char* Value::type_name() const {
@@ -134,6 +153,28 @@ BigInt as_big(const Value& value) {
   return BigInt(static_cast<Int128>(std::get<long long>(value.data)));
 }
 
+signed char decimals_of(std::string_view text) {
+  constexpr int kKept = 15;  // decimal digits that a double keeps, whatever they are
+  text = strip(text);
+  int digits = 0, fraction = 0;
+  bool point = false;
+  size_t at = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
+  for (; at < text.size() && (is_digit(text[at]) || (text[at] == '.' && !point)); ++at) {
+    point = point || text[at] == '.';
+    if (text[at] == '.') continue;
+    if (digits != 0 || text[at] != '0') ++digits;
+    if (point) ++fraction;
+  }
+  if (at < text.size()) {
+    constexpr double kLeast = 1e-4, kMost = 1e16;  // Python prints others with an exponent
+    const double size = std::fabs(python_float(text).value_or(HUGE_VAL));
+    if ((text[at] != 'e' && text[at] != 'E') || size >= kMost || (size < kLeast && size != 0))
+      return -1;
+    fraction -= std::atoi(std::string(text.substr(at + 1)).c_str());
+  }
+  return digits > kKept || fraction > kKept ? -1 : static_cast<signed char>(std::max(fraction, 0));
+}
+
 std::string python_repr(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
@@ -170,7 +211,7 @@ std::optional<Value> make_value(std::string_view text, ValueType type, bool exac
   }
   std::optional<double> number = python_float(text);
   if (!number) return std::nullopt;
-  if (type == ValueType::floating) return Value{*number};
+  if (type == ValueType::floating) return Value{*number, decimals_of(text)};
   return make_integer(text, *number, exact);
 }
 

@@ -21,12 +21,20 @@ enum class ValueType { string, integer, floating };
 // A value with its Python type. Its printed form depends on the type.
 struct Value {
   // monostate: Python's None. BigInt only where long long is too small.
-  std::variant<std::monostate, std::string, long long, double, BigInt> data;
+  [[no_unique_address]] std::variant<std::monostate, std::string, long long, double, BigInt> data;
+  // The digits behind the point of the text from which a float was read, for printed(). It takes no
+  // part in comparisons. -1: unknown, as for every computed number.
+  signed char decimals = -1;
   bool none() const { return data.index() == 0; }
   bool number() const { return data.index() >= 2; }
   // The number as a double; 0 if the value is not a number.
   double as_double() const;
   std::string str() const;  // Python's str() of the typed value
+  // The value as people expect it in a table: a float with the digits that it was written with, "12"
+  // and "0.040" where str() is "12.0" and "0.04". A statistic of such floats that has more digits
+  // (the median of 12 and 13) gets one decimal more, or six significant digits. A computed float that
+  // is whole has no point.
+  std::string printed() const;
   // Python's name of the type: NoneType, str, int, float.
   const char* type_name() const;
 };
@@ -36,6 +44,9 @@ bool operator==(const Value& a, const Value& b);
 // smaller.
 bool less(const Value& a, const Value& b);
 
+// The digits behind the point of a number's text: 3 for "0.040" and "1.234560e+03", 0 for "12" and
+// "1e3". -1: more digits than a double keeps, or a number that Python prints with an exponent.
+signed char decimals_of(std::string_view text);
 // Python's repr() of a float: "1.0", "1e+22", "nan", "-inf".
 std::string python_repr(double value);
 // Converts `text` to `type`. An int is int(float(text)), with Python's result: above 2^53 the

@@ -15,6 +15,7 @@
 #include "engine/report/grid.h"
 #include "engine/results/table/columns.h"
 #include "engine/results/table/marks.h"
+#include "engine/results/table/repeats.h"
 
 namespace tally {
 namespace {
@@ -135,7 +136,7 @@ class Renderer {
         std::isnan(found->as_double())) {
       return column.null_value;
     }
-    std::string text = found->str();
+    std::string text = for_people_ && rules_.digits_as_printed ? found->printed() : found->str();
     if (column.format.empty()) return rounds(column) ? rounded(*found, text) : text;
     std::string formatted;
     const Status fits = format_cell(*found, column.format, rules_.fractions_are_kept, &formatted);
@@ -192,6 +193,10 @@ void lay_out(const Table& table, const RenderOptions& options, Quoting quoting,
   if (aligned && without_controls(rendered->text) != rendered->text) {
     rendered->text = layout(for_stdout(rendered->grid), rendered->name, how);
   }
+  const bool for_people = options.style == "markdown" || how.style != TableStyle::csv;
+  if (!for_people || is_json(options)) return;
+  for (const std::string& line : repeats_legend(rendered->table))
+    rendered->text += (options.style == "markdown" ? "\n" : "") + line + "\n";
 }
 
 std::vector<RenderedResult> render(const Benchmark& benchmark, const Result& result,

@@ -31,6 +31,9 @@ struct Rules {
   bool fractions_are_kept = false;
   // Numbers in outputs: $jube_pat_fp and conversions know the numbers that Fortran prints.
   bool fortran_numbers = false;
+  // Numbers in outputs: tables for people show the digits that a program printed (12, 0.040).
+  // JUBE's: those of Python's str() (12.0, 0.04).
+  bool digits_as_printed = false;
 
   // Exit codes: a benchmark without workpackages is an error. JUBE's: a warning.
   bool empty_run_is_error = false;

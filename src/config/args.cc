@@ -1,6 +1,7 @@
 #include "src/config/args.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstring>

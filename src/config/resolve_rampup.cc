@@ -9,18 +9,18 @@
 namespace tally::train {
 namespace {
 
-constexpr const char* flag = "--rampup-batch-size";
+constexpr const char* rampup_flag = "--rampup-batch-size";
 
 }  // namespace
 
 BatchRampup parse_rampup(const std::vector<std::string>& words) {
   if (words.size() != 3)
-    fail(flag,
+    fail(rampup_flag,
          "expected the following format: --rampup-batch-size <start batch size> <batch size "
          "increment> <ramp-up samples>, and {} values were given",
          words.size());
   const auto number = [&](size_t i) {
-    return parse_number<int64_t>(flag, words[i], 1, std::numeric_limits<int64_t>::max());
+    return parse_number<int64_t>(rampup_flag, words[i], 1, std::numeric_limits<int64_t>::max());
   };
   return {number(0), number(1), number(2)};
 }
@@ -31,14 +31,14 @@ void check_rampup(const Config& c) {
   const BatchRampup& r = c.rampup;
   const int64_t range = c.global_batch - r.start;
   if (range < 0)
-    fail(flag,
+    fail(rampup_flag,
          "expected global batch size to be greater than or equal to start batch size, got {} and "
          "{}",
          c.global_batch, r.start);
   if (range == 0)
-    fail(flag, "starts with --global-batch-size {} itself: leave it out", c.global_batch);
+    fail(rampup_flag, "starts with --global-batch-size {} itself: leave it out", c.global_batch);
   if (range % r.increment != 0)
-    fail(flag,
+    fail(rampup_flag,
          "expected global batch size interval ({}) to be divisible by global batch size increment "
          "({})",
          range, r.increment);
@@ -58,12 +58,12 @@ Ramp walk(const Config& c) {
   while (ramp.samples <= last) {
     const int64_t batch = c.global_batch_at(ramp.samples);
     if (batch % together != 0)
-      fail(flag,
+      fail(rampup_flag,
            "current global batch size ({}) is not divisible by micro-batch-size ({}) times data "
            "parallel size ({})",
            batch, c.micro_batch, c.data_parallel);
     if (c.virtual_pipeline_layers > 0 && batch / together % c.pipeline_parallel != 0)
-      fail(flag,
+      fail(rampup_flag,
            "number of microbatches ({}) is not divisible by pipeline-model-parallel-size ({}) when "
            "using interleaved schedule, at a global batch size of {}",
            batch / together, c.pipeline_parallel, batch);
@@ -85,7 +85,7 @@ Ramp walk(const Config& c) {
 void resolve_rampup(const Flags& f, Config* c) {
   if (c->rampup.start == 0) return;
   if (!f.train_samples && !c->skip_train)
-    fail(flag,
+    fail(rampup_flag,
          "expected no batch-size rampup for {}-based training: give the length as --train-samples",
          f.epochs ? "epoch" : "iteration");
   check_rampup(*c);

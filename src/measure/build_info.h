@@ -6,7 +6,7 @@
 namespace tally::train {
 
 struct BuildInfo {
-  std::string version;     // "0.2.0"
+  std::string version;     // "0.3.0"
   std::string commit;      // short hash, "-dirty" behind it when files had changed, or "unknown"
   std::string compiler;    // "GNU 12.2.0"
   std::string build_type;  // "Release"

@@ -130,11 +130,11 @@ void ParameterTable::layout(Stream& stream, DType compute, const TableLayout& ho
 
 // Returns the number of elements. Memory that blocks share lies behind all other gradients.
 int64_t ParameterTable::place_gradients(bool share_blocks) {
-  struct Block {
+  struct PlaceOfBlock {
     int64_t offset;
     int slot;
   };
-  std::map<int64_t, Block> blocks;
+  std::map<int64_t, PlaceOfBlock> blocks;
   int64_t own = 0, largest = 0;
   for (Parameter& p : parameters_) {
     if (!share_blocks || p.block < 0) {
@@ -143,12 +143,13 @@ int64_t ParameterTable::place_gradients(bool share_blocks) {
       continue;
     }
     const int slot = static_cast<int>(blocks.size() % 2);
-    const Block& block = blocks.try_emplace(p.block, Block{p.offset, slot}).first->second;
+    const PlaceOfBlock& block =
+        blocks.try_emplace(p.block, PlaceOfBlock{p.offset, slot}).first->second;
     largest = std::max(largest, end_of(p) - block.offset);
   }
   for (Parameter& p : parameters_) {
     if (!share_blocks || p.block < 0) continue;
-    const Block& block = blocks.at(p.block);
+    const PlaceOfBlock& block = blocks.at(p.block);
     p.gradient_offset = own + block.slot * largest + (p.offset - block.offset);
   }
   return own + std::min<int64_t>(2, static_cast<int64_t>(blocks.size())) * largest;

@@ -94,7 +94,7 @@ void Statistics::add(const Statistics& later) {
 }
 
 // "f", the count, and the length of each value with the value behind it: "5:hello". A double has
-// its shortest text that is read back as the same.
+// a text that is read back as the same, with the decimals that it was printed with.
 std::string Statistics::packed() const {
   constexpr std::string_view kTypes = "sif";
   std::string bytes(1, kTypes[static_cast<size_t>(type_)]);
@@ -106,7 +106,7 @@ std::string Statistics::packed() const {
   const All& all = all_ ? *all_ : made;
   for (const Value& value :
        {first_, all.last, all.least, all.most, all.total(type_), all.total_of_squares(type_)})
-    put(value.str());
+    put(value.printed());
   return bytes;
 }
 

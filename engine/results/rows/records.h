@@ -116,6 +116,7 @@ struct Summary {
   // `uncertainty: ci` of fewer than six repeats: the range, which is not an interval of 95 %.
   bool too_few = false;
   statistics::Outliers outliers;
+  signed char decimals = -1;  // the most that a number of the sample was printed with; -1: unknown
 };
 
 // A value that was measured for less (`measured_over`) makes its row SHORT.

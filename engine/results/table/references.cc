@@ -31,7 +31,7 @@ std::string shown_value(const Table& table, const std::string& key, const Value&
     if (column_key(column) != key || column.format.empty()) continue;
     if (format_cell(value, column.format, true, &text)) return text;
   }
-  return value.str();
+  return value.printed();
 }
 
 // A number that could not be computed is no value, whatever the condition says of it.

@@ -40,10 +40,16 @@ double statistic_value(Statistic statistic, const statistics::Sample& sample) {
   return sample.front();
 }
 
+// How the numbers of a sample were written.
+struct Digits {
+  bool whole = true;         // all are integers
+  signed char decimals = 0;  // the most of Value::decimals; -1: unknown
+};
+
 // The numbers that the repeats of a row have under one name.
 struct Numbers {
   statistics::Sample sample;  // the finite ones
-  bool whole = true;          // all are integers
+  Digits digits;              // of those
   int of = 0;                 // how many repeats were planned
 };
 
@@ -74,7 +80,11 @@ Numbers numbers_of(const Record& row, const std::string& name) {
     }
     const double number = value->as_double();
     if (!std::isfinite(number)) continue;
-    if (!std::holds_alternative<long long>(value->data)) out.whole = false;
+    if (!std::holds_alternative<long long>(value->data)) {
+      const bool known = out.digits.decimals >= 0 && value->decimals >= 0;
+      out.digits = {false, known ? std::max(out.digits.decimals, value->decimals)
+                                 : static_cast<signed char>(-1)};
+    }
     out.sample.push_back(number);
   }
   if (own) out.of = row.all_repeats;
@@ -99,12 +109,12 @@ double as_printed(double number, const statistics::Sample& sample) {
 
 // A number as a table shows it: None if there is none, and the median of integers an integer where
 // it is one.
-Value shown(double number, const statistics::Sample& sample, bool whole) {
+Value shown(double number, const statistics::Sample& sample, Digits digits) {
   if (!std::isfinite(number)) return {};
   constexpr double kExact = 9007199254740992;  // 2^53
-  if (whole && std::floor(number) == number && std::fabs(number) < kExact)
+  if (digits.whole && std::floor(number) == number && std::fabs(number) < kExact)
     return {static_cast<long long>(number)};
-  return {as_printed(number, sample)};
+  return {as_printed(number, sample), digits.decimals};
 }
 
 void add_interval(const Column& column, int run, Summary& summary) {
@@ -125,12 +135,13 @@ void add_interval(const Column& column, int run, Summary& summary) {
   }
 }
 
-Summary summarise(const Column& column, const Record& row, bool* whole) {
+Summary summarise(const Column& column, const Record& row, Digits* digits) {
   Summary summary;
   Numbers numbers = numbers_of(row, column.name.value);
   summary.sample = std::move(numbers.sample);
   summary.repeats = numbers.of;
-  *whole = numbers.whole;
+  *digits = numbers.digits;
+  summary.decimals = numbers.digits.decimals;
   if (summary.sample.empty()) return summary;
   summary.value = statistic_value(column.statistic, summary.sample);
   summary.outliers = statistics::outliers(summary.sample);
@@ -143,13 +154,13 @@ Summary summarise(const Column& column, const Record& row, bool* whole) {
   return summary;
 }
 
-Value sample_value(const statistics::NamedStatistic& statistic, const statistics::Sample& sample,
-                   bool whole) {
-  if (sample.empty() && !statistic.of_nothing) return {};
-  const double number = statistic.of(sample);
-  if (statistic.kind == statistics::NamedStatistic::Kind::count)
-    return {static_cast<long long>(number)};
-  return shown(number, sample, whole && statistic.kind == statistics::NamedStatistic::Kind::value);
+Value sample_value(const statistics::NamedStatistic& statistic, const Numbers& numbers) {
+  using Kind = statistics::NamedStatistic::Kind;
+  if (numbers.sample.empty() && !statistic.of_nothing) return {};
+  const double number = statistic.of(numbers.sample);
+  if (statistic.kind == Kind::count) return {static_cast<long long>(number)};
+  return shown(number, numbers.sample,
+               statistic.kind == Kind::value ? numbers.digits : Digits{false, -1});
 }
 
 bool is_computed(const Column& column) {
@@ -225,25 +236,34 @@ std::string row_list(const std::vector<size_t>& rows) {
   return (rows.size() == 1 ? "row " : "rows ") + join(words, ", ");
 }
 
-void note_intervals(const Column& column, ResultTable& out) {
-  std::vector<size_t> too_few;
-  for (size_t i = 0; i < out.rows.size(); ++i) {
-    const auto found = out.rows[i].summaries.find(column_key(column));
-    if (found != out.rows[i].summaries.end() && found->second.too_few) too_few.push_back(i);
+// Columns whose intervals are none in the same rows have one note.
+void note_intervals(ResultTable& out) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> notes;  // rows, titles
+  for (const Column& column : out.columns) {
+    std::vector<size_t> too_few;
+    for (size_t i = 0; column.statistic != Statistic::none && i < out.rows.size(); ++i) {
+      const auto found = out.rows[i].summaries.find(column_key(column));
+      if (found != out.rows[i].summaries.end() && found->second.too_few) too_few.push_back(i);
+    }
+    if (too_few.empty()) continue;
+    const std::string rows = row_list(too_few);
+    auto known = std::ranges::find(notes, rows, &decltype(notes)::value_type::first);
+    if (known == notes.end()) known = notes.insert(known, {rows, {}});
+    known->second.push_back("'" + column.column_title() + "'");
   }
-  if (too_few.empty()) return;
-  out.notes.push_back(
-      {"", fmt::format("'{}': fewer than {} repeats in {}: ci_low and ci_high are the smallest and "
-                       "the largest value, not a 95 % interval",
-                       column.column_title(), statistics::kFewestForMedian, row_list(too_few))});
+  for (const auto& [rows, titles] : notes)
+    out.notes.push_back(
+        {"", fmt::format("{}: fewer than {} repeats in {}: ci_low and ci_high are the smallest and "
+                         "the largest value, not a 95 % interval",
+                         join(titles, ", "), statistics::kFewestForMedian, rows)});
 }
 
-// A number as the column shows it.
-std::string in_column(const Column& column, double number) {
+// A number of the summary as the column shows it.
+std::string in_column(const Column& column, const Summary& summary, double number) {
   std::string text;
-  const bool shown =
-      !column.format.empty() && format_cell(Value{number}, column.format, false, &text);
-  return shown ? text : python_repr(number);
+  const Value value{number, summary.decimals};
+  const bool shown = !column.format.empty() && format_cell(value, column.format, false, &text);
+  return shown ? text : value.printed();
 }
 
 void note_outliers(const Column& column, ResultTable& out) {
@@ -259,17 +279,19 @@ void note_outliers(const Column& column, ResultTable& out) {
       out.notes.push_back(
           {row, fmt::format("'{}': the first repeat ({}) is far from the median "
                             "({}): the machine may need a warm-up",
-                            column.column_title(), in_column(column, summary.sample[0]),
-                            in_column(column, median))});
+                            column.column_title(), in_column(column, summary, summary.sample[0]),
+                            in_column(column, summary, median))});
       continue;
     }
     std::vector<std::string> values;
-    for (const size_t index : indexes) values.push_back(in_column(column, summary.sample[index]));
+    for (const size_t index : indexes)
+      values.push_back(in_column(column, summary, summary.sample[index]));
     out.notes.push_back(
         {row, fmt::format("'{}' has {} outlier{} in {} repeats ({}; the median is {}); they count "
                           "in the row",
                           column.column_title(), indexes.size(), indexes.size() == 1 ? "" : "s",
-                          summary.sample.size(), join(values, ", "), in_column(column, median))});
+                          summary.sample.size(), join(values, ", "),
+                          in_column(column, summary, median))});
   }
 }
 
@@ -287,7 +309,9 @@ void add_beside(const Column& column, const std::string& suffix, const Get& valu
   for (Record& row : rows) {
     const auto found = row.summaries.find(column_key(column));
     if (found == row.summaries.end() || !found->second.interval) continue;
-    row.values.set(beside.name.value, shown(value(found->second), found->second.sample, false));
+    const Summary& summary = found->second;
+    row.values.set(beside.name.value,
+                   shown(value(summary), summary.sample, {false, summary.decimals}));
   }
   columns.push_back(std::move(beside));
 }
@@ -312,6 +336,34 @@ std::string repeats_text(const Record& row, const std::vector<Column>& columns) 
   return join(texts, ", ");
 }
 
+std::string statistic_words(Statistic statistic) {
+  switch (statistic) {
+    case Statistic::min:
+      return "smallest";
+    case Statistic::max:
+      return "largest";
+    case Statistic::harmonic:
+      return "harmonic mean";
+    default:
+      return statistic_word(statistic);
+  }
+}
+
+// Whether some row has an interval of the column that is one of 95 %.
+bool has_interval(const Column& column, const std::vector<Record>& rows) {
+  return std::ranges::any_of(rows, [&](const Record& row) {
+    const auto found = row.summaries.find(column_key(column));
+    return found != row.summaries.end() && found->second.interval && !found->second.too_few;
+  });
+}
+
+std::string uncertainty_words(const Column& column, const std::vector<Record>& rows) {
+  if (column.uncertainty == Uncertainty::none) return "";
+  if (column.uncertainty == Uncertainty::mad) return ", and the median absolute deviation";
+  const bool interval = column.uncertainty == Uncertainty::ci && has_interval(column, rows);
+  return interval ? " and its 95 % interval" : ", and the smallest and largest";
+}
+
 void add_repeats_column(ResultTable& out) {
   Column column = own_column("repeats", "repeats");
   for (Record& row : out.rows)
@@ -331,21 +383,21 @@ void add_statistics(const ResultContext& context, const std::vector<Column>& col
   compute_in_repeats(context, columns, records, rows);
   const std::vector<SampleNameUse> used = sample_names(context.benchmark, names);
   for (Record& row : rows) {
-    bool whole = false;
+    Digits digits;
     for (const SampleNameUse& use : used) {
       const Numbers numbers = numbers_of(row, use.parts.base);
-      row.values.set(use.name, sample_value(*use.parts.statistic, numbers.sample, numbers.whole),
-                     ColumnKind::computed);
+      row.values.set(use.name, sample_value(*use.parts.statistic, numbers), ColumnKind::computed);
     }
     // In reverse, so that the first column of a name decides the value under that name.
     for (auto column = columns.rbegin(); column != columns.rend(); ++column) {
       if (!shows_repeats(*column)) continue;
-      Summary summary = summarise(*column, row, &whole);
+      Summary summary = summarise(*column, row, &digits);
       if (column->statistic != Statistic::none) {
         const bool mean =
             column->statistic == Statistic::mean || column->statistic == Statistic::harmonic;
+        if (mean) digits.whole = false;
         const Value value =
-            summary.sample.empty() ? Value{} : shown(summary.value, summary.sample, whole && !mean);
+            summary.sample.empty() ? Value{} : shown(summary.value, summary.sample, digits);
         row.values.set(statistic_key(*column), value, ColumnKind::computed);
         if (owns_name(columns, *column))
           row.values.set(column->name.value, value, ColumnKind::computed);
@@ -360,11 +412,11 @@ void show_statistics(ResultTable& out) {
   const bool any = std::ranges::any_of(
       out.columns, [](const Column& column) { return column.statistic != Statistic::none; });
   if (!any) return;
+  note_intervals(out);
   std::vector<Column> columns;
   for (const Column& column : out.columns) {
     columns.push_back(column);
     if (column.statistic == Statistic::none) continue;
-    note_intervals(column, out);
     note_outliers(column, out);
     const auto low = [](const Summary& summary) { return summary.interval->low; };
     const auto high = [](const Summary& summary) { return summary.interval->high; };
@@ -379,6 +431,24 @@ void show_statistics(ResultTable& out) {
   }
   out.columns = std::move(columns);
   add_repeats_column(out);
+}
+
+std::vector<std::string> repeats_legend(const ResultTable& table) {
+  std::vector<std::pair<std::string, std::string>> lines;  // what is shown, the columns
+  for (const Column& column : table.columns) {
+    if (column.statistic == Statistic::none || !column.relative_to.empty()) continue;
+    const std::string words = statistic_words(column.statistic) + " of the repeats" +
+                              uncertainty_words(column, table.rows);
+    const auto known = std::ranges::find(lines, words, &std::pair<std::string, std::string>::first);
+    if (known == lines.end()) {
+      lines.emplace_back(words, column.column_title());
+    } else {
+      known->second += ", " + column.column_title();
+    }
+  }
+  std::vector<std::string> texts;
+  for (const auto& [words, columns] : lines) texts.push_back(columns + ": " + words);
+  return texts;
 }
 
 double relative_half_width(const statistics::Sample& sample) {

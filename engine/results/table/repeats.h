@@ -31,6 +31,10 @@ void add_statistics(const ResultContext& context, const std::vector<Column>& col
 // 6"), to the columns and rows. Notes intervals that are no intervals, and outliers.
 void show_statistics(ResultTable& out);
 
+// The lines below a table that say what its statistics of repeats are: "seconds, rate: median of the
+// repeats and its 95 % interval".
+std::vector<std::string> repeats_legend(const ResultTable& table);
+
 // Half of the width of the median's 95 % interval, divided by the median. Negative if it is not
 // known: fewer than six values, or a median of 0.
 double relative_half_width(const statistics::Sample& sample);

@@ -289,10 +289,10 @@ void backward(const Compute&, const AttentionArgs& args, const AttentionGradient
   });
 }
 
-const OnCpu versions[] = {{attention_backend, backend},
-                          {attention_workspace, workspace},
-                          {attention_forward, forward},
-                          {attention_backward, backward}};
+const OnCpu attention_versions[] = {{attention_backend, backend},
+                                    {attention_workspace, workspace},
+                                    {attention_forward, forward},
+                                    {attention_backward, backward}};
 
 }  // namespace
 }  // namespace tally::train::cpu

@@ -95,7 +95,7 @@ void backward_of_gelu(const In& dy, const In& w, const In& saved, const Out& dpr
   });
 }
 
-void forward(const Compute&, In x, LinearWeights weights, Out y, In residual) {
+void forward_linear(const Compute&, In x, LinearWeights weights, Out y, In residual) {
   matmul(aten_operand(x), aten_operand(weights.w).t(), bias_operand(weights.b), y, residual);
 }
 
@@ -119,7 +119,7 @@ void gelu_of(Stream& s, In pre, Out y, GeluKind kind, Out amax) {
 }
 
 void forward_gelu(const Compute& c, In x, LinearWeights weights, GeluForm form, GeluOutputs out) {
-  forward(c, x, weights, out.saved, {});
+  forward_linear(c, x, weights, out.saved, {});
   gelu_of(c.stream, out.saved, out.y, form.kind, {});
   if (form.saved == SavedGelu::input) return;
   with_type(out.saved.dtype, linear_gelu_forward.name(), [&]<typename T>() {
@@ -182,17 +182,17 @@ void gelu_of_backward(Stream& s, In dy, In pre, GeluKind kind, GeluPass out) {
   if (out.amax.defined()) fp8_amax(s, out.dpre, out.amax);
 }
 
-const OnCpu versions[] = {{linear_forward, forward},
-                          {float64_gemms_serve, float64_serves},
-                          {faster_saved_gelu, faster_saved},
-                          {linear_gelu_forward, forward_gelu},
-                          {gelu_forward, gelu_of},
-                          {gelu_backward, gelu_of_backward},
-                          {linear_backward_input, backward_input},
-                          {linear_backward_input_gelu, backward_input_gelu},
-                          {linear_backward_weight, backward_weight},
-                          {linear_backward_bias, backward_bias},
-                          {linear_backward_bias_input, backward_bias_input}};
+const OnCpu linear_versions[] = {{linear_forward, forward_linear},
+                                 {float64_gemms_serve, float64_serves},
+                                 {faster_saved_gelu, faster_saved},
+                                 {linear_gelu_forward, forward_gelu},
+                                 {gelu_forward, gelu_of},
+                                 {gelu_backward, gelu_of_backward},
+                                 {linear_backward_input, backward_input},
+                                 {linear_backward_input_gelu, backward_input_gelu},
+                                 {linear_backward_weight, backward_weight},
+                                 {linear_backward_bias, backward_bias},
+                                 {linear_backward_bias_input, backward_bias_input}};
 
 }  // namespace
 }  // namespace tally::train::cpu

@@ -136,11 +136,11 @@ void count_correct(Stream&, In logits, Labels labels, double* correct) {
   });
 }
 
-const OnCpu versions[] = {{cross_entropy, loss},
-                          {linear_cross_entropy, fused},
-                          {linear_cross_entropy_pays, fused_pays},
-                          {add_losses, add},
-                          {add_correct, count_correct}};
+const OnCpu loss_versions[] = {{cross_entropy, loss},
+                               {linear_cross_entropy, fused},
+                               {linear_cross_entropy_pays, fused_pays},
+                               {add_losses, add},
+                               {add_correct, count_correct}};
 
 }  // namespace
 }  // namespace tally::train::cpu

@@ -115,10 +115,11 @@ void activate_backward(Stream&, Activation kind, In dy, In y, Out dx) {
   });
 }
 
-const OnCpu versions[] = {{gather_rows, gather},          {add_to_rows, add_to},
-                          {add_embedding, add_table},     {columns_to_rows, from_columns},
-                          {rows_to_columns, to_columns},  {scale_rows, scale},
-                          {activation_forward, activate}, {activation_backward, activate_backward}};
+const OnCpu rows_versions[] = {
+    {gather_rows, gather},          {add_to_rows, add_to},
+    {add_embedding, add_table},     {columns_to_rows, from_columns},
+    {rows_to_columns, to_columns},  {scale_rows, scale},
+    {activation_forward, activate}, {activation_backward, activate_backward}};
 
 }  // namespace
 }  // namespace tally::train::cpu

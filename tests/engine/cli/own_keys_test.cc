@@ -55,14 +55,14 @@ TEST_CASE("where: excluded points are in the plan with their rule, and in no tab
   const Ran ran = shell.tally("run -r b.yaml");
   CHECK(ran.code == 0);
   CHECK_MESSAGE(has(ran.out,
-                    "| nodes | tasks |   v |\n"
-                    "|-------|-------|-----|\n"
-                    "|     1 |     2 | 2.0 |\n"
-                    "|     1 |     4 | 4.0 |\n"
-                    "|     1 |     8 | 8.0 |\n"
-                    "|     2 |     2 | 4.0 |\n"
-                    "|     2 |     4 | 8.0 |\n"
-                    "|     4 |     2 | 8.0 |\n"),
+                    "| nodes | tasks | v |\n"
+                    "|-------|-------|---|\n"
+                    "|     1 |     2 | 2 |\n"
+                    "|     1 |     4 | 4 |\n"
+                    "|     1 |     8 | 8 |\n"
+                    "|     2 |     2 | 4 |\n"
+                    "|     2 |     4 | 8 |\n"
+                    "|     4 |     2 | 8 |\n"),
                 ran.out);
 }
 
@@ -158,14 +158,14 @@ TEST_CASE("zip: lists that advance together, crossed with the rest") {
   const Ran ran = shell.tally("run -r b.yaml");
   CHECK(ran.code == 0);
   CHECK_MESSAGE(has(ran.out,
-                    "| m | nodes | tasks |    v |\n"
-                    "|---|-------|-------|------|\n"
-                    "| a |     1 |     2 |  2.0 |\n"
-                    "| b |     1 |     2 |  2.0 |\n"
-                    "| a |     2 |     4 |  8.0 |\n"
-                    "| b |     2 |     4 |  8.0 |\n"
-                    "| a |     4 |     8 | 32.0 |\n"
-                    "| b |     4 |     8 | 32.0 |\n"),
+                    "| m | nodes | tasks |  v |\n"
+                    "|---|-------|-------|----|\n"
+                    "| a |     1 |     2 |  2 |\n"
+                    "| b |     1 |     2 |  2 |\n"
+                    "| a |     2 |     4 |  8 |\n"
+                    "| b |     2 |     4 |  8 |\n"
+                    "| a |     4 |     8 | 32 |\n"
+                    "| b |     4 |     8 | 32 |\n"),
                 ran.out);
 }
 
@@ -240,7 +240,7 @@ TEST_CASE("repeat: interleaved over the points, one row a point with its statist
                              "n, v_avg, v_cnt"));
   ran = shell.tally("run -r b.yaml");
   CHECK(ran.code == 1);
-  CHECK_MESSAGE(has(ran.out, "| 1 |   1.0 |     3 |\n| 2 |   2.0 |     2 |\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "| 1 |     1 |     3 |\n| 2 |     2 |     2 |\n"), ran.out);
   CHECK_MESSAGE(has(ran.err,
                     "note: t: row 2: workpackage 3 (s) failed: exit code 1; it is left "
                     "out of the row\n"),
@@ -257,7 +257,7 @@ TEST_CASE("retry: a new try in a fresh folder, the failed one kept; no more trie
   shell.file("b.yaml", bench(set, "retry: 2, " + step, "p, v"));
   Ran ran = shell.tally("run -r b.yaml");
   CHECK(ran.code == 0);
-  CHECK_MESSAGE(has(ran.out, "| 1 | 1.0 |\n| 2 | 2.0 |\n| 3 | 3.0 |\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "| 1 | 1 |\n| 2 | 2 |\n| 3 | 3 |\n"), ran.out);
   CHECK(shell.exists("run/000000/000002_s/work.failed.1/stdout"));
   CHECK(shell.exists("run/000000/000002_s/work.failed.2/stdout"));
   CHECK(!shell.exists("run/000000/000000_s/work.failed.1"));
@@ -268,7 +268,7 @@ TEST_CASE("retry: a new try in a fresh folder, the failed one kept; no more trie
   ran = shell.tally("run -r b.yaml");
   CHECK(ran.code == 1);
   CHECK_MESSAGE(has(ran.out, "failed: 1 of 3 (s, p=3): exit code 7 ("), ran.out);
-  CHECK_MESSAGE(has(ran.out, "| 2 | 2.0 |   done |\n| 3 |     | FAILED |\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "| 2 | 2 |   done |\n| 3 |   | FAILED |\n"), ran.out);
   CHECK(count_of(shell.content("tries"), "try 3") == 2);
 }
 
@@ -283,7 +283,7 @@ TEST_CASE("timeout: ends the commands, says so, keeps what was printed") {
                     "failed: 1 of 2 (s, p=600): time limit of 3s reached (b.yaml:5:43; "
                     "run/000000/000001_s"),
                 ran.out);
-  CHECK_MESSAGE(has(ran.out, "|   0 |   0.0 |   done |\n| 600 | 600.0 | FAILED |\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "|   0 |   0 |   done |\n| 600 | 600 | FAILED |\n"), ran.out);
   CHECK_MESSAGE(has(ran.err, "note: t: row 2 FAILED: workpackage 1 (s) failed: time limit of 3s"),
                 ran.err);
   shell.file("b.yaml", bench(set, "timeout: soon, " + step, "p, v"));
@@ -307,8 +307,8 @@ TEST_CASE("expect: the row says what came of it, dependent steps and the rest go
   CHECK_MESSAGE(has(ran.out, "expected 1 (s): out of memory\nexpected 2 (s): time limit\n"),
                 ran.out);
   CHECK_MESSAGE(has(ran.out,
-                    "| 1 | 1.0 |     done |\n| 2 |     | EXPECTED |\n| 3 |     | EXPECTED |\n"
-                    "| 4 |     | EXPECTED |\n"),
+                    "| 1 | 1 |     done |\n| 2 |   | EXPECTED |\n| 3 |   | EXPECTED |\n"
+                    "| 4 |   | EXPECTED |\n"),
                 ran.out);
   CHECK_MESSAGE(has(ran.err,
                     "note: t: row 2: workpackage 1 (s) expected: out of memory\n"
@@ -343,7 +343,7 @@ TEST_CASE("gpu_slots: a GPU belongs to one workpackage at a time") {
   shell.sh("mkfifo pipe1 pipe2");
   Ran ran = shell.sh("CUDA_VISIBLE_DEVICES=3,5 \"$TALLY\" run -r -j 4 b.yaml");
   CHECK_MESSAGE(ran.code == 0, ran.out);
-  CHECK_MESSAGE(has(ran.out, "| 1 | 3.0 |\n| 2 | 5.0 |\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "| 1 | 3 |\n| 2 | 5 |\n"), ran.out);
   shell.file("b.yaml", bench(set, "gpu_slots: 3, do: echo v=1", "p, v"));
   ran = shell.sh("CUDA_VISIBLE_DEVICES=3,5 \"$TALLY\" run b.yaml");
   CHECK(ran.code == 1);
@@ -365,18 +365,18 @@ TEST_CASE(
   CHECK(ran.code == 0);
   CHECK(ran.err.empty());
   CHECK_MESSAGE(has(ran.out,
-                    "| devices | model |     v | speedup |   eff |\n"
-                    "|---------|-------|-------|---------|-------|\n"
-                    "|       1 | small | 100.0 |    1.00 | 1.000 |\n"
-                    "|       1 | large | 100.0 |    1.00 | 1.000 |\n"
-                    "|       2 | small | 190.0 |    1.90 | 0.950 |\n"
-                    "|       2 | large | 190.0 |    1.90 | 0.950 |\n"
-                    "|       4 | small | 370.0 |    3.70 | 0.925 |\n"
-                    "|       4 | large | 370.0 |    3.70 | 0.925 |\n"),
+                    "| devices | model |   v | speedup |   eff |\n"
+                    "|---------|-------|-----|---------|-------|\n"
+                    "|       1 | small | 100 |    1.00 | 1.000 |\n"
+                    "|       1 | large | 100 |    1.00 | 1.000 |\n"
+                    "|       2 | small | 190 |    1.90 | 0.950 |\n"
+                    "|       2 | large | 190 |    1.90 | 0.950 |\n"
+                    "|       4 | small | 370 |    3.70 | 0.925 |\n"
+                    "|       4 | large | 370 |    3.70 | 0.925 |\n"),
                 ran.out);
   ran = shell.tally("run -r b.yaml --set devices=2 --set model=large");
   CHECK(ran.code == 0);
-  CHECK_MESSAGE(has(ran.out, "|       2 | large | 190.0 |         |     |\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "|       2 | large | 190 |         |     |\n"), ran.out);
   CHECK(ran.err ==
         "note: t: row 1: 'speedup' is empty: there is no baseline row with devices=1\n"
         "note: t: row 1: 'eff' is empty: there is no baseline row with devices=1\n");
@@ -410,7 +410,7 @@ TEST_CASE("relative_to: what a step computes of its resources is no parameter of
              bench(set, step, "devices, {_: v, title: speedup, relative_to: {devices: 1}}"));
   const Ran ran = shell.tally("run b.yaml");
   CHECK_MESSAGE(ran.code == 0, ran.err);
-  CHECK_MESSAGE(has(ran.out, "|       1 |     1.0 |\n|       2 |     2.0 |\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "|       1 |       1 |\n|       2 |       2 |\n"), ran.out);
 }
 
 TEST_CASE("an expression does not take the name of a value that the table shows") {
@@ -645,7 +645,7 @@ TEST_CASE(
   shell.file("b.yaml", bench(set, "env: {SPEED: \"1$n\"}, env_unset: [HOME], " + step, "n, v"));
   Ran ran = shell.tally("run -r b.yaml");
   CHECK(ran.code == 0);
-  CHECK_MESSAGE(has(ran.out, "| 1 | 11.0 |\n| 2 | 12.0 |\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "| 1 | 11 |\n| 2 | 12 |\n"), ran.out);
   CHECK(shell.content("run/000000/000000_s/work/out") == "v=11 gone\n");
   shell.file("b.yaml", bench(set, "enw: {SPEED: \"1$n\"}, timeout: 5s, " + step, "n, v"));
   ran = shell.tally("run b.yaml");

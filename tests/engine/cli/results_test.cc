@@ -411,7 +411,7 @@ TEST_CASE("--logs: references and marks as in a run") {
   CHECK(ran.code == 5);
   CHECK_MESSAGE(
       has(ran.err,
-          "reference missed: t: row 3 (n=4): rate is 9.0; expected 1 .. 5, missed by 80 %\n"),
+          "reference missed: t: row 3 (n=4): rate is 9; expected 1 .. 5, missed by 80 %\n"),
       ran.err);
 }
 

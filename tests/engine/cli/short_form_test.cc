@@ -451,3 +451,47 @@ TEST_CASE("continue from another folder finds what commands name beside the work
   CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
   CHECK_MESSAGE(has(ran.out, "| 1 | 1 |\n| 2 | 2 |\n"), (ran.out + ran.err));
 }
+
+TEST_CASE("tables for people show what was printed; CSV has what Python prints") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "parameters: {n: [1, 2]}\n"
+             "run: sh -c 'echo time = 12, lat = 0.040, rate = $n.50e+03'\n"
+             "metrics: {time: 'time = $jube_pat_fp', lat: {_: 'lat = $jube_pat_fp', unit: us}, "
+             "rate: 'rate = $jube_pat_fp', half: {expression: time / 24}}\n");
+  Ran ran = shell.tally("-q run b.yaml");
+  CHECK_MESSAGE(ran.out ==
+                    "b:\n"
+                    "| n | time | lat[us] | rate | half |\n"
+                    "|---|------|---------|------|------|\n"
+                    "| 1 |   12 |   0.040 | 1500 |  0.5 |\n"
+                    "| 2 |   12 |   0.040 | 2500 |  0.5 |\n\n",
+                (ran.out + ran.err));
+  CHECK(shell.tally("-q result b_run -s csv").out ==
+        "n,time,lat[us],rate,half\n1,12.0,0.04,1500.0,0.5\n2,12.0,0.04,2500.0,0.5\n\n");
+}
+
+TEST_CASE("a table says that it shows medians, with their digits") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "run: sh -c 'echo time = 1$jube_wp_iteration, lat = 0.0$jube_wp_iteration'\n"
+             "repeat: 6\n"
+             "metrics: {time: 'time = $jube_pat_fp', lat: 'lat = $jube_pat_fp'}\n");
+  Ran ran = shell.tally("-q run b.yaml");
+  const std::string table =
+      "| time | time_ci_low | time_ci_high |   lat | lat_ci_low | lat_ci_high | repeats |\n"
+      "|------|-------------|--------------|-------|------------|-------------|---------|\n"
+      "| 12.5 |          10 |           15 | 0.025 |       0.00 |        0.05 |  6 of 6 |\n";
+  const std::string legend = "time, lat: median of the repeats and its 95 % interval\n";
+  CHECK_MESSAGE(ran.out == "b:\n" + table + legend + "\n", (ran.out + ran.err));
+  CHECK(shell.content("b_run/000000/result/b.dat") == "b:\n" + table);
+  CHECK(has(shell.tally("-q result b_run -s markdown").out, "|\n\n" + legend));
+  CHECK(!has(shell.tally("-q result b_run -s csv").out, "median"));
+  // Fewer repeats have no such interval.
+  shell.file("few.yaml", shell.content("b.yaml"));
+  shell.sh("sed -i s/6/3/ few.yaml");
+  ran = shell.tally("-q run few.yaml");
+  CHECK_MESSAGE(
+      has(ran.out, "|\ntime, lat: median of the repeats, and the smallest and largest\n\n"),
+      (ran.out + ran.err));
+}

@@ -55,7 +55,7 @@ TEST_CASE("a value of less than a second marks its row, in every form") {
   CHECK(has(shell.content("run/000000/result/c.svg"),
             "1 row has values that were measured for less than a second."));
   CHECK(has(shell.tally("result run -s json").out, "\"short\":{\"rate\":0.035}"));
-  CHECK(has(shell.tally("result run -s markdown").out, "| 1 | 11.5 | 2.0 | SHORT |"));
+  CHECK(has(shell.tally("result run -s markdown").out, "| 1 | 11.5 | 2 | SHORT |"));
   CHECK(has(shell.tally("report run --format md").out, "| 1 | 11.5 | 2.0 | SHORT |"));
   // compare and history mark the metric, and not the other one.
   REQUIRE(shell.tally("run b.yaml -q").code == 0);

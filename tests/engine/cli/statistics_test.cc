@@ -136,9 +136,9 @@ TEST_CASE("outliers are reported and not dropped; a slow first repeat is told ap
     const Ran ran = shell.tally("run b.yaml");
     CHECK(ran.code == 0);
     CHECK_MESSAGE(has(ran.out, "1,900.0,1,6 of 6\n"), ran.out);
-    CHECK_MESSAGE(has(ran.err, first ? "note: t: row 1: 'rate': the first repeat (900.0) is far "
+    CHECK_MESSAGE(has(ran.err, first ? "note: t: row 1: 'rate': the first repeat (900) is far "
                                        "from the median (103.5): the machine may need a warm-up\n"
-                                     : "note: t: row 1: 'rate' has 1 outlier in 6 repeats (900.0; "
+                                     : "note: t: row 1: 'rate' has 1 outlier in 6 repeats (900; "
                                        "the median is 102.5); they count in the row\n"),
                   ran.err);
   }

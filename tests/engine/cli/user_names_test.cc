@@ -47,14 +47,14 @@ TEST_CASE("names of the user's: parameters with a platform's names have their va
         has(ran.out,
             "| nodes | tasks | taskspernode | memory | queue | account |  env | modules | "
             "launch | container | scheduler | signal | starter | submit | timelimit | "
-            "preprocess | options | job_begin |   n |\n"),
+            "preprocess | options | job_begin | n |\n"),
         ran.out);
     CHECK_MESSAGE(has(ran.out,
                       "|     2 |     7 |            8 |    big |  fifo |      me | prod |    core "
                       "|   moon |   "
                       "    box |       cfq |   sine |    dish |   form |         3 |       wash |  "
                       "  none |     "
-                      " dawn | 2.0 |\n"),
+                      " dawn | 2 |\n"),
                   ran.out);
   }
 }
@@ -165,7 +165,7 @@ TEST_CASE("names of the user's: metrics with a platform's names") {
     CHECK_MESSAGE(has(ran.out,
                       "| memory | nodes | env | container | tasks |\n"
                       "|--------|-------|-----|-----------|-------|\n"
-                      "|    3.0 |   4.0 | 5.0 |       6.0 |   7.0 |\n"),
+                      "|      3 |     4 |   5 |         6 |     7 |\n"),
                   ran.out);
   }
 }
@@ -242,7 +242,7 @@ TEST_CASE("resources: lists in the short form have columns, and `show` keeps the
       "name: b\nresources: {nodes: [1, 2], cpus_per_task: [3]}\nrun: echo t=$nodes\nmetrics: "
       "{t: 't=$jube_pat_int'}\n");
   Ran ran = shell.tally("run b.yaml");
-  CHECK_MESSAGE(has(ran.out, "| nodes | cpus_per_task |   t |\n"), (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.out, "| nodes | cpus_per_task | t |\n"), (ran.out + ran.err));
   ran = shell.tally("show b.yaml");
   CHECK_MESSAGE(has(ran.out,
                     "  resources:\n    nodes:\n      - 1\n      - 2\n    cpus_per_task:\n   "

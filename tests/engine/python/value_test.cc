@@ -141,3 +141,43 @@ TEST_CASE("values compare as Python's numbers and strings") {
   CHECK(less({1LL}, {1.5}));
   CHECK(Value{2LL} == Value{2.0});
 }
+
+TEST_CASE("printed: a float has the digits of its text") {
+  struct Case {
+    const char *text, *printed;
+  };
+  for (const auto& [text, printed] :
+       {Case{"12", "12"}, Case{"0.040", "0.040"}, Case{"+1.50", "1.50"}, Case{"-0.0", "-0.0"},
+        Case{".5", "0.5"}, Case{"7.", "7"}, Case{"1e3", "1000"}, Case{"1.50e+03", "1500"},
+        Case{"1.234560e+03", "1234.560"}, Case{"1.5E-3", "0.0015"}, Case{"0.000e+00", "0.000"},
+        Case{"0.00001", "0.00001"}, Case{"123456789.10", "123456789.10"},
+        // As Python: with an exponent, or with more digits than a double keeps.
+        Case{"6.02e23", "6.02e+23"}, Case{"1.5e-9", "1.5e-09"},
+        Case{"3.14159265358979323846", "3.141592653589793"},
+        Case{"12345678901234567", "1.2345678901234568e+16"}, Case{"nan", "nan"},
+        Case{"-inf", "-inf"}, Case{"1_000.0", "1000"}}) {
+    CAPTURE(std::string(text));
+    const std::optional<Value> value = make_value(text, ValueType::floating);
+    REQUIRE(value);
+    CHECK(value->printed() == printed);
+    if (!std::isnan(value->as_double()))
+      CHECK(python_float(value->printed()) == python_float(value->str()));
+  }
+  CHECK(make_value("012", ValueType::integer)->printed() == "12");
+  CHECK(make_value("0.040", ValueType::string)->printed() == "0.040");
+  // Computed ones.
+  CHECK(Value{12.0}.printed() == "12");
+  CHECK(Value{12.25}.printed() == "12.25");
+  CHECK(Value{1e16}.printed() == "1e+16");
+}
+
+TEST_CASE("printed: a statistic of floats that has more decimals than these") {
+  CHECK(Value{12.5, 0}.printed() == "12.5");
+  CHECK(Value{0.15, 1}.printed() == "0.15");
+  CHECK(Value{12.0, 3}.printed() == "12.000");
+  CHECK(Value{38.0 / 3, 0}.printed() == "12.6667");
+  CHECK(Value{123456.785, 2}.printed() == "123456.785");
+  CHECK(Value{1234567.0 / 3, 2}.printed() == "411522.333");
+  CHECK(Value{1e-20 / 3, 0}.printed() == "3.33333e-21");
+  CHECK(Value{std::nan(""), 1}.printed() == "nan");
+}

@@ -81,7 +81,7 @@ TEST_CASE("statistics are packed and come back, and are added to others") {
     statistics.store("x", into(out));
     std::string text;
     for (const auto& [name, value] : out)
-      text += name + "=" + value.type_name() + value.str() + "\n";
+      text += name + "=" + value.type_name() + value.str() + " " + value.printed() + "\n";
     return text;
   };
   struct Row {
@@ -89,7 +89,7 @@ TEST_CASE("statistics are packed and come back, and are added to others") {
     std::vector<std::string> first, second;
   };
   const Row rows[] = {
-      {ValueType::floating, {"1.5", "2", "-4e0"}, {"0.1", "1e300"}},
+      {ValueType::floating, {"1.50", "2", "-4e0"}, {"0.1", "1e300"}},
       {ValueType::floating, {"inf"}, {"0.25"}},
       {ValueType::integer, {"1e30", "12345678901234567"}, {"-7"}},
       {ValueType::integer, {"3", "-9"}, {"90000000000", "5"}},

@@ -6,8 +6,8 @@ class Tally(CMakePackage, CudaPackage):
     """Workflows of benchmarks (tally), and a training benchmark of language models (tally-train)."""
 
     license("Apache-2.0")
-    # There is no public archive yet: `spack dev-build tally@0.2.0` in a checkout.
-    version("0.2.0")
+    # There is no public archive yet: `spack dev-build tally@0.3.0` in a checkout.
+    version("0.3.0")
 
     variant("train", default=False, description="Build tally-train; needs py-torch 2.11")
     variant("mpi", default=True, when="+train", description="Data parallel training on CPUs over MPI")

@@ -1,11 +1,11 @@
--- Module of an installed Tally, for Lmod. Copy it to MODULEPATH/tally/0.2.0.lua and change `base`, or leave it in
+-- Module of an installed Tally, for Lmod. Copy it to MODULEPATH/tally/0.3.0.lua and change `base`, or leave it in
 -- PREFIX/share/modulefiles/tally, where it finds the programs itself.
 help([[
 tally runs benchmark workflows; tally-train, where it was built, is a training benchmark of language models.
   tally validate FILE; tally run FILE -n; tally run FILE
 ]])
 whatis("Name: tally")
-whatis("Version: 0.2.0")
+whatis("Version: 0.3.0")
 whatis("Description: workflows of benchmarks, and a training benchmark of language models")
 
 local base = os.getenv("TALLY_PREFIX") or myFileName():gsub("/share/modulefiles/tally/[^/]*$", "")
