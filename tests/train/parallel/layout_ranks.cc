@@ -386,6 +386,10 @@ std::vector<Layout> layouts_of(int ranks, bool gpu) {
 
 double tolerance_of(const Layout& l) {
   if (l.fp8 && l.type == DType::f64) return 1e-6;
+  // The parts of a sum differ by bf16's rounding, and where a gradient lies between two numbers of
+  // E5M2, which are up to a quarter apart, it becomes the other one. Emulated on a CPU the same
+  // layouts are off by 0.08 to 0.14.
+  if (l.fp8) return 0.2;
   return l.type == DType::f64 ? 1e-10 : l.type == DType::f32 ? 1e-5 : 0.1;
 }
 
