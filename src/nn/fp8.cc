@@ -2,6 +2,10 @@
 
 namespace tally::train {
 
+bool Fp8Magnitudes::gathers() const {
+  return divided && tensor.divides();
+}
+
 Tensor Fp8Magnitudes::find(const Compute& c, const Tensor& x, bool found,
                            const Tensor& amaxes) const {
   if (!found) fp8_amax(c, x, Out(own(amaxes)));

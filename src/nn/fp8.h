@@ -32,7 +32,7 @@ struct Fp8Magnitudes {
   const Fp8Scratch& scratch;
   bool divided;
 
-  bool gathers() const { return divided && tensor.divides(); }
+  bool gathers() const;
   // Where this process's own goes before all are put together in `amaxes`: the kernel that makes the
   // matrix may leave it there.
   Tensor own(const Tensor& amaxes) const { return gathers() ? scratch.amax : amaxes.rows(0, 1); }

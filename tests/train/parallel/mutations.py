@@ -24,9 +24,9 @@ MUTATIONS = {
         *LAYOUTS, "src/model/transformer.cc", "fusions.qkv_bias && !context_.tensor.sequence &&",
         "fusions.qkv_bias &&"),
     "FP8: each process scales its part of a matrix by itself": (
-        *LAYOUTS, "src/nn/fp8.cc", "if (!divided || !tensor.divides())", "if (!divided || divided)"),
+        *LAYOUTS, "src/nn/fp8.cc", "return divided && tensor.divides();", "return false;"),
     "FP8: a weight's gradient reads its input at the scale of the first process's part": (
-        *LAYOUTS, "src/nn/linear.cc", "divided ? in.amaxes : in.amaxes.rows(0, 1)", "in.amaxes.rows(0, 1)"),
+        *LAYOUTS, "src/nn/linear.cc", "gathered ? in.amaxes : in.amaxes.rows(0, 1)", "in.amaxes.rows(0, 1)"),
     "FP8: an evaluation reads the weights of an earlier step": (
         "train_gpt_test", "", "src/model/transformer.cc", "context_.fp8.casts_weights = true;",
         "context_.fp8.casts_weights = false;"),
