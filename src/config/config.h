@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,8 @@ struct Fp8Config {
     hybrid,  // e4m3 forward, e5m2 for gradients
     e4m3
   };
+  // Tensor cores take FP8 in pieces of 16 bytes, along every dimension of a layer's GEMMs.
+  static constexpr int64_t multiple = 16;
   Format format = Format::none;
   int64_t layers_at_start = 0, layers_at_end = 0;  // that stay in bf16
 
@@ -50,6 +53,10 @@ struct Fp8Config {
     return on() && layer >= layers_at_start && layer < layers - layers_at_end;
   }
   DType gradients() const { return format == Format::hybrid ? DType::e5m2 : DType::e4m3; }
+  // Micro batches of sequences of so many tokens come in multiples of this many.
+  int64_t micro_batch_unit(int64_t sequence) const {
+    return on() ? multiple / std::gcd(multiple, sequence) : 1;
+  }
 };
 
 enum class NormKind : uint8_t {

@@ -102,7 +102,7 @@ const std::vector<UnsupportedFlags>& unsupported_flags() {
        "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split "
        "--no-clone-scatter-output-in-embedding --use-tp-pp-dp-mapping "
        "--standalone-embedding-stage"},
-      {"processes split the optimizer's state and the gradients, not the weights, see "
+      {"processes divide the optimizer's state and the gradients, not the weights, see "
        "--data-parallel-sharding-strategy: leave it out",
        "--overlap-param-gather-with-optimizer-step --no-align-param-gather "
        "--use-megatron-fsdp --use-custom-fsdp --use-torch-fsdp2 "

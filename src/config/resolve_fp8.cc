@@ -34,10 +34,9 @@ void resolve_ends(const Flags& f, Config* c) {
 
 }  // namespace
 
-// Tensor cores take FP8 in pieces of 16 bytes, along every dimension of a layer's GEMMs.
 void check_fp8_sizes(const Config& c) {
   if (!c.fp8.on()) return;
-  constexpr int64_t multiple = 16;
+  constexpr int64_t multiple = Fp8Config::multiple;
   const ModelConfig& m = c.model;
   const int64_t shards = c.tensor_parallel;
   const auto check = [&](const char* flag, const char* what, int64_t size) {
@@ -48,7 +47,9 @@ void check_fp8_sizes(const Config& c) {
   check("--ffn-hidden-size", "each process's part of it", m.ffn / shards);
   check("--num-attention-heads", "the width of each process's heads", m.attention_width() / shards);
   check("--num-query-groups", "the width of each process's keys and values", m.kv_width() / shards);
-  check("--micro-batch-size", "the number of tokens of a micro batch", c.micro_batch * c.sequence);
+  if (!c.find_batch)
+    check("--micro-batch-size", "the number of tokens of a micro batch",
+          c.micro_batch * c.sequence);
   if (m.language_model()) return;
   check("--seq-length", "it", c.sequence);
   if (!c.data.pad)

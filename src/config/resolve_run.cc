@@ -54,7 +54,7 @@ void resolve_sharding(const Flags& f, Config* c) {
   const ShardingStrategy strategy = f.sharding.value_or(ShardingStrategy::none);
   if (strategy == ShardingStrategy::weights)
     fail("--data-parallel-sharding-strategy",
-         "optim_grads_params: this version splits no weights: take optim_grads");
+         "optim_grads_params: this version divides no weights: take optim_grads");
   const bool gradients = strategy == ShardingStrategy::gradients;
   const bool state = c->distributed_optimizer || strategy != ShardingStrategy::none;
   if (gradients && c->reference)

@@ -82,14 +82,14 @@ namespace {
 void add_sharding_settings(SettingTable& t, Flags& f) {
   Config& c = f.config;
   t.turns_on("--use-distributed-optimizer", &c.distributed_optimizer,
-             "Split the optimizer's state over the data parallel processes (ZeRO 1)")
+             "Divide the optimizer's state among the data parallel processes (ZeRO 1)")
       .record("parallel.distributed_optimizer");
   t.choice("--data-parallel-sharding-strategy", &f.sharding, "NAME",
            {{"no_shard", ShardingStrategy::none},
             {"optim", ShardingStrategy::state},
             {"optim_grads", ShardingStrategy::gradients},
             {"optim_grads_params", ShardingStrategy::weights, false}},
-           "What the data parallel processes split: no_shard, optim (as "
+           "What the data parallel processes divide: no_shard, optim (as "
            "--use-distributed-optimizer) or optim_grads (gradients as well, ZeRO 2)")
       .record("parallel.shard_gradients", c.shard_gradients);
 }

@@ -235,7 +235,7 @@ std::unique_ptr<ActivationSet> Transformer::make_activations() {
   return a;
 }
 
-TokenLayout Transformer::layout_of(const Batch& batch) const {
+Sequences Transformer::sequences_of(const Batch& batch) const {
   return {batch.ids.dim(0), batch.ids.dim(1), batch.positions, batch.cu_seqlens};
 }
 
@@ -256,30 +256,32 @@ void Transformer::take(const Batch& batch, const Pass& pass, Activations* a) con
   check(batch);
   a->batch = batch;
   a->pass = pass;
-  a->layout = layout_of(batch);
+  a->sequences = sequences_of(batch);
   const AttentionGeometry& g = sizes_.attention;
-  if (a->layout.batch == g.batch && a->layout.tokens == g.tokens) {
+  if (a->sequences.batch == g.batch && a->sequences.tokens == g.tokens) {
     a->blocks = a->planned;
     a->final = a->planned_final;
     return;
   }
-  for (size_t l = 0; l < blocks_.size(); ++l) a->blocks[l] = first_tokens(a->planned[l], a->layout);
-  a->final = first_tokens(a->planned_final, a->layout.count());
+  for (size_t l = 0; l < blocks_.size(); ++l)
+    a->blocks[l] = first_tokens(a->planned[l], a->sequences);
+  a->final = first_tokens(a->planned_final, a->sequences.count());
 }
 
 BackwardFlow Transformer::flow_of(const Activations& a) const {
   BackwardFlow flow = flow_;
   if (a.gradient.defined()) flow.residual = a.gradient;
-  flow.qkv.shape[0] = a.layout.batch;
-  flow.qkv.shape[1] = a.layout.tokens;
-  if (a.layout.count() == sizes_.tokens()) return flow;
-  for (Tensor* t : {&flow.residual, &flow.normed, &flow.branch}) *t = t->rows(0, a.layout.count());
+  flow.qkv.shape[0] = a.sequences.batch;
+  flow.qkv.shape[1] = a.sequences.tokens;
+  if (a.sequences.count() == sizes_.tokens()) return flow;
+  for (Tensor* t : {&flow.residual, &flow.normed, &flow.branch})
+    *t = t->rows(0, a.sequences.count());
   return flow;
 }
 
 void Transformer::enter(const Activations& a, const Dropout& dropout,
                         const DeferredUpdate* update) {
-  context_.layout = a.layout;
+  context_.sequences = a.sequences;
   context_.dropout = dropout;
   context_.update = update;
 }

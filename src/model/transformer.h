@@ -43,7 +43,7 @@ class Transformer : public Stage {
     // The micro batch that the set holds: `planned`, or its first tokens.
     Batch batch;
     Pass pass;
-    TokenLayout layout;
+    Sequences sequences;
     std::vector<BlockActivations> blocks;
     NormActivations final;
   };
@@ -60,7 +60,7 @@ class Transformer : public Stage {
 
   // Throws std::invalid_argument where the model was not planned for the batch.
   virtual void check(const Batch& batch) const = 0;
-  virtual TokenLayout layout_of(const Batch& batch) const;
+  virtual Sequences sequences_of(const Batch& batch) const;
   // Clears the gradients outside of the blocks that are added to, but for biases and norms.
   virtual void clear_gradients() = 0;
   // Writes r[M,C], the first block's input before its norm. Dropout is context_'s, here and below.

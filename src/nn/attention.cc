@@ -35,12 +35,12 @@ SelfAttention::SelfAttention(const ParameterTable& table, const AttentionGeometr
       layer_(layer) {}
 
 AttentionArgs SelfAttention::arguments(const LayerContext& c, const AttentionActivations& a) const {
-  const TokenLayout& layout = c.layout;
+  const Sequences& sequences = c.sequences;
   const AttentionShape shape =
-      geometry_.shape(layout.batch, layout.tokens, c.dropout, layout.cu_seqlens.defined());
+      geometry_.shape(sequences.batch, sequences.tokens, c.dropout, sequences.cu_seqlens.defined());
   AttentionArgs args = packed_attention(shape, a.qkv, {Out(a.out), Out(a.stats)}, Out(c.workspace),
                                         c.dropout.at(DropoutSite::attention, layer_));
-  args.cu_seqlens = layout.cu_seqlens;
+  args.cu_seqlens = sequences.cu_seqlens;
   return args;
 }
 
@@ -48,10 +48,10 @@ void SelfAttention::forward(LayerContext* c, const Tensor& x, const AttentionAct
                             const Tensor& residual, const NormedSum& sum) const {
   const AttentionGeometry& g = geometry_;
   const LinearInput all(c->tensor.gather(c->compute, x), a.x_amaxes);
-  qkv_.forward(*c, all, a.qkv.view({c->layout.count(), g.qkv_width()}));
+  qkv_.forward(*c, all, a.qkv.view({c->sequences.count(), g.qkv_width()}));
   if (g.qk_norm) head_norm_forward(c->compute, Out(a.qkv), head_norm(), {Out(a.raw), Out(a.rstd)});
   if (rotary_positions()) {
-    rotary_embedding(c->compute, Out(a.qkv), rotation(c->layout), false);
+    rotary_embedding(c->compute, Out(a.qkv), rotation(c->sequences), false);
   }
   if (c->update) c->update->finish(c);
   attention_forward(c->compute, arguments(*c, a));
@@ -62,7 +62,7 @@ void SelfAttention::forward(LayerContext* c, const Tensor& x, const AttentionAct
 void SelfAttention::backward(const LayerContext& c, const Tensor& x, const AttentionActivations& a,
                              const BackwardFlow& flow) const {
   const AttentionGeometry& g = geometry_;
-  const int64_t count = c.layout.count();
+  const int64_t count = c.sequences.count();
   const OutputGradient dy =
       projection_.gradient_at_output(c, c.tensor.gather(c.compute, flow.at_branch(c.dropout)));
   const LinearInput all(c.tensor.start_gather(c.compute, x), a.x_amaxes);
@@ -77,7 +77,7 @@ void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Atten
   attention_backward(c.compute, args,
                      packed_gradients(args.shape, dout, Out(flow.qkv), Out(q_sums)));
   if (rotary_positions()) {
-    rotary_embedding(c.compute, Out(flow.qkv), rotation(c.layout), true);
+    rotary_embedding(c.compute, Out(flow.qkv), rotation(c.sequences), true);
   }
   if (g.qk_norm)
     head_norm_backward(c.compute, head_norm(), {Out(a.raw), Out(a.rstd)},

@@ -67,8 +67,8 @@ class SelfAttention {
   void backward_qkv_bias(const LayerContext& c, const Tensor& dqkv) const;
   bool has_biases() const { return qkv_.bias.value.defined(); }
   bool rotary_positions() const { return geometry_.positions == Positions::rotary; }
-  RotaryPositions rotation(const TokenLayout& layout) const {
-    return {layout.positions, geometry_.kv_heads, geometry_.rotary_angles,
+  RotaryPositions rotation(const Sequences& sequences) const {
+    return {sequences.positions, geometry_.kv_heads, geometry_.rotary_angles,
             geometry_.rotary_fraction};
   }
 

@@ -73,21 +73,21 @@ NormActivations first_tokens(const NormActivations& planned, int64_t tokens) {
           planned.rstd.rows(0, tokens)};
 }
 
-BlockActivations first_tokens(const BlockActivations& planned, const TokenLayout& layout) {
-  const int64_t b = layout.batch, t = layout.tokens;
+BlockActivations first_tokens(const BlockActivations& planned, const Sequences& sequences) {
+  const int64_t b = sequences.batch, t = sequences.tokens;
   const Tensor &qkv = planned.attention.qkv, &stats = planned.attention.stats;
   BlockActivations a;
-  a.in = first_tokens(planned.in, layout.count());
+  a.in = first_tokens(planned.in, sequences.count());
   a.attention.qkv = Tensor(qkv.data, qkv.dtype, {b, t, qkv.dim(2), qkv.dim(3)});
-  a.attention.out = planned.attention.out.rows(0, layout.count());
-  a.attention.raw = planned.attention.raw.rows(0, layout.count());
-  a.attention.rstd = planned.attention.rstd.rows(0, layout.count());
+  a.attention.out = planned.attention.out.rows(0, sequences.count());
+  a.attention.raw = planned.attention.raw.rows(0, sequences.count());
+  a.attention.rstd = planned.attention.rstd.rows(0, sequences.count());
   a.attention.stats = Tensor(stats.data, stats.dtype, {b, stats.dim(1), t});
-  a.mid = first_tokens(planned.mid, layout.count());
+  a.mid = first_tokens(planned.mid, sequences.count());
   a.attention.x_amaxes = planned.attention.x_amaxes;
   a.attention.out_amaxes = planned.attention.out_amaxes;
   a.mlp = planned.mlp;
-  for (Tensor* wide : {&a.mlp.saved, &a.mlp.act}) *wide = wide->rows(0, layout.count());
+  for (Tensor* wide : {&a.mlp.saved, &a.mlp.act}) *wide = wide->rows(0, sequences.count());
   return a;
 }
 

@@ -71,7 +71,7 @@ BlockActivations plan_block_activations(const BlockSizes& sizes, const BlockActi
 
 // The part of planned activations that a micro batch of fewer tokens uses. Without sequence
 // parallelism.
-BlockActivations first_tokens(const BlockActivations& planned, const TokenLayout& layout);
+BlockActivations first_tokens(const BlockActivations& planned, const Sequences& sequences);
 NormActivations first_tokens(const NormActivations& planned, int64_t tokens);
 
 class Block {

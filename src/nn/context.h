@@ -25,7 +25,7 @@ enum class DropoutSite : uint64_t {
 
 // How a micro batch's tokens are laid out, as Batch has it: B sequences of T tokens. A micro batch
 // without padding is one sequence of all its tokens, which cu_seqlens keeps apart.
-struct TokenLayout {
+struct Sequences {
   int64_t batch = 0, tokens = 0;  // B, T: at most as many tokens as the model was planned for
   Tensor positions;               // [B,T] i32; undefined: 0 ... T - 1 in each sequence
   Tensor cu_seqlens;              // i32, where documents begin; undefined: a document is a sequence
@@ -78,7 +78,7 @@ class DeferredUpdate;
 struct LayerContext {
   Compute compute;  // on the main stream
   // The micro batch's.
-  TokenLayout layout;
+  Sequences sequences;
   Dropout dropout;
   // The deferred update that overlaps with this forward pass; null: none.
   const DeferredUpdate* update = nullptr;

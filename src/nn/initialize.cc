@@ -124,7 +124,7 @@ class Target {
 
 void ParameterTable::initialize(uint64_t seed, const Tensor& master,
                                 const std::vector<FlatRange>& ranges, bool others) {
-  if (!stream_) throw std::logic_error("initialize() comes after layout()");
+  if (!stream_) throw std::logic_error("initialize() comes after allocate()");
   int64_t most = 0;
   for (const Parameter& p : parameters_)
     most = std::max(most, std::min(together, p.local_elements()));

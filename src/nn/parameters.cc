@@ -101,7 +101,7 @@ int64_t ParameterTable::end_of(const Parameter& parameter) const {
   return parameter.offset + aligned(parameter.local_elements());
 }
 
-void ParameterTable::layout(Stream& stream, DType compute, const TableLayout& how) {
+void ParameterTable::allocate(Stream& stream, DType compute, const TableMemory& how) {
   how_ = how;
   if (stream_) throw std::logic_error("the parameters are laid out already");
   const auto vectors =

@@ -66,7 +66,7 @@ struct HeldElements {
 std::vector<HeldElements> held_elements(const Parameter& parameter,
                                         const std::vector<FlatRange>& ranges);
 
-struct TableLayout {
+struct TableMemory {
   int64_t alignment = 128;  // every parameter starts at a multiple of this, in elements
   // The blocks' matrices (Parameter::block) share the memory of two blocks' gradients: those of
   // every second block use the same. Else all have their own, at the offsets of the weights.
@@ -75,7 +75,7 @@ struct TableLayout {
 
 // Decayed parameters come first, so that one range of the flat buffers decays; of the others those
 // that are divided among processes come first. Each range starts at a multiple of
-// TableLayout::alignment.
+// TableMemory::alignment.
 class ParameterTable {
  public:
   ParameterTable() = default;
@@ -83,11 +83,11 @@ class ParameterTable {
   ParameterTable(const ParameterTable&) = delete;
   ParameterTable& operator=(const ParameterTable&) = delete;
 
-  // Adds a parameter; call layout() when all are known.
+  // Adds a parameter; call allocate() when all are known.
   void add(Parameter parameter);
   // Orders, assigns offsets and allocates on the stream's device: weights (compute type) and
   // gradients (f32, or f64 for f64).
-  void layout(Stream& stream, DType compute, const TableLayout& how = {});
+  void allocate(Stream& stream, DType compute, const TableMemory& how = {});
 
   const std::vector<Parameter>& all() const { return parameters_; }
   const Parameter& find(const std::string& name) const;  // throws std::out_of_range
@@ -125,7 +125,7 @@ class ParameterTable {
 
   Stream* stream_ = nullptr;
   std::vector<Parameter> parameters_;
-  TableLayout how_;
+  TableMemory how_;
   Tensor weights_, gradients_;
   int64_t decayed_ = 0, elements_ = 0;
 };

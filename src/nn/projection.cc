@@ -14,7 +14,7 @@ void Projection::add_to(const LayerContext& c, const LinearInput& x, const Tenso
     return;
   }
   const Tensor delta = c.delta.rows(0, residual.dim(0));
-  const DropoutSeed seed = c.dropout.at(place_.site, place_.layer);
+  const DropoutSeed seed = c.dropout.at(key_.site, key_.layer);
   forward_row_parallel(c, x, delta);
   if (sum.norm) {
     sum.norm->add_residual_norm(c, residual, delta, seed, sum.a);
@@ -26,7 +26,7 @@ void Projection::add_to(const LayerContext& c, const LinearInput& x, const Tenso
 void Projection::backward_sum(const LayerContext& c, const NormedSum& sum,
                               const BackwardFlow& flow) const {
   const double dropout = c.dropout.hidden;
-  const DropoutSeed seed = c.dropout.at(place_.site, place_.layer);
+  const DropoutSeed seed = c.dropout.at(key_.site, key_.layer);
   const Tensor sums = bias_sums(c);
   const bool fused = sum.norm && c.fusions().bias_sums;
   if (sum.norm) {

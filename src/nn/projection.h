@@ -18,8 +18,8 @@ struct NormedSum {
   bool carried = true;  // r is an operand of the next addition, too
 };
 
-// The site of the output's dropout.
-struct DropoutPlace {
+// Which mask the dropout of the output draws.
+struct DropoutKey {
   DropoutSite site = DropoutSite::projection;
   int64_t layer = 0;
 };
@@ -29,9 +29,9 @@ class Projection : public Linear {
   // Parameters as Linear's. `sums`[C]: memory for the column sums of the gradient at the output
   // (gradient type), zero before each backward pass. Where it is defined, backward_sum() adds them
   // to it with Fusions::qkv_bias, and leaves the bias's gradient to backward_bias_from_sums().
-  Projection(const ParameterTable& table, const WeightId& id, const DropoutPlace& place,
+  Projection(const ParameterTable& table, const WeightId& id, const DropoutKey& key,
              const Tensor& sums = Tensor())
-      : Linear(table, id), place_(place), sums_(sums) {}
+      : Linear(table, id), key_(key), sums_(sums) {}
 
   // x[M,in] is this process's share of the input.
   void add_to(const LayerContext& c, const LinearInput& x, const Tensor& residual,
@@ -44,7 +44,7 @@ class Projection : public Linear {
  private:
   Tensor bias_sums(const LayerContext& c) const;
 
-  DropoutPlace place_;
+  DropoutKey key_;
   Tensor sums_;
 };
 

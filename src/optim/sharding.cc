@@ -16,11 +16,11 @@ FlatRange range_of(const ParameterTable& table, int parameter) {
 
 }  // namespace
 
-TableLayout sharded_layout(int replicas, bool shard_gradients) {
-  TableLayout layout;
-  layout.alignment = std::lcm(layout.alignment, int64_t{16} * replicas);
-  layout.share_block_gradients = shard_gradients;
-  return layout;
+TableMemory sharded_memory(int replicas, bool shard_gradients) {
+  TableMemory memory;
+  memory.alignment = std::lcm(memory.alignment, int64_t{16} * replicas);
+  memory.share_block_gradients = shard_gradients;
+  return memory;
 }
 
 Sharding::Sharding(Communicator& replicas, const ParameterTable& table, Stream& stream,

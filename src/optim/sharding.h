@@ -17,7 +17,7 @@ namespace tally::train {
 
 // How a table is to be laid out so that `replicas` processes can share every range evenly, in parts
 // that start at multiples of 16 elements.
-TableLayout sharded_layout(int replicas, bool shard_gradients);
+TableMemory sharded_memory(int replicas, bool shard_gradients);
 
 class Sharding {
  public:
@@ -39,7 +39,7 @@ class Sharding {
     // and its table shares it in the same way.
     int alone = -1;
   };
-  // `table` was laid out by sharded_layout() on `stream`; `final_order`: of its parameters, see
+  // `table` was allocated with sharded_memory() on `stream`; `final_order`: of its parameters, see
   // gradient_buckets(). All outlive this. Throws OutOfMemory.
   Sharding(Communicator& replicas, const ParameterTable& table, Stream& stream,
            const std::vector<int>& final_order, const Options& options);

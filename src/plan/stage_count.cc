@@ -132,10 +132,10 @@ CountedProcess::CountedProcess(const Config& config, std::vector<ModelPart> part
       stream_(target),
       batch_(unread_batch(config)) {
   for (const ModelPart& part : parts_) register_model(config_.model, part, &table_);
-  table_.layout(stream_, config_.compute_type(),
-                config_.distributed_optimizer
-                    ? sharded_layout(config_.data_parallel, config_.shard_gradients)
-                    : TableLayout());
+  table_.allocate(stream_, config_.compute_type(),
+                  config_.distributed_optimizer
+                      ? sharded_memory(config_.data_parallel, config_.shard_gradients)
+                      : TableMemory());
   const double before = stream_.held();
   for (const ModelPart& part : parts_)
     stages_.push_back(make_model(config_, part, table_, stream_, tensor_.ranks.get()));

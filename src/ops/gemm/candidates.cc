@@ -2,13 +2,13 @@
 #include <cstring>
 
 #include "src/device/cuda/check.h"
-#include "src/ops/gemm/plan.h"
+#include "src/ops/gemm/tuned_gemm.h"
 
 namespace tally::train::cuda {
 namespace {
 
 // The library's algorithms, best first by its own estimate.
-Algorithms offered(CudaStream& s, const GemmProblem& p, const GemmPlans::Plan& plan, int wanted) {
+Algorithms offered(CudaStream& s, const GemmProblem& p, const TunedGemms::Gemm& gemm, int wanted) {
   cublasLtMatmulPreference_t preference = nullptr;
   CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&preference));
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, const auto& value) {
@@ -24,8 +24,8 @@ Algorithms offered(CudaStream& s, const GemmProblem& p, const GemmPlans::Plan& p
   Algorithms found(static_cast<size_t>(wanted));
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      s.blas(), plan.desc, plan.first.get(), plan.second.get(), plan.result.get(),
-      plan.result.get(), preference, wanted, found.data(), &count);
+      s.blas(), gemm.desc, gemm.first.get(), gemm.second.get(), gemm.result.get(),
+      gemm.result.get(), preference, wanted, found.data(), &count);
   cublasLtMatmulPreferenceDestroy(preference);
   Algorithms algorithms;
   if (status != CUBLAS_STATUS_SUCCESS) return algorithms;
@@ -50,10 +50,10 @@ bool runs_in_pairs(const cublasLtMatmulAlgo_t& algorithm) {
          cluster == CUBLASLT_CLUSTER_SHAPE_2x1x1 || cluster == CUBLASLT_CLUSTER_SHAPE_1x2x1;
 }
 
-Algorithms candidates(const CudaCompute& c, const GemmProblem& p, const GemmPlans::Plan& plan,
+Algorithms candidates(const CudaCompute& c, const GemmProblem& p, const TunedGemms::Gemm& gemm,
                       int wanted) {
   CudaStream& s = c.stream;
-  Algorithms all = offered(s, p, plan, wanted);
+  Algorithms all = offered(s, p, gemm, wanted);
   if (c.options.reserved_sms == 0) return all;
   Algorithms pairs;
   const auto take = [&](const Algorithms& from) {
@@ -65,9 +65,9 @@ Algorithms candidates(const CudaCompute& c, const GemmProblem& p, const GemmPlan
   };
   take(all);
   // With fewer SMs the library offers mostly large clusters.
-  plan.use_sms(0);
-  take(offered(s, p, plan, wanted));
-  plan.use_sms(c.sms_for_gemms());
+  gemm.use_sms(0);
+  take(offered(s, p, gemm, wanted));
+  gemm.use_sms(c.sms_for_gemms());
   if (pairs.empty()) return all;
   return pairs;
 }

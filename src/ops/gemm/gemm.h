@@ -6,7 +6,7 @@
 // transposed, which is all that Hopper's tensor cores take; rows, cols and inner are multiples of 16.
 //
 // Which version serves what:
-//   cuBLASLt (plan*.cc, candidates.cc)  every type on every GPU; f32 in IEEE float32 or TF32
+//   cuBLASLt (tuned_gemm*.cc)           every type on every GPU; f32 in IEEE float32 or TF32
 //   tf32x3 (split.cu)                   f32 with ComputeOptions::matmul_mode tf32x3: operands are
 //                                       split into two TF32 numbers, two TF32 GEMMs of cuBLASLt
 //                                       follow
@@ -21,7 +21,7 @@
 // How one is chosen: at the first eager call of a shape (sizes, types, layouts, alignment,
 // epilogue, reserved SMs) gemm() times up to 32 algorithms of cuBLASLt, and the float64 kernel
 // where it serves, on the operands of that call. The library's own first choice is up to 14% slower
-// on the shapes of a GPT. The choice is kept in memory and in a file (GemmPlans, tuning_file.h).
+// on the shapes of a GPT. The choice is kept in memory and in a file (TunedGemms, tuning_file.h).
 //   --deterministic       nothing is timed: the float64 kernel where it serves, else the library's
 //                         first algorithm
 //   f64, recorded calls   not timed: a known choice, else the library's first algorithm
@@ -108,7 +108,7 @@ bool gemm_supported(const CudaCompute& c, const GemmProblem& problem);
 // The index of the fastest of several equivalent variants, timed at the first eager call under this
 // key and remembered. Every variant must leave operands that the caller can go on with, and be
 // repeatable. While a graph is recorded (unless it is known), and with options.deterministic: 0.
-// Tests force each variant in turn, see GemmPlans::forced.
+// Tests force each variant in turn, see TunedGemms::forced.
 int fastest(const CudaCompute& c, const std::string& key,
             const std::vector<std::function<void()>>& variants);
 
@@ -116,22 +116,22 @@ using Algorithms = std::vector<cublasLtMatmulHeuristicResult_t>;
 
 // The choices of one device, kept in tuning_file()'s file. A file that cannot be read or written is
 // ignored.
-class GemmPlans {
+class TunedGemms {
  public:
-  struct Plan;
-  explicit GemmPlans(const DeviceInfo& device);
-  ~GemmPlans();
-  GemmPlans(const GemmPlans&) = delete;
-  GemmPlans& operator=(const GemmPlans&) = delete;
+  struct Gemm;
+  explicit TunedGemms(const DeviceInfo& device);
+  ~TunedGemms();
+  TunedGemms(const TunedGemms&) = delete;
+  TunedGemms& operator=(const TunedGemms&) = delete;
 
-  // The plan of a problem; null when no algorithm serves it. Tunes where that is possible.
-  Plan* plan(const CudaCompute& c, const GemmProblem& problem);
+  // The tuned GEMM of a problem; null when no algorithm serves it. Tunes where that is possible.
+  Gemm* find(const CudaCompute& c, const GemmProblem& problem);
   // The index remembered under a key; -1: none.
   int choice(const std::string& key) const;
   void remember(const std::string& key, int index);
   // Every choice in use, a line each as in the file.
   std::string text() const;
-  // Takes over choices of such a text. Plans that were made differently are made anew.
+  // Takes over choices of such a text. GEMMs that were made differently are made anew.
   void adopt(const std::string& text);
 
   // For tests, which must not depend on timing: unless negative, fastest() returns this variant
@@ -139,23 +139,23 @@ class GemmPlans {
   int forced = -1, variants = 0;
 
  private:
-  Plan* make(const CudaCompute& c, const GemmProblem& problem, const std::string& key,
+  Gemm* make(const CudaCompute& c, const GemmProblem& problem, const std::string& key,
              bool may_tune);
-  static bool resize(const CudaCompute& c, const GemmProblem& problem, Plan* plan);
+  static bool resize(const CudaCompute& c, const GemmProblem& problem, Gemm* gemm);
   bool recall(const CudaCompute& c, const GemmProblem& problem, const std::string& key,
-              Plan* plan) const;
+              Gemm* gemm) const;
   bool tune(const CudaCompute& c, const GemmProblem& problem, const std::string& key,
-            const Algorithms& algorithms, Plan* plan);
+            const Algorithms& algorithms, Gemm* gemm);
   void read(std::istream& in);
   void append(const std::string& line) const;
 
   std::string file_;
-  std::unordered_map<std::string, std::unique_ptr<Plan>> plans_;
+  std::unordered_map<std::string, std::unique_ptr<Gemm>> gemms_;
   std::unordered_map<std::string, std::vector<uint64_t>> stored_;  // algorithms read from the file
   std::unordered_map<std::string, int> choices_;
 };
 
-// The plans of the stream's device.
-GemmPlans& gemm_plans(CudaStream& s);
+// The tuned GEMMs of the stream's device.
+TunedGemms& tuned_gemms(CudaStream& s);
 
 }  // namespace tally::train::cuda

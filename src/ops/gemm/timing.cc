@@ -53,12 +53,12 @@ size_t best_of(CudaStream& s, const std::vector<Candidate>& candidates) {
 int fastest(const CudaCompute& c, const std::string& key,
             const std::vector<std::function<void()>>& variants) {
   CudaStream& s = c.stream;
-  GemmPlans& plans = gemm_plans(s);
+  TunedGemms& gemms = tuned_gemms(s);
   const auto count = static_cast<int>(variants.size());
-  plans.variants = count;
-  if (plans.forced >= 0) return std::min(plans.forced, count - 1);
+  gemms.variants = count;
+  if (gemms.forced >= 0) return std::min(gemms.forced, count - 1);
   if (c.options.deterministic || variants.size() < 2) return 0;
-  const int known = plans.choice(key);
+  const int known = gemms.choice(key);
   if (known >= 0 && known < count) return known;
   if (s.capturing()) return 0;
   std::vector<Candidate> candidates;
@@ -69,7 +69,7 @@ int fastest(const CudaCompute& c, const std::string& key,
     });
   }
   const auto best = static_cast<int>(best_of(s, candidates));
-  plans.remember(key, best);
+  gemms.remember(key, best);
   return best;
 }
 

@@ -106,7 +106,7 @@ Result evaluate_tokens(const Config& c, std::vector<int32_t> tokens, Stream& str
                        const Mesh& mesh, World& world) {
   ParameterTable table;
   register_model(c.model, &table);
-  table.layout(stream, c.compute_type());
+  table.allocate(stream, c.compute_type());
   check_flag(evaluated_flag(c),
              [&] { load_model_weights(c.model_dir, c.model, ParameterState(table), stream); });
   const auto model =

@@ -71,7 +71,10 @@ double host_limit() {
 
 class BatchFinder {
  public:
-  explicit BatchFinder(const Config& config) : config_(config), record_(begin_record(config)) {
+  explicit BatchFinder(const Config& config)
+      : config_(config),
+        unit_(config.fp8.micro_batch_unit(config.sequence)),
+        record_(begin_record(config)) {
     if (!config.record_path.empty())
       check_flag("--record", [&] { check_record_target(config.record_path); });
     data_ = open_data(config, config.load_hf_dir);
@@ -102,17 +105,17 @@ class BatchFinder {
                            on_gpu() ? record_.device_info.name : "this host", limit_ / gib,
                            config_.model.kind(), config_.sequence, "micro batch", "predicted GiB",
                            "peak GiB", "result"));
-    const int64_t most = most_samples(config_);
+    const int64_t most = std::max<int64_t>(1, most_samples(config_) / unit_);
     int64_t found = largest_that_fits(std::min<int64_t>(64, most), most,
-                                      [&](int64_t n) { return predicted(n) <= limit_; });
+                                      [&](int64_t n) { return predicted(n * unit_) <= limit_; });
     if (on_gpu()) {
       found = largest_that_fits(std::max<int64_t>(1, found), most,
-                                [&](int64_t n) { return try_steps(n); });
+                                [&](int64_t n) { return try_steps(n * unit_); });
     } else {
-      report(found, found > 0);
-      if (found < most) report(found + 1, false);
+      report(found * unit_, found > 0);
+      if (found < most) report((found + 1) * unit_, false);
     }
-    return finish(found);
+    return finish(found * unit_);
   }
 
  private:
@@ -188,8 +191,8 @@ class BatchFinder {
       print_line(fmt::format("largest micro batch: {} ({})", found,
                              on_gpu() ? "tried" : "by the memory model, not tried on a CPU"));
     } else {
-      print_error(fmt::format("not even a micro batch of 1 fits: {}",
-                              memory_advice(with_micro_batch(config_, 1))));
+      print_error(fmt::format("not even a micro batch of {} fits: {}", unit_,
+                              memory_advice(with_micro_batch(config_, unit_))));
     }
     write_record(found);
     if (found == 0) return exit_code(record_.outcome);
@@ -224,6 +227,7 @@ class BatchFinder {
   }
 
   const Config& config_;
+  int64_t unit_;  // micro batches are multiples of this
   Record record_;
   DataSources data_;
   double limit_ = 0;  // bytes

@@ -303,7 +303,7 @@ EncoderEvaluation evaluate_encoder(const Config& c, const EncoderExam& exam, Str
                                    const Mesh& mesh, World& world) {
   ParameterTable table;
   register_model(c.model, &table);
-  table.layout(stream, c.compute_type());
+  table.allocate(stream, c.compute_type());
   check_flag(evaluated_flag(c),
              [&] { load_model_weights(c.model_dir, c.model, ParameterState(table), stream); });
   const std::unique_ptr<Stage> model =

@@ -18,8 +18,9 @@ Session::Session(const Config& c, Stream& s, const Mesh& mesh) : config(c), stre
   for (const ModelPart& part : parts) register_model(c.model, part, &table);
   register_model(c.model, &model);
   const bool shares = c.distributed_optimizer && !c.skip_train;
-  table.layout(stream, c.compute_type(),
-               shares ? sharded_layout(mesh.replicas().size(), c.shard_gradients) : TableLayout());
+  table.allocate(
+      stream, c.compute_type(),
+      shares ? sharded_memory(mesh.replicas().size(), c.shard_gradients) : TableMemory());
   for (const ModelPart& part : parts)
     stages.push_back(c.reference ? make_reference(c, table, stream)
                                  : make_model(c, part, table, stream, &mesh.tensor()));

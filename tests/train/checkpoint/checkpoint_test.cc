@@ -39,7 +39,7 @@ struct Run {
                bool with_optimizer = true)
       : config(model), stream(make_stream(Device{})) {
     register_model(config, &table);
-    table.layout(*stream, compute);
+    table.allocate(*stream, compute);
     if (with_optimizer)
       optimizer = std::make_unique<OptimizerState>(table, *stream, OptimizerKind::adam);
     table.initialize(seed, buffers().master);

@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
   const auto stream = make_stream(Device{});
   ParameterTable table;
   register_model(config, &table);
-  table.layout(*stream, DType::f32);
+  table.allocate(*stream, DType::f32);
   table.initialize(1);
   std::filesystem::create_directories(dir + "/model");
   save_model_weights(dir + "/model/model.safetensors", ParameterState(table), *stream);

@@ -96,7 +96,7 @@ int run(const std::vector<std::string>& args) {
   const auto stream = make_stream(Device{});
   ParameterTable table;
   register_model(c.model, &table);
-  table.layout(*stream, DType::f32);
+  table.allocate(*stream, DType::f32);
   table.initialize(1);
   const ParameterState weights(table);
   const std::vector<std::string> missing = load_model_weights(args[0], c.model, weights, *stream);

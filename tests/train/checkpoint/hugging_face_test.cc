@@ -36,7 +36,7 @@ ModelConfig tiny_config() {
 struct Tiny {
   Tiny() : config(tiny_config()), stream(make_stream(Device{})) {
     register_model(config, &table);
-    table.layout(*stream, DType::f32);
+    table.allocate(*stream, DType::f32);
     table.initialize(1);
   }
   void save(const std::string& directory, const SideFiles& side = {}) {
@@ -268,7 +268,7 @@ TEST_CASE("a tied model whose lm_head is another matrix is refused") {
   tiny.config.tied_embeddings = false;
   ParameterTable untied;
   register_model(tiny.config, &untied);
-  untied.layout(*tiny.stream, DType::f32);
+  untied.allocate(*tiny.stream, DType::f32);
   untied.initialize(3);
   save_model_weights(dir / "model.safetensors", ParameterState(untied), *tiny.stream);
   tiny.config.tied_embeddings = true;

@@ -138,7 +138,7 @@ class Part {
         stream(make_stream(Device{})) {
     register_model(config, &whole_);
     register_part(layout, position_, &table);
-    table.layout(*stream, compute);
+    table.allocate(*stream, compute);
     if (!with_optimizer) return;
     buffers.ranges = ranges_of(layout, position_.replica, table.elements());
     int64_t held = 0;

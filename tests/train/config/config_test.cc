@@ -315,7 +315,7 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
   // messages").
   const Row rows[] = {
       {"--data-parallel-sharding-strategy optim_grads_params", 2,
-       "--data-parallel-sharding-strategy: optim_grads_params: this version splits no weights: "
+       "--data-parallel-sharding-strategy: optim_grads_params: this version divides no weights: "
        "take optim_grads"},
       {"--data-parallel-sharding-strategy grads", 2,
        "--data-parallel-sharding-strategy: 'grads' is not known: no_shard, optim, optim_grads"},

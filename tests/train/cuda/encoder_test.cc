@@ -54,7 +54,7 @@ Gradients run(Config c, DeviceKind device, const Kind& kind, bool padded,
   c.policy.matmul_mode = kind.mode;
   ParameterTable table;
   register_model(c.model, &table);
-  table.layout(*stream, kind.type);
+  table.allocate(*stream, kind.type);
   table.initialize(c.seed);
   perturb(table, *stream);
   const auto model = one_set(make_model(c, table, *stream));

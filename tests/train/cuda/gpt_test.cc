@@ -44,7 +44,7 @@ Gradients run(Maker make, Config c, DeviceKind device, DType type, MatmulMode mo
   c.policy.matmul_mode = mode;
   ParameterTable table;
   register_model(c.model, &table);
-  table.layout(*stream, type);
+  table.allocate(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);
   const auto model = one_set(make(c, table, *stream));
@@ -181,7 +181,7 @@ TEST_CASE("cuda: recorded steps draw the masks of eager steps, new ones each tim
     c.policy.deterministic = true;
     ParameterTable table;
     register_model(c.model, &table);
-    table.layout(*stream, kind.type);
+    table.allocate(*stream, kind.type);
     table.initialize(c.seed);
     const auto model = one_set(make_gpt(c, table, *stream));
     const TinyState state(*stream);
@@ -235,7 +235,7 @@ std::vector<double> train(Config c, DeviceKind device, DType type, MatmulMode mo
   c.policy.deterministic = deterministic;
   ParameterTable table;
   register_model(c.model, &table);
-  table.layout(*stream, type);
+  table.allocate(*stream, type);
   const auto model = one_set(make_gpt(c, table, *stream));
   Optimizer optimizer(c, table, *stream);
   table.initialize(c.seed, optimizer.buffers().master);
@@ -289,7 +289,7 @@ std::vector<std::vector<double>> moved(const Config& c, DType type, bool late) {
   const auto stream = make_stream(Device{DeviceKind::cuda, 0});
   ParameterTable table;
   register_model(c.model, &table);
-  table.layout(*stream, type);
+  table.allocate(*stream, type);
   const auto model = one_set(make_gpt(c, table, *stream));
   Optimizer optimizer(c, table, *stream);
   const Tensor& master = optimizer.buffers().master;

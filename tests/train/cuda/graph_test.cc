@@ -1,7 +1,7 @@
 #include "src/device/graph.h"
 
 #include "src/device/side_stream.h"
-#include "src/ops/gemm/plan.h"
+#include "src/ops/gemm/tuned_gemm.h"
 #include "src/ops/linear/linear.h"
 #include "src/ops/loss/loss.h"
 #include "src/ops/norm/norm.h"
@@ -145,9 +145,9 @@ TEST_CASE("cuda: GEMMs with reserved SMs run in clusters of two blocks" * NEEDS_
   p.out_leading = p.cols;
   const auto large = [&](int sms) {
     const cuda::CudaCompute c{s, b.gpu.options};
-    const cuda::GemmPlans::Plan plan(c, p);
-    plan.use_sms(sms);
-    const cuda::Algorithms found = cuda::candidates(c, p, plan, 32);
+    const cuda::TunedGemms::Gemm gemm(c, p);
+    gemm.use_sms(sms);
+    const cuda::Algorithms found = cuda::candidates(c, p, gemm, 32);
     REQUIRE(!found.empty());
     int count = 0;
     for (const auto& f : found) count += cuda::runs_in_pairs(f.algo) ? 0 : 1;

@@ -262,7 +262,7 @@ TEST_CASE("cuda: linear_cross_entropy pays where it serves and is chosen; x stay
   for (const Kind& kind : kinds()) {
     const auto pays = [&](const Head& n, int forced) {
       Both b(kind);
-      const Forced choice(cuda::gemm_plans(cuda::cuda_stream(*b.gpu)), forced);
+      const Forced choice(cuda::tuned_gemms(cuda::cuda_stream(*b.gpu)), forced);
       const Operands o(b, n, 1);
       const std::vector<double> x = Both::read(o.x.gpu, *b.gpu);
       const bool answer =

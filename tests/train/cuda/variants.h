@@ -8,14 +8,14 @@ namespace tally::train {
 
 // Makes fastest() take one variant while it lives.
 struct Forced {
-  Forced(cuda::GemmPlans& p, int variant) : plans(p) {
-    plans.forced = variant;
-    plans.variants = 0;
+  Forced(cuda::TunedGemms& p, int variant) : gemms(p) {
+    gemms.forced = variant;
+    gemms.variants = 0;
   }
-  ~Forced() { plans.forced = -1; }
+  ~Forced() { gemms.forced = -1; }
   Forced(const Forced&) = delete;
   Forced& operator=(const Forced&) = delete;
-  cuda::GemmPlans& plans;
+  cuda::TunedGemms& gemms;
 };
 
 // Calls work() once for each variant that fastest() has in it. Returns how many there are, 0 where
@@ -25,10 +25,10 @@ template <class F>
 int each_variant(Both& b, F&& work) {
   int variants = 1;
   for (int i = 0; i < variants; ++i) {
-    const Forced forced(cuda::gemm_plans(cuda::cuda_stream(*b.gpu)), i);
+    const Forced forced(cuda::tuned_gemms(cuda::cuda_stream(*b.gpu)), i);
     INFO("variant ", i);
     work();
-    variants = forced.plans.variants;
+    variants = forced.gemms.variants;
   }
   return variants;
 }

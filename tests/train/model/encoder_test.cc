@@ -35,7 +35,7 @@ Result run(Maker make, const Config& c, DType type, const Options& o) {
   auto stream = make_stream(Device{});
   ParameterTable table;
   register_model(c.model, &table);
-  table.layout(*stream, type);
+  table.allocate(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);
   std::memset(table.gradients().data, 0x7f, table.gradients().bytes());
@@ -174,7 +174,7 @@ TEST_CASE("encoders: evaluation leaves the heads' logits, and allocates nothing"
       auto stream = make_stream(Device{});
       ParameterTable table;
       register_model(c.model, &table);
-      table.layout(*stream, DType::f64);
+      table.allocate(*stream, DType::f64);
       table.initialize(1);
       TinyEncoderBatch batch(c, *stream, 1, padded);
       double loss[2];
@@ -209,7 +209,7 @@ TEST_CASE("batches that an encoder was not planned for are refused") {
   auto stream = make_stream(Device{});
   ParameterTable table;
   register_model(c.model, &table);
-  table.layout(*stream, DType::f64);
+  table.allocate(*stream, DType::f64);
   auto model = one_set(make_model(c, table, *stream));
   TinyState state(*stream);
   const auto refused = [&](const Batch& batch) {

@@ -33,7 +33,7 @@ Result run(Maker make, const Config& c, DType type, const Options& o) {
   auto stream = make_stream(Device{});
   ParameterTable table;
   register_model(c.model, &table);
-  table.layout(*stream, type);
+  table.allocate(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);
   auto model = one_set(make(c, table, *stream));
@@ -253,7 +253,7 @@ std::vector<char> gradients_of(const Config& c, DType type, const std::string& s
   auto stream = make_stream(Device{});
   ParameterTable table;
   register_model(c.model, &table);
-  table.layout(*stream, type);
+  table.allocate(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);
   const auto stage = make_gpt(c, table, *stream);
@@ -312,7 +312,7 @@ TEST_CASE("recomputation saves memory") {
     c.recompute = r;
     ParameterTable table;
     register_model(c.model, &table);
-    table.layout(*stream, DType::f32);
+    table.allocate(*stream, DType::f32);
     bytes[static_cast<int>(r)] = one_set(make_gpt(c, table, *stream))->bytes();
   }
   CHECK(bytes[1] < bytes[0] * 3 / 4);
@@ -334,7 +334,7 @@ TEST_CASE("a steady step allocates nothing, and evaluation leaves gradients alon
   {
     ParameterTable table;
     register_model(c.model, &table);
-    table.layout(*stream, DType::f32);
+    table.allocate(*stream, DType::f32);
     table.initialize(1);
     auto model = one_set(make_gpt(c, table, *stream));
     TinyBatch batch(c, *stream, 1);
@@ -359,7 +359,7 @@ TEST_CASE("evaluation without dropout equals the reference") {
   auto stream = make_stream(Device{});
   ParameterTable table;
   register_model(c.model, &table);
-  table.layout(*stream, DType::f64);
+  table.allocate(*stream, DType::f64);
   table.initialize(1);
   TinyBatch batch(c, *stream, 1, true);
   double loss[2];
@@ -377,7 +377,7 @@ TEST_CASE("a batch of another shape is refused") {
   auto stream = make_stream(Device{});
   ParameterTable table;
   register_model(c.model, &table);
-  table.layout(*stream, DType::f64);
+  table.allocate(*stream, DType::f64);
   auto model = one_set(make_gpt(c, table, *stream));
   TinyState state(*stream);
   c.sequence = 36;
@@ -452,7 +452,7 @@ TEST_CASE("FP8: an evaluation reads the weights of its moment, and so does a ste
     auto stream = make_stream(Device{});
     ParameterTable table;
     register_model(c.model, &table);
-    table.layout(*stream, DType::f64);
+    table.allocate(*stream, DType::f64);
     table.initialize(c.seed);
     auto model = one_set(make_gpt(c, table, *stream));
     TinyBatch batch(c, *stream, 1);

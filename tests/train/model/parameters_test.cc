@@ -17,7 +17,7 @@ TEST_CASE("decayed parameters come first, every range is aligned, gaps are zero"
     const Config c = tiny_config();
     ParameterTable table;
     register_model(c.model, &table);
-    table.layout(*stream, DType::f32);
+    table.allocate(*stream, DType::f32);
     table.initialize(7);
     bool decayed = true;
     int64_t end = 0, count = 0;
@@ -47,7 +47,7 @@ TEST_CASE("decayed parameters come first, every range is aligned, gaps are zero"
     CHECK_THROWS_AS(table.find("h.3.ln_1.weight"), std::out_of_range);
     CHECK(table.get("h.1.attn.c_attn.weight").value.dim(0) == 180);
     CHECK(table.get("h.1.attn.c_attn.weight").value.dim(1) == 60);
-    CHECK_THROWS_AS(table.layout(*stream, DType::f32), std::logic_error);
+    CHECK_THROWS_AS(table.allocate(*stream, DType::f32), std::logic_error);
   }
   CHECK(stream->bytes_allocated() == 0);
 }
@@ -62,7 +62,7 @@ TEST_CASE("initial values: GPT-2's spread, the same for every precision and layo
     m.layers = layers;
     ParameterTable table;
     register_model(m, &table);
-    table.layout(*stream, type);
+    table.allocate(*stream, type);
     table.initialize(seed);
     return read_doubles(*stream, table.get(name).value);
   };
@@ -109,7 +109,7 @@ TEST_CASE("a parameter that is drawn in several goes: weights, master weights, s
     p.shard = shard;
     p.init_std = 1;
     table.add(p);
-    table.layout(*stream, type);
+    table.allocate(*stream, type);
     int64_t held = ranges.empty() ? table.elements() : 0;
     for (const FlatRange& r : ranges) held += r.count();
     Drawn d{std::vector<float>(static_cast<size_t>(table.count())),
@@ -159,7 +159,7 @@ TEST_CASE("a shard holds its share of every section, with the numbers of the who
     p.shard = shard;
     p.init_std = 1;
     table.add(p);
-    table.layout(*stream, DType::f32);
+    table.allocate(*stream, DType::f32);
     table.initialize(3);
     CHECK(table.count() == p.elements() / shard.count);
     return read_doubles(*stream, table.get("w").value);

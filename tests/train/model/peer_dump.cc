@@ -83,7 +83,7 @@ int dump_gpt(char** a) {
   auto stream = make_stream(Device{});
   ParameterTable table;
   register_model(c.model, &table);
-  table.layout(*stream, type);
+  table.allocate(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);
   const auto model =
@@ -130,7 +130,7 @@ int dump_llama(char** a) {
   auto stream = make_stream(Device{});
   ParameterTable table;
   register_model(c.model, &table);
-  table.layout(*stream, type);
+  table.allocate(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);
   const auto model = one_set(make_gpt(c, table, *stream));
@@ -167,7 +167,7 @@ int dump_optimizer(char** a) {
   auto stream = make_stream(Device{});
   ParameterTable table;
   register_model(c.model, &table);
-  table.layout(*stream, type);
+  table.allocate(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);
   Optimizer optimizer(c, table, *stream);

@@ -110,7 +110,7 @@ namespace {
 struct Setup {
   explicit Setup(DType type, Config given = tiny_config()) : c(std::move(given)) {
     register_model(c.model, &table);
-    table.layout(*stream, type);
+    table.allocate(*stream, type);
     optimizer = std::make_unique<Optimizer>(c, table, *stream);
     table.initialize(1, optimizer->buffers().master);
   }

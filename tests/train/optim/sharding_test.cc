@@ -35,7 +35,7 @@ struct Replica {
           int64_t bucket, const char* alone = nullptr)
       : group(rank, replicas) {
     register_model(config.model, &table);
-    table.layout(*stream, type, sharded_layout(replicas, shard_gradients));
+    table.allocate(*stream, type, sharded_memory(replicas, shard_gradients));
     Sharding::Options options;
     options.bucket_elements = bucket;
     options.shard_gradients = shard_gradients;
@@ -139,7 +139,7 @@ TEST_CASE("the memory of a process is what its shares promise") {
       Replica replica(c, row.type, 0, row.replicas, shard_gradients, 20000);
       const OptimizerState state(replica.table, *replica.stream, OptimizerKind::adam,
                                  replica.sharding->owned());
-      const int64_t alignment = sharded_layout(row.replicas, false).alignment;
+      const int64_t alignment = sharded_memory(row.replicas, false).alignment;
       int64_t block = 0;
       for (const Parameter& p : replica.table.all())
         if (p.block == 0) block += padded(p.elements(), alignment);
@@ -175,7 +175,7 @@ TEST_CASE("master weights of shares are drawn with the weights") {
     const auto stream = make_stream(Device{});
     ParameterTable whole;
     register_model(c.model, &whole);
-    whole.layout(*stream, type, sharded_layout(3, false));
+    whole.allocate(*stream, type, sharded_memory(3, false));
     const OptimizerState all(whole, *stream, OptimizerKind::adam);
     whole.initialize(5, all.buffers().master);
     const std::vector<double> expected = read_doubles(*stream, all.buffers().master);

@@ -300,7 +300,7 @@ void check_reducer(Communicator& c, Stream& s) {
     p.shape = {100};
     table.add(p);
   }
-  table.layout(s, DType::f32);
+  table.allocate(s, DType::f32);
   const Tensor flat = table.gradients();
   const std::vector<int> order{5, 4, 2, 1, 0};
   // Where ranks can map each other's memory, copy engines carry the buckets.
@@ -337,7 +337,7 @@ void check_reducer_of_groups(Communicator& c, Stream& s) {
     p.reduction = table.all().size() % 2 == 0 ? Reduction::replicas : Reduction::ends;
     table.add(p);
   }
-  table.layout(s, DType::f32);
+  table.allocate(s, DType::f32);
   const Tensor flat = table.gradients();
   const int64_t each = table.end_of(table.all().front());
   const std::vector<int> order{5, 4, 3, 1, 0};

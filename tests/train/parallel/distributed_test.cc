@@ -263,7 +263,7 @@ TEST_CASE("bad flags are reported once, before a rank is started") {
   CHECK(weights.code == 2);
   CHECK(weights.err ==
         "tally-train: error: --data-parallel-sharding-strategy: optim_grads_params: this version "
-        "splits no weights: take optim_grads\n");
+        "divides no weights: take optim_grads\n");
 }
 
 TEST_CASE("an interface that is not there is a wrong flag") {

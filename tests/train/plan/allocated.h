@@ -32,8 +32,8 @@ inline Allocated allocated_by(const Config& c, int stage, bool trains = true) {
   const bool shares = trains && layout.zero > 0;
   ParameterTable table;
   for (const ModelPart& part : parts) register_model(c.model, part, &table);
-  table.layout(*stream, c.compute_type(),
-               shares ? sharded_layout(c.data_parallel, layout.zero > 1) : TableLayout());
+  table.allocate(*stream, c.compute_type(),
+                 shares ? sharded_memory(c.data_parallel, layout.zero > 1) : TableMemory());
   Allocated bytes;
   bytes.states = held();
   std::vector<std::unique_ptr<Stage>> stages;

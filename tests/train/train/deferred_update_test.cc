@@ -40,7 +40,7 @@ Seen run(Config c, bool late) {
   const auto stream = make_stream({DeviceKind::cpu, 0});
   ParameterTable table;
   register_model(c.model, &table);
-  table.layout(*stream, c.compute_type());
+  table.allocate(*stream, c.compute_type());
   const auto model = one_set(make_gpt(c, table, *stream));
   Optimizer optimizer(c, table, *stream);
   const OptimizerBuffers& kept = optimizer.buffers();
@@ -107,7 +107,7 @@ TEST_CASE("deferred updates: the blocks' matrices but the first ones, and a head
     const auto stream = make_stream({DeviceKind::cpu, 0});
     ParameterTable table;
     register_model(c.model, &table);
-    table.layout(*stream, DType::f32);
+    table.allocate(*stream, DType::f32);
     const auto deferring = make_gpt(c, table, *stream);
     REQUIRE(deferring->deferred_update() != nullptr);
     CHECK(deferring->deferred_update()->first() == table.find("h.1.attn.c_proj.weight").offset);

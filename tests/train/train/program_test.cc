@@ -461,6 +461,17 @@ TEST_CASE("--find-batch on a CPU: the largest that the model lets fit, and one m
     CHECK(results["tries"][0]["predicted_bytes"] <= limit);
     CHECK(results["tries"][1]["predicted_bytes"] > limit);
   }
+  // FP8 takes multiples of 16 tokens.
+  const Ended fp8 = tally_train(
+      "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 24 --device cpu "
+      "--mock-data --tokenizer-type bytes --bf16 --fp8-format hybrid --find-batch --record " +
+      folder / "fp8.json");
+  REQUIRE_MESSAGE(fp8.code == 0, fp8.err);
+  const json tries = read_json(folder / "fp8.json")["results"]["tries"];
+  REQUIRE(tries.size() == 2);
+  CHECK(tries[0]["micro_batch_size"].get<int64_t>() % 2 == 0);
+  CHECK(tries[1]["micro_batch_size"].get<int64_t>() ==
+        tries[0]["micro_batch_size"].get<int64_t>() + 2);
   const Ended unwritten = tally_train(
       "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 32 --device cpu "
       "--mock-data --find-batch --record /proc/none/r.json");

@@ -104,7 +104,7 @@ struct Fixture {
     w.shape = {8};
     w.init_value = 1;
     table->add(w);
-    table->layout(*stream, config.compute_type());
+    table->allocate(*stream, config.compute_type());
     table->initialize(1);
     auto made = std::make_unique<FakeStage>(*table, config.micro_batches());
     if (loss) made->loss = loss;

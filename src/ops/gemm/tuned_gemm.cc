@@ -1,4 +1,4 @@
-#include "src/ops/gemm/plan.h"
+#include "src/ops/gemm/tuned_gemm.h"
 
 #include <fmt/format.h>
 
@@ -155,7 +155,7 @@ void Layout::resize(int64_t rows, int64_t cols) const {
   set_size(CUBLASLT_MATRIX_LAYOUT_COLS, cols);
 }
 
-GemmPlans::Plan::Plan(const CudaCompute& c, const GemmProblem& p)
+TunedGemms::Gemm::Gemm(const CudaCompute& c, const GemmProblem& p)
     : first(p.b.dtype, p.b.transposed ? p.inner : p.cols, p.b.transposed ? p.cols : p.inner,
             p.b.leading, p.batch, p.b.stride),
       second(p.a.dtype, p.a.transposed ? p.rows : p.inner, p.a.transposed ? p.inner : p.rows,
@@ -184,7 +184,7 @@ GemmPlans::Plan::Plan(const CudaCompute& c, const GemmProblem& p)
   }
 }
 
-void GemmPlans::Plan::resize(const GemmProblem& p) {
+void TunedGemms::Gemm::resize(const GemmProblem& p) {
   first.resize(p.b.transposed ? p.inner : p.cols, p.b.transposed ? p.cols : p.inner);
   second.resize(p.a.transposed ? p.rows : p.inner, p.a.transposed ? p.inner : p.rows);
   result.resize(p.cols, p.rows);
@@ -192,11 +192,11 @@ void GemmPlans::Plan::resize(const GemmProblem& p) {
   inner = p.inner;
 }
 
-void GemmPlans::Plan::use_sms(int count) const {
+void TunedGemms::Gemm::use_sms(int count) const {
   set(desc, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, int32_t{count});
 }
 
-void GemmPlans::Plan::point(const GemmProblem& p) const {
+void TunedGemms::Gemm::point(const GemmProblem& p) const {
   if (p.a.scale) set(desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, p.a.scale);
   if (p.b.scale) set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, p.b.scale);
   if (p.epilogue == Epilogue::none) return;
@@ -205,9 +205,9 @@ void GemmPlans::Plan::point(const GemmProblem& p) const {
     set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, p.aux);
 }
 
-cublasStatus_t GemmPlans::Plan::run(CudaStream& s, const GemmProblem& p, void* out,
-                                    const cublasLtMatmulAlgo_t& algo, void* scratch,
-                                    size_t bytes) const {
+cublasStatus_t TunedGemms::Gemm::run(CudaStream& s, const GemmProblem& p, void* out,
+                                     const cublasLtMatmulAlgo_t& algo, void* scratch,
+                                     size_t bytes) const {
   const auto alpha = static_cast<float>(p.alpha);
   const auto beta = static_cast<float>(p.beta);
   const void* pa = in_f64 ? static_cast<const void*>(&p.alpha) : &alpha;

@@ -23,7 +23,7 @@ bool float64_serves(const CudaCompute& c, const GemmProblem& p);
 // Enqueues it on them, into `out`; `parts`: scratch.
 cudaError_t run_float64(const CudaCompute& c, const GemmProblem& p, int tile, void* out,
                         void* parts);
-// Everything that a plan depends on, as one word.
+// Everything that one depends on, as one word.
 std::string key_of(const CudaCompute& c, const GemmProblem& p);
 
 class Layout {
@@ -40,11 +40,11 @@ class Layout {
 };
 
 // A column-major view of the row-major problem: out^T = b^T a^T.
-struct GemmPlans::Plan {
-  Plan(const CudaCompute& c, const GemmProblem& p);
-  ~Plan() { cublasLtMatmulDescDestroy(desc); }
-  Plan(const Plan&) = delete;
-  Plan& operator=(const Plan&) = delete;
+struct TunedGemms::Gemm {
+  Gemm(const CudaCompute& c, const GemmProblem& p);
+  ~Gemm() { cublasLtMatmulDescDestroy(desc); }
+  Gemm(const Gemm&) = delete;
+  Gemm& operator=(const Gemm&) = delete;
 
   void take(const cublasLtMatmulHeuristicResult_t& found) {
     algorithm = found.algo;
@@ -52,7 +52,7 @@ struct GemmPlans::Plan {
   }
   // How many SMs the library's kernels may use; 0: all.
   void use_sms(int count) const;
-  // Sets this problem's rows and inner, for plans that serve several (ComputeOptions::tokens_vary).
+  // Sets this problem's rows and inner, for those that serve several (ComputeOptions::tokens_vary).
   void resize(const GemmProblem& p);
   // Sets this problem's addresses.
   void point(const GemmProblem& p) const;
@@ -74,7 +74,7 @@ struct GemmPlans::Plan {
 // stream occupies SMs in pairs across the GPU, and clusters of four fit into fewer places than are
 // free, so that some wait for others to end. Timing does not show this, because nothing overlaps
 // with the GEMM then.
-Algorithms candidates(const CudaCompute& c, const GemmProblem& p, const GemmPlans::Plan& plan,
+Algorithms candidates(const CudaCompute& c, const GemmProblem& p, const TunedGemms::Gemm& gemm,
                       int wanted);
 // Whether its clusters have one or two blocks of threads.
 bool runs_in_pairs(const cublasLtMatmulAlgo_t& algorithm);

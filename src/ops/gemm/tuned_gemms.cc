@@ -11,8 +11,8 @@
 #include "src/device/cuda/check.h"
 #include "src/device/tuning_file.h"
 #include "src/ops/gemm/float64.h"
-#include "src/ops/gemm/plan.h"
 #include "src/ops/gemm/timing.h"
+#include "src/ops/gemm/tuned_gemm.h"
 #include "src/ops/tuned.h"
 
 namespace tally::train::cuda {
@@ -21,7 +21,7 @@ namespace {
 constexpr int algorithms_tried = 32;
 constexpr size_t algorithm_words = sizeof(cublasLtMatmulAlgo_t) / sizeof(uint64_t);
 
-// The memory that a plan may write while it is timed: the output itself when it is overwritten
+// The memory that a GEMM may write while it is timed: the output itself when it is overwritten
 // anyway.
 class TuningOutput {
  public:
@@ -66,14 +66,14 @@ std::string line_of(const std::string& key, int index) {
 
 }  // namespace
 
-GemmPlans::GemmPlans(const DeviceInfo& device)
+TunedGemms::TunedGemms(const DeviceInfo& device)
     : file_(tuning_file(device.name, cublasLtGetVersion(), std::getenv)) {
   std::ifstream in(file_);
   read(in);
 }
-GemmPlans::~GemmPlans() = default;
+TunedGemms::~TunedGemms() = default;
 
-void GemmPlans::read(std::istream& in) {
+void TunedGemms::read(std::istream& in) {
   std::string line;
   while (std::getline(in, line)) {
     std::istringstream fields(line);
@@ -90,7 +90,7 @@ void GemmPlans::read(std::istream& in) {
   }
 }
 
-void GemmPlans::append(const std::string& line) const {
+void TunedGemms::append(const std::string& line) const {
   if (file_.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(file_).parent_path(), ignored);
@@ -100,32 +100,32 @@ void GemmPlans::append(const std::string& line) const {
   out << line + "\n" << std::flush;
 }
 
-int GemmPlans::choice(const std::string& key) const {
+int TunedGemms::choice(const std::string& key) const {
   const auto it = choices_.find(key);
   return it == choices_.end() ? -1 : it->second;
 }
 
-void GemmPlans::remember(const std::string& key, int index) {
+void TunedGemms::remember(const std::string& key, int index) {
   choices_[key] = index;
   append(line_of(key, index));
 }
 
-std::string GemmPlans::text() const {
+std::string TunedGemms::text() const {
   std::string text;
   for (const auto& [key, index] : choices_) {
     // A file's choices of a tile count only where they are in use.
     const bool tile = key.rfind(float64_prefix, 0) == 0;
-    const auto plan = tile ? plans_.find(key.substr(float64_prefix.size())) : plans_.end();
-    if (!tile || (plan != plans_.end() && plan->second && plan->second->float64_tile == index))
+    const auto gemm = tile ? gemms_.find(key.substr(float64_prefix.size())) : gemms_.end();
+    if (!tile || (gemm != gemms_.end() && gemm->second && gemm->second->float64_tile == index))
       text += line_of(key, index) + "\n";
   }
-  for (const auto& [key, plan] : plans_) {
-    if (plan && plan->tuned && plan->float64_tile < 0) text += line_of(key, plan->algorithm) + "\n";
+  for (const auto& [key, gemm] : gemms_) {
+    if (gemm && gemm->tuned && gemm->float64_tile < 0) text += line_of(key, gemm->algorithm) + "\n";
   }
   return text;
 }
 
-void GemmPlans::adopt(const std::string& text) {
+void TunedGemms::adopt(const std::string& text) {
   std::set<std::string> mine;
   std::istringstream own_lines(this->text());
   for (std::string line; std::getline(own_lines, line);) mine.insert(line);
@@ -139,66 +139,66 @@ void GemmPlans::adopt(const std::string& text) {
       key = key.substr(float64_prefix.size());
       stored_.erase(key);  // it would be recalled first
     }
-    plans_.erase(key);
+    gemms_.erase(key);
     std::istringstream one(line);
     read(one);
   }
 }
 
-GemmPlans& gemm_plans(CudaStream& s) {
-  return s.state<GemmPlans>([&] { return std::make_shared<GemmPlans>(device_info(s.device())); });
+TunedGemms& tuned_gemms(CudaStream& s) {
+  return s.state<TunedGemms>([&] { return std::make_shared<TunedGemms>(device_info(s.device())); });
 }
 
-GemmPlans::Plan* GemmPlans::plan(const CudaCompute& c, const GemmProblem& p) {
+TunedGemms::Gemm* TunedGemms::find(const CudaCompute& c, const GemmProblem& p) {
   const std::string key = key_of(c, p);
-  const auto it = plans_.find(key);
+  const auto it = gemms_.find(key);
   const bool may_tune = !c.options.deterministic && p.out_dtype != DType::f64;
-  if (it != plans_.end() && (!it->second || it->second->tuned || !may_tune) &&
+  if (it != gemms_.end() && (!it->second || it->second->tuned || !may_tune) &&
       resize(c, p, it->second.get()))
     return it->second.get();
   return make(c, p, key, may_tune && !c.stream.capturing());
 }
 
-// Adapts a plan to a problem of nearly the same size. False where its algorithm does not serve it.
-bool GemmPlans::resize(const CudaCompute& c, const GemmProblem& p, Plan* plan) {
-  if (!plan || (plan->rows == p.rows && plan->inner == p.inner)) return true;
-  plan->resize(p);
-  if (plan->float64_tile >= 0) return true;
+// Adapts one to a problem of nearly the same size. False where its algorithm does not serve it.
+bool TunedGemms::resize(const CudaCompute& c, const GemmProblem& p, Gemm* gemm) {
+  if (!gemm || (gemm->rows == p.rows && gemm->inner == p.inner)) return true;
+  gemm->resize(p);
+  if (gemm->float64_tile >= 0) return true;
   cublasLtMatmulHeuristicResult_t result{};
-  if (cublasLtMatmulAlgoCheck(c.stream.blas(), plan->desc, plan->first.get(), plan->second.get(),
-                              plan->result.get(), plan->result.get(), &plan->algorithm,
+  if (cublasLtMatmulAlgoCheck(c.stream.blas(), gemm->desc, gemm->first.get(), gemm->second.get(),
+                              gemm->result.get(), gemm->result.get(), &gemm->algorithm,
                               &result) != CUBLAS_STATUS_SUCCESS ||
       result.workspaceSize > c.stream.tuning().workspace_bytes())
     return false;
-  plan->workspace = result.workspaceSize;
+  gemm->workspace = result.workspaceSize;
   return true;
 }
 
 // Takes the algorithm that an earlier run found, if it still serves.
-bool GemmPlans::recall(const CudaCompute& c, const GemmProblem& p, const std::string& key,
-                       Plan* plan) const {
+bool TunedGemms::recall(const CudaCompute& c, const GemmProblem& p, const std::string& key,
+                        Gemm* gemm) const {
   CudaStream& s = c.stream;
   const auto stored = stored_.find(key);
   if (stored != stored_.end()) {
     cublasLtMatmulHeuristicResult_t result{};
-    std::memcpy(&plan->algorithm, stored->second.data(), sizeof plan->algorithm);
-    if (cublasLtMatmulAlgoCheck(s.blas(), plan->desc, plan->first.get(), plan->second.get(),
-                                plan->result.get(), plan->result.get(), &plan->algorithm,
+    std::memcpy(&gemm->algorithm, stored->second.data(), sizeof gemm->algorithm);
+    if (cublasLtMatmulAlgoCheck(s.blas(), gemm->desc, gemm->first.get(), gemm->second.get(),
+                                gemm->result.get(), gemm->result.get(), &gemm->algorithm,
                                 &result) == CUBLAS_STATUS_SUCCESS &&
         result.workspaceSize <= s.tuning().workspace_bytes()) {
-      plan->workspace = result.workspaceSize;
+      gemm->workspace = result.workspaceSize;
       return true;
     }
   }
   const int tile = choice(float64_key(key));
   if (tile < 0 || tile >= float64_tiles || !float64_serves(c, p)) return false;
-  plan->float64_tile = tile;
+  gemm->float64_tile = tile;
   return true;
 }
 
 // False when no algorithm runs, though the library offers some.
-bool GemmPlans::tune(const CudaCompute& c, const GemmProblem& p, const std::string& key,
-                     const Algorithms& algorithms, Plan* plan) {
+bool TunedGemms::tune(const CudaCompute& c, const GemmProblem& p, const std::string& key,
+                      const Algorithms& algorithms, Gemm* gemm) {
   CudaStream& s = c.stream;
   const TuningOutput out(s, p);
   if (!out.data()) return true;
@@ -206,7 +206,7 @@ bool GemmPlans::tune(const CudaCompute& c, const GemmProblem& p, const std::stri
   std::vector<Candidate> candidates;
   for (const auto& found : algorithms) {
     candidates.emplace_back([&] {
-      return plan->run(s, p, out.data(), found.algo, owner.workspace(), owner.workspace_bytes()) ==
+      return gemm->run(s, p, out.data(), found.algo, owner.workspace(), owner.workspace_bytes()) ==
              CUBLAS_STATUS_SUCCESS;
     });
   }
@@ -218,47 +218,47 @@ bool GemmPlans::tune(const CudaCompute& c, const GemmProblem& p, const std::stri
   const size_t best = best_of(s, candidates);
   CUDA_CHECK(cudaStreamSynchronize(s.stream()));
   if (best == candidates.size()) return false;
-  plan->tuned = true;
+  gemm->tuned = true;
   if (best >= algorithms.size()) {
-    plan->float64_tile = static_cast<int>(best - algorithms.size());
-    remember(float64_key(key), plan->float64_tile);
+    gemm->float64_tile = static_cast<int>(best - algorithms.size());
+    remember(float64_key(key), gemm->float64_tile);
     return true;
   }
-  plan->take(algorithms[best]);
-  append(line_of(key, plan->algorithm));
+  gemm->take(algorithms[best]);
+  append(line_of(key, gemm->algorithm));
   return true;
 }
 
-GemmPlans::Plan* GemmPlans::make(const CudaCompute& c, const GemmProblem& p, const std::string& key,
-                                 bool may_tune) {
-  auto plan = std::make_unique<Plan>(c, p);
-  plan->point(p);
+TunedGemms::Gemm* TunedGemms::make(const CudaCompute& c, const GemmProblem& p,
+                                   const std::string& key, bool may_tune) {
+  auto gemm = std::make_unique<Gemm>(c, p);
+  gemm->point(p);
   if (c.options.deterministic) {
     // By rule: the float64 kernel, which is the fastest for most sizes, else the library's first
     // choice.
-    if (float64_serves(c, p)) plan->float64_tile = 0;
+    if (float64_serves(c, p)) gemm->float64_tile = 0;
   } else {
-    plan->tuned = recall(c, p, key, plan.get());
+    gemm->tuned = recall(c, p, key, gemm.get());
   }
-  if (!plan->tuned && plan->float64_tile < 0) {
+  if (!gemm->tuned && gemm->float64_tile < 0) {
     // Without timing, the library's first algorithm. With reserved SMs the first that runs in pairs
     // may be anywhere in its list.
     const bool one_will_do = !may_tune && c.options.reserved_sms == 0;
-    const Algorithms algorithms = candidates(c, p, *plan, one_will_do ? 1 : algorithms_tried);
-    if (algorithms.empty()) return (plans_[key] = nullptr).get();
-    plan->take(algorithms[0]);
-    if (may_tune && !tune(c, p, key, algorithms, plan.get())) return (plans_[key] = nullptr).get();
+    const Algorithms algorithms = candidates(c, p, *gemm, one_will_do ? 1 : algorithms_tried);
+    if (algorithms.empty()) return (gemms_[key] = nullptr).get();
+    gemm->take(algorithms[0]);
+    if (may_tune && !tune(c, p, key, algorithms, gemm.get())) return (gemms_[key] = nullptr).get();
   }
-  return (plans_[key] = std::move(plan)).get();
+  return (gemms_[key] = std::move(gemm)).get();
 }
 
 namespace {
 
 std::string tuned(Stream& s) {
-  return gemm_plans(cuda_stream(s)).text();
+  return tuned_gemms(cuda_stream(s)).text();
 }
 void adopt(Stream& s, const std::string& lines) {
-  gemm_plans(cuda_stream(s)).adopt(lines);
+  tuned_gemms(cuda_stream(s)).adopt(lines);
 }
 
 const OnCuda tuned_on_cuda(tuned_algorithms, tuned);
