@@ -3,7 +3,7 @@
 function(tally_command_texts program by component)
   set(texts ${CMAKE_BINARY_DIR}/share)
   add_custom_command(TARGET ${by} POST_BUILD VERBATIM
-    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${by}> -DNAME=${program} -DTO=${texts}
+    COMMAND ${CMAKE_COMMAND} "-DEMULATOR=${CMAKE_CROSSCOMPILING_EMULATOR}" -DPROGRAM=$<TARGET_FILE:${by}> -DNAME=${program} -DTO=${texts}
             -P ${CMAKE_SOURCE_DIR}/cmake/WriteCommandTexts.cmake)
   install(FILES ${texts}/${program}.bash RENAME ${program} COMPONENT ${component}
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

@@ -17,7 +17,14 @@ set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_TALLY_PACKAGE_NAME tally)
-set(CPACK_DEBIAN_TALLY_PACKAGE_SHLIBDEPS ON)
+if(TALLY_STATIC)  # of a static program there is nothing to depend on
+  set(CPACK_DEBIAN_TALLY_PACKAGE_SHLIBDEPS OFF)
+else()
+  set(CPACK_DEBIAN_TALLY_PACKAGE_SHLIBDEPS ON)
+endif()
+if(CMAKE_CROSSCOMPILING AND CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+endif()
 set(CPACK_DEBIAN_TALLY_PACKAGE_SUGGESTS "tally-train, slurm-client, librsvg2-2")
 set(CPACK_COMPONENT_TALLY_DESCRIPTION "workflows of benchmarks on workstations and clusters
 Reads a declarative file, expands its parameter space, runs every point here

@@ -1,6 +1,7 @@
-# Run by the build (CommandTexts.cmake): PROGRAM prints the texts about NAME, which go to the folder TO.
+# Run by the build (CommandTexts.cmake): PROGRAM, by EMULATOR where it is of another machine, prints the texts about
+# NAME, which go to the folder TO.
 function(write_text name)
-  execute_process(COMMAND ${PROGRAM} ${ARGN} OUTPUT_FILE ${TO}/${name} RESULT_VARIABLE result)
+  execute_process(COMMAND ${EMULATOR} ${PROGRAM} ${ARGN} OUTPUT_FILE ${TO}/${name} RESULT_VARIABLE result)
   if(NOT result EQUAL 0)
     message(FATAL_ERROR "${PROGRAM} ${ARGN}: ended with ${result}; its texts are not complete")
   endif()

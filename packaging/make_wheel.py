@@ -14,7 +14,8 @@ import zipfile
 
 NAME = "tally_workflows"
 # A static program needs no C library of the machine: glibc's and musl's are the same to it.
-TAG = "py3-none-manylinux2014_x86_64.musllinux_1_1_x86_64"
+TAG = "py3-none-manylinux2014_{0}.musllinux_1_1_{0}"
+MACHINES = {0x3e: "x86_64", 0xb7: "aarch64"}  # by e_machine of the program's ELF header
 METADATA = """Metadata-Version: 2.1
 Name: tally-workflows
 Version: {version}
@@ -33,7 +34,14 @@ Root-Is-Purelib: false
 """
 
 
-def files_of(tree, version):
+def tag_of(program):
+    machine = int.from_bytes(program.read_bytes()[18:20], "little")
+    if machine not in MACHINES:
+        sys.exit(f"make_wheel.py: {program} is of machine {machine:#x}, for which wheels have no name here")
+    return TAG.format(MACHINES[machine])
+
+
+def files_of(tree, version, tag):
     """(path in the wheel, bytes, whether it may be executed), in order."""
     data, info = f"{NAME}-{version}.data", f"{NAME}-{version}.dist-info"
     for path in sorted(tree.rglob("*")):
@@ -47,12 +55,13 @@ def files_of(tree, version):
     readme = (doc / "README.md").read_text()
     yield f"{info}/LICENSE", (doc / "LICENSE").read_bytes(), False
     yield f"{info}/METADATA", METADATA.format(version=version, readme=readme).encode(), False
-    tags = "".join(f"Tag: py3-none-{platform}\n" for platform in TAG.split("-")[2].split("."))
+    tags = "".join(f"Tag: py3-none-{platform}\n" for platform in tag.split("-")[2].split("."))
     yield f"{info}/WHEEL", (WHEEL + tags).encode(), False
 
 
 def write_wheel(tree, version, folder):
-    path = folder / f"{NAME}-{version}-{TAG}.whl"
+    tag = tag_of(tree / "bin/tally")
+    path = folder / f"{NAME}-{version}-{tag}.whl"
     record, info = "", f"{NAME}-{version}.dist-info"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as wheel:
         def add(name, content, executable=False):
@@ -61,7 +70,7 @@ def write_wheel(tree, version, folder):
             entry.external_attr = (0o100755 if executable else 0o100644) << 16
             wheel.writestr(entry, content)
 
-        for name, content, executable in files_of(tree, version):
+        for name, content, executable in files_of(tree, version, tag):
             add(name, content, executable)
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
             record += f"{name},sha256={digest},{len(content)}\n"

@@ -16,6 +16,10 @@ MANUAL_PAGES=(de es fr it nl pl)
 DEBIAN_BUILD=(g++ cmake ninja-build ccache pkg-config git ca-certificates python3 python3-venv
   libyaml-cpp-dev libpugixml-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libsqlite3-dev
   libpcre2-dev libxxhash-dev zlib1g-dev doctest-dev)
+# tally for aarch64: Debian's cross compiler, and what runs its programs here. The libraries of DEBIAN_BUILD for arm64 are
+# unpacked beside the checkout; CMake's files of two of them ask for these.
+DEBIAN_AARCH64=(g++-aarch64-linux-gnu qemu-user)
+AARCH64_RUNTIME=(libspdlog1.10 libfmt9)
 # Of tally-train alone: data parallel training on CPUs; Unicode in BERT's tokenizer; NVIDIA's BERT datasets; proofs by
 # which ranks know each other.
 DEBIAN_TRAIN=(libopenmpi-dev libicu-dev libhdf5-dev libssl-dev)

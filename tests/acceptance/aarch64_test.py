@@ -1,0 +1,112 @@
+"""tally for aarch64, run by qemu: the same bytes as the program of this machine, and the acceptance tests.
+
+  aarch64_test.py SOURCE BUILD TALLY [--long]
+
+TALLY is this machine's program. The other one is BUILD/dist's, which `scripts/package --aarch64 static` made. What it
+starts are programs of this machine, so that a run under qemu is a whole one. Tests of traces, preloaded libraries and
+Slurm say nothing about the machine and are left out, as are peers. --long: the tutorials, job scripts of platforms, runs
+of 0.2.0 and random workflows, too.
+"""
+
+import difflib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LONG = "--long" in sys.argv and not sys.argv.remove("--long")
+SOURCE, BUILD, NATIVE = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
+del sys.argv[1:4]
+PROGRAM = next(iter(sorted((BUILD / "dist").glob("tally-*-linux-aarch64"))), None)
+# Names and numbers of this call, not of the machine.
+VARIES = (re.compile(r"\b\d+(\.\d+)? ?(ms|s)\b"), re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"))
+PI = """name: pi
+parameters: {terms: [1000, 100000, 2000000], scale: ['0.1', '1e-3', '12.10', "-7"]}
+run: awk -v n=$terms -v s=$scale 'BEGIN {for (i = 0; i < n; i++) t += (i % 2 ? -1 : 1) / (2 * i + 1); printf "pi = %.17g\\nscaled = %.9g\\n", 4 * t, 4 * t * s + $jube_wp_iteration / 7}'
+repeat: 5
+metrics: {pi: {_: 'pi = $jube_pat_fp'}, scaled: {_: 'scaled = $jube_pat_fp', better: lower}}
+"""
+
+
+class Aarch64(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.tally = cls.folder / "bin/tally"
+        cls.tally.parent.mkdir()
+        cls.tally.write_text(f"#!/bin/sh\nexec qemu-aarch64 -0 {cls.tally} {PROGRAM} \"$@\"\n")
+        cls.tally.chmod(0o755)
+        # Both are found as `tally`, so that neither's name stands in what they print.
+        cls.native = cls.folder / "native/tally"
+        cls.native.parent.mkdir()
+        os.symlink(NATIVE, cls.native)
+        cls.environment = dict(os.environ, TALLY_QUIET_CHECK="off", XDG_CACHE_HOME=str(cls.folder / "cache"), COLUMNS="100")
+
+    def call(self, program, words, cwd):
+        path = f"{program.parent}:{os.environ['PATH']}"
+        done = subprocess.run(["tally", *map(str, words)], cwd=cwd, env=dict(self.environment, PATH=path), timeout=600,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        text = done.stdout.decode().replace(str(cwd), "HERE")
+        for pattern in VARIES:
+            text = pattern.sub("VARIES", text)
+        return f"{text}[exit code {done.returncode}]\n"
+
+    def same(self, *words, files=(), results=()):
+        """Both print the same, and leave the same files under the names `results`."""
+        seen = []
+        for program in (self.native, self.tally):
+            with tempfile.TemporaryDirectory(dir=self.folder) as cwd:
+                cwd = pathlib.Path(cwd)
+                for name, text in files:
+                    (cwd / name).write_text(text)
+                shown = "".join(self.call(program, line.split() if isinstance(line, str) else line, cwd) for line in words)
+                seen.append(shown + "".join(f"{name}:\n{(cwd / name).read_text()}" for name in results))
+        if seen[0] != seen[1]:
+            self.fail("\n".join(difflib.unified_diff(*(text.splitlines() for text in seen), "x86-64", "aarch64", lineterm="")))
+
+    def passes(self, *words):
+        environment = dict(self.environment, TALLY_PROGRAM=str(self.tally))
+        done = subprocess.run([str(word) for word in words], env=environment, cwd=BUILD, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=3000)
+        self.assertEqual(done.returncode, 0, done.stdout[-8000:])
+
+    def test_help_and_versions(self):
+        self.same("--version", "--help", "run --help", "help workpackage", "keys", "complete bash", "manual")
+
+    def test_dry_runs_of_all_workflows(self):
+        for workflow in sorted((SOURCE / "workflows").glob("*.yaml")):
+            with self.subTest(workflow.name):
+                self.same(["validate", workflow], ["run", workflow, "-n"], ["run", workflow, "-n", "--tag", "small"])
+
+    def test_a_run_with_statistics(self):
+        self.same("show pi.yaml", "run pi.yaml --compact", "result pi_run -s csv", "result pi_run -s json", "run pi.yaml -q",
+                  "compare pi_run/000000 pi_run/000001", "plot pi_run -o chart.svg", files=[("pi.yaml", PI)], results=["chart.svg"])
+
+    @unittest.skipUnless(LONG, "in scripts/test --long")
+    def test_runs_of_0_2_0(self):
+        self.passes(sys.executable, SOURCE / "tests/engine/cli/stored_runs.py", self.tally)
+
+    @unittest.skipUnless(LONG, "in scripts/test --long")
+    def test_the_tutorials(self):
+        self.passes(sys.executable, SOURCE / "tests/acceptance/tutorial_test.py", self.tally, SOURCE)
+
+    @unittest.skipUnless(LONG, "in scripts/test --long")
+    def test_job_scripts_of_platforms(self):
+        self.passes(sys.executable, SOURCE / "tests/acceptance/platforms/platforms_test.py", self.tally, SOURCE)
+
+    @unittest.skipUnless(LONG, "in scripts/test --long")
+    def test_runs_as_people_use_them(self):
+        self.passes(BUILD / "tests/own_keys_test", "--test-suite-exclude=opens a library at run time")
+
+
+if __name__ == "__main__":
+    if PROGRAM is None:
+        print(f"SKIPPED: there is no tally for aarch64 in {BUILD}/dist: scripts/setup --aarch64, then "
+              f"TALLY_DIST={BUILD}/dist scripts/package --aarch64 static make it")
+        sys.exit(77)
+    unittest.main()
