@@ -34,7 +34,7 @@ class RowKeys {
   // One text for each row. No two are equal.
   std::vector<std::string> of(const ResultTable& table) const {
     std::set<std::string> steps;
-    for (const Record& row : table.rows) steps.insert(row.step);
+    for (const Record& row : table.rows) steps.insert(*row.step);
     const ShownPoint point(table.columns, parameters_);
     std::vector<std::string> texts;
     std::unordered_map<std::string, int> count;
@@ -68,7 +68,7 @@ class RowKeys {
     }
     for (const auto& [name, value] : row.point.differing(free_))
       if (shown.insert(name).second) add(name, value);
-    if (with_step) add("step", row.step);
+    if (with_step) add("step", *row.step);
     return text;
   }
 

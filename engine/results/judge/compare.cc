@@ -40,7 +40,7 @@ class RowComparer {
   }
 
   std::string key(const Record& row) const {
-    return fmt::format("{}\1{}", row.analyser, row.point.key(free_));
+    return fmt::format("{}\1{}", *row.analyser, row.point.key(free_));
   }
   // The keys of the rows of one side of the pair.
   std::vector<std::string> keys(const TablePair& pair, const std::vector<Record>& rows) const {

@@ -150,7 +150,7 @@ struct Record {
   Rare<std::map<std::string, double>> short_values;
   int id = 0;                          // the workpackage's
   PointKey point;                      // that of its workpackage, or of the match it comes from
-  std::string analyser, step;          // of the workpackage
+  Common<std::string> analyser, step;  // of the workpackage
   int iteration = 0;                   // of the workpackage, where each iteration has a row; else 0
   std::vector<std::string> unmatched;  // patterns that matched nothing in its files
   int run = 0;                         // the run's id

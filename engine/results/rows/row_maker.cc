@@ -35,6 +35,7 @@ class RowMaker {
         groups_(from.groups),
         evaluator_(evaluator),
         parameters_(from.used_names, from.benchmark.rules.fractions_are_kept),
+        analyser_name_(from.analyser.name.value),
         sources_(from.benchmark, from.analyser, from.patterns, from.groups) {}
 
   Records make(Diagnostics& diagnostics) {
@@ -351,8 +352,8 @@ class RowMaker {
     record.id = shown.id;
     record.point = {groups_.points(), shown.id, origin.row == nullptr ? RowKey() : origin.row->key};
     record.run = shown.run;
-    record.analyser = analyser_.name.value;
-    record.step = shown.step;
+    record.analyser = analyser_name_;
+    record.step.take(shown.step, step_before_);
     if (!analyser_.reduce) record.iteration = shown.iteration;
     const PlannedRepeats planned = groups_.planned_repeats(shown);
     record.all_repeats = std::max(planned.count, static_cast<int>(group.members.size()));
@@ -378,6 +379,8 @@ class RowMaker {
   const Groups& groups_;
   Evaluator& evaluator_;
   ParameterValues parameters_;
+  const Common<std::string> analyser_name_;
+  Common<std::string> step_before_;  // of the row before
   const ValueSources sources_;
   std::vector<RowOrigin> origins_;  // of the rows
   // The columns of lines, of rows and of repeats, and those of the latter two by those before.

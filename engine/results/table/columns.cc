@@ -40,7 +40,7 @@ bool same(const Cells& values, const std::string& name, const std::string& wante
 
 // The run, analyser and step of a row. Rows of another one were measured in another way.
 std::string source_key(const Record& row) {
-  return fmt::format("{}\1{}\1{}", row.run, row.analyser, row.step);
+  return fmt::format("{}\1{}\1{}", row.run, *row.analyser, *row.step);
 }
 
 // The parameters that tell rows apart: the free ones, and derived ones that have several values for
