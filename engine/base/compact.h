@@ -50,7 +50,9 @@ class Rare {
 };
 
 // A text that few objects have. It takes the space of one pointer; an empty std::string takes
-// four. In a plan of a million workpackages hardly any has an error text.
+// four. A Workpackage has seven such texts, and is 160 bytes with them in place of 328: 168 MB of a
+// plan of a million, of which hardly one has any. Rare<std::string> alone would make each reader
+// write `*` and each writer `set()`: it stands for the text instead.
 class RareText {
  public:
   RareText() = default;

@@ -68,17 +68,19 @@ Status split(const std::string& text, char separator, std::vector<Line>* lines) 
 }
 
 // "tps[tokens/s]" gives "tps" and its unit.
-Column column_of(const std::string& heading, ResultTable* table) {
+TableColumn column_of(const std::string& heading) {
   Column column;
+  std::string unit;
   std::string name(strip(heading));
   const size_t open = name.find('[');
   if (open != std::string::npos && open > 0 && name.back() == ']') {
-    const std::string unit = name.substr(open + 1, name.size() - open - 2);
+    unit = name.substr(open + 1, name.size() - open - 2);
     name = strip(name.substr(0, open));
-    table->units[name] = unit;
   }
   column.name.value = name;
-  return column;
+  TableColumn made(std::move(column));
+  made.info.unit = unit;
+  return made;
 }
 
 // A number as CSV has it. Words such as "nan" and "infinity" are numbers, too, as in Python.
@@ -108,7 +110,7 @@ Status read_csv(const std::string& text, ResultTable* table) {
     return Status::error("the file is empty; the first line must name the columns");
   std::set<std::string> names;
   for (const std::string& heading : lines[0].cells) {
-    table->columns.push_back(column_of(heading, table));
+    table->columns.push_back(column_of(heading));
     const std::string& name = table->columns.back().name.value;
     if (!name.empty() && !names.insert(name).second)
       return Status::error(fmt::format("line 1: two columns are called '{}'", name));
@@ -130,6 +132,7 @@ Status read_csv(const std::string& text, ResultTable* table) {
     }
     table->rows.push_back(std::move(row));
   }
+  find_types(table->rows, table->columns);
   return Status::ok();
 }
 

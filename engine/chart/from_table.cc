@@ -60,40 +60,40 @@ class FigureMaker {
   }
 
  private:
-  const Column* column(const std::string& name) const {
-    for (const Column& one : table_.columns)
-      if (one.name.value == name && column_key(one) == name) return &one;
-    for (const Column& one : table_.columns)
+  const TableColumn* column(const std::string& name) const {
+    for (const TableColumn& one : table_.columns)
+      if (one.name.value == name && one.info.name == name) return &one;
+    for (const TableColumn& one : table_.columns)
       if (one.title == name || one.name.value == name) return &one;
     return nullptr;
   }
 
-  Status find(const Text& name, const Column** found) const {
+  Status find(const Text& name, const TableColumn** found) const {
     if (name.value.empty()) return Status::ok();
     *found = column(name.value);
     if (*found != nullptr) return Status::ok();
     std::vector<std::string> names;
-    for (const Column& one : table_.columns) names.push_back(one.column_title());
+    for (const TableColumn& one : table_.columns) names.push_back(one.info.title);
     std::string hint = did_you_mean(name.value, names);
     if (hint.empty()) hint = "there are: " + join(names, ", ");
     return Status::error(fmt::format("there is no column '{}'; {}", name.value, hint));
   }
 
-  Axis axis(const Column& column, Axis axis) const {
-    axis.title = column.column_title();
-    if (column.title.empty()) axis.unit = table_.unit_of(column);
+  static Axis axis(const TableColumn& column, Axis axis) {
+    axis.title = column.info.title;
+    if (column.title.empty()) axis.unit = column.info.unit;
     return axis;
   }
 
   Status find_columns() {
-    const std::pair<const Text*, const Column**> wanted[] = {
+    const std::pair<const Text*, const TableColumn**> wanted[] = {
         {&chart_.x, &x_}, {&chart_.series, &series_}, {&chart_.facet, &facet_}};
     for (const auto& [name, into] : wanted) {
       TRY(find(*name, into));
     }
     const auto known = [this](const std::string& name) { return column(name) != nullptr; };
     for (const Text& name : drawn_columns(chart_.y, known)) {
-      const Column* one = nullptr;
+      const TableColumn* one = nullptr;
       TRY(find(name, &one));
       drawn_.push_back(one);
     }
@@ -111,7 +111,7 @@ class FigureMaker {
     // The legend has the names. Too many of them would hide the axis.
     if (drawn_.size() > 1 && figure_.y.title.size() > kLongestTitle)
       figure_.y.title = std::exchange(figure_.y.unit, "");
-    if (series_ != nullptr) figure_.series_title = series_->column_title();
+    if (series_ != nullptr) figure_.series_title = series_->info.title;
     switch (chart_.error) {
       case Uncertainty::none:
         break;
@@ -134,11 +134,8 @@ class FigureMaker {
 
   // Bars stand at names. Other charts have numbers on the axis if all values are numbers.
   void decide_axis() {
-    by_name_ = chart_.kind == ChartKind::bar;
-    for (const Record& row : table_.rows) {
-      const Value* x = value(row, column_key(*x_));
-      if (x != nullptr && !x->number()) by_name_ = true;
-    }
+    by_name_ = chart_.kind == ChartKind::bar ||
+               (!x_->info.numeric() && x_->info.type != ColumnType::empty);
   }
 
   Status read_rows() {
@@ -170,18 +167,19 @@ class FigureMaker {
                                        : expected_);
       return Status::ok();
     }
-    const Value* x = value(row, column_key(*x_));
+    const Value* x = value(row, x_->info.name);
     if (x == nullptr) {
       ++missing_;
       return Status::ok();
     }
-    if (std::ranges::any_of(drawn_, [&](const Column* one) { return names_reused(row, *one); }))
+    if (std::ranges::any_of(drawn_,
+                            [&](const TableColumn* one) { return names_reused(row, *one); }))
       ++reused_;
     if (drawn_.size() == 1) return read_value(row, index, *x);
     // A row has some of several columns, as one of numbers that were published for a few rows.
     const size_t before = points_;
-    for (const Column* one : drawn_) {
-      const Value* own = value(row, column_key(*one));
+    for (const TableColumn* one : drawn_) {
+      const Value* own = value(row, one->info.name);
       if (own == nullptr || own->str().empty() || is_nan(*own)) continue;
       y_ = one;
       TRY(read_value(row, index, *x));
@@ -195,7 +193,7 @@ class FigureMaker {
   // The value of the column y_.
   Status read_value(const Record& row, size_t index, const Value& x_value) {
     const Value* x = &x_value;
-    const Value* y = value(row, column_key(*y_));
+    const Value* y = value(row, y_->info.name);
     if (y == nullptr || (!y->number() && y->str().empty())) {
       ++missing_;
       return Status::ok();
@@ -234,8 +232,8 @@ class FigureMaker {
 
   // A number beside the value: the table's own, or that of a column "tps_ci_low" or "Speed ci_low".
   std::optional<double> beside(const Record& row, const std::string& suffix) const {
-    for (const std::string& key : {column_key(*y_) + "_" + suffix, column_key(*y_) + " " + suffix,
-                                   y_->title + " " + suffix}) {
+    for (const std::string& key :
+         {y_->info.name + "_" + suffix, y_->info.name + " " + suffix, y_->title + " " + suffix}) {
       const Value* found = value(row, key);
       if (found != nullptr && found->number() && std::isfinite(found->as_double()))
         return found->as_double();
@@ -256,7 +254,7 @@ class FigureMaker {
 
   void add_interval(const Record& row, ChartPoint* point) {
     if (chart_.error == Uncertainty::none) return;
-    const auto summary = row.summaries.find(column_key(*y_));
+    const auto summary = row.summaries.find(y_->info.name);
     if (summary != row.summaries.end() && summary->second.interval &&
         y_->uncertainty == chart_.error) {
       point->low = summary->second.interval->low;
@@ -284,8 +282,8 @@ class FigureMaker {
   }
 
   Series* series_for(const Record& row) {
-    const auto name = [&](const Column* column) {
-      const Value* found = column == nullptr ? nullptr : value(row, column_key(*column));
+    const auto name = [&](const TableColumn* column) {
+      const Value* found = column == nullptr ? nullptr : value(row, column->info.name);
       return found == nullptr ? std::string(column == nullptr ? "" : "(no value)") : found->str();
     };
     size_t panel_index = 0;
@@ -295,11 +293,10 @@ class FigureMaker {
     if (panel_index >= figure_.panels.size()) {
       figure_.panels.resize(panel_index + 1);
       if (facet_ != nullptr)
-        figure_.panels[panel_index].title =
-            facet_->column_title() + " " + panel_names_[panel_index];
+        figure_.panels[panel_index].title = facet_->info.title + " " + panel_names_[panel_index];
     }
     std::string title = series_ == nullptr ? "" : name(series_);
-    if (drawn_.size() > 1) title += (title.empty() ? "" : ", ") + y_->column_title();
+    if (drawn_.size() > 1) title += (title.empty() ? "" : ", ") + y_->info.title;
     const size_t index = title.empty() && series_ == nullptr
                              ? 0
                              : index_in(title, &figure_.series, &series_indexes_);
@@ -406,11 +403,11 @@ class FigureMaker {
   const Chart& chart_;
   const ResultTable& table_;
   Figure& figure_;
-  const Column* x_ = nullptr;
-  const Column* y_ = nullptr;         // the column that is being read
-  std::vector<const Column*> drawn_;  // those of y
-  const Column* series_ = nullptr;
-  const Column* facet_ = nullptr;
+  const TableColumn* x_ = nullptr;
+  const TableColumn* y_ = nullptr;         // the column that is being read
+  std::vector<const TableColumn*> drawn_;  // those of y
+  const TableColumn* series_ = nullptr;
+  const TableColumn* facet_ = nullptr;
   bool by_name_ = false;
   std::map<std::string, size_t> categories_, series_indexes_, panel_indexes_;
   std::vector<std::string> panel_names_;

@@ -41,7 +41,7 @@ Column column(const Element& element) {
   c.uncertainty = uncertainty_of(strip(element.get("uncertainty")));
   c.better = better_of(strip(element.get("better")));
   const bool spread = c.uncertainty != Uncertainty::none;
-  if (spread && c.statistic == Statistic::none) c.statistic = Statistic::median;
+  if (spread && c.statistic == nullptr) c.statistic = statistic_of("median");
   for (const Element& child : element.children) {
     if (child.name == "relative_to") c.relative_to = all_attributes(child);
   }

@@ -234,7 +234,7 @@ class NameChecker {
     if (reference.of.empty() ||
         sample_name(benchmark_, reference.column.value + "_" + reference.of))
       return;
-    const std::vector<std::string> words = split_strip(statistics::named_choices(), "|");
+    const std::vector<std::string> words = split_strip(statistics::suffix_choices(), "|");
     if (!contains(words, reference.of)) {
       diagnostics_.error(reference.condition.mark,
                          fmt::format("reference: `of: {}` is no statistic", reference.of),

@@ -19,11 +19,9 @@ const Pattern* find_pattern(const Benchmark& benchmark, const std::string& name)
 }
 
 void check_column(const Benchmark& benchmark, const Column& column, Diagnostics& diagnostics) {
-  if (column.statistic == Statistic::none) return;
+  if (column.statistic == nullptr) return;
   const std::string& name = column.name.value;
-  const Statistic statistic = column.statistic;
-  const bool has_interval = statistic == Statistic::median || statistic == Statistic::mean;
-  if (column.uncertainty == Uncertainty::ci && !has_interval) {
+  if (column.uncertainty == Uncertainty::ci && column.statistic->interval == nullptr) {
     diagnostics.error(column.name.mark,
                       fmt::format("column '{}': only the median and the mean have a confidence "
                                   "interval (uncertainty: ci)",

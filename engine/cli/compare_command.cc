@@ -155,13 +155,13 @@ class CompareCommand {
       const auto found = stored_.tables.find(pair.name);
       if (found == stored_.tables.end())
         return bad(fmt::format("'{}' has no table '{}'", stored_path_, pair.name), "");
-      for (const Column& column : pair.other.columns) {
+      for (const TableColumn& column : pair.other.columns) {
         if (!is_metric(column)) continue;
-        const auto before = found->second.units.find(column_key(column));
-        const std::string& now = pair.other.unit_of(column);
-        if (before != found->second.units.end() && before->second != now)
+        const auto& known = found->second.columns;
+        const auto before = std::ranges::find(known, column.info.name, &ColumnInfo::name);
+        if (before != known.end() && before->unit != column.info.unit)
           return bad(fmt::format("'{}' has the unit '{}' in '{}' and '{}' in the run",
-                                 column.name.value, before->second, stored_path_, now),
+                                 column.name.value, before->unit, stored_path_, column.info.unit),
                      "choose another column with --metric");
       }
       pair.base.rows = std::move(found->second.rows);

@@ -55,18 +55,22 @@ bool draws(const PlotArgs& args, const Column& column) {
          std::ranges::any_of(names, is);
 }
 
-// Adds the units of a file's columns. An error if a drawn column has another unit in the file.
-Status add_units(const PlotArgs& args, const std::string& path, const ResultTable& own,
-                 std::map<std::string, std::string>* files, ResultTable* table) {
-  for (const Column& column : own.columns) {
-    const std::string& name = column.name.value;
-    const std::string& unit = own.unit_of(column);
+// Adds the columns of a file. An error if a drawn column has another unit in it.
+Status add_columns(const PlotArgs& args, const std::string& path, const ResultTable& own,
+                   std::map<std::string, std::string>* files, ResultTable* table) {
+  for (const TableColumn& column : own.columns) {
+    const std::string& name = column.info.name;
+    const std::string& unit = column.info.unit;
+    auto known = std::ranges::find_if(
+        table->columns, [&](const TableColumn& other) { return other.info.name == name; });
+    if (known == table->columns.end()) known = table->columns.insert(known, column);
     if (unit.empty()) continue;
-    const auto [known, is_new] = table->units.try_emplace(name, unit);
-    if (is_new) files->emplace(name, path);
-    if (known->second == unit || !draws(args, column)) continue;
+    std::string& first = known->info.unit;
+    if (first.empty()) first = unit;
+    files->try_emplace(name, path);
+    if (first == unit || !draws(args, column)) continue;
     return Status::error(fmt::format("column '{}' has the unit {} in '{}' and {} in '{}'", name,
-                                     known->second, files->at(name), unit, path));
+                                     first, files->at(name), unit, path));
   }
   return Status::ok();
 }
@@ -90,23 +94,17 @@ bool read_tables(const Settings& settings, const PlotArgs& args, ResultTable* ta
     if (paths.size() > 1) {
       Column file;
       file.name.value = "file";
-      own.columns.insert(own.columns.begin(), file);
+      own.columns.insert(own.columns.begin(), TableColumn(file));
       for (Record& row : own.rows) row.values.set("file", Value{path});
     }
-    const auto known = [&](const Column& column) {
-      return std::ranges::any_of(table->columns, [&](const Column& other) {
-        return other.name.value == column.name.value;
-      });
-    };
-    for (const Column& column : own.columns)
-      if (!known(column)) table->columns.push_back(column);
-    if (Status same = add_units(args, path, own, &first_file, table); !same) {
+    if (Status same = add_columns(args, path, own, &first_file, table); !same) {
       print_error(settings, same.message(),
                   "convert the values of one file, or draw the files in charts of their own");
       return false;
     }
     std::move(own.rows.begin(), own.rows.end(), std::back_inserter(table->rows));
   }
+  find_types(table->rows, table->columns);
   return true;
 }
 
@@ -146,17 +144,17 @@ bool of_one_benchmark(const Settings& settings, std::span<const Run> runs) {
 }
 
 // Whether several rows stand at one place of the axis.
-bool has_several_at(const ResultTable& table, const Column& x) {
+bool has_several_at(const ResultTable& table, const TableColumn& x) {
   std::set<std::string> seen;
   return std::ranges::any_of(table.rows, [&](const Record& row) {
-    return !seen.insert(row.values.at(column_key(x)).str()).second;
+    return !seen.insert(row.values.at(x.info.name).str()).second;
   });
 }
 
-bool differs(const ResultTable& table, const Column& column) {
-  const std::string key = column_key(column);
+bool differs(const ResultTable& table, const TableColumn& column) {
+  const std::string& name = column.info.name;
   return std::ranges::any_of(table.rows, [&](const Record& row) {
-    return row.values.at(key).str() != table.rows.front().values.at(key).str();
+    return row.values.at(name).str() != table.rows.front().values.at(name).str();
   });
 }
 
@@ -169,25 +167,27 @@ void add_lines_for_points(const std::vector<std::string>& parameters, PlotArgs* 
   if (table->columns.empty() || draws(*args, table->columns.front()) ||
       !has_several_at(*table, table->columns.front()))
     return;
-  std::vector<Column> varied;
-  for (size_t i = 1; i < table->columns.size(); ++i) {
-    const Column& column = table->columns[i];
-    const bool parameter = contains(parameters, column.name.value);
-    if (parameter && !draws(*args, column) && differs(*table, column)) varied.push_back(column);
+  std::vector<TableColumn> varied;
+  const ShownPoint shown(table->columns, parameters, 1);
+  for (const size_t i : shown.columns()) {
+    const TableColumn& column = table->columns[i];
+    if (!draws(*args, column) && differs(*table, column)) varied.push_back(column);
   }
   if (varied.empty()) return;
-  args->x = table->columns.front().column_title();
+  args->x = table->columns.front().info.title;
   if (varied.size() == 1) {
-    args->series = varied.front().column_title();
+    args->series = varied.front().info.title;
     return;
   }
   std::vector<std::string> titles;
-  for (const Column& column : varied) titles.push_back(column.column_title());
-  const Column point = own_column("point", join(titles, ", "));
+  for (const TableColumn& column : varied) titles.push_back(column.info.title);
+  TableColumn point = own_column("point", join(titles, ", "));
+  point.info.type = ColumnType::text;
   for (Record& row : table->rows) {
     std::vector<std::string> values;
-    for (const Column& column : varied) values.push_back(row.values.at(column_key(column)).str());
-    row.values.set(point.name.value, Value{join(values, ", ")});
+    for (const TableColumn& column : varied)
+      values.push_back(row.values.at(column.info.name).str());
+    row.values.set(point.info.name, Value{join(values, ", ")});
   }
   table->columns.push_back(point);
   args->series = point.title;
@@ -225,8 +225,8 @@ bool read_table(const Settings& settings, const PlotArgs& args, ResultTable* tab
 
 // The first column that is not the metric: the run, if there are several.
 std::string first_column(const ResultTable& table, const std::string& y) {
-  for (const Column& column : table.columns) {
-    if (column.name.value != y && column.title != y) return column.column_title();
+  for (const TableColumn& column : table.columns) {
+    if (column.name.value != y && column.title != y) return column.info.title;
   }
   return y;
 }
@@ -240,6 +240,7 @@ bool keep_rows(const Settings& settings, const std::string& where, ResultTable* 
   for (const size_t i : matching_rows({where, {}}, table->rows, *evaluator, diagnostics).rows)
     kept.push_back(std::move(table->rows[i]));
   table->rows = std::move(kept);
+  find_types(table->rows, table->columns);
   if (!diagnostics.has_errors() && !table->rows.empty()) return true;
   std::vector<std::string> names;
   for (const Column& column : table->columns) names.push_back(column.name.value);

@@ -192,12 +192,13 @@ class ReportMaker {
     ReportTable out;
     out.name = rendered.name;
     out.grid = rendered.grid;
-    for (const Column& column : rendered.table.columns)
-      out.numeric.push_back(numeric(column, rendered.table));
+    for (const TableColumn& column : rendered.table.columns)
+      out.numeric.push_back(column.info.numeric());
     for (const Record& row : rendered.table.rows) out.failed.push_back(row.failed());
     for (const Record& row : rendered.table.rows) add_doubts(row, rendered.table.columns, &out);
-    for (const Column& column : rendered.table.columns)
-      out.marks.push_back(is_own_column(column) || column.name.value == kStatusColumn);
+    for (const TableColumn& column : rendered.table.columns)
+      out.marks.push_back(column.info.kind == ColumnKind::own ||
+                          column.name.value == kStatusColumn);
     out.notes = repeats_legend(rendered.table);
     for (std::string& note : grouped_notes(rendered.table.notes))
       out.notes.push_back(std::move(note));
@@ -234,22 +235,23 @@ class ReportMaker {
 
   // The warning that a reader needs before the row's numbers count. Rows that failed or have not
   // ended are counted as workpackages.
-  static void add_doubts(const Record& row, const std::vector<Column>& columns, ReportTable* out) {
+  static void add_doubts(const Record& row, const std::vector<TableColumn>& columns,
+                         ReportTable* out) {
     if (row.state == State::changed) ++out->doubtful[state_mark(row)];
     if (!row.measured()) return;
     if (row.reused) ++out->doubtful[state_mark(row)];
     for (const std::string& mark : split_strip(marks_of(row, columns), " "))
       if (!mark.empty()) ++out->doubtful[mark];
-    for (const Column& column : columns) {
-      const Value* value = row.values.find(column_key(column));
-      if (!is_own_column(column) && (value == nullptr || value->none())) ++out->empty_cells;
+    for (const TableColumn& column : columns) {
+      const bool own = column.info.kind == ColumnKind::own;
+      if (!own && !row.values.has(column.info.name)) ++out->empty_cells;
     }
   }
 
   static void add_miss(const ResultTable& table, const MissedReference& missed, bool warned,
                        ReportTable* out) {
     if (missed.row < 0) return;
-    const auto shows = [&](const Column& column) { return column_key(column) == missed.key; };
+    const auto shows = [&](const TableColumn& column) { return column.info.name == missed.key; };
     const auto found = std::ranges::find_if(table.columns, shows);
     out->misses.push_back({static_cast<size_t>(missed.row),
                            static_cast<size_t>(found - table.columns.begin()), missed.text,
@@ -262,17 +264,6 @@ class ReportMaker {
         if (!note.of_run) fmt::print(stderr, "note: {}: {}\n", one.name, note.str());
       }
     }
-  }
-
-  static bool numeric(const Column& column, const ResultTable& from) {
-    bool any = false;
-    for (const Record& row : from.rows) {
-      const Value* found = row.values.find(column_key(column));
-      if (found == nullptr) continue;
-      if (!found->number()) return false;
-      any = true;
-    }
-    return any;
   }
 
   // With several runs, each has its own panel or series.

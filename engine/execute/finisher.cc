@@ -70,7 +70,7 @@ Status Finisher::end(Task& task, bool resubmit) {
     TRY(context_.run.journal().begin());
   }
   bool again = false;
-  bool well = finished_well(task.state());
+  bool well = finished_well(task.ended()->state);
   if (well) {
     bool put_off = false;
     TRY(ended_well(task, &put_off));
@@ -79,7 +79,7 @@ Status Finisher::end(Task& task, bool resubmit) {
   if (!well) {
     TRY(ended_badly(task, resubmit, &again));
   }
-  const State state = task.state();
+  const State state = context_.graph[id].wp.outcome.state;
   std::vector<int> group;
   if (again) {
     shared_.put_back(id);
@@ -131,7 +131,7 @@ Status Finisher::ended_well(Task& task, bool* put_off) {
     workpackage.environment.reset();
   }
   TRY(context_.run.journal().begin());
-  TRY(context_.graph.transition(id, task.outcome()));
+  TRY(context_.graph.transition(id, task.take_end()));
   std::vector<int> created;
   Status children = context_.graph.make_children(id, &created);
   if (task.step().exported) {
@@ -156,7 +156,7 @@ Status Finisher::ended_badly(Task& task, bool resubmit, bool* again) {
   const int retries =
       static_cast<int>(strtol(task.values().apply(task.step().retry).c_str(), nullptr, 10));
   const int tries = workpackage.attempts - workpackage.resubmits;
-  const bool retry = task.state() == State::failed && tries < retries && queue_.is_open();
+  const bool retry = task.ended()->state == State::failed && tries < retries && queue_.is_open();
   *again = retry || resubmit;
   if (*again) {
     const std::string which =
@@ -164,7 +164,7 @@ Status Finisher::ended_badly(Task& task, bool resubmit, bool* again) {
                  : "retry " + std::to_string(tries + 1) + " of " + std::to_string(retries);
     return try_again(task, which);
   }
-  if (task.state() == State::failed) {
+  if (task.ended()->state == State::failed) {
     const AnalysedFilesRecorder recorder(context_);
     AnalysedFilesRecorder::End files;
     if (Status s = recorder.look_after(id, false, &files); s || !may_pass(s, context_.run_dir)) {
@@ -174,24 +174,22 @@ Status Finisher::ended_badly(Task& task, bool resubmit, bool* again) {
       task.put_off(s);
     }
   }
-  const State state = task.state();
-  TRY(context_.graph.transition(id, task.outcome()));
-  if (state == State::failed) {
-    note_failure();
-    mark(id, "error", message(task.outcome()));
-  } else if (state == State::lost) {
-    mark(id, "error", message(task.outcome()));
-  } else if (state == State::waiting) {
+  TRY(context_.graph.transition(id, task.take_end()));
+  const Outcome& outcome = workpackage.wp.outcome;
+  if (outcome.state == State::failed) note_failure();
+  if (has_failed(outcome.state)) {
+    mark(id, "error", message(outcome));
+  } else if (outcome.state == State::waiting) {
     queue_.keep_waiting(workpackage.wp.step);
   }
   return Status::ok();
 }
 
-Status Finisher::try_again(const Task& task, const std::string& which) {
+Status Finisher::try_again(Task& task, const std::string& which) {
+  const std::string why = message(task.take_end());
   const int id = task.id();
   WorkpackageNode& workpackage = context_.graph[id];
-  const std::string line =
-      workpackage.directory + ": trying again, " + which + ": " + message(task.outcome());
+  const std::string line = workpackage.directory + ": trying again, " + which + ": " + why;
   context_.log.write(line);
   context_.status_line.print(line, false);
   ++workpackage.attempts;
@@ -212,7 +210,7 @@ Status Finisher::try_again(const Task& task, const std::string& which) {
   if (!moved && reason != ENOENT && reason != ELOOP && reason != ENOTDIR) return moved;
   task.keep_outputs(kept);
   task.set_back_appended(kept);
-  context_.failed_attempts[id] = {message(task.outcome()), task.placed()};
+  context_.failed_attempts[id] = {why, task.placed()};
   queue_.add(id, workpackage.wp.step);
   return Status::ok();
 }
@@ -232,14 +230,15 @@ void Finisher::mark(int id, const char* name, const std::string& text) {
 
 void Finisher::report(const Task& task) {
   const WorkpackageNode& workpackage = context_.graph[task.id()];
+  const Outcome& outcome = workpackage.wp.outcome;
   const char* word = "done";
-  if (task.state() == State::pending) word = "put off until the run is continued";
-  if (task.state() == State::failed) word = "failed";
-  if (task.state() == State::waiting) word = "waiting";
-  if (task.state() == State::lost) word = "lost";
+  if (outcome.state == State::pending) word = "put off until the run is continued";
+  if (outcome.state == State::failed) word = "failed";
+  if (outcome.state == State::waiting) word = "waiting";
+  if (outcome.state == State::lost) word = "lost";
   std::string line = workpackage.directory + ": " + word;
-  if (const std::string why = message(task.outcome()); !why.empty()) line += ": " + why;
-  if (task.state() != State::done || context_.settings.verbose > 0) context_.log.write(line);
+  if (const std::string why = message(outcome); !why.empty()) line += ": " + why;
+  if (outcome.state != State::done || context_.settings.verbose > 0) context_.log.write(line);
   context_.status_line.print(line, false);
   if (context_.settings.verbose > 1) show_output(task);
 }

@@ -36,7 +36,7 @@ class Finisher {
  private:
   Status ended_well(Task& task, bool* put_off);
   Status ended_badly(Task& task, bool resubmit, bool* again);
-  Status try_again(const Task& task, const std::string& which);
+  Status try_again(Task& task, const std::string& which);
   void note_failure();
   void mark(int id, const char* name, const std::string& text);
   void report(const Task& task);

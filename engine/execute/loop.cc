@@ -239,7 +239,9 @@ Status RunLoop::run_shared(Task& task) {
     by_pid_[task.pid()] = task.id();
     return context_.run.journal().commit();
   }
-  const bool failed = task.state() == State::failed || task.state() == State::pending;
+  const Outcome* end = task.ended();
+  const bool failed =
+      end != nullptr && (end->state == State::failed || end->state == State::pending);
   return failed ? finisher_.end(task) : after_shared(task);
 }
 
@@ -294,7 +296,7 @@ Status RunLoop::process_ended(const ProcessResult& result) {
     TRY(context_.run.journal().begin());
   }
   TRY(task.process_ended(result));
-  return shared && task.state() == State::running ? after_shared(task) : advance(task);
+  return shared && task.ended() == nullptr ? after_shared(task) : advance(task);
 }
 
 Status RunLoop::take_job_ends() {

@@ -23,7 +23,7 @@ Status SetupSharing::restore() {
 // One workpackage does the work for all with the same inputs. run.log says which one, and why work
 // is done again that could have been reused.
 SetupSharing::Next SetupSharing::decide(Task& task) {
-  if (task.state() != State::running || !reuses_work(task.step().kind)) return Next::work;
+  if (task.ended() != nullptr || !reuses_work(task.step().kind)) return Next::work;
   const WorkpackageNode& workpackage = context_.graph[task.id()];
   const Environment environment = with_changes(context_.base, task.environment());
   const SetupContext inputs{context_.run.benchmark(), task.step(),     task.values(),

@@ -58,8 +58,8 @@ void Task::end(Outcome outcome) {
   const bool put_off = outcome.state == State::pending && outcome.reason == Reason::host;
   if (put_off && failed != context_.failed_attempts.end())
     outcome.detail = outcome.detail.str() + "; the attempt before failed: " + failed->second.why;
-  outcome_ = std::move(outcome);
-  if (!finished_well(outcome_.state) && !outcome_.place.known()) outcome_.place = place_;
+  if (!finished_well(outcome.state) && !outcome.place.known()) outcome.place = place_;
+  end_ = std::move(outcome);
   phase_ = Phase::finished;
 }
 
@@ -371,8 +371,8 @@ bool Task::advance_operations(Next* next, Status* status) {
     check_waiting_ = false;
     *status = context_.run.journal().begin();
     if (*status) *status = operation_ended(operation);
-    if (*status && state() == State::running) {
-      *status = context_.graph.transition(id_, outcome_);
+    if (*status && ended() == nullptr) {
+      *status = context_.graph.transition(id_, in_state(State::running));
     }
     if (*status) *status = context_.run.journal().commit();
     return false;

@@ -27,7 +27,7 @@ class Task {
     process,  // the process pid() runs
     shared,   // at a shared operation; the engine gathers the siblings
     job,      // the operations are done; the job script must be submitted
-    ended,    // see outcome()
+    ended,    // see ended()
   };
 
   Task(RunContext& context, int id);
@@ -35,10 +35,11 @@ class Task {
   int id() const { return id_; }
   int graph_step() const { return workpackage().wp.step; }
   int pid() const { return pid_; }
-  State state() const { return outcome_.state; }
-  // The outcome. At the end it has its place: the last command, the program of its job, or else the
-  // step.
-  const Outcome& outcome() const { return outcome_; }
+  // How it ended, until the graph takes it (WorkpackageGraph::transition()): the workpackage's
+  // state is there alone. Null: it works. The outcome has its place: the last command, the program
+  // of its job, or else the step.
+  const Outcome* ended() const { return end_ ? &*end_ : nullptr; }
+  Outcome take_end() { return std::exchange(end_, std::nullopt).value_or(Outcome()); }
   const Step& step() const { return step_; }
   const WorkpackageValues& values() const { return *values_; }
   const std::string& work_dir() const { return work_dir_; }
@@ -223,7 +224,7 @@ class Task {
   std::string do_log_directory_;
   Running running_;
   int pid_ = 0;
-  Outcome outcome_ = in_state(State::running);
+  std::optional<Outcome> end_;
   Mark place_;  // its place in the user's file
 };
 

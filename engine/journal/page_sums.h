@@ -3,6 +3,13 @@
 //
 // The sum is in the last eight bytes of each page, which SQLite leaves free when it is asked to
 // (reserve_page_sums). Any SQLite can read such a file. Files without sums are read as before.
+//
+// SQLite's own cksumvfs (ext/misc/cksumvfs.c) does the same with the same eight bytes, and would not
+// replace this file. No distribution's library has it, so that its 800 lines of C would stand here.
+// Its sum does not know the page's place: a page written to another place is not found. It takes
+// every file with eight free bytes for its own, and would call each journal written so far damaged.
+// It passes everything else through, and four things have their place here: the reason of a failed
+// call, an EIO that is no damage, a lock that SqliteDatabase took, names beyond 512 bytes.
 #pragma once
 
 #include <sqlite3.h>

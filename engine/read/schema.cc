@@ -321,7 +321,7 @@ const std::vector<KeyRule>& key_rules() {
        "Python over the row's values; with relative_to, `baseline.NAME` is a value of the baseline "
        "row, "
        "and without any such the result is divided by the baseline row's."},
-      {"column", "statistic", R::choice, kStatisticWords, T, false, "",
+      {"column", "statistic", R::choice, statistics::column_choices(), T, false, "",
        "Of the repeats of a point, one value each; without it, the first repeat's value. The "
        "harmonic "
        "mean is for rates."},
@@ -336,7 +336,7 @@ const std::vector<KeyRule>& key_rules() {
        "What the value must be: `<= 560`, `10 .. 20`, `34000 +- 5%`, `34000 +- 20`, or Python."},
       {"column.reference", "where", R::text, "", T, false, "", "Rows it applies to."},
       {"column.reference", "note", R::text, "", T, false, "", "Where the number comes from."},
-      {"column.reference", "of", R::choice, statistics::named_choices(), T, false, "",
+      {"column.reference", "of", R::choice, statistics::suffix_choices(), T, false, "",
        "The statistic of the repeats that must satisfy it, in place of the column's value."},
       {"column.reference", "platform", R::name, "", T, false, "",
        "Only where a step runs on the platform of this name: its `platform` without folder and "
@@ -352,7 +352,7 @@ const std::vector<KeyRule>& key_rules() {
       {"table.reference", "column", R::text, "", T, true, "", "The column."},
       {"table.reference", "where", R::text, "", T, false, "", "Rows it applies to."},
       {"table.reference", "note", R::text, "", T, false, "", "Where the number comes from."},
-      {"table.reference", "of", R::choice, statistics::named_choices(), T, false, "",
+      {"table.reference", "of", R::choice, statistics::suffix_choices(), T, false, "",
        "The statistic of the repeats that must satisfy it, in place of the column's value."},
       {"table.reference", "platform", R::name, "", T, false, "",
        "Only where a step runs on the platform of this name: its `platform` without folder and "

@@ -37,9 +37,13 @@ std::string quoted(const std::string& name) {
 
 class Writer {
  public:
-  Writer(const Database& database, const std::vector<Record>& rows, const std::string& path,
+  Writer(const Database& database, const ResultTable& table, const std::string& path,
          const std::string* run_key)
-      : database_(database), rows_(rows), path_(path), run_key_(run_key) {}
+      : database_(database),
+        columns_(table.columns),
+        rows_(table.rows),
+        path_(path),
+        run_key_(run_key) {}
 
   Status write() {
     if (run_key_ != nullptr && !marks_rows()) TRY(check_primary_keys());
@@ -68,36 +72,34 @@ class Writer {
     return sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK;
   }
 
-  std::string type_of(const std::string& name) const {
-    if (run_key_ != nullptr) return common_type(name);
-    if (rows_.empty()) return "NoneType";
-    std::string type = rows_.front().values.at(name).type_name();
-    return type == "str" ? "text" : type;
-  }
-
-  // The type of all values of a column. None where there is no value or where they differ: such a
-  // column keeps values as they are, whereas a number's type would turn the text 0012 into 12.
-  std::string common_type(const std::string& name) const {
-    std::string type;
-    for (const Record& row : rows_) {
-      const Value& value = row.values.at(name);
-      if (value.none()) continue;
-      // SQLite would round a whole number beyond 64 bits, which is written as a text.
-      const bool text = std::holds_alternative<std::string>(value.data);
-      const std::string own = text ? "text" : value.type_name();
-      if (std::holds_alternative<BigInt>(value.data) || (!type.empty() && own != type)) return {};
-      type = own;
+  // JUBE's: the type of the first row's value. Ours: that of all, and none where they differ: such a
+  // column keeps values as they are, whereas a number's type would turn the text 0012 into 12, and
+  // round a whole number beyond 64 bits, which is written as a text.
+  std::string type_of(const TableColumn& column) const {
+    if (run_key_ == nullptr) {
+      if (rows_.empty()) return "NoneType";
+      std::string type = rows_.front().values.at(column.info.name).type_name();
+      return type == "str" ? "text" : type;
     }
-    return type;
+    switch (column.info.type) {
+      case ColumnType::integer:
+        return "int";
+      case ColumnType::floating:
+        return "float";
+      case ColumnType::text:
+        return "text";
+      default:
+        return "";
+    }
   }
 
   bool marks_rows() const { return run_key_ != nullptr && database_.primary_keys.empty(); }
 
   std::string create_statement() const {
     std::string columns;
-    for (const Column& column : database_.keys) {
+    for (const TableColumn& column : columns_) {
       if (!columns.empty()) columns += ", ";
-      columns += quoted(column.column_title()) + " " + type_of(column.name.value);
+      columns += quoted(column.info.title) + " " + type_of(column);
     }
     if (marks_rows()) columns += ", " + quoted(kRunColumn) + " text";
     std::string primary;
@@ -121,10 +123,10 @@ class Writer {
     }
     statement.reset();
     std::string alter = "ALTER TABLE " + quoted(database_.name.value);
-    for (const Column& column : database_.keys) {
-      const std::string& title = column.column_title();
+    for (const TableColumn& column : columns_) {
+      const std::string& title = column.info.title;
       if (there.erase(title) != 0) continue;
-      if (!run(alter + " ADD COLUMN " + quoted(title) + " " + type_of(column.name.value))) {
+      if (!run(alter + " ADD COLUMN " + quoted(title) + " " + type_of(column))) {
         return failure("add a column in");
       }
     }
@@ -148,9 +150,9 @@ class Writer {
   // Runs a statement whose ?1, ?2, ... are the row's values, and perhaps the run's key behind them.
   bool step(const SqlStatement& statement, const Record& row, bool with_run) {
     sqlite3_stmt* raw = statement.get();
-    const int count = static_cast<int>(database_.keys.size());
+    const int count = static_cast<int>(columns_.size());
     for (int i = 0; i < count; ++i)
-      bind(raw, i + 1, row.values.at(database_.keys[static_cast<size_t>(i)].name.value));
+      bind(raw, i + 1, row.values.at(columns_[static_cast<size_t>(i)].info.name));
     if (with_run) bind(raw, count + 1, Value{*run_key_});
     const bool done = sqlite3_step(raw) == SQLITE_DONE;
     sqlite3_reset(raw);
@@ -161,8 +163,8 @@ class Writer {
   std::string assignments(bool keys) const {
     std::string text;
     const std::vector<std::string>& primary = database_.primary_keys;
-    for (size_t i = 0; i < database_.keys.size(); ++i) {
-      const std::string& title = database_.keys[i].column_title();
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      const std::string& title = columns_[i].info.title;
       if (keys && !contains(primary, title)) continue;
       const char* between = keys ? " AND " : ", ";
       text += fmt::format("{}{} {} ?{}", text.empty() ? "" : between, quoted(title),
@@ -177,13 +179,13 @@ class Writer {
     for (const Record& row : rows_) {
       std::vector<std::string> key;
       std::string shown;
-      for (const Column& column : database_.keys) {
+      for (const TableColumn& column : columns_) {
         const std::vector<std::string>& primary = database_.primary_keys;
-        if (!contains(primary, column.column_title())) continue;
-        const Value& value = row.values.at(column.name.value);
+        if (!contains(primary, column.info.title)) continue;
+        const Value& value = row.values.at(column.info.name);
         key.push_back(fmt::format("{} {}", value.type_name(), value.str()));
         shown +=
-            fmt::format("{}{} = {}", shown.empty() ? "" : ", ", column.column_title(), value.str());
+            fmt::format("{}{} = {}", shown.empty() ? "" : ", ", column.info.title, value.str());
       }
       if (++seen[key] == 2)
         return Status::error(fmt::format(
@@ -200,13 +202,13 @@ class Writer {
     const std::string table = quoted(database_.name.value);
     const bool marked = marks_rows();
     std::string names, values;
-    for (size_t i = 0; i < database_.keys.size(); ++i) {
-      names += (names.empty() ? "" : ", ") + quoted(database_.keys[i].column_title());
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      names += (names.empty() ? "" : ", ") + quoted(columns_[i].info.title);
       values += fmt::format("{}?{}", values.empty() ? "" : ", ", i + 1);
     }
     if (marked) {
       names += ", " + quoted(kRunColumn);
-      values += fmt::format(", ?{}", database_.keys.size() + 1);
+      values += fmt::format(", ?{}", columns_.size() + 1);
     }
     SqlStatement insertion, change;
     if (!prepare("INSERT INTO " + table + " (" + names + ") VALUES (" + values + ")", &insertion))
@@ -239,8 +241,8 @@ class Writer {
   Status insert() {
     std::string names;
     std::string marks;
-    for (const Column& column : database_.keys) {
-      names += (names.empty() ? "" : ", ") + quoted(column.column_title());
+    for (const TableColumn& column : columns_) {
+      names += (names.empty() ? "" : ", ") + quoted(column.info.title);
       marks += marks.empty() ? "?" : ", ?";
     }
     std::string sql =
@@ -251,8 +253,8 @@ class Writer {
     }
     SqlStatement statement(raw);
     for (const Record& row : rows_) {
-      for (size_t i = 0; i < database_.keys.size(); ++i) {
-        bind(raw, static_cast<int>(i) + 1, row.values.at(database_.keys[i].name.value));
+      for (size_t i = 0; i < columns_.size(); ++i) {
+        bind(raw, static_cast<int>(i) + 1, row.values.at(columns_[i].info.name));
       }
       if (sqlite3_step(raw) != SQLITE_DONE) return failure("write a row of");
       sqlite3_reset(raw);
@@ -275,6 +277,7 @@ class Writer {
   }
 
   const Database& database_;
+  const std::vector<TableColumn>& columns_;
   const std::vector<Record>& rows_;
   std::string path_;
   const std::string* run_key_;
@@ -283,9 +286,9 @@ class Writer {
 
 }  // namespace
 
-Status write_database(const Database& database, const std::vector<Record>& rows,
-                      const std::string& path, const std::string* run_key) {
-  return Writer(database, rows, path, run_key).write();
+Status write_database(const Database& database, const ResultTable& table, const std::string& path,
+                      const std::string* run_key) {
+  return Writer(database, table, path, run_key).write();
 }
 
 }  // namespace tally

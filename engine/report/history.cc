@@ -28,23 +28,20 @@ using Json = nlohmann::ordered_json;
 // repeat where the rows differ in them.
 class RowKeys {
  public:
-  explicit RowKeys(const Benchmark& benchmark) : free_(free_parameters(benchmark)) {
-    for (const auto& [set_name, set] : benchmark.parameter_sets) {
-      for (const Parameter& parameter : set.parameters) parameters_.insert(parameter.name.value);
-    }
-    parameters_.insert(free_.begin(), free_.end());
-  }
+  explicit RowKeys(const Benchmark& benchmark)
+      : parameters_(parameter_order(benchmark)), free_(free_parameters(benchmark)) {}
 
   // One text for each row. No two are equal.
   std::vector<std::string> of(const ResultTable& table) const {
     std::set<std::string> steps;
-    for (const Record& row : table.rows) steps.insert(row.step);
+    for (const Record& row : table.rows) steps.insert(*row.step);
+    const ShownPoint point(table.columns, parameters_);
     std::vector<std::string> texts;
     std::unordered_map<std::string, int> count;
     texts.reserve(table.rows.size());
     count.reserve(table.rows.size());
     for (const Record& row : table.rows) {
-      texts.push_back(text_of(table, row, steps.size() > 1));
+      texts.push_back(text_of(table, point, row, steps.size() > 1));
       ++count[texts.back()];
     }
     std::unordered_map<std::string, int> seen;
@@ -55,36 +52,28 @@ class RowKeys {
   }
 
  private:
-  std::string text_of(const ResultTable& table, const Record& row, bool with_step) const {
+  std::string text_of(const ResultTable& table, const ShownPoint& point, const Record& row,
+                      bool with_step) const {
     std::string text;
     const auto add = [&](const std::string& name, const std::string& value) {
       text += (text.empty() ? "" : " ") + name + "=" + value;
     };
-    std::vector<std::string_view> shown;
-    for (const Column& column : table.columns) {
-      const std::string& name = column.name.value;
-      if (parameters_.count(name) == 0 || !column.expression.value.empty()) continue;
-      const Value* value = row.values.find(column_key(column));
-      if (value == nullptr) continue;
-      add(name, value->str());
-      shown.push_back(name);
+    std::set<std::string> shown;
+    const std::vector<const Value*> values = point.of(row);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const std::string& name = table.columns[point.columns()[i]].name.value;
+      if (values[i] == nullptr) continue;
+      add(name, values[i]->str());
+      shown.insert(name);
     }
-    const Points* points = row.points();
-    if (points == nullptr) return text;
-    for (const int parameter : points->of(row.id)) {
-      const std::string& name = points->name(parameter);
-      if (free_.count(name) == 0 || !points->differs(parameter) || contains(shown, name)) continue;
-      add(name, *points->written(row.id, parameter));
-      shown.push_back(name);
-    }
-    for (const auto& [name, value] : row.match->values) {
-      if (!contains(shown, name)) add(name, value);
-    }
-    if (with_step) add("step", row.step);
+    for (const auto& [name, value] : row.point.differing(free_))
+      if (shown.insert(name).second) add(name, value);
+    if (with_step) add("step", *row.step);
     return text;
   }
 
-  std::set<std::string> parameters_, free_;
+  std::vector<std::string> parameters_;
+  std::set<std::string> free_;
 };
 
 // A text in quotes. One of plain characters needs no library: there may be 100,000 of them.
@@ -102,16 +91,16 @@ void add_json(const std::string& text, std::string& out) {
 // them. Their common part is made once.
 class RowWriter {
  public:
-  RowWriter(const RenderedResult& one, const Column& column) : column_(column) {
+  RowWriter(const RenderedResult& one, const TableColumn& column) : column_(column) {
     begin_ = "{\"table\":";
     add_json(one.name, begin_);
     begin_ += ",\"parameters\":";
     metric_ = ",\"metric\":";
     add_json(column.name.value, metric_);
     metric_ += ",\"sample\":";
-    if (const std::string& unit = one.table.unit_of(column); !unit.empty()) {
+    if (!column.info.unit.empty()) {
       end_ += ",\"unit\":";
-      add_json(unit, end_);
+      add_json(column.info.unit, end_);
     }
     if (column.better != Better::unknown)
       end_ += std::string(",\"better\":\"") + better_word(column.better) + "\"";
@@ -203,17 +192,17 @@ std::string history_rows(const Benchmark& benchmark, const std::vector<RenderedR
     if (one.definition == nullptr) continue;
     const std::vector<std::string> parameters = keys.of(one.table);
     std::set<std::string> seen;
-    for (const Column& column : one.table.columns) {
+    for (const TableColumn& column : one.table.columns) {
       // A metric with two statistics has one sample.
       const bool summarised = std::ranges::any_of(one.table.rows, [&](const Record& row) {
-        return row.summaries.count(column_key(column)) != 0;
+        return row.summaries.count(column.info.name) != 0;
       });
       if (!summarised || !column.relative_to.empty() || !seen.insert(column.name.value).second)
         continue;
       const RowWriter writer(one, column);
       for (size_t i = 0; i < one.table.rows.size(); ++i) {
         const Record& row = one.table.rows[i];
-        const auto summary = row.summaries.find(column_key(column));
+        const auto summary = row.summaries.find(column.info.name);
         if (summary == row.summaries.end()) continue;
         rows += rows.empty() ? "\n" : ",\n";
         writer.add(row, summary->second, parameters[i], is_reused(benchmark, row, column), rows);

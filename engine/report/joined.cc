@@ -48,13 +48,14 @@ class Joiner {
     std::ranges::stable_sort(order,
                              [](const RunPart* a, const RunPart* b) { return a->nth < b->nth; });
     for (RunPart* part : order) add_rows(*part, *out);
+    find_types(out->table.rows, out->table.columns);
     return Status::ok();
   }
 
  private:
   // A column of the joined table, and its number in each part: -1 if the part lacks it.
   struct JoinedColumn {
-    const Column* column = nullptr;
+    const TableColumn* column = nullptr;
     std::vector<long> in_part;
   };
 
@@ -62,10 +63,10 @@ class Joiner {
   void choose_columns() {
     std::map<std::pair<std::string, size_t>, size_t> known;
     for (size_t p = parts_.size(); p-- > 0;) {
-      const std::vector<Column>& columns = parts_[p].rendered.table.columns;
+      const std::vector<TableColumn>& columns = parts_[p].rendered.table.columns;
       std::map<std::string, size_t> times;
       for (size_t c = 0; c < columns.size(); ++c) {
-        const std::string key = column_key(columns[c]);
+        const std::string& key = columns[c].info.name;
         const auto [entry, is_new] = known.try_emplace({key, times[key]++}, columns_.size());
         if (is_new) columns_.push_back({&columns[c], std::vector<long>(parts_.size(), -1)});
         columns_[entry->second].in_part[p] = static_cast<long>(c);
@@ -73,23 +74,24 @@ class Joiner {
     }
     // The marks of rows stand behind the workflow's own columns.
     std::stable_partition(columns_.begin(), columns_.end(), [](const JoinedColumn& joined) {
-      return !is_own_column(*joined.column);
+      return joined.column->info.kind != ColumnKind::own;
     });
   }
 
   Status check_unit(const JoinedColumn& joined) const {
-    const Column& column = *joined.column;
+    const TableColumn& column = *joined.column;
     if (!column.expression.value.empty()) return Status::ok();
     const RunPart* first = nullptr;
     std::string unit;
     for (size_t p = 0; p < parts_.size(); ++p) {
-      const std::string own = joined.in_part[p] < 0 ? "" : parts_[p].rendered.table.unit_of(column);
+      const TableColumn* in_part = column_in(joined, p);
+      const std::string own = in_part == nullptr ? "" : in_part->info.unit;
       if (own.empty() || own == unit) continue;
       if (first != nullptr)
         return Status::error(fmt::format(
             "table '{}': column '{}' has the unit {} in run {} and {} in run {}, so that their "
             "rows do not make one table; show these runs one by one, or leave the column out",
-            parts_.back().rendered.name, column.column_title(), unit, first->name.str(), own,
+            parts_.back().rendered.name, column.info.title, unit, first->name.str(), own,
             parts_[p].name.str()));
       first = &parts_[p];
       unit = own;
@@ -97,29 +99,40 @@ class Joiner {
     return Status::ok();
   }
 
-  // The column that tells the runs apart has a key that no other column of the table has.
-  Column run_column() const {
+  // Null: the part lacks it.
+  const TableColumn* column_in(const JoinedColumn& joined, size_t part) const {
+    const long at = joined.in_part[part];
+    return at < 0 ? nullptr : &parts_[part].rendered.table.columns[static_cast<size_t>(at)];
+  }
+
+  // The column that tells the runs apart has a name that no other column of the table has.
+  TableColumn run_column() const {
     Column column;
     column.name.value = "id";
     const bool taken = std::ranges::any_of(columns_, [](const JoinedColumn& joined) {
-      return joined.column->name.value == "id" || column_key(*joined.column) == "id" ||
+      return joined.column->name.value == "id" || joined.column->info.name == "id" ||
              joined.column->title == "id";
     });
-    return taken ? own_column("run", "run id") : column;
+    return taken ? own_column("run", "run id") : TableColumn(column);
   }
 
   bool has_run_column() const { return parts_.size() > 1 || run_of_one_; }
 
   void add_header(RenderedResult& out) {
-    const Column run = run_column();
-    run_key_ = run.name.value;
+    const TableColumn run = run_column();
+    run_key_ = run.info.name;
     if (has_run_column()) {
       out.table.columns.push_back(run);
-      out.grid.header.push_back(run.column_title());
+      out.grid.header.push_back(run.info.title);
       out.grid.widths.push_back(0);
     }
     for (const JoinedColumn& joined : columns_) {
-      out.table.columns.push_back(*joined.column);
+      ColumnInfo& info = out.table.columns.emplace_back(*joined.column).info;
+      for (size_t p = parts_.size(); p-- > 0;) {
+        const TableColumn* in_part = column_in(joined, p);
+        if (in_part == nullptr) continue;
+        if (info.unit.empty()) info.unit = in_part->info.unit;
+      }
       for (size_t p = parts_.size(); p-- > 0;) {
         if (joined.in_part[p] < 0) continue;
         const auto at = static_cast<size_t>(joined.in_part[p]);
@@ -128,17 +141,14 @@ class Joiner {
         break;
       }
     }
-    for (size_t p = parts_.size(); p-- > 0;) {
-      const auto& units = parts_[p].rendered.table.units;
-      out.table.units.insert(units.begin(), units.end());
-    }
   }
 
   // The text of a row's cell. Where only other runs have marked rows, the row ended well.
   static std::string cell(const JoinedColumn& joined, size_t part,
                           const std::vector<std::string>& cells, const Record& row) {
     if (joined.in_part[part] >= 0) return cells[static_cast<size_t>(joined.in_part[part])];
-    const bool status = is_own_column(*joined.column) && joined.column->title == kStatusColumn;
+    const bool status =
+        joined.column->info.kind == ColumnKind::own && joined.column->info.title == kStatusColumn;
     if (!status) return {};
     return state_word(row);
   }

@@ -39,11 +39,11 @@ Json json_of(const Value& value) {
   return whole.is_number_integer() ? whole : Json(text);  // a double would change its digits
 }
 
-Json column_of(const Column& column, const ResultTable& table) {
-  Json out = {
-      {"key", column_key(column)}, {"name", column.name.value}, {"title", column.column_title()}};
-  if (const std::string& unit = table.unit_of(column); !unit.empty()) out["unit"] = unit;
-  if (column.statistic != Statistic::none) out["statistic"] = statistic_word(column.statistic);
+Json column_of(const TableColumn& column) {
+  const ColumnInfo& info = column.info;
+  Json out = {{"key", info.name}, {"name", column.name.value}, {"title", info.title}};
+  if (!info.unit.empty()) out["unit"] = info.unit;
+  if (column.statistic != nullptr) out["statistic"] = column.statistic->word;
   if (column.uncertainty != Uncertainty::none)
     out["uncertainty"] = uncertainty_word(column.uncertainty);
   if (column.better != Better::unknown) out["better"] = better_word(column.better);
@@ -64,10 +64,9 @@ Json summary_of(const Summary& summary) {
 
 Json row_of(const Record& row, const ResultTable& table) {
   Json values = Json::object();
-  for (const Column& column : table.columns) {
-    if (is_own_column(column)) continue;  // the row itself says it
-    const std::string key = column_key(column);
-    values[key] = json_of(row.values.at(key));
+  for (const TableColumn& column : table.columns) {
+    if (column.info.kind == ColumnKind::own) continue;  // the row itself says it
+    values[column.info.name] = json_of(row.values.at(column.info.name));
   }
   Json out = {{"run", row.run},
               {"workpackage", row.id},
@@ -91,8 +90,8 @@ Json row_of(const Record& row, const ResultTable& table) {
 
 Json head_of(const RenderedResult& one, const Sources& sources) {
   Json head = {{"name", one.name}, {"columns", Json::array()}, {"notes", Json::array()}};
-  for (const Column& column : one.table.columns) {
-    if (!is_own_column(column)) head["columns"].push_back(column_of(column, one.table));
+  for (const TableColumn& column : one.table.columns) {
+    if (column.info.kind != ColumnKind::own) head["columns"].push_back(column_of(column));
   }
   for (const Note& note : one.table.notes) head["notes"].push_back(note.str());
   Json missed = Json::array();
@@ -179,8 +178,10 @@ Record stored_row(const StoredJson& json, const std::map<std::string, std::strin
   row.reused = status == "reused";
   if (row.reused) row.reused_values.edit() = patterns;
   row.state = row.reused ? State::done : state_named(status).value_or(State::lost);
+  RowKey shown;
   for (const auto& [key, name] : parameters)
-    row.match.edit().values[name] = stored_text(json.at("values").at(key));
+    shown.values[name] = stored_text(json.at("values").at(key));
+  row.point = {nullptr, row.id, std::move(shown)};
   if (json.contains("busy")) row.busy = json.at("busy").at("repeats").get<int>();
   if (json.contains("throttled")) row.throttled = json.at("throttled").at("repeats").get<int>();
   if (json.contains("short")) {
@@ -200,9 +201,12 @@ StoredTable stored_table(const StoredJson& json, const std::set<std::string>& fr
   std::map<std::string, std::string> parameters;  // by the column's key
   for (const StoredJson& column : json.at("columns")) {
     const auto name = column.at("name").get<std::string>();
-    table.units[column.at("key").get<std::string>()] = column.value("unit", "");
+    ColumnInfo& info = table.columns.emplace_back();
+    info.name = column.at("key").get<std::string>();
+    info.title = column.value("title", name);
+    info.unit = column.value("unit", "");
     if (free.count(name) == 0 || column.contains("statistic")) continue;
-    parameters[column.at("key").get<std::string>()] = name;
+    parameters[info.name] = name;
     table.parameters.insert(name);
   }
   for (const StoredJson& row : json.at("rows"))

@@ -37,8 +37,8 @@ struct StoredTable {
   // With the summaries of columns that have any, states and marks. A row's parameters are those
   // that the table shows.
   std::vector<Record> rows;
-  std::set<std::string> parameters;          // which it shows, of the workflow's free ones
-  std::map<std::string, std::string> units;  // by column_key()
+  std::set<std::string> parameters;  // which it shows, of the workflow's free ones
+  std::vector<ColumnInfo> columns;
 };
 struct StoredResult {
   ReportedRun run;

@@ -62,7 +62,7 @@ class Renderer {
       diagnostics_.error(database.name.mark,
                          path + ": is a link, which the run did not make; remove it");
     } else if (options_.write) {
-      if (Status s = write_database(database, out.table.rows, path,
+      if (Status s = write_database(database, out.table, path,
                                     rules_.database_knows_runs ? &options_.run_key : nullptr);
           !s) {
         diagnostics_.error(database.name.mark, s.message(),
@@ -86,7 +86,7 @@ class Renderer {
     out.table = tables_.syslog(syslog);
     const std::vector<Record>& rows = out.table.rows;
     std::vector<std::string> lines = syslog_lines(syslog, rows, rules_.fractions_are_kept);
-    const bool marks = rules_.rows_are_marked && !shows_status(benchmark_, syslog.keys);
+    const bool marks = rules_.rows_are_marked && !shows_status(benchmark_, out.table.columns);
     for (size_t i = 0; i < rows.size(); ++i) {
       if (marks && (!rows[i].measured())) lines[i] += " status=" + state_mark(rows[i]);
       const std::string machine = marks_of(rows[i], out.table.columns);
@@ -101,15 +101,16 @@ class Renderer {
   }
 
  private:
-  std::string heading(const Column& column, const ResultTable& table) {
+  std::string heading(const TableColumn& column) const {
     if (!column.title.empty() && rules_.titles_as_written) return column.title;
-    std::string text = column.empty_title ? "" : column.column_title();
-    if (const std::string& unit = table.unit_of(column); !unit.empty()) text += "[" + unit + "]";
-    return text;
+    const std::string text = column.empty_title ? "" : column.info.title;
+    return column.info.unit.empty() ? text : text + "[" + column.info.unit + "]";
   }
 
   // A computed value has the digits of a double. In a table for people, few of them say something.
-  bool rounds(const Column& column) const { return for_people_ && column.computed(); }
+  bool rounds(const TableColumn& column) const {
+    return for_people_ && column.info.kind == ColumnKind::computed;
+  }
 
   static std::string rounded(const Value& value, const std::string& text) {
     constexpr size_t kDigits = 6;
@@ -126,8 +127,7 @@ class Renderer {
     return fmt::format("{:.{}g}", value.as_double(), kDigits);
   }
 
-  std::string cell(const Column& column, const Record& row) {
-    const Value* found = row.values.find(column_key(column));
+  std::string cell(const TableColumn& column, const Value* found) {
     if (found == nullptr) {
       return column.null_value_set ? column.null_value : std::string();
     }
@@ -152,14 +152,17 @@ class Renderer {
 
   Grid fill(const ResultTable& table) {
     Grid grid;
-    for (const Column& column : table.columns) {
-      grid.header.push_back(heading(column, table));
+    std::vector<ValuesOf> values;
+    for (const TableColumn& column : table.columns) {
+      values.emplace_back(column.info.name);
+      grid.header.push_back(heading(column));
       std::optional<double> width = python_float(column.colw);
       grid.widths.push_back(width && *width > 0 ? static_cast<size_t>(*width) : 0);
     }
     for (const Record& row : table.rows) {
       std::vector<std::string> cells;
-      for (const Column& column : table.columns) cells.push_back(cell(column, row));
+      for (size_t i = 0; i < values.size(); ++i)
+        cells.push_back(cell(table.columns[i], values[i].in(row)));
       grid.rows.push_back(std::move(cells));
     }
     return grid;

@@ -16,7 +16,7 @@ namespace tally {
 
 // Results that are not text files: SQLite databases and syslog messages.
 
-// Writes the rows into table `database.name` of the SQLite file `path`, which is created if
+// Writes the rows of `table` into table `database.name` of the SQLite file `path`, which is created if
 // missing, in one transaction.
 //
 // `run_key` names the run (and result) of the rows, in Tally's own files. The rows that it wrote
@@ -26,8 +26,8 @@ namespace tally {
 // Null: as JUBE does. It uses REPLACE INTO, so a row replaces an older one with the same primary
 // key. Columns are named as the keys and have the types (int, float, text, NoneType) of the first
 // row. In an existing table, new keys are added and columns that are no longer listed are dropped.
-Status write_database(const Database& database, const std::vector<Record>& rows,
-                      const std::string& path, const std::string* run_key = nullptr);
+Status write_database(const Database& database, const ResultTable& table, const std::string& path,
+                      const std::string* run_key = nullptr);
 
 // Returns one line for each row: "a=1 t=1.0 d=None".
 std::vector<std::string> syslog_lines(const Syslog& syslog, const std::vector<Record>& rows,

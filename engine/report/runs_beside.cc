@@ -16,15 +16,10 @@ namespace {
 class BesideMaker {
  public:
   BesideMaker(const RenderedResult& joined, const std::vector<std::string>& parameters)
-      : joined_(joined) {
+      : joined_(joined), point_(joined.table.columns, parameters, 1) {
     for (size_t i = 1; i < joined.table.columns.size(); ++i) {
-      const Column& column = joined.table.columns[i];
-      const bool parameter = contains(parameters, column.name.value);
-      if (parameter) {
-        keys_.push_back(i);
-      } else if (!is_own_column(column) && numeric(column)) {
-        metrics_.push_back(i);
-      }
+      const ColumnInfo& info = joined.table.columns[i].info;
+      if (!point_.has(i) && info.kind != ColumnKind::own && info.numeric()) metrics_.push_back(i);
     }
   }
 
@@ -32,9 +27,9 @@ class BesideMaker {
     if (metrics_.empty() || !gather() || runs_.size() < 2) return {};
     RunsBeside out;
     const std::vector<std::string>& names = joined_.grid.header;
-    for (const size_t key : keys_) {
+    for (const size_t key : point_.columns()) {
       out.grid.header.push_back(names[key]);
-      out.numeric.push_back(numeric(joined_.table.columns[key]));
+      out.numeric.push_back(joined_.table.columns[key].info.numeric());
     }
     const bool two = runs_.size() == 2;
     for (const size_t metric : metrics_) {
@@ -49,24 +44,13 @@ class BesideMaker {
   }
 
  private:
-  bool numeric(const Column& column) const {
-    bool any = false;
-    for (const Record& row : joined_.table.rows) {
-      const Value* value = row.values.find(column_key(column));
-      if (value == nullptr || value->none()) continue;
-      if (!value->number()) return false;
-      any = true;
-    }
-    return any;
-  }
-
   // Whether each run has one row for each point.
   bool gather() {
     std::map<std::vector<std::string>, size_t> indexes;
     for (size_t i = 0; i < joined_.grid.rows.size(); ++i) {
       const std::vector<std::string>& cells = joined_.grid.rows[i];
       std::vector<std::string> point;
-      for (const size_t key : keys_) point.push_back(cells[key]);
+      for (const size_t key : point_.columns()) point.push_back(cells[key]);
       const auto [at, is_new] = indexes.try_emplace(point, points_.size());
       if (is_new) points_.emplace_back(point, std::map<std::string, size_t>());
       if (!points_[at->second].second.emplace(cells.front(), i).second) return false;
@@ -85,8 +69,8 @@ class BesideMaker {
         cells.emplace_back();
         if (row == rows.end()) continue;
         const Record& record = joined_.table.rows[row->second];
-        const Column& column = joined_.table.columns[metric];
-        if (record.measured()) values.back() = record.values.find(column_key(column));
+        const TableColumn& column = joined_.table.columns[metric];
+        if (record.measured()) values.back() = record.values.find(column.info.name);
         cells.back() = record.measured()
                            ? marked(joined_.grid.rows[row->second][metric], record, column)
                            : state_mark(record);  // as FAILED
@@ -112,7 +96,8 @@ class BesideMaker {
   }
 
   const RenderedResult& joined_;
-  std::vector<size_t> keys_, metrics_;
+  const ShownPoint point_;
+  std::vector<size_t> metrics_;
   std::vector<std::string> runs_;
   std::vector<std::pair<std::vector<std::string>, std::map<std::string, size_t>>> points_;
 };

@@ -21,16 +21,14 @@ std::string word(const char* words, size_t position) {
 
 }  // namespace
 
-Statistic statistic_of(std::string_view word) {
-  return static_cast<Statistic>(position(kStatisticWords, word));
+const statistics::NamedStatistic* statistic_of(std::string_view word) {
+  for (const statistics::NamedStatistic* one : statistics::column_statistics())
+    if (word == one->word) return one;
+  return nullptr;
 }
 
 Uncertainty uncertainty_of(std::string_view word) {
   return static_cast<Uncertainty>(position(kUncertaintyWords, word));
-}
-
-std::string statistic_word(Statistic statistic) {
-  return word(kStatisticWords, static_cast<size_t>(statistic));
 }
 
 std::string uncertainty_word(Uncertainty uncertainty) {
@@ -65,8 +63,8 @@ bool is_parameter(const Benchmark& benchmark, const std::string& name) {
 const std::vector<std::string>& sample_suffixes() {
   static const std::vector<std::string> suffixes = [] {
     std::vector<std::string> all;
-    for (const statistics::NamedStatistic& one : statistics::named_statistics())
-      all.push_back(std::string("_") + one.word);
+    for (const statistics::NamedStatistic* one : statistics::suffix_statistics())
+      all.push_back(std::string("_") + one->word);
     return all;
   }();
   return suffixes;
@@ -107,11 +105,9 @@ bool is_value_of(std::string_view name, std::string_view pattern) {
 
 bool has_unit(std::string_view suffix) {
   if (suffix == "_cnt" || suffix == "_sum2") return false;
-  return std::ranges::none_of(statistics::named_statistics(),
-                              [&](const statistics::NamedStatistic& one) {
-                                return one.kind != statistics::NamedStatistic::Kind::value &&
-                                       suffix.starts_with('_') && suffix.substr(1) == one.word;
-                              });
+  return std::ranges::none_of(statistics::suffix_statistics(), [&](const auto* one) {
+    return !one->has_unit() && suffix.starts_with('_') && suffix.substr(1) == one->word;
+  });
 }
 
 std::string pattern_of(const Benchmark& benchmark, const std::string& name) {
@@ -134,7 +130,7 @@ std::optional<SampleName> sample_name(const Benchmark& benchmark, const std::str
     const std::string base = name.substr(0, name.size() - suffixes[i].size());
     if (!is_match_value(benchmark, base)) continue;
     if (is_match_value(benchmark, name) || is_parameter(benchmark, name)) return {};
-    return SampleName{base, &statistics::named_statistics()[i]};
+    return SampleName{base, statistics::suffix_statistics()[i]};
   }
   return {};
 }

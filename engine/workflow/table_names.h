@@ -12,16 +12,15 @@
 
 namespace tally {
 
-// The words for statistics of repeats and their uncertainty, as files have them: those of each
-// enumeration in its order, as the schema has choices. `none` has no word.
-inline constexpr const char* kStatisticWords = "median|mean|min|max|harmonic";
+// The words for the uncertainty of a statistic of repeats, in the enumeration's order, as the schema
+// has choices. `none` has no word.
 inline constexpr const char* kUncertaintyWords = "ci|mad|range";
 
+// Null for any other word.
+const statistics::NamedStatistic* statistic_of(std::string_view word);
 // `none` for any other word.
-Statistic statistic_of(std::string_view word);
 Uncertainty uncertainty_of(std::string_view word);
 // "" for none.
-std::string statistic_word(Statistic statistic);
 std::string uncertainty_word(Uncertainty uncertainty);
 // "" for unknown.
 const char* better_word(Better better);
@@ -32,7 +31,7 @@ struct SampleName {
   const statistics::NamedStatistic* statistic = nullptr;
 };
 
-// The words of statistics::named_statistics() with their underscore, in its order.
+// The words of statistics::suffix_statistics() with their underscore, in its order.
 const std::vector<std::string>& sample_suffixes();
 // JUBE's statistics over the matches of a pattern, with their underscore.
 const std::vector<std::string>& match_suffixes();

@@ -13,6 +13,7 @@
 
 #include "engine/base/diagnostics.h"
 #include "engine/python/value.h"
+#include "engine/statistics/named.h"
 #include "engine/workflow/rules.h"
 #include "engine/workflow/step_kinds.h"
 
@@ -217,10 +218,7 @@ struct Analyser {
   std::vector<Analyse> analyse;
 };
 
-// The number that a column shows of the repeats of a point (Tally only). none: the first repeat's
-// value.
-enum class Statistic { none, median, mean, min, max, harmonic };
-// How sure that number is. ci: the 95 % confidence interval of the median or the mean.
+// How sure the number is that a column shows of the repeats of a point (Tally only). ci: the 95 % confidence interval of the median or the mean.
 enum class Uncertainty { none, ci, mad, range };
 enum class Better { unknown, higher, lower };
 
@@ -234,15 +232,13 @@ struct Column {
   // A derived column (Tally only).
   Text expression;                                 // Python, over the row's values
   std::vector<std::pair<Text, Text>> relative_to;  // baseline row: name -> value
-  Statistic statistic = Statistic::none;
+  // The number that it shows of the repeats of a point. Null: the first repeat's value.
+  const statistics::NamedStatistic* statistic = nullptr;
   Uncertainty uncertainty = Uncertainty::none;
   Better better = Better::unknown;
-  bool beside_computed = false;  // an interval of a computed column, put beside it in a table
 
   // Whether its values are computed, not read: by an expression, or against a baseline row.
-  bool computed() const {
-    return !expression.value.empty() || !relative_to.empty() || beside_computed;
-  }
+  bool computed() const { return !expression.value.empty() || !relative_to.empty(); }
   // The column's heading: its title, or else its name.
   const std::string& column_title() const { return title.empty() ? name.value : title; }
 };

@@ -317,9 +317,11 @@ Status JobSubmission::submit_packs(bool all) {
 }
 
 bool JobSubmission::take_end(const JobEnd& end, Task& task, bool may_submit) {
-  task.end(outcome_of_job(task, end));
+  Outcome outcome = outcome_of_job(task, end);
+  const bool well = finished_well(outcome.state);
+  task.end(std::move(outcome));
   WorkpackageNode& workpackage = context_.graph[end.workpackage];
-  const bool again = !finished_well(task.state()) && end.kind == JobEnd::Kind::retryable &&
+  const bool again = !well && end.kind == JobEnd::Kind::retryable &&
                      workpackage.resubmits < resubmits_[end.workpackage] && may_submit;
   if (again) ++workpackage.resubmits;
   return again;

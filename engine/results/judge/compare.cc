@@ -21,7 +21,7 @@ namespace tally {
 namespace {
 
 std::string parameter_text(const Record& row, const std::string& name) {
-  const std::string* value = row.point().value(name);
+  const std::string* value = row.point.value(name);
   return value == nullptr ? std::string() : *value;
 }
 
@@ -40,14 +40,14 @@ class RowComparer {
   }
 
   std::string key(const Record& row) const {
-    return fmt::format("{}\1{}\1{}", row.analyser, row.match->occurrence, row.point().text(free_));
+    return fmt::format("{}\1{}", *row.analyser, row.point.key(free_));
   }
   // The keys of the rows of one side of the pair.
   std::vector<std::string> keys(const TablePair& pair, const std::vector<Record>& rows) const {
     std::vector<std::string> keys;
     keys.reserve(rows.size());
     for (const Record& row : rows)
-      keys.push_back(pair.joined_on ? row.point().text(*pair.joined_on) : key(row));
+      keys.push_back(pair.joined_on ? row.point.text(*pair.joined_on) : key(row));
     return keys;
   }
 
@@ -87,11 +87,10 @@ class RowComparer {
   }
 
   void add(const TablePair& tables, const Record& base, const Record& other) {
-    for (const Column& column : tables.other.columns) {
+    for (const TableColumn& column : tables.other.columns) {
       if (!is_metric(column)) continue;
-      const std::string key = column_key(column);
-      const auto a = base.summaries.find(key);
-      const auto b = other.summaries.find(key);
+      const auto a = base.summaries.find(column.info.name);
+      const auto b = other.summaries.find(column.info.name);
       if (a == base.summaries.end() || b == other.summaries.end()) continue;
       add(tables.name, column, {base, a->second, a->second.sample},
           {other, b->second, b->second.sample});
@@ -99,8 +98,8 @@ class RowComparer {
   }
 
   void add_halves(const TablePair& tables, const Record& row) {
-    for (const Column& column : tables.base.columns) {
-      const auto found = row.summaries.find(column_key(column));
+    for (const TableColumn& column : tables.base.columns) {
+      const auto found = row.summaries.find(column.info.name);
       if (!is_metric(column) || found == row.summaries.end()) continue;
       statistics::Sample halves[2];
       for (size_t i = 0; i < found->second.sample.size(); ++i)
@@ -147,12 +146,13 @@ class RowComparer {
     int lacking() const { return summary.repeats - static_cast<int>(summary.sample.size()); }
   };
 
-  void add(const std::string& table, const Column& column, const Side& first, const Side& second) {
+  void add(const std::string& table, const TableColumn& column, const Side& first,
+           const Side& second) {
     const Record& base = first.row;
     const Record& other = second.row;
     ComparedRow row;
     row.table = table;
-    row.metric = column.column_title();
+    row.metric = column.info.title;
     row.base_label = parameter_text(base, options_.by);
     row.other_label = parameter_text(other, options_.by);
     row.lower_is_better = column.better == Better::lower;

@@ -17,7 +17,8 @@ namespace {
 using Definition = std::vector<std::string>;
 
 Definition as_definition(const Column& column) {
-  Definition out = {column.expression.value, std::to_string(static_cast<int>(column.statistic)),
+  Definition out = {column.expression.value,
+                    column.statistic == nullptr ? "" : column.statistic->word,
                     std::to_string(static_cast<int>(column.uncertainty))};
   for (const auto& [name, value] : column.relative_to) {
     out.push_back(name.value);

@@ -72,7 +72,7 @@ Status repeats_not_needed(const Benchmark& benchmark, const Journal& journal,
                           const std::string& run_dir, Evaluator& evaluator, std::vector<int>* ids) {
   std::vector<WorkpackageView> views;
   TRY(workpackage_views(benchmark, journal, run_dir, &views));
-  const Points known(views, benchmark.rules.fractions_are_kept);
+  const auto known = std::make_shared<const Points>(views, benchmark.rules.fractions_are_kept);
   const std::set<std::string> varying = varying_parameters(benchmark);
   const std::unordered_map<int, size_t> families = find_families(
       by_id(views),

@@ -188,7 +188,7 @@ std::vector<SampleNameUse> sample_names(const Benchmark& benchmark,
 }
 
 bool shows_repeats(const Column& column) {
-  return column.statistic != Statistic::none || column.better != Better::unknown;
+  return column.statistic != nullptr || column.better != Better::unknown;
 }
 
 }  // namespace tally

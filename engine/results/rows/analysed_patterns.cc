@@ -104,14 +104,15 @@ bool AnalysedPatterns::is_base(const std::string& pattern, const Pattern& derive
 void AnalysedPatterns::describe(Records& records) const {
   for (const Pattern* pattern : all_) {
     const std::string& name = pattern->name.value;
-    const bool described = records.types.count(name) != 0;  // a pattern of the same name
-    records.types[name] = pattern->type;
+    const bool described = records.known[name].type.has_value();  // a pattern of the same name
+    records.known[name].type = pattern->type;
     if (pattern->unit.empty()) continue;
     const auto add = [&](const std::string& suffix) {
-      std::string& unit = records.units[name + suffix];
-      if (described && !unit.empty() && unit != pattern->unit)
-        records.other_units.try_emplace(name + suffix, unit);
-      unit = pattern->unit;
+      ValueFacts& values = records.known[name + suffix];
+      if (described && !values.unit.empty() && values.unit != pattern->unit &&
+          values.other_unit.empty())
+        values.other_unit = values.unit;
+      values.unit = pattern->unit;
     };
     add("");
     for (const std::string& suffix : match_suffixes()) {
@@ -119,7 +120,8 @@ void AnalysedPatterns::describe(Records& records) const {
     }
     if (!benchmark_.rules.own_columns) continue;
     for (const std::string& suffix : sample_suffixes()) {
-      if (has_unit(suffix)) records.units.try_emplace(name + suffix, pattern->unit);
+      std::string& unit = records.known[name + suffix].unit;
+      if (has_unit(suffix) && unit.empty()) unit = pattern->unit;
     }
   }
 }

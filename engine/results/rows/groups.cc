@@ -190,7 +190,7 @@ std::unordered_map<int, size_t> Groups::find_families() const {
   });
   if (!analyser_.reduce || !iterated) return {};
   return tally::find_families(
-      by_id_, [&](const WorkpackageView& p) { return key_of_repeats(*points_, p, own_); },
+      by_id_, [&](const WorkpackageView& p) { return key_of_repeats(points_, p, own_); },
       [&](const WorkpackageView& p) { return own_values(p); });
 }
 

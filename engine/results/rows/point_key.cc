@@ -131,9 +131,9 @@ const std::string* Points::shown(int workpackage, int parameter) const {
 }
 
 const std::string* PointKey::value(std::string_view name) const {
-  if (of_match_ != nullptr && !of_match_->empty()) {
-    const auto found = of_match_->find(std::string(name));
-    if (found != of_match_->end()) return &found->second;
+  if (!match_.empty()) {
+    const auto found = match_->values.find(std::string(name));
+    if (found != match_->values.end()) return &found->second;
   }
   return points_ == nullptr ? nullptr : points_->shown(workpackage_, points_->find(name));
 }
@@ -144,6 +144,23 @@ std::string PointKey::text(const std::set<std::string>& names) const {
     if (const std::string* shown = value(name)) text += name + '=' + *shown + '\0';
   }
   return text;
+}
+
+std::string PointKey::key(const std::set<std::string>& names) const {
+  return std::to_string(match_->occurrence) + '\1' + text(names);
+}
+
+std::vector<std::pair<std::string, std::string>> PointKey::differing(
+    const std::set<std::string>& names) const {
+  std::vector<std::pair<std::string, std::string>> found;
+  const std::vector<int> none;
+  for (const int parameter : points_ == nullptr ? none : points_->of(workpackage_)) {
+    const std::string& name = points_->name(parameter);
+    if (names.count(name) != 0 && points_->differs(parameter))
+      found.emplace_back(name, *points_->written(workpackage_, parameter));
+  }
+  found.insert(found.end(), match_->values.begin(), match_->values.end());
+  return found;
 }
 
 std::string PointKey::text_without(const std::set<std::string>& names) const {
@@ -225,9 +242,10 @@ std::vector<std::string> parameter_order(const Benchmark& benchmark) {
   return order;
 }
 
-std::string key_of_repeats(const Points& points, const WorkpackageView& workpackage,
+std::string key_of_repeats(const std::shared_ptr<const Points>& points,
+                           const WorkpackageView& workpackage,
                            const std::set<std::string>& varying) {
-  return workpackage.step + '\0' + PointKey(&points, workpackage.id).text_without(varying);
+  return workpackage.step + '\0' + PointKey(points, workpackage.id).text_without(varying);
 }
 
 }  // namespace tally

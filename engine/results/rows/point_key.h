@@ -1,21 +1,28 @@
 // The key that tells whether rows and workpackages are the same point: the values of parameters,
-// and of the patterns in an analyser's `rows`, which are parameters of its rows. `reduce`,
-// baselines, `compare` and the history ask for the text of those parameters that count for them.
-// Each of them adds the rest that makes rows different: baselines the match, the iteration and
-// parameters that follow from others in several ways (table/columns.cc), `compare` the analyser and
-// the match (judge/compare.cc), the history the text that people read: shown parameters, those that
-// differ, the step (report/history.cc). Only `report` of several runs side by side goes by the texts
-// of shown cells (report/runs_beside.cc).
+// and of the patterns in an analyser's `rows`, which are parameters of its rows. It is made once, and
+// stays with the row (Record::point).
+//
+// Each question names the parameters that count for it:
+//   reduce        text_without() what varies between repeats; the parents (rows/groups.cc)
+//   baselines     key() of what tells rows apart, but for `relative_to`; the iteration (table/columns.cc)
+//   compare       key() of the free ones, but for --by; the analyser (judge/compare.cc)
+//   stored JSON   text() of those that its table shows, because it has no others
+//   history       those that a table shows, then differing(), the step (report/history.cc)
+//   report, plot  those that a table shows
+// Readers know a point by what a table shows of it: ShownPoint in table/column_info.h.
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "engine/base/compact.h"
+#include "engine/results/read/rows_reader.h"
 #include "engine/results/read/workpackage_view.h"
 #include "engine/workflow/workflow.h"
 
@@ -89,27 +96,36 @@ class Points {
 // The point of a workpackage, and of the rows that are made from it.
 class PointKey {
  public:
-  // `points`: null where rows come from no run. `of_match`: of a row that comes from a match, the
-  // values that tell it from others of its workpackage; must outlive the object.
-  PointKey(const Points* points, int workpackage,
-           const std::map<std::string, std::string>* of_match = nullptr)
-      : points_(points), workpackage_(workpackage), of_match_(of_match) {}
+  PointKey() = default;  // without parameters
+  // `points`: null where rows come from no run. `match`: of a row that comes from a match, what tells
+  // it from others of its workpackage.
+  PointKey(std::shared_ptr<const Points> points, int workpackage, RowKey match = {})
+      : points_(std::move(points)), workpackage_(workpackage) {
+    match_.set(std::move(match));
+  }
 
   // The value as a table shows it. Null: there is no such parameter.
   const std::string* value(std::string_view name) const;
   // "name=value" of those parameters that it has, each ended by a NUL. Equal for the same point.
   std::string text(const std::set<std::string>& names) const;
+  // The same with the number of the match among those with equal values.
+  std::string key(const std::set<std::string>& names) const;
   // The text of all parameters but these and JUBE's own, by the values as they were written.
   std::string text_without(const std::set<std::string>& names) const;
+  // These parameters, as far as they have several values in the run, in the order of the step, with
+  // the values as they were written. Then the values of the match.
+  std::vector<std::pair<std::string, std::string>> differing(
+      const std::set<std::string>& names) const;
 
  private:
-  const Points* points_;
-  int workpackage_;
-  const std::map<std::string, std::string>* of_match_;  // null: none
+  std::shared_ptr<const Points> points_;  // null: of no run
+  Rare<RowKey> match_;
+  int workpackage_ = -1;
 };
 
 // The key of a workpackage's point: equal for its repeats. `varying`: varying_parameters().
-std::string key_of_repeats(const Points& points, const WorkpackageView& workpackage,
+std::string key_of_repeats(const std::shared_ptr<const Points>& points,
+                           const WorkpackageView& workpackage,
                            const std::set<std::string>& varying);
 
 }  // namespace tally

@@ -11,14 +11,15 @@ int RowColumns::find(std::string_view name) const {
   return found == numbers_.end() ? -1 : found->second;
 }
 
-int RowColumns::add(std::string_view name, ColumnKind kind) {
+int RowColumns::add(std::string_view name, Asked asked) {
   int number = find(name);
   if (number < 0) {
-    number = static_cast<int>(columns_.size());
-    columns_.push_back({kind, std::string(name)});
+    number = static_cast<int>(names_.size());
+    names_.emplace_back(name);
+    asked_.push_back(false);
     numbers_.emplace(name, number);
   }
-  if (kind == ColumnKind::computed) columns_[static_cast<size_t>(number)].kind = kind;
+  if (asked == Asked::asked) asked_[static_cast<size_t>(number)] = true;
   return number;
 }
 
@@ -28,9 +29,9 @@ const Value& Cells::at(std::string_view name) const {
   return value == nullptr ? none : *value;
 }
 
-void Cells::set(std::string_view name, Value value, ColumnKind kind) {
+void Cells::set(std::string_view name, Value value, Asked asked) {
   if (columns_ == nullptr) columns_ = std::make_shared<RowColumns>();
-  set(columns_->add(name, kind), std::move(value));
+  set(columns_->add(name, asked), std::move(value));
 }
 
 void Cells::set(int number, Value value) {
@@ -96,8 +97,12 @@ void Record::take_marks_of_earlier(const std::set<std::string>& shown) {
 }
 
 void Records::add_unit(const std::string& name, const std::string& unit) {
-  const auto [known, is_new] = units.try_emplace(name, unit);
-  if (!is_new && known->second != unit) other_units.try_emplace(name, unit);
+  ValueFacts& values = known[name];
+  if (values.unit.empty()) {
+    values.unit = unit;
+  } else if (values.unit != unit && values.other_unit.empty()) {
+    values.other_unit = unit;
+  }
 }
 
 void give_own_columns(std::vector<Record>& rows) {
@@ -126,9 +131,12 @@ void append(Records& records, Records more) {
   }
   records.changed = records.changed || more.changed;
   records.unmatched.insert(records.unmatched.end(), more.unmatched.begin(), more.unmatched.end());
-  for (const auto& [name, unit] : more.units) records.add_unit(name, unit);
-  records.other_units.merge(more.other_units);
-  records.types.merge(more.types);
+  for (const auto& [name, values] : more.known) {
+    if (!values.unit.empty()) records.add_unit(name, values.unit);
+    ValueFacts& own = records.known[name];
+    if (own.other_unit.empty()) own.other_unit = values.other_unit;
+    if (!own.type) own.type = values.type;
+  }
 }
 
 }  // namespace tally

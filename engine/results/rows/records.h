@@ -1,4 +1,5 @@
-// The rows of a result: one record for each result line, from which tables are made.
+// The rows of a result: one record for each result line, from which tables are made. Their columns
+// are described in table/column_info.h.
 #pragma once
 
 #include <map>
@@ -35,37 +36,29 @@ inline void add_mark(bool is_marked, const char* mark, std::string* marks) {
   *marks += mark;
 }
 
-// The values of a row by column number, and what a number means.
-class Points;
+// Whether rows without a value are a surprise. found: they are none, because it is a parameter, a
+// built-in, or a pattern's value. asked: every row has been asked for it, as an expression, a
+// statistic of repeats or a mark.
+enum class Asked { found, asked };
 
-enum class ColumnKind {
-  found,     // a parameter, a built-in, or a pattern's value: rows without it are no surprise
-  computed,  // every row has been asked for it: an expression, a statistic of repeats, a mark
-};
-
-struct ColumnInfo {
-  ColumnKind kind = ColumnKind::found;
-  std::string name;
-};
-
-// The columns that rows of one origin have in common. Columns are only added, so that a number
-// keeps its meaning.
+// The names of the values that rows of one origin have in common, each with a number: a row's cells
+// are in the order of the numbers. Names are only added, so that a number keeps its meaning.
 class RowColumns {
  public:
-  std::shared_ptr<const Points> points;  // of the rows' run; null: they are of no run
-
-  size_t size() const { return columns_.size(); }
-  const ColumnInfo& operator[](size_t number) const { return columns_[number]; }
+  size_t size() const { return names_.size(); }
+  const std::string& name(size_t number) const { return names_[number]; }
+  bool asked(size_t number) const { return asked_[number]; }
   // -1: there is none of that name.
   int find(std::string_view name) const;
-  // Adds the column if it is new. One that is computed stays so.
-  int add(std::string_view name, ColumnKind kind = ColumnKind::found);
+  // Adds the name if it is new. One that was asked for stays so.
+  int add(std::string_view name, Asked asked = Asked::found);
 
  private:
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;
   };
-  std::vector<ColumnInfo> columns_;
+  std::vector<std::string> names_;
+  std::vector<bool> asked_;
   std::unordered_map<std::string, int, Hash, std::equal_to<>> numbers_;
 };
 
@@ -82,8 +75,8 @@ class Cells {
   // None where there is no value.
   const Value& at(std::string_view name) const;
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  // Adds the column if it is new. Cells made without columns get their own.
-  void set(std::string_view name, Value value, ColumnKind kind = ColumnKind::found);
+  // Adds the name if it is new. Cells made without columns get their own.
+  void set(std::string_view name, Value value, Asked asked = Asked::found);
   void erase(std::string_view name);
 
   // The value in the column of that number. Null: None.
@@ -156,8 +149,8 @@ struct Record {
   // repeat.
   Rare<std::map<std::string, double>> short_values;
   int id = 0;                          // the workpackage's
-  Rare<RowKey> match;                  // of `rows`: which of its workpackage's rows it is
-  std::string analyser, step;          // of the workpackage
+  PointKey point;                      // that of its workpackage, or of the match it comes from
+  Common<std::string> analyser, step;  // of the workpackage
   int iteration = 0;                   // of the workpackage, where each iteration has a row; else 0
   std::vector<std::string> unmatched;  // patterns that matched nothing in its files
   int run = 0;                         // the run's id
@@ -171,7 +164,7 @@ struct Record {
   // was throttled; the most cores that others used, and all that was noticed.
   int busy = 0, throttled = 0;
   Disturbance disturbance;
-  // The summaries of the columns with `statistic` or `better`, by column_key(). Only in a
+  // The summaries of the columns with `statistic` or `better`, by ColumnInfo::name. Only in a
   // ResultTable.
   std::map<std::string, Summary> summaries;
   // A failed or lost workpackage may have printed a number before it ended. References, baselines
@@ -181,11 +174,6 @@ struct Record {
   // "BUSY", "THROTTLED", "BUSY THROTTLED". Empty: nothing was noticed.
   std::string machine_mark() const;
   void add_disturbance(const Disturbance& one);
-  // Null: the row is of no run.
-  const Points* points() const {
-    return values.columns() == nullptr ? nullptr : values.columns()->points.get();
-  }
-  PointKey point() const { return {points(), id, &match->values}; }
   // Not run yet, or under way.
   bool unfinished() const { return !failed() && !finished_well(state); }
   // Whether its numbers are a measurement. The numbers of a failed, unfinished or expected
@@ -195,6 +183,34 @@ struct Record {
   // "failed", "has not ended": why a row that is not measured() has no number that counts.
   const char* why_not_measured() const;
 };
+
+// The values of one name in rows that mostly share their columns.
+class ValuesOf {
+ public:
+  explicit ValuesOf(std::string name) : name_(std::move(name)) {}
+  // Null: None.
+  const Value* in(const Record& row) const {
+    if (row.values.columns().get() != columns_) {
+      columns_ = row.values.columns().get();
+      number_ = columns_ == nullptr ? -1 : columns_->find(name_);
+    }
+    return row.values.cell(number_);
+  }
+
+ private:
+  std::string name_;
+  mutable const RowColumns* columns_ = nullptr;  // of the row before
+  mutable int number_ = -1;
+};
+
+// Facts about the values of a name, whether or not a row has one.
+struct ValueFacts {
+  std::optional<ValueType> type;  // of a parameter or pattern
+  std::string unit;               // empty: none
+  // A second unit: another pattern or parameter of the same name has it.
+  std::string other_unit;
+};
+
 struct Records {
   std::shared_ptr<RowColumns> columns = std::make_shared<RowColumns>();  // of rows made here
   std::vector<Record> rows;
@@ -204,11 +220,8 @@ struct Records {
   bool changed =
       false;  // the output of a workpackage changed after its end, and thus counts in nothing
   std::vector<Unmatched> unmatched;
-  std::map<std::string, std::string> units;  // by column name
-  // Names whose values have a second unit: another pattern or parameter of the same name has it.
-  std::map<std::string, std::string> other_units;
-  std::map<std::string, ValueType> types;
-  // Sets the unit of a name that has none, or keeps the second unit in other_units.
+  std::map<std::string, ValueFacts> known;  // by name
+  // Sets the unit of a name that has none, or keeps it as the second one.
   void add_unit(const std::string& name, const std::string& unit);
 };
 
@@ -216,7 +229,7 @@ struct Records {
 // of other tables with the same rows.
 void give_own_columns(std::vector<Record>& rows);
 
-// Appends the rows, units and types of `more` to `records`. The first unit of a name stays.
+// Appends the rows of `more` to `records`, and what it knows. The first unit of a name stays.
 void append(Records& records, Records more);
 
 }  // namespace tally

@@ -35,6 +35,7 @@ class RowMaker {
         groups_(from.groups),
         evaluator_(evaluator),
         parameters_(from.used_names, from.benchmark.rules.fractions_are_kept),
+        analyser_name_(from.analyser.name.value),
         sources_(from.benchmark, from.analyser, from.patterns, from.groups) {}
 
   Records make(Diagnostics& diagnostics) {
@@ -51,7 +52,6 @@ class RowMaker {
     derive({benchmark_, evaluator_, diagnostics}, patterns_.derived(), lines);
     Records records;
     columns_ = records.columns;
-    columns_->points = groups_.points();
     records.rows.reserve(lines.size());
     for (size_t i = 0; i < lines.size(); ++i) {
       std::map<std::string, double> too_short = short_values(lines[i].values, &origins_[i]);
@@ -198,7 +198,7 @@ class RowMaker {
   Cells repeat_values(const Cells& row) const {
     Cells values(repeat_columns_);
     for (size_t i = 0; i < row.all().size(); ++i) {
-      const std::string& name = (*columns_)[i].name;
+      const std::string& name = columns_->name(i);
       if (i == in_repeats_.size())
         in_repeats_.push_back(used_names_.has_in_repeats(name) ? repeat_columns_->add(name) : -1);
       if (in_repeats_[i] >= 0 && !row.all()[i].none()) values.set(in_repeats_[i], row.all()[i]);
@@ -326,7 +326,7 @@ class RowMaker {
     Cells values(columns_);
     std::vector<Value> found = std::move(line).take();
     for (size_t i = 0; i < found.size(); ++i) {
-      const std::string& name = (*line_columns_)[i].name;
+      const std::string& name = line_columns_->name(i);
       if (i == in_rows_.size())
         in_rows_.push_back(used_names_.has(name) ? columns_->add(name) : -1);
       if (in_rows_[i] >= 0) values.set(in_rows_[i], std::move(found[i]));
@@ -349,11 +349,11 @@ class RowMaker {
       const Statistics* matches = matches_of(origin, name);
       if (matches == nullptr || matches->count() == 0) record.unmatched.push_back(name);
     }
-    if (origin.row != nullptr) record.match.set(origin.row->key);
     record.id = shown.id;
+    record.point = {groups_.points(), shown.id, origin.row == nullptr ? RowKey() : origin.row->key};
     record.run = shown.run;
-    record.analyser = analyser_.name.value;
-    record.step = shown.step;
+    record.analyser = analyser_name_;
+    record.step.take(shown.step, step_before_);
     if (!analyser_.reduce) record.iteration = shown.iteration;
     const PlannedRepeats planned = groups_.planned_repeats(shown);
     record.all_repeats = std::max(planned.count, static_cast<int>(group.members.size()));
@@ -379,6 +379,8 @@ class RowMaker {
   const Groups& groups_;
   Evaluator& evaluator_;
   ParameterValues parameters_;
+  const Common<std::string> analyser_name_;
+  Common<std::string> step_before_;  // of the row before
   const ValueSources sources_;
   std::vector<RowOrigin> origins_;  // of the rows
   // The columns of lines, of rows and of repeats, and those of the latter two by those before.

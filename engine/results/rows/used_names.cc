@@ -84,12 +84,16 @@ void ParameterValues::add(const WorkpackageView& workpackage, bool own, Cells& v
     for (const auto& [name, unit] : workpackage.units) {
       if (unit.empty()) continue;
       records.add_unit(name, unit);
-      records.units.try_emplace(name + "_" + workpackage.step, unit);
+      std::string& of_step = records.known[name + "_" + workpackage.step].unit;
+      if (of_step.empty()) of_step = unit;
     }
   }
   if (step.types != workpackage.types) {
     step.types = workpackage.types;
-    for (const auto& [name, type] : workpackage.types) records.types.try_emplace(name, type);
+    for (const auto& [name, type] : workpackage.types) {
+      std::optional<ValueType>& known = records.known[name].type;
+      if (!known) known = type;
+    }
   }
 }
 

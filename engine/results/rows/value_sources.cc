@@ -148,7 +148,7 @@ void ValueSources::add_marks(const std::vector<const WorkpackageView*>& members,
 // another one wrote.
 void ValueSources::take_marks_of_linked(const Group& group, Origins& origins,
                                         Record& record) const {
-  const std::vector<LinkedFile>& files = linked_.of(groups_.find(record.step));
+  const std::vector<LinkedFile>& files = linked_.of(groups_.find(*record.step));
   if (files.empty()) return;
   const std::vector<const WorkpackageView*> all = groups_.ancestors(group.members);
   for (const LinkedFile& linked : files) {
@@ -175,7 +175,7 @@ void ValueSources::add_change(const Group& above, Record& record) const {
   marks.changed = true;
   for (const Pattern* pattern : patterns_.of(groups_.find(above.members.front()->step))) {
     const std::string& name = pattern->name.value;
-    if (pattern->mode == PatternMode::pattern && !prints(record.step, name))
+    if (pattern->mode == PatternMode::pattern && !prints(*record.step, name))
       patterns_.add_with_computed(name, &marks.names);
   }
   if (!marks.names.empty()) record.earlier.edit().push_back(std::move(marks));
@@ -196,7 +196,7 @@ void ValueSources::take_marks_of_ancestors(const Group& group, Record& record) c
     std::set<std::string> given;
     if (is_changed(*above)) add_change(*above, record);
     for (const auto& [name, statistics] : above->all.found) {
-      if (statistics.count() == 0 || prints(record.step, name)) continue;
+      if (statistics.count() == 0 || prints(*record.step, name)) continue;
       if (origins.emplace(name, reused).second) patterns_.add_with_computed(name, &given);
     }
     add_marks(above->members, reused, std::move(given), record);

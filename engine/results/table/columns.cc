@@ -40,7 +40,7 @@ bool same(const Cells& values, const std::string& name, const std::string& wante
 
 // The run, analyser and step of a row. Rows of another one were measured in another way.
 std::string source_key(const Record& row) {
-  return fmt::format("{}\1{}\1{}", row.run, row.analyser, row.step);
+  return fmt::format("{}\1{}\1{}", row.run, *row.analyser, *row.step);
 }
 
 // The parameters that tell rows apart: the free ones, and derived ones that have several values for
@@ -55,8 +55,8 @@ std::set<std::string> distinguishing_parameters(const Benchmark& benchmark,
       if (names.count(name) != 0 || varying.count(name) != 0) continue;
       std::map<std::string, std::string> first;
       const bool spans = std::ranges::any_of(rows, [&](const Record& row) {
-        const std::string own = row.point().text({name});
-        return first.try_emplace(source_key(row) + '\1' + row.point().text(names), own)
+        const std::string own = row.point.text({name});
+        return first.try_emplace(source_key(row) + '\1' + row.point.text(names), own)
                    .first->second != own;
       });
       if (spans) names.insert(name);
@@ -88,8 +88,7 @@ class Baselines {
         continue;
       }
       of_key_[key].push_back(i);
-      for (const std::string& name : names_)
-        of_baselines_[name].insert(rows[i].point().text({name}));
+      for (const std::string& name : names_) of_baselines_[name].insert(rows[i].point.text({name}));
     }
   }
 
@@ -111,8 +110,7 @@ class Baselines {
 
  private:
   std::string key_of(const Record& row) const {
-    return fmt::format("{}\1{}\1{}", row.iteration, row.match->occurrence,
-                       row.point().text(names_));
+    return fmt::format("{}\1{}", row.iteration, row.point.key(names_));
   }
 
   void note(const std::vector<size_t>& found, const std::string& key, Record& row) const {
@@ -144,7 +142,7 @@ class Baselines {
   std::string different_in_all(const Record& row) const {
     std::string names;
     for (const auto& [name, values] : of_baselines_) {
-      if (values.count(row.point().text({name})) == 0) names += (names.empty() ? "" : ", ") + name;
+      if (values.count(row.point.text({name})) == 0) names += (names.empty() ? "" : ", ") + name;
     }
     return names;
   }
@@ -178,7 +176,7 @@ void relate(const Benchmark& benchmark, const Column& column, std::vector<Record
     const double base = baseline[i] < 0 ? 0 : plain[static_cast<size_t>(baseline[i])].as_double();
     const bool known = base != 0 && plain[i].number();
     rows[i].values.set(column_key(column), known ? Value{plain[i].as_double() / base} : Value{},
-                       ColumnKind::computed);
+                       Asked::asked);
   }
 }
 
@@ -293,23 +291,15 @@ std::vector<Value> column_values(const std::vector<Record>& rows, const std::str
 
 }  // namespace
 
-std::string column_key(const Column& column) {
-  const std::string& name = column.name.value;
-  if (column.relative_to.empty() && column.statistic != Statistic::none)
-    return statistic_key(column);
-  if (column.relative_to.empty() || !column.expression.value.empty()) return name;
-  return column.title.empty() || column.title == name ? name + "_relative" : column.title;
-}
-
 void add_derived_columns(const ResultContext& context, const std::vector<Column>& columns,
                          const Records& records, std::vector<Record>& rows) {
   for (const Column& column : columns) {
     const bool relative = !column.relative_to.empty();
     const bool computed = !column.expression.value.empty();
     if (!computed && !relative) continue;
-    if (!relative && column.statistic != Statistic::none) continue;  // computed in the repeats
+    if (!relative && column.statistic != nullptr) continue;  // computed in the repeats
     const std::string plain =
-        column.statistic == Statistic::none ? column.name.value : statistic_key(column);
+        column.statistic == nullptr ? column.name.value : statistic_key(column);
     bool compared = false;
     std::vector<Value> values = computed
                                     ? expression_values(context, column, records, rows, &compared)
@@ -319,7 +309,7 @@ void add_derived_columns(const ResultContext& context, const std::vector<Column>
       continue;
     }
     for (size_t i = 0; i < rows.size(); ++i)
-      rows[i].values.set(column.name.value, std::move(values[i]), ColumnKind::computed);
+      rows[i].values.set(column.name.value, std::move(values[i]), Asked::asked);
   }
 }
 

@@ -13,11 +13,6 @@
 
 namespace tally {
 
-// The name of a column's values in a record. Usually this is the column's own name. For a plain
-// column relative to a baseline it is the column's title, so that the plain column can stand beside
-// it. For a statistic of repeats it is the name and the statistic, "rate median".
-std::string column_key(const Column& column);
-
 // Computes the derived columns among `columns` into `rows`, in order. A column may use those before
 // it. Statistics of expressions are not computed here (add_statistics()).
 void add_derived_columns(const ResultContext& context, const std::vector<Column>& columns,

@@ -170,7 +170,7 @@ std::set<std::string> known_names(const std::vector<Record>& rows, const Records
   std::vector<bool> known;
   const auto take = [&] {
     for (size_t i = 0; i < known.size(); ++i) {
-      if (known[i] || (*columns)[i].kind == ColumnKind::computed) names.insert((*columns)[i].name);
+      if (known[i] || columns->asked(i)) names.insert(columns->name(i));
     }
   };
   for (const Record& row : rows) {
@@ -184,7 +184,8 @@ std::set<std::string> known_names(const std::vector<Record>& rows, const Records
   }
   take();
   if (records != nullptr) {
-    for (const auto& [name, type] : records->types) names.insert(name);
+    for (const auto& [name, values] : records->known)
+      if (values.type) names.insert(name);
   }
   return names;
 }

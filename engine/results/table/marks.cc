@@ -54,14 +54,14 @@ std::map<std::string, double> short_values_of(const Record& row, const Column& c
 }
 
 std::map<std::string, double> short_values_of(const Record& row,
-                                              const std::vector<Column>& columns) {
+                                              const std::vector<TableColumn>& columns) {
   std::map<std::string, double> found;
   if (row.short_values->empty()) return found;
-  for (const Column& column : columns) found.merge(short_values_of(row, column));
+  for (const TableColumn& column : columns) found.merge(short_values_of(row, column));
   return found;
 }
 
-std::string marks_of(const Record& row, const std::vector<Column>& columns) {
+std::string marks_of(const Record& row, const std::vector<TableColumn>& columns) {
   std::string marks = row.machine_mark();
   add_mark(!short_values_of(row, columns).empty(), kShort, &marks);
   return marks;
@@ -142,7 +142,7 @@ bool status_is_ours(const Benchmark& benchmark) {
   return true;
 }
 
-bool shows_status(const Benchmark& benchmark, const std::vector<Column>& columns) {
+bool shows_status(const Benchmark& benchmark, const std::vector<TableColumn>& columns) {
   return status_is_ours(benchmark) && std::ranges::any_of(columns, [](const Column& column) {
            return column.name.value == kStatusColumn && column.expression.value.empty();
          });
@@ -164,11 +164,11 @@ void mark_states(const Benchmark& benchmark, ResultTable& out) {
   const auto marked = [](const Record& row) { return !row.measured() || row.reused; };
   const bool any = std::ranges::any_of(out.rows, marked);
   if (!any || !benchmark.rules.rows_are_marked || shows_status(benchmark, out.columns)) return;
-  const Column column = own_column("status", kStatusColumn);
+  const TableColumn column = own_column("status", kStatusColumn);
   out.columns.push_back(column);
   for (Record& row : out.rows) {
     const std::string word = marked(row) ? state_mark(row) : state_word(row);
-    row.values.set(column.name.value, Value{word}, ColumnKind::computed);
+    row.values.set(column.info.name, Value{word}, Asked::asked);
   }
 }
 
@@ -177,9 +177,10 @@ void mark_states(const Benchmark& benchmark, ResultTable& out) {
 void mark_disturbed(const Benchmark& benchmark, ResultTable& out) {
   const auto disturbed = [&](const Record& row) { return !marks_of(row, out.columns).empty(); };
   if (!benchmark.rules.rows_are_marked || std::ranges::none_of(out.rows, disturbed)) return;
-  Column column = own_column("machine", "machine");
-  for (const Column& other : out.columns)  // a workflow's own column may have this name
-    if (to_lower(other.column_title()) == column.title) column.title = "machine state";
+  const bool taken = std::ranges::any_of(out.columns, [](const TableColumn& other) {
+    return to_lower(other.info.title) == "machine";  // a workflow's own column
+  });
+  const TableColumn column = own_column("machine", taken ? "machine state" : "machine");
   out.columns.push_back(column);
   // Rows of one run are often disturbed alike: one note for all of them.
   std::vector<RowsNote> notes;
@@ -187,7 +188,7 @@ void mark_disturbed(const Benchmark& benchmark, ResultTable& out) {
   for (size_t i = 0; i < out.rows.size(); ++i) {
     Record& row = out.rows[i];
     if (!disturbed(row)) continue;
-    row.values.set(column.name.value, Value{marks_of(row, out.columns)});
+    row.values.set(column.info.name, Value{marks_of(row, out.columns)});
     if (const auto too_short = short_values_of(row, out.columns); !too_short.empty())
       add_short_row(i, too_short, &short_notes);
     const auto times = [&](int count) {
@@ -250,8 +251,8 @@ void leave_out_reused(const Benchmark& benchmark, ResultTable& out) {
   const auto reused = [&](const Record& row) {
     if (row.reused_values->empty()) return false;
     bool any = false;
-    for (const Column& column : out.columns) {
-      if (!row.values.has(column_key(column))) continue;
+    for (const TableColumn& column : out.columns) {
+      if (!row.values.has(column.info.name)) continue;
       const Origin origin = origin_of(benchmark, row, column);
       if (origin == Origin::measured) return false;
       any = any || origin == Origin::reused;

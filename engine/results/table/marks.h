@@ -44,11 +44,11 @@ inline bool is_reused(const Benchmark& benchmark, const Record& row, const Colum
 // how many seconds. A row that is no measurement has none.
 std::map<std::string, double> short_values_of(const Record& row, const Column& column);
 std::map<std::string, double> short_values_of(const Record& row,
-                                              const std::vector<Column>& columns);
+                                              const std::vector<TableColumn>& columns);
 
 // Record::machine_mark(), and SHORT if one of the columns shows such a value. Empty: nothing is
 // marked.
-std::string marks_of(const Record& row, const std::vector<Column>& columns);
+std::string marks_of(const Record& row, const std::vector<TableColumn>& columns);
 std::string marks_of(const Record& row, const Column& column);
 
 // Whether the column shows or is computed from a value that is reused. For tables that may come
@@ -78,7 +78,7 @@ void add_row(size_t row, double cores, RowsNote::Words words, std::vector<RowsNo
 // Whether `status` is how each row's workpackage ended, and not a value of the input.
 bool status_is_ours(const Benchmark& benchmark);
 // Whether one of the columns shows how each row's workpackage ended.
-bool shows_status(const Benchmark& benchmark, const std::vector<Column>& columns);
+bool shows_status(const Benchmark& benchmark, const std::vector<TableColumn>& columns);
 // How the row's workpackage ended: "done", "reused", "failed".
 const char* state_word(const Record& row);
 // "FAILED" or "LOST" for a row that failed; "PENDING", "RUNNING" or "WAITING" for an unfinished

@@ -159,7 +159,7 @@ class ConditionCheck {
 
   bool is_computed(const std::string& name) const {
     return std::ranges::any_of(table_.columns, [&](const Column& column) {
-      const bool computed = column.computed() || column.statistic != Statistic::none;
+      const bool computed = column.computed() || column.statistic != nullptr;
       return computed && (column.name.value == name || column.column_title() == name);
     });
   }

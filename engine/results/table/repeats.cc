@@ -22,24 +22,6 @@
 namespace tally {
 namespace {
 
-double statistic_value(Statistic statistic, const statistics::Sample& sample) {
-  switch (statistic) {
-    case Statistic::median:
-      return statistics::median(sample);
-    case Statistic::mean:
-      return statistics::mean(sample);
-    case Statistic::min:
-      return *std::ranges::min_element(sample);
-    case Statistic::max:
-      return *std::ranges::max_element(sample);
-    case Statistic::harmonic:
-      return statistics::harmonic_mean(sample);
-    case Statistic::none:
-      break;
-  }
-  return sample.front();
-}
-
 // How the numbers of a sample were written.
 struct Digits {
   bool whole = true;         // all are integers
@@ -125,11 +107,11 @@ void add_interval(const Column& column, int run, Summary& summary) {
   } else if (column.uncertainty == Uncertainty::mad) {
     const double mad = statistics::median_absolute_deviation(sample);
     summary.interval = {summary.value - mad, summary.value + mad};
-  } else if (column.uncertainty == Uncertainty::ci && column.statistic == Statistic::mean &&
-             sample.size() >= statistics::kFewestForMedian) {
-    summary.interval = statistics::mean_interval(sample, static_cast<uint64_t>(run));
   } else if (column.uncertainty == Uncertainty::ci) {
-    const statistics::MedianInterval found = statistics::median_interval(sample);
+    const auto interval_of = column.statistic == nullptr ? nullptr : column.statistic->interval;
+    const statistics::MedianInterval found = interval_of == nullptr
+                                                 ? statistics::median_interval(sample)
+                                                 : interval_of(sample, static_cast<uint64_t>(run));
     summary.too_few = found.is_range;
     summary.interval = found.interval;
   }
@@ -143,7 +125,8 @@ Summary summarise(const Column& column, const Record& row, Digits* digits) {
   *digits = numbers.digits;
   summary.decimals = numbers.digits.decimals;
   if (summary.sample.empty()) return summary;
-  summary.value = statistic_value(column.statistic, summary.sample);
+  summary.value =
+      column.statistic == nullptr ? summary.sample.front() : column.statistic->of(summary.sample);
   summary.outliers = statistics::outliers(summary.sample);
   add_interval(column, row.run, summary);
   summary.value = as_printed(summary.value, summary.sample);
@@ -154,13 +137,25 @@ Summary summarise(const Column& column, const Record& row, Digits* digits) {
   return summary;
 }
 
-Value sample_value(const statistics::NamedStatistic& statistic, const Numbers& numbers) {
+// The statistic of a sample as a table shows it.
+Value statistic_value(const statistics::NamedStatistic& statistic, const statistics::Sample& sample,
+                      Digits digits) {
   using Kind = statistics::NamedStatistic::Kind;
-  if (numbers.sample.empty() && !statistic.of_nothing) return {};
-  const double number = statistic.of(numbers.sample);
-  if (statistic.kind == Kind::count) return {static_cast<long long>(number)};
-  return shown(number, numbers.sample,
-               statistic.kind == Kind::value ? numbers.digits : Digits{false, -1});
+  if (sample.empty() && !statistic.of_nothing) return {};
+  const double number = statistic.of(sample);
+  switch (statistic.kind) {
+    case Kind::value:
+      break;
+    case Kind::average:
+      digits.whole = false;
+      break;
+    case Kind::ratio:
+      digits = {false, -1};
+      break;
+    case Kind::count:
+      return {static_cast<long long>(number)};
+  }
+  return shown(number, sample, digits);
 }
 
 bool is_computed(const Column& column) {
@@ -204,9 +199,9 @@ void compute_in_repeats(const ResultContext& context, const std::vector<Column>&
   for (const Column& column : columns) {
     if (!is_computed(column)) continue;
     Column plain = column;
-    plain.statistic = Statistic::none;
+    plain.statistic = nullptr;
     Diagnostics said_of_the_rows;
-    const bool said = column.statistic == Statistic::none;
+    const bool said = column.statistic == nullptr;
     add_derived_columns(
         {context.benchmark, context.evaluator, said ? said_of_the_rows : context.diagnostics,
          context.empty_column_is_error},
@@ -222,7 +217,7 @@ void compute_in_repeats(const ResultContext& context, const std::vector<Column>&
 bool owns_name(const std::vector<Column>& columns, const Column& column) {
   for (const Column& other : columns) {
     if (other.name.value != column.name.value || !other.relative_to.empty()) continue;
-    if (other.statistic == Statistic::none) return false;
+    if (other.statistic == nullptr) return false;
   }
   return true;
 }
@@ -239,17 +234,17 @@ std::string row_list(const std::vector<size_t>& rows) {
 // Columns whose intervals are none in the same rows have one note.
 void note_intervals(ResultTable& out) {
   std::vector<std::pair<std::string, std::vector<std::string>>> notes;  // rows, titles
-  for (const Column& column : out.columns) {
+  for (const TableColumn& column : out.columns) {
     std::vector<size_t> too_few;
-    for (size_t i = 0; column.statistic != Statistic::none && i < out.rows.size(); ++i) {
-      const auto found = out.rows[i].summaries.find(column_key(column));
+    for (size_t i = 0; column.statistic != nullptr && i < out.rows.size(); ++i) {
+      const auto found = out.rows[i].summaries.find(column.info.name);
       if (found != out.rows[i].summaries.end() && found->second.too_few) too_few.push_back(i);
     }
     if (too_few.empty()) continue;
     const std::string rows = row_list(too_few);
     auto known = std::ranges::find(notes, rows, &decltype(notes)::value_type::first);
     if (known == notes.end()) known = notes.insert(known, {rows, {}});
-    known->second.push_back("'" + column.column_title() + "'");
+    known->second.push_back("'" + column.info.title + "'");
   }
   for (const auto& [rows, titles] : notes)
     out.notes.push_back(
@@ -266,9 +261,9 @@ std::string in_column(const Column& column, const Summary& summary, double numbe
   return shown ? text : value.printed();
 }
 
-void note_outliers(const Column& column, ResultTable& out) {
+void note_outliers(const TableColumn& column, ResultTable& out) {
   for (size_t i = 0; i < out.rows.size(); ++i) {
-    const auto found = out.rows[i].summaries.find(column_key(column));
+    const auto found = out.rows[i].summaries.find(column.info.name);
     if (found == out.rows[i].summaries.end()) continue;
     const Summary& summary = found->second;
     const std::vector<size_t>& indexes = summary.outliers.indexes;
@@ -279,7 +274,7 @@ void note_outliers(const Column& column, ResultTable& out) {
       out.notes.push_back(
           {row, fmt::format("'{}': the first repeat ({}) is far from the median "
                             "({}): the machine may need a warm-up",
-                            column.column_title(), in_column(column, summary, summary.sample[0]),
+                            column.info.title, in_column(column, summary, summary.sample[0]),
                             in_column(column, summary, median))});
       continue;
     }
@@ -289,7 +284,7 @@ void note_outliers(const Column& column, ResultTable& out) {
     out.notes.push_back(
         {row, fmt::format("'{}' has {} outlier{} in {} repeats ({}; the median is {}); they count "
                           "in the row",
-                          column.column_title(), indexes.size(), indexes.size() == 1 ? "" : "s",
+                          column.info.title, indexes.size(), indexes.size() == 1 ? "" : "s",
                           summary.sample.size(), join(values, ", "),
                           in_column(column, summary, median))});
   }
@@ -297,31 +292,32 @@ void note_outliers(const Column& column, ResultTable& out) {
 
 // Adds a column after `column` that shows `value` of its summary.
 template <typename Get>
-void add_beside(const Column& column, const std::string& suffix, const Get& value,
-                std::vector<Column>& columns, std::vector<Record>& rows) {
-  Column beside;
-  beside.name = column.name;
-  beside.name.value = column_key(column) + " " + suffix;
-  beside.title =
+void add_beside(const TableColumn& column, const std::string& suffix, const Get& value,
+                std::vector<TableColumn>& columns, std::vector<Record>& rows) {
+  Column definition;
+  definition.name = column.name;
+  definition.name.value = column.info.name + " " + suffix;
+  definition.title =
       column.title.empty() ? column.name.value + "_" + suffix : column.title + " " + suffix;
-  beside.format = column.format;
-  beside.beside_computed = column.computed();
+  definition.format = column.format;
+  TableColumn beside(std::move(definition));
+  beside.info.kind = column.info.kind;
   for (Record& row : rows) {
-    const auto found = row.summaries.find(column_key(column));
+    const auto found = row.summaries.find(column.info.name);
     if (found == row.summaries.end() || !found->second.interval) continue;
     const Summary& summary = found->second;
-    row.values.set(beside.name.value,
+    row.values.set(beside.info.name,
                    shown(value(summary), summary.sample, {false, summary.decimals}));
   }
   columns.push_back(std::move(beside));
 }
 
 // "5 of 6". "1 of 1, 6 of 6": the columns come from steps with different repeats.
-std::string repeats_text(const Record& row, const std::vector<Column>& columns) {
+std::string repeats_text(const Record& row, const std::vector<TableColumn>& columns) {
   std::vector<std::pair<int, size_t>> counts;  // planned, counted
-  for (const Column& column : columns) {
-    const auto found = row.summaries.find(column_key(column));
-    if (column.statistic == Statistic::none || found == row.summaries.end()) continue;
+  for (const TableColumn& column : columns) {
+    const auto found = row.summaries.find(column.info.name);
+    if (column.statistic == nullptr || found == row.summaries.end()) continue;
     const Summary& summary = found->second;
     const auto known = std::ranges::find_if(
         counts, [&](const auto& count) { return count.first == summary.repeats; });
@@ -336,28 +332,15 @@ std::string repeats_text(const Record& row, const std::vector<Column>& columns) 
   return join(texts, ", ");
 }
 
-std::string statistic_words(Statistic statistic) {
-  switch (statistic) {
-    case Statistic::min:
-      return "smallest";
-    case Statistic::max:
-      return "largest";
-    case Statistic::harmonic:
-      return "harmonic mean";
-    default:
-      return statistic_word(statistic);
-  }
-}
-
 // Whether some row has an interval of the column that is one of 95 %.
-bool has_interval(const Column& column, const std::vector<Record>& rows) {
+bool has_interval(const TableColumn& column, const std::vector<Record>& rows) {
   return std::ranges::any_of(rows, [&](const Record& row) {
-    const auto found = row.summaries.find(column_key(column));
+    const auto found = row.summaries.find(column.info.name);
     return found != row.summaries.end() && found->second.interval && !found->second.too_few;
   });
 }
 
-std::string uncertainty_words(const Column& column, const std::vector<Record>& rows) {
+std::string uncertainty_words(const TableColumn& column, const std::vector<Record>& rows) {
   if (column.uncertainty == Uncertainty::none) return "";
   if (column.uncertainty == Uncertainty::mad) return ", and the median absolute deviation";
   const bool interval = column.uncertainty == Uncertainty::ci && has_interval(column, rows);
@@ -365,17 +348,13 @@ std::string uncertainty_words(const Column& column, const std::vector<Record>& r
 }
 
 void add_repeats_column(ResultTable& out) {
-  Column column = own_column("repeats", "repeats");
+  TableColumn column = own_column("repeats", "repeats");
   for (Record& row : out.rows)
-    row.values.set(column.name.value, Value{repeats_text(row, out.columns)}, ColumnKind::computed);
+    row.values.set(column.info.name, Value{repeats_text(row, out.columns)}, Asked::asked);
   out.columns.push_back(std::move(column));
 }
 
 }  // namespace
-
-std::string statistic_key(const Column& column) {
-  return column.name.value + " " + statistic_word(column.statistic);
-}
 
 void add_statistics(const ResultContext& context, const std::vector<Column>& columns,
                     const std::set<std::string>& names, const Records& records,
@@ -386,21 +365,18 @@ void add_statistics(const ResultContext& context, const std::vector<Column>& col
     Digits digits;
     for (const SampleNameUse& use : used) {
       const Numbers numbers = numbers_of(row, use.parts.base);
-      row.values.set(use.name, sample_value(*use.parts.statistic, numbers), ColumnKind::computed);
+      row.values.set(use.name,
+                     statistic_value(*use.parts.statistic, numbers.sample, numbers.digits),
+                     Asked::asked);
     }
     // In reverse, so that the first column of a name decides the value under that name.
     for (auto column = columns.rbegin(); column != columns.rend(); ++column) {
       if (!shows_repeats(*column)) continue;
       Summary summary = summarise(*column, row, &digits);
-      if (column->statistic != Statistic::none) {
-        const bool mean =
-            column->statistic == Statistic::mean || column->statistic == Statistic::harmonic;
-        if (mean) digits.whole = false;
-        const Value value =
-            summary.sample.empty() ? Value{} : shown(summary.value, summary.sample, digits);
-        row.values.set(statistic_key(*column), value, ColumnKind::computed);
-        if (owns_name(columns, *column))
-          row.values.set(column->name.value, value, ColumnKind::computed);
+      if (column->statistic != nullptr) {
+        const Value value = statistic_value(*column->statistic, summary.sample, digits);
+        row.values.set(statistic_key(*column), value, Asked::asked);
+        if (owns_name(columns, *column)) row.values.set(column->name.value, value, Asked::asked);
       }
       if (column->relative_to.empty())
         row.summaries.insert_or_assign(column_key(*column), std::move(summary));
@@ -410,13 +386,13 @@ void add_statistics(const ResultContext& context, const std::vector<Column>& col
 
 void show_statistics(ResultTable& out) {
   const bool any = std::ranges::any_of(
-      out.columns, [](const Column& column) { return column.statistic != Statistic::none; });
+      out.columns, [](const Column& column) { return column.statistic != nullptr; });
   if (!any) return;
   note_intervals(out);
-  std::vector<Column> columns;
-  for (const Column& column : out.columns) {
+  std::vector<TableColumn> columns;
+  for (const TableColumn& column : out.columns) {
     columns.push_back(column);
-    if (column.statistic == Statistic::none) continue;
+    if (column.statistic == nullptr) continue;
     note_outliers(column, out);
     const auto low = [](const Summary& summary) { return summary.interval->low; };
     const auto high = [](const Summary& summary) { return summary.interval->high; };
@@ -435,15 +411,15 @@ void show_statistics(ResultTable& out) {
 
 std::vector<std::string> repeats_legend(const ResultTable& table) {
   std::vector<std::pair<std::string, std::string>> lines;  // what is shown, the columns
-  for (const Column& column : table.columns) {
-    if (column.statistic == Statistic::none || !column.relative_to.empty()) continue;
-    const std::string words = statistic_words(column.statistic) + " of the repeats" +
+  for (const TableColumn& column : table.columns) {
+    if (column.statistic == nullptr || !column.relative_to.empty()) continue;
+    const std::string words = std::string(column.statistic->legend) + " of the repeats" +
                               uncertainty_words(column, table.rows);
     const auto known = std::ranges::find(lines, words, &std::pair<std::string, std::string>::first);
     if (known == lines.end()) {
-      lines.emplace_back(words, column.column_title());
+      lines.emplace_back(words, column.info.title);
     } else {
-      known->second += ", " + column.column_title();
+      known->second += ", " + column.info.title;
     }
   }
   std::vector<std::string> texts;
@@ -461,10 +437,10 @@ double relative_half_width(const statistics::Sample& sample) {
 void note_precision(const Benchmark& benchmark, ResultTable& out) {
   for (const Step& step : benchmark.steps) {
     if (step.until.metric.value.empty()) continue;
-    for (const Column& column : out.columns) {
+    for (const TableColumn& column : out.columns) {
       if (column.name.value != step.until.metric.value) continue;
       for (size_t i = 0; i < out.rows.size(); ++i) {
-        const auto found = out.rows[i].summaries.find(column_key(column));
+        const auto found = out.rows[i].summaries.find(column.info.name);
         if (found == out.rows[i].summaries.end()) continue;
         const statistics::Sample& sample = found->second.sample;
         const double half_width = relative_half_width(sample);
@@ -473,7 +449,7 @@ void note_precision(const Benchmark& benchmark, ResultTable& out) {
             {fmt::format("row {}", i + 1),
              fmt::format("'{}': after {} repeats the interval of the median is +-{:.2g} %; `until` "
                          "asks for {:.2g} %",
-                         column.column_title(), sample.size(), 100 * half_width,
+                         column.info.title, sample.size(), 100 * half_width,
                          100 * step.until.half_width)});
       }
     }

@@ -14,9 +14,6 @@
 
 namespace tally {
 
-// The name of a column's statistic in a row, "rate median". No other value can have it.
-std::string statistic_key(const Column& column);
-
 // Computes the summaries of the columns that ask for repeats, and stores the value of each
 // statistic under statistic_key(). It is stored under the plain name as well if no column shows the
 // plain value, so that filters, sorting, expressions and references use the value that is shown. An

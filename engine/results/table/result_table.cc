@@ -19,14 +19,12 @@
 namespace tally {
 namespace {
 
-constexpr const char* kOwnKey = "tally ";  // the beginning of the keys of own columns
-
-std::vector<Column> chosen(const std::vector<Column>& all, const ColumnChoice& options) {
-  std::vector<Column> columns;
+std::vector<TableColumn> chosen(const std::vector<Column>& all, const ColumnChoice& options) {
+  std::vector<TableColumn> columns;
   if (options.with_id) {
     Column id;
     id.name.value = "id";
-    columns.push_back(id);
+    columns.emplace_back(id);
   }
   for (const Column& column : all) {
     const std::string& name = column.name.value;
@@ -34,7 +32,7 @@ std::vector<Column> chosen(const std::vector<Column>& all, const ColumnChoice& o
                     contains(options.select, column.title);
     bool excluded = contains(options.exclude, name) ||
                     (!column.title.empty() && contains(options.exclude, column.title));
-    if (selected && !excluded) columns.push_back(column);
+    if (selected && !excluded) columns.emplace_back(column);
   }
   return columns;
 }
@@ -66,23 +64,6 @@ std::string position_text(const Sources& sources, const MissedReference& missed)
   return missed.place.empty() ? position_text(sources, missed.mark) : missed.place;
 }
 
-bool is_own_column(const Column& column) {
-  return starts_with(column.name.value, kOwnKey);
-}
-
-Column own_column(const std::string& name, std::string title) {
-  Column column;
-  column.name.value = kOwnKey + name;
-  column.title = std::move(title);
-  return column;
-}
-
-const std::string& ResultTable::unit_of(const Column& column) const {
-  static const std::string none;
-  const auto found = units.find(column.name.value);
-  return found == units.end() || !column.relative_to.empty() ? none : found->second;
-}
-
 // `shown`: names_shown() of an output.
 std::vector<Record> ResultTables::with_marks(std::vector<Record> rows,
                                              const std::set<std::string>& shown) const {
@@ -102,8 +83,18 @@ std::vector<Record> ResultTables::with_status(std::vector<Record> rows,
                                               const std::set<std::string>& names) const {
   if (names.count(kStatusColumn) == 0 || !status_is_ours(benchmark_)) return rows;
   for (Record& row : rows)
-    row.values.set(kStatusColumn, Value{std::string(state_word(row))}, ColumnKind::computed);
+    row.values.set(kStatusColumn, Value{std::string(state_word(row))}, Asked::asked);
   return rows;
+}
+
+// Ratios have no unit, and neither has a statistic that is none of the values' kind.
+void ResultTables::set_units(ResultTable& out) const {
+  for (TableColumn& column : out.columns) {
+    const auto known = records_.known.find(column.name.value);
+    const bool ratio = !column.relative_to.empty() ||
+                       (column.statistic != nullptr && !column.statistic->has_unit());
+    if (known != records_.known.end() && !ratio) column.info.unit = known->second.unit;
+  }
 }
 
 // Values in different units do not make one column. The table is shown without the unit, because
@@ -111,20 +102,23 @@ std::vector<Record> ResultTables::with_status(std::vector<Record> rows,
 void ResultTables::check_units(const Table& table, ResultTable& out) const {
   if (!benchmark_.rules.units_must_agree) return;
   std::set<std::string> told;
-  for (const Column& column : out.columns) {
+  for (TableColumn& column : out.columns) {
     const std::string& name = column.name.value;
-    const auto other = records_.other_units.find(name);
-    if (other == records_.other_units.end() || !column.expression.value.empty()) continue;
+    const auto known = records_.known.find(name);
+    if (known == records_.known.end() || known->second.other_unit.empty() ||
+        !column.expression.value.empty())
+      continue;
     if (told.insert(name).second)
       diagnostics_.error(
           column.name.mark,
           fmt::format("table '{}': the values of '{}' are in {} and in {}", table.name.value, name,
-                      records_.units.at(name), other->second),
+                      known->second.unit, known->second.other_unit),
           "give the patterns different names, or the same unit");
-    out.units.erase(name);
     if (column.relative_to.empty()) continue;
-    for (Record& row : out.rows) row.values.erase(column_key(column));
+    for (Record& row : out.rows) row.values.erase(column.info.name);
   }
+  for (TableColumn& column : out.columns)
+    if (told.count(column.name.value) != 0) column.info.unit.clear();
 }
 
 // A failed row, and one that lacks a value that a reference asks for, must not disappear because
@@ -169,23 +163,23 @@ void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
   };
   const auto empty = [&](const Record& row) {
     if (row.failed() && benchmark_.rules.rows_are_marked) return false;
-    return std::ranges::all_of(out.columns, [&](const Column& column) {
+    return std::ranges::all_of(out.columns, [&](const TableColumn& column) {
       if (with_id && column.name.value == "id") return true;  // the run's
       if (benchmark_.rules.missing_values_are_reported && searched(row, column)) return false;
-      return !row.values.has(column_key(column));
+      return !row.values.has(column.info.name);
     });
   };
   std::erase_if(out.rows, empty);
 }
 
 // A value that the scheduler does not have is reported with the reason.
-void ResultTables::note_missing_job_value(const Column& column, ResultTable& out) const {
+void ResultTables::note_missing_job_value(const TableColumn& column, ResultTable& out) const {
   const std::optional<SampleName> sample = sample_name(benchmark_, column.name.value);
   const JobValue* value = job_value(benchmark_, sample ? sample->base : column.name.value);
   if (value == nullptr || column.null_value_set || !column.expression.value.empty()) return;
   std::map<std::string, size_t> reasons;
   for (const Record& row : out.rows) {
-    if (!row.values.has(column_key(column)))
+    if (!row.values.has(column.info.name))
       ++reasons[row.no_job_use.empty() ? value->missing : row.no_job_use.str()];
   }
   for (const auto& [reason, count] : reasons)
@@ -197,7 +191,7 @@ void ResultTables::note_missing_job_value(const Column& column, ResultTable& out
 void ResultTables::note_missing(ResultTable& out) const {
   constexpr size_t kMost = 8;
   if (!benchmark_.rules.missing_values_are_reported) return;
-  for (const Column& column : out.columns) {
+  for (const TableColumn& column : out.columns) {
     const std::string& name = column.name.value;
     note_missing_job_value(column, out);
     const bool found_in_files =
@@ -250,8 +244,9 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,
                                 std::vector<Record> rows) const {
   ResultTable out;
   out.columns = chosen(table.columns, choice);
-  out.units = records_.units;
-  out.rows = rows_of(table.columns, names_in(table), names_shown(out.columns, table.references),
+  set_units(out);
+  const std::vector<Column> shown(out.columns.begin(), out.columns.end());
+  out.rows = rows_of(table.columns, names_in(table), names_shown(shown, table.references),
                      std::move(rows));
   add_derived_columns(context_, table.columns, records_, out.rows);
   check_units(table, out);
@@ -269,28 +264,30 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,
   show_statistics(out);
   mark_states(benchmark_, out);
   mark_disturbed(benchmark_, out);
+  find_types(out.rows, out.columns);
   return out;
 }
 
 ResultTable ResultTables::database(const Database& database) const {
   ResultTable out;
-  out.columns = database.keys;
+  out.columns = table_columns(database.keys);
   out.rows =
-      rows_of(database.keys, names_in(database), names_shown(out.columns, {}), records_.rows);
+      rows_of(database.keys, names_in(database), names_shown(database.keys, {}), records_.rows);
   filter(database.filter, nullptr, out);
-  if (!shows_status(benchmark_, database.keys)) {
+  if (!shows_status(benchmark_, out.columns)) {
     leave_out_failed(benchmark_, out);
     leave_out_reused(benchmark_, out);
   }
   drop_empty(out, false);
   note_marks(benchmark_, out);
+  find_types(out.rows, out.columns);
   return out;
 }
 
 ResultTable ResultTables::syslog(const Syslog& syslog) const {
   ResultTable out;
-  out.columns = syslog.keys;
-  out.rows = rows_of(syslog.keys, names_in(syslog), names_shown(out.columns, {}), records_.rows);
+  out.columns = table_columns(syslog.keys);
+  out.rows = rows_of(syslog.keys, names_in(syslog), names_shown(syslog.keys, {}), records_.rows);
   filter(syslog.filter, nullptr, out);
   sort_rows(syslog.sort, out.rows);
   drop_empty(out, false);

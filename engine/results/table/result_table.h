@@ -2,13 +2,13 @@
 // values, and notes about them.
 #pragma once
 
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "engine/results/read/views.h"
 #include "engine/results/rows/records.h"
+#include "engine/results/table/column_info.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
@@ -42,27 +42,17 @@ struct Note {
   std::string str() const { return row.empty() ? text : row + ": " + text; }
 };
 
-// Whether Tally added the column: the one that marks failed rows, or that of the repeats. The row
-// itself has the same content.
-bool is_own_column(const Column& column);
-// Makes such a column. Its key has a blank, which no value of the input has.
-Column own_column(const std::string& name, std::string title);
-
 struct ResultTable {
-  std::vector<Column> columns;  // for tables: the chosen ones, and the one that marks failed rows
-  std::vector<Record> rows;     // filtered and in order; a column's value is under column_key()
+  std::vector<TableColumn> columns;  // those of the workflow that were chosen, and Tally's own
+  std::vector<Record> rows;          // filtered and in order; values are under ColumnInfo::name
   std::vector<Note> notes;
-  std::vector<std::string> missing_rows;     // which are among the notes
-  bool changed = false;                      // Records::changed
-  std::map<std::string, std::string> units;  // for tables: by column name; unit_of() answers
+  std::vector<std::string> missing_rows;  // which are among the notes
+  bool changed = false;                   // Records::changed
   int references_passed = 0;
   std::vector<MissedReference> missed;
   std::vector<MissedReference> warned;  // those with `action: warn`
   // For each reference of the table, the numbers of its rows that count.
   std::vector<std::vector<double>> reference_values;
-
-  // The unit of the column's numbers. Empty: there is none, or they are ratios.
-  const std::string& unit_of(const Column& column) const;
 };
 
 struct ColumnChoice {
@@ -86,7 +76,7 @@ struct ColumnChoice {
 // expression itself uses values of the baseline row, as baseline.NAME.
 //
 // A column with `statistic` or `better` has a Summary in each row: Record::summaries, by
-// column_key(). It holds the sample, the number of repeats, the interval that `uncertainty` asks
+// ColumnInfo::name. It holds the sample, the number of repeats, the interval that `uncertainty` asks
 // for and the outliers. The columns that `uncertainty` adds beside it, and the column of repeats at
 // the end, have keys with a blank, which no value of the input has.
 //
@@ -115,11 +105,12 @@ class ResultTables {
                                  const std::set<std::string>& shown) const;
   std::vector<Record> with_status(std::vector<Record> rows,
                                   const std::set<std::string>& names) const;
+  void set_units(ResultTable& out) const;
   void check_units(const Table& table, ResultTable& out) const;
   // `table`: null for other outputs.
   void filter(const Text& filter, const Table* table, ResultTable& out) const;
   void drop_empty(ResultTable& out, bool with_id) const;
-  void note_missing_job_value(const Column& column, ResultTable& out) const;
+  void note_missing_job_value(const TableColumn& column, ResultTable& out) const;
   void note_missing(ResultTable& out) const;
   void add_notes(ResultTable& out) const;
 

@@ -27,7 +27,9 @@ TEST_CASE("names, units, numbers and texts") {
                    &table));
   REQUIRE(table.columns.size() == 3);
   CHECK(table.columns[1].name.value == "tps");
-  CHECK(table.units.at("tps") == "tokens/s");
+  CHECK(table.columns[1].info.unit == "tokens/s");
+  CHECK(table.columns[1].info.type == ColumnType::floating);
+  CHECK(table.columns[2].info.type == ColumnType::text);
   REQUIRE(table.rows.size() == 2);
   CHECK(cell(table, 0, "gpus") == "1:int");
   CHECK(cell(table, 0, "tps") == "1500.0:float");

@@ -101,18 +101,6 @@ TEST_CASE("a database by titles, and units after titles, in JUBE's files") {  //
             .out == "[(1, 1.5), (2, 2.5), (4, 4.5)]\n");
 }
 
-TEST_CASE("a column `status`, and iterations of which some failed") {
-  const Shell shell;
-  shell.file("b.yaml",
-             replaced(replaced(own(), "column: [n, rate]", "column: [rate_avg, rate_cnt, status]"),
-                      "_: \"1,2,4\"", "_: \"$jube_wp_iteration\""));
-  shell.file("b.yaml", replaced(shell.content("b.yaml"), "use: ps", "use: ps, iterations: 4"));
-  Ran ran = shell.tally("run b.yaml");
-  CHECK(ran.code == 1);
-  CHECK_MESSAGE(has(ran.out, "rate_avg,rate_cnt,status\n1.8333333333333333,3,done\n"), ran.out);
-  CHECK_MESSAGE(has(ran.err, "; it is left out of the row\n"), ran.err);
-}
-
 TEST_CASE("a step that failed before the measurement could begin: its missing rows are said") {
   const Shell shell;
   shell.file("b.yaml",
@@ -142,70 +130,6 @@ TEST_CASE("a pattern that no column shows may match nothing") {
   ran = shell.tally("run b.yaml");
   CHECK(ran.code == 1);
   CHECK_MESSAGE(has(ran.err, "error: pattern 'b' matched nothing in 1 of 1 workpackage"), ran.err);
-}
-
-TEST_CASE("a text of an expression ends where Python ends it") {
-  const Shell shell;
-  const struct {
-    const char *expression, *value;
-  } cases[] = {
-      {R"("it\\'s" if n > 1 else 'no')", "it\\'s"},
-      {R"('it\'s' if n > 1 else 'no')", "it's"},
-      {R"("n 'n" + str(n))", "n 'n2"},
-      {R"('''n'n''' + str(n))", "n'n2"},
-      {R"(r'\n' + '$n')", "\\n2"},
-      {R"('a $n')", "a 2"},
-  };
-  for (const auto& [expression, value] : cases) {
-    CAPTURE(std::string(expression));
-    shell.clear();
-    shell.file(
-        "b.yaml",
-        std::string("name: b\noutpath: run\nparameterset: {name: p, parameter: {name: n, type: "
-                    "int, _: '2'}}\nstep: {name: s, use: p, do: echo v=$n}\n"
-                    "patternset: {name: o, pattern: {name: v, _: 'v=(\\d)'}}\n"
-                    "analyser: {name: a, use: o, analyse: {step: s, file: stdout}}\n"
-                    "result:\n  use: a\n  table:\n    name: t\n    style: csv\n    column:\n"
-                    "      - v\n      - _: x\n        expression: |-\n          ") +
-            expression + "\n");
-    const Ran ran = shell.tally("run b.yaml");
-    CHECK_MESSAGE(has(ran.out, std::string("\n2,") + value + "\n"), (ran.out + ran.err));
-  }
-}
-
-TEST_CASE("a pattern that matches nothing is said once, with its place") {
-  const Shell shell;
-  const std::string text = replaced(own(), "rate=$jube_pat_fp", "speed=$jube_pat_fp");
-  shell.file("b.yaml", replaced(text, "; test $n -ne 2", ""));
-  Ran ran = shell.tally("run b.yaml");
-  CHECK(ran.code == 1);
-  CHECK_MESSAGE(has(ran.err,
-                    "b.yaml:4:62: error: pattern 'rate' matched nothing in 3 of 3 workpackages "
-                    "(0, 1, 2); searched: stdout\n"),
-                ran.err);
-  CHECK(ran.err.find("matched nothing") == ran.err.rfind("matched nothing"));
-  CHECK_MESSAGE(has(ran.err, "note: t: 'rate' has no value in 3 of 3 rows: rows 1, 2, 3\n"),
-                ran.err);
-  // With a reference it is a gate.
-  shell.file("b.yaml", replaced(shell.content("b.yaml"), "column: [n, rate]",
-                                "column: [n, {_: rate, reference: \"> 1\"}]"));
-  ran = shell.tally("run b.yaml");
-  CHECK(ran.code == 5);
-  CHECK_MESSAGE(has(ran.err, "row 1 (n=1): there is no value of 'rate' to compare; expected > 1\n"),
-                ran.err);
-}
-
-TEST_CASE("a row whose only value is missing stays in the table, and in its reference") {
-  const Shell shell;
-  shell.file("b.yaml",
-             replaced(replaced(own(", reference: {column: rate, _: \"> 1\"}"), "column: [n, rate]",
-                               "column: rate"),
-                      "echo rate=$n.5; test $n -ne 2", "test $n -eq 2 || echo rate=$n.5"));
-  const Ran ran = shell.tally("run b.yaml");
-  CHECK(ran.code == 5);
-  CHECK_MESSAGE(has(ran.out, "rate\n1.5\n\n4.5\n"), ran.out);
-  CHECK_MESSAGE(has(ran.err, "reference missed: t: row 2: there is no value of 'rate' to compare"),
-                ran.err);
 }
 
 TEST_CASE(
@@ -469,86 +393,6 @@ TEST_CASE("a table of a killed run says that workpackages have not ended, and ma
   CHECK(has(shell.tally("result run -s json").out, "2 of 3 workpackages have not ended"));
 }
 
-TEST_CASE("null_value stands for a value that could not be computed") {
-  const Shell shell;
-  shell.file("b.yaml",
-             "name: b\noutpath: run\nparameterset: {name: ps, parameter: {name: n, _: \"1,2\"}}\n"
-             "patternset: {name: pt, pattern: [{name: t, type: float, _: \"t=$jube_pat_fp\"}, "
-             "{name: rate, type: float, mode: python, _: 8 / $t}]}\n"
-             "step: {name: s, kind: run, use: ps, do: \"test $n = 1 || echo t=4.0\"}\n"
-             "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
-             "result: {use: a, table: {name: t, style: csv, column: [n, {_: rate, format: .1f, "
-             "null_value: '-'}, {_: rate, title: plain}]}}\n");
-  const Ran ran = shell.tally("run b.yaml");
-  CHECK_MESSAGE(has(ran.out, "n,rate,plain\n1,-,nan\n2,2.0,2.0\n"), (ran.out + ran.err));
-}
-
-TEST_CASE("a filter hides neither failed rows nor missing values of a reference") {
-  const Shell shell;
-  // n=1 prints its rate, n=2 fails without one, n=4 ends well without one.
-  const auto bench = [](const std::string& table) {
-    return replaced(own(table), "echo rate=$n.5; test $n -ne 2",
-                    "test $n != 1 || echo rate=$n.5; test $n != 2");
-  };
-  shell.file("b.yaml", bench(", style: csv, filter: \"rate > 0\""));
-  Ran ran = shell.tally("run b.yaml");
-  CHECK(ran.code == 1);
-  CHECK_MESSAGE(has(ran.out, "n,rate,status\n1,1.5,done\n2,,FAILED\n"), ran.out);
-  CHECK(!has(ran.out, "\n4,"));
-  CHECK_MESSAGE(has(ran.err,
-                    "note: t: 1 of 3 rows is left out because it has no value for the filter "
-                    "\"rate > 0\"\n"),
-                ran.err);
-  shell.file("b.yaml", bench(", style: csv, filter: \"rate > 0\", reference: {column: rate, _: \"> "
-                             "0\", where: \"n != 2\"}"));
-  ran = shell.tally("run b.yaml");
-  CHECK(ran.code == 5);
-  CHECK_MESSAGE(has(ran.err, "(n=4): there is no value of 'rate' to compare"), ran.err);
-  // A filter over parameters chooses as ever.
-  shell.file("b.yaml", bench(", style: csv, filter: \"n < 2\""));
-  ran = shell.tally("run b.yaml");
-  CHECK_MESSAGE(has(ran.out, "n,rate\n1,1.5\n"), ran.out);
-}
-
-TEST_CASE("relative_to: the baseline row is of the same parameters, analyser and iteration") {
-  const Shell shell;
-  const std::string tail =
-      "result: {use: a, table: {name: t, style: csv, column: [size, prec, {_: rate, title: "
-      "speedup, "
-      "relative_to: {prec: a}}]}}\n";
-  shell.file(
-      "b.yaml",
-      "name: b\noutpath: run\n"
-      "parameterset: {name: p, parameter: [{name: base, _: \"4\"}, {name: size, _: "
-      "\"$base,100\"}, {name: twice, type: int, mode: python, _: \"2 * $base\"}, {name: prec, "
-      "_: \"a,b\"}]}\n"
-      "step: {name: s, kind: run, use: p, do: 'echo rate=$size.5'}\n"
-      "patternset: {name: o, pattern: {name: rate, type: float, _: 'rate=$jube_pat_fp'}}\n"
-      "analyser: {name: a, use: o, analyse: {step: s, file: stdout}}\n" +
-          tail);
-  Ran ran = shell.tally("run b.yaml");
-  CHECK_MESSAGE(has(ran.out, "4,a,1.0\n4,b,1.0\n100,a,1.0\n100,b,1.0\n"), ran.out);
-
-  const auto bench = [](const std::string& reduce) {
-    return "name: b\noutpath: run\n"
-           "parameterset: {name: p, parameter: {name: n, type: int, _: \"1,2\"}}\n"
-           "step:\n - {name: s, kind: run, use: p, repeat: 2, do: 'echo v=$n$jube_wp_iteration'}\n"
-           " - {name: r, kind: run, use: p, repeat: 2, do: 'echo v=$((100 * $n))'}\n"
-           "patternset: {name: o, pattern: {name: v, type: float, _: 'v=$jube_pat_fp'}}\n"
-           "analyser:\n - {name: a, reduce: " +
-           reduce +
-           ", use: o, analyse: {step: s, file: stdout}}\n"
-           " - {name: b, use: o, analyse: {step: r, file: stdout}}\n"
-           "result: {use: [a, b], table: {name: t, style: csv, sort: n, column: [n, {_: v, title: "
-           "rel, relative_to: {n: 1}}]}}\n";
-  };
-  // 20 / 10, 21 / 11, 200 / 100
-  shell.file("b.yaml", bench("false"));
-  ran = shell.tally("run b.yaml");
-  CHECK_MESSAGE(has(ran.out, "n,rel\n1,1.0\n1,1.0\n1,1.0\n2,2.0\n2,1.9090909090909092\n2,2.0\n"),
-                ran.out);
-}
-
 TEST_CASE("relative_to: a name that nothing else shows") {
   const Shell shell;
   shell.file("b.yaml",
@@ -564,24 +408,6 @@ TEST_CASE("relative_to: a name that nothing else shows") {
   const Ran ran = shell.tally("run b.yaml");
   CHECK_MESSAGE(has(ran.out, "n,speedup,same\n1,1.0,1.0\n2,2.0,1.0\n4,4.0,1.0\n"), ran.out);
   CHECK_MESSAGE(!has(ran.err, "baseline"), ran.err);
-}
-
-TEST_CASE("a missing value of a step is not that of the step before") {
-  const Shell shell;
-  shell.file(
-      "b.yaml",
-      "name: b\noutpath: run\n"
-      "parameterset: {name: p, parameter: {name: n, type: int, _: \"1,2\"}}\n"
-      "step:\n - {name: a, kind: run, use: p, do: 'echo rate=$n.1; echo u=$n'}\n"
-      " - {name: b, kind: run, depend: a, do: 'test $n = 1 || echo rate=$n.2'}\n"
-      "patternset: {name: o, pattern: [{name: rate, type: float, _: 'rate=$jube_pat_fp'}, "
-      "{name: u, type: int, _: 'u=$jube_pat_int'}]}\n"
-      "analyser: {name: a, use: o, analyse: [{step: a, file: stdout}, {step: b, file: "
-      "stdout}]}\n"
-      "result: {use: a, table: {name: t, style: csv, column: [n, u, rate, {_: rate, title: m, "
-      "statistic: median}]}}\n");
-  const Ran ran = shell.tally("run b.yaml");
-  CHECK_MESSAGE(has(ran.out, "1,1,,,0 of 1\n2,2,2.2,2.2,1 of 1\n"), ran.out);
 }
 
 TEST_CASE("report: a failed run step's output is shown, also with a work_dir") {

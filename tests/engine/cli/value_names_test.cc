@@ -178,14 +178,6 @@ TEST_CASE("a column whose expression fails in each row is no success") {
       ran.err);
 }
 
-TEST_CASE("a baseline row without a value is called so") {
-  const Shell shell;
-  shell.file("b.yaml", speedup("{expression: time / (nodes - 1), relative_to: {nodes: 1}}"));
-  const Ran ran = shell.tally("run b.yaml");
-  CHECK_MESSAGE(has(ran.err, "'speedup' is empty: its baseline row, with nodes=1, has no value\n"),
-                ran.err);
-}
-
 TEST_CASE("a computed column has six digits in a table for people, and all in csv") {
   const Shell shell;
   shell.file("b.yaml", speedup("{expression: time / 3}\n  big: {expression: time * 1234567.89}\n"

@@ -21,7 +21,7 @@ std::string content(const std::string& path) {
 // The rows of what that file's workpackages print.
 Records rows() {
   Records records;
-  records.units = {{"t", "s"}};
+  records.known["t"].unit = "s";
   for (const long long a : {1LL, 10LL, 2LL}) {
     for (const char* b : {"1", "10", "2"}) {
       Record row;

@@ -43,11 +43,11 @@ struct Fixture {
       WorkpackageView& view = views.emplace_back();
       view.id = row.id;
       for (size_t c = 0; c < row.values.all().size(); ++c)
-        view.values.emplace_back((*row.values.columns())[c].name, row.values.all()[c].str());
+        view.values.emplace_back(row.values.columns()->name(c), row.values.all()[c].str());
       view.parameters = view.values.size();
     }
     const auto points = std::make_shared<const Points>(views, true);
-    for (const Record& row : records.rows) row.values.columns()->points = points;
+    for (Record& row : records.rows) row.point = {points, row.id};
   }
   std::vector<RenderedResult> run() {
     make_points();
@@ -79,7 +79,7 @@ std::vector<std::string> order(const std::vector<std::string>& keys, std::vector
 TEST_CASE_FIXTURE(Fixture, "headers have titles and units, cells formats") {
   table.columns = {column("a", "Alpha"), column("t", "", ".2f"), column("t_cnt"),
                    column("n", "", "5d"), column("nix")};
-  records.units = {{"t", "s"}};
+  records.known["t"].unit = "s";
   records.rows = {row({{"a", {1LL}}, {"t", {1.5}}, {"t_cnt", {2LL}}, {"n", {10.25}}}),
                   row({{"a", {10LL}}, {"t", {}}})};
   CHECK(text() == "Alpha,t[s],t_cnt,n,nix\n1,1.50,2,10.25,\n10,,,,\n");
@@ -327,7 +327,9 @@ TEST_CASE_FIXTURE(Fixture, "JUBE's files: units after titles, cells as they are"
   table.columns = {column("p"),           column("p", "P"),        column("t"),
                    column("t", "T"),      column("t_avg", "Tavg"), column("t_cnt", "N"),
                    column("m", "mem[G]"), column("w", "a, b")};
-  records.units = {{"p", "m"}, {"t", "s"}, {"t_avg", "s"}, {"m", "G"}};
+  for (const auto& [name, unit] :
+       std::map<std::string, std::string>{{"p", "m"}, {"t", "s"}, {"t_avg", "s"}, {"m", "G"}})
+    records.known[name].unit = unit;
   records.rows = {row({{"p", {1LL}}, {"w", {std::string("\"n1,n2\"")}}})};
   CHECK(text() ==
         "p[m],P[m],t[s],T[s],Tavg[s],N,mem[G][G],a, b\n1,1,,,,,,\"n1,n2\"\n");  // JUBE 2.7.1
@@ -390,6 +392,14 @@ std::vector<std::string> query(const std::string& path, const std::string& sql) 
   return out;
 }
 
+ResultTable shown(const Database& database, std::vector<Record> rows) {
+  ResultTable table;
+  table.columns = table_columns(database.keys);
+  table.rows = std::move(rows);
+  find_types(table.rows, table.columns);
+  return table;
+}
+
 }  // namespace
 
 TEST_CASE("a database replaces rows by primary key, adds and drops columns") {
@@ -399,10 +409,11 @@ TEST_CASE("a database replaces rows by primary key, adds and drops columns") {
   database.name.value = "db2";
   database.keys = {column("a"), column("t"), column("q")};
   database.primary_keys = {"a"};
-  REQUIRE(write_database(database,
-                         {row({{"a", {2LL}}, {"t", {2.5}}}),
-                          row({{"a", {1LL}}, {"t", {1.5}}, {"q", {std::string("u")}}})},
-                         path));
+  REQUIRE(write_database(
+      database,
+      shown(database, {row({{"a", {2LL}}, {"t", {2.5}}}),
+                       row({{"a", {1LL}}, {"t", {1.5}}, {"q", {std::string("u")}}})}),
+      path));
   CHECK(query(path, "select sql from sqlite_master where type = 'table'") ==
         std::vector<std::string>{
             "CREATE TABLE \"db2\" (\"a\" int, \"t\" float, \"q\" NoneType, PRIMARY KEY (\"a\"))"});
@@ -410,11 +421,12 @@ TEST_CASE("a database replaces rows by primary key, adds and drops columns") {
         std::vector<std::string>{"1|1.5|u", "2|2.5|NULL"});
   database.keys = {column("a"), column("q"), column("n")};
   database.primary_keys = {"a"};
-  REQUIRE(write_database(database, {row({{"a", {2LL}}, {"q", {std::string("new")}}, {"n", {7LL}}})},
-                         path));
+  REQUIRE(write_database(
+      database, shown(database, {row({{"a", {2LL}}, {"q", {std::string("new")}}, {"n", {7LL}}})}),
+      path));
   CHECK(query(path, "select * from db2 order by a") ==
         std::vector<std::string>{"1|u|NULL", "2|new|7"});
-  Status failed = write_database(database, {}, path + "/x.db");  // below a file
+  Status failed = write_database(database, shown(database, {}), path + "/x.db");  // below a file
   CHECK(!failed);
   CHECK(failed.message().find(path + "/x.db") != std::string::npos);
   std::remove(path.c_str());
@@ -428,7 +440,7 @@ TEST_CASE("a database's columns are called by the keys' titles") {  // JUBE 2.7.
   database.keys = {column("a", "NUM"), column("t")};
   database.primary_keys = {"NUM"};
   for (const double t : {1.5, 2.5}) {
-    REQUIRE(write_database(database, {row({{"a", {1LL}}, {"t", {t}}})}, path));
+    REQUIRE(write_database(database, shown(database, {row({{"a", {1LL}}, {"t", {t}}})}), path));
   }
   CHECK(query(path, "select NUM, t from db") == std::vector<std::string>{"1|2.5"});
   CHECK(query(path, "select sql from sqlite_master where type = 'table'") ==

@@ -307,9 +307,9 @@ TEST_CASE_FIXTURE(Fixture, "patterns, defaults and derived patterns of one workp
   CHECK(at(r, 0, "viablk") == "3");
   CHECK(at(r, 0, "jube_res_analyser") == "an");
   CHECK(at(r, 0, "unused") == "-");  // no result can ask for it
-  CHECK(r.units["t_max"] == "s");
-  CHECK(r.units.count("t_cnt") == 0);
-  CHECK(r.units.count("t_sum2") == 0);
+  CHECK(r.known["t_max"].unit == "s");
+  CHECK(r.known["t_cnt"].unit.empty());
+  CHECK(r.known["t_sum2"].unit.empty());
   std::string said = diagnostics.format(Sources());
   CHECK(said.find("\"abc\" cannot be represented as a \"int\"") != std::string::npos);
 }

@@ -33,19 +33,19 @@ TEST_CASE("a point has the values of its workpackage's parameters, and no others
   std::vector<WorkpackageView> views = {view(0, "s", {{"n", "1"}, {"label", "x"}}),
                                         view(1, "t", {{"label", "y"}, {"m", "2"}, {"n", "1"}})};
   views[1].values.emplace_back("jube_wp_id", "1");  // is no parameter
-  const Points points(views, true);
-  CHECK(*PointKey(&points, 0).value("label") == "x");
-  CHECK(*PointKey(&points, 1).value("label") == "y");
-  CHECK(PointKey(&points, 0).value("m") == nullptr);
-  CHECK(PointKey(&points, 1).value("jube_wp_id") == nullptr);
-  CHECK(PointKey(&points, 7).value("n") == nullptr);  // no such workpackage
+  const auto points = std::make_shared<const Points>(views, true);
+  CHECK(*PointKey(points, 0).value("label") == "x");
+  CHECK(*PointKey(points, 1).value("label") == "y");
+  CHECK(PointKey(points, 0).value("m") == nullptr);
+  CHECK(PointKey(points, 1).value("jube_wp_id") == nullptr);
+  CHECK(PointKey(points, 7).value("n") == nullptr);   // no such workpackage
   CHECK(PointKey(nullptr, 0).value("n") == nullptr);  // a row of no run
-  CHECK(PointKey(&points, 0).text({"n", "m"}) == PointKey(&points, 1).text({"n"}));
-  CHECK(!points.differs(points.find("n")));
-  CHECK(points.differs(points.find("label")));
-  const std::vector<int> order = points.of(1);  // that of the step
+  CHECK(PointKey(points, 0).text({"n", "m"}) == PointKey(points, 1).text({"n"}));
+  CHECK(!points->differs(points->find("n")));
+  CHECK(points->differs(points->find("label")));
+  const std::vector<int> order = points->of(1);  // that of the step
   REQUIRE(order.size() == 3);
-  CHECK(points.name(order[1]) == "m");
+  CHECK(points->name(order[1]) == "m");
 }
 
 TEST_CASE("numbers are the same in any spelling; the written text is kept") {
@@ -53,11 +53,11 @@ TEST_CASE("numbers are the same in any spelling; the written text is kept") {
       view(0, "s", {{"x", "1e-3"}}), view(1, "s", {{"x", "0.001"}}), view(2, "s", {{"x", "fast"}})};
   WorkpackageView::Types types = {{"x", ValueType::floating}};
   for (WorkpackageView& one : views) one.types = WorkpackageView::Types(types);
-  const Points points(views, true);
-  CHECK(PointKey(&points, 0).text({"x"}) == PointKey(&points, 1).text({"x"}));
-  CHECK(*PointKey(&points, 0).value("x") == "0.001");
-  CHECK(*points.written(0, points.find("x")) == "1e-3");
-  CHECK(*PointKey(&points, 2).value("x") == "fast");  // as a table shows it
+  const auto points = std::make_shared<const Points>(views, true);
+  CHECK(PointKey(points, 0).text({"x"}) == PointKey(points, 1).text({"x"}));
+  CHECK(*PointKey(points, 0).value("x") == "0.001");
+  CHECK(*points->written(0, points->find("x")) == "1e-3");
+  CHECK(*PointKey(points, 2).value("x") == "fast");  // as a table shows it
 }
 
 TEST_CASE("repeats are the same point: what varies between them and JUBE's values do not count") {
@@ -68,12 +68,12 @@ TEST_CASE("repeats are the same point: what varies between them and JUBE's value
       view(3, "t", {{"n", "1"}, {"seed", "17"}, {"jube_own", "a"}, {"launch", "./run 3"}})};
   // A key of the step hides the parameter, whose own value is that of the point.
   for (WorkpackageView& one : views) one.hidden = {{"launch", "srun"}};
-  const Points points(views, true);
+  const auto points = std::make_shared<const Points>(views, true);
   const auto key = [&](size_t i) { return key_of_repeats(points, views[i], {"seed"}); };
   CHECK(key(0) == key(1));
   CHECK(key(0) != key(2));
   CHECK(key(0) != key(3));  // another step
-  CHECK(*PointKey(&points, 1).value("launch") == "srun");
+  CHECK(*PointKey(points, 1).value("launch") == "srun");
 }
 
 TEST_CASE(

@@ -180,7 +180,7 @@ bool Compare::same_record(const Record& record, bool reduced) {
     if (of_step[view.step] == 1 && !same_cell(where, view, "_" + view.step, record)) return false;
   }
   for (size_t i = 0; i < record.values.all().size(); ++i) {
-    const std::string& name = (*record.values.columns())[i].name;
+    const std::string& name = record.values.columns()->name(i);
     const Value& value = record.values.all()[i];
     if (reduced || !starts_with(name, "seen_") || value.none()) continue;
     if (!was_printed(where, name.substr(5), value.str(), family)) return false;
