@@ -52,7 +52,8 @@ struct ResultTable {
   std::vector<Column> columns;  // for tables: the chosen ones, and the one that marks failed rows
   std::vector<Record> rows;     // filtered and in order; a column's value is under column_key()
   std::vector<Note> notes;
-  std::vector<std::string> missing_rows;     // which are among the notes
+  std::vector<std::string> missing_rows;     // Records::missing_rows
+  std::vector<Record> missing;               // Records::missing
   bool changed = false;                      // Records::changed
   std::map<std::string, std::string> units;  // for tables: by column name; unit_of() answers
   int references_passed = 0;
