@@ -135,10 +135,10 @@ class JobFaults {
   void check_text(const char* what, const std::string& value, JobFault fault) {
     if (has_dollar_name(value)) return;
     std::string why = directive_fault(scheduler_, value);
-    // These stand within a longer request of PBS and LSF.
-    if (why.empty() && std::string_view(what) == "memory" && scheduler_ != "slurm" &&
-        value.find_first_of(" :,\"'") != std::string::npos)
-      why = "is not an amount, as 64gb";
+    if (why.empty()) {
+      why = request_fault(scheduler_, what, value);
+      if (!why.empty()) why = fmt::format("'{}' {}", value, why);
+    }
     if (why.empty()) return;
     fault.message = fmt::format("{} {}", what, why);
     fault.hint = "give it another value";

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdlib>
 #include <ctime>
+#include <map>
 #include <vector>
 
 #include "engine/base/text.h"
@@ -69,6 +70,21 @@ std::string local_time(std::time_t seconds, char between) {
   std::string written = text.data();
   written[written.find(' ')] = between;
   return written;
+}
+
+std::optional<double> seconds_of_unit(std::string_view unit) {
+  static const std::map<std::string_view, double> units = {{"", 1},
+                                                           {"s", 1},
+                                                           {"ns", 1e-9},
+                                                           {"us", 1e-6},
+                                                           {"\xc2\xb5s", 1e-6},
+                                                           {"\xce\xbcs", 1e-6},
+                                                           {"ms", 1e-3},
+                                                           {"min", 60},
+                                                           {"h", 3600}};
+  const auto found = units.find(unit);
+  if (found == units.end()) return std::nullopt;
+  return found->second;
 }
 
 }  // namespace tally

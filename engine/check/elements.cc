@@ -112,12 +112,12 @@ class CoreValues {
       replace(&a.value, known ? known->rule : ValueRule::text, true);
     }
     const KeyRule* own = rule ? find_key(rule->id, "_") : nullptr;
-    ValueRule of_text = own ? own->rule : ValueRule::text;
-    // A parameter that is a number cannot have every text that is a number in YAML: 0x1F, .inf.
     const std::string type = element->get("type");
-    if ((type == "int" || type == "float") && !python_float(written(element->text)))
-      of_text = ValueRule::number;
-    replace(&element->text, of_text, true);
+    if ((type == "int" || type == "float") && !python_float(written(element->text))) {
+      element->text.value = numbers_of(element->text);
+    } else {
+      replace(&element->text, own ? own->rule : ValueRule::text, true);
+    }
     for (Element& child : element->children) {
       replace(&child, rule ? find_child(rule->id, child.name) : nullptr);
     }
@@ -131,6 +131,23 @@ class CoreValues {
     const auto found = values_.find(key(text.mark));
     const bool changes = found != values_.end() && text.value == found->second->pyyaml;
     return changes ? found->second->written : text.value;
+  }
+
+  // The values of a parameter that is a number, which cannot have every text that is a number in
+  // YAML (0x1F, .inf): what YAML reads there. A text that is none in YAML either stays as it is
+  // written.
+  std::string numbers_of(const Text& text) const {
+    const auto found = values_.find(key(text.mark));
+    if (found == values_.end() || text.value != found->second->pyyaml) return text.value;
+    const std::string& own =
+        text_ == PlainText::as_written ? found->second->written : found->second->core;
+    const std::vector<std::string> read = split_strip(found->second->core, ",");
+    std::vector<std::string> values = split_strip(own, ",");
+    if (values.size() != read.size()) return found->second->core;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (!python_float(values[i]) && python_float(read[i])) values[i] = read[i];
+    }
+    return join(values, ",");
   }
 
   void replace(Text* text, ValueRule rule, bool say) {

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/duration.h"
 #include "engine/base/text.h"
 #include "engine/workflow/chart_words.h"
 #include "engine/workflow/pattern_uses.h"
@@ -40,6 +41,7 @@ class NameChecker {
       : benchmark_(benchmark),
         removed_(removed),
         diagnostics_(diagnostics),
+        strict_(strict),
         values_(benchmark, removed, strict, sources, diagnostics),
         steps_(names_of(benchmark.steps)) {
     for (const Step& step : benchmark.steps) by_name_.emplace(step.name.value, &step);
@@ -69,6 +71,7 @@ class NameChecker {
     for (const auto& [name, set] : benchmark_.pattern_sets) {
       for (const Pattern& pattern : set.patterns) {
         check_pattern("measured_over", pattern.measured_over);
+        if (strict_) check_measured_over(pattern);  // a stored run stays readable
         values_.check_pattern(pattern);
       }
     }
@@ -280,6 +283,26 @@ class NameChecker {
                        did_you_mean(given.value, known));
   }
 
+  // Any other unit would be taken for seconds, and a rate of 35 msec for a steady one.
+  void check_measured_over(const Pattern& rate) {
+    const Text& over = rate.measured_over;
+    if (over.value.empty()) return;
+    if (over.value == rate.name.value) {
+      diagnostics_.error(over.mark,
+                         fmt::format("measured_over: '{}' is measured over itself", over.value),
+                         "name the pattern that has the seconds");
+    }
+    for (const auto& [name, set] : benchmark_.pattern_sets) {
+      for (const Pattern& time : set.patterns) {
+        if (time.name.value != over.value || seconds_of_unit(time.unit)) continue;
+        diagnostics_.error(over.mark,
+                           fmt::format("measured_over: the unit '{}' of '{}' is none of time",
+                                       time.unit, over.value),
+                           "the units are ns, us, ms, s, min and h; without a unit it is seconds");
+      }
+    }
+  }
+
   void check_result(const Result& result) {
     std::vector<std::string> analysers = names_of(benchmark_.analysers);
     for (const Text& use : result.use) require_later(use, analysers, "analyser", "result");
@@ -366,6 +389,7 @@ class NameChecker {
   const Benchmark& benchmark_;
   const RemovedNames& removed_;
   Diagnostics& diagnostics_;
+  const bool strict_;  // the file is run now, and is of our own
   const ValueNames values_;
   std::vector<std::string> steps_;
   std::unordered_map<std::string_view, const Step*> by_name_;

@@ -143,7 +143,9 @@ file that uses a key marked **T** itself is read like this in any case. In plain
 `true` is no word of Python. In an expression, compare the text, or write Python's own: a parameter `amp` with the
 values `true` and `false` is used as `active: "'$amp' == 'true'"`. An expression that is `true` or `false` alone needs
 neither: `active: $amp`. In conditions of `where` and of results, `amp` is the text, which is neither true nor false:
-`amp == 'true'`. There, 12.10 and 12.1 are two texts.
+`amp == 'true'`. There, 12.10 and 12.1 are two texts. A value without a type that reads as a number is a number beside
+numbers: `n == 4`, `n < 8` and `n * 2` do not need a `type`. Where a number is equal that is written in another form, as
+`ver == 12.1` with 12.10 and `n == 16` with 0x10, it could be text or number, which is an error that says so.
 
 Save this as `plain.yaml`:
 

@@ -1,10 +1,17 @@
 // Texts that a condition may take for something else by mistake.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "engine/python/value.h"
+
 namespace tally {
+
+// The number that the text of a value without a type is beside numbers: also 0x10, 0o17 and 0b11,
+// which a parameter of type int takes. Words, among them nan and inf, are none.
+std::optional<Value> number_in(std::string_view text);
 
 // Whether the text says true or false: `yes`, `Off`.
 bool says_flag(std::string_view text);

@@ -134,7 +134,7 @@ bool ReadContext::open_include(const IncludeRequest& request,
     *file = known->second;
   } else {
     std::string text;
-    if (Status status = load_text(*path, options, &text); !status) {
+    if (Status status = load_text(*path, options, NamedBy::file, &text); !status) {
       diagnostics.error(request.mark, status.message());
       return false;
     }
@@ -212,7 +212,8 @@ Document read_document(const std::string& path, const ReadOptions& options, Sour
     return nothing;
   }
   std::string text;
-  if (Status status = load_text(path, options, &text); !status) {
+  const NamedBy by = options.main_directory.empty() ? NamedBy::person : NamedBy::file;
+  if (Status status = load_text(path, options, by, &text); !status) {
     diagnostics.error({}, status.message());
     return nothing;
   }

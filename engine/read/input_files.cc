@@ -22,11 +22,19 @@ Status too_large(const std::string& path) {
   return Status::error(fmt::format("'{}' is larger than 64 MiB, which no benchmark file is", path));
 }
 
-Status read_from_disk(const std::string& path, std::string* text) {
+// Names of streams that the shell has opened.
+bool is_stream(const std::string& path) {
+  return path == "/dev/stdin" || starts_with(path, "/dev/fd/") ||
+         starts_with(path, "/proc/self/fd/");
+}
+
+Status read_from_disk(const std::string& path, NamedBy by, std::string* text) {
   auto failed = [&] {
     return Status::error(fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
   };
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool waits = by == NamedBy::person && is_stream(path);
+  // Opening a FIFO would wait for somebody who writes.
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (waits ? 0 : O_NONBLOCK));
   if (fd < 0) return failed();
   Status status;
   struct stat info = {};
@@ -34,6 +42,8 @@ Status read_from_disk(const std::string& path, std::string* text) {
     status = failed();
   } else if (S_ISDIR(info.st_mode)) {
     status = Status::error(fmt::format("'{}' is a directory, not a benchmark file", path));
+  } else if (!waits && !S_ISREG(info.st_mode)) {
+    status = Status::error(fmt::format("'{}' is no regular file", path));
   } else {
     char buffer[65536];
     ssize_t n = 0;
@@ -91,14 +101,15 @@ std::string to_utf8(std::string bytes) {
 
 }  // namespace
 
-Status load_text(const std::string& path, const ReadOptions& options, std::string* text) {
+Status load_text(const std::string& path, const ReadOptions& options, NamedBy by,
+                 std::string* text) {
   text->clear();
   auto stored = options.stored.find(path);
   if (stored != options.stored.end()) {
     *text = to_utf8(stored->second);
     return Status::ok();
   }
-  Status status = read_from_disk(path, text);
+  Status status = read_from_disk(path, by, text);
   if (status) *text = to_utf8(std::move(*text));
   return status;
 }

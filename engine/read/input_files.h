@@ -11,10 +11,15 @@
 
 namespace tally {
 
+// A person may name a stream of the shell, as /dev/stdin or the /dev/fd/63 of `<(command)`.
+enum class NamedBy { person, file };
+
 // Reads `path` from ReadOptions::stored or else from disk. The text is UTF-8 without a byte order
 // mark: UTF-16 is converted, and so is Latin-1 in XML that declares it. A failure's message is one
-// sentence that names the path.
-Status load_text(const std::string& path, const ReadOptions& options, std::string* text);
+// sentence that names the path. It is a failure, too, if the path is that of no regular file, which
+// might never end, or of a stream that a file names.
+Status load_text(const std::string& path, const ReadOptions& options, NamedBy by,
+                 std::string* text);
 
 // Searches `directories` for `name` in order, then ReadOptions::builtin_path. An absolute name is
 // used as it is. Returns "" if there is no such file.

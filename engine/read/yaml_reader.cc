@@ -21,7 +21,8 @@ using Kind = YamlNode::Kind;
 // Keys that still belong to the whole file when the file has a single benchmark and no key
 // `benchmark`.
 bool is_global_key(const std::string& key) {
-  return key == "selection" || key == "include-path" || key == "check_tags" || key == "tags";
+  return key == "selection" || key == "include-path" || key == "check_tags" || key == "tags" ||
+         key == "version";
 }
 
 class YamlReader {

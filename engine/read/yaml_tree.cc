@@ -23,6 +23,7 @@ namespace {
 
 using Kind = YamlNode::Kind;
 
+constexpr size_t kDeepestNode = 200;  // as elements of XML
 constexpr const char* kYamlTag = "tag:yaml.org,2002:";
 
 // Builds the tree from yaml-cpp's events. The events have the marks of keys and the places of
@@ -67,13 +68,13 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    open(make(Kind::sequence, mark), tag, "seq", anchor);
+    open(make(Kind::sequence, mark), tag, "seq", anchor, mark);
   }
   void OnSequenceEnd() override { open_.pop_back(); }
 
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    open(make(Kind::mapping, mark), tag, "map", anchor);
+    open(make(Kind::mapping, mark), tag, "map", anchor, mark);
   }
   void OnMapEnd() override {
     merge_keys(open_.back().node.get());
@@ -127,7 +128,11 @@ class TreeBuilder : public YAML::EventHandler {
     return false;
   }
 
-  void open(YamlPtr node, const std::string& tag, const char* own, YAML::anchor_t anchor) {
+  void open(YamlPtr node, const std::string& tag, const char* own, YAML::anchor_t anchor,
+            const YAML::Mark& mark) {
+    if (open_.size() >= kDeepestNode)
+      throw YAML::ParserException(
+          mark, fmt::format("lists and mappings are nested more than {} deep", kDeepestNode));
     if (tag != "?" && tag != "!" && !tag.empty() && tag != kYamlTag + std::string(own)) {
       bad_tag(node->mark, tag);
     }
@@ -285,8 +290,18 @@ std::string line_of(const std::string& text, uint32_t number) {
 // Reports a byte that is not allowed in YAML. yaml-cpp would pass it on or stop there silently.
 // Returns false after reporting it.
 bool check_characters(const std::string& text, const LineIndex& lines, Diagnostics& diagnostics) {
+  constexpr size_t kMostOpen = 10000;  // those in texts count, too
+  size_t open = 0;
   for (size_t i = 0; i < text.size();) {
     auto c = static_cast<unsigned char>(text[i]);
+    // Nobody writes so many, and yaml-cpp takes seconds to find where each ends.
+    if (c == '{' || c == '[') ++open;
+    if ((c == '}' || c == ']') && open > 0) --open;
+    if (open > kMostOpen) {
+      diagnostics.error(lines.at_offset(i),
+                        fmt::format("more than {} brackets are open here", kMostOpen));
+      return false;
+    }
     if (c == '\t' || c == '\n' || c == '\r' || (c >= 0x20 && c < 0x7F)) {
       ++i;
       continue;

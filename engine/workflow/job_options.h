@@ -40,6 +40,11 @@ std::string read_directive_word(std::string_view text);
 // Why the scheduler cannot get `text` as one word, a clause; empty if it can.
 std::string directive_fault(const std::string& scheduler, const std::string& text);
 
+// Why the scheduler cannot read the value of this key of resources or of the platform (`memory`,
+// `hint`, `signal`), a clause; empty if it can, or if there are no rules for it.
+std::string request_fault(const std::string& scheduler, std::string_view key,
+                          const std::string& value);
+
 // A name that all schedulers take for a job: other characters than letters, digits, `_`, `.`, `+`
 // and `-` become `_`, except in Slurm, which takes any.
 std::string job_name_word(const std::string& scheduler, const std::string& name);

@@ -44,9 +44,10 @@ case "$*" in
         case $word in --jobs=*) ids=${{word#--jobs=}} ;; esac
     done
     for id in ${{ids//,/ }}; do
-        echo "$id|COMPLETED|7|$((1000 * id))||node1"
-        echo "$id.batch|COMPLETED|7|$((1000 * id))|1536K|node1"
-        echo "$id.0|COMPLETED|6|900|2M|node1"
+        name=$({real} -X -n -P -S now-1hour --jobs=$id --format=jobname)
+        echo "$id|COMPLETED|7|$((1000 * id))||node1|$name"
+        echo "$id.batch|COMPLETED|7|$((1000 * id))|1536K|node1|batch"
+        echo "$id.0|COMPLETED|6|900|2M|node1|sh"
     done ;;
 *) exec {real} "$@" ;;
 esac
@@ -61,6 +62,41 @@ esac
         # The numbers are in the journal: they outlive Slurm's records.
         code, out, _ = self.place.tally("result", "run", "-s", "json", env={"PATH": "/usr/bin:/bin"})
         self.assertIn('"job_energy"', out)
+
+    def test_what_another_job_with_the_id_used_is_not_this_ones(self):
+        # As after a reset of Slurm's ids, or where the accounting keeps several clusters'.
+        (self.place.root / "bin").mkdir()
+        real = slurm.shutil.which("squeue", path=slurm.search_path())
+        sacct = """
+for word in "$@"; do
+    case $word in --jobs=*) ids=${word#--jobs=} ;; esac
+done
+case "$*" in *consumedenergyraw*) ;; *) exit 0 ;; esac
+for id in ${ids//,/ }; do
+    echo "$id|COMPLETED|99999|123456||foreign7|other"
+    echo "$id.batch|COMPLETED|99999|123456|777M|foreign7|batch"
+done
+"""
+        none = "echo 'Slurm accounting storage is disabled' >&2; exit 1\n"
+        squeue = f"""
+case "$*" in
+*'%T|%M'*)
+    for word in "$@"; do
+        case $word in --jobs=*) ids=${{word#--jobs=}} ;; esac
+    done
+    for id in ${{ids//,/ }}; do echo "$id|COMPLETED|1-03:46:39|foreign7|other"; done ;;
+*) exec {real} "$@" ;;
+esac
+"""
+        columns = "column: [v, job_elapsed, job_energy, job_max_rss, job_nodes]"
+        self.place.write(text=place.WORKFLOW.replace("column: [i, v]", columns), launch="echo v=${i}0", values="1")
+        for programs in ({"sacct": sacct}, {"sacct": none, "squeue": squeue}):
+            for name, text in programs.items():
+                self.place.program(f"bin/{name}", text)
+            code, out, err = self.place.tally("run", "small.yaml", env={"PATH": f"{self.place.root}/bin:{slurm.search_path()}"})
+            self.assertEqual(code, 0, out + err)
+            self.assertIn("\n10,,,,node1\n", out)  # the node was told with the id and the name
+            self.assertIn("is of another job, 'other'", err)
 
     def test_sacct_knows_what_squeue_has_forgotten(self):
         self.write()

@@ -494,7 +494,8 @@ class Platform(SlurmTest):
 
     def test_sbatchs_variables_of_commands_are_refused(self):
         for line in ("SBATCH_TIMELIMIT=50", "SBATCH_ARRAY_INX=0-2", "SBATCH_MEM_PER_CPU=3G", "SBATCH_GRES=gpu:3",
-                     "SBATCH_GPUS=2", "SRUN_EXPORT_ENV=NONE"):
+                     "SBATCH_GPUS=2", "SRUN_EXPORT_ENV=NONE", "SLURM_GPUS_PER_NODE=2", "SLURM_GRES=gpu:2", "SLURM_GPUS_PER_TASK=2",
+                     "SLURM_GPUS=2", "SLURM_STEP_GRES=gpu:2", "SLURM_MEM_PER_CPU=3G", "SLURM_NTASKS=3"):
             with self.subTest(line=line):
                 self.write("/bin/true", keys=f"do: export {line}")
                 text = self.place.root / "small.yaml"

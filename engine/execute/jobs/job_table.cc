@@ -108,7 +108,7 @@ Status jobs_of_run(const Journal& journal, Scheduler& scheduler, std::vector<Job
     view.state = stored.job_id.empty() ? "to submit" : "submitted";
     if (stored.started > 0) since = std::min(since, static_cast<long long>(stored.started));
     if (!view.id.empty()) ids.push_back(view.id);
-    names.push_back(stored.job_name);
+    names.push_back(job_of_name(stored.job_name));
     views->push_back(std::move(view));
   }
   std::map<std::string, JobReport> reports;
@@ -144,6 +144,7 @@ namespace {
 // The jobs of which no complete record is known. One job may be that of several workpackages.
 struct Open {
   std::multimap<std::string, int> workpackages;  // by the job's id
+  std::map<std::string, std::string> names;      // of the jobs, by id
   std::map<int, bool> shared;                    // whether the workpackage is a part of its job
   long long since = 0;                           // seconds since 1970
 };
@@ -161,6 +162,7 @@ Status find_open(const Journal& journal, Open* open) {
     if (!has_ended(state) || stored.job_id.empty() || (use != known.end() && use->second.seconds))
       continue;
     open->workpackages.emplace(stored.job_id, id);
+    open->names[stored.job_id] = job_of_name(stored.job_name);
     open->shared[id] = stored.job_name.find('@') != std::string::npos;
     if (stored.started > 0)
       open->since = std::min(open->since, static_cast<long long>(stored.started));
@@ -168,12 +170,12 @@ Status find_open(const Journal& journal, Open* open) {
   return Status::ok();
 }
 
-std::vector<std::string> ids_of(const Open& open) {
-  std::vector<std::string> ids;
+std::vector<NamedJob> jobs_of(const Open& open) {
+  std::vector<NamedJob> jobs;
   for (const auto& [id, workpackage] : open.workpackages) {
-    if (ids.empty() || ids.back() != id) ids.push_back(id);
+    if (jobs.empty() || jobs.back().id != id) jobs.push_back({id, open.names.at(id)});
   }
-  return ids;
+  return jobs;
 }
 
 // Numbers of a job are those of all its workpackages.
@@ -213,11 +215,11 @@ Status collect_job_use(Journal& journal, Scheduler& scheduler, std::chrono::mill
   TRY(find_open(journal, &open));
   while (!open.workpackages.empty()) {
     std::map<std::string, JobUse> uses;
-    const std::vector<std::string> ids = ids_of(open);
-    const Status asked = scheduler.usage(ids, open.since - kMargin, &uses);
+    const std::vector<NamedJob> jobs = jobs_of(open);
+    const Status asked = scheduler.usage(jobs, open.since - kMargin, &uses);
     if (!asked) {
       uses.clear();
-      for (const std::string& id : ids) uses[id].why = asked.message();
+      for (const NamedJob& job : jobs) uses[job.id].why = asked.message();
     }
     const bool last = !asked || Clock::now() >= until;
     TRY(journal.begin());

@@ -80,6 +80,12 @@ struct Job {
   }
 };
 
+// The name of the job that a workpackage's name in the journal begins with. A member of a pack has
+// its place behind it: `#3`, `@1`.
+inline std::string job_of_name(const std::string& name) {
+  return name.substr(0, name.find_first_of("#@"));
+}
+
 struct JobEnd {
   enum class Kind {
     exit,       // its program ended with exit_code

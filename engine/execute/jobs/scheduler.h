@@ -23,10 +23,10 @@ struct JobRequest {
   std::vector<std::string> environment;  // NAME=value, complete
 };
 
-// A job to cancel. Its id alone may be another job's: of one that was submitted after a crash of the
-// controller, or of one that a site's wrapper named in what it printed.
+// A job to cancel, or whose use is asked for. Its id alone may be another job's: of one that was
+// submitted after a crash of the controller, or of one that a site's wrapper named in what it printed.
 struct NamedJob {
-  std::string id;  // empty: every job of the name
+  std::string id;  // to cancel; empty: every job of the name
   std::string name;
 };
 
@@ -79,10 +79,11 @@ class Scheduler {
   virtual Status query(const std::vector<std::string>& ids, long long since,
                        std::map<std::string, JobReport>* reports) = 0;
   // Reports what ended jobs used, by id. An id that is missing from the answer is unknown to the
-  // scheduler. `since`: as for query().
-  virtual Status usage(const std::vector<std::string>& ids, long long since,
+  // scheduler. The use of a job with the id and another name is not reported; JobUse::why then says
+  // so. `since`: as for query().
+  virtual Status usage(const std::vector<NamedJob>& jobs, long long since,
                        std::map<std::string, JobUse>* uses) {
-    (void)ids, (void)since, (void)uses;
+    (void)jobs, (void)since, (void)uses;
     return Status::error("this scheduler keeps no records of jobs");
   }
   // Describes the scheduler for people: a name and a text each. The status says why it cannot be

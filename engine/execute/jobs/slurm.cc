@@ -263,24 +263,29 @@ class Slurm final : public Scheduler {
     return result.status == 0 ? Status::ok() : Status::error(error_text(result, "scancel"));
   }
 
-  Status usage(const std::vector<std::string>& ids, long long since,
+  Status usage(const std::vector<NamedJob>& jobs, long long since,
                std::map<std::string, JobUse>* uses) override {
+    std::vector<std::string> ids;
+    NamesById names;
+    for (const NamedJob& job : jobs) {
+      if (names.emplace(job.id, job.name).second) ids.push_back(job.id);
+    }
     for (size_t at = 0; at < ids.size(); at += batch) {
       const std::string list = joined(ids, at);
       const CommandResult result =
           account({"--jobs=" + list, "--noconvert",
-                   "--format=jobid,state,elapsedraw,consumedenergyraw,maxrss,nodelist"},
+                   "--format=jobid,state,elapsedraw,consumedenergyraw,maxrss,nodelist,jobname"},
                   since, true);
-      if (result.status == 0) take_usage(result.out, uses);
+      if (result.status == 0) take_usage(result.out, names, uses);
       if (result.status != 0 && accounting_) return Status::error(error_text(result, "sacct"));
       if (accounting_) continue;
       // squeue knows a job for some minutes after its end.
       const CommandResult queue = run({"squeue", "--noheader", "--array", "--states=all",
-                                       "--jobs=" + list, "--format=%i|%T|%M|%N"});
-      if (queue.status == 0) take_queue_usage(queue.out, uses);
+                                       "--jobs=" + list, "--format=%i|%T|%M|%N|%j"});
+      if (queue.status == 0) take_queue_usage(queue.out, names, uses);
       for (size_t i = at; i < ids.size() && i < at + batch; ++i) {
         JobUse& use = (*uses)[ids[i]];
-        use.why = "Slurm has no accounting here (slurmdbd)";
+        if (use.why.empty()) use.why = "Slurm has no accounting here (slurmdbd)";
       }
     }
     return Status::ok();
@@ -376,13 +381,34 @@ class Slurm final : public Scheduler {
     return result;
   }
 
-  // Lines of jobs ("12") and of their steps ("12.batch", "12.0").
-  static void take_usage(const std::string& text, std::map<std::string, JobUse>* uses) {
+  using NamesById = std::map<std::string, std::string>;
+
+  // Whether a record is that of the job with this id that was submitted under its name. Otherwise
+  // *uses says whose it is, unless ours is known.
+  static bool is_ours(const std::string& id, const std::string& name, const NamesById& names,
+                      std::map<std::string, JobUse>* uses) {
+    const auto known = names.find(id);
+    if (known == names.end()) return false;
+    if (known->second == name) return true;
+    JobUse& use = (*uses)[id];
+    if (!use.seconds)
+      use.why = fmt::format("what Slurm has of job {} is of another job, '{}'", id, name);
+    return false;
+  }
+
+  // Lines of jobs ("12") and of their steps ("12.batch", "12.0"), which have names of their own and
+  // follow their job.
+  static void take_usage(const std::string& text, const NamesById& names,
+                         std::map<std::string, JobUse>* uses) {
+    std::string of;  // the job of the steps that follow; empty: another's
     for (const std::string& line : split_strip(text, "\n")) {
-      const std::vector<std::string> fields = fields_of(line, 6);
+      const std::vector<std::string> fields = fields_of(line, 7);
       if (fields.empty()) continue;
       const size_t dot = fields[0].find('.');
-      JobUse& use = (*uses)[fields[0].substr(0, dot)];
+      const std::string job = fields[0].substr(0, dot);
+      if (dot == std::string::npos) of = is_ours(job, fields[6], names, uses) ? job : std::string();
+      if (of != job) continue;
+      JobUse& use = (*uses)[job];
       if (const std::optional<double> rss = mebibytes_of(fields[4]); rss && *rss > 0)
         use.max_rss = std::max(*rss, use.max_rss.value_or(0));
       const std::optional<double> joules = positive(fields[3]);
@@ -399,14 +425,17 @@ class Slurm final : public Scheduler {
                   " yet; `tally continue` asks again";
       } else {
         use.seconds = std::atof(fields[2].c_str());
+        use.why.clear();
       }
     }
   }
 
-  static void take_queue_usage(const std::string& text, std::map<std::string, JobUse>* uses) {
+  static void take_queue_usage(const std::string& text, const NamesById& names,
+                               std::map<std::string, JobUse>* uses) {
     for (const std::string& line : split_strip(text, "\n")) {
-      const std::vector<std::string> fields = fields_of(line, 4);
-      if (fields.empty() || is_active(slurm_state(fields[1]))) continue;
+      const std::vector<std::string> fields = fields_of(line, 5);
+      if (fields.empty() || !is_ours(fields[0], fields[4], names, uses)) continue;
+      if (is_active(slurm_state(fields[1]))) continue;
       JobUse& use = (*uses)[fields[0]];
       use.seconds = elapsed_seconds(fields[2]);
       use.nodes = plain_nodes(fields[3]);

@@ -163,9 +163,8 @@ std::string job_name(const RunContext& context, int id) {
 
 // Reads "NAME", "NAME#4" (task 4 of an array) or "NAME@4" (one of the steps of an allocation).
 void take_name(const std::string& name, Job* job) {
-  const size_t sign = name.find_first_of("#@");
-  job->request.name = name.substr(0, sign);
-  if (sign != std::string::npos) job->member = name.substr(sign);
+  job->request.name = job_of_name(name);
+  job->member = name.substr(job->request.name.size());
 }
 
 // The files in which the platform's job script reports its end. JUBE's platforms have two of the
@@ -212,8 +211,15 @@ std::string read_platform(const Task& task, JobRules* rules, PackRule* pack) {
 
 // Why the job may not have this environment, as `export SBATCH_TIMELIMIT=50` of a command makes it;
 // or an empty string. The variables that an engine within another job has of that job do no harm,
-// and the job script sets srun's number of CPUs itself.
-std::string environment_fault(const Environment& environment, const JobRequests& requests) {
+// and the job script sets srun's number of CPUs itself. Exports of commands (`changes`) reach srun,
+// too: Slurm sets some of its variables in a job, and not SLURM_GPUS_PER_NODE.
+std::string environment_fault(const Environment& environment, const EnvironmentChanges& changes,
+                              const JobRequests& requests) {
+  for (const auto& [name, value] : changes) {
+    if (!value || !starts_with(name, "SLURM_")) continue;
+    if (const auto fault = variable_fault(name, *value, requests))
+      return fault->message + ": " + fault->hint;
+  }
   for (const auto& [name, value] : environment) {
     const bool of_srun = starts_with(name, "SRUN_") && name != "SRUN_CPUS_PER_TASK";
     if (!starts_with(name, "SBATCH_") && !of_srun) continue;
@@ -246,7 +252,7 @@ Status JobSubmission::submit(Task& task, bool* taken) {
   WorkpackageNode& workpackage = context_.graph[task.id()];
   job.named = !workpackage.job_name.empty();
   if (wrong.empty() && !job.named)
-    wrong = environment_fault(environment,
+    wrong = environment_fault(environment, task.environment_for_script(),
                               task.step().kinds->job_requests(task.step(), task.values().lookup()));
   *taken = wrong.empty();
   if (!*taken) {

@@ -219,14 +219,14 @@ class ViewMaker {
 
  private:
   void set_state(const Outcome& outcome, const Step* step, WorkpackageView& view) const {
-    // A workpackage that waits for its done_file has written output. Workpackages of
-    // plain steps that have not ended or not even started are shown too, with the values that
-    // exist.
+    // A workpackage that waits for its done_file has written output. In JUBE's files, workpackages
+    // that have not ended or not even started are shown too, with the values that exist. In ours
+    // all are: a row that is not there would be missed by no reference and no comparison.
     const bool plain = step == nullptr || step->kind == StepKind::plain;
     const State state = outcome.state;
-    view.finished =
-        finished_well(state) || state == State::failed || state == State::waiting ||
-        (plain ? state != State::lost || benchmark_.rules.rows_are_marked : state == State::lost);
+    view.finished = benchmark_.rules.rows_are_marked || finished_well(state) ||
+                    state == State::failed || state == State::waiting ||
+                    (plain ? state != State::lost : state == State::lost);
     view.state = state;
     view.reused = state == State::done && outcome.reason == Reason::reused;
     // Work that another workpackage of this run did was disturbed while that one ran.

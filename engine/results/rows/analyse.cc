@@ -165,22 +165,36 @@ bool clashes(const AnalysedPatterns& patterns, const Groups& groups, Diagnostics
   return found;
 }
 
-// Notes in `records` the workpackages that failed before an analysed step could start, so that rows
-// or repeats of it are missing.
-void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser, const Groups& groups,
-                       Records& records) {
+// Notes in `records` the workpackages that failed, or have not ended, before an analysed step could
+// start, so that rows or repeats of it are missing. That some have not ended is noted of the run.
+void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser,
+                       const UsedNames& used_names, const Groups& groups, Records& records) {
   if (!benchmark.rules.rows_are_marked) return;
   const auto& analysed = analyser.analyse;
+  ParameterValues parameters(used_names, benchmark.rules.fractions_are_kept);
+  std::map<std::pair<std::string, std::string>, int> open;  // step, missing rows' step
   for (const WorkpackageView* workpackage : groups.by_id()) {
-    if (!has_failed(workpackage->state)) continue;
-    const std::string& failed = workpackage->step;
-    if (groups.has_row(*workpackage)) continue;
+    const State state = workpackage->state;
+    if (finished_well(state) || groups.has_row(*workpackage)) continue;
+    const std::string& before = workpackage->step;
     const auto after = std::ranges::find_if(analysed, [&](const Analyse& analyse) {
-      return depends_on(benchmark, analyse.step.value, failed);
+      return depends_on(benchmark, analyse.step.value, before);
     });
     if (after == analysed.end()) continue;
     // Other repeats of it may have led to the row.
     const bool repeated = groups.planned_repeats(*workpackage).count > 1;
+    if (!repeated) {
+      Record& row = records.missing.emplace_back();
+      row.id = workpackage->id;
+      row.step = before;
+      row.state = state;
+      row.values = Cells(records.columns);
+      parameters.add(*workpackage, true, row.values, records);
+    }
+    if (!has_failed(state)) {
+      ++open[{before, after->step.value}];
+      continue;
+    }
     for (const std::string& note : workpackage->notes) {
       records.notes.push_back(fmt::format("{}; {} of step '{}' are missing", note,
                                           repeated ? "repeats or rows" : "rows",
@@ -188,6 +202,10 @@ void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser, con
       records.missing_rows.push_back(records.notes.back());
     }
   }
+  for (const auto& [steps, count] : open)
+    records.missing_rows.push_back(fmt::format(
+        "{} workpackage{} of step '{}' {} not ended; rows of step '{}' are missing", count,
+        count == 1 ? "" : "s", steps.first, count == 1 ? "has" : "have", steps.second));
 }
 
 // Values that no table can show: a pattern found several in a file, and only the first is asked for.
@@ -264,7 +282,7 @@ Records analyse(const ResultContext& context, const Analyser& analyser,
     *each = workpackage_results(benchmark, analyser, patterns, groups, context.evaluator);
   Records records = make_rows({benchmark, analyser, used_names, patterns, groups},
                               context.evaluator, diagnostics);
-  note_missing_rows(benchmark, analyser, groups, records);
+  note_missing_rows(benchmark, analyser, used_names, groups, records);
   records.unmatched = scanner.unmatched();
   return records;
 }

@@ -123,6 +123,7 @@ void append(Records& records, Records more) {
   } else {
     for (Record& row : more.rows) records.rows.push_back(std::move(row));
   }
+  for (Record& row : more.missing) records.missing.push_back(std::move(row));
   for (auto notes : {&Records::notes, &Records::missing_rows, &Records::of_run}) {
     std::vector<std::string>& own = records.*notes;
     for (std::string& note : more.*notes) {

@@ -215,8 +215,10 @@ struct Records {
   std::shared_ptr<RowColumns> columns = std::make_shared<RowColumns>();  // of rows made here
   std::vector<Record> rows;
   std::vector<std::string> notes;         // about workpackages that have no row
-  std::vector<std::string> missing_rows;  // of these, why rows or repeats are missing
-  std::vector<std::string> of_run;        // about the run (run_notes.h), which commands print once
+  std::vector<std::string> missing_rows;  // why rows or repeats are missing: some of these notes
+  // The workpackages for which these rows are missing, with their parameters.
+  std::vector<Record> missing;
+  std::vector<std::string> of_run;  // about the run (run_notes.h), which commands print once
   bool changed =
       false;  // the output of a workpackage changed after its end, and thus counts in nothing
   std::vector<Unmatched> unmatched;

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "engine/base/duration.h"
 #include "engine/expand/substitute.h"
 #include "engine/results/rows/derived.h"
 #include "engine/results/rows/value_sources.h"
@@ -264,14 +265,10 @@ class RowMaker {
     return own == found.end() ? nullptr : &own->second;
   }
 
-  // How many seconds one of the pattern's unit is. A unit that is none of time counts as seconds.
+  // How many seconds one of the pattern's unit is. check/ has seen that it is one of time.
   double seconds_per_unit(const std::string& name) const {
-    static const std::map<std::string, double> units = {
-        {"ns", 1e-9}, {"us", 1e-6},  {"\xc2\xb5s", 1e-6}, {"\xce\xbcs", 1e-6},
-        {"ms", 1e-3}, {"min", 60.0}, {"h", 3600.0}};
     for (const Pattern* pattern : patterns_.all()) {
-      const auto unit = units.find(pattern->unit);
-      if (pattern->name.value == name && unit != units.end()) return unit->second;
+      if (pattern->name.value == name) return seconds_of_unit(pattern->unit).value_or(1);
     }
     return 1;
   }

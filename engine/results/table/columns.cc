@@ -173,8 +173,15 @@ void relate(const Benchmark& benchmark, const Column& column, std::vector<Record
   const std::vector<long> baseline =
       baseline_rows(benchmark, column, rows, [&](size_t i) { return plain[i].number(); });
   for (size_t i = 0; i < rows.size(); ++i) {
-    const double base = baseline[i] < 0 ? 0 : plain[static_cast<size_t>(baseline[i])].as_double();
+    const bool related = baseline[i] >= 0;
+    const double base = related ? plain[static_cast<size_t>(baseline[i])].as_double() : 0;
     const bool known = base != 0 && plain[i].number();
+    if (related && base == 0 && plain[i].number() && rows[i].measured()) {
+      rows[i].notes.push_back(
+          fmt::format("'{}' is empty: its baseline row, with {}, has the value 0, by which nothing "
+                      "can be divided",
+                      column.column_title(), describe(column.relative_to)));
+    }
     rows[i].values.set(column_key(column), known ? Value{plain[i].as_double() / base} : Value{},
                        Asked::asked);
   }

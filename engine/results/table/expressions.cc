@@ -108,7 +108,9 @@ class RowBinder {
       parameters += (parameters.empty() ? "" : ", ") + called;
       const auto* as_text = std::get_if<std::string>(&value->data);
       arguments += arguments.empty() ? "" : ", ";
-      arguments += as_text == nullptr ? literal(*value) : guarded_literal(name, *as_text, false);
+      // As in `where` of a parameter set. JUBE's filters have no bare names.
+      const bool numbers = reading_.without != WithoutValue::text;
+      arguments += as_text == nullptr ? literal(*value) : guarded_literal(name, *as_text, numbers);
     }
     std::map<std::string, std::string> texts;
     std::string text = substitute(bound.text, [&](std::string_view name) -> const std::string* {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 
 #include "engine/base/text.h"
 #include "engine/plan/planned_run.h"
+#include "engine/python/guarded_literal.h"
 #include "engine/python/tokens.h"
 #include "engine/python/value.h"
 #include "engine/results/table/early_checks.h"
@@ -53,6 +55,7 @@ KnownValue text_value(std::string text) {
 Truth truth_of(const KnownValue& value) {
   if (value.kind == Kind::list) return as_truth(!value.items.empty());
   if (!value.known) return Truth::open;
+  if (value.beside_numbers) return as_truth(*value.beside_numbers != 0);
   return as_truth(value.kind == Kind::number ? value.number != 0 : !value.text.empty());
 }
 
@@ -66,8 +69,12 @@ class TruthReader {
   }
 
   Truth read() {
-    const KnownValue value = either();
+    const KnownValue value = whole();
     return at_ == tokens_.size() ? truth_of(value) : Truth::open;
+  }
+  bool reads_no_truth() {
+    const KnownValue value = whole();
+    return at_ == tokens_.size() && no_truth(value);
   }
 
  private:
@@ -78,22 +85,55 @@ class TruthReader {
     return found;
   }
   static KnownValue value_of(Truth truth) {
-    return truth == Truth::open ? KnownValue() : number_of(truth == Truth::yes ? 1 : 0);
+    KnownValue value = truth == Truth::open ? KnownValue() : number_of(truth == Truth::yes ? 1 : 0);
+    value.is_truth = true;
+    return value;
+  }
+  static bool no_truth(const KnownValue& value) {
+    return value.no_truth || (value.kind != Kind::open && !value.is_truth);
+  }
+  // The value of which only its truth is known, of operands that `or` and `and` give back.
+  static KnownValue one_of(Truth truth, bool no_truth) {
+    KnownValue value = value_of(truth);
+    value.is_truth = !no_truth;
+    value.no_truth = no_truth;
+    return value;
   }
 
+  KnownValue whole() {
+    KnownValue value = either();
+    if (!take("if")) return value;
+    const Truth chosen = truth_of(either());
+    if (!take("else")) return {};
+    KnownValue other = whole();
+    if (chosen != Truth::open) return chosen == Truth::yes ? value : other;
+    KnownValue open;
+    open.no_truth = no_truth(value) && no_truth(other);
+    return open;
+  }
   KnownValue either() {
     KnownValue first = all();
     if (!is("or")) return first;
     Truth no = negated(truth_of(first));
-    while (take("or")) no = both(no, negated(truth_of(all())));
-    return value_of(negated(no));
+    bool none = no_truth(first);
+    while (take("or")) {
+      const KnownValue next = all();
+      no = both(no, negated(truth_of(next)));
+      none = none && no_truth(next);
+    }
+    return one_of(negated(no), none);
   }
   KnownValue all() {
     KnownValue first = negation();
     if (!is("and")) return first;
     Truth yes = truth_of(first);
-    while (take("and")) yes = both(yes, truth_of(negation()));
-    return value_of(yes);
+    bool none = no_truth(first);
+    while (take("and")) {
+      const KnownValue next = negation();
+      yes = both(yes, truth_of(next));
+      none = none && no_truth(next);
+    }
+    return one_of(yes, none);
   }
   KnownValue negation() {
     return take("not") ? value_of(negated(truth_of(negation()))) : comparison();
@@ -103,6 +143,7 @@ class TruthReader {
     for (const char* sign : {"==", "!=", "<=", ">=", "<", ">", "in"}) {
       if (take(sign)) return sign;
     }
+    if (take("is")) return take("not") ? "is not" : "is";
     if (is("not") && at_ + 1 < tokens_.size() && tokens_[at_ + 1] == "in") {
       at_ += 2;
       return "not in";
@@ -122,22 +163,46 @@ class TruthReader {
     return value_of(all);
   }
 
-  // A value of one token or in parentheses. Any other text there may be anything.
+  // A value of one token or in parentheses. Any other text there may be anything, but what is
+  // calculated is no truth.
   KnownValue operand() {
+    const size_t first = at_;
     KnownValue value = primary();
-    bool more = false;
+    bool more = false, calculated = is_one_of_words(first, {"-", "+", "~"});
+    size_t calls = 0, ends = 0;
     for (int depth = 0; at_ < tokens_.size(); ++at_) {
       const std::string& token = tokens_[at_];
       if (depth == 0 && ends_operand(token)) break;
+      if (depth == 0 && is_one_of_words(at_, {"+", "-", "*", "/", "//", "%", "**", "<<", ">>"}))
+        calculated = true;
+      // True & True is a truth, and 6 & True is none.
+      if (depth == 0 && no_truth(value) && is_one_of_words(at_, {"&", "|", "^"})) calculated = true;
+      if (depth == 0 && at_ == first + 1 && token == "(") ++calls;
       if (token == "(" || token == "[" || token == "{") ++depth;
       if (token == ")" || token == "]" || token == "}") --depth;
+      if (depth == 0) ++ends;
       more = true;
     }
-    return more ? KnownValue() : value;
+    if (!more && !calculated) return value;
+    KnownValue open = more ? KnownValue() : value;
+    open.no_truth = calculated || (calls == 1 && ends == 1 && gives_no_truth(tokens_[first]));
+    return open;
+  }
+  bool is_one_of_words(size_t at, std::initializer_list<const char*> words) const {
+    return at < tokens_.size() &&
+           std::ranges::any_of(words, [&](const char* word) { return tokens_[at] == word; });
+  }
+  // Functions of Python whose results are numbers, texts or collections.
+  static bool gives_no_truth(const std::string& function) {
+    static const std::set<std::string> functions = {
+        "abs",    "ascii", "bin",   "chr", "complex", "dict", "divmod", "float",
+        "format", "hex",   "int",   "len", "list",    "oct",  "ord",    "pow",
+        "range",  "repr",  "round", "set", "sorted",  "str",  "sum",    "tuple"};
+    return functions.count(function) != 0;
   }
   static bool ends_operand(const std::string& token) {
-    for (const char* end :
-         {"or", "and", "not", "in", "==", "!=", "<=", ">=", "<", ">", ",", ")", "]", "}"}) {
+    for (const char* end : {"or", "and", "not", "in", "is", "if", "else",
+                            "==", "!=", "<=", ">=", "<", ">", ",", ")", "]", "}"}) {
       if (token == end) return true;
     }
     return false;
@@ -158,7 +223,7 @@ class TruthReader {
     list.kind = Kind::list;
     bool comma = end == "]";
     while (at_ < tokens_.size() && !is(end)) {
-      list.items.push_back(either());
+      list.items.push_back(whole());
       if (take(",")) {
         comma = true;
       } else if (!is(end)) {
@@ -188,7 +253,7 @@ class TruthReader {
       const std::optional<double> number = python_float(value.text);
       return value.known && number ? number_of(*number) : KnownValue();
     }
-    if (token == "True" || token == "False") return number_of(token == "True" ? 1 : 0);
+    if (token == "True" || token == "False") return value_of(as_truth(token == "True"));
     const bool digits = is_one_of("0123456789.", c);
     const std::optional<double> number = digits ? python_float(token) : std::nullopt;
     if (number) return number_of(*number);
@@ -196,6 +261,7 @@ class TruthReader {
     return name ? values_(token) : KnownValue();
   }
   Truth compared(const KnownValue& a, const std::string& sign, const KnownValue& b) {
+    if (sign == "is" || sign == "is not") return Truth::open;
     if (sign == "in") return contains(b, a);
     if (sign == "not in") return negated(contains(b, a));
     if (sign == "==") return equal(a, b);
@@ -207,12 +273,25 @@ class TruthReader {
   }
   Truth equal(const KnownValue& a, const KnownValue& b) {
     if (!is_plain(a) || !is_plain(b)) return Truth::open;
-    if (a.kind != b.kind) {
+    const std::optional<double> x = as_number(a, b), y = as_number(b, a);
+    if (x && y) {
+      // Beside a number of which a text is another form, it could be either: an error.
+      const bool same = a.kind == b.kind ? a.kind == Kind::number || a.text == b.text
+                                         : a.same_form && b.same_form;
+      if (*x == *y && !same) note_mixed(a, b);
+      return as_truth(*x == *y && same);
+    }
+    if (a.kind != b.kind && !a.beside_numbers && !b.beside_numbers) {
       note_mixed(a, b);
       return Truth::no;
     }
-    if (!a.known || !b.known) return Truth::open;
+    if (a.kind != b.kind || !a.known || !b.known) return Truth::open;
     return as_truth(a.kind == Kind::number ? a.number == b.number : a.text == b.text);
+  }
+  // The number that `a` is beside `b`: a text is one beside numbers and beside such texts.
+  static std::optional<double> as_number(const KnownValue& a, const KnownValue& b) {
+    if (a.kind == Kind::number) return a.known ? std::optional(a.number) : std::nullopt;
+    return b.kind == Kind::number || b.beside_numbers ? a.beside_numbers : std::nullopt;
   }
   Truth contains(const KnownValue& list, const KnownValue& value) {
     if (list.kind != Kind::list) return Truth::open;
@@ -222,16 +301,18 @@ class TruthReader {
   }
   Truth ordered(const KnownValue& a, const std::string& sign, const KnownValue& b) {
     if (!is_plain(a) || !is_plain(b)) return Truth::open;
-    if (a.kind != b.kind) {
-      note_mixed(a, b);  // an error of Python
-      return Truth::no;
-    }
-    if (!a.known || !b.known) return Truth::open;
     const auto compare = [&](const auto& x, const auto& y) {
       if (sign == "<=") return x <= y;
       if (sign == ">=") return x >= y;
       return sign == "<" ? x < y : x > y;
     };
+    const std::optional<double> x = as_number(a, b), y = as_number(b, a);
+    if (x && y) return as_truth(compare(*x, *y));
+    if (a.kind != b.kind && !a.beside_numbers && !b.beside_numbers) {
+      note_mixed(a, b);  // an error of Python
+      return Truth::no;
+    }
+    if (a.kind != b.kind || !a.known || !b.known) return Truth::open;
     return as_truth(a.kind == Kind::number ? compare(a.number, b.number) : compare(a.text, b.text));
   }
   void note_mixed(const KnownValue& a, const KnownValue& b) {
@@ -255,16 +336,40 @@ class TruthReader {
   std::string* mixed_;
 };
 
+// Whether the token begins f'...', of which more tokens are parts: they have nothing to do with the
+// comparisons around it.
+bool begins_format(const PythonToken& token) {
+  return token.kind == TokenKind::text && token.text.back() == '{';
+}
+
 }  // namespace
 
+KnownValue known_text(const std::string& name, const std::string& text) {
+  KnownValue value = text_value(text);
+  value.name = name;
+  if (const std::optional<Value> number = number_in(text)) {
+    value.beside_numbers = number->as_double();
+    value.same_form = number->str() == text;
+  }
+  return value;
+}
+
 Truth known_truth(std::string_view expression, const KnownValues& values, std::string* mixed) {
-  const std::vector<PythonToken> tokens = tokens_of(expression);
-  // The parts of f'...' have nothing to do with the comparisons around it.
-  if (std::ranges::any_of(tokens, [](const PythonToken& token) {
-        return token.kind == TokenKind::text && token.text.back() == '{';
-      }))
-    return Truth::open;
+  if (std::ranges::any_of(tokens_of(expression), begins_format)) return Truth::open;
   return TruthReader(expression, values, mixed).read();
+}
+
+bool is_no_truth(std::string_view expression, const KnownValues& values) {
+  const std::vector<PythonToken> tokens = tokens_of(expression);
+  if (!tokens.empty() && begins_format(tokens.front())) {
+    const auto text = std::ranges::find_if(tokens, [](const PythonToken& token) {
+      return token.kind == TokenKind::text && token.text.front() == '}' && token.text.back() != '{';
+    });
+    return text == tokens.end() - 1;  // nothing else
+  }
+  if (std::ranges::any_of(tokens, begins_format)) return false;
+  std::string ignored;
+  return TruthReader(expression, values, &ignored).reads_no_truth();
 }
 
 namespace {
@@ -273,13 +378,13 @@ namespace {
 KnownValue value_in_rule(const std::string* text, const Parameter& parameter) {
   KnownValue value;
   if (text == nullptr) return value;
-  const bool typed = parameter.type != ValueType::string;
+  if (parameter.type == ValueType::string) return known_text(parameter.name.value, *text);
   const std::optional<double> number = python_float(*text);
-  if (typed != number.has_value()) return value;  // the text of a number may be either
+  if (!number) return value;
   value.name = parameter.name.value;
-  value.kind = number ? KnownValue::Kind::number : KnownValue::Kind::text;
+  value.kind = KnownValue::Kind::number;
   value.known = true;
-  value.number = number.value_or(0);
+  value.number = *number;
   value.text = *text;
   return value;
 }

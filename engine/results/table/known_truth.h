@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,7 +26,16 @@ struct KnownValue {
   std::string text;  // also of a number that is the value of a name: as it is written
   std::vector<KnownValue> items;
   std::string name;  // whose value it is; empty: a literal
+  // The number that a text of a name is beside numbers.
+  std::optional<double> beside_numbers = {};
+  bool same_form = true;  // the text is that number's own: 10, and not 010
+  bool is_truth = false;  // True, False or the result of a comparison
+  bool no_truth = false;  // an open value that is a number or a text, as x - 1 or abs(x)
 };
+
+// The value that a text of a name has in a condition: a text, and beside numbers the number that it
+// reads as (engine/python/guarded_literal.h).
+KnownValue known_text(const std::string& name, const std::string& text);
 
 using KnownValues = std::function<KnownValue(const std::string& name)>;
 
@@ -33,5 +43,8 @@ using KnownValues = std::function<KnownValue(const std::string& name)>;
 // names, `$name` and `'$name'`. Everything else may have any value. If a number and a text were
 // compared, *mixed says so, a clause.
 Truth known_truth(std::string_view expression, const KnownValues& values, std::string* mixed);
+
+// Whether the value of the expression is certainly neither True nor False: x - 1, abs(x), (x > 1,).
+bool is_no_truth(std::string_view expression, const KnownValues& values);
 
 }  // namespace tally

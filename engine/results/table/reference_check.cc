@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/base/text.h"
+#include "engine/python/guarded_literal.h"
 #include "engine/python/tokens.h"
 #include "engine/python/value.h"
 #include "engine/results/read/patterns.h"
@@ -34,6 +35,19 @@ std::vector<std::string> values_read(const std::string& text) {
   std::vector<std::string> names = names_read(text);
   std::erase_if(names, is_python_word);
   return names;
+}
+
+// The parameter of this name if its values are plain texts. Null if they are not known yet, or if
+// something else may have the name.
+const Parameter* constant_parameter(const Benchmark& benchmark, const std::string& name);
+
+// Whether a parameter without a type may be a number beside numbers.
+bool may_be_number(const Benchmark& benchmark, const std::string& name) {
+  const Parameter* parameter = constant_parameter(benchmark, name);
+  if (parameter == nullptr) return true;
+  const std::vector<std::string> values = split_strip(parameter->value.value, parameter->separator);
+  return std::ranges::any_of(values,
+                             [](const std::string& value) { return number_in(value).has_value(); });
 }
 
 class ConditionCheck {
@@ -74,8 +88,13 @@ class ConditionCheck {
       }
     }
     if (std::string why = unknown_name(expression); !why.empty()) return why;
-    if (expression == text && !may_be_truth(text)) return "it is neither true nor false";
-    return type_fault(reference, text);
+    const KnownValues values = [&](const std::string& name) {
+      if (name != "x") return known_type(name);
+      return reference.of.empty() ? known_type(reference.column.value) : KnownValue();
+    };
+    if (expression == text && (!may_be_truth(text) || is_no_truth(text, values)))
+      return "it is neither true nor false";
+    return type_fault(text, values);
   }
 
   // The first name in the expression that is not that of a value, a clause; empty if there is none.
@@ -98,7 +117,9 @@ class ConditionCheck {
     value.name = name;
     const std::optional<ValueType> type = type_of(name);
     if (!type || is_computed(name)) return value;
-    value.kind = *type == ValueType::string ? KnownValue::Kind::text : KnownValue::Kind::number;
+    const bool text = *type == ValueType::string;
+    if (text && is_parameter(name) && may_be_number(benchmark_, name)) return value;
+    value.kind = text ? KnownValue::Kind::text : KnownValue::Kind::number;
     return value;
   }
 
@@ -146,15 +167,23 @@ class ConditionCheck {
     return *types.begin();
   }
 
-  // Why no value meets the condition, whatever the numbers and texts of a row are.
-  std::string type_fault(const Reference& reference, const std::string& text) const {
-    const KnownValues values = [&](const std::string& name) {
-      if (name != "x") return known_type(name);
-      return reference.of.empty() ? known_type(reference.column.value) : KnownValue();
-    };
+  // Why no value meets the condition, whatever the numbers and texts of a row are. A tolerance is
+  // looked at as the comparison with its middle.
+  static std::string type_fault(const std::string& text, const KnownValues& values) {
+    const std::optional<NumericCondition> bounds = numeric_condition(text);
+    const bool tolerance = bounds && bounds->form == NumericCondition::Form::tolerance;
     std::string mixed;
-    const Truth truth = known_truth(condition_expression(text), values, &mixed);
+    const Truth truth =
+        known_truth(tolerance ? "x == 0" : condition_expression(text), values, &mixed);
     return truth == Truth::no ? mixed : std::string();
+  }
+
+  bool is_parameter(const std::string& name) const {
+    return std::ranges::any_of(benchmark_.parameter_sets, [&](const auto& set) {
+      return std::ranges::any_of(set.second.parameters, [&](const Parameter& parameter) {
+        return parameter.name.value == name;
+      });
+    });
   }
 
   bool is_computed(const std::string& name) const {
@@ -169,8 +198,6 @@ class ConditionCheck {
   std::set<std::string> names_;
 };
 
-// The parameter of this name if its values are plain texts. Null if they are not known yet, or if
-// something else may have the name.
 const Parameter* constant_parameter(const Benchmark& benchmark, const std::string& name) {
   const Parameter* found = nullptr;
   for (const auto& [set_name, set] : benchmark.parameter_sets) {
@@ -213,13 +240,11 @@ std::vector<Choice> choices_in(const Benchmark& benchmark, const std::string& te
 }
 
 KnownValue known_value(const Choice& choice, size_t index) {
+  if (choice.type == ValueType::string) return known_text(choice.name, choice.values[index]);
   KnownValue value;
   value.name = choice.name;
   value.text = choice.values[index];
-  if (choice.type == ValueType::string) {
-    value.kind = KnownValue::Kind::text;
-    value.known = true;
-  } else if (const std::optional<double> number = python_float(value.text)) {
+  if (const std::optional<double> number = python_float(value.text)) {
     value.kind = KnownValue::Kind::number;
     value.known = true;
     value.number = *number;

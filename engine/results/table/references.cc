@@ -95,6 +95,7 @@ class ReferenceCheck {
     const std::string key = value_key(table_, reference);
     std::vector<double>& values = out_.reference_values.emplace_back();
     if (!applies(reference)) return;
+    miss_missing_rows(reference);
     const std::vector<size_t> positions =
         matching_rows_or_failed(reference.where, rows_, evaluator_, diagnostics_).rows;
     if (positions.empty()) {
@@ -133,6 +134,38 @@ class ReferenceCheck {
   }
 
  private:
+  // Whether each workpackage whose rows are missing may be chosen by the condition: one that asks
+  // for what only a row has may choose it.
+  std::vector<bool> may_choose(const Text& condition, WithoutValue without) const {
+    std::vector<Record> all = rows_;
+    all.insert(all.end(), out_.missing.begin(), out_.missing.end());
+    Diagnostics failures;
+    const Matching found = matching_rows_or_failed(condition, all, evaluator_, failures, without);
+    std::vector<bool> chosen(out_.missing.size(), failures.has_errors());
+    for (const size_t row : found.rows) {
+      if (row >= rows_.size()) chosen[row - rows_.size()] = true;
+    }
+    return chosen;
+  }
+
+  // A row that is not there, because a workpackage before it failed or has not ended, has no value.
+  void miss_missing_rows(const Reference& reference) {
+    if (out_.missing.empty()) return;
+    const std::vector<bool> shown = may_choose(table_.filter, WithoutValue::text_in_quotes);
+    const std::vector<bool> chosen = may_choose(reference.where, WithoutValue::leaves_out);
+    int count = 0;
+    const Record* first = nullptr;
+    for (size_t i = 0; i < out_.missing.size(); ++i) {
+      if (!shown[i] || !chosen[i]) continue;
+      if (count++ == 0) first = &out_.missing[i];
+    }
+    if (count == 0) return;
+    const std::string others = count == 1 ? "" : fmt::format(", as are {} more", count - 1);
+    miss(reference, {value_key(table_, reference)},
+         fmt::format("a row is missing{}: workpackage {} ({}) {}", others, first->id, first->step,
+                     first->why_not_measured()));
+  }
+
   void no_condition(const Reference& reference, const std::string& why) {
     diagnostics_.error(reference.condition.mark,
                        fmt::format("reference '{}' of '{}' is not a condition: {}",

@@ -152,8 +152,9 @@ void ResultTables::filter(const Text& filter, const Table* table, ResultTable& o
   out.rows = std::move(kept);
 }
 
-// Drops rows in which no column has a value. Such a row stays if it is marked as failed, or if it
-// is to be reported that a column's pattern matched nothing in its output.
+// Drops rows in which no column has a value. Such a row stays if its mark says why it has none
+// (FAILED, EXPECTED, PENDING), or if it is to be reported that a column's pattern matched nothing in
+// its output.
 void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
   const auto searched = [this](const Record& row, const Column& column) {
     return std::ranges::any_of(row.unmatched, [&](const std::string& pattern) {
@@ -162,7 +163,7 @@ void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
     });
   };
   const auto empty = [&](const Record& row) {
-    if (row.failed() && benchmark_.rules.rows_are_marked) return false;
+    if (!row.measured() && benchmark_.rules.rows_are_marked) return false;
     return std::ranges::all_of(out.columns, [&](const TableColumn& column) {
       if (with_id && column.name.value == "id") return true;  // the run's
       if (benchmark_.rules.missing_values_are_reported && searched(row, column)) return false;
@@ -227,6 +228,7 @@ void ResultTables::add_notes(ResultTable& out) const {
   for (const std::string& note : records_.notes) out.notes.push_back({"", note});
   for (const std::string& note : records_.of_run) out.notes.push_back({"", note, false, true});
   out.missing_rows = records_.missing_rows;
+  out.missing = records_.missing;
   out.changed = records_.changed;
 }
 

@@ -46,7 +46,8 @@ struct ResultTable {
   std::vector<TableColumn> columns;  // those of the workflow that were chosen, and Tally's own
   std::vector<Record> rows;          // filtered and in order; values are under ColumnInfo::name
   std::vector<Note> notes;
-  std::vector<std::string> missing_rows;  // which are among the notes
+  std::vector<std::string> missing_rows;  // Records::missing_rows
+  std::vector<Record> missing;            // Records::missing
   bool changed = false;                   // Records::changed
   int references_passed = 0;
   std::vector<MissedReference> missed;

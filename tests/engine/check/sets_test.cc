@@ -285,6 +285,14 @@ TEST_CASE("plain values: keys of numbers, times and truths read what they read b
   std::string values;
   for (const Parameter& p : typed.set("p").parameters) values += p.value.value + " ";
   CHECK(values == "010 31 12.10 inf 31,1_000,2 ");
+  // What is no number in YAML either is told as it is written.
+  Checked words(
+      "name: b\nparameterset: {name: p, where: 1 > 0, parameter: [{name: i, type: int, _: true}, "
+      "{name: h, type: int, _: [0x1F, off, 2001-01-01]}, {name: f, type: float, _: 12:30}]}\n");
+  for (const char* said : {"'true' is not a valid int", "'off' is not a valid int",
+                           "'2001-01-01' is not a valid int", "'12:30' is not a valid float"})
+    CHECK_MESSAGE(words.messages().find(said) != std::string::npos, words.messages());
+  CHECK(words.messages().find("0x1F'") == std::string::npos);
   // Keys of a mapping are texts, too: PyYAML takes both for False.
   Checked names("name: b\nstep: {name: s, kind: run, do: x, env: {NO: 1, OFF: 2}}\n");
   CHECK(names.messages() == "");

@@ -312,3 +312,51 @@ TEST_CASE("a whole number may be octal as in YAML 1.2") {
   CHECK_MESSAGE(ran.code == 0, ran.err);
   CHECK(shell.sh("cat run/*/*_s/work/stdout").out == "0o17\n0o17\n");
 }
+
+TEST_CASE("the version of a file stands at the top level, also of one benchmark") {
+  const Shell shell;
+  for (const char* step : {"{name: s, do: echo}", "{name: s, kind: run, do: echo}"}) {
+    for (const char* version : {"2.5", "'2.7.1'", "2"}) {
+      shell.file("b.yaml", std::string("version: ") + version +
+                               "\nname: m\noutpath: run\nstep: " + step + "\n");
+      CAPTURE(step);
+      for (const char* command : {"validate b.yaml", "--strict validate b.yaml", "-q run b.yaml"}) {
+        const Ran ran = shell.tally(command);
+        CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+        CHECK_MESSAGE(!has(ran.err, "version"), ran.err);
+      }
+    }
+    shell.file("b.yaml", std::string("version: 9\nname: m\noutpath: run\nstep: ") + step + "\n");
+    CHECK(has(shell.tally("validate b.yaml").err, "the file was written for JUBE 9"));
+    CHECK(shell.tally("--strict validate b.yaml").code == 2);
+  }
+  shell.file("b.yaml", "version: 2.5\nrun: echo 1\n");
+  CHECK(shell.tally("validate b.yaml").code == 0);
+}
+
+TEST_CASE("what is no regular file is not read, but a stream that a person names") {
+  const Shell shell;
+  const std::string text = "name: w\noutpath: run\nstep: {name: s, kind: run, do: echo}\n";
+  shell.file("b.yaml", text);
+  for (const char* other : {"pipe", "/dev/zero", "/dev/stdin", "/dev/fd/0", "/dev/tty"}) {
+    CAPTURE(other);
+    const std::string name = other;
+    shell.file("i.yaml", "parameterset: !include " + name + "\n" + text);
+    shell.file("f.yaml", "name: w\noutpath: run\nstep: {name: s, kind: run, use: {from: " + name +
+                             ", _: p}, do: echo}\n");
+    shell.file("x.xml",
+               "<jube><benchmark name=\"w\" outpath=\"run\"><parameterset "
+               "init_with=\"" +
+                   name + "\" name=\"p\"/></benchmark></jube>");
+    for (const char* file : {"i.yaml", "f.yaml", "x.xml"}) {
+      const Ran ran = shell.sh(
+          "test -e pipe || mkfifo pipe; sleep 9 | timeout 5 \"$TALLY\" "
+          "validate " +
+          std::string(file));
+      CHECK_MESSAGE(ran.code == 2, (ran.out + ran.err));
+    }
+  }
+  CHECK(shell.sh("timeout 5 \"$TALLY\" validate pipe").code == 2);
+  CHECK(shell.sh("cat b.yaml | \"$TALLY\" validate /dev/stdin").code == 0);
+  CHECK(shell.sh("bash -c '\"$TALLY\" validate <(cat b.yaml)'").code == 0);
+}

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/support/shell.h"
 
@@ -191,6 +192,50 @@ TEST_CASE("a text with a line break adds no line to a job script") {
   refused(shell, "site.yaml:3", "has a line break or another control character");
   shell.file("b.yaml", bench("", "", "slurm", "\"a\\nb\""));
   refused(shell, "b.yaml:1:7", "has a line break or another control character");
+}
+
+// sbatch 22.05 was asked for each of them.
+TEST_CASE("memory, hint and signal are what sbatch reads") {
+  struct Value {
+    const char* key;
+    std::vector<const char*> taken, refused;
+  };
+  const Value values[] = {
+      {"memory",
+       {"4", "4G", "4g", "4GB", "4gb", "4K", "4T", "0", "00", "+4", " 4G"},
+       {"4Gi", "4GiB", "4P", "4 G", "4.5G", "1e3", "-4G", "4G --nodes=4", "lots", "0x10", "4M4",
+        "G", "B"}},
+      {"hint",
+       {"compute_bound", "memory_bound", "multithread", "nomultithread", "NOMULTITHREAD",
+        "nomultithread,memory_bound"},
+       {"foo", "help", "nomulti", "nomultithread --nodes=4"}},
+      {"signal",
+       {"TERM", "TERM@60", "B:TERM@60", "R:TERM@60", "RB:TERM@60", "BR:USR1@60", "b:usr1@60",
+        "SIGTERM@60", "10", "10@60", "HUP", "XCPU"},
+       {"TERM@60s", "TERM@1m", "TERM@70000", "TERM@-1", "X:TERM", "FOO", "0", "B:TERM@60 --nodes=5",
+        "B:", "RTMIN", "WINCH"}},
+  };
+  const Shell shell;
+  for (const auto& [key, taken, refused_ones] : values) {
+    for (const bool good : {true, false}) {
+      for (const std::string value : good ? taken : refused_ones) {
+        const bool of_platform = std::string(key) == "signal";
+        CAPTURE(key);
+        CAPTURE(value);
+        shell.file("site.yaml", "platform:\n  name: site\n  scheduler: slurm\n  signal: \"" +
+                                    (of_platform ? value : "B:TERM@60") + "\"\n");
+        for (const bool parameter : {false, true}) {
+          if (of_platform && parameter) continue;
+          const std::string own = parameter ? "$x" : "\"" + value + "\"";
+          shell.file("b.yaml", bench(of_platform ? "" : std::string(", ") + key + ": " + own,
+                                     parameter ? "x=" + value : "", "site.yaml"));
+          const Ran ran = shell.tally("run -n b.yaml");
+          CHECK_MESSAGE(ran.code == (good ? 0 : 2), (ran.out + ran.err));
+          if (!good) CHECK_MESSAGE(has(ran.err, "'" + value + "' is "), ran.err);
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("names and values with blanks and quotes are words of the job script") {

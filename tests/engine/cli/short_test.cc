@@ -123,6 +123,25 @@ TEST_CASE("a mistake in measured_over is an error") {
   CHECK_MESSAGE(has(ran.out + ran.err, "measured_over: there is no pattern 'sec'"),
                 (ran.out + ran.err));
   CHECK(has(ran.out + ran.err, "secs"));
+  // Any other unit would be taken for seconds, so that 35 msec were long enough.
+  for (const char* unit : {"msec", "MS", "sec", "S", "usec", "minutes", "cycles", "x/s", "$u"}) {
+    CAPTURE(unit);
+    text = bench("[n, rate]");
+    text.replace(text.find("unit: s,"), 8, "unit: " + std::string(unit) + ",");
+    shell.file("b.yaml", text);
+    for (const char* command : {"validate b.yaml", "run b.yaml"}) {
+      const Ran said = shell.tally(command);
+      CHECK(said.code == 2);
+      CHECK_MESSAGE(has(said.err, "measured_over: the unit '" + std::string(unit) +
+                                      "' of 'secs' is none of "
+                                      "time"),
+                    said.err);
+    }
+  }
+  text = bench("[n, rate]");
+  text.replace(text.find("measured_over: secs"), 19, "measured_over: rate");
+  shell.file("b.yaml", text);
+  CHECK(has(shell.tally("validate b.yaml").err, "measured_over: 'rate' is measured over itself"));
 }
 
 TEST_CASE("the seconds may have another unit of time") {
@@ -131,7 +150,7 @@ TEST_CASE("the seconds may have another unit of time") {
       {"us", "1,11.5,2.0,SHORT\n2,12.5,2.0,SHORT\n3,13.5,2.0,SHORT\n4,14.5,2.0,\n"},
       {"min", "1,11.5,2.0\n2,12.5,2.0\n3,13.5,2.0\n4,14.5,2.0\n"},
       {"h", "1,11.5,2.0\n2,12.5,2.0\n3,13.5,2.0\n4,14.5,2.0\n"},
-      {"x", "1,11.5,2.0,SHORT\n2,12.5,2.0,\n3,13.5,2.0,\n4,14.5,2.0,\n"},
+      {"''", "1,11.5,2.0,SHORT\n2,12.5,2.0,\n3,13.5,2.0,\n4,14.5,2.0,\n"},
   };
   for (const auto& [unit, rows] : units) {
     CAPTURE(unit);

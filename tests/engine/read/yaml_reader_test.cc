@@ -314,6 +314,15 @@ TEST_CASE("aliases that multiply end in an error, not in a full memory") {
   CHECK(Read(multiplying_aliases()).messages().find("more than a million elements") !=
         std::string::npos);
   CHECK(Read(std::string(100000, '[')).diagnostics.has_errors());
+  // yaml-cpp takes seconds for many, and its own words for a depth of 500 are "bad file".
+  std::string deep = "name: b\nstep: ";
+  for (int i = 0; i < 50000; ++i) deep += "{a: ";
+  CHECK(Read(deep + std::string(50000, '}')).messages().find("brackets are open here") !=
+        std::string::npos);
+  deep = "name: b\nstep:\n";
+  for (int i = 1; i < 300; ++i) deep += std::string(static_cast<size_t>(i), ' ') + "a:\n";
+  CHECK(Read(deep + std::string(300, ' ') + "b\n").messages().find("nested more than 200 deep") !=
+        std::string::npos);
 }
 
 TEST_CASE("aliases that multiply in an included file end in an error, too") {
