@@ -214,6 +214,12 @@ void ValueNames::check_filter(const Text& filter, const std::vector<Column>& col
   check_expression(filter, "the filter of " + where, false, names_of_others(columns, none));
 }
 
+void ValueNames::check_rule(const Text& rule, const std::string& where) const {
+  const std::string word = to_lower(strip(rule.value));
+  if (!strict_ || has_dollar(rule.value) || word == "true" || word == "false") return;
+  check_expression(rule, "a rule of " + where, false, {});
+}
+
 void ValueNames::check_expression(const Text& expression, const std::string& what, bool compares,
                                   const Names& columns) const {
   std::set<std::string> said;

@@ -61,7 +61,9 @@ class LongForm {
       std::vector<std::string> unknown;
       for (const auto& [key, value] : out_->entries)
         if (find_child("benchmark", key->value) == nullptr) unknown.push_back(written_text(*key));
-      const std::string meant = nearest("run", unknown);
+      std::string meant = nearest("run", unknown);
+      for (const std::string& word : unknown)
+        if (meant.empty() && key_meant_by(word) == "run") meant = word;
       error(given_.begin()->second.first->mark, "there is nothing to run: the file has no `run`",
             meant.empty() ? "run: COMMAND" : fmt::format("is '{}' meant to be 'run'?", meant));
     }
@@ -182,6 +184,12 @@ class LongForm {
   void add_parameters() {
     YamlPtr build, run;
     for (const auto& [key, value] : named("parameters")) {
+      // {n: 1, 2, 4} is a list without its brackets. What is wrong is said once.
+      if (value->kind == Kind::null && !is_variable_name(written_text(*key))) {
+        error(key->mark, fmt::format("'{}' has no value, and cannot be a name", written_text(*key)),
+              "several values are a list: {size: [1, 2, 4]}");
+        break;
+      }
       const bool of_build = build_parameters_.count(written_text(*key)) != 0;
       for (const YamlPtr& definition : definitions(value)) {
         const YamlPtr parameter = defined(*key, definition);
@@ -403,8 +411,10 @@ class LongForm {
     } else {
       each_text(commands, take);
     }
-    if (!build && commands.kind == Kind::scalar)
-      warn_of_program(commands, in_build_, directory_, diagnostics_);
+    if (commands.kind == Kind::scalar) {
+      warn_of_paths_above(commands, directory_, diagnostics_);
+      if (!build) warn_of_program(commands, in_build_, directory_, diagnostics_);
+    }
     // An old file of the name would be read where the run makes none.
     names.erase("stdout");
     names.erase("stderr");
