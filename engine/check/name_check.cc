@@ -161,7 +161,7 @@ class NameChecker {
 
   // `rows` names patterns that the analyser searches for. Sets that are chosen by a parameter are
   // not known yet.
-  // What a word of `rows` may be, which is no pattern of the analyser.
+  // The hint for a word of `rows` that is no pattern of the analyser.
   std::string rows_hint(const std::string& word, const std::vector<std::string>& patterns) const {
     for (const auto& [name, set] : benchmark_.parameter_sets)
       for (const Parameter& parameter : set.parameters)

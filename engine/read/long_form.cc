@@ -184,7 +184,7 @@ class LongForm {
   void add_parameters() {
     YamlPtr build, run;
     for (const auto& [key, value] : named("parameters")) {
-      // {n: 1, 2, 4} is a list without its brackets. What is wrong is said once.
+      // {n: 1, 2, 4} is a list without its brackets. One message is enough.
       if (value->kind == Kind::null && !is_variable_name(written_text(*key))) {
         error(key->mark, fmt::format("'{}' has no value, and cannot be a name", written_text(*key)),
               "several values are a list: {size: [1, 2, 4]}");

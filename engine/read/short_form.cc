@@ -58,7 +58,7 @@ bool is_run_key(std::string_view key) {
   return rule != nullptr && rule->language == Language::tally;
 }
 
-// What other tools, and other words for the same, call these keys.
+// Other tools have other words for these keys.
 std::string_view key_meant_by(std::string_view word) {
   static constexpr std::pair<std::string_view, std::string_view> words[] = {
       {"command", "run"},         {"cmd", "run"},           {"exec", "run"},

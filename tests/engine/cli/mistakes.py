@@ -39,7 +39,7 @@ def parts(lines):
 
 
 def tally(folder, command, both=False):
-    env = {**os.environ, "TMPDIR": "/tmp", "NO_COLOR": "1"}
+    env = {**os.environ, "NO_COLOR": "1", "TALLY_QUIET_CHECK": "off"}
     done = subprocess.run([TALLY, *shlex.split(command)], cwd=folder, env=env, text=True, timeout=120,
                           stdin=subprocess.DEVNULL, capture_output=True, check=False)
     text = (done.stdout if both else "") + done.stderr
