@@ -348,7 +348,8 @@ class LongForm {
         YamlPtr set = make_mapping(mark_of("metrics"));
         const std::string name = file == 0 ? "metrics" : fmt::format("metrics_{}", file + 1);
         add_text(set.get(), "name", name, set->mark);
-        pattern_sets_.push_back({name, metric.file, set});
+        const Mark& mark = metric.file_mark.known() ? metric.file_mark : set->mark;
+        pattern_sets_.push_back({name, metric.file, mark, set});
       }
       add(pattern_sets_[file].set.get(), "pattern", metric.pattern);
     }
@@ -357,6 +358,7 @@ class LongForm {
 
   struct FileSet {
     std::string name, file;
+    Mark mark;  // of the file's name
     YamlPtr set;
   };
   size_t file_number(const std::string& file) const {
@@ -527,7 +529,7 @@ class LongForm {
     for (const FileSet& set : pattern_sets_) {
       YamlPtr file = make_mapping(mark);
       if (!one) add_text(file.get(), "use", set.name, mark);
-      add_text(file.get(), "_", set.file, mark);
+      add_text(file.get(), "_", set.file, set.mark);
       add(analyse.get(), "file", file);
     }
     add(analyser.get(), "analyse", analyse);

@@ -254,6 +254,7 @@ Metric metric_of(const YamlNode& key, const YamlNode& definition, bool repeated)
     const bool of_column = find_key("column", name) != nullptr || find_child("column", name);
     if (name == "file" && is_text(*entry.second)) {
       metric.file = written_text(*entry.second);
+      metric.file_mark = entry.second->mark;
     } else if (name != "_" && of_column && find_key("pattern", name) == nullptr) {
       metric.column->entries.push_back(entry);
     } else {

@@ -50,6 +50,7 @@ void warn_of_paths_above(const YamlNode& command, const std::string& directory,
 struct Metric {
   YamlPtr column;
   std::string file;  // in which the pattern is searched
+  Mark file_mark;    // unknown: no key says it
   YamlPtr pattern;   // null: the column alone, which is computed from others
 };
 

@@ -195,7 +195,7 @@ TEST_CASE("a file that no workpackage has is an error where a value is read from
   Ran ran = run("v: {_: 'v = $jube_pat_fp', file: w.txt}");
   CHECK_MESSAGE(ran.code == 1, ran.err);
   CHECK_MESSAGE(has(ran.err,
-                    "b.yaml:3:1: error: no file 'w.txt' in the work directory of workpackage 0 "
+                    "b.yaml:3:44: error: no file 'w.txt' in the work directory of workpackage 0 "
                     "(run): "),
                 ran.err);
   CHECK(has(ran.err, " (and 1 more of this kind)\n    metrics: {v: "));
