@@ -221,7 +221,7 @@ TEST_CASE("more workpackages than a million are an error of the file, whatever m
   CHECK_MESSAGE(has(ran.err, error), ran.err);
   // Memory that is not there is an error like others.
   bench("{name: s, do: x, iterations: 950000}");
-  ran = shell.sh("ulimit -v 300000; timeout 120 \"$TALLY\" validate s.yaml");
+  ran = shell.sh("ulimit -v 200000; timeout 120 \"$TALLY\" validate s.yaml");
   CHECK(ran.code == 1);
   CHECK_MESSAGE(has(ran.err, "not enough memory"), ran.err);
 }
