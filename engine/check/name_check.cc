@@ -50,6 +50,9 @@ class NameChecker {
   void check_steps() {
     for (const Step& step : benchmark_.steps) check_step(step);
     check_cycles();
+    for (const auto& [name, set] : benchmark_.parameter_sets)
+      for (const Text& rule : set.where)
+        values_.check_rule(rule, fmt::format("parameter set '{}'", name));
   }
 
   void check_results() {
@@ -161,6 +164,17 @@ class NameChecker {
 
   // `rows` names patterns that the analyser searches for. Sets that are chosen by a parameter are
   // not known yet.
+  // The hint for a word of `rows` that is no pattern of the analyser.
+  std::string rows_hint(const std::string& word, const std::vector<std::string>& patterns) const {
+    for (const auto& [name, set] : benchmark_.parameter_sets)
+      for (const Parameter& parameter : set.parameters)
+        if (parameter.name.value == word)
+          return "a parameter is in each row as it is: leave it out";
+    const std::string near = did_you_mean(word, patterns);
+    if (!near.empty()) return near;
+    return patterns.empty() ? "it has no patterns" : "there are: " + join(patterns, ", ");
+  }
+
   void check_rows(const Analyser& analyser) {
     std::map<std::string, const Pattern*> known;
     for (const Text& use : used_pattern_sets(analyser)) {
@@ -175,7 +189,7 @@ class NameChecker {
         diagnostics_.error(
             row.mark,
             fmt::format("rows: analyser '{}' has no pattern '{}'", analyser.name.value, row.value),
-            did_you_mean(row.value, keys_of(known)));
+            rows_hint(row.value, keys_of(known)));
       } else if (pattern->second->mode != PatternMode::pattern) {
         diagnostics_.error(
             row.mark,

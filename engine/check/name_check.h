@@ -60,6 +60,8 @@ class ValueNames {
   void check_columns(const std::vector<Column>& columns, const std::string& where) const;
   void check_sort(const std::vector<std::string>& sort, const Mark& mark,
                   const std::string& where) const;
+  // A rule of a parameter set. Where it has a `$name`, its words are known only with the values.
+  void check_rule(const Text& rule, const std::string& where) const;
   void check_filter(const Text& filter, const std::vector<Column>& columns,
                     const std::string& where) const;
   // Each `$name` in a pattern's text. Text that is left for a shell or perl is not looked at.

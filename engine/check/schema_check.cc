@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 #include "engine/base/text.h"
 #include "engine/base/variables.h"
 #include "engine/check/elements.h"
 #include "engine/read/schema.h"
+#include "engine/read/short_form.h"
 #include "engine/tags/tags.h"
 
 namespace tally {
@@ -43,8 +46,40 @@ std::string elsewhere(const std::string& key) {
       add(above && parent != "jube" ? above->name : "top level");
     }
   }
+  const auto is_key = [&](const ShortKey& one) { return key == one.key; };
+  if (std::ranges::any_of(short_keys(), is_key)) add("top level, beside `run`");
   if (elements.empty() || key == "name") return {};
   return fmt::format("'{}' belongs in: {}", key, join(elements, ", "));
+}
+
+// A hint about what schedulers, and other tools, call by this word in `resources`.
+std::string resource_hint(std::string_view word) {
+  static constexpr std::pair<std::string_view, std::string_view> words[] = {
+      {"queue", "partition"},
+      {"class", "partition"},
+      {"ntasks", "tasks_per_node"},
+      {"tasks", "tasks_per_node"},
+      {"ranks", "tasks_per_node"},
+      {"procs", "tasks_per_node"},
+      {"processes", "tasks_per_node"},
+      {"ppn", "tasks_per_node"},
+      {"gpus", "gpus_per_node"},
+      {"cpus", "cpus_per_task"},
+      {"cores", "cpus_per_task"},
+      {"threads", "cpus_per_task"},
+      {"mem", "memory"},
+      {"walltime", "time"},
+      {"time_limit", "time"},
+      {"project", "account"},
+      {"budget", "account"}};
+  static constexpr std::string_view options[] = {
+      "gres", "qos", "constraint", "reservation", "exclusive", "licenses", "nodelist", "exclude"};
+  for (const auto& [other, key] : words)
+    if (word == other) return fmt::format("did you mean '{}'?", key);
+  for (const std::string_view option : options)
+    if (word == option)
+      return fmt::format("an option of the scheduler stands in `options: {{{}: ...}}`", option);
+  return {};
 }
 
 class SchemaChecker {
@@ -95,6 +130,10 @@ class SchemaChecker {
 
   std::string hint_for(const ElementRule& rule, const std::string& name) {
     std::string hint = did_you_mean(name, known_names(rule.id));
+    if (hint.empty() && std::strcmp(rule.id, "resources") == 0) hint = resource_hint(name);
+    const std::string_view meant = key_meant_by(name);
+    if (hint.empty() && strict_ && !meant.empty() && std::strcmp(rule.id, "benchmark") == 0)
+      return fmt::format("did you mean '{}'?", meant);
     return hint.empty() ? elsewhere(name) : hint;
   }
 

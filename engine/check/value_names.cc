@@ -48,6 +48,13 @@ bool any_removed(const RemovedNames& removed) {
   return std::ranges::any_of(removed, [](const auto& kind) { return !kind.second.empty(); });
 }
 
+// Whether a parameter names a set that a step uses. The set may define any name.
+bool sets_are_chosen_later(const Benchmark& benchmark) {
+  return std::ranges::any_of(benchmark.steps, [](const Step& step) {
+    return std::ranges::any_of(step.use, [](const Text& use) { return has_dollar(use.value); });
+  });
+}
+
 // The names that one column may use of the others.
 std::vector<std::string> names_of_others(const std::vector<Column>& columns, const Column& own) {
   std::vector<std::string> names;
@@ -214,6 +221,14 @@ void ValueNames::check_filter(const Text& filter, const std::vector<Column>& col
   check_expression(filter, "the filter of " + where, false, names_of_others(columns, none));
 }
 
+void ValueNames::check_rule(const Text& rule, const std::string& where) const {
+  const std::string word = to_lower(strip(rule.value));
+  if (!strict_ || has_dollar(rule.value) || word == "true" || word == "false" ||
+      sets_are_chosen_later(benchmark_))
+    return;
+  check_expression(rule, "a rule of " + where, false, {});
+}
+
 void ValueNames::check_expression(const Text& expression, const std::string& what, bool compares,
                                   const Names& columns) const {
   std::set<std::string> said;
@@ -241,10 +256,7 @@ void ValueNames::check_expression(const Text& expression, const std::string& wha
 
 void ValueNames::check_pattern(const Pattern& pattern) const {
   if (!strict_ || pattern.mode == PatternMode::shell || pattern.mode == PatternMode::perl) return;
-  const bool chosen_later = std::ranges::any_of(benchmark_.steps, [](const Step& step) {
-    return std::ranges::any_of(step.use, [](const Text& use) { return has_dollar(use.value); });
-  });
-  if (chosen_later) return;
+  if (sets_are_chosen_later(benchmark_)) return;
   std::set<std::string> said;
   for (const DollarName& dollar : dollar_names(pattern.value.value)) {
     const std::string& name = dollar.name;

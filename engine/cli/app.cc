@@ -18,6 +18,7 @@
 #include "engine/base/terminal.h"
 #include "engine/base/text.h"
 #include "engine/cli/help_formatter.h"
+#include "engine/cli/option_parsing.h"
 #include "engine/cli/prepare.h"
 #include "engine/cli/version.h"
 #include "engine/results/read/mapped_faults.h"
@@ -212,6 +213,14 @@ void Application::input_options(CLI::App* sub, InputArgs& input) {
   sub->add_option("--set", input.set, "gives a parameter another value; may be repeated")
       ->allow_extra_args(false)
       ->option_text("NAME=VALUE");
+}
+
+void Application::planned_options(CLI::App* sub, InputArgs& input) {
+  input_options(sub, input);
+  sub->add_option("--max-workpackages", settings_.max_workpackages,
+                  fmt::format("refuse a step of more; {} without it", most_points))
+      ->check(at_least(1))
+      ->option_text("N");
 }
 
 void Application::runs_options(CLI::App* sub) {

@@ -32,7 +32,7 @@ void Application::add_run() {
     return run_command(settings_, a);
   });
   sub->add_option("files", run_.files, "input files, YAML or XML")->option_text("FILE ...");
-  input_options(sub, run_.input);
+  planned_options(sub, run_.input);
   list(sub, "--only-bench", run_.input.only, "only these benchmarks", "NAME");
   list(sub, "--not-bench", run_.input.exclude, "all but these benchmarks", "NAME");
   list(sub, "-i,--id", run_.ids, "use these ids for the runs", "ID");
@@ -294,7 +294,7 @@ void Application::add_files() {
       ->option_text("text|gcc|github|sarif|json");
   for (CLI::App* sub : {validate, tag, show}) {
     sub->add_option("files", files_.files, "input files")->option_text("FILE ...");
-    input_options(sub, files_.input);
+    sub == validate ? planned_options(sub, files_.input) : input_options(sub, files_.input);
   }
   list(tag, "-i,--id", files_.ids, "runs of a folder: numbers, last, all", "ID");
   CLI::App* script =
@@ -303,7 +303,7 @@ void Application::add_files() {
         return script_command(settings_, script_);
       });
   script->add_option("files", script_.files, "input files")->option_text("FILE ...");
-  input_options(script, script_.input);
+  planned_options(script, script_.input);
   script->add_option("--out", script_.out, "folder to write to")->required()->option_text("DIR");
 }
 

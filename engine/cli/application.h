@@ -36,6 +36,8 @@ class Application {
   static void list(CLI::App* sub, const std::string& names, Words& into, const std::string& what,
                    const std::string& word);
   static void input_options(CLI::App* sub, InputArgs& input);
+  // The input_options() with those of commands that make a plan.
+  void planned_options(CLI::App* sub, InputArgs& input);
   void runs_options(CLI::App* sub);
   // Resolves the words of runs_options() and the input files. Returns false after an error.
   bool resolve_runs(const std::vector<Words*>& lists);

@@ -191,6 +191,7 @@ std::unique_ptr<PreparedFile> prepare_file(const Settings& settings, const std::
 std::unique_ptr<PlannedRun> plan_run(const Settings& settings, const PreparedFile& file,
                                      const Benchmark& benchmark, RunInfo info,
                                      const PrepareOptions& options) {
+  info.most_points = settings.max_workpackages;
   auto planned = std::make_unique<PlannedRun>(
       PlannedRun{Run(file.input, benchmark, std::move(info), file.evaluator), {}, {}});
   Diagnostics diagnostics;

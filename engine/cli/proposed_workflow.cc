@@ -16,6 +16,7 @@
 #include "engine/base/text.h"
 #include "engine/python/python_regex.h"
 #include "engine/python/value.h"
+#include "engine/read/short_form.h"
 #include "engine/read/yaml_writer.h"
 #include "engine/workflow/pattern_uses.h"
 
@@ -390,6 +391,23 @@ std::string parameter_lines(const std::vector<ProposedParameter>& parameters) {
   return text;
 }
 
+// A command that printed no number with a name: the time that it takes, by the shell's clock. Words
+// within the shell's text are no files to Tally, so that `files` names them.
+std::string timed_lines(const std::string& line) {
+  std::set<std::string> files;
+  add_names_beside(line, ".", &files);
+  const std::string timed = R"(TIMEFORMAT="time = %R"; time )" + line;
+  std::string text = fmt::format("run: {}\n", yaml_scalar("bash -c " + shell_quote(timed)));
+  std::vector<std::string> names;
+  for (const std::string& file : files) names.push_back(yaml_scalar(file));
+  if (!names.empty()) text += fmt::format("files: [{}]\n", join(names, ", "));
+  return text;
+}
+
+constexpr const char* kTimeMetric =
+    "metrics:                    # it printed no name with a number: the time that it takes\n"
+    "  time: {_: 'time = $jube_pat_fp', file: stderr, unit: s, better: lower}\n";
+
 }  // namespace
 
 std::string proposed_workflow(const std::string& name, const std::vector<std::string>& command,
@@ -406,13 +424,11 @@ std::string proposed_workflow(const std::string& name, const std::vector<std::st
   for (ProposedMetric& metric : named) metric.name = unused(metric.name, taken);
   std::string text =
       head + fmt::format("name: {}\n", yaml_scalar(name)) + parameter_lines(parameters);
-  text += fmt::format("run: {}\n", yaml_scalar(run_line(command, parameters)));
+  const bool timed = rows.columns.empty() && named.empty();
+  const std::string line = run_line(command, parameters);
+  text += timed ? timed_lines(line) : fmt::format("run: {}\n", yaml_scalar(line));
   text += "# repeat: 6                 # each point six times: the median and its 95 % interval\n";
-  if (rows.columns.empty() && named.empty())
-    return text +
-           "# The command printed no name with a number. A metric is a regular expression with "
-           "one\n"
-           "# number in it: 'time = $jube_pat_fp'\n";
+  if (timed) return text + kTimeMetric;
   if (!rows.columns.empty())
     text += fmt::format("rows: {:<21} # a row for each of the {} lines of numbers\n",
                         yaml_scalar(rows.columns[0].name), rows.lines);

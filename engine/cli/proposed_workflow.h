@@ -11,6 +11,7 @@ namespace tally {
 //     size: 2000000") has this name, and is no metric.
 //   - numbers behind a name in the output are metrics.
 //   - lines of numbers, as a benchmark prints one for each message size, are `rows`.
+//   - the time that it takes is the metric, if it printed no number with a name.
 // An empty command: an example that runs everywhere.
 std::string proposed_workflow(const std::string& name, const std::vector<std::string>& command,
                               const std::string& output);

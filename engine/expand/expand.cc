@@ -213,9 +213,9 @@ Expander::~Expander() = default;
 StepPoints Expander::expand(const Step& step, const std::vector<const Point*>& parents,
                             Diagnostics& diagnostics) {
   const Builtins& builtins = impl_->step_builtins(step);
-  const ExpansionContext context{impl_->benchmark,   impl_->evaluator, impl_->definitions,
-                                 impl_->tags,        builtins,         impl_->reported,
-                                 impl_->not_computed};
+  const ExpansionContext context{
+      impl_->benchmark, impl_->evaluator, impl_->definitions,  impl_->tags,
+      builtins,         impl_->reported,  impl_->not_computed, impl_->info.most_points};
   return Expansion(context, step, diagnostics).run(parents);
 }
 

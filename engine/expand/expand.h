@@ -20,6 +20,7 @@ namespace tally {
 struct RunInfo {
   int id = 0;  // jube_benchmark_id
   std::string name, home, rundir, start;
+  size_t most_points = tally::most_points;  // of a step; its workpackages, too
 };
 
 // A point that a rule excluded. The plan lists these.

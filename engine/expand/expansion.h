@@ -39,6 +39,7 @@ struct ExpansionContext {
   std::set<std::pair<const Step*, const Text*>>& reported;
   // Receives what is not computed: "parameter 'x'".
   std::set<std::string>& not_computed;
+  size_t most_points;
 };
 
 // Whether a parent's parameter with this update mode starts anew in a child step, with all values

@@ -79,12 +79,13 @@ void Expansion::split_one(Work& work, uint32_t from, std::vector<Work>& out) {
     lengths.push_back(members.back().pieces->size());
     total = limited_product(total, lengths.back());
   }
-  if (total + out.size() > most_points) {
+  if (total + out.size() > context_.most_points) {
     diagnostics_.error(step_.name.mark,
                        "step '" + step_.name.value + "' would have at least " +
                            std::to_string(limited_sum(total, out.size())) + " points; " +
-                           std::to_string(most_points) + " are the most",
-                       "its parameters' value lists are multiplied: shorten or zip them");
+                           std::to_string(context_.most_points) + " are the most",
+                       "its parameters' value lists are multiplied: shorten or zip them, or allow "
+                       "more with --max-workpackages");
     work.error = "too many points";
     out.push_back(std::move(work));
     return;

@@ -49,9 +49,9 @@ struct Point {
 // platform's prefix (workflow/lookup.h) is that of the parameter without it.
 const Binding* find_binding(const Point& point, const TextPool& pool, std::string_view name);
 
-// A step with more points, or with more workpackages, is a mistake in its file. So many take about
-// 2 GB.
-inline constexpr size_t most_points = 2'000'000;
+// A step with more points, or with more workpackages, is a mistake in its file, unless
+// `--max-workpackages` says otherwise. So many take about 1 GB.
+inline constexpr size_t most_points = 1'000'000;
 
 // Messages name no larger number. Sums and products stop there.
 inline constexpr size_t most_countable = 1'000'000'000'000'000;

@@ -61,7 +61,9 @@ class LongForm {
       std::vector<std::string> unknown;
       for (const auto& [key, value] : out_->entries)
         if (find_child("benchmark", key->value) == nullptr) unknown.push_back(written_text(*key));
-      const std::string meant = nearest("run", unknown);
+      std::string meant = nearest("run", unknown);
+      for (const std::string& word : unknown)
+        if (meant.empty() && key_meant_by(word) == "run") meant = word;
       error(given_.begin()->second.first->mark, "there is nothing to run: the file has no `run`",
             meant.empty() ? "run: COMMAND" : fmt::format("is '{}' meant to be 'run'?", meant));
     }
@@ -182,6 +184,12 @@ class LongForm {
   void add_parameters() {
     YamlPtr build, run;
     for (const auto& [key, value] : named("parameters")) {
+      // {n: 1, 2, 4} is a list without its brackets. One message is enough.
+      if (value->kind == Kind::null && !is_variable_name(written_text(*key))) {
+        error(key->mark, fmt::format("'{}' has no value, and cannot be a name", written_text(*key)),
+              "several values are a list: {size: [1, 2, 4]}");
+        break;
+      }
       const bool of_build = build_parameters_.count(written_text(*key)) != 0;
       for (const YamlPtr& definition : definitions(value)) {
         const YamlPtr parameter = defined(*key, definition);
@@ -340,7 +348,8 @@ class LongForm {
         YamlPtr set = make_mapping(mark_of("metrics"));
         const std::string name = file == 0 ? "metrics" : fmt::format("metrics_{}", file + 1);
         add_text(set.get(), "name", name, set->mark);
-        pattern_sets_.push_back({name, metric.file, set});
+        const Mark& mark = metric.file_mark.known() ? metric.file_mark : set->mark;
+        pattern_sets_.push_back({name, metric.file, mark, set});
       }
       add(pattern_sets_[file].set.get(), "pattern", metric.pattern);
     }
@@ -349,6 +358,7 @@ class LongForm {
 
   struct FileSet {
     std::string name, file;
+    Mark mark;  // of the file's name
     YamlPtr set;
   };
   size_t file_number(const std::string& file) const {
@@ -403,8 +413,10 @@ class LongForm {
     } else {
       each_text(commands, take);
     }
-    if (!build && commands.kind == Kind::scalar)
-      warn_of_program(commands, in_build_, directory_, diagnostics_);
+    if (commands.kind == Kind::scalar) {
+      warn_of_paths_above(commands, directory_, diagnostics_);
+      if (!build) warn_of_program(commands, in_build_, directory_, diagnostics_);
+    }
     // An old file of the name would be read where the run makes none.
     names.erase("stdout");
     names.erase("stderr");
@@ -517,7 +529,7 @@ class LongForm {
     for (const FileSet& set : pattern_sets_) {
       YamlPtr file = make_mapping(mark);
       if (!one) add_text(file.get(), "use", set.name, mark);
-      add_text(file.get(), "_", set.file, mark);
+      add_text(file.get(), "_", set.file, set.mark);
       add(analyse.get(), "file", file);
     }
     add(analyser.get(), "analyse", analyse);

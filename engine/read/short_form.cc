@@ -7,6 +7,7 @@
 #include <cctype>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/base/files.h"
@@ -55,6 +56,24 @@ bool is_run_key(std::string_view key) {
     return element->language == Language::tally;
   const KeyRule* rule = find_key("step", key);
   return rule != nullptr && rule->language == Language::tally;
+}
+
+// Other tools have other words for these keys.
+std::string_view key_meant_by(std::string_view word) {
+  static constexpr std::pair<std::string_view, std::string_view> words[] = {
+      {"command", "run"},         {"cmd", "run"},           {"exec", "run"},
+      {"executable", "run"},      {"script", "run"},        {"program", "run"},
+      {"launch", "run"},          {"environment", "env"},   {"variables", "env"},
+      {"platform", "on"},         {"machine", "on"},        {"scheduler", "on"},
+      {"system", "on"},           {"compile", "build"},     {"repetitions", "repeat"},
+      {"num_repeats", "repeat"},  {"filter", "where"},      {"exclude", "where"},
+      {"variants", "parameters"}, {"matrix", "parameters"}, {"patterns", "metrics"},
+      {"results", "metrics"},     {"measure", "metrics"},   {"inputs", "files"},
+      {"plot", "chart"},          {"job", "resources"},     {"slurm", "resources"},
+      {"sbatch", "resources"},    {"nodes", "resources"}};
+  for (const auto& [other, key] : words)
+    if (word == other) return key;
+  return {};
 }
 
 namespace {
@@ -170,22 +189,44 @@ void warn_of_program(const YamlNode& command, const std::set<std::string>& build
   const std::vector<ShellWord> words = shell_words(command.value);
   if (words.empty() || words.front().text.find_first_of("$`*?[{~=") != std::string::npos) return;
   const std::string& program = words.front().text;
-  const bool here = starts_with(program, "./");
-  if (!here && program.find('/') != std::string::npos) return;
+  const bool here = starts_with(program, "./"), path = program.find('/') != std::string::npos;
+  const bool of_build = starts_with(program, "build/") && !build_names.empty();
+  if (program.empty() || program.front() == '/' || starts_with(program, "../") || of_build) return;
   const std::string name = here ? program.substr(2) : program;
-  const bool beside = may_be_there(directory + "/" + name);
-  if (here && build_names.count(name) != 0) {
+  const std::string last = name.substr(name.rfind('/') + 1);
+  const bool beside = may_be_there(directory + "/" + name), made = build_names.count(last) != 0;
+  const std::string in_build =
+      fmt::format("what the build makes lies in its folder: build/{}", last);
+  if (here && beside && made) {
     diagnostics.warning(
         command.mark,
         fmt::format("'{}' is the file beside the workflow, not the one of the build", program),
-        fmt::format("what the build makes lies in its folder: build/{}", name));
-  } else if (here && !beside) {
+        in_build);
+  } else if (path && !beside) {
     diagnostics.warning(command.mark,
                         fmt::format("there is no file '{}' beside the workflow", program),
-                        did_you_mean(program, programs_in(directory)));
-  } else if (!here && beside && find_program({name}, {}).empty()) {
+                        made ? in_build : did_you_mean(program, programs_in(directory)));
+  } else if (!path && beside && find_program({name}, {}).empty()) {
     diagnostics.warning(command.mark, fmt::format("no folder of PATH has a program '{}'", name),
                         fmt::format("the file beside the workflow is ./{}", name));
+  }
+}
+
+void warn_of_paths_above(const YamlNode& command, const std::string& directory,
+                         Diagnostics& diagnostics) {
+  const std::vector<ShellWord> words = shell_words(command.value);
+  const auto changes_folder = [](const ShellWord& word) { return word.text == "cd"; };
+  if (std::ranges::any_of(words, changes_folder)) return;
+  for (const ShellWord& word : words) {
+    if (word.written || !starts_with(word.text, "../") ||
+        word.text.find_first_of("$`*?[{") != std::string::npos ||
+        !may_be_there(directory + "/" + word.text))
+      continue;
+    diagnostics.warning(
+        command.mark,
+        fmt::format("'{}' is looked for from the folder of the workpackage, where the command runs",
+                    word.text),
+        fmt::format("from the folder of the workflow it is $jube_benchmark_home/{}", word.text));
   }
 }
 
@@ -213,6 +254,7 @@ Metric metric_of(const YamlNode& key, const YamlNode& definition, bool repeated)
     const bool of_column = find_key("column", name) != nullptr || find_child("column", name);
     if (name == "file" && is_text(*entry.second)) {
       metric.file = written_text(*entry.second);
+      metric.file_mark = entry.second->mark;
     } else if (name != "_" && of_column && find_key("pattern", name) == nullptr) {
       metric.column->entries.push_back(entry);
     } else {

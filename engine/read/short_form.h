@@ -25,6 +25,9 @@ std::span<const ShortKey> short_keys();
 // Whether it is a key of steps that may stand at the top level beside `run`.
 bool is_run_key(std::string_view key);
 
+// The key of the short form that people mean who write `word`: `env` by environment. Empty: none.
+std::string_view key_meant_by(std::string_view word);
+
 // Whether a file with this top level is in the short form: it has `run` and no step of the long
 // form, or any of short_keys() beside a key of Tally's own. JUBE drops unknown keys, which may hold
 // anchors: a file that runs in JUBE stays what it is.
@@ -40,10 +43,14 @@ void add_names_beside(const std::string& command, const std::string& directory,
 // not in PATH, or one of the names that the build's commands have and make.
 void warn_of_program(const YamlNode& command, const std::set<std::string>& build_names,
                      const std::string& directory, Diagnostics& diagnostics);
+// Warns of names that begin with `..`, which lead somewhere from `directory` alone.
+void warn_of_paths_above(const YamlNode& command, const std::string& directory,
+                         Diagnostics& diagnostics);
 
 struct Metric {
   YamlPtr column;
   std::string file;  // in which the pattern is searched
+  Mark file_mark;    // unknown: no key says it
   YamlPtr pattern;   // null: the column alone, which is computed from others
 };
 

@@ -75,6 +75,11 @@ void Run::expand_for(RunInfo info) {
   texts_ = std::make_unique<TextPool>();
 }
 
+void Run::expand_as(RunInfo info, size_t most) {
+  info.most_points = most;
+  expand_for(std::move(info));
+}
+
 Expander& Run::expander() {
   if (!expander_) {
     expander_ =
@@ -121,7 +126,7 @@ Status Run::create(const NewRun& what) {
     return made;
   }
   if (directory_.id != info_.id || directory_.path != info_.rundir || what.start != info_.start)
-    expand_for(run_info(*benchmark_, directory_.id, directory_.path, what.start));
+    expand_as(run_info(*benchmark_, directory_.id, directory_.path, what.start), info_.most_points);
   made = make_files(what);
   for (const char* part : {"/journal.sqlite", "/journal.sqlite-wal"})
     group.open_to(directory_.path + part);
@@ -152,7 +157,9 @@ Status Run::open(const RunDirectory& directory, Access access, const Settings& s
     run->benchmark_ = input.find(record.benchmark);
     run->definitions_ = run->benchmark_;
     run->evaluator_ = make_run_evaluator(settings, *input.workflow);
-    run->expand_for(run_info(*run->benchmark_, record.id, directory.path, record.start));
+    // It has begun, so that its workpackages were not too many.
+    run->expand_as(run_info(*run->benchmark_, record.id, directory.path, record.start),
+                   most_countable);
   }
   run->take(directory, std::move(journal), access);
   *out = std::move(run);

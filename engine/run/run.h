@@ -91,6 +91,7 @@ class Run {
   Status make_folder(const NewRun& what, const RunGroup& group);
   Status make_files(const NewRun& what);
   void expand_for(RunInfo info);
+  void expand_as(RunInfo info, size_t most);
   Status become_writable();
   void take_definitions(std::unique_ptr<Input> updated);
 

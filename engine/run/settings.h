@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/base/diagnostics.h"
+#include "engine/expand/point.h"
 #include "engine/workflow/step_kinds.h"
 
 namespace tally {
@@ -32,6 +33,7 @@ struct Settings {
   std::string shell = "/bin/sh";  // of the commands of steps and parameters
   // Takes problems in place of standard error. Not owned; null: they are printed.
   std::vector<Problem>* problems = nullptr;
+  size_t max_workpackages = most_points;  // of a step
   // The kinds of steps that workflows may have.
   const StepKinds* kinds = &plain_kinds();
 

@@ -270,15 +270,16 @@ bool Generator::has_room(const Family& family, Diagnostics& diagnostics) {
   size_t& made = made_[static_cast<size_t>(family.step_number)];
   for (const Copies& copies : family.copies)
     made = limited_sum(made, limited_product(copies.iterations, copies.repeat));
-  if (made <= most_points) return true;
+  const size_t most = expander_.run().most_points;
+  if (made <= most) return true;
   // Other workpackages of its parents would have further ones.
   const bool all = family.step.depend.empty() && made < most_countable;
   diagnostics.error(place_of_copies(family.step),
                     "step '" + family.step.name.value + "' would have " + (all ? "" : "at least ") +
-                        std::to_string(made) + " workpackages; " + std::to_string(most_points) +
+                        std::to_string(made) + " workpackages; " + std::to_string(most) +
                         " are the most",
                     "its points, iterations and repeats, and the workpackages of the steps that it "
-                    "depends on, are multiplied");
+                    "depends on, are multiplied; --max-workpackages allows more");
   return false;
 }
 

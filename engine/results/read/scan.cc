@@ -31,6 +31,10 @@ void add_once(const AnalyseFile* file, FoundFiles& list) {
   if (!contains(list, file)) list.push_back(file);
 }
 
+void add_once(const Pattern* pattern, std::vector<const Pattern*>& list) {
+  if (!contains(list, pattern)) list.push_back(pattern);
+}
+
 // The place for the values of a pattern. It has no value, but was searched for, until one is added.
 class Targets {
  public:
@@ -94,7 +98,9 @@ void Scanner::add(const Scanner& later) {
   errors_.append(later.errors_);
   for (const auto& [key, theirs] : later.problems_) {
     const auto [own, is_new] = problems_.try_emplace(key, theirs);
-    if (!is_new) own->second.times += theirs.times;
+    if (is_new) continue;
+    own->second.times += theirs.times;
+    for (const Pattern* pattern : theirs.patterns) add_once(pattern, own->second.patterns);
   }
   suspects_.insert(suspects_.end(), later.suspects_.begin(), later.suspects_.end());
   for (const Search& theirs : later.searches_) {
@@ -110,7 +116,9 @@ void Scanner::add(const Scanner& later) {
 void Scanner::report(Diagnostics& diagnostics) const {
   diagnostics.append(errors_);
   for (const auto& [key, p] : problems_) {
-    const bool error = p.error || (p.conversion != nullptr && has_no_value(*p.conversion));
+    const bool error = p.error || std::ranges::any_of(p.patterns, [&](const Pattern* pattern) {
+                         return has_no_value(*pattern);
+                       });
     std::string text = p.text;
     if (p.times > 1) text += fmt::format(" (and {} more of this kind)", p.times - 1);
     if (error) {
@@ -247,7 +255,7 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
       if (!looked) {
         problem({}, "open " + looked.message(), looked.message(), true);
       } else if (missing) {
-        no_file(analyse, file, name.text, workpackage);
+        no_file(analyse, search, name.text, workpackage);
       }
     }
   }
@@ -368,15 +376,25 @@ bool Scanner::was_there(const FileSearch& search, const WorkpackageView& workpac
                              [&](const FileName& name) { return !contains(absent, name.text); });
 }
 
-void Scanner::no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
+void Scanner::no_file(const Analyse& analyse, const FileSearch& search, const std::string& name,
                       const WorkpackageView& workpackage) {
   bool there = false;
   if (Status s = path_exists(workpackage.work_dir, &there); !s) {
     problem({}, "open " + s.message(), s.message(), true);
+  } else if (there && workpackage.state == State::failed && benchmark_.rules.rows_are_marked) {
+    // Its row says why it has no values.
   } else if (there) {
-    problem(file.path.mark, fmt::format("{} {}", analyse.step.value, file.path.value),
+    const Text& path = search.file->path;
+    const std::string key = fmt::format("{} {}", analyse.step.value, path.value);
+    problem(path.mark, key,
             fmt::format("no file '{}' in the work directory of workpackage {} ({}): {}", name,
                         workpackage.id, workpackage.step, workpackage.work_dir));
+    if (workpackage.state != State::done) return;
+    for (const Pattern* pattern : search.patterns) {
+      if (pattern->mode != PatternMode::pattern) continue;
+      search_of(pattern);
+      add_once(pattern, problems_[key].patterns);
+    }
   } else if (finished_well(workpackage.state)) {
     // Others are not reported: a workpackage that has not started has no folder either.
     problem({}, "folder of " + workpackage.step,
@@ -649,7 +667,7 @@ Scanner::Matches Scanner::search(const std::string& path, FileView& view, const 
     problem(pattern.value.mark, key,
             fmt::format("pattern '{}': \"{}\" cannot be represented as a \"{}\", in {}", name,
                         match, type, path));
-    problems_[key].conversion = &pattern;
+    add_once(&pattern, problems_[key].patterns);
   };
   const FileView::Search memory(view);
   if (const Status read = regex.find_all(text, view.ascii(), sink); !read) {

@@ -61,7 +61,9 @@ class Scanner {
     std::string text;
     long long times = 0;
     bool error = false;
-    const Pattern* conversion = nullptr;  // its matches could not be converted
+    // It is an error where one of these has no value in the run: patterns whose matches could not
+    // be converted, or whose file a workpackage does not have.
+    std::vector<const Pattern*> patterns;
   };
   // The matches of a pattern in successful workpackages.
   struct Search {
@@ -133,7 +135,7 @@ class Scanner {
                       const MatchSinks& found);
   static bool was_there(const FileSearch& search, const WorkpackageView& workpackage,
                         const SearchedHere& here);
-  void no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
+  void no_file(const Analyse& analyse, const FileSearch& search, const std::string& name,
                const WorkpackageView& workpackage);
   bool has_no_value(const Pattern& pattern) const;
   void count(const WorkpackageView& workpackage, const SearchedHere& here);

@@ -167,7 +167,7 @@ void check_formats(const std::vector<Column>& columns, Diagnostics& diagnostics)
     diagnostics.warning(column.name.mark,
                         fmt::format("column '{}': no value can be formatted as \"{}\": {}",
                                     column.name.value, column.format, fits.message()),
-                        "values are shown as they are");
+                        "formats are Python's, as .2f or .3g");
   }
 }
 

@@ -162,7 +162,7 @@ class ReferenceCheck {
     if (count == 0) return;
     const std::string others = count == 1 ? "" : fmt::format(", as are {} more", count - 1);
     miss(reference, {value_key(table_, reference)},
-         fmt::format("a row is missing{}: workpackage {} ({}) {}", others, first->id, first->step,
+         fmt::format("a row is missing{}: workpackage {} ({}) {}", others, first->id, *first->step,
                      first->why_not_measured()));
   }
 

@@ -68,6 +68,30 @@ TEST_CASE("new: an example without a command, and nothing that is there is lost"
   CHECK(shell.tally("new a/b").code == 2);
 }
 
+TEST_CASE("new: the time of a command that prints no number") {
+  const Shell shell;
+  shell.file("in put.txt", "text\n");
+  shell.file("program", "#!/bin/sh\ncat \"$2\" >out.txt; test $1 = -6\n");
+  shell.sh("chmod +x program");
+  Ran ran = shell.tally("new pack -- ./program -6 'in put.txt'");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  const std::string text = shell.content("pack.yaml");
+  CHECK_MESSAGE(
+      has(text,
+          "name: pack\n"
+          "parameters:                 # more values are more points: [1, 2, 4]\n"
+          "  n: [-6]\n"
+          "run: bash -c 'TIMEFORMAT=\"time = %R\"; time ./program $n '\\''in put.txt'\\'''\n"
+          "files: [in put.txt, program]\n"
+          "# repeat: 6                 # each point six times: the median and its 95 % interval\n"
+          "metrics:                    # it printed no name with a number: the time that it takes\n"
+          "  time: {_: 'time = $jube_pat_fp', file: stderr, unit: s, better: lower}\n"),
+      text);
+  ran = shell.tally("-q run pack.yaml");
+  CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.out, "|  n | time[s] |"), (ran.out + ran.err));
+}
+
 TEST_CASE("new: a metric's first match is the number that it was made for") {
   const Shell shell;
   shell.file("program",

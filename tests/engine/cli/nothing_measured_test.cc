@@ -135,13 +135,23 @@ TEST_CASE("too many repeats are an error with the number of workpackages") {
     const Ran ran = shell.tally(command);
     CHECK(ran.code == 2);
     CHECK(ran.err ==
-          "b.yaml:4:44: error: step 's' would have 200000000 workpackages; 2000000 are the most\n"
+          "b.yaml:4:44: error: step 's' would have 200000000 workpackages; 1000000 are the most\n"
           "    step: {name: s, kind: run, use: p, repeat: 100000000, do: echo $n}\n"
           "                                               ^~~~~~~~~\n"
           "hint: its points, iterations and repeats, and the workpackages of the steps that it "
-          "depends on, are multiplied\n");
+          "depends on, are multiplied; --max-workpackages allows more\n");
     CHECK(!shell.exists("run"));
   }
+  // The limit may be another one.
+  shell.sh("sed -i s/100000000/2/ b.yaml");
+  for (const std::string command : {"validate", "run -n", "run", "script --out jobs"}) {
+    CAPTURE(command);
+    const Ran ran = shell.tally(command + " b.yaml --max-workpackages 3");
+    CHECK(ran.code == 2);
+    CHECK(has(ran.err, "step 's' would have 4 workpackages; 3 are the most\n"));
+  }
+  CHECK(shell.tally("run b.yaml --max-workpackages 4").code == 0);
+  CHECK(shell.tally("continue run").code == 0);
 }
 
 TEST_CASE("what may have a value, or has one without a group, is fine") {
@@ -173,4 +183,25 @@ TEST_CASE("what may have a value, or has one without a group, is fine") {
   const Ran ran = shell.tally("run b.yaml");
   CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
   CHECK(has(ran.err, "warning: column 'big' of table 't' is neither a parameter nor a pattern"));
+}
+
+TEST_CASE("a file that no workpackage has is an error where a value is read from it alone") {
+  const auto run = [](const char* metrics, const char* command = "echo v = $n | tee v.txt") {
+    const Shell shell;
+    shell.file("b.yaml", std::string("parameters: {n: [1, 2]}\nrun: ") + command + "\nmetrics: {" +
+                             metrics + "}\n");
+    return shell.tally("-q run b.yaml");
+  };
+  Ran ran = run("v: {_: 'v = $jube_pat_fp', file: w.txt}");
+  CHECK_MESSAGE(ran.code == 1, ran.err);
+  CHECK_MESSAGE(has(ran.err,
+                    "b.yaml:3:44: error: no file 'w.txt' in the work directory of workpackage 0 "
+                    "(run): "),
+                ran.err);
+  CHECK(has(ran.err, " (and 1 more of this kind)\n    metrics: {v: "));
+  // Some have it; it may be without a value.
+  CHECK(run("v: {_: 'v = $jube_pat_fp', file: v.txt}", "test $n = 1 || echo v = $n >v.txt").code ==
+        0);
+  CHECK(run("v: {_: 'v = $jube_pat_fp', file: w.txt, default: 0}").code == 0);
+  CHECK(run("v: {_: 'v = $jube_pat_fp', file: w.txt, null_value: '-'}").code == 0);
 }

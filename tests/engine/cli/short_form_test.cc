@@ -188,6 +188,56 @@ const Pair kPairs[] = {
      "parameterset: {name: parameters, parameter: {name: n, type: int, _: 1}}\n"
      "step: {name: run, kind: run, use: parameters, do: [echo 1], launch: echo x $n, timeout: 5m}\n"
      "patternset: {name: metrics, pattern: {name: x, type: float, _: 'x $jube_pat_int'}}\n"},
+    {"rows, repeated, with a chart over the matched sizes",
+     "name: p\n"
+     "parameters: {n: [1, 2]}\n"
+     "run: ./go.sh $n\n"
+     "repeat: 6\n"
+     "rows: [size, op]\n"
+     "metrics:\n"
+     "  size: {_: '^$jube_pat_int ', type: int}\n"
+     "  op: {_: '^\\d+ (\\w+)', type: string}\n"
+     "  lat: {_: '$jube_pat_fp us', unit: us, better: lower, reference: '< 5'}\n"
+     "  first: {_: '$jube_pat_fp us', statistic: min}\n"
+     "chart: {name: c, x: size, y: lat, series: op, log: x}\n",
+     "name: p\n"
+     "outpath: p_run\n"
+     "parameterset: {name: parameters, parameter: {name: n, type: int, _: [1, 2]}}\n"
+     "fileset: {name: files, copy: go.sh}\n"
+     "step: {name: run, kind: run, use: [parameters, files], repeat: 6, launch: ./go.sh $n}\n"
+     "patternset: {name: metrics, pattern: [{name: size, type: int, _: '^$jube_pat_int '}, {name: "
+     "op, type: string, _: '^\\d+ (\\w+)'}, {name: lat, type: float, _: '$jube_pat_fp us', unit: "
+     "us}, "
+     "{name: first, type: float, _: '$jube_pat_fp us'}]}\n"
+     "analyser: {name: metrics, use: metrics, rows: [size, op], analyse: {step: run, file: "
+     "stdout}}\n"
+     "result:\n"
+     "  use: metrics\n"
+     "  table: {name: p, style: pretty, column: [n, size, op, {_: lat, better: lower, reference: "
+     "'< "
+     "5', uncertainty: ci}, {_: first, statistic: min}]}\n"
+     "  chart: {name: c, x: size, y: lat, series: op, log: x}\n"},
+    {"keys of a run step beside `run`, lists of resources",
+     "name: p\n"
+     "run: ./go.sh\n"
+     "on: slurm\n"
+     "resources: {nodes: [1, 2], tasks_per_node: 4, time: 5m}\n"
+     "env: {OMP_NUM_THREADS: 2}\n"
+     "modules: [gcc, openmpi]\n"
+     "retry: 2\n"
+     "metrics: {t: {_: 't = $jube_pat_fp', unit: s}, speedup: {expression: baseline.t / t, "
+     "relative_to: {nodes: 1}}}\n",
+     "name: p\n"
+     "outpath: p_run\n"
+     "fileset: {name: files, copy: go.sh}\n"
+     "step: {name: run, kind: run, use: files, platform: slurm, resources: {nodes: [1, 2], "
+     "tasks_per_node: 4, time: 5m}, env: {OMP_NUM_THREADS: 2}, modules: [gcc, openmpi], retry: "
+     "2, launch: ./go.sh}\n"
+     "patternset: {name: metrics, pattern: {name: t, type: float, _: 't = $jube_pat_fp', unit: "
+     "s}}\n"
+     "analyser: {name: metrics, use: metrics, analyse: {step: run, file: stdout}}\n"
+     "result: {use: metrics, table: {name: p, style: pretty, column: [nodes, t, {_: speedup, "
+     "expression: baseline.t / t, relative_to: {nodes: 1}}]}}\n"},
     {"no name: that of the file", "run: echo 1\n",
      "name: short\n"
      "outpath: short_run\n"
@@ -415,9 +465,36 @@ TEST_CASE("a program that is not beside the workflow, or not called as one that 
         "    run: work.sh $n\n"
         "         ^~~~~~~\n"
         "hint: the file beside the workflow is ./work.sh\n");
+  CHECK(said("other/work.sh") ==
+        "b.yaml:3:6: warning: there is no file 'other/work.sh' beside the workflow\n"
+        "    run: other/work.sh\n"
+        "         ^~~~~~~~~~~~~\n");
   for (const char* fine : {"./work.sh $n", "sh work.sh $n", "./work$n", "/bin/true", "echo work.sh",
-                           "X=1 ./work.sh", "other/work.sh", "true"})
+                           "X=1 ./work.sh", "true"})
     CHECK_MESSAGE(said(fine).empty(), std::string(fine));
+}
+
+TEST_CASE("what the build made is in its folder; what is above the workflow's is named from it") {
+  const Shell shell;
+  const auto said = [&](const std::string& text) {
+    shell.file("here/b.yaml", "name: b\n" + text);
+    return shell.sh("cd here && \"$TALLY\" validate b.yaml").err;
+  };
+  shell.sh("mkdir here; touch above.txt");
+  const std::string warning = "b.yaml:3:6: warning: there is no file 'pi/pi' beside the workflow\n";
+  const std::string hint = "hint: what the build makes lies in its folder: build/pi\n";
+  CHECK(said("build: echo 1 >pi\nrun: pi/pi 5\n") ==
+        warning + "    run: pi/pi 5\n         ^~~~~\n" + hint);
+  CHECK(has(said("build: echo 1 >pi\nrun: ./pi 5\n"), "'./pi' beside the workflow\n"));
+  CHECK(said("build: echo 1 >pi\nrun: build/pi 5\n").empty());
+  CHECK(said("run: cat ../above.txt\n") ==
+        "b.yaml:2:6: warning: '../above.txt' is looked for from the folder of the workpackage, "
+        "where the command runs\n"
+        "    run: cat ../above.txt\n"
+        "         ^~~\n"
+        "hint: from the folder of the workflow it is $jube_benchmark_home/../above.txt\n");
+  for (const char* fine : {"cd .. && cat ../above.txt", "cat ../other.txt", "echo >../above.txt"})
+    CHECK_MESSAGE(said("run: " + std::string(fine) + "\n").empty(), std::string(fine));
 }
 
 TEST_CASE("show: texts that other readers of YAML would take for something else are escaped") {
