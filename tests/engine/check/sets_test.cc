@@ -288,7 +288,8 @@ TEST_CASE("plain values: keys of numbers, times and truths read what they read b
   // What is no number in YAML either is told as it is written.
   Checked words(
       "name: b\nparameterset: {name: p, where: 1 > 0, parameter: [{name: i, type: int, _: true}, "
-      "{name: h, type: int, _: [0x1F, off, 2001-01-01]}, {name: f, type: float, _: 12:30}]}\n");
+      "{name: h, type: int, _: [0x1F, off]}, {name: d, type: int, _: 2001-01-01}, {name: f, type: "
+      "float, _: 12:30}]}\n");
   for (const char* said : {"'true' is not a valid int", "'off' is not a valid int",
                            "'2001-01-01' is not a valid int", "'12:30' is not a valid float"})
     CHECK_MESSAGE(words.messages().find(said) != std::string::npos, words.messages());
