@@ -11,24 +11,6 @@ using tally::testing::Shell;
 
 namespace {
 
-// Two points of which each has `repeats` repeats. Repeat i of point n prints two lines: `first` of
-// the repeat, and 1000 more. A training prints one line a step, and only one number of it counts.
-std::string own(int repeats, const std::string& columns, const std::string& command = {},
-                const std::string& more = {}) {
-  const std::string first = R"(v=$(($n * 100 + (7 * $jube_wp_iteration) % 10)); echo rate=$v; )"
-                            R"(echo rate=$(($v + 1000)))";
-  return "name: b\noutpath: run\n"
-         "parameterset: {name: ps, parameter: {name: n, type: int, _: \"1,2\"}}\n"
-         "patternset: {name: pt, pattern: [{name: rate, type: float, unit: x/s, _: "
-         "\"rate=$jube_pat_fp\"}, {name: half, type: float, mode: python, _: \"$rate / 2\"}]}\n"
-         "step: {name: s, kind: run, use: ps, repeat: " +
-         std::to_string(repeats) + ", do: '" + (command.empty() ? first : command) +
-         "'}\n"
-         "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
-         "result: {use: a, table: {name: t, column: [n, " +
-         columns + "]" + more + "}}\n";
-}
-
 std::string replaced(std::string text, const std::string& what, const std::string& by) {
   const size_t at = text.find(what);
   REQUIRE(at != std::string::npos);
