@@ -63,7 +63,7 @@ def jobs(cwd):
 def mistakes(cwd):
     for arguments, words in (
             (["--tag", "8b", "13b"], "check_tags"), (["--tag", "plan"], "check_tags"), (["--tag", "7b"], "did you mean"),
-            (["--set", "precision=fp8"], "'precision' has to be one of fp32, tf32, bf16, fp16, not 'fp8'"),
+            (["--set", "precision=fp17"], "'precision' has to be one of fp32, tf32, bf16, fp16, fp8, not 'fp17'"),
             (["--set", "model=llama-7b"], "'llama-7b'"), (["--set", "gpus=0"], "has to be >= 1, not '0'"),
             (["--set", "gpu=XYZ"], "--plan-device: 'XYZ' is not known")):
         out, err = tally("run", WORKFLOW, "-o", "run", "-n", *arguments, cwd=cwd, expected=2)

@@ -13,6 +13,7 @@ change: on standard error, and in JSON and Markdown. A later change of what is r
 
 - killed, `continue` and `result`: 414eca5 lost the first value of row 2 where the run had been moved. The row is that
   of the same run continued in its place.
+- plain: workpackages that have not begun are rows with the mark PENDING.
 - plain, `run` and what follows: plain YAML values of a new run are texts as they are written. (The notes of unfinished
   runs have their later words.)
 - `compare`, where a row is unclear: the column `needed n`.
