@@ -71,7 +71,7 @@ def mistakes(cwd):
             (["--set", "config=bert_9"], 2, "'bert_9'\nhint: did you mean 'bert_1'?"),
             (["--set", "batch_size=0"], 2, "--set batch_size=0: parameter 'batch_size' has to be >= 1, not '0'"),
             (["--set", "gpus=-1"], 2, "--set gpus=-1: parameter 'gpus' has to be >= 1, not '-1'"),
-            (["--set", "precision=fp17"], 2, "'precision' has to be one of fp32, tf32, fp16, bf16, not 'fp17'"),
+            (["--set", "precision=fp17"], 2, "'precision' has to be one of fp32, tf32, fp16, bf16, fp8, not 'fp17'"),
             (["--set", "gpus=two"], 2, "'two' is not a valid int"),
             (["--set", "config=bert_1", "--set", "parallel=zero3"], 2, "'zero3'"),
             (["--set", "config=bert_1", "--set", "recompute=maybe"], 2, "'maybe'"),
