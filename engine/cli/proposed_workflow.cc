@@ -365,7 +365,7 @@ PrintedRows printed_rows(const std::string& output, std::set<std::string>& taken
   return rows;
 }
 
-// Names the parameters that the output repeats as it does. They are no metrics then. A value of one
+// Names the parameters that the output repeats as it does. They do not become metrics then. A value of one
 // digit may be there by chance.
 void name_echoes(std::vector<ProposedParameter>& parameters, std::vector<ProposedMetric>& metrics,
                  std::set<std::string>& taken) {

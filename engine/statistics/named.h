@@ -15,7 +15,7 @@ struct NamedStatistic {
   // A value has the unit of the sample's values, and is a whole number where they are. An average
   // has the unit alone. A ratio has no unit. A count is a whole number without a unit.
   enum class Kind { value, average, ratio, count };
-  // Where it may be asked for. Suffixes are ends of names, and `of`. JUBE's rate_min and rate_max,
+  // The places in which it may be asked for. Suffixes are ends of names, and `of`. JUBE's rate_min and rate_max,
   // which are of the matches in one output, have the words of columns.
   enum class Place { column, suffix, both };
 

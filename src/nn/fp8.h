@@ -33,8 +33,8 @@ struct Fp8Magnitudes {
   bool divided;
 
   bool gathers() const;
-  // Where this process's own goes before all are put together in `amaxes`: the kernel that makes the
-  // matrix may leave it there.
+  // This process's own magnitude lies here before all are put together in `amaxes`. The kernel that
+  // makes the matrix may leave it here.
   Tensor own(const Tensor& amaxes) const { return gathers() ? scratch.amax : amaxes.rows(0, 1); }
   // amaxes = the largest magnitude of x, or those of all parts of it. `found`: own() has this
   // process's. Returns the part of `amaxes` that was written.

@@ -50,8 +50,8 @@ struct Linear {
   explicit Linear(const ParamGrad& w, const ParamGrad& b = ParamGrad()) : weight(w), bias(b) {}
 
   bool in_fp8() const { return fp8.rows.defined(); }
-  // Where kernels leave the largest magnitude of an input or of a gradient at the output that they
-  // make for the next call; undefined where the layer is not in FP8.
+  // Kernels that make the next call's input, or the gradient at its output, leave the largest
+  // magnitude of it here. Undefined: the layer is not in FP8.
   Out amax_of_input(const LayerContext& c, const Tensor& amaxes) const;
   Out amax_of_gradient(const LayerContext& c) const;
 

@@ -163,8 +163,8 @@ class TruthReader {
     return value_of(all);
   }
 
-  // A value of one token or in parentheses. Any other text there may be anything, but what is
-  // calculated is no truth.
+  // A value of one token or in parentheses. Any other text there may be anything, but a calculation
+  // is neither True nor False.
   KnownValue operand() {
     const size_t first = at_;
     KnownValue value = primary();

@@ -5,39 +5,21 @@
 #include <string>
 
 #include "tests/support/shell.h"
+#include "tests/support/workflows.h"
 
 using tally::testing::count_of;
 using tally::testing::has;
+using tally::testing::kNodesTasks;
+using tally::testing::one_step_bench;
 using tally::testing::Ran;
 using tally::testing::Shell;
-
-namespace {
-
-// A benchmark of one parameter set and one step, whose output `v=NUMBER` is the table's last
-// column. Each argument is the inside of a YAML flow mapping or list.
-std::string bench(const std::string& set, const std::string& step, const std::string& columns,
-                  const std::string& table = {}) {
-  return "name: b\noutpath: run\nparameterset: {name: ps, " + set +
-         "}\n"
-         "patternset: {name: pt, pattern: {name: v, type: float, _: \"v=$jube_pat_fp\"}}\n"
-         "step: {name: s, use: ps, " +
-         step +
-         "}\n"
-         "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
-         "result: {use: a, table: {name: t, style: pretty, column: [" +
-         columns + "]" + table + "}}\n";
-}
-
-constexpr const char* kNodesTasks =
-    "parameter: [{name: nodes, type: int, _: \"1,2,4\"}, {name: tasks, type: int, _: \"2,4,8\"}]";
-
-}  // namespace
 
 TEST_CASE("where: excluded points are in the plan with their rule, and in no table") {
   const Shell shell;
   const std::string step = "do: \"echo v=$$(( $nodes * $tasks ))\"";
-  shell.file("b.yaml", bench("where: \"$nodes * $tasks <= 8\", " + std::string(kNodesTasks), step,
-                             "nodes, tasks, v"));
+  shell.file("b.yaml",
+             one_step_bench("where: \"$nodes * $tasks <= 8\", " + std::string(kNodesTasks), step,
+                            "nodes, tasks, v"));
   const Ran plan = shell.tally("run -n b.yaml");
   CHECK(plan.code == 0);
   CHECK(plan.out ==
@@ -69,16 +51,16 @@ TEST_CASE("where: excluded points are in the plan with their rule, and in no tab
 TEST_CASE("where: a rule that cannot be evaluated is an error; one that leaves none is said") {
   const Shell shell;
   const std::string step = "do: echo v=1";
-  shell.file("b.yaml",
-             bench("where: \"$nodes < many\", " + std::string(kNodesTasks), step, "nodes, v"));
+  shell.file("b.yaml", one_step_bench("where: \"$nodes < many\", " + std::string(kNodesTasks), step,
+                                      "nodes, v"));
   Ran ran = shell.tally("run b.yaml");
   CHECK(ran.code == 2);
   CHECK_MESSAGE(has(ran.err,
                     "error: Cannot evaluate the rule \"$nodes < many\": name 'many' is not "
                     "defined\n"),
                 ran.err);
-  shell.file("b.yaml",
-             bench("where: \"$nodes > 4\", " + std::string(kNodesTasks), step, "nodes, v"));
+  shell.file("b.yaml", one_step_bench("where: \"$nodes > 4\", " + std::string(kNodesTasks), step,
+                                      "nodes, v"));
   for (const char* command : {"run -n b.yaml", "run b.yaml"}) {
     ran = shell.tally(command);
     CHECK(ran.code == 2);
@@ -137,7 +119,7 @@ TEST_CASE("repeat: interleaved over the points, one row a point with its statist
       "echo v=$n.$$(wc -l <$jube_benchmark_home/order)\"";
   const std::string set = "parameter: {name: n, type: int, _: \"1,2\"}";
   const std::string columns = "n, v, v_avg, {_: v_std, format: .4f}, v_min, v_max, v_cnt";
-  shell.file("b.yaml", bench(set, step, columns));
+  shell.file("b.yaml", one_step_bench(set, step, columns));
   const Ran plan = shell.tally("run -n b.yaml");
   CHECK_MESSAGE(has(plan.out, "plan  b: 2 points, 3 repeats -> 6 workpackages\n"), plan.out);
   CHECK(has(plan.out, "  #000003 s  n=2  repeat 2\n"));
@@ -152,10 +134,11 @@ TEST_CASE("repeat: interleaved over the points, one row a point with its statist
                 ran.out);
   // One repeat of n=2 fails: the row goes on with what there is and says so.
   shell.sh("rm order");
-  shell.file("b.yaml", bench(set,
-                             "repeat: 3, do: \"echo $n >>$jube_benchmark_home/order; test $$(wc -l "
-                             "<$jube_benchmark_home/order) -ne 4 || exit 1; echo v=$n\"",
-                             "n, v_avg, v_cnt"));
+  shell.file("b.yaml",
+             one_step_bench(set,
+                            "repeat: 3, do: \"echo $n >>$jube_benchmark_home/order; test $$(wc -l "
+                            "<$jube_benchmark_home/order) -ne 4 || exit 1; echo v=$n\"",
+                            "n, v_avg, v_cnt"));
   ran = shell.tally("run -r b.yaml");
   CHECK(ran.code == 1);
   CHECK_MESSAGE(has(ran.out, "| 1 |     1 |     3 |\n| 2 |     2 |     2 |\n"), ran.out);
@@ -172,7 +155,7 @@ TEST_CASE("retry: a new try in a fresh folder, the failed one kept; no more trie
   const std::string step =
       "do: \"echo try $p >>$jube_benchmark_home/tries; test $$(grep -c $p "
       "$jube_benchmark_home/tries) -ge $p || exit 7; echo v=$p\"";
-  shell.file("b.yaml", bench(set, "retry: 2, " + step, "p, v"));
+  shell.file("b.yaml", one_step_bench(set, "retry: 2, " + step, "p, v"));
   Ran ran = shell.tally("run -r b.yaml");
   CHECK(ran.code == 0);
   CHECK_MESSAGE(has(ran.out, "| 1 | 1 |\n| 2 | 2 |\n| 3 | 3 |\n"), ran.out);
@@ -182,7 +165,7 @@ TEST_CASE("retry: a new try in a fresh folder, the failed one kept; no more trie
   CHECK(has(shell.content("run/000000/run.log"), "trying again, retry 2 of 2: "));
   CHECK(!has(shell.content("run/000000/run.log"), "_s: failed"));
   shell.sh("rm tries");
-  shell.file("b.yaml", bench(set, "retry: 1, " + step, "p, v"));
+  shell.file("b.yaml", one_step_bench(set, "retry: 1, " + step, "p, v"));
   ran = shell.tally("run -r b.yaml");
   CHECK(ran.code == 1);
   CHECK_MESSAGE(has(ran.out, "failed: 1 of 3 (s, p=3): exit code 7 ("), ran.out);
@@ -194,7 +177,7 @@ TEST_CASE("timeout: ends the commands, says so, keeps what was printed") {
   const Shell shell;
   const std::string set = "parameter: {name: p, type: int, _: \"0,600\"}";
   const std::string step = "do: \"echo v=$p; exec sleep $p\"";
-  shell.file("b.yaml", bench(set, "timeout: 3s, " + step, "p, v"));
+  shell.file("b.yaml", one_step_bench(set, "timeout: 3s, " + step, "p, v"));
   Ran ran = shell.tally("run -r b.yaml");
   CHECK(ran.code == 1);
   CHECK_MESSAGE(has(ran.out,
@@ -204,7 +187,7 @@ TEST_CASE("timeout: ends the commands, says so, keeps what was printed") {
   CHECK_MESSAGE(has(ran.out, "|   0 |   0 |   done |\n| 600 | 600 | FAILED |\n"), ran.out);
   CHECK_MESSAGE(has(ran.err, "note: t: row 2 FAILED: workpackage 1 (s) failed: time limit of 3s"),
                 ran.err);
-  shell.file("b.yaml", bench(set, "timeout: soon, " + step, "p, v"));
+  shell.file("b.yaml", one_step_bench(set, "timeout: soon, " + step, "p, v"));
   ran = shell.tally("run b.yaml");
   CHECK(ran.code == 2);
   CHECK_MESSAGE(
@@ -218,7 +201,7 @@ TEST_CASE("expect: the row says what came of it, dependent steps and the rest go
   const std::string step =
       "kind: run, timeout: 3s, launch: \"sh -c 'test $p -ne 2 || exit 3; test $p -ne 3 || exec "
       "sleep 600; test $p -ne 4 || exit 5; echo v=$p'\"";
-  shell.file("b.yaml", bench(set, "expect: [oom, timeout, check], " + step, "p, v"));
+  shell.file("b.yaml", one_step_bench(set, "expect: [oom, timeout, check], " + step, "p, v"));
   Ran ran = shell.tally("run -r b.yaml");
   CHECK(ran.code == 0);
   CHECK_MESSAGE(has(ran.out, "|        s |   4 |    0 |    0 |     0 |    4 |\n"), ran.out);
@@ -235,12 +218,12 @@ TEST_CASE("expect: the row says what came of it, dependent steps and the rest go
                 ran.err);
   CHECK(shell.tally("status run").out == "FINISHED\n");
   // Not expected, the same outcomes are failures.
-  shell.file("b.yaml", bench(set, "expect: oom, " + step, "p, v"));
+  shell.file("b.yaml", one_step_bench(set, "expect: oom, " + step, "p, v"));
   ran = shell.tally("run b.yaml");
   CHECK(ran.code == 1);
   CHECK(has(ran.out, "(s, p=3): time limit of 3s reached"));
   CHECK(!has(ran.out, "(s, p=2)"));
-  shell.file("b.yaml", bench(set, "expect: [oom, timeot], " + step, "p, v"));
+  shell.file("b.yaml", one_step_bench(set, "expect: [oom, timeot], " + step, "p, v"));
   ran = shell.tally("run b.yaml");
   CHECK(ran.code == 2);
   CHECK_MESSAGE(has(ran.err, "error: 'timeot' is not a valid value for 'expect'\n"), ran.err);
@@ -257,12 +240,12 @@ TEST_CASE("gpu_slots: a GPU belongs to one workpackage at a time") {
   const std::string step =
       "gpu_slots: 1, do: [\"cd $jube_benchmark_home; mkdir held$$CUDA_VISIBLE_DEVICES && $meet "
       "pipe$pair && rmdir held$$CUDA_VISIBLE_DEVICES\", \"echo v=$$CUDA_VISIBLE_DEVICES\"]";
-  shell.file("b.yaml", bench(set, step, "p, v"));
+  shell.file("b.yaml", one_step_bench(set, step, "p, v"));
   shell.sh("mkfifo pipe1 pipe2");
   Ran ran = shell.sh("CUDA_VISIBLE_DEVICES=3,5 \"$TALLY\" run -r -j 4 b.yaml");
   CHECK_MESSAGE(ran.code == 0, ran.out);
   CHECK_MESSAGE(has(ran.out, "| 1 | 3 |\n| 2 | 5 |\n"), ran.out);
-  shell.file("b.yaml", bench(set, "gpu_slots: 3, do: echo v=1", "p, v"));
+  shell.file("b.yaml", one_step_bench(set, "gpu_slots: 3, do: echo v=1", "p, v"));
   ran = shell.sh("CUDA_VISIBLE_DEVICES=3,5 \"$TALLY\" run b.yaml");
   CHECK(ran.code == 1);
   CHECK_MESSAGE(has(ran.out, "failed: 4 of 4 (s): needs 3 GPU slots, this machine has 2 ("),
@@ -278,7 +261,7 @@ TEST_CASE(
       "devices, model, v, {_: v, title: speedup, format: .2f, relative_to: {devices: 1}}, {_: eff, "
       "format: .3f, expression: \"$v / baseline.v / $devices\", relative_to: {devices: 1}}";
   const std::string step = "do: \"echo v=$$(( $devices * 90 + 10 ))\"";
-  shell.file("b.yaml", bench(set, step, columns));
+  shell.file("b.yaml", one_step_bench(set, step, columns));
   Ran ran = shell.tally("run -r b.yaml");
   CHECK(ran.code == 0);
   CHECK(ran.err.empty());
@@ -302,14 +285,15 @@ TEST_CASE(
       "zip: \"devices,batch\", parameter: [{name: devices, type: int, _: \"1,2\"}, "
       "{name: batch, type: int, _: \"32,64\"}]";
   const std::string plain = "devices, v, {_: v, title: speedup, relative_to: {devices: 1}}";
-  shell.file("b.yaml", bench(zipped, step, plain));
+  shell.file("b.yaml", one_step_bench(zipped, step, plain));
   ran = shell.tally("run -r b.yaml");
   CHECK(ran.err ==
         "note: t: row 2: 'speedup' is empty: no row with devices=1 has the same batch; if it "
         "changes together with devices, name it in relative_to, too\n");
-  shell.file("b.yaml", bench(set, step,
-                             "devices, {_: e, expression: \"v / baseline.w\", relative_to: "
-                             "{devices: 1}}"));
+  shell.file("b.yaml",
+             one_step_bench(set, step,
+                            "devices, {_: e, expression: \"v / baseline.w\", relative_to: "
+                            "{devices: 1}}"));
   ran = shell.tally("run -r b.yaml");
   CHECK(ran.code == 2);
   CHECK_MESSAGE(has(ran.err, "error: column 'e': 'baseline.w' is not the name of a value\n"),
@@ -324,8 +308,9 @@ TEST_CASE("relative_to: what a step computes of its resources is no parameter of
   const std::string step =
       "kind: run, platform: local, resources: {nodes: 1, tasks_per_node: $ranks}, launch: \"echo "
       "v=${devices}0\"";
-  shell.file("b.yaml",
-             bench(set, step, "devices, {_: v, title: speedup, relative_to: {devices: 1}}"));
+  shell.file(
+      "b.yaml",
+      one_step_bench(set, step, "devices, {_: v, title: speedup, relative_to: {devices: 1}}"));
   const Ran ran = shell.tally("run b.yaml");
   CHECK_MESSAGE(ran.code == 0, ran.err);
   CHECK_MESSAGE(has(ran.out, "|       1 |       1 |\n|       2 |       2 |\n"), ran.out);
@@ -334,7 +319,8 @@ TEST_CASE("relative_to: what a step computes of its resources is no parameter of
 TEST_CASE("an expression does not take the name of a value that the table shows") {
   const Shell shell;
   const std::string set = "parameter: {name: n, type: int, _: \"1,2\"}";
-  shell.file("b.yaml", bench(set, "do: \"echo v=$n\"", "n, v, {_: v, expression: \"n * 2\"}"));
+  shell.file("b.yaml",
+             one_step_bench(set, "do: \"echo v=$n\"", "n, v, {_: v, expression: \"n * 2\"}"));
   const Ran ran = shell.tally("run b.yaml");
   CHECK(ran.code == 2);
   CHECK_MESSAGE(has(ran.err,
@@ -347,11 +333,11 @@ TEST_CASE("references: a missed one is said with its row, value and place, and e
   const Shell shell;
   const std::string set = "parameter: {name: n, type: int, _: \"1,2\"}";
   const std::string step = "do: \"echo v=$n.25\"";
-  shell.file(
-      "b.yaml",
-      bench(set, step, "n, {_: v, format: .1f}",
-            ", reference: [{column: v, _: \"<= 2\", note: \"last year's machine\"}, {column: "
-            "v, _: \"2.3 +- 5%\", where: \"$n == 2\"}]"));
+  shell.file("b.yaml",
+             one_step_bench(
+                 set, step, "n, {_: v, format: .1f}",
+                 ", reference: [{column: v, _: \"<= 2\", note: \"last year's machine\"}, {column: "
+                 "v, _: \"2.3 +- 5%\", where: \"$n == 2\"}]"));
   const std::string missed =
       "note: t: reference v <= 2 (last year's machine): pass, row 1 (n=1) has 1.2\n"
       "note: t: reference v 2.3 +- 5%: pass, row 2 (n=2) has 2.2\n"
@@ -367,7 +353,7 @@ TEST_CASE("references: a missed one is said with its row, value and place, and e
   shell.sh("ln -s \"$TALLY\" jube");
   CHECK(shell.sh("./jube run -r b.yaml").code == 0);  // JUBE's codes
   Ran ran;
-  shell.file("b.yaml", bench(set, step, "n, v", ", reference: {column: w, _: \"<= 2\"}"));
+  shell.file("b.yaml", one_step_bench(set, step, "n, v", ", reference: {column: w, _: \"<= 2\"}"));
   ran = shell.tally("run -r b.yaml");
   CHECK_MESSAGE(has(ran.err, "error: unknown column 'w' in table 't'\n"), ran.err);
 }
@@ -560,12 +546,13 @@ TEST_CASE(
   const Shell shell;
   const std::string set = "parameter: {name: n, type: int, _: \"1,2\"}";
   const std::string step = "do: \"echo v=$${SPEED-0} $${HOME-gone} >>out; cat out\"";
-  shell.file("b.yaml", bench(set, "env: {SPEED: \"1$n\"}, env_unset: [HOME], " + step, "n, v"));
+  shell.file("b.yaml",
+             one_step_bench(set, "env: {SPEED: \"1$n\"}, env_unset: [HOME], " + step, "n, v"));
   Ran ran = shell.tally("run -r b.yaml");
   CHECK(ran.code == 0);
   CHECK_MESSAGE(has(ran.out, "| 1 | 11 |\n| 2 | 12 |\n"), ran.out);
   CHECK(shell.content("run/000000/000000_s/work/out") == "v=11 gone\n");
-  shell.file("b.yaml", bench(set, "enw: {SPEED: \"1$n\"}, timeout: 5s, " + step, "n, v"));
+  shell.file("b.yaml", one_step_bench(set, "enw: {SPEED: \"1$n\"}, timeout: 5s, " + step, "n, v"));
   ran = shell.tally("run b.yaml");
   CHECK(ran.code == 2);
   CHECK_MESSAGE(has(ran.err, "unknown key 'enw' in step 's'"), ran.err);

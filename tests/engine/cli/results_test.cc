@@ -5,35 +5,17 @@
 #include <string>
 
 #include "tests/support/shell.h"
+#include "tests/support/workflows.h"
 
 using tally::testing::has;
+using tally::testing::middle_fails;
 using tally::testing::Ran;
 using tally::testing::Shell;
-
-namespace {
-
-// A file of our own: n = 1, 2, 4; n=2 prints its rate and fails.
-std::string own(const std::string& table = {}) {
-  return "name: b\noutpath: run\n"
-         "parameterset: {name: ps, parameter: {name: n, type: int, _: \"1,2,4\"}}\n"
-         "patternset: {name: pt, pattern: {name: rate, type: float, _: \"rate=$jube_pat_fp\"}}\n"
-         "step: {name: s, kind: run, use: ps, do: \"echo rate=$n.5; test $n -ne 2\"}\n"
-         "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
-         "result: {use: a, table: {name: t, column: [n, rate]" +
-         table + "}}\n";
-}
-
-std::string replaced(std::string text, const std::string& what, const std::string& with) {
-  const size_t at = text.find(what);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, what.size(), with);
-}
-
-}  // namespace
+using tally::testing::with_replaced;
 
 TEST_CASE("a failed workpackage is marked, and no reference passes on what it printed") {
   const Shell shell;
-  shell.file("b.yaml", own(", reference: {column: rate, _: \"<= 10\"}"));
+  shell.file("b.yaml", middle_fails(", reference: {column: rate, _: \"<= 10\"}"));
   const Ran ran = shell.tally("run b.yaml");
   CHECK(ran.code == 5);
   CHECK_MESSAGE(has(ran.out, "n,rate,status\n1,1.5,done\n2,2.5,FAILED\n4,4.5,done\n"), ran.out);
@@ -50,18 +32,18 @@ TEST_CASE("a failed workpackage is marked, and no reference passes on what it pr
 
 TEST_CASE("an output that cannot be read, or that a pattern gave up on, is an error") {
   const Shell shell;
-  shell.file("b.yaml", own());
+  shell.file("b.yaml", middle_fails());
   shell.tally("run b.yaml");
   shell.sh("f=$(find run/000000/000002_s -name stdout) && rm $f && mkdir $f");
   Ran ran = shell.tally("result run");
   CHECK(ran.code == 1);
   CHECK_MESSAGE(has(ran.err, "error: cannot read '"), ran.err);
   CHECK_MESSAGE(has(ran.err, "/stdout': not a regular file"), ran.err);
-  std::string text = replaced(own(), "rate=$jube_pat_fp", "rate=(?:0+)+([2-9])z");
-  text = replaced(text, "rate=$n.5; test $n -ne 2", "rate=$(printf %0200d 1)x z");
-  text = replaced(text, "outpath: run", "outpath: gives_up");
+  std::string text = with_replaced(middle_fails(), "rate=$jube_pat_fp", "rate=(?:0+)+([2-9])z");
+  text = with_replaced(text, "rate=$n.5; test $n -ne 2", "rate=$(printf %0200d 1)x z");
+  text = with_replaced(text, "outpath: run", "outpath: gives_up");
   // One output: seconds go by before a match is given up.
-  shell.file("c.yaml", replaced(text, "_: \"1,2,4\"", "_: 1"));
+  shell.file("c.yaml", with_replaced(text, "_: \"1,2,4\"", "_: 1"));
   ran = shell.tally("run c.yaml");
   CHECK(ran.code == 1);
   CHECK_MESSAGE(has(ran.err, "error: pattern 'rate' gave up on "), ran.err);
@@ -69,11 +51,11 @@ TEST_CASE("an output that cannot be read, or that a pattern gave up on, is an er
 
 TEST_CASE("the same as JUBE has it: in JUBE's language, and called by the name jube") {
   const Shell shell;
-  shell.file("b.yaml", replaced(own(), "kind: run, ", ""));
+  shell.file("b.yaml", with_replaced(middle_fails(), "kind: run, ", ""));
   Ran ran = shell.tally("run -r b.yaml");
   CHECK(ran.code == 1);
   CHECK_MESSAGE(has(ran.out, "n,rate\n1,1.5\n2,2.5\n4,4.5\n"), ran.out);
-  shell.file("b.yaml", own());
+  shell.file("b.yaml", middle_fails());
   shell.sh("ln -s \"$TALLY\" jube");
   ran = shell.sh("./jube run -r b.yaml");
   CHECK(ran.code == 0);
@@ -82,13 +64,14 @@ TEST_CASE("the same as JUBE has it: in JUBE's language, and called by the name j
 
 TEST_CASE("a database by titles, and units after titles, in JUBE's files") {  // JUBE 2.7.1
   const Shell shell;
-  std::string text = replaced(own(), "kind: run, ", "");
-  text = replaced(text, "; test $n -ne 2", "");
-  text = replaced(text, "type: float, _", "type: float, unit: G/s, _");
-  text = replaced(text, "table: {name: t, column: [n, rate]}",
-                  "table: {name: t, column: [n, {title: \"R \", _: rate}, {title: A, _: rate_avg}, "
-                  "{title: N, _: rate_cnt}]}, database: {name: d, file: d.db, primekeys: NUM, key: "
-                  "[{title: NUM, _: n}, rate]}");
+  std::string text = with_replaced(middle_fails(), "kind: run, ", "");
+  text = with_replaced(text, "; test $n -ne 2", "");
+  text = with_replaced(text, "type: float, _", "type: float, unit: G/s, _");
+  text = with_replaced(
+      text, "table: {name: t, column: [n, rate]}",
+      "table: {name: t, column: [n, {title: \"R \", _: rate}, {title: A, _: rate_avg}, "
+      "{title: N, _: rate_cnt}]}, database: {name: d, file: d.db, primekeys: NUM, key: "
+      "[{title: NUM, _: n}, rate]}");
   shell.file("b.yaml", text);
   for (int i = 0; i < 2; ++i) {  // the second run's rows take the place of the first's
     const Ran ran = shell.tally("run -r b.yaml");
@@ -103,13 +86,14 @@ TEST_CASE("a database by titles, and units after titles, in JUBE's files") {  //
 
 TEST_CASE("a step that failed before the measurement could begin: its missing rows are said") {
   const Shell shell;
-  shell.file("b.yaml",
-             replaced(replaced(own(),
-                               "{name: s, kind: run, use: ps, do: \"echo rate=$n.5; test $n "
-                               "-ne 2\"}",
-                               "[{name: prep, use: ps, do: \"test $n -ne 2\"}, {name: s, kind: "
-                               "run, depend: prep, do: \"echo rate=$n.5\"}]"),
-                      "step: [", "step: ["));
+  shell.file(
+      "b.yaml",
+      with_replaced(with_replaced(middle_fails(),
+                                  "{name: s, kind: run, use: ps, do: \"echo rate=$n.5; test $n "
+                                  "-ne 2\"}",
+                                  "[{name: prep, use: ps, do: \"test $n -ne 2\"}, {name: s, kind: "
+                                  "run, depend: prep, do: \"echo rate=$n.5\"}]"),
+                    "step: [", "step: ["));
   const Ran ran = shell.tally("run b.yaml");
   CHECK(ran.code == 1);
   CHECK_MESSAGE(has(ran.err, "note: t: workpackage 1 (prep) failed: exit code 1; rows of "),
@@ -223,7 +207,7 @@ TEST_CASE("an int never loses a fraction, but in JUBE's files") {
   CHECK_MESSAGE(has(ran.err, "'1.5' cannot be formatted as \"d\": 1.5 is not a whole number"),
                 ran.err);
   CHECK_MESSAGE(has(ran.err, "pattern 'i': \"2.5\" cannot be represented as a \"int\""), ran.err);
-  shell.file("b.yaml", replaced(text, "kind: setup, ", ""));
+  shell.file("b.yaml", with_replaced(text, "kind: setup, ", ""));
   ran = shell.tally("run -r b.yaml");
   CHECK_MESSAGE(has(ran.out, "f,i,half\n1,2,0\n"), ran.out);
 
@@ -235,13 +219,13 @@ TEST_CASE("an int never loses a fraction, but in JUBE's files") {
   CHECK(ran.code == 2);
   CHECK_MESSAGE(has(ran.err, "\"2.5\" from \"n\" cannot be represented as a \"int\""), ran.err);
   CHECK(shell.tally("validate c.yaml").code == 2);
-  shell.file("c.yaml", replaced(parameter, "2.5", "2.0"));
+  shell.file("c.yaml", with_replaced(parameter, "2.5", "2.0"));
   CHECK(shell.tally("run c.yaml").code == 0);
 }
 
 TEST_CASE("a workpackage whose folder is gone") {
   const Shell shell;
-  shell.file("b.yaml", replaced(own(), "; test $n -ne 2", ""));
+  shell.file("b.yaml", with_replaced(middle_fails(), "; test $n -ne 2", ""));
   CHECK(shell.tally("run b.yaml").code == 0);
   CHECK(shell.tally("status run").code == 0);
   shell.sh("rm -r run/000000/000001_s");
@@ -257,7 +241,7 @@ TEST_CASE("a workpackage whose folder is gone") {
 
 TEST_CASE("what cannot be written is an error") {
   const Shell shell;
-  shell.file("b.yaml", replaced(own(), "; test $n -ne 2", ""));
+  shell.file("b.yaml", with_replaced(middle_fails(), "; test $n -ne 2", ""));
   CHECK(shell.tally("run b.yaml").code == 0);
   const char* table = "n,rate\n1,1.5\n2,2.5\n4,4.5\n";
   for (const char* option : {"--version", "-V", "-q --version", "--help"}) {
@@ -311,7 +295,8 @@ TEST_CASE("columns show what the command saw of `resources`, not the platform's 
 
 TEST_CASE("--logs: references and marks as in a run") {
   const Shell shell;
-  shell.file("b.yaml", own(", reference: {column: rate, _: \"1 .. 5\", where: \"n > 1\"}"));
+  shell.file("b.yaml",
+             middle_fails(", reference: {column: rate, _: \"1 .. 5\", where: \"n > 1\"}"));
   shell.sh("mkdir 1 2 4; for n in 1 2 4; do echo rate=$n.5 >$n/stdout; done; echo 3 >2/job.status");
   Ran ran = shell.tally("result b.yaml --logs 1 2 4");
   CHECK(ran.code == 5);
@@ -341,7 +326,7 @@ TEST_CASE("--logs: references and marks as in a run") {
 
 TEST_CASE("a reference that Python cannot read is said before anything runs") {
   const Shell shell;
-  shell.file("b.yaml", own(", reference: {column: rate, _: \"<= 5 MiB\"}"));
+  shell.file("b.yaml", middle_fails(", reference: {column: rate, _: \"<= 5 MiB\"}"));
   const Ran ran = shell.tally("validate b.yaml");
   CHECK(ran.code == 2);
   CHECK_MESSAGE(has(ran.err, "a reference: Python cannot read \"x <= 5 MiB\""), ran.err);
@@ -350,7 +335,7 @@ TEST_CASE("a reference that Python cannot read is said before anything runs") {
 TEST_CASE("a filter that compares the status with a table's mark is warned of") {
   const Shell shell;
   const auto validated = [&](const std::string& filter) {
-    shell.file("b.yaml", own(", filter: \"" + filter + "\""));
+    shell.file("b.yaml", middle_fails(", filter: \"" + filter + "\""));
     return shell.tally("validate b.yaml");
   };
   Ran ran = validated("status != 'FAILED' and n > 1");
@@ -369,7 +354,8 @@ TEST_CASE("a table of a killed run says that workpackages have not ended, and ma
   const std::string kill =
       "\"echo rate=$n.5; if test $n -eq 2 && mkdir $jube_benchmark_home/once; then kill -9 $PPID; "
       "fi\"";
-  const std::string rest = replaced(own(", style: csv"), "\"echo rate=$n.5; test $n -ne 2\"", kill);
+  const std::string rest =
+      with_replaced(middle_fails(", style: csv"), "\"echo rate=$n.5; test $n -ne 2\"", kill);
   shell.file("b.yaml", rest);
   shell.tally("run b.yaml");
   Ran ran = shell.tally("result run");
@@ -384,8 +370,8 @@ TEST_CASE("a table of a killed run says that workpackages have not ended, and ma
 
   // A step of commands has a row at once.
   shell.clear();
-  shell.file("b.yaml", replaced(replaced(rest, "kind: run, ", ""), "[n, rate]",
-                                "[n, {better: higher, _: rate}]"));
+  shell.file("b.yaml", with_replaced(with_replaced(rest, "kind: run, ", ""), "[n, rate]",
+                                     "[n, {better: higher, _: rate}]"));
   shell.tally("run b.yaml");
   ran = shell.tally("result run");
   CHECK_MESSAGE(has(ran.out, "n,rate,status\n1,1.5,done\n2,"), ran.out);

@@ -4,20 +4,12 @@
 #include <string>
 
 #include "tests/support/shell.h"
+#include "tests/support/workflows.h"
 
 using tally::testing::has;
 using tally::testing::Ran;
 using tally::testing::Shell;
-
-namespace {
-
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  const size_t at = text.find(what);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, what.size(), by);
-}
-
-}  // namespace
+using tally::testing::with_replaced;
 
 TEST_CASE("samples are in the journal: results and comparisons outlive the outputs") {
   const Shell shell;
@@ -130,11 +122,11 @@ TEST_CASE("a repeat without a file has no values of the patterns that the file u
   } cases[] = {
       {own, "4.0,4.0,2,8.0,1.0,2 of 3"},
       // A file without a match has the default: that is what it is for.
-      {replaced(own, command, none), "0.0,0.0,0,0.0,1.0,2 of 3"},
+      {with_replaced(own, command, none), "0.0,0.0,0,0.0,1.0,2 of 3"},
       {above, "4.0,4.0,2,8.0,"},
       // A glob, and a name with a parameter.
-      {replaced(own, "_: app.log", "_: '*.log'"), "4.0,4.0,2,8.0,1.0,2 of 3"},
-      {replaced(own, "_: app.log", "_: '${jube_step_name}.log'"), ",,,,1.0,"},
+      {with_replaced(own, "_: app.log", "_: '*.log'"), "4.0,4.0,2,8.0,1.0,2 of 3"},
+      {with_replaced(own, "_: app.log", "_: '${jube_step_name}.log'"), ",,,,1.0,"},
   };
   for (const auto& one : cases) {
     const Shell shell;

@@ -4,33 +4,14 @@
 #include <string>
 
 #include "tests/engine/report/printed_tables.h"
+#include "tests/support/workflows.h"
 
 using tally::testing::has;
+using tally::testing::kNodesTasks;
+using tally::testing::one_step_bench;
 using tally::testing::printed_outputs;
 using tally::testing::printed_tables;
 using tally::testing::Ran;
-
-namespace {
-
-// A benchmark of one parameter set and one step, whose output `v=NUMBER` is the table's last
-// column. Each argument is the inside of a YAML flow mapping or list.
-std::string bench(const std::string& set, const std::string& step, const std::string& columns,
-                  const std::string& table = {}) {
-  return "name: b\noutpath: run\nparameterset: {name: ps, " + set +
-         "}\n"
-         "patternset: {name: pt, pattern: {name: v, type: float, _: \"v=$jube_pat_fp\"}}\n"
-         "step: {name: s, use: ps, " +
-         step +
-         "}\n"
-         "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
-         "result: {use: a, table: {name: t, style: pretty, column: [" +
-         columns + "]" + table + "}}\n";
-}
-
-constexpr const char* kNodesTasks =
-    "parameter: [{name: nodes, type: int, _: \"1,2,4\"}, {name: tasks, type: int, _: \"2,4,8\"}]";
-
-}  // namespace
 
 TEST_CASE("zip: lists that advance together, crossed with the rest") {
   std::string workflow;
@@ -38,7 +19,7 @@ TEST_CASE("zip: lists that advance together, crossed with the rest") {
       "zip: [nodes, tasks], parameter: [{name: nodes, type: int, _: \"1,2,4\"}, {name: tasks, "
       "type: "
       "int, _: \"2,4,8\"}, {name: m, _: \"a,b\"}]";
-  workflow = bench(set, "do: \"echo v=$$(( $nodes * $tasks ))\"", "m, nodes, tasks, v");
+  workflow = one_step_bench(set, "do: \"echo v=$$(( $nodes * $tasks ))\"", "m, nodes, tasks, v");
   const Ran ran = printed_tables(workflow);
   CHECK(ran.code == 0);
   CHECK_MESSAGE(has(ran.out,
@@ -56,8 +37,8 @@ TEST_CASE("zip: lists that advance together, crossed with the rest") {
 TEST_CASE("where: a parameter has its type, and what is easily taken for another is an error") {
   std::string workflow;
   const auto error_of = [&](const std::string& rule, const std::string& parameters) {
-    workflow = bench("where: \"" + rule + "\", parameter: [" + parameters + "]",
-                     "kind: run, quiet_check: false, do: echo v=1", "v");
+    workflow = one_step_bench("where: \"" + rule + "\", parameter: [" + parameters + "]",
+                              "kind: run, quiet_check: false, do: echo v=1", "v");
     const Ran ran = printed_tables(workflow);
     CHECK(ran.code != 0);
     const size_t begin = ran.err.find("Cannot evaluate");
@@ -66,8 +47,8 @@ TEST_CASE("where: a parameter has its type, and what is easily taken for another
   };
   const auto kept = [&](const std::string& rule, const std::string& parameters,
                         const std::string& name) {
-    workflow = bench("where: \"" + rule + "\", parameter: [" + parameters + "]",
-                     "kind: run, quiet_check: false, do: echo $" + name, name);
+    workflow = one_step_bench("where: \"" + rule + "\", parameter: [" + parameters + "]",
+                              "kind: run, quiet_check: false, do: echo $" + name, name);
     std::string all;
     for (const std::string& output : printed_outputs(workflow)) all += output;
     return all;

@@ -4,29 +4,15 @@
 #include <string>
 
 #include "tests/engine/report/printed_tables.h"
+#include "tests/support/workflows.h"
 
 using tally::testing::has;
+using tally::testing::middle_fails;
 using tally::testing::printed_tables;
 using tally::testing::Ran;
+using tally::testing::with_replaced;
 
 namespace {
-
-// A file of our own: n = 1, 2, 4; n=2 prints its rate and fails.
-std::string own(const std::string& table = {}) {
-  return "name: b\noutpath: run\n"
-         "parameterset: {name: ps, parameter: {name: n, type: int, _: \"1,2,4\"}}\n"
-         "patternset: {name: pt, pattern: {name: rate, type: float, _: \"rate=$jube_pat_fp\"}}\n"
-         "step: {name: s, kind: run, use: ps, do: \"echo rate=$n.5; test $n -ne 2\"}\n"
-         "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
-         "result: {use: a, table: {name: t, column: [n, rate]" +
-         table + "}}\n";
-}
-
-std::string replaced(std::string text, const std::string& what, const std::string& with) {
-  const size_t at = text.find(what);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, what.size(), with);
-}
 
 // A run of two points whose `amp` is a text; `table` is the inside of the table.
 std::string flags(const std::string& values, const std::string& table) {
@@ -55,9 +41,10 @@ std::string speedup(const std::string& definition) {
 
 TEST_CASE("a column `status`, and iterations of which some failed") {
   std::string workflow;
-  workflow = replaced(replaced(own(), "column: [n, rate]", "column: [rate_avg, rate_cnt, status]"),
-                      "_: \"1,2,4\"", "_: \"$jube_wp_iteration\"");
-  workflow = replaced(workflow, "use: ps", "use: ps, iterations: 4");
+  workflow = with_replaced(
+      with_replaced(middle_fails(), "column: [n, rate]", "column: [rate_avg, rate_cnt, status]"),
+      "_: \"1,2,4\"", "_: \"$jube_wp_iteration\"");
+  workflow = with_replaced(workflow, "use: ps", "use: ps, iterations: 4");
   Ran ran = printed_tables(workflow);
   CHECK(ran.code == 1);
   CHECK_MESSAGE(has(ran.out, "rate_avg,rate_cnt,status\n1.8333333333333333,3,done\n"), ran.out);
@@ -93,8 +80,8 @@ TEST_CASE("a text of an expression ends where Python ends it") {
 
 TEST_CASE("a pattern that matches nothing is said once, with its place") {
   std::string workflow;
-  const std::string text = replaced(own(), "rate=$jube_pat_fp", "speed=$jube_pat_fp");
-  workflow = replaced(text, "; test $n -ne 2", "");
+  const std::string text = with_replaced(middle_fails(), "rate=$jube_pat_fp", "speed=$jube_pat_fp");
+  workflow = with_replaced(text, "; test $n -ne 2", "");
   Ran ran = printed_tables(workflow);
   CHECK(ran.code == 1);
   CHECK_MESSAGE(has(ran.err,
@@ -105,7 +92,8 @@ TEST_CASE("a pattern that matches nothing is said once, with its place") {
   CHECK_MESSAGE(has(ran.err, "note: t: 'rate' has no value in 3 of 3 rows: rows 1, 2, 3\n"),
                 ran.err);
   // With a reference it is a gate.
-  workflow = replaced(workflow, "column: [n, rate]", "column: [n, {_: rate, reference: \"> 1\"}]");
+  workflow =
+      with_replaced(workflow, "column: [n, rate]", "column: [n, {_: rate, reference: \"> 1\"}]");
   ran = printed_tables(workflow);
   CHECK(ran.code == 5);
   CHECK_MESSAGE(has(ran.err, "row 1 (n=1): there is no value of 'rate' to compare; expected > 1\n"),
@@ -114,9 +102,9 @@ TEST_CASE("a pattern that matches nothing is said once, with its place") {
 
 TEST_CASE("a row whose only value is missing stays in the table, and in its reference") {
   std::string workflow;
-  workflow = replaced(
-      replaced(own(", reference: {column: rate, _: \"> 1\"}"), "column: [n, rate]", "column: rate"),
-      "echo rate=$n.5; test $n -ne 2", "test $n -eq 2 || echo rate=$n.5");
+  workflow = with_replaced(with_replaced(middle_fails(", reference: {column: rate, _: \"> 1\"}"),
+                                         "column: [n, rate]", "column: rate"),
+                           "echo rate=$n.5; test $n -ne 2", "test $n -eq 2 || echo rate=$n.5");
   const Ran ran = printed_tables(workflow);
   CHECK(ran.code == 5);
   CHECK_MESSAGE(has(ran.out, "rate\n1.5\n\n4.5\n"), ran.out);
@@ -142,8 +130,8 @@ TEST_CASE("a filter hides neither failed rows nor missing values of a reference"
   std::string workflow;
   // n=1 prints its rate, n=2 fails without one, n=4 ends well without one.
   const auto bench = [](const std::string& table) {
-    return replaced(own(table), "echo rate=$n.5; test $n -ne 2",
-                    "test $n != 1 || echo rate=$n.5; test $n != 2");
+    return with_replaced(middle_fails(table), "echo rate=$n.5; test $n -ne 2",
+                         "test $n != 1 || echo rate=$n.5; test $n != 2");
   };
   workflow = bench(", style: csv, filter: \"rate > 0\"");
   Ran ran = printed_tables(workflow);
