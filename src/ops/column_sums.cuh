@@ -10,14 +10,15 @@ namespace tally::train::cuda {
 constexpr int sum_rows = 8;  // rows that a block works on at a time; each row has 32 threads
 
 // The factor of elements before they are summed: with `reads` of<T>(saved), and the product
-// is written.
+// is written; with `finds_amax` the largest magnitude of the products is found. A kernel that does
+// not look for it has the registers, and so the blocks and the order of its sums, of one that cannot.
 struct NoFactor {
-  static constexpr bool reads = false;
+  static constexpr bool reads = false, finds_amax = false;
 };
 
 // parts[blockIdx.y, column] = sum of this block's rows of dy, times Factor of `pre`; the products are
-// also written to dpre, and *amax is raised to their largest magnitude. `stride`: elements between
-// rows. Null: parts, amax.
+// also written to dpre, and *amax may be raised to their largest magnitude, as Factor says. `stride`:
+// elements between rows. Null: parts.
 template <typename T, int N, typename Factor>
 __global__ void __launch_bounds__(32 * sum_rows)
     sum_kernel(const T* dy, const T* pre, T* dpre, Acc<T>* parts, unsigned* amax, int64_t rows,
@@ -27,7 +28,7 @@ __global__ void __launch_bounds__(32 * sum_rows)
   const int64_t first = blockIdx.y * rows_per_block;
   const int64_t last = first + rows_per_block < rows ? first + rows_per_block : rows;
   A sums[N] = {};
-  unsigned largest = 0;
+  [[maybe_unused]] unsigned largest = 0;
   // All loads of a few rows come before the first store: the output may be one of the inputs, so
   // the compiler must keep their order.
   constexpr int deep = Factor::reads ? 2 : 4;
@@ -51,13 +52,13 @@ __global__ void __launch_bounds__(32 * sum_rows)
           g[d].v[k] = narrow<T>(widen(g[d].v[k]) * Factor::template of<T>(saved));
         }
         store<T, N>(dpre + at * stride + column, g[d]);
-        if (amax) largest = max(largest, largest_of(g[d]));
+        if constexpr (Factor::finds_amax) largest = max(largest, largest_of(g[d]));
       }
 #pragma unroll
       for (int k = 0; k < N; ++k) sums[k] += widen(g[d].v[k]);
     }
   }
-  if (Factor::reads && amax) raise_amax<32 * sum_rows>(largest, amax);
+  if constexpr (Factor::finds_amax) raise_amax<32 * sum_rows>(largest, amax);
   if (!parts) return;
   __shared__ A shared[sum_rows][32 * N + 1];
 #pragma unroll
@@ -74,7 +75,7 @@ __global__ void __launch_bounds__(32 * sum_rows)
 }
 
 // Columns [first, first + columns) of dy; `saved` and `products` as Factor says. db undefined: no
-// sums. amax, which starts at 0, of the products; undefined: none.
+// sums. amax, which starts at 0, of the products.
 struct SumOperands {
   In dy, saved;
   Out products, db;
