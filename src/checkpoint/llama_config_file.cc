@@ -120,7 +120,7 @@ void write_llama_config(const ModelConfig& c, Json* out) {
   const Kin& kin = kin_of(c, json.value("model_type", ""));
   json["architectures"] = {kin.architecture};
   json["model_type"] = kin.type;
-  json["hidden_act"] = "silu";
+  json["hidden_act"] = entry_of(c.block.mlp).name;
   json["attention_bias"] = false;
   json["mlp_bias"] = false;
   json["attention_dropout"] = c.attention_dropout;
@@ -152,13 +152,11 @@ ModelConfig read_llama_config(const ConfigReader& in, const ModelConfig& default
   const auto type = in.get<std::string>("model_type", "");
   const Kin& kin = *std::ranges::find_if(kins, [&](const Kin& k) { return type == k.type; });
   refuse_windows(in, kin);
-  const auto activation = in.get<std::string>("hidden_act", "silu");
-  if (activation != "silu" && activation != "swish")
-    throw in.bad(fmt::format("has the activation \"{}\", and only silu is supported", activation));
   in.refuse("attention_bias", true);
   in.refuse("mlp_bias", true);
   ModelConfig c = defaults;
   c.set_kind("llama");
+  c.block.mlp = in.activation("hidden_act", c.block.mlp);
   c.block.qkv_bias = kin.qkv_bias;
   c.block.qk_norm = kin.qk_norm;
   c.task = Task::language_model;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/device/mlp_activation.h"
 #include "src/device/policy.h"
 #include "src/device/rotary.h"
 #include "src/device/tensor.h"
@@ -65,19 +66,18 @@ enum class NormKind : uint8_t {
 };
 // Before a block's branches, or after what they add to the residual stream.
 enum class NormPosition : uint8_t { before, after };
-enum class MlpKind : uint8_t { gelu_tanh, gelu_erf, swiglu };
 
 // The computation of a transformer block (src/nn/block.h). GPT-2's is the default.
 struct BlockSpec {
   NormKind norm = NormKind::layer;
   NormPosition norm_position = NormPosition::before;
-  MlpKind mlp = MlpKind::gelu_tanh;
+  MlpActivation mlp = MlpActivation::gelu_tanh;
   bool biases = true;     // of the linear layers
   bool qkv_bias = false;  // of Q, K and V alone, where the others have none (Qwen 2)
   bool causal = true;     // a token does not see those behind it
   bool qk_norm = false;   // RMSNorm of each head of Q and K before the rotation
 
-  bool gated() const { return mlp == MlpKind::swiglu; }
+  bool gated() const { return entry_of(mlp).gated; }
 };
 
 struct ModelConfig {

@@ -34,7 +34,7 @@ struct Fusions {
 };
 
 // Their names in --no-fusion and the record.
-inline constexpr std::array<std::pair<const char*, bool Fusions::*>, 12> fusion_names{
+inline constexpr auto fusion_names = std::to_array<std::pair<const char*, bool Fusions::*>>(
     {{"residual", &Fusions::residual},
      {"bias-sums", &Fusions::bias_sums},
      {"qkv-bias", &Fusions::qkv_bias},
@@ -46,7 +46,7 @@ inline constexpr std::array<std::pair<const char*, bool Fusions::*>, 12> fusion_
      {"deferred-update", &Fusions::deferred_update},
      {"float64", &Fusions::float64},
      {"attention", &Fusions::attention},
-     {"head", &Fusions::head}}};
+     {"head", &Fusions::head}});
 static_assert(sizeof(Fusions) == fusion_names.size() * sizeof(bool), "a fusion has no name");
 
 struct Policy {

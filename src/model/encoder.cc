@@ -44,7 +44,7 @@ void Encoder::bind_heads(const ParameterTable& table) {
       throw std::invalid_argument("an encoder is not a language model");
     case Task::pretraining:
       masked_lm_ = MaskedLmHead(table, embedding_.token(),
-                                {config_.vocabulary, config_.layernorm_epsilon, gelu()});
+                                {config_.vocabulary, config_.layernorm_epsilon, config_.block.mlp});
       if (config_.predicts_next_sentence())
         sequence_ = SequenceHead(table, Activation::tanh, Role::next_sentence, 0);
       return;

@@ -81,7 +81,7 @@ Transformer::Transformer(const Config& config, const ModelPart& part, const Para
       // A CPU updates with all its cores, at the same places.
       updates_(part.first && part.last && config.policy.fusions.deferred_update &&
                (update_sms_ > 0 || !stream.device().is_gpu())),
-      // Selective recomputation computes GELU's output again from its input.
+      // Selective recomputation computes the activation's output again from its input.
       saves_derivative_(config.policy.fusions.gelu_derivative &&
                         config.recompute != Recompute::selective) {
   if (part.shards > 1) context_.tensor.group = tensor;
@@ -155,19 +155,16 @@ std::vector<Tensor> Transformer::exchanged() const {
   return {flow_.normed};
 }
 
-GeluKind Transformer::gelu() const {
-  return sizes_.spec.mlp == MlpKind::gelu_erf ? GeluKind::erf : GeluKind::tanh;
-}
-
 void Transformer::bind_blocks(const ParameterTable& table) {
-  const GeluForm fastest{
-      gelu(), saves_derivative_
-                  ? faster_saved_gelu(context_.compute, type_, sizes_.ffn, config_.hidden, gelu())
-                  : SavedGelu::input};
+  const MlpActivation kind = sizes_.spec.mlp;
+  const ActivationForm fastest{
+      kind, saves_derivative_
+                ? faster_saved_value(context_.compute, type_, sizes_.ffn, config_.hidden, kind)
+                : SavedValue::input};
   for (int64_t l = 0; l < part_.layers; ++l) {
     const int64_t layer = part_.first_layer + l;
     const bool fp8 = fp8_.serves(layer, config_.layers);
-    const GeluForm form = fp8 ? GeluForm{gelu(), SavedGelu::input} : fastest;
+    const ActivationForm form = fp8 ? ActivationForm{kind, SavedValue::input} : fastest;
     blocks_.emplace_back(table, sizes_, config_.layernorm_epsilon, form, layer,
                          projection_sums_.rows(l, 1).view({config_.hidden}));
     if (fp8) blocks_.back().keep_in_fp8(context_.fp8.forward, &arena_);

@@ -56,7 +56,6 @@ class Transformer : public Stage {
   // is above the blocks may use while no block runs.
   Tensor reserve_scratch(int64_t head_elements);
   void bind_blocks(const ParameterTable& table);
-  GeluKind gelu() const;  // of the blocks and of an encoder's head
 
   // Throws std::invalid_argument where the model was not planned for the batch.
   virtual void check(const Batch& batch) const = 0;

@@ -92,11 +92,11 @@ BlockActivations first_tokens(const BlockActivations& planned, const Sequences& 
 }
 
 Block::Block(const ParameterTable& table, const BlockSizes& sizes, double epsilon,
-             const GeluForm& gelu, int64_t layer, const Tensor& sums)
+             const ActivationForm& activation, int64_t layer, const Tensor& sums)
     : in_norm_(table, {Role::in_norm, layer}, epsilon),
       mid_norm_(table, {Role::mid_norm, layer}, epsilon),
       attention_(table, sizes.attention, layer, sums),
-      mlp_(table, gelu, sizes.spec.gated(), layer),
+      mlp_(table, activation, layer),
       recompute_(sizes.recompute),
       post_norm_(sizes.post_norm()) {}
 

@@ -77,8 +77,8 @@ NormActivations first_tokens(const NormActivations& planned, int64_t tokens);
 class Block {
  public:
   // `sums` as SelfAttention's.
-  Block(const ParameterTable& table, const BlockSizes& sizes, double epsilon, const GeluForm& gelu,
-        int64_t layer, const Tensor& sums);
+  Block(const ParameterTable& table, const BlockSizes& sizes, double epsilon,
+        const ActivationForm& activation, int64_t layer, const Tensor& sums);
 
   const Norm& in_norm() const { return in_norm_; }
   Norm& in_norm() { return in_norm_; }

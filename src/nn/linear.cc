@@ -42,13 +42,13 @@ void Linear::forward(const LayerContext& c, const LinearInput& x, const Tensor& 
   linear_forward(c.compute, x.x, {weight.value, bias.value}, Out(y), residual);
 }
 
-void Linear::forward_gelu(const LayerContext& c, const LinearInput& x, const SavedActivation& form,
-                          const Tensor& act) const {
+void Linear::forward_activation(const LayerContext& c, const LinearInput& x,
+                                const SavedActivation& form, const Tensor& act) const {
   if (!in_fp8())
-    return linear_gelu_forward(c.compute, x.x, {weight.value, bias.value}, form.gelu,
-                               {Out(form.saved), Out(act)});
+    return linear_activation_forward(c.compute, x.x, {weight.value, bias.value}, form.form,
+                                     {Out(form.saved), Out(act)});
   forward_fp8(c, x, form.saved, {bias.value, {}, true});
-  gelu_forward(c.compute, form.saved, Out(act), form.gelu.kind, form.amax);
+  mlp_activation_forward(c.compute, form.saved, Out(act), form.form.kind, form.amax);
 }
 
 void Linear::forward_row_parallel(const LayerContext& c, const LinearInput& x,
@@ -83,15 +83,15 @@ void Linear::backward_input(const LayerContext& c, const OutputGradient& dy, con
   linear_backward_input(c.compute, dy.dy, weight.value, Out(dx), addend);
 }
 
-void Linear::backward_input_gelu(const LayerContext& c, const OutputGradient& dy,
-                                 const Linear& before, const SavedActivation& form,
-                                 const Tensor& dpre) const {
+void Linear::backward_input_activation(const LayerContext& c, const OutputGradient& dy,
+                                       const Linear& before, const SavedActivation& form,
+                                       const Tensor& dpre) const {
   if (!in_fp8())
-    return linear_backward_input_gelu(c.compute, dy.dy, weight.value, {form.saved, form.gelu},
-                                      {Out(dpre), Out(before.bias.gradient)});
+    return linear_backward_input_activation(c.compute, dy.dy, weight.value, {form.saved, form.form},
+                                            {Out(dpre), Out(before.bias.gradient)});
   backward_input(c, dy, dpre);
-  gelu_backward(c.compute, dpre, form.saved, form.gelu.kind,
-                {Out(dpre), Out(before.bias.gradient), form.amax});
+  mlp_activation_backward(c.compute, dpre, form.saved, form.form.kind,
+                          {Out(dpre), Out(before.bias.gradient), form.amax});
 }
 
 void Linear::backward_weight_fp8(const LayerContext& c, const OutputGradient& dy,

@@ -43,7 +43,7 @@ MaskedLmHead::Scratch MaskedLmHead::Scratch::first(int64_t tokens) const {
 void MaskedLmHead::transform(const LayerContext& c, const Tensor& x, const Tensor& rows,
                              const Scratch& s) const {
   gather_rows(c.compute, x, rows, Out(s.x));
-  dense_.forward_gelu(c, s.x, {{options_.gelu, SavedGelu::input}, s.pre}, s.act);
+  dense_.forward_activation(c, s.x, {{options_.activation, SavedValue::input}, s.pre}, s.act);
   norm_.forward(c, s.norm());
 }
 
@@ -87,7 +87,7 @@ void MaskedLmHead::backward_transform(const LayerContext& c, const Tensor& rows,
   flow.normed = s.dz;
   flow.residual = s.z;  // z has been read for the last time
   norm_.backward(c, s.norm(), false, flow);
-  gelu_backward(c.compute, s.z, s.pre, options_.gelu, {Out(s.pre), {}, {}});
+  mlp_activation_backward(c.compute, s.z, s.pre, options_.activation, {Out(s.pre), {}, {}});
   dense_.backward_whole(c, s.pre, s.x, s.act);
   add_to_rows(c.compute, s.act, rows, Out(dx));
 }

@@ -1,7 +1,7 @@
 // BERT's masked language model (Devlin et al., arXiv:1810.04805, section 3.1): the logits of the
 // masked tokens alone, however many a micro batch has.
-//   z = ln(gelu(x[rows] w_dense^T + b_dense));  loss = cross entropy(z w_decoder^T + b_decoder)
-// The decoder's weight is the token embedding's.
+//   z = ln(f(x[rows] w_dense^T + b_dense));  loss = cross entropy(z w_decoder^T + b_decoder)
+// f is the blocks' activation. The decoder's weight is the token embedding's.
 #pragma once
 
 #include "src/device/arena.h"
@@ -14,7 +14,7 @@ namespace tally::train {
 struct MaskedLmOptions {
   int64_t vocabulary = 0;  // logits that count, of the decoder's Vp rows
   double epsilon = 1e-12;
-  GeluKind gelu = GeluKind::erf;
+  MlpActivation activation = MlpActivation::gelu_erf;
 };
 
 // The masked tokens of a micro batch.

@@ -35,6 +35,8 @@ class AutogradStage : public Stage {
   // With a bias where the model has one.
   at::Tensor linear(const at::Tensor& x, const WeightId& id) const;
   at::Tensor norm(const at::Tensor& x, const WeightId& id) const;
+  // The blocks' activation, of [..., fc_width] columns.
+  at::Tensor activation(const at::Tensor& x) const;
   // The explicit model's dropout masks, so that the two can be compared. Sites are numbered the
   // same.
   at::Tensor dropout(const at::Tensor& x, double p, uint64_t site) const;

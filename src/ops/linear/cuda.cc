@@ -1,5 +1,5 @@
-// The GEMMs of layers on a GPU, except those with GELU (cuda_gelu.cc). Autotune decides what is
-// fused.
+// The GEMMs of layers on a GPU, except those with an activation (cuda_activation.cc). Autotune
+// decides what is fused.
 #include "src/device/cuda/check.h"
 #include "src/ops/column_sums.h"
 #include "src/ops/gemm/problem.h"

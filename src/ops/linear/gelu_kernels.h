@@ -7,7 +7,7 @@
 
 namespace tally::train::cuda {
 
-KernelList<FusedKernel> gelu_forward_kernels(DType type, GeluForm form);
-KernelList<FusedKernel> gelu_backward_kernels(DType type, GeluForm form);
+KernelList<FusedKernel> gelu_forward_kernels(DType type, ActivationForm form);
+KernelList<FusedKernel> gelu_backward_kernels(DType type, ActivationForm form);
 
 }  // namespace tally::train::cuda

@@ -475,10 +475,18 @@ TEST_CASE("config.json: what is written is read; transformers' own for gpt2 is r
   CHECK(gpt2.ffn == 3072);
   CHECK(gpt2.padded_vocabulary == 50304);
   CHECK(gpt2.tied_embeddings);
-  const auto fault = [&](const std::string& from, const std::string& to) {
+  const auto changed = [&](const std::string& from, const std::string& to) {
     std::string text = hub;
     text.replace(text.find(from), from.size(), to);
-    return error_of([&] { read_model_config(dir.write("bad.json", text)); });
+    return dir.write("changed.json", text);
+  };
+  for (const MlpActivationEntry& entry : mlp_activations) {
+    if (entry.gated) continue;
+    for (const std::string name : {entry.name, entry.synonym})
+      CHECK(read_model_config(changed("gelu_new", name)).block.mlp == entry.kind);
+  }
+  const auto fault = [&](const std::string& from, const std::string& to) {
+    return error_of([&] { read_model_config(changed(from, to)); });
   };
   CHECK(fault("\"gpt2\"", "\"bloom\"").find("type \"bloom\", and only gpt2,") != std::string::npos);
   CHECK(fault("gelu_new", "relu").find("activation \"relu\"") != std::string::npos);

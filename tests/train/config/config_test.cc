@@ -398,10 +398,6 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
        "--fp8-format: the model of --reference has no FP8"},
       {"--precision tf32x3 --device cpu", 1,
        "--precision: a CPU has no TF32: use --precision fp32, or a GPU"},
-      {"--no-fusion gelu,none", 1,
-       "--no-fusion: 'none' is not known: residual, bias-sums, qkv-bias, overwrite, gelu, "
-       "gelu-derivative, bias, "
-       "overlap, deferred-update, float64, attention, head, all"},
       {"--tf32 --device cpu", 1, "--tf32: a CPU has no TF32: use --precision fp32, or a GPU"},
       {"--train-samples 10", 1,
        "--train-samples: expected iteration-based training: give --train-iters or --train-samples, "
