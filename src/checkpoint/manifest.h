@@ -51,8 +51,8 @@ struct Manifest {
   std::string file(int index) const;  // its path
 };
 
-// How the names of the tensors of an optimizer's buffers begin: of the master weights, and of all,
-// in the order of OptimizerBuffers.
+// Prefixes of the names of an optimizer's tensors: the master weights' prefix, and those of all
+// buffers in the order of OptimizerBuffers.
 inline constexpr const char* master_prefix = "master.";
 // The optimizer's state of a single process.
 inline constexpr const char* whole_optimizer_file = "optimizer.safetensors";

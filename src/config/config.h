@@ -29,15 +29,15 @@ enum class OptimizerKind { adam, lamb, sgd };
 // The format of the log lines: Megatron-LM's at the commit of the JUPITER benchmark and with its
 // patch, or today's.
 enum class LogFormat { jupiter, megatron };
-// How the processes of an evaluation come to one metric: each scores its own samples and the sums are
-// added, or rank 0 scores the answers of all and broadcasts the metric.
+// The processes of an evaluation come to one metric in one of two ways: each scores its own samples
+// and the sums are added, or rank 0 scores the answers of all and broadcasts the metric.
 enum class EvalMode { reduce, gather };
 
 // The part of the optimizer's work that the replicas of data parallelism share. `weights` is
 // refused.
 enum class ShardingStrategy { none, state, gradients, weights };
 
-// Which GEMMs of the blocks are in FP8 (--fp8-format, src/nn/fp8.h).
+// The GEMMs of the blocks that are in FP8 (--fp8-format, src/nn/fp8.h).
 struct Fp8Config {
   enum class Format : uint8_t {
     none,
@@ -64,7 +64,7 @@ enum class NormKind : uint8_t {
   layer,
   rms  // without bias and mean
 };
-// Before a block's branches, or after what they add to the residual stream.
+// A norm stands before a block's branches, or after what they add to the residual stream.
 enum class NormPosition : uint8_t { before, after };
 
 // The computation of a transformer block (src/nn/block.h). GPT-2's is the default.
@@ -110,8 +110,8 @@ struct ModelConfig {
   bool next_sentence = true;                 // pre-training predicts it with the pooler, too
   int64_t classes = 2;                       // of classification
   std::optional<double> classifier_dropout;  // of the task's head; empty: head_dropout()'s default
-  // Before the classes, and before DistilBERT's answers; nothing where the task's head has none. The
-  // defaults are those of transformers' configurations.
+  // The dropout before the classes, and before DistilBERT's answers; empty where the task's head
+  // has none. The defaults are those of transformers' configurations.
   std::optional<double> head_dropout() const {
     const bool answers = task == Task::question_answering && !pooler;
     if (task != Task::classification && !answers) return std::nullopt;
@@ -151,7 +151,8 @@ struct OptimizerConfig {
   double sgd_momentum = 0.9;
   std::string decay_style = "linear";  // constant, linear, cosine
   double warmup_init = 0;              // the rate that the warm-up starts at
-  // In samples, however they were given. A fraction of the decay need not be a whole number.
+  // All are in samples, however they were given. A fraction of the decay need not be a whole
+  // number.
   double warmup_samples = 0;
   int64_t decay_samples = 0;
 };

@@ -213,7 +213,7 @@ void agree_with_preset(const Flags& f, const std::string& folder, ModelConfig* m
   m->preset = preset.name;
 }
 
-// Such sizes are typing errors. Below them all sums fit 64 bits.
+// Larger sizes are typing errors. Below these limits all sums fit 64 bits.
 bool fits_no_machine(const ModelConfig& m, double* parameters) {
   const auto layers = static_cast<double>(m.layers);
   const auto hidden = static_cast<double>(m.hidden);

@@ -36,7 +36,8 @@ std::string model_folder(const Config& c, const StoredModels& stored);
 const char* flag_of_llama(const Flags& f);
 // Fails where a number is given without --use-rope-scaling.
 RotaryScaling resolve_rotary_scaling(const Flags& f);
-// Which blocks the flags ask for: ModelConfig::kind(). `llama_preset`: --model names one of Llama.
+// The blocks that the flags ask for: ModelConfig::kind(). `llama_preset`: --model names one of
+// Llama.
 std::string resolve_kind(const Flags& f, bool llama_preset);
 // Checks the flags that say which blocks there are against a stored model.
 void agree_with_kind(const Flags& f, const std::string& folder, const ModelConfig& m);

@@ -1,4 +1,4 @@
-// How a Config runs: precision, processes, device, recomputation.
+// The settings of a run: precision, processes, device, recomputation.
 #include <algorithm>
 
 #include "src/config/resolve_parts.h"

@@ -1,4 +1,4 @@
-// How operations compute. Options are passed as a value with the stream, so that a Stream is only a
+// Options of operations. They are passed as a value with the stream, so that a Stream is only a
 // queue, and work on a side stream may use other options than the work that it overlaps with.
 #pragma once
 

@@ -1,4 +1,5 @@
-// How a run computes: decided once from its flags (Config::policy), and part of every Compute.
+// The policy by which a run computes. It is decided once from the flags (Config::policy), and is
+// part of every Compute.
 #pragma once
 
 #include <array>
@@ -7,9 +8,9 @@
 
 namespace tally::train {
 
-// How float32 GEMMs are computed: in IEEE float32; from operands rounded to TF32; or from operands
-// split into two TF32 numbers each, of whose four partial GEMMs the three large ones are added up
-// (Ootomo & Yokota 2022, "Recovering single precision accuracy from Tensor Cores").
+// Modes of float32 GEMMs: in IEEE float32; from operands rounded to TF32; or from operands split
+// into two TF32 numbers each, of whose four partial GEMMs the three large ones are added up (Ootomo
+// & Yokota 2022, "Recovering single precision accuracy from Tensor Cores").
 enum class MatmulMode : uint8_t { ieee, tf32, tf32x3 };
 
 // Optimizations of the explicit model's step (--no-fusion turns them off, to measure each). None of
@@ -33,7 +34,7 @@ struct Fusions {
   bool head = true;       // fused linear cross-entropy, where it is faster
 };
 
-// Their names in --no-fusion and the record.
+// The fusions' names in --no-fusion and the record.
 inline constexpr auto fusion_names = std::to_array<std::pair<const char*, bool Fusions::*>>(
     {{"residual", &Fusions::residual},
      {"bias-sums", &Fusions::bias_sums},

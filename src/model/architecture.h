@@ -33,7 +33,7 @@ struct ModelPart {
 };
 ModelPart whole_model(const ModelConfig& config);
 
-// Which tokens a GEMM with the matrix reads.
+// The tokens that a GEMM with the matrix reads.
 enum class Reads : uint8_t {
   none,    // it is a bias, a norm or a table that is only looked up
   all,     // of the micro batch

@@ -37,16 +37,16 @@ struct OutputGradient {
 
 struct Linear {
   ParamGrad weight, bias;
-  // How tensor parallel processes divide the weight: in a column-parallel layer they divide dy, in a
-  // row-parallel one x.
+  // The division of the weight among tensor parallel processes: those of a column-parallel layer
+  // divide dy, those of a row-parallel one x.
   Division division = Division::whole;
   Fp8Copies fp8;  // the weight's, of its shape; undefined: the layer is not in FP8
 
   Linear() = default;
-  // With a bias where the model has one.
+  // The layer has a bias where the model has one.
   Linear(const ParameterTable& table, const WeightId& id)
       : weight(table.weight(id)), bias(table.bias(id)), division(table.find(id).division) {}
-  // With parameters that another layer may have, too.
+  // The layer has parameters that another layer may have, too.
   explicit Linear(const ParamGrad& w, const ParamGrad& b = ParamGrad()) : weight(w), bias(b) {}
 
   bool in_fp8() const { return fp8.rows.defined(); }

@@ -43,24 +43,24 @@ struct WeightId {
   bool operator==(const WeightId&) const = default;
 };
 
-// How tensor parallel processes divide a weight [out,in].
+// The division of a weight [out,in] among tensor parallel processes.
 enum class Division : uint8_t {
   whole,   // each has all of it
   rows,    // a column-parallel layer: in equal shares of every section
   columns  // a row-parallel layer
 };
 
-// How the optimizer treats a weight.
+// The optimizer's treatment of a weight.
 enum class ParameterGroup : uint8_t {
   decayed,   // matrices: with weight decay
   undecayed  // biases and norms: without
 };
 
-// Which ranks add up a weight's gradient.
+// The ranks that add up a weight's gradient.
 enum class Reduction : uint8_t {
   replicas,  // those that have the same part of it
-  // Before them the tensor parallel processes, each of which has seen a part of the tokens: norms
-  // and biases that all of them have, under sequence parallelism.
+  // The tensor parallel processes add first, because each has seen a part of the tokens: norms and
+  // biases that all of them have, under sequence parallelism.
   shards,
   ends  // after them the first and the last stage of the pipeline, which both have the token table
 };

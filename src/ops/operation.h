@@ -35,7 +35,7 @@ std::map<std::string, std::set<DeviceKind>>& registered_versions();
 template <typename Signature>
 class Operation;
 
-// `Where`: Stream&, or const Compute& of operations that have options.
+// Template argument `Where`: Stream&, or const Compute& of operations that have options.
 template <typename Result, typename Where, typename... Arguments>
 class Operation<Result(Where, Arguments...)> {
  public:

@@ -1,4 +1,4 @@
-// Which gradients are reduced together.
+// The gradients that are reduced together.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ class GradientReducer {
   // of a bucket have the same group.
   GradientReducer(const ReductionGroups& groups, Stream& stream, const ParameterTable& table,
                   const std::vector<GradientBucket>& buckets);
-  // By reduce-scatter, in the ranges of `sharding`.
+  // Reduces by reduce-scatter, in the ranges of `sharding`.
   GradientReducer(Stream& stream, const ParameterTable& table, const Sharding& sharding);
 
   // A backward pass begins, of the `first` micro batch of a step, the `last`, or both: calls of

@@ -15,7 +15,7 @@
 
 namespace tally::train {
 
-// How a table is to be laid out so that `replicas` processes can share every range evenly, in parts
+// The arrangement of a table in which `replicas` processes can share every range evenly, in parts
 // that start at multiples of 16 elements.
 TableMemory sharded_memory(int replicas, bool shard_gradients);
 

@@ -1,4 +1,4 @@
-// How a run's layers, micro batches and states are divided over its GPUs.
+// The division of a run's layers, micro batches and states over its GPUs.
 #pragma once
 
 #include <cstdint>

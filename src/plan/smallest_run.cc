@@ -35,7 +35,7 @@ Config with_layout(Config c, int tensor, int pipeline, int64_t replicas) {
   return c;
 }
 
-// How tensor x pipeline GPUs share the model, on nodes of the run's size.
+// The division of the model over tensor x pipeline GPUs, on nodes of the run's size.
 struct Shares {
   const Config& config;
   const GpuKind& kind;

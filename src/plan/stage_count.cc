@@ -261,7 +261,7 @@ struct Question {
   const bool step;  // its work and messages, too
 };
 
-// With `layers` of each of the process's parts.
+// Counts with `layers` layers in each of the process's parts.
 StageCount count_layers(const Question& q, int64_t layers) {
   const Config& c = q.config;
   const int stage = q.stage;

@@ -1,5 +1,5 @@
-// How long a step of a layout takes. A model with one measured number: the share of the GPU's peak
-// rate that GEMMs reach. Everything else comes from datasheets and from counting.
+// The time of a layout's step. The model has one measured number: the share of the GPU's peak rate
+// that GEMMs reach. Everything else comes from datasheets and from counting.
 //
 // A stage's time for a micro batch, forward and backward, is the sum of
 //   GEMMs       FLOPs / (peak x efficiency)
@@ -18,7 +18,7 @@
 
 namespace tally::train {
 
-// How attention is computed.
+// The computation of attention.
 //   flash    no matrix of scores in memory, the causal half only, at half of the GEMMs' rate
 //   unfused  GEMMs over all scores, and passes over the matrix: 6 forward and 8 backward
 enum class AttentionKind { flash, unfused };

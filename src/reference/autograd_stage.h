@@ -32,7 +32,7 @@ class AutogradStage : public Stage {
   at::Tensor indices(const Tensor& t) const;  // as int64
   at::Tensor w(const WeightId& id) const { return weights_.at(index_of(table_.weight(id))); }
   at::Tensor bias(const WeightId& id) const { return weights_.at(index_of(table_.bias(id))); }
-  // With a bias where the model has one.
+  // The layer has a bias where the model has one.
   at::Tensor linear(const at::Tensor& x, const WeightId& id) const;
   at::Tensor norm(const at::Tensor& x, const WeightId& id) const;
   // The blocks' activation, of [..., fc_width] columns.

@@ -12,7 +12,7 @@ struct Hdf5Filter {
   bool deflate = true;  // else shuffle
 };
 
-// How integers are stored.
+// The storage of integers.
 struct Hdf5Integers {
   size_t bytes = 4;  // 1, 2, 4 or 8
   bool is_signed = true, little_endian = true;

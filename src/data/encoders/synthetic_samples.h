@@ -11,8 +11,9 @@
 
 namespace tally::train {
 
-// How many tokens samples have, [CLS] and [SEP] included. Written "128" (all have as many),
-// "16:128" (uniform in 16 ... 128) or "@FILE": a histogram, a line "LENGTH WEIGHT" for each length.
+// The lengths of samples in tokens, [CLS] and [SEP] included. They are written "128" (all have as
+// many), "16:128" (uniform in 16 ... 128) or "@FILE": a histogram, a line "LENGTH WEIGHT" for each
+// length.
 class LengthDistribution {
  public:
   // Throws std::runtime_error with one sentence; of a histogram's line with FILE:LINE:COLUMN.

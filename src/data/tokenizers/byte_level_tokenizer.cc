@@ -75,7 +75,7 @@ Vocabulary vocabulary_of(const nlohmann::json& json, const std::string& what) {
   return vocabulary;
 }
 
-// `what`: what the file should be.
+// `what` names the kind of file that it should be.
 nlohmann::json read_json(const std::string& path, const char* what) {
   try {
     return nlohmann::json::parse(read_tokenizer_file(path, "--vocab-file"));

@@ -7,9 +7,9 @@
 
 namespace tally::train {
 
-// What stands between the brackets of a class of white space, Unicode's White_Space property, as in
-// Hugging Face's tokenizers. PCRE2's own \s differs: it takes U+180E, which is a format character
-// since Unicode 6.3.
+// The contents of a bracketed class of white space: Unicode's White_Space property, as in Hugging
+// Face's tokenizers. PCRE2's own \s differs: it takes U+180E, which is a format character since
+// Unicode 6.3.
 inline constexpr std::string_view white_space =
     "\\x{09}-\\x{0d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}"
     "\\x{202f}\\x{205f}\\x{3000}";

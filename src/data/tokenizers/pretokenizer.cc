@@ -45,7 +45,7 @@ Code compile(const std::string& pattern) {
   if (!code)
     throw std::runtime_error(
         fmt::format("pre-tokenizer pattern '{}': PCRE2 error {} at {}", pattern, error, offset));
-  // Without JIT (on an unusual processor) matching is slower and has the same result.
+  // Matching without JIT (on an unusual processor) is slower and has the same result.
   pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
   return code;
 }
@@ -176,7 +176,7 @@ class Pretokenizer::Scanner::Step {
     return {text_.substr(from, at_ - from), match != rule_.invert};
   }
 
-  // With the parts after it that the behavior puts to it.
+  // The part, with the parts after it that the behavior puts to it.
   std::string_view joined(Part part) {
     for (;;) {
       held_ = take();

@@ -61,10 +61,10 @@ std::unique_ptr<Tokenizer> make_byte_tokenizer();
 bool is_tokenizer_json(const std::string& path);
 // Whether Megatron's name is that of BERT's tokenizer (wordpiece.h).
 bool is_wordpiece(const std::string& type);
-// By Megatron's name: "GPT2BPETokenizer" (needs both files, or a tokenizer.json as the vocabulary),
-// "HuggingFaceTokenizer" (a tokenizer.json of byte-level BPE as the vocabulary),
-// "BertWordPieceLowerCase", "BertWordPieceCase" (vocab.txt or tokenizer.json as the vocabulary) or
-// "bytes".
+// Makes a tokenizer by Megatron's name: "GPT2BPETokenizer" (needs both files, or a tokenizer.json
+// as the vocabulary), "HuggingFaceTokenizer" (a tokenizer.json of byte-level BPE as the
+// vocabulary), "BertWordPieceLowerCase", "BertWordPieceCase" (vocab.txt or tokenizer.json as the
+// vocabulary) or "bytes".
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& type, const std::string& vocab_file,
                                           const std::string& merge_file);
 

@@ -12,7 +12,7 @@
 
 namespace tally::train {
 
-// How BERT's texts become words.
+// The rules by which BERT's texts become words.
 struct WordSettings {
   BertWordRules rules;
   size_t longest_word = 100;  // in characters

@@ -52,7 +52,8 @@ CudaStream::CudaStream(int index) : index_(index) {
   sms_ = info.sms;
   int shared = 0;
   CUDA_CHECK(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, index));
-  // With TALLY_GPU_CAPABILITY, the shared memory of a GPU of compute capability 8.0.
+  // The shared memory of a block; with TALLY_GPU_CAPABILITY, that of a GPU of compute capability
+  // 8.0.
   shared_bytes_ = static_cast<size_t>(capability_ < 90 ? std::min(shared, 163 << 10) : shared);
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   CUBLAS_CHECK(cublasLtCreate(&blas_));

@@ -53,7 +53,7 @@
 
 namespace tally::train {
 
-// Which keys a query sees: all of its sequence, or those up to itself.
+// The keys that a query sees: all of its sequence, or those up to itself.
 enum class AttentionMask : uint8_t { none, causal };
 
 struct AttentionShape {
@@ -108,7 +108,7 @@ struct AttentionGradients {
   Out q_sums;
 };
 
-// With Q, K and V packed in the rows of one GEMM's output, qkv[B,T,H+2G,D].
+// The operands for Q, K and V that are packed in the rows of one GEMM's output, qkv[B,T,H+2G,D].
 struct AttentionResults {
   Out out, stats;
 };

@@ -1,5 +1,5 @@
-// Which of a GPU's versions of attention serves a shape, and the scratch that it needs: what cuda.cc
-// decides and what the counting device counts.
+// The version of attention that serves a shape on a GPU, and its scratch. Both cuda.cc and the
+// counting device ask here.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// How one GEMM is computed: cuBLASLt's description of it with the best algorithm, or a kernel of
+// One GEMM as it is computed: cuBLASLt's description of it with the best algorithm, or a kernel of
 // our own. Private to gemm/.
 #pragma once
 
@@ -50,7 +50,7 @@ struct TunedGemms::Gemm {
     algorithm = found.algo;
     workspace = found.workspaceSize;
   }
-  // How many SMs the library's kernels may use; 0: all.
+  // The number of SMs that the library's kernels may use; 0: all.
   void use_sms(int count) const;
   // Sets this problem's rows and inner, for those that serve several (ComputeOptions::tokens_vary).
   void resize(const GemmProblem& p);

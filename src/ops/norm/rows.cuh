@@ -1,4 +1,4 @@
-// How LayerNorm's kernels walk through rows: a warp a row, or WIDE warps a row where one would need
+// LayerNorm's kernels walk through rows with a warp a row, or WIDE warps a row where one would need
 // too many registers. No barrier joins other warps, and each warp copies its next rows to shared
 // memory while it works on one.
 #pragma once

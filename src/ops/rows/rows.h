@@ -33,7 +33,7 @@ inline Operation<void(Stream& s, In x, In rows, Out out)> gather_rows{"gather_ro
 inline Operation<void(Stream& s, In x, In rows, Out out)> add_to_rows{"add_to_rows"};
 inline Operation<void(Stream& s, In ids, In table, Out x)> add_embedding{"add_embedding"};
 
-// Which rows of a matrix of tokens a sequence has: lengths[b] from firsts[b] on.
+// The rows that a sequence has in a matrix of tokens: lengths[b] from firsts[b] on.
 struct SequenceRows {
   In firsts, lengths;
 };
@@ -51,7 +51,7 @@ enum class Activation : uint8_t { tanh, relu };
 // y may be x's memory.
 inline Operation<void(Stream& s, Activation kind, In x, Out y)> activation_forward{
     "activation_forward"};
-// From the output y. dx may be the memory of dy or y.
+// Takes the output y. dx may be the memory of dy or y.
 inline Operation<void(Stream& s, Activation kind, In dy, In y, Out dx)> activation_backward{
     "activation_backward"};
 

@@ -1,5 +1,5 @@
-// Which ranks of a run work together, and at what: tensor parallelism, pipeline parallelism and data
-// parallelism. One place turns a rank into its three coordinates and back.
+// The ranks of a run that work together in tensor, pipeline and data parallelism. One place turns a
+// rank into its three coordinates and back.
 //
 // The order of ranks is Megatron-LM's (megatron/core/parallel_state.py): tensor parallel ranks are
 // neighbours, so that they share a node, then come the data parallel ranks, then the stages of the
@@ -15,7 +15,8 @@
 
 namespace tally::train {
 
-// How many ranks share each kind of work; their product is the number of ranks of the run.
+// The number of ranks that share each kind of work; their product is the number of ranks of the
+// run.
 struct MeshShape {
   int tensor = 1;    // shards of a layer
   int pipeline = 1;  // stages

@@ -25,13 +25,13 @@ struct LaunchOptions {
   // waiting has its own default.
   std::optional<double> timeout_minutes;
   double start_seconds() const { return timeout_minutes.value_or(10) * 60; }
-  // How long a process may be silent while its host answers, and how long a host may be. Less than
-  // a second would depend on scheduling.
+  // The time for which a process may be silent while its host answers, and the time for which a
+  // host may be. Less than a second would depend on scheduling.
   double silence_seconds() const { return std::max(1.0, timeout_minutes.value_or(0.1) * 60); }
   double host_silence_seconds() const { return std::max(1.0, timeout_minutes.value_or(1) * 60); }
-  // How long an operation of a group may wait for its ranks.
+  // The time for which an operation of a group may wait for its ranks.
   double operation_seconds() const { return std::max(1.0, timeout_minutes.value_or(10) * 60); }
-  // From a request to stop to SIGKILL. It must be long enough for a large checkpoint.
+  // The time from a request to stop to SIGKILL. It must be long enough for a large checkpoint.
   double stop_seconds() const { return timeout_minutes.value_or(10) * 60; }
 };
 

@@ -45,8 +45,8 @@ class OperationWatch {
   void set_iteration(int64_t iteration);
   // `task` is a literal; null ends it.
   void set_task(const char* task);
-  // How long the main thread has been in its operation; 0: it is in none. To be called regularly,
-  // by one thread. `restart`: this process was suspended meanwhile, which does not count.
+  // The time that the main thread has been in its operation; 0: it is in none. One thread calls
+  // this regularly. `restart`: this process was suspended meanwhile, which does not count.
   double seconds_in_operation(Clock::time_point now, bool restart);
   RankActivity activity(Clock::time_point now);
 

@@ -24,7 +24,7 @@ namespace tally::train {
 // The supervisor's news of a rank that was killed arrives within milliseconds of the loss of
 // its connection, unless the host is very busy.
 inline constexpr auto patience_for_news = std::chrono::seconds(1);
-// How long a rank that has failed is there until rank 0 has reported it.
+// The time for which a rank that has failed stays until rank 0 has reported it.
 inline constexpr auto patience_with_zero = std::chrono::seconds(4);
 
 class Star final : public Rendezvous {

@@ -1,4 +1,4 @@
-// How the ranks of a rendezvous find each other: before the watching thread begins.
+// The set-up in which the ranks of a rendezvous find each other, before the watching thread begins.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
@@ -14,7 +14,8 @@ namespace tally::train {
 namespace {
 
 constexpr const char* purpose = "rendezvous";
-// Until a file that rank 0 has made is seen on another host; never so long that rank 0 gives up.
+// The time until a file that rank 0 has made is seen on another host; never so long that rank 0
+// gives up.
 constexpr auto patience_with_file_servers = std::chrono::seconds(60);
 // Ranks of one start come within this, so that one that cannot take part has told them all.
 constexpr auto patience_of_failed = std::chrono::seconds(10);
@@ -115,8 +116,9 @@ void Star::find_token() {
   token_ = *token;
 }
 
-// At the addresses of the host that was named, and at no others, with one exception: some systems
-// give a host's own name to the loopback interface (127.0.1.1), where no other host can connect.
+// Rank 0 listens at the addresses of the host that was named, and at no others, with one exception:
+// some systems give a host's own name to the loopback interface (127.0.1.1), where no other host
+// can connect.
 std::vector<Socket> Star::listen(Deadline deadline) {
   if (options_.listening_fd >= 0) {
     std::vector<Socket> one;

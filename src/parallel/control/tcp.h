@@ -53,7 +53,7 @@ Socket accept_now(const Socket& listener);
 // and as look_up() does when the name is unknown.
 Socket connect_until(const std::string& host, int port, Deadline deadline);
 
-// How long ago the system of the peer's host acknowledged something, whatever the peer's process
+// The time since the system of the peer's host acknowledged something, whatever the peer's process
 // does; 0 where the system does not say.
 double seconds_since_answer(const Socket& socket);
 

@@ -17,7 +17,7 @@ constexpr int most_ranks = 64;
 
 using BatchMemOp = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned);
 
-// By the runtime, so that the module does not need libcuda where it is linked.
+// The runtime finds the function, so that the module does not need libcuda where it is linked.
 BatchMemOp batch_mem_op() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found{};

@@ -1,4 +1,4 @@
-// Which GPUs NVLink connects. Part of the module that holds NCCL.
+// The GPUs that NVLink connects. Part of the module that holds NCCL.
 #pragma once
 
 #include <functional>

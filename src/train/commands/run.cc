@@ -189,7 +189,7 @@ class Run {
     const TaskScope task(world_.meeting().operations(), "reads or makes the weights");
     return session->start(start_, [this](const std::string& text) { note(text); });
   }
-  // How messages travel, which the GPUs decide.
+  // The routes of messages, which the GPUs decide.
   void note_messages() {
     if (world_.size() == 1) return;
     record_.peer_kernels = mesh_.tensor().uses_peer_kernels();

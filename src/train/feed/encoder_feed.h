@@ -16,7 +16,7 @@
 
 namespace tally::train {
 
-// How tokens are laid out.
+// The arrangement of tokens.
 struct FeedOptions {
   bool pad = false;
   // Padded rows have a multiple of so many tokens, at most --seq-length, and the longest sample.

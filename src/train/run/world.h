@@ -58,9 +58,9 @@ class World {
   std::unique_ptr<Rendezvous> meeting_;
 };
 
-// How the processes of a run are arranged.
+// The arrangement of a run's processes.
 MeshShape mesh_shape(const Config& config);
-// How they write checkpoints and models. `world` outlives it.
+// Their means to write checkpoints and models. `world` outlives it.
 SaveGroup save_group(const Config& config, World& world, ExchangeKind exchange);
 
 struct OpenCommunicator {

@@ -14,8 +14,8 @@
 
 namespace tally::train {
 
-// By name: accuracy (a share); exact_match and f1 (percent) with those of the questions that have an
-// answer and of those that have none.
+// The scores by name: accuracy (a share); exact_match and f1 (percent) with those of the questions
+// that have an answer and of those that have none.
 using Metrics = std::vector<std::pair<std::string, double>>;
 
 struct EvaluationSums {

@@ -20,7 +20,7 @@ class ScoredBlocks {
   virtual int64_t blocks() const = 0;
   // Targets that are scored, in all blocks together.
   virtual int64_t targets() const = 0;
-  // How the ends of documents are treated in the samples that blocks are made of.
+  // The treatment of document ends in the samples that blocks are made of.
   virtual DocumentEnds document_ends() const { return {}; }
   // Writes the block's ids[sequence] and targets[sequence]; a target that is not scored is -1.
   virtual void fill(int64_t block, int32_t* ids, int32_t* targets) const = 0;

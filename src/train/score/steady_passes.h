@@ -1,4 +1,4 @@
-// How long an evaluation is measured.
+// The time for which an evaluation is measured.
 #pragma once
 
 #include <fmt/format.h>

@@ -75,7 +75,7 @@ class Pipeline {
   // Counts of the step that runs.
   int64_t loaded_ = 0, micro_batches_ = 0;
   bool record_ = false;
-  // By direction, stage, and the places of activations and batch.
+  // Recorded passes by direction, stage, and the slots of activations and batch.
   std::map<std::tuple<bool, int, size_t, size_t>, std::unique_ptr<StepGraph>> recorded_;
 };
 

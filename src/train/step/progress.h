@@ -1,4 +1,4 @@
-// How far a training is.
+// The progress of a training.
 #pragma once
 
 #include <cstdint>

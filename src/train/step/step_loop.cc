@@ -124,7 +124,7 @@ void StepLoop::step() {
     lists_->phases.push_back(timer_->seconds());
   }
   results_.end(optimizer.state());
-  // With a constant scale a skipped update is found with the results and ends the run.
+  // A skipped update under a constant scale is found with the results and ends the run.
   optimizer.finish_enqueued();
   ++enqueued_.iteration;
   enqueued_.consumed_samples += samples;

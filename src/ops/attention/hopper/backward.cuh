@@ -36,7 +36,8 @@ struct Item {
       : head(item / p.blocks), keys(item % p.blocks), first(p.causal ? keys : 0) {}
 };
 
-// How many heads of Q a head of K and V has: head h of K and V those from h times as many on.
+// The number of heads of Q that share a head of K and V: head h of K and V has those from h times
+// as many on.
 template <bool grouped>
 __device__ inline int heads_a_key(const Backward& p) {
   return grouped ? p.heads / p.kv_heads : 1;
@@ -153,7 +154,7 @@ class Multiplier {
         barrier_wait(at(s_.keys_full[next_b]), (n + 1) >> 1 & 1);
         next = s_.item[next_b];
       }
-      // After the very last block: it waits for data that is there and unused.
+      // Called after the very last block, it waits for data that is there and unused.
       if (next >= 0) barrier_wait(at(s_.q_full[t ^ 1]), (turn + 1) >> 1 & 1);
       multiply_rows<T>(scores, s_.k[next_b], s_.q[t ^ 1], group_);
       wgmma_wait<1>();

@@ -78,7 +78,8 @@ __device__ __forceinline__ void multiply_rows(float (&sums)[64], const uint8_t* 
   wgmma_commit();
 }
 
-// Which of the elements 8 group .. 8 (group + count) - 1 of dropout's mask are kept, a bit each.
+// A bit for each of the elements 8 group .. 8 (group + count) - 1 of dropout's mask: whether it is
+// kept.
 template <int count>
 __device__ __forceinline__ void kept_elements(uint64_t seed, uint64_t group, uint32_t threshold,
                                               uint32_t (&bits)[(count + 3) / 4]) {

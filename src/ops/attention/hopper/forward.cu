@@ -105,7 +105,7 @@ __device__ __forceinline__ void computed(uint32_t (&pairs)[16]) {
   for (uint32_t& pair : pairs) asm volatile("" : "+r"(pair)::"memory");
 }
 
-// How large a thread's sum of P over a half step may be before P is taken relative to a larger
+// The limit of a thread's sum of P over a half step, above which P is taken relative to a larger
 // score: P must fit T, and the output and its sum over many half steps must fit float32.
 template <typename T>
 constexpr float most = 0x1p60F;
@@ -115,7 +115,7 @@ constexpr float most<__half> = 0x1p14F;
 // The description of a step: 0 or more, these bits, and 8 times its item's index in Shared::items.
 enum Step { first_step = 1, last_step = 2, second_half = 4, item_step = 8 };
 
-// For a thread's two rows: the base-2 exponent that others are relative to, and the sums.
+// The state of a thread's two rows: the base-2 exponent that others are relative to, and the sums.
 struct Rows {
   float from[2], sum[2];
 };
