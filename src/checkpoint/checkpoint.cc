@@ -208,7 +208,7 @@ class Save {
   Stream& stream_;
   const SideFiles& side_;
   const SaveGroup& group_;
-  std::optional<Unfinished> unfinished_;  // of the first process
+  std::optional<Unfinished> unfinished_;  // only on the first process
   fs::path folder_;
   std::vector<StoredFile> files_;  // written so far, but for the optimizer's state
 };

@@ -32,7 +32,7 @@ namespace tally::train {
 struct TrainingState {
   int64_t iteration = 0;  // steps done
   int64_t consumed_samples = 0;
-  int64_t scheduled_samples = 0;  // of the steps whose update was not skipped: see schedule.h
+  int64_t scheduled_samples = 0;  // samples of steps whose update was not skipped (schedule.h)
   int64_t optimizer_steps = 0;    // t of Adam's bias correction: iterations that were not skipped
   int64_t skipped_iterations = 0;
   // Dynamic loss scaling: the scale, clean steps since it last changed, overflows still tolerated.
@@ -40,10 +40,10 @@ struct TrainingState {
   int64_t loss_scale_good_steps = 0;
   int64_t loss_scale_hysteresis = 0;
   uint64_t seed = 0;
-  int64_t sequence = 0;                 // of a GPT, consumed samples mean nothing under another one
+  int64_t sequence = 0;                 // a GPT's; consumed samples mean nothing under another one
   bool optimizer = true;                // its state is saved with the weights
   std::string optimizer_kind = "adam";  // optimizer_name()
-  std::string config_json;              // of the run, to be read by people; any JSON text or empty
+  std::string config_json;              // the run's, for people to read; any JSON text or empty
 };
 
 // Writes the checkpoint of state.iteration under `root`, which is made when missing; one run at a

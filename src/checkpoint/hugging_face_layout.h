@@ -12,7 +12,7 @@ namespace tally::train {
 // A tensor of a file that holds a parameter, or a part of it (WeightSpec::files).
 struct StoredPart {
   FileTensor tensor;
-  std::vector<int64_t> shape;  // as in the file, without the vocabulary's padding
+  std::vector<int64_t> shape;  // the file's, without the vocabulary's padding
   // This process's part of it. `global` counts the tensor's elements, `local` those of the
   // process's part of the parameter in the stored order. Without the padding rows of the
   // vocabulary, which are the last of the part.

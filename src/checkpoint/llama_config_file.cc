@@ -124,7 +124,7 @@ void write_llama_config(const ModelConfig& c, Json* out) {
   json["attention_bias"] = false;
   json["mlp_bias"] = false;
   json["attention_dropout"] = c.attention_dropout;
-  json["hidden_dropout"] = c.hidden_dropout;  // which transformers' Llama does not have
+  json["hidden_dropout"] = c.hidden_dropout;  // transformers' Llama has none
   json["initializer_range"] = c.init_std;
   json["rms_norm_eps"] = c.layernorm_epsilon;
   json["hidden_size"] = c.hidden;

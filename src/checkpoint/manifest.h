@@ -30,7 +30,7 @@ struct StoredPiece {
 };
 
 struct StoredParameter {
-  std::vector<int64_t> shape;  // of the whole
+  std::vector<int64_t> shape;  // the whole parameter's
   int dimension = 0;
   std::vector<int64_t> sections;
   int shards = 1;

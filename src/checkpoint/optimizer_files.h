@@ -58,7 +58,7 @@ class StoredOptimizer {
   OptimizerKind kind_;
   Manifest manifest_;
   std::map<int, std::unique_ptr<SafetensorsFile>> files_;
-  std::map<int, std::vector<ByteRange>> ranges_;  // of the files, those that are read
+  std::map<int, std::vector<ByteRange>> ranges_;  // ranges of the files, only those that are read
 };
 
 // Fills what the optimizer's buffers hold, and the weights rounded from the master weights.

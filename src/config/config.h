@@ -47,7 +47,7 @@ struct Fp8Config {
   // Tensor cores take FP8 in pieces of 16 bytes, along every dimension of a layer's GEMMs.
   static constexpr int64_t multiple = 16;
   Format format = Format::none;
-  int64_t layers_at_start = 0, layers_at_end = 0;  // that stay in bf16
+  int64_t layers_at_start = 0, layers_at_end = 0;  // layers that stay in bf16
 
   bool on() const { return format != Format::none; }
   bool serves(int64_t layer, int64_t layers) const {
@@ -72,8 +72,8 @@ struct BlockSpec {
   NormKind norm = NormKind::layer;
   NormPosition norm_position = NormPosition::before;
   MlpActivation mlp = MlpActivation::gelu_tanh;
-  bool biases = true;     // of the linear layers
-  bool qkv_bias = false;  // of Q, K and V alone, where the others have none (Qwen 2)
+  bool biases = true;     // the linear layers have them
+  bool qkv_bias = false;  // only Q, K and V have them (Qwen 2)
   bool causal = true;     // a token does not see those behind it
   bool qk_norm = false;   // RMSNorm of each head of Q and K before the rotation
 
@@ -93,7 +93,7 @@ struct ModelConfig {
   std::string preset;  // "gpt2-medium" when --model named one, else empty
   int64_t layers = 12, hidden = 768, heads = 12, ffn = 3072;
   int64_t max_positions = 1024;
-  int64_t vocabulary = 50257;         // of the tokenizer
+  int64_t vocabulary = 50257;         // the tokenizer's
   int64_t padded_vocabulary = 50304;  // a multiple of make_vocab_size_divisible_by
   Positions positions = Positions::learned;
   double rotary_base = 10000, rotary_fraction = 1;
@@ -108,8 +108,8 @@ struct ModelConfig {
   // DistilBERT has a layer with ReLU before its classes alone.
   bool pooler = false;
   bool next_sentence = true;                 // pre-training predicts it with the pooler, too
-  int64_t classes = 2;                       // of classification
-  std::optional<double> classifier_dropout;  // of the task's head; empty: head_dropout()'s default
+  int64_t classes = 2;                       // classification's
+  std::optional<double> classifier_dropout;  // the task's head's; empty: head_dropout()'s default
   // The dropout before the classes, and before DistilBERT's answers; empty where the task's head
   // has none. The defaults are those of transformers' configurations.
   std::optional<double> head_dropout() const {
@@ -181,7 +181,7 @@ struct DataConfig : Blend {  // --data-path, or --train-data-path
   int64_t max_predictions = 0;     // --max-predictions-per-seq
   bool dynamic_masking = false;    // drawn anew for every epoch
   std::string text_column = "text", pair_column, label_column = "label";
-  int64_t document_stride = 128, question_tokens = 64;  // of SQuAD
+  int64_t document_stride = 128, question_tokens = 64;  // SQuAD's
   bool squad_2 = false;                                 // questions may have no answer
   // The effects of the end-of-document token (src/data/tokens/documents.h).
   bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false;

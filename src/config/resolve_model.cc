@@ -49,7 +49,7 @@ const Preset& find_preset(const std::string& name) {
   fail("--model", "'{}' is not a known model: {}", name, listed(known));
 }
 
-constexpr int64_t gpt2_tokens = 50257, llama_tokens = 128256;  // of the published models
+constexpr int64_t gpt2_tokens = 50257, llama_tokens = 128256;  // the published models'
 
 // Finds the tokens of a HuggingFaceTokenizer.
 int64_t file_vocabulary(const Flags& f, const std::string& tokenizer) {

@@ -100,7 +100,7 @@ Rehearsal resolve_rehearsal(Flags* f, Command command, int* world_size) {
   c.record_path.clear();
   c.finetune = false;
   c.load_optimizer = true;
-  f->epochs.reset();  // of a dataset
+  f->epochs.reset();  // epochs need a dataset
   if (!f->train_iterations && !f->train_samples) f->train_iterations = 3;
   c.rampup = {};  // the step of the full batch
   c.save_interval = 0;

@@ -127,7 +127,7 @@ size_t model_name_begins(const std::string& name, const TensorNames& known) {
 // A module that has the model as an attribute, as Lightning's, puts the attribute's name before all
 // names of the model.
 void remove_prefix(const std::string& path, const TensorNames& known, SourceWeights* weights) {
-  std::map<std::string, size_t> counts;  // of prefixes
+  std::map<std::string, size_t> counts;  // names with each prefix
   std::map<std::string, std::string>
       sources;  // names without the model's prefix: the tensor's name
   for (const SourceTensor& tensor : weights->tensors) {
@@ -293,7 +293,7 @@ class NewFolder {
       throw std::runtime_error(
           fmt::format("the directory '{}' cannot be made: {}", work_.string(), error.message()));
     mark_.emplace((work_ / kMark).string(), true);
-    for (const auto& entry : fs::directory_iterator(work_))  // of a conversion that was killed
+    for (const auto& entry : fs::directory_iterator(work_))  // left by a conversion that was killed
       if (entry.path().filename() != kMark) fs::remove_all(entry.path());
   }
   ~NewFolder() {

@@ -35,7 +35,7 @@ struct ModelFacts {
 
 struct ConvertSummary {
   size_t tensors = 0;
-  uint64_t bytes = 0;                 // of model.safetensors
+  uint64_t bytes = 0;                 // size of model.safetensors
   std::vector<std::string> left_out;  // tensors that are not weights
 };
 

@@ -124,7 +124,7 @@ class PickleMachine {
 
   ByteReader in_;
   uint64_t place_;
-  size_t at_ = 0;  // of the opcode
+  size_t at_ = 0;  // the opcode's position
   Pickle& out_;
   std::vector<PickleValue*> stack_;
   std::vector<size_t> marks_;

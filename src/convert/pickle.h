@@ -50,7 +50,7 @@ class Pickle {
   friend class PickleMachine;
 
   std::deque<PickleValue> values_;
-  std::deque<std::string> names_;  // of globals
+  std::deque<std::string> names_;  // names of globals
   const PickleValue* root_ = nullptr;
 };
 

@@ -21,14 +21,14 @@ namespace tally::train {
 namespace {
 
 using Kind = PickleValue::Kind;
-constexpr size_t kMostDimensions = 64;  // as in PyTorch
+constexpr size_t kMostDimensions = 64;  // PyTorch's limit
 // A state dict may name a storage more than once (tied weights). All of its tensors together are at
 // most so many times the file.
 constexpr uint64_t kMostCopies = 8;
 
 struct StorageType {
   const char* name;
-  std::optional<DType> dtype;  // nothing: left out
+  std::optional<DType> dtype;  // empty: left out
   size_t bytes;
 };
 constexpr StorageType kTypes[] = {

@@ -15,7 +15,7 @@ namespace tally::train {
 // and its counter data. Both are in the order of the launches.
 struct CounterReading {
   std::vector<std::string> launched;        // names of the kernels, demangled
-  std::vector<std::vector<double>> values;  // of each counted kernel: one for each selected metric
+  std::vector<std::vector<double>> values;  // each counted kernel's: one for each selected metric
   int64_t dropped = 0;                      // kernels whose values CUPTI could not keep
 };
 

@@ -19,7 +19,7 @@ struct DeviceActivity {
   std::string grid, block;         // "132x1x1"; empty for copies and fills
   int64_t registers = 0;           // a thread
   int64_t shared_bytes = 0;        // a block
-  int64_t bytes = 0;               // of copies and fills
+  int64_t bytes = 0;               // size of a copy or fill
 };
 
 class DeviceProfiler {

@@ -24,7 +24,7 @@ struct StepState {
   float clip;  // maximum gradient norm; 0: no clipping
   // Written by the device during a step.
   double clip_factor;  // min(1, clip / (norm + 1e-6)) / loss_scale
-  float grad_norm;     // of the unscaled gradient, before clipping
+  float grad_norm;     // norm of the unscaled gradient, before clipping
   float found_inf;     // 1 when a gradient was not finite: the update is skipped
   // The sum of the weighted losses of the step's micro batches, of each head.
   double loss_sums[2];

@@ -40,7 +40,7 @@ constexpr size_t device_kinds = 3;
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
   int index = 0;
-  bool counts_as_gpu = false;  // of a counting device: whether it stands for a GPU
+  bool counts_as_gpu = false;  // a counting device that stands for a GPU
   bool is_cuda() const { return kind == DeviceKind::cuda; }
   // Decides how a model computes, and so what it allocates.
   bool is_gpu() const { return is_cuda() || counts_as_gpu; }

@@ -30,7 +30,7 @@ using PercentOfPeak = std::array<std::optional<double>, counter_columns>;
 // The metrics that are read on a chip.
 struct CounterSelection {
   std::vector<std::string> metrics;  // the first is the duration in nanoseconds
-  std::array<std::optional<size_t>, counter_columns> index;  // of a column in `metrics`
+  std::array<std::optional<size_t>, counter_columns> index;  // each column's index in `metrics`
 };
 // `has_metric`: CounterProfiler::has_metric(). Throws std::runtime_error where the chip has no
 // duration, or none of the columns.
@@ -55,7 +55,7 @@ struct KernelUse {
   std::string name;
   int64_t calls = 0;
   double seconds = 0;
-  double share = 0;  // of the time of all kernels
+  double share = 0;  // share of the time of all kernels
   PercentOfPeak percent;
 };
 struct CounterProfile {

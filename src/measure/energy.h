@@ -27,7 +27,7 @@ struct Span {
 
 struct SpanEnergy {
   double seconds = 0;
-  std::optional<double> joules;          // by the energy counter
+  std::optional<double> joules;          // from the energy counter
   std::optional<double> sampled_joules;  // the integral of the sensor's power
   uint64_t throttle = 0;                 // NVML's bits: every reason that was seen
 };

@@ -15,14 +15,13 @@ struct KernelTime {
   std::string name;
   int64_t calls = 0;
   double seconds = 0, min_seconds = 0, max_seconds = 0;
-  double share = 0;  // of the time of all kernels
+  double share = 0;  // share of the time of all kernels
 };
 
 struct DeviceProfile {
-  double seconds = 0;  // between the start and the stop, on the host's clock
-  double kernel_seconds =
-      0;                    // of all kernels and copies; more than busy_seconds where they overlap
-  double busy_seconds = 0;  // in which at least one of them ran
+  double seconds = 0;         // between the start and the stop, on the host's clock
+  double kernel_seconds = 0;  // all kernels and copies; more than busy_seconds where they overlap
+  double busy_seconds = 0;    // in which at least one of them ran
   int64_t calls = 0;
   // Means over kernels, each weighted with its duration.
   double mean_registers = 0, mean_shared_bytes = 0;

@@ -44,7 +44,7 @@ struct Batch {
   Tensor cu_seqlens;
   // The labels of each head that count, set by the loader; -1: all.
   LabelCounts counted{-1, -1};
-  bool first = false;  // of its step: gradients are overwritten, whatever they were
+  bool first = false;  // the first of its step: gradients are overwritten, whatever they were
 };
 
 // The arguments of a micro batch's pass besides the batch.

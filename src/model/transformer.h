@@ -104,7 +104,7 @@ class Transformer : public Stage {
   std::unique_ptr<SideStream> side_;
   std::unique_ptr<DeferredUpdate> update_;
   Norm final_norm_;
-  std::vector<Tensor> vector_gradients_;  // those of biases and norms, flat
+  std::vector<Tensor> vector_gradients_;  // gradients of biases and norms, flat
 
   // Scratch that the sets share. Some of it has two uses that do not overlap.
   BlockActivations shared_;

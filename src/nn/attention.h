@@ -34,9 +34,9 @@ struct AttentionGeometry {
   RotaryAngles rotary_angles;
   double rotary_fraction = 1;
   bool qk_norm = false;
-  double epsilon = 0;  // of that norm
+  double epsilon = 0;  // that norm's
 
-  int64_t width() const { return heads * head_dim; }  // of this process's heads
+  int64_t width() const { return heads * head_dim; }  // columns of this process's heads
   int64_t qkv_heads() const { return heads + 2 * kv_heads; }
   int64_t qkv_width() const { return qkv_heads() * head_dim; }
   // The shape of a micro batch of `batch` sequences of `tokens` tokens.

@@ -47,7 +47,7 @@ struct BlockSizes {
   BlockSpec spec;
   AttentionGeometry attention;
   int64_t hidden = 0;
-  int64_t ffn = 0;         // of this process
+  int64_t ffn = 0;         // this process's
   int64_t part_count = 1;  // processes that divide the tokens outside of GEMMs and attention
   DType type = DType::f32;
   Recompute recompute = Recompute::none;
@@ -55,9 +55,9 @@ struct BlockSizes {
   bool fp8 = false;    // some blocks are in FP8
 
   bool post_norm() const { return spec.norm_position == NormPosition::after; }
-  int64_t tokens() const { return attention.batch * attention.tokens; }  // of a micro batch
-  int64_t part() const { return tokens() / part_count; }                 // of them, on this process
-  int64_t fc_width() const { return spec.gated() ? 2 * ffn : ffn; }      // of the MLP's first GEMM
+  int64_t tokens() const { return attention.batch * attention.tokens; }  // tokens of a micro batch
+  int64_t part() const { return tokens() / part_count; }                 // this process's part
+  int64_t fc_width() const { return spec.gated() ? 2 * ffn : ffn; }      // the MLP's first GEMM's
   // The widest input and output of any of the block's GEMMs.
   int64_t widest_input() const { return std::max({hidden, attention.width(), ffn}); }
   int64_t widest_output() const { return std::max({hidden, attention.qkv_width(), fc_width()}); }

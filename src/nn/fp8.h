@@ -13,7 +13,7 @@ namespace tally::train {
 
 // Scratch of the layers of a stage. An operand stays until the next one of its kind is cast.
 struct Fp8Scratch {
-  DType forward = DType::e4m3, backward = DType::e4m3;  // of x and w; of dy
+  DType forward = DType::e4m3, backward = DType::e4m3;  // types of x and w, and of dy
   Tensor x;                    // bytes: rows in a forward pass, columns in a backward pass
   Tensor dy_rows, dy_columns;  // bytes
   Tensor x_scale, dy_scale;    // f32[1]

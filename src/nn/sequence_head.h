@@ -15,7 +15,7 @@ namespace tally::train {
 struct SequenceLabels {
   Tensor firsts, labels;  // [S] i32; a negative label does not count
   LossFactor factor;
-  size_t head;  // whose loss it is, of StepState::loss_sums
+  size_t head;  // index of the loss in StepState::loss_sums
 };
 
 class SequenceHead {

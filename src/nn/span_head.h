@@ -16,7 +16,7 @@ namespace tally::train {
 struct SpanLabels {
   Tensor firsts, lengths;            // [S] i32
   std::array<Tensor, 2> labels;      // start, end: [S] i32; a negative label does not count
-  std::array<LossFactor, 2> factor;  // of each, with the half
+  std::array<LossFactor, 2> factor;  // each position's, with the half
 };
 
 class SpanHead {

@@ -14,12 +14,12 @@ namespace tally::train {
 enum class Role : uint8_t {
   token_table,
   position_table,
-  type_table,  // of token types
+  type_table,  // rows are token types
   // Weights of a block; in_norm of the block that follows the last one is the norm after the
   // blocks.
   in_norm,
   qkv,
-  q_norm,  // of each head
+  q_norm,  // each head's norm
   k_norm,
   projection,  // attention's
   mid_norm,
@@ -58,7 +58,7 @@ enum class ParameterGroup : uint8_t {
 
 // The ranks that add up a weight's gradient.
 enum class Reduction : uint8_t {
-  replicas,  // those that have the same part of it
+  replicas,  // the ranks that have the same part of it
   // The tensor parallel processes add first, because each has seen a part of the tokens: norms and
   // biases that all of them have, under sequence parallelism.
   shards,
@@ -68,7 +68,7 @@ inline constexpr size_t reductions = 3;
 
 // A tensor of Hugging Face's files.
 struct FileTensor {
-  std::string name;  // with the model's prefix, which heads do not have: "transformer.wte.weight"
+  std::string name;  // has the model's prefix, which heads lack: "transformer.wte.weight"
   std::string bare;  // without it
   std::vector<std::string> also;  // bare names of the same weight in other files
 };
@@ -79,7 +79,7 @@ struct WeightSpec {
   // Ours: GPT-2's and the encoders' of Hugging Face, without prefix: "h.0.attn.c_attn.weight". It
   // keys the random numbers that the weight starts from, and the optimizer's state in checkpoints.
   std::string name;
-  std::vector<int64_t> shape;  // of the whole model: [out,in], [n]
+  std::vector<int64_t> shape;  // the whole model's: [out,in], [n]
   // Rows that belong together, one section after the other: Q, K and V, gates and ups. Empty: one.
   std::vector<int64_t> sections;
   Division division = Division::whole;

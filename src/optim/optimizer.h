@@ -107,7 +107,7 @@ class Optimizer {
   Communicator* const parts_;  // the processes that have parts of a gradient; null: this one alone
   const Sharding* const sharding_;
   std::optional<WeightGather> gather_;
-  std::optional<Lamb> lamb_;  // of OptimizerKind::lamb
+  std::optional<Lamb> lamb_;  // only for OptimizerKind::lamb
   LossScaler scaler_;
   int64_t updates_ = 0;
   StepState* state_ = nullptr;

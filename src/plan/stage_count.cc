@@ -370,7 +370,7 @@ LayerCount count_passes(const Config& c, const CountedDevice& target, int64_t la
   CountedProcess& process = *made;
   process.make_sets({2});
   LayerCount count;
-  const CountedWork before = process.work();  // of the set-up
+  const CountedWork before = process.work();  // the set-up's
   process.forward(false);
   count.forward = {process.work() - before, process.sent().tensor};
   process.backward(false, false);

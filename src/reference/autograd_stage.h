@@ -29,7 +29,7 @@ class AutogradStage : public Stage {
   virtual Losses losses_of(const Batch& batch) = 0;
 
   at::Tensor view(const Tensor& t) const;     // the same memory
-  at::Tensor indices(const Tensor& t) const;  // as int64
+  at::Tensor indices(const Tensor& t) const;  // converted to int64
   at::Tensor w(const WeightId& id) const { return weights_.at(index_of(table_.weight(id))); }
   at::Tensor bias(const WeightId& id) const { return weights_.at(index_of(table_.bias(id))); }
   // The layer has a bias where the model has one.
@@ -66,7 +66,7 @@ class AutogradStage : public Stage {
   const ParameterTable& table_;
   Stream& stream_;
   const at::Device device_;
-  std::vector<at::Tensor> weights_;  // by their places in the table
+  std::vector<at::Tensor> weights_;  // in the order of the table
   uint64_t seed_ = 0;
 };
 

@@ -12,7 +12,7 @@ namespace tally::train {
 
 struct BertPrepareOptions {
   std::vector<std::string> inputs;  // "-": standard input
-  std::string key = "text";         // of JSON lines
+  std::string key = "text";         // the key in JSON lines
   std::string format = "auto";      // auto (by name), text, jsonl
   SentenceRule sentences = SentenceRule::lines;
   int workers = 1;
@@ -31,7 +31,7 @@ constexpr int64_t kMostShards = 512;  // each is an open file while pairs are ma
 
 struct BertPrepareSummary {
   std::string folder;
-  int64_t documents = 0, sentences = 0, tokens = 0;  // of the text
+  int64_t documents = 0, sentences = 0, tokens = 0;  // counts of the text
   int64_t samples = 0, shards = 0;
   int64_t input_bytes = 0, output_bytes = 0;
   int64_t replaced = 0;  // invalid UTF-8 sequences

@@ -14,8 +14,8 @@ namespace tally::train {
 
 struct PrepareOptions {
   std::vector<std::string> inputs;           // "-": standard input
-  std::vector<std::string> keys = {"text"};  // of JSON lines: one dataset each
-  std::vector<std::string> prefixes;         // of the output, one per key
+  std::vector<std::string> keys = {"text"};  // keys in JSON lines: one dataset each
+  std::vector<std::string> prefixes;         // the output's, one per key
   std::string format = "auto";               // auto (by name), text, jsonl
   bool split_on_blank_lines = false;
   bool append_eod = false;
@@ -25,7 +25,7 @@ struct PrepareOptions {
 
 struct PrepareSummary {
   int64_t documents = 0, tokens = 0;
-  int64_t input_bytes = 0;  // of text, unpacked
+  int64_t input_bytes = 0;  // size of the text, unpacked
   int64_t output_bytes = 0;
   int64_t replaced = 0;  // invalid UTF-8 sequences
   double seconds = 0;

@@ -176,9 +176,9 @@ class BertShards final : public EncoderSource {
   }
 
  private:
-  struct Order {  // of an epoch's shards
+  struct Order {  // an epoch's shards
     int64_t epoch = -1;
-    std::vector<size_t> shards;   // by visit
+    std::vector<size_t> shards;   // in the order of visits
     std::vector<int64_t> starts;  // the first sample of each visit
   };
   struct Place {

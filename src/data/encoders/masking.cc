@@ -19,7 +19,7 @@ void mask_tokens(const MaskingOptions& options, PhiloxDraws* draws, EncoderSampl
       static_cast<int64_t>(std::nearbyint(static_cast<double>(ids.size()) * options.probability));
   const int64_t wanted = std::min(options.max_predictions, std::max<int64_t>(1, share));
   if (static_cast<int64_t>(places.size()) > wanted) places.resize(static_cast<size_t>(wanted));
-  std::vector<int32_t> labels(ids.size());  // by place, until they are sorted
+  std::vector<int32_t> labels(ids.size());  // one for each id, until they are sorted
   for (const int32_t place : places) {
     int32_t& id = ids[static_cast<size_t>(place)];
     labels[static_cast<size_t>(place)] = id;

@@ -22,7 +22,7 @@ struct SquadParagraph {
 
 struct SquadAnswer {
   std::string text;
-  int64_t start = 0;  // of the text in the context
+  int64_t start = 0;  // the text's position in the context
 };
 
 struct SquadExample {
@@ -57,7 +57,7 @@ struct SquadOptions {
 struct SquadFeature {
   int64_t example = 0;  // its number in the list of examples
   std::vector<int32_t> ids, token_types;
-  int32_t window_begin = 0;      // where the window begins in ids
+  int32_t window_begin = 0;      // the window's position in ids
   std::vector<int32_t> word_of;  // [tokens of the window]: numbers of words of the paragraph
   // [tokens of the window]: whether no other window has more context around the token
   std::vector<uint8_t> most_context;

@@ -135,7 +135,7 @@ class FeatureMaker {
   SquadOptions options_;
   bool training_;
   std::unique_ptr<Tokenizer::Encoder> encoder_;
-  std::shared_ptr<const SquadParagraph> paragraph_;  // whose tokens document_ has
+  std::shared_ptr<const SquadParagraph> paragraph_;  // document_ has its tokens
   Document document_;
 };
 

@@ -29,17 +29,17 @@ class LengthDistribution {
   void read_histogram(const std::string& path);
 
   std::vector<int64_t> lengths_;  // ascending
-  std::vector<double> sums_;      // of the weights up to each length; the last is 1
+  std::vector<double> sums_;      // sums of the weights up to each length; the last is 1
 };
 
 enum class SyntheticTask { pretraining, classification, question_answering };
 
 struct SyntheticOptions {
   SyntheticTask task = SyntheticTask::pretraining;
-  int64_t samples = 1024;  // of an epoch
+  int64_t samples = 1024;  // an epoch's
   LengthDistribution lengths{"128"};
   int64_t vocabulary = 30522;
-  BertTokens tokens{0, 100, 101, 102, 103};  // those of the published BERT models
+  BertTokens tokens{0, 100, 101, 102, 103};  // the published BERT models'
   int64_t classes = 2;                       // every class equally often, within one sample
   double masked_probability = 0.15;
   int64_t max_predictions = 20;

@@ -24,7 +24,7 @@ class JsonNode {
   // missing or of another type.
   JsonNode list(const char* key) const;
   JsonNode object(const char* key) const;
-  JsonNode at(size_t index) const;  // of a list
+  JsonNode at(size_t index) const;  // an item of a list
   const std::string& text() const;
   const std::string& text(const char* key) const;
   int64_t number() const;  // an integer

@@ -15,7 +15,7 @@ enum class TableFormat { automatic, csv, tsv, jsonl };
 
 struct TableCell {
   std::string text;
-  int64_t line = 0, column = 0;  // where it begins; counted from 1, columns in bytes
+  int64_t line = 0, column = 0;  // its beginning; counted from 1, columns in bytes
 };
 
 // Reads a file, gzip'd or not ("-": standard input). `automatic`: by the name's ending, .csv, .tsv,

@@ -37,7 +37,7 @@ class AddedTokens {
 
  private:
   struct Found {
-    size_t begin = 0, end = 0;  // with the white space that it takes
+    size_t begin = 0, end = 0;  // including the white space that it takes
     size_t search = 0;          // from where to look for the next
     int32_t id = 0;
   };

@@ -226,7 +226,7 @@ void read_template(const JsonPart& processor, ByteLevelRules* rules) {
 void read_processor(const JsonPart& processor, ByteLevelRules* rules, int depth = 0) {
   if (processor.null()) return;
   const std::string type = processor.type();
-  if (type == "ByteLevel") return;  // of offsets
+  if (type == "ByteLevel") return;  // it changes offsets only
   if (type == "TemplateProcessing") {
     // A second one would go around the first one's tokens.
     if (!rules->before.empty() || !rules->after.empty()) processor.refuse_value();

@@ -14,14 +14,14 @@ enum class SplitBehavior { isolated, removed, merged_with_previous, merged_with_
 
 // A step that splits each piece of the step before it. The pieces of the last step are the words.
 struct SplitStep {
-  std::string pattern;  // of PCRE2; empty: a piece stays whole
+  std::string pattern;  // a PCRE2 pattern; empty: a piece stays whole
   SplitBehavior behavior = SplitBehavior::isolated;
-  bool invert = false;        // what lies between the matches is taken for the matches
+  bool invert = false;        // the texts between the matches are taken for the matches
   bool prefix_space = false;  // a space goes before each piece that has none
   // Places where a text may be cut (Tokenizer::safe_cut).
   enum class Cuts {
     none,
-    between_classes,  // where a letter or number ends, and before a blank: no word goes on there
+    between_classes,  // after a letter or number, and before a blank: no word continues there
     anywhere,         // its matches stay what they are wherever a text of between_classes is cut
   } cuts = Cuts::none;
   bool operator==(const SplitStep&) const = default;

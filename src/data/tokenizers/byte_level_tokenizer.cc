@@ -29,7 +29,7 @@ namespace {
 
 constexpr const char* kEndOfText = "<|endoftext|>";
 
-std::string utf8_of(uint32_t code) {  // of the codes below 0x800 that the byte map uses
+std::string utf8_of(uint32_t code) {  // for codes below 0x800, which the byte map uses
   if (code < 0x80) return {static_cast<char>(code)};
   return {static_cast<char>(0xC0 | (code >> 6)), static_cast<char>(0x80 | (code & 0x3F))};
 }
@@ -117,7 +117,7 @@ std::array<int32_t, 256> byte_tokens_of(const Vocabulary& vocabulary, const std:
 // The contents of the files, checked.
 struct ByteLevelParts {
   std::string what;       // "--vocab-file 'PATH'"
-  Vocabulary vocabulary;  // of the model; GPT-2's with the added tokens
+  Vocabulary vocabulary;  // the model's; GPT-2's with the added tokens
   std::array<int32_t, 256> byte_tokens{};
   MergeLines merges;
   ByteLevelRules rules;
@@ -150,7 +150,7 @@ MergeTable merge_table(const MergeLines& merges, const Vocabulary& vocabulary) {
 // The numbers must be those that tokenizers gives the added tokens, whatever the file says.
 void check_added_numbers(const ByteLevelParts& parts) {
   const auto size = static_cast<int64_t>(parts.vocabulary.size());
-  int64_t highest = -1;  // of the added tokens so far
+  int64_t highest = -1;  // the highest added token so far
   for (const AddedToken& token : parts.rules.added) {
     const auto known = parts.vocabulary.find(token.content);
     const int64_t given =
@@ -238,8 +238,8 @@ class ByteLevelTokenizer : public Tokenizer {
   const MergeTable merges_;
   const std::string what_;
   const std::optional<int32_t> end_;
-  std::vector<std::string> bytes_;                             // of each token
-  std::unordered_map<std::string_view, int32_t> whole_words_;  // with ignore_merges
+  std::vector<std::string> bytes_;                             // each token's
+  std::unordered_map<std::string_view, int32_t> whole_words_;  // used with ignore_merges
 };
 
 void ByteLevelTokenizer::read_vocabulary(const Vocabulary& vocabulary) {

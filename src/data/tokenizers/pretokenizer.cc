@@ -196,7 +196,7 @@ class Pretokenizer::Scanner::Step {
   std::optional<Match> match_;
   std::string_view text_;
   std::string spaced_;                   // the text where a space was put before it
-  size_t at_ = 0, begin_ = 0, end_ = 0;  // of the match that is next
+  size_t at_ = 0, begin_ = 0, end_ = 0;  // the next match
   Part held_;
 };
 

@@ -17,7 +17,7 @@ using MergeLines = std::vector<MergeLine>;  // in the order of their ranks
 
 struct TokenizerJson {
   nlohmann::json vocabulary;         // token: number
-  std::optional<MergeLines> merges;  // where the file was a tokenizer.json
+  std::optional<MergeLines> merges;  // set if the file was a tokenizer.json
 };
 
 // All of a file. `flag`: for the message. Throws std::runtime_error with one sentence.

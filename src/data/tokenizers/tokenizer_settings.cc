@@ -159,7 +159,7 @@ class TokenizerFolder {
   }
 
   std::optional<bool> lower_case() const {
-    word_settings(true);  // where the files contradict each other, neither says it
+    word_settings(true);  // files that contradict each other do not decide it
     for (const auto& [said, name] : {std::pair(said_by_config(), kWordRules[0].in_config),
                                      std::pair(normalizer(), kWordRules[0].in_normalizer)})
       if (said && said->contains(name) && !(*said)[name].is_null())

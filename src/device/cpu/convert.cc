@@ -62,7 +62,7 @@ bool has_not_finite(const char* data, DType dtype, int64_t count) {
 std::optional<int64_t> first_not_finite(const char* data, DType dtype, int64_t count) {
   constexpr int64_t block = 1 << 16;
   const auto bytes = static_cast<int64_t>(size_of(dtype));
-  std::atomic<int64_t> first{count};  // of the blocks that have one
+  std::atomic<int64_t> first{count};  // the first block that has one
   at::parallel_for(0, (count + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin * block; at < std::min(count, end * block); at += block) {
       if (!has_not_finite(data + at * bytes, dtype, std::min(block, count - at))) continue;

@@ -84,7 +84,7 @@ class CudaStream final : public Stream {
   };
   void* grow(Growing* memory, size_t bytes, const char* what);
 
-  CudaStream* main_ = nullptr;  // of a side stream
+  CudaStream* main_ = nullptr;  // a side stream's main stream
   int index_ = 0, capability_ = 0, sms_ = 0;
   size_t shared_bytes_ = 0;
   cudaStream_t stream_ = nullptr;

@@ -12,7 +12,7 @@ struct Dropout {
   DropoutSeed source;
   uint64_t seed = 0;  // once resolved
   uint32_t threshold;
-  double scale;  // what kept elements are multiplied by
+  double scale;  // factor of kept elements
   bool active;
 
   explicit Dropout(const DropoutMask& mask)

@@ -70,7 +70,7 @@ struct AttentionShape {
 
   int64_t kv_heads() const { return groups > 0 ? groups : heads; }
   bool grouped() const { return kv_heads() < heads; }
-  int64_t row() const { return (heads + 2 * kv_heads()) * head_dim; }  // of packed Q, K and V
+  int64_t row() const { return (heads + 2 * kv_heads()) * head_dim; }  // packed Q, K and V
   bool causal() const { return mask == AttentionMask::causal; }
 };
 

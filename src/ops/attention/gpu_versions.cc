@@ -7,8 +7,8 @@ namespace {
 
 constexpr size_t tile_memory = size_t{256} << 20;   // for flash's blocks of dS of the heads in work
 constexpr size_t score_memory = size_t{256} << 20;  // for unfused attention's scores
-constexpr int64_t most_blocks = 65535;              // of flash attention's head, in one grid
-constexpr int64_t most_elements = INT32_MAX;  // of qkv, whose rows and blocks are numbered by int
+constexpr int64_t most_blocks = 65535;              // flash attention's, in one grid
+constexpr int64_t most_elements = INT32_MAX;  // qkv's, whose rows and blocks are numbered by int
 
 size_t row_values(const AttentionShape& a) {
   return static_cast<size_t>(a.batch * a.heads * a.tokens);

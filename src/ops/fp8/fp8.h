@@ -50,7 +50,7 @@ struct Fp8Matrix {
 };
 struct Fp8Sum {
   In bias, addend;    // undefined: none. `addend` may be out's memory.
-  bool fast = false;  // as said above
+  bool fast = false;  // see above
 };
 inline Operation<void(const Compute& c, Fp8Matrix a, Fp8Matrix b, Out out, Fp8Sum sum)> fp8_gemm{
     "fp8_gemm"};

@@ -14,10 +14,10 @@
 
 namespace tally::train::cuda::float64 {
 
-constexpr int slice = 32;  // of `inner`, copied at once
-constexpr int step = 8;    // of `inner`, multiplied at once
+constexpr int slice = 32;  // columns of `inner` that are copied at once
+constexpr int step = 8;    // columns of `inner` that are multiplied at once
 constexpr int warp_rows = 64, warp_cols = 32;
-constexpr int row_blocks = warp_rows / 16, col_blocks = warp_cols / 8;  // of mma's 16 x 8
+constexpr int row_blocks = warp_rows / 16, col_blocks = warp_cols / 8;  // tiles of mma, 16 x 8
 
 struct Arguments {
   CUtensorMap a, b;
@@ -103,7 +103,7 @@ __device__ inline void multiply_add(double (&c)[4], const double (&a)[4], const 
 // One operand as a warp reads it: `count` groups of eight rows (of a) or columns (of b).
 template <bool along_outer, int count, bool spread>
 struct Fragment {
-  uint32_t offset;  // of the thread's first values from the slice's beginning
+  uint32_t offset;  // the thread's first values from the slice's beginning
 
   __device__ Fragment(int first, int lane) {
     const int g = lane / 4, t = lane % 4;

@@ -24,7 +24,7 @@ struct Split {
   float* to;
   int64_t rows, cols, leading, stride;
   bool down, large_first;
-  unsigned blocks;  // that work on each matrix
+  unsigned blocks;  // blocks that work on each matrix
 
   __device__ const float* matrix() const { return from + blockIdx.z * stride; }
   __device__ float* parts() const {

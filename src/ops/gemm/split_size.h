@@ -7,7 +7,7 @@
 namespace tally::train {
 
 struct SplitSize {
-  int64_t second;  // where b's parts begin: at a multiple of 256 bytes
+  int64_t second;  // beginning of b's parts: a multiple of 256 bytes
   int64_t all;
 };
 

@@ -64,7 +64,7 @@ struct TunedGemms::Gemm {
   cublasLtMatmulDesc_t desc = nullptr;
   bool in_f64;
   bool tuned = false;
-  int float64_tile = -1;  // of float64.h's kernel where that is the fastest; -1: cuBLASLt
+  int float64_tile = -1;  // tile of float64.h's kernel where that is the fastest; -1: cuBLASLt
   cublasLtMatmulAlgo_t algorithm{};
   size_t workspace = 0;  // bytes that the algorithm needs
 };

@@ -56,7 +56,7 @@ struct ExponentialNode {
 
   template <class Coordinates>
   struct ConsumerStoreCallbacks : EmptyConsumerStoreCallbacks {
-    Coordinates columns;  // of this thread's elements, from `first` on
+    Coordinates columns;  // columns of this thread's elements, from `first` on
     int first, vocabulary;
     CUTLASS_DEVICE ConsumerStoreCallbacks(Coordinates c, int f, int v)
         : columns(c), first(f), vocabulary(v) {}

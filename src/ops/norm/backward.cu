@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(most_threads)
   for (int64_t row = int64_t{blockIdx.x} * ROWS; row < a.rows; row += int64_t{gridDim.x} * ROWS) {
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) part[r].read(a, row + r, vectors);
-    A sums[2 * ROWS] = {};  // of g and of g xhat, row by row
+    A sums[2 * ROWS] = {};  // sums of g and of g xhat, row by row
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
       if (row + r >= a.rows) continue;

@@ -80,7 +80,7 @@ struct NormBackwardWarp {
       }
       Rows::wait();
       const auto& in = ring[turn];
-      float sums[2] = {0, 0};  // of g = dy gamma and of g xhat
+      float sums[2] = {0, 0};  // sums of g = dy gamma and of g xhat
 #pragma unroll
       for (int p = 0; p < PER; ++p) {
         if (!rows.has(p)) continue;

@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(most_threads) norm_kernel(NormArguments a, Dro
 #pragma unroll
       for (int k = 0; k < N; ++k) {
         r.v[k] = narrow<T>(x[p][k] + change[k]);
-        x[p][k] = widen(r.v[k]);  // what the backward pass will see
+        x[p][k] = widen(r.v[k]);  // the value that the backward pass will see
       }
       store<T, N>(static_cast<T*>(a.r) + base + i * N, r);
     }

@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(128, (norm_forward_blocks<PER, vector_size<T>>
         Vector<T, N> r;
 #pragma unroll
         for (int k = 0; k < N; ++k) r.v[k] = narrow<T>(x[p][k] + change[k]);
-        widen(r, x[p]);  // what the backward pass will see
+        widen(r, x[p]);  // the values that the backward pass will see
         store<T, N>(static_cast<T*>(a.r) + at, r);
       }
 #pragma unroll

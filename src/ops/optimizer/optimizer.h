@@ -84,7 +84,7 @@ inline Operation<void(Stream& s, double momentum, const StepState* state, const 
 // At most this many neighbouring elements of one parameter, which LAMB treats together.
 inline constexpr int64_t lamb_piece_elements = 32768;
 struct LambPiece {
-  void* gradient;  // of the first element; f32, f64 for f64
+  void* gradient;  // the first element's; f32, f64 for f64
   // Its place in master weights and moments, and in the weights. Multiples of 16, with `gradient`
   // aligned alike, are fastest.
   int64_t state, weight;
@@ -93,8 +93,8 @@ struct LambPiece {
 };
 // In device memory.
 struct LambTables {
-  const LambPiece* pieces = nullptr;  // those of a row of `norms` are neighbours
-  int64_t count = 0;                  // of `pieces`
+  const LambPiece* pieces = nullptr;  // pieces of a row of `norms` are neighbours
+  int64_t count = 0;                  // number of `pieces`
   // [rows + 1] the first piece of each row of `norms`; those behind the last row's have no row.
   const int64_t* first_piece = nullptr;
   Tensor piece_sums;  // [count,2] f64, scratch

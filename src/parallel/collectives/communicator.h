@@ -151,7 +151,7 @@ class Communicator {
   int rank_, size_;
   std::string name_ = "world";
   OperationWatch* watch_ = nullptr;
-  int group_ = -1;  // of watch_
+  int group_ = -1;  // index in watch_
   std::string id_;  // the same on all ranks of this communicator
   int groups_made_ = 0;
   std::vector<int> ranks_of_run_;  // empty: not known

@@ -38,8 +38,8 @@ int rank_of(const MeshShape& shape, const MeshPosition& position);
 // The ranks that share a kind of work, in the order in which a communicator numbers them.
 enum class MeshGroup : uint8_t {
   tensor,     // the shards of one stage of one replica
-  samples,    // those that divide the samples of a step
-  replicas,   // those that have the same shard of the same stage, and add up their gradients
+  samples,    // ranks that divide the samples of a step
+  replicas,   // ranks that have the same shard of the same stage, and add up their gradients
   pipeline,   // the stages of one shard of one replica
   model,      // shards and stages of one replica: what a gradient norm is summed over
   embedding,  // the first and the last stage of one shard of one replica, which share the embedding

@@ -27,7 +27,7 @@ namespace tally::train {
 // One that has proven that it knows the token.
 struct Visitor {
   Socket socket;
-  std::string words;  // what it says of itself
+  std::string words;  // the visitor's introduction
 };
 
 class Door {
@@ -66,7 +66,7 @@ class Door {
   const size_t most_waiting_;
   std::list<Stranger> waiting_;  // the oldest first
   std::deque<Visitor> proven_;
-  int strangers_ = 0;  // those that are gone
+  int strangers_ = 0;  // strangers that have left
 };
 
 // Connects to a door, proves that this process knows the credential, and returns the connection when it

@@ -45,9 +45,9 @@ struct Launch {
   // The address on which rank 0 waits for the others. Empty and 0 for one process.
   std::string address;
   int port = 0;
-  TokenSource token;        // by which the ranks know each other
+  TokenSource token;        // the ranks know each other by it
   int listening_fd = -1;    // rank 0 under --nproc-per-node: listens already
-  int supervisor_fd = -1;   // where the parent tells of ranks that were killed
+  int supervisor_fd = -1;   // the parent reports ranks that were killed here
   bool supervised = false;  // started by a tally-train, which watches
   bool mpi = false;         // an MPI launcher started exactly these processes
   // Nobody collects this process's output together with rank 0's: a person started it, or it is

@@ -16,8 +16,8 @@ namespace tally::train {
 // A group as its members know it. `id` is the same on all of them.
 struct GroupCalls {
   std::string id, name;
-  std::vector<int> ranks;  // of the run; empty: not known
-  int64_t calls = 0;       // how many operations of it this rank has begun
+  std::vector<int> ranks;  // ranks of the run; empty: not known
+  int64_t calls = 0;       // operations of the group that this rank has begun
   std::string last;        // the newest of them
 };
 
@@ -25,7 +25,7 @@ struct GroupCalls {
 struct RankActivity {
   bool known = true;      // false: the rank did not answer
   std::string operation;  // "all-reduce", "receive from rank 3"
-  int group = -1;         // of `groups`; -1: its own device
+  int group = -1;         // index in `groups`; -1: its own device
   double seconds = 0;     // it has been in the operation so long
   int iteration = 0;      // 0: before the first
   std::string task;       // work that may take any time: "writing a checkpoint"; empty: none

@@ -33,12 +33,12 @@ struct Fault {
 
 struct RendezvousOptions {
   int rank = 0, size = 1;
-  std::string address;  // of rank 0
+  std::string address;  // rank 0's
   int port = 0;
   int listening_fd = -1;         // rank 0: a socket that listens already; owned from here on
   std::string host;              // this host's name, for messages
   std::string run;               // identifies the run (a job id); other runs are rejected
-  TokenSource token;             // by which the ranks know each other; see also Credential
+  TokenSource token;             // the ranks know each other by it; see also Credential
   std::string interface;         // a network interface on which rank 0 listens as well; "": none
   bool one_host = false;         // all ranks are known to be on one host
   double timeout_seconds = 600;  // to wait for all ranks at the start
@@ -53,7 +53,7 @@ struct RendezvousOptions {
   // A packet socket to the supervisor of this host's ranks, from which failures arrive (encode() in
   // rendezvous_wire.h); not owned. -1: none.
   int supervisor_fd = -1;
-  std::optional<Fault> fault;  // of which the others are told
+  std::optional<Fault> fault;  // the others are told of it
   // Nobody collects this rank's output together with rank 0's: what ends the start is reported here,
   // too, and not by rank 0 alone.
   bool own_output = false;

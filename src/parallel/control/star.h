@@ -110,7 +110,7 @@ class Star final : public Rendezvous {
   std::vector<char> came_;
   std::string refused_;
   std::vector<Socket> peers_;  // rank 0: by rank, its own place closed; others: rank 0 alone
-  std::vector<int> local_;     // of each peer: its process id, if it is one of this host; else 0
+  std::vector<int> local_;     // each peer's process id, if it is on this host; else 0
   Socket wake_;
   std::thread thread_;
   OperationWatch operations_;
@@ -127,8 +127,8 @@ class Star final : public Rendezvous {
   std::vector<std::timed_mutex> sending_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  using Inbox = std::vector<std::deque<std::string>>;  // by rank of the sender
-  std::array<Inbox, 2> inbox_;                         // by kind of exchange
+  using Inbox = std::vector<std::deque<std::string>>;  // one for each sending rank
+  std::array<Inbox, 2> inbox_;                         // one for each kind of exchange
   std::vector<std::string> hosts_;
   std::vector<char> done_;
   std::optional<Failure> failure_;

@@ -32,7 +32,7 @@ constexpr auto grace = std::chrono::seconds(3);
 // If a library has started threads, one of them may receive the signal of a rank's end (SIGCHLD).
 // Then polling finds the end.
 constexpr int look_every_milliseconds = 500;
-constexpr int exit_not_started = 127;  // as a shell has it of a program that it cannot start
+constexpr int exit_not_started = 127;  // a shell's code for a program that it cannot start
 
 // False when it cannot be written: the disk is full, or the reader has closed the pipe.
 bool write_whole(int fd, const std::string& text) {
@@ -190,7 +190,7 @@ class Supervisor {
   sigset_t previous_{};
   std::vector<Rank> ranks_;
   std::optional<int> failure_;
-  std::string cause_;  // of failure_, where a rank was killed; the ranks report it if they can
+  std::string cause_;  // why a rank was killed; the ranks report it if they can
   int64_t oom_kills_ = 0;
   bool stopped_ = false;
   int asked_to_stop_ = 0;  // the first signal that was passed on; 0: none

@@ -24,7 +24,7 @@ struct TokenSource {
 struct Credential {
   std::string token;
   std::string run;      // RendezvousOptions::run
-  std::string purpose;  // of the port
+  std::string purpose;  // the port's purpose
 };
 
 // 256 random bits in hexadecimal digits.

@@ -188,7 +188,7 @@ struct Report {
   double loss = 0;
   std::string line;
   nlohmann::ordered_json results;
-  std::string predictions;  // where --predictions asks for them
+  std::string predictions;  // filled for --predictions
 };
 
 Report report_of_text(const Config& c, std::vector<int32_t> tokens, Stream& stream,
@@ -261,7 +261,7 @@ void check_model(const Config& c) {
 
 struct Work {
   std::function<Report(Stream&, const Mesh&, World&)> on_device;
-  std::string content;  // of the data: what all processes must have alike
+  std::string content;  // the data's description, which all processes must have alike
 };
 
 // Reads the data; what is left to do on the device.
@@ -334,7 +334,7 @@ class PredictionsFile {
 
  private:
   const Destination to_;
-  std::optional<OutputFile> file_;  // what is renamed when it is complete
+  std::optional<OutputFile> file_;  // renamed when it is complete
 };
 
 // An evaluation whose flags have been checked.

@@ -223,7 +223,7 @@ class Opener {
 
   const Config& c_;
   std::shared_ptr<const WordPieceTokenizer> tokenizer_;
-  std::vector<std::string> names_;    // of the model's classes; empty: not known
+  std::vector<std::string> names_;    // the model's classes; empty: not known
   std::vector<std::string> classes_;  // the labels in the order of their numbers
   std::vector<std::string> notes_;
 };

@@ -84,11 +84,11 @@ int32_t answer_label(int32_t place, int32_t length) {
   return place >= length ? -1 : std::max(place, 0);
 }
 
-using Labels = std::array<std::vector<int32_t>, 2>;  // of each head
+using Labels = std::array<std::vector<int32_t>, 2>;  // each head's
 
 Labels labels_of(const EncoderBatch& batch, const ModelConfig& model) {
   if (model.task == Task::pretraining) {
-    if (!model.predicts_next_sentence()) return {batch.masked_labels};  // of a head that it has not
+    if (!model.predicts_next_sentence()) return {batch.masked_labels};  // there is no second head
     return {batch.masked_labels, batch.next_sentence};
   }
   if (model.task == Task::classification) return {batch.label};

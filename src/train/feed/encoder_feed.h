@@ -28,8 +28,8 @@ FeedOptions feed_options(const Config& config, Stream& stream);
 
 // The arrays of one micro batch, as Batch describes them, in host memory.
 struct EncoderArrays {
-  int64_t rows = 0, columns = 0;  // of ids
-  bool packed = false;            // with positions
+  int64_t rows = 0, columns = 0;  // shape of ids
+  bool packed = false;            // there are positions
   std::vector<int32_t> ids, token_types, positions, cu_seqlens, firsts, lengths, masked;
   std::array<std::vector<int32_t>, 2> labels;
   LabelCounts counted{};

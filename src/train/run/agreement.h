@@ -15,8 +15,8 @@ namespace tally::train {
 // One setting that must be the same on all ranks of a run.
 struct RunSetting {
   std::string name;   // "training.lr": its place in the record's configuration
-  std::string label;  // as messages call it: "--lr"
-  std::string value;  // as the record shows it: "0.0001"
+  std::string label;  // its name in messages: "--lr"
+  std::string value;  // its text in the record: "0.0001"
 };
 using RunSettings = std::vector<RunSetting>;
 

@@ -107,7 +107,7 @@ namespace {
 
 // Long enough for the kernel's clock of hundredths, and short beside the start of a run.
 constexpr std::chrono::milliseconds looked_at{200};
-constexpr int looks = 3;  // as long as each finds a busy one
+constexpr int looks = 3;  // repeated while each finds a busy one
 
 // A thread that shares its processor makes every parallel loop wait for a time slice: three to four
 // times slower with two threads on two processors of which one is busy. Processes of one run on this

@@ -53,7 +53,7 @@ class World {
   std::string named(const Failure& f) const;
 
   const Launch launch_;
-  std::recursive_mutex mutex_;  // of on_failure_ and of the files that it writes
+  std::recursive_mutex mutex_;  // protects on_failure_ and the files that it writes
   std::function<void(const Failure&)> on_failure_;
   std::unique_ptr<Rendezvous> meeting_;
 };

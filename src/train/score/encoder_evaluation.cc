@@ -288,7 +288,7 @@ class Examination {
   // classes] where they are wanted.
   std::vector<int32_t> classes_;
   std::vector<float> spans_;  // [2, micro batch, sequence]: start and end logits to gather
-  LabelCounts counted_{};     // of this process
+  LabelCounts counted_{};     // this process's
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ struct EncoderEvaluation {
   // evaluation there is none, since questions have several right answers.
   double loss = 0;
   int64_t samples = 0, tokens = 0;
-  double seconds = 0;     // of a pass over the data
+  double seconds = 0;     // time of a pass over the data
   SteadyPasses measured;  // the passes whose mean the times are; one where nothing is measured
   Metrics metrics;        // the same on all ranks
   EvaluationPhases phases;

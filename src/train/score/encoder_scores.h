@@ -23,7 +23,7 @@ struct EvaluationSums {
     samples,
     tokens,
     labels,  // classes that count
-    right,   // of them
+    right,   // right answers among them
     answered,
     answered_exact,
     answered_f1,

@@ -19,7 +19,7 @@ namespace tally::train {
 // The result of an evaluation.
 struct HeldOutResult {
   double loss = 0;
-  Metrics metrics;  // of classifiers the accuracy, where a label counts; of SQuAD with --epochs
+  Metrics metrics;  // a classifier's accuracy, where a label counts; SQuAD's with --epochs
 };
 
 class Evaluator {

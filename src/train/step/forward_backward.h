@@ -67,7 +67,7 @@ class ForwardBackward {
   const Sharding* const sharding_;
   WeightGather* const gather_;  // null: no sharding
   const bool graphs_, dropout_;
-  const int64_t most_micro_batches_;  // of a step, once the global batch has its full size
+  const int64_t most_micro_batches_;  // a step's, once the global batch has its full size
 
   Pipeline pipeline_;
   PhaseTimer* timer_ = nullptr;
@@ -81,7 +81,7 @@ class ForwardBackward {
   // Indexed by what differs: 1 if the micro batch is the step's first, which overwrites the
   // gradients, plus 2 if it is the last, after which they are reduced.
   std::array<std::unique_ptr<StepGraph>, 4> recorded_;
-  int64_t recorded_micro_batches_ = 0;  // of the steps whose micro batches are recorded
+  int64_t recorded_micro_batches_ = 0;  // micro batches of the recorded steps
 };
 
 }  // namespace tally::train

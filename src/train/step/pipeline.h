@@ -68,9 +68,9 @@ class Pipeline {
   Stream& stream_;
   const Mesh& mesh_;
   const std::vector<Stage*> stages_;
-  std::vector<ModelPart> parts_;  // of the stages
+  std::vector<ModelPart> parts_;  // one for each stage
   std::unique_ptr<PipelineLinks> links_;
-  std::vector<std::vector<std::unique_ptr<ActivationSet>>> sets_;  // of each stage
+  std::vector<std::vector<std::unique_ptr<ActivationSet>>> sets_;  // each stage's
   std::vector<std::unique_ptr<DeviceBatch>> batches_;
   // Counts of the step that runs.
   int64_t loaded_ = 0, micro_batches_ = 0;

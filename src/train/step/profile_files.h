@@ -9,7 +9,7 @@ namespace tally::train {
 
 struct ProfileFile {
   std::string name;
-  std::string beginning;  // by which an earlier one is known
+  std::string beginning;  // identifies an earlier one
 };
 
 // Makes the folder. An earlier profile is replaced, which `notice` is told; throws std::runtime_error

@@ -30,7 +30,7 @@ struct LoopParts {
   const Config& config;
   Stream& stream;
   ParameterTable& table;
-  std::vector<Stage*> stages;  // of this process, in the order of their layers
+  std::vector<Stage*> stages;  // this process's, in the order of their layers
   Optimizer& optimizer;
   Samples train;
   Samples validation;  // empty: no evaluation

@@ -50,7 +50,7 @@ class StepResults {
   const int capacity_;
   HostMemory staging_, states_;           // [capacity] StepState each
   std::unique_ptr<StreamEvents> events_;  // 0: before the first pending step; k + 1: after step k
-  std::vector<int64_t> samples_;          // of the pending steps
+  std::vector<int64_t> samples_;          // samples of the pending steps
   int pending_ = 0, done_ = 0;
 };
 

@@ -102,7 +102,7 @@ struct Forward {
       if (col0 == 0) Q::arrived(q);
       K::arrived(k);
       __syncthreads();
-      const bool seen = !p.causal || col0 < own_row0 + 32;  // by any row of this warp
+      const bool seen = !p.causal || col0 < own_row0 + 32;  // any row of this warp sees them
       Scores s;
       if (seen)
         Math::template multiply<32, keys, D, false, true>(s, q + warp * 32 * Q::leading, Q::leading,

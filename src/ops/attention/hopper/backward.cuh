@@ -16,15 +16,15 @@ namespace tally::train::cuda::hopper {
 
 // Barriers: `full` when what was copied or stored is there, `empty` when it has been read.
 struct alignas(1024) Shared {
-  uint8_t k[2][tile_bytes], v[2][tile_bytes];     // of this block of keys and the next
-  uint8_t q[2][tile_bytes], dout[2][tile_bytes];  // of this block of queries and the next
-  uint8_t ds[2][2][tile_bytes];                   // [turn][half of the queries][key][query]
-  uint8_t staged[2][half_bytes];                  // of each warpgroup, on its way out
-  uint16_t kept[8][block_rows];                   // of each warp's keys and each query: a bit a key
-  float stats[2][block_rows], delta[2][block_rows];  // with q and dout
+  uint8_t k[2][tile_bytes], v[2][tile_bytes];        // this block of keys and the next
+  uint8_t q[2][tile_bytes], dout[2][tile_bytes];     // this block of queries and the next
+  uint8_t ds[2][2][tile_bytes];                      // [turn][half of the queries][key][query]
+  uint8_t staged[2][half_bytes];                     // each warpgroup's result on its way out
+  uint16_t kept[8][block_rows];                      // each warp's keys by queries: a bit a key
+  float stats[2][block_rows], delta[2][block_rows];  // loaded with q and dout
   uint64_t keys_full[2], keys_empty[2], q_full[2], q_empty[2], dout_full[2], dout_empty[2];
   uint64_t ds_full[2], ds_empty[2];
-  int item[2];  // with k and v; none: -1
+  int item[2];  // loaded with k and v; none: -1
 };
 static_assert(sizeof(Shared) <= most_shared);
 
@@ -66,7 +66,7 @@ __device__ inline void copy_all(const Backward& p, Shared& s) {
     copy_box(at(s.k[b]), p.qkv, kv_column, key_row, at(s.keys_full[b]));
     copy_box(at(s.v[b]), p.qkv, kv * head_dim + kv_column, key_row, at(s.keys_full[b]));
     for (int nth = 0; nth < heads_a_key<grouped>(p); ++nth) {
-      const int head = i.head * heads_a_key<grouped>(p) + nth;  // of Q
+      const int head = i.head * heads_a_key<grouped>(p) + nth;  // Q's head
       const int column = head % p.heads * head_dim;
       for (int q = i.first; q < p.blocks; ++q, ++turn) {
         const int t = turn & 1, parity = (turn >> 1 & 1) ^ 1;
@@ -110,7 +110,7 @@ class Multiplier {
     const int heads = heads_a_key<grouped>(p_);
     int q = item.first, nth = 0, n = 0, turn = 0;  // nth: of the heads of Q
     bool keys_left = false;   // the dS still to be multiplied is of the previous block of keys
-    float* dq_due = nullptr;  // where its dQ goes; null: there is none yet
+    float* dq_due = nullptr;  // destination of its dQ; null: there is none yet
     float scores[64], dk[32], dv[32];
     barrier_wait(at(s_.q_full[0]), 0);
     multiply_rows<T>(scores, s_.k[0], s_.q[0], group_);
@@ -241,7 +241,7 @@ class Multiplier {
 #pragma unroll
     for (int j = 0; j < 16; ++j) {
       const float2 d = *reinterpret_cast<const float2*>(delta + 8 * j + column);
-      uint32_t kept = 0;  // of two queries, each of keys 0 to 7 and 8 to 15
+      uint32_t kept = 0;  // bits of two queries, each of keys 0 to 7 and 8 to 15
       if (dropout) {
         kept = *reinterpret_cast<const uint32_t*>(s_.kept[group_ * 4 + thread_ / 32] + 8 * j +
                                                   column) >>

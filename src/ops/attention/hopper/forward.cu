@@ -29,16 +29,16 @@ static_assert(warp_rows == store_rows);
 // A block of queries of a head.
 struct alignas(16) Item {
   int steps;   // blocks of keys; negative: there are no more items
-  int column;  // of Q in qkv, and of out
-  int row;     // of qkv and out
+  int column;  // column of Q in qkv, and of out
+  int row;     // row of qkv and out
   int stats;   // the first one's place
 };
 
 // Barriers: `full` when what was copied is there, `empty` when it has been read.
 struct alignas(1024) Shared {
   uint8_t k[slots][tile_bytes], v[slots][tile_bytes], q[slots][tile_bytes];
-  uint8_t staged[8][warp_bytes];  // of each warp, on its way out
-  uint4 mask[8][warp_rows];       // of each warp's queries: a bit a key of the step
+  uint8_t staged[8][warp_bytes];  // each warp's result on its way out
+  uint4 mask[8][warp_rows];       // for each warp's queries: a bit a key of the step
   uint64_t k_full[slots], k_empty[slots], v_full[slots], v_empty[slots];
   uint64_t q_full[slots], q_empty[slots];
   Item items[kept];
@@ -141,7 +141,7 @@ class Multiplier {
     wgmma_wait<1>();
     wgmma_arrived(a);
     release(step_a, 0);
-    for (;;) {  // where both ends come to one place, ptxas serializes
+    for (;;) {  // ptxas serializes if both ends meet in one place
       step(a, step_a, b, step_b, out, low, high);
       if (step_b < 0) return end(a, b, out);
       step(b, step_b, a, step_a, out, low, high);
@@ -276,7 +276,7 @@ class Multiplier {
   template <int half>
   __device__ __forceinline__ void mask(float (&x)[64]) const {
     const int ahead =
-        warp_ * warp_rows + lane_ / 4 - lane_ % 4 * 2;  // of the row, to its first key
+        warp_ * warp_rows + lane_ / 4 - lane_ % 4 * 2;  // offset of the row, to its first key
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
       if (ahead + i % 4 / 2 * 8 < i / 4 * 8 + i % 2) x[32 * half + i] = -INFINITY;
@@ -380,7 +380,7 @@ class Multiplier {
   int items_ = 0, steps_left_ = 0;  // items begun; of the last of them
   int written_ = 0;                 // about the step before
   const uint64_t seed_;
-  int keys_ = 0;  // of the step: which block; only with dropout
+  int keys_ = 0;  // the step's block of keys; only with dropout
   Rows rows_{};
 };
 

@@ -16,9 +16,9 @@ namespace tally::train::cuda::hopper {
 // A head of a sequence, or of documents that share a tile.
 struct alignas(16) ShortItem {
   int length;  // tokens; negative: there are no more items
-  int row;     // of qkv, of the first token
-  int column;  // of Q in qkv, and of out
-  int place;   // of the first token's statistic
+  int row;     // row of qkv of the first token
+  int column;  // column of Q in qkv, and of out
+  int place;   // index of the first token's statistic
   // The tile's row behind each document, a byte each; 255: there are no more.
   uint32_t ends[2];
   bool packed;  // several documents

@@ -15,9 +15,9 @@ struct alignas(1024) Shared {
   uint8_t q[slots][tile_bytes], k[slots][tile_bytes], v[slots][tile_bytes];
   uint8_t out[slots][tile_bytes], dout[slots][tile_bytes];
   uint8_t ds[2][tile_bytes];      // [half of the queries][key][query]
-  uint8_t staged[2][half_bytes];  // of each warpgroup, on its way out
-  float2 rows[block_rows];        // of each query: stats / ln 2 and delta
-  uint2 kept[2][block_rows];      // of each warpgroup's keys and each query: a bit a key
+  uint8_t staged[2][half_bytes];  // each warpgroup's result on its way out
+  float2 rows[block_rows];        // each query's stats / ln 2 and delta
+  uint2 kept[2][block_rows];      // for each warpgroup's keys and each query: a bit a key
   uint64_t full[slots], empty[slots];
   ShortItem items[slots];
 };

@@ -11,7 +11,7 @@ constexpr int slots = 4;
 
 struct alignas(1024) Shared {
   uint8_t q[slots][tile_bytes], k[slots][tile_bytes], v[slots][tile_bytes];
-  uint4 kept[2][half_rows];  // of each warpgroup's queries: a bit a key
+  uint4 kept[2][half_rows];  // for each warpgroup's queries: a bit a key
   uint64_t full[slots], empty[slots];
   ShortItem items[slots];
 };

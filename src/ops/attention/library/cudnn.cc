@@ -51,7 +51,7 @@ int64_t head_bytes(const AttentionShape& a) {
 
 struct Pair {
   std::shared_ptr<fe::graph::Graph> forward, backward;
-  int64_t workspace = -1;  // of the larger of the two; negative: not served
+  int64_t workspace = -1;  // the larger one of the two; negative: not served
 };
 
 // Makes the tensors of a graph. Those of the same layout share a table of places.
