@@ -21,7 +21,7 @@ void fetch(const ParameterState& state, const Parameter& parameter, const Stored
            Stream& stream, size_t bytes, char* out) {
   const Tensor range = parameter_range(state.weights, parameter);
   if (!parameter.transposed) {
-    // Without the padding rows, which come last.
+    // The padding rows, which come last, are left out.
     const auto first = static_cast<size_t>(part.runs.front().local) * size_of(range.dtype);
     stream.copy(out, static_cast<const char*>(range.data) + first, bytes);
     stream.synchronize();
@@ -53,7 +53,7 @@ class Matches {
     }
     check_rest(state);
   }
-  // In the order of stored_parts(); null: the files do not have a new head.
+  // The parts in the order of stored_parts(); null: the files do not have a new head.
   const std::vector<const StoredTensor*>& of(size_t parameter) const { return found_[parameter]; }
   bool lacks(size_t parameter) const {
     const std::vector<const StoredTensor*>& stored = found_[parameter];

@@ -93,7 +93,7 @@ struct Unwrapped<std::optional<T>> {
 };
 
 // Makes rows. Fields outlive the table; a row's value in the record is that of the moment in which
-// the row is made. Of repeated flags the last counts, as in argparse.
+// the row is made. The last of repeated flags counts, as in argparse.
 class SettingTable {
  public:
   using Json = nlohmann::ordered_json;

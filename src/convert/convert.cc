@@ -93,8 +93,8 @@ void read_tensorflow(const std::string& prefix, SourceWeights* weights) {
                     prefix));
 }
 
-// Without the parts that PyTorch's wrappers (DistributedDataParallel, torch.compile, FSDP, activation
-// checkpointing, Lightning's strategies) add to the names of what they wrap.
+// A name without the parts that PyTorch's wrappers (DistributedDataParallel, torch.compile, FSDP,
+// activation checkpointing, Lightning's strategies) add to it.
 std::string without_wrappers(const std::string& name) {
   std::string out;
   for (size_t begin = 0; begin < name.size();) {

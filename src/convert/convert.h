@@ -46,7 +46,7 @@ ConvertSummary convert(const ConvertOptions& options, const ModelFacts& facts);
 
 // The command line of `tally-train convert`. Returns the exit code.
 int convert_main(int argc, char** argv, const ModelFacts& facts);
-// Its flags as data.
+// The command's flags as data.
 CommandSpec convert_spec();
 
 }  // namespace tally::train

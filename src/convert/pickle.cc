@@ -286,7 +286,7 @@ void PickleMachine::push_storage() {
   push(storage);
 }
 
-// Only what builds tensors is known, and it is built here.
+// The known functions are those that build tensors, which are built here.
 void PickleMachine::reduce() {
   const std::vector<const PickleValue*>& arguments = pop(Kind::tuple)->items;
   PickleValue* function = pop();

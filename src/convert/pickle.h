@@ -1,7 +1,7 @@
 // The part of Python's pickle format that torch.save() writes for dictionaries of tensors
 // (pickletools of CPython describes the opcodes; torch/serialization.py and torch/_utils.py what
-// PyTorch makes of them). Nothing is imported, called or executed: the few functions that build
-// tensors are known by name, and every other name is refused.
+// PyTorch makes of them). The reader imports, calls and executes nothing: the few functions that
+// build tensors are known by name, and every other name is refused.
 #pragma once
 
 #include <cstdint>

@@ -34,9 +34,9 @@ class CounterProfiler {
   // Ends that. The device is idle. Another start() may follow.
   virtual CounterReading stop() = 0;
 
-  // For the GPU of `stream`. Throws DeviceError with one clear sentence where counters cannot be
-  // read: on the CPU, without CUPTI, or where the driver does not allow it. One at a time in a
-  // process, and not together with a DeviceProfiler.
+  // Makes one for the GPU of `stream`. Throws DeviceError with one clear sentence where counters
+  // cannot be read: on the CPU, without CUPTI, or where the driver does not allow it. There is one
+  // at a time in a process, and not together with a DeviceProfiler.
   static std::unique_ptr<CounterProfiler> open(Stream& stream);
 };
 

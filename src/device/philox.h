@@ -3,7 +3,7 @@
 // weights take ten rounds. Dropout takes seven, the fewest that pass all of TestU01's BigCrush
 // (table 2 there), because attention draws a number for each pair of tokens. Dropout's key is the
 // 64-bit seed of the place where it happens. Element i of the tensor takes 16 bits, those at 16 (i
-// % 2) of word i % 8 / 2 of counter i / 8. Nothing is stored: the backward pass draws the mask
+// % 2) of word i % 8 / 2 of counter i / 8. The mask is not stored: the backward pass draws it
 // again.
 #pragma once
 

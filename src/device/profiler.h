@@ -31,8 +31,9 @@ class DeviceProfiler {
   // null, becomes the number of records that CUPTI could not keep.
   virtual std::vector<DeviceActivity> stop(int64_t* lost) = 0;
 
-  // For the GPU of `stream`. Throws DeviceError with one clear sentence where it cannot be profiled:
-  // on the CPU, without CUPTI, or where another tool uses it. One at a time in a process.
+  // Makes one for the GPU of `stream`. Throws DeviceError with one clear sentence where it cannot
+  // be profiled: on the CPU, without CUPTI, or where another tool uses it. There is one at a time
+  // in a process.
   static std::unique_ptr<DeviceProfiler> open(Stream& stream);
 };
 

@@ -112,8 +112,9 @@ struct DropoutMask {
 // once.
 inline constexpr size_t step_state_host_bytes = offsetof(StepState, loss_scale);
 
-// To be called when found_inf is known: the device's part of LossScaler::update() (Megatron-LM's
-// rule), Adam's bias corrections and the rates of the step. One thread; does nothing unless the scale is dynamic.
+// The device's part of LossScaler::update() (Megatron-LM's rule), Adam's bias corrections and the
+// rates of the step. Called by one thread when found_inf is known; does nothing unless the scale is
+// dynamic.
 TALLY_HOST_DEVICE void update_dynamic_scale(StepState* s) {
   s->step_loss_scale = s->loss_scale;
   if (s->dynamic_scale == 0) return;

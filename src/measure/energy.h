@@ -31,19 +31,19 @@ struct SpanEnergy {
   std::optional<double> sampled_joules;  // the integral of the sensor's power
   uint64_t throttle = 0;                 // NVML's bits: every reason that was seen
 };
-// Between two samples, power is taken as linear in time. A value is empty where a sample lacks it,
-// or where the samples do not reach from the first span's begin to the last one's end. `samples` and
-// `spans` in the order of time.
+// Power is taken as linear in time between two samples. A value is empty where a sample lacks it,
+// or where the samples do not reach from the first span's begin to the last one's end. `samples`
+// and `spans` in the order of time.
 SpanEnergy energy_in(const std::vector<PowerSample>& samples, const std::vector<Span>& spans);
 
-// At `at`, the device had done all steps up to `iteration` and was idle.
+// The device had done all steps up to `iteration` and was idle at the time `at`.
 struct StepsDone {
   int64_t iteration = 0;
   double at = 0;
 };
-// When the steps from place `first` on ran. Each group of steps that was waited for together ended
-// at that moment and took the sum of its steps' seconds: work between groups (an evaluation, a
-// checkpoint) is left out.
+// The spans in which the steps from index `first` on ran. Each group of steps that was waited for
+// together ended at that moment and took the sum of its steps' seconds: work between groups (an
+// evaluation, a checkpoint) is left out.
 std::vector<Span> spans_of(const std::vector<Step>& steps, size_t first,
                            const std::vector<StepsDone>& done);
 

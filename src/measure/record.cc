@@ -433,7 +433,7 @@ void write_json(const nlohmann::ordered_json& value, const std::string& path) {
   // for them.
   const std::string text = value.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
   if (!to.replaced) {
-    // To the reader of a pipe the first record is the record: it gets none that says "running".
+    // The reader of a pipe takes the first record for the whole: it gets none that says "running".
     if (value.value("outcome", "") == outcome_name(Outcome::running)) {
       if (access(to.path.c_str(), W_OK) != 0) fail(path, "written");
       return;

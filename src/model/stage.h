@@ -57,8 +57,8 @@ struct Pass {
   // global batch's, or those of a micro batch of a recorded step, which serves micro batches with
   // different counts. Null: Batch::counted.
   const double* counted = nullptr;
-  // In device memory: an evaluation of a language model adds the tokens that it predicted. Null:
-  // they are not counted. Processes that divide the vocabulary do not count.
+  // A counter in device memory, to which an evaluation of a language model adds the tokens that it
+  // predicted. Null: they are not counted. Processes that divide the vocabulary do not count.
   double* correct = nullptr;
 };
 
@@ -107,7 +107,8 @@ class Stage {
   // reported_parameters() are reported.
   using GradientHook = std::function<void(int parameter)>;
   void set_gradient_hook(GradientHook hook) { gradient_hook_ = std::move(hook); }
-  // In the order in which backward() reports them. Models that do not know the order report none.
+  // The parameters in the order in which backward() reports them. Models that do not know the order
+  // report none.
   virtual std::vector<int> reported_parameters() const { return {}; }
 
   // `hook` is called by forward() of a step's first micro batch (Batch::first) before it reads the

@@ -29,8 +29,8 @@ int sms_for_updates(const Config& config, DType type, const Stream& stream) {
   return pairs_for(config.fp8.on() ? 1.75 : 1);
 }
 
-// In the reverse of their order in memory, which is the order in which blocks finish their backward
-// pass.
+// A block's matrices in the reverse of their order in memory, which is the order in which blocks
+// finish their backward pass.
 std::array<const Linear*, 4> matrices_of(const Block& block) {
   return {&block.mlp().projection(), &block.mlp().fc(), &block.attention().projection(),
           &block.attention().qkv()};
@@ -288,7 +288,7 @@ void Transformer::forward(const Batch& batch, const Pass& pass, ActivationSet& s
   take(batch, pass, &a);
   const bool updates = batch.first && update_ && update_->active();
   enter(a, dropout_of(pass), updates ? update_.get() : nullptr);
-  // Without Fusions::overwrite no micro batch is marked as the first.
+  // No micro batch is marked as the first without Fusions::overwrite.
   context_.fp8.casts_weights = batch.first || !context_.fusions().overwrite;
   run_blocks(a);
 }

@@ -109,8 +109,8 @@ class Transformer : public Stage {
   // Scratch that the sets share. Some of it has two uses that do not overlap.
   BlockActivations shared_;
   // The set whose forward pass was called last. While there is only one set, its last block's
-  // shared activations and the last norm's output are still valid. Of several sets, recorded passes
-  // of others may have run since.
+  // shared activations and the last norm's output are still valid. With several sets, recorded
+  // passes of others may have run since.
   const Activations* latest_ = nullptr;
   int sets_ = 0;
   bool is_latest(const Activations& a) const { return sets_ == 1 && latest_ == &a; }

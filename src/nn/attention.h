@@ -49,11 +49,11 @@ class SelfAttention {
   SelfAttention(const ParameterTable& table, const AttentionGeometry& geometry, int64_t layer,
                 const Tensor& sums);
 
-  // From x[M,C] to `sum`. The deferred update, where there is one, finishes before attention and
-  // starts its next piece after it.
+  // Goes from x[M,C] to `sum`. The deferred update, where there is one, finishes before attention
+  // and starts its next piece after it.
   void forward(LayerContext* c, const Tensor& x, const AttentionActivations& a,
                const Tensor& residual, const NormedSum& sum) const;
-  // From the gradient at the projection's output in `flow` (Projection::backward_sum) to the
+  // Goes from the gradient at the projection's output in `flow` (Projection::backward_sum) to the
   // gradient at x, in flow.normed.
   void backward(const LayerContext& c, const Tensor& x, const AttentionActivations& a,
                 const BackwardFlow& flow) const;

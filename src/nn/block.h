@@ -84,16 +84,16 @@ class Block {
   Norm& in_norm() { return in_norm_; }
   // The sum and norm that the block reads, which what is below it writes.
   NormedSum in(const BlockActivations& a) const { return {&in_norm_, a.in, !post_norm_}; }
-  // From a.in to `out`.
+  // Goes from a.in to `out`.
   void forward(LayerContext* c, const BlockActivations& a, const NormedSum& out) const;
   // Recomputes what the block shares with the others, from what it kept.
   void recompute(LayerContext* c, const BlockActivations& a) const;
-  // From the gradients at `out` to those at its sum and at the MLP's output. After it nothing reads
-  // what `out` shares with the block's activations.
+  // Goes from the gradients at `out` to those at its sum and at the MLP's output. After it nothing
+  // reads what `out` shares with the block's activations.
   void backward_out(const LayerContext& c, const NormedSum& out, const BackwardFlow& flow) const {
     mlp_.projection().backward_sum(c, out, flow);
   }
-  // From there to the gradients at a.in's y (flow.normed) and r (flow.residual).
+  // Goes on from there to the gradients at a.in's y (flow.normed) and r (flow.residual).
   void backward(const LayerContext& c, const BlockActivations& a, const BackwardFlow& flow) const;
 
   // Computes its GEMMs in FP8 from now on, with weights cast to memory of `arena`.

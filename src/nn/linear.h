@@ -28,8 +28,8 @@ struct LinearInput {
       : x(input), amaxes(magnitudes), amax_found(found) {}
 };
 
-// The gradient at a layer's output, dy[M,out], with its casts where the layer is in FP8. Of
-// Linear::gradient_at_output(); valid until the next one is made.
+// The gradient at a layer's output, dy[M,out], with its casts where the layer is in FP8.
+// Linear::gradient_at_output() makes it; it is valid until the next one is made.
 struct OutputGradient {
   Tensor dy;
   Fp8Copies fp8;

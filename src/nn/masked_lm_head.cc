@@ -80,7 +80,7 @@ void MaskedLmHead::forward_backward(const LayerContext& c, const Tensor& x,
   add_losses(c.compute, s.losses, tokens.factor, state->loss_sums);
 }
 
-// From the gradient at z, in s.dz.
+// Takes the gradient at z, in s.dz.
 void MaskedLmHead::backward_transform(const LayerContext& c, const Tensor& rows, const Scratch& s,
                                       const Tensor& dx) const {
   BackwardFlow flow;
@@ -92,7 +92,7 @@ void MaskedLmHead::backward_transform(const LayerContext& c, const Tensor& rows,
   add_to_rows(c.compute, s.act, rows, Out(dx));
 }
 
-// Without masked tokens no GEMM overwrites what the last step left.
+// No GEMM overwrites the last step's gradients if there are no masked tokens.
 void MaskedLmHead::clear_gradients(const LayerContext& c) const {
   if (c.accumulate) return;
   for (const Tensor& t : {decoder_.weight.gradient, dense_.weight.gradient})

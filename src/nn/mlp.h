@@ -28,14 +28,14 @@ class Mlp {
         projection_(table, {Role::mlp_projection, layer}, {DropoutSite::mlp, layer}),
         activation_(activation) {}
 
-  // From x[M,C] to `sum`.
+  // Goes from x[M,C] to `sum`.
   void forward(const LayerContext& c, const Tensor& x, const MlpActivations& a,
                const Tensor& residual, const NormedSum& sum) const;
-  // Its first half, for recomputation too: `a` from x.
+  // The first half of forward(), for recomputation too: `a` from x.
   void activate(const LayerContext& c, const Tensor& x, const MlpActivations& a) const;
   // Recomputes a.act from the saved input (SavedValue::input).
   void recompute_act(const LayerContext& c, const MlpActivations& a) const;
-  // From the gradient at the projection's output in `flow` (Projection::backward_sum) to the
+  // Goes from the gradient at the projection's output in `flow` (Projection::backward_sum) to the
   // gradient at x, in flow.normed.
   void backward(const LayerContext& c, const Tensor& x, const MlpActivations& a,
                 const BackwardFlow& flow) const;

@@ -19,7 +19,7 @@ Config planned_run(Config c, bool trains = true) {
   const PlanLayout l = layout_of(c);
   c.distributed_optimizer = trains && l.zero >= 1;
   c.shard_gradients = trains && l.zero >= 2;
-  // It changes when an update happens, and allocates a few numbers.
+  // The deferred update changes when an update happens, and allocates a few numbers.
   c.policy.fusions.deferred_update = false;
   return c;
 }

@@ -32,7 +32,7 @@ struct PrepareSummary {
 };
 
 // Reads all inputs in order, tokenizes on `workers` threads and writes the datasets. The result
-// does not depend on the number of workers. Nothing appears under the final names unless everything
+// does not depend on the number of workers. Files get their final names only if everything
 // succeeded. Throws std::runtime_error with one sentence.
 PrepareSummary prepare(const Tokenizer& tokenizer, const PrepareOptions& options);
 
@@ -40,7 +40,7 @@ PrepareSummary prepare(const Tokenizer& tokenizer, const PrepareOptions& options
 // output. 0: done; 1: a file could not be written; 2: bad usage or
 // bad input.
 int prepare_main(int argc, char** argv);
-// Its flags as data.
+// The command's flags as data.
 CommandSpec prepare_spec(const KnownValues& known);
 
 }  // namespace tally::train

@@ -9,7 +9,7 @@ namespace tally::train {
 // line of standard output: numbers, or with --pieces the pieces of text. 0: done; 1: the output
 // could not be written; 2: bad usage or bad input.
 int tokenize_main(int argc, char** argv);
-// Its flags as data.
+// The command's flags as data.
 CommandSpec tokenize_spec(const KnownValues& known);
 
 }  // namespace tally::train

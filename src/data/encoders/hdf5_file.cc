@@ -145,7 +145,8 @@ void Hdf5Reader::Dataset::check_layout(hid_t dataset, hid_t plan) {
   }
 }
 
-// Before anything is allocated: what is declared must be possible in a file of this size.
+// The declared sizes must be possible in a file of this size. This is checked before anything is
+// allocated.
 void Hdf5Reader::Dataset::check_size() const {
   const bool deflated = std::any_of(filters.begin(), filters.end(),
                                     [](const Hdf5Filter& filter) { return filter.deflate; });

@@ -89,8 +89,8 @@ class FeatureMaker {
     return windows;
   }
 
-  // For each token the window in which it has most context: the smaller of those on its two sides,
-  // and a little for a longer window.
+  // The window in which each token has most context: the smaller of those on its two sides, and a
+  // little for a longer window.
   std::vector<size_t> most_context(const std::vector<Window>& windows) const {
     std::vector<size_t> best(document_.ids.size());
     std::vector<double> scores(best.size(), -1.0);

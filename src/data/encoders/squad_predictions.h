@@ -1,5 +1,5 @@
-// From a model's logits back to answers in SQuAD's paragraphs, as run_squad.py of
-// google-research/bert does it, and their scores, as SQuAD's evaluation scripts compute them.
+// Answers in SQuAD's paragraphs from a model's logits, as run_squad.py of google-research/bert
+// makes them, and their scores, as SQuAD's evaluation scripts compute them.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ class TextInput {
   bool read(size_t bytes, std::string* block);
   // Bytes of the file consumed (compressed ones when it is compressed).
   int64_t position() const;
-  // For messages: the path, or "standard input".
+  // The name for messages: the path, or "standard input".
   const std::string& name() const { return name_; }
 
  private:

@@ -19,7 +19,7 @@ void cpu::convert_elements(const Tensor& from, const Tensor& to) {
       const From* f = from.as<From>();
       To* t = to.as<To>();
       at::parallel_for(0, from.numel(), 1 << 16, [&](int64_t begin, int64_t end) {
-        // Through the wider type of the two, so that no number is rounded twice.
+        // Converts through the wider type of the two, so that no number is rounded twice.
         using Wide = std::conditional_t<std::is_same_v<From, double> && std::is_same_v<To, double>,
                                         double, cpu::accumulate_t<From>>;
         for (int64_t i = begin; i < end; ++i) t[i] = static_cast<To>(static_cast<Wide>(f[i]));

@@ -48,7 +48,7 @@ class CudaStream final : public Stream {
   // Scratch of at least `bytes` for a GEMM whose algorithm needs it. A side stream's scratch grows,
   // and throws DeviceError when it would have to grow during a recording.
   void* gemm_workspace(size_t bytes);
-  // At least `bytes` of flags for GEMMs, which find all of them zero and leave them zero. Throws
+  // Flags for GEMMs, at least `bytes`; GEMMs find all of them zero and leave them zero. Throws
   // DeviceError when they would have to be allocated during a recording.
   void* gemm_flags(size_t bytes);
   // The stream on which algorithms are timed: the one with the largest workspace that a GEMM may

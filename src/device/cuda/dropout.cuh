@@ -21,7 +21,7 @@ struct Dropout {
         scale(dropout_scale(mask.probability)),
         active(mask.probability > 0) {}
 
-  // At the start of a kernel.
+  // Called at the start of a kernel.
   __device__ inline void resolve() {
     if (active) seed = source.get();
   }

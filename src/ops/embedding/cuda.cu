@@ -125,7 +125,7 @@ __global__ void token_kernel(const int32_t* ids, const int32_t* order, const T* 
   }
 }
 
-// For the chunk in which a token begins that ends in a later one: adds its pieces in order.
+// Adds a token's pieces in order, in the chunk in which a token begins that ends in a later chunk.
 template <typename A>
 __global__ void join_kernel(const int32_t* ids, const A* pieces, A* dwte, int64_t tokens,
                             int64_t columns, int chunk, Rows rows) {

@@ -19,7 +19,7 @@
 //                         of 32 or more; a block sums a chunk, and a second kernel adds the sums of
 //                         ids that span several chunks
 // Atomic additions would be simpler, but their order changes from run to run. Here it is fixed on
-// every device, so that results repeat bit for bit. Nothing is timed, and no option changes the
+// every device, so that results repeat bit for bit. No kernel is timed, and no option changes the
 // kernels.
 //
 // DeviceError on a GPU: the sorted lists and partial sums do not fit the stream's workspace, or the

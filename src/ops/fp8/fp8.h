@@ -42,7 +42,8 @@ inline Operation<void(Stream& s, In x, Out amax)> fp8_amax{"fp8_amax"};
 struct Fp8Copies {
   Tensor rows, columns, scale;
 };
-// From the largest of `amaxes`[n], those of all parts of a matrix that processes divide.
+// The scale is that of the largest of `amaxes`[n], those of all parts of a matrix that processes
+// divide.
 inline Operation<void(Stream& s, In x, In amaxes, Fp8Copies out)> fp8_cast{"fp8_cast"};
 
 struct Fp8Matrix {

@@ -285,9 +285,9 @@ struct Kernel {
         read(v[0], fa, fb, ring.here(), 0);
       }
       multiply(sums, w, (steps - 1) % 2, v[(steps - 1) % 2], v[0], more);
-      // Only now, after the last values are used, and with a fence between the loads and the next
-      // copy, which writes through another proxy: a load that is only issued may read what that
-      // copy writes (seen once in some hundred launches).
+      // The slot is released only now, after the last values are used, and with a fence between the
+      // loads and the next copy, which writes through another proxy: a load that is only issued may
+      // read what that copy writes (seen once in some hundred launches).
       fence_async_proxy();
       __syncwarp();
       if (lane == 0) barrier_arrive(was_read);

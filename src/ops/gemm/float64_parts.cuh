@@ -80,7 +80,7 @@ __device__ inline void load4(float (&v)[4], uint32_t from) {
                : "r"(from)
                : "memory");
 }
-// Not before the barrier that says that it is complete, which __ldcg may be.
+// The load must not move before the barrier that says that it is complete, as __ldcg may.
 __device__ inline double2 load_part(const double2* from) {
   double2 v;
   asm volatile("ld.global.cg.v2.f64 {%0, %1}, [%2];" : "=d"(v.x), "=d"(v.y) : "l"(from) : "memory");

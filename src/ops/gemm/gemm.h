@@ -134,7 +134,7 @@ class TunedGemms {
   // Takes over choices of such a text. GEMMs that were made differently are made anew.
   void adopt(const std::string& text);
 
-  // For tests, which must not depend on timing: unless negative, fastest() returns this variant
+  // The variant that fastest() returns unless negative, for tests, which must not depend on timing
   // (the last one where there are fewer). `variants` tells how many the last call had.
   int forced = -1, variants = 0;
 

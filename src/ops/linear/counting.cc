@@ -1,5 +1,5 @@
-// linear.h on the counting device. What a GEMM reads and writes is in the rate of GEMMs, and so are the
-// bias, the residual and the activation in its epilogue.
+// linear.h on the counting device. The rate of GEMMs includes the bytes that a GEMM reads and
+// writes, and the bias, the residual and the activation in its epilogue.
 #include "src/ops/counting.h"
 #include "src/ops/linear/linear.h"
 

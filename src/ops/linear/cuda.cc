@@ -26,7 +26,7 @@ void forward_with_bias(const CudaCompute& c, const GemmProblem& plain, const In&
     add_bias(c.stream, b, y);
   };
   if (!gemm_supported(c, fused)) return two_passes();
-  // In place, each timed run would add to the result, so this is not timed.
+  // Each timed run would add to the result in place, so this is not timed.
   if (plain.addend == y.data && residual.defined()) return gemm(c, fused);
   std::vector<std::function<void()>> variants{[&] { gemm(c, fused); }, two_passes};
   FusedGemm own = fused_gemm(plain, b, y);

@@ -118,7 +118,7 @@ inline Operation<void(const Compute& c, In dy, In x, WeightGradients out)> linea
 inline Operation<void(Stream& s, In dy, int64_t first, Out db)> linear_backward_bias{
     "linear_backward_bias"};
 
-// From the column sums of dy to those of dx = dy w, without reading either:
+// Makes the column sums of dx = dy w from those of dy, without reading either:
 //   db += sums, and dbx += sums w where it is defined.  sums[N], db[N], dbx[K]: the gradient type
 inline Operation<void(Stream& s, In sums, In w, Out db, Out dbx)> linear_backward_bias_input{
     "linear_backward_bias_input"};

@@ -134,7 +134,7 @@ struct DerivativeAt {
     return Formula::template derivative<T>(input);
   }
 };
-// Or the derivative itself.
+// The gradient's factor, from what was saved: the derivative itself.
 struct SavedDerivative {
   static constexpr bool reads = true;
   template <typename T>
@@ -196,7 +196,7 @@ void activation(CudaStream& s, const In& pre, const ActivationResult& out, MlpAc
   with_formula(kind, [&](auto formula) {
     by_type(out.y.dtype, "activation", [&](auto zero) {
       using T = decltype(zero);
-      // Without a bias the kernel only reads it.
+      // The kernel only reads it without a bias.
       const BiasActivation<T> p{nullptr,       const_cast<T*>(pre.as<T>()),
                                 out.y.as<T>(), pre.numel(),
                                 pre.dim(-1),   out.amax.as<unsigned>()};

@@ -6,7 +6,8 @@
 namespace tally::train::counting {
 namespace {
 
-// Written by the GEMM, read here; and with a gradient written, and read by the GEMMs that follow.
+// The GEMM writes the logits and this reads them; with a gradient this writes it, and the GEMMs
+// that follow read it.
 void loss(Stream& s, Out logits, Labels, std::optional<LossGradient> gradient, Out losses) {
   pass(s, logits, logits, losses);
   if (gradient) pass(s, logits, logits);

@@ -172,7 +172,7 @@ void choose(CudaStream& s, const NormArguments& a, const Dropout& dropout) {
   start<T, N, 8, 1024>(s, a, dropout, 1024, 1);
 }
 
-// Without a delta and r the norm alone.
+// Computes the norm alone where there is no delta and no r.
 void normalize(Stream& stream, const char* op, const ResidualSum& sum, const NormWeights& weights,
                const NormOutputs& out, const Out& r = {}) {
   const int64_t columns = sum.x.dim(-1);

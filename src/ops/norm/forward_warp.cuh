@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(128, (norm_forward_blocks<PER, vector_size<T>>
 #pragma unroll
       for (int k = 0; k < N; ++k) squares[0] += (x[p][k] - mean) * (x[p][k] - mean);
     }
-    // Without the sums above the turns alternate from row to row.
+    // The turns alternate from row to row without the sums above.
     Rows::row_sums(squares, centered ? 1 : turn);
     turn ^= 1;
     const float rstd = 1.0F / sqrtf(squares[0] * share + static_cast<float>(a.epsilon));

@@ -26,7 +26,7 @@
 //                                 thread
 // A vector is 16 bytes, or one value where C is not a whole number of vectors or an address is not
 // aligned to 16 bytes. The width alone decides (with_row_shape() in rows.cuh, choose() in
-// forward.cu and backward.cu). Nothing is timed, and no option changes the kernel.
+// forward.cu and backward.cu). No kernel is timed, and no option changes the kernel.
 //
 // The layer around it chooses (nn/projection.h):
 //   without dropout           the GEMM adds the residual, then layernorm_forward

@@ -83,7 +83,7 @@ struct Flat {
   W* weights;
   int64_t count, decayed;
   bool zero_gradients;
-  // In f32 and f64 the master weights may be the weights.
+  // The master weights may be the weights in f32 and f64.
   __device__ bool separate() const {
     return static_cast<void*>(weights) != static_cast<void*>(master);
   }

@@ -9,7 +9,7 @@
 // use_nvlamb off. The gradient is clipped and m and v are AdamW's, then for each parameter
 //   u = (m / bias_correction1) / (sqrt(v / bias_correction2) + eps) + decay w
 //   w -= lr r u;  r = |w| / |u| over the whole parameter, or 1 where either norm is 0 or the
-//   parameter has no weight decay. Of fused parameters (Parameter::fused) each has its own r.
+//   parameter has no weight decay. Each of fused parameters (Parameter::fused) has its own r.
 // SGD with momentum and coupled weight decay, as torch.optim.SGD without dampening and Nesterov:
 //   g = clip_factor g + decay w;  m = momentum m + g;  w -= lr m
 // Clipping: Pascanu, Mikolov and Bengio, arXiv:1211.5063, as torch.nn.utils.clip_grad_norm_.
@@ -81,17 +81,17 @@ inline Operation<void(Stream& s, const AdamW& hyper, const StepState* state,
 inline Operation<void(Stream& s, double momentum, const StepState* state, const FlatUpdate& update)>
     sgd_step{"sgd_step"};
 
-// At most this many neighbouring elements of one parameter, which LAMB treats together.
+// A piece has at most this many neighbouring elements of one parameter, which LAMB treats together.
 inline constexpr int64_t lamb_piece_elements = 32768;
 struct LambPiece {
   void* gradient;  // the first element's; f32, f64 for f64
-  // Its place in master weights and moments, and in the weights. Multiples of 16, with `gradient`
-  // aligned alike, are fastest.
+  // The piece's offset in master weights and moments, and in the weights. Multiples of 16, with
+  // `gradient` aligned alike, are fastest.
   int64_t state, weight;
   int32_t count;
   int32_t norm;  // the parameter's row of LambTables::norms; -1: it has no weight decay
 };
-// In device memory.
+// Tables in device memory.
 struct LambTables {
   const LambPiece* pieces = nullptr;  // pieces of a row of `norms` are neighbours
   int64_t count = 0;                  // number of `pieces`

@@ -18,7 +18,7 @@
 //                   a whole number of vectors or an address is not aligned
 //
 // Additions are taken in f32 (f64 for f64) and rounded once. Each element is added to once, so that
-// results repeat bit for bit. Nothing is timed, and no option changes the kernels.
+// results repeat bit for bit. No kernel is timed, and no option changes the kernels.
 //
 // DeviceError on a GPU: the type is not a floating-point type (on the CPU: std::invalid_argument).
 // Rows and ids are not checked here: src/train/ checks what comes from data.

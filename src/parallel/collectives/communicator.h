@@ -97,7 +97,7 @@ class Communicator {
   void start_send(Stream& s, const Tensor& t, int to);
   // Makes what follows on `s` wait for everything that start_...() started.
   virtual void wait(Stream& s);
-  // Operations between the two calls may be carried out together. Nothing may be waited for in
+  // Operations between the two calls may be carried out together. The caller waits for nothing in
   // between.
   virtual void begin_group() {}
   virtual void end_group() {}
@@ -111,8 +111,9 @@ class Communicator {
   // all ranks, and a rank that is in no group passes an empty list.
   std::unique_ptr<Communicator> subgroup(const std::vector<int>& ranks, const char* name);
   const std::string& name() const { return name_; }
-  // From now on `watch` knows what this process waits for in this communicator and in the groups
-  // that are made of it. `ranks`: those of the run, in this one's order. `watch` outlives them.
+  // Lets `watch` know from now on what this process waits for in this communicator and in the
+  // groups that are made of it. `ranks`: those of the run, in this one's order. `watch` outlives
+  // them.
   void report_to(OperationWatch* watch, std::vector<int> ranks);
   // Null where nobody watches.
   OperationWatch* watch() const { return watch_; }

@@ -252,7 +252,7 @@ class Nccl final : public Communicator {
   std::unique_ptr<PeerCollectives> engine_, kernels_;
 };
 
-// Through device memory, which is all that NCCL carries.
+// The values go through device memory, which is all that NCCL carries.
 std::vector<char> Nccl::gather_bytes(cudaStream_t stream, const std::vector<char>& mine) {
   std::vector<char> all(mine.size() * static_cast<size_t>(size()));
   void* memory = nullptr;

@@ -158,8 +158,8 @@ int port_for(const std::string& run) {
 // A parent tally-train has evaluated the flags already, so its port counts.
 int choose_port(const LaunchOptions& options, const Variables& v, const std::string& run) {
   if (options.port != 0 && !v.has("TALLY_SUPERVISED")) return options.port;
-  // At MASTER_PORT torchrun's own process may listen, for PyTorch's store.
-  // A tally-train that it started has given its own ranks another port.
+  // torchrun's own process may listen at MASTER_PORT, for PyTorch's store. A tally-train that it
+  // started has given its own ranks another port.
   const bool taken = v.text("TORCHELASTIC_USE_AGENT_STORE") == "True" && !v.has("TALLY_SUPERVISED");
   if (taken) return port_for(run + " " + v.text("MASTER_PORT"));
   if (const std::string text = v.text("MASTER_PORT"); !text.empty()) {

@@ -100,8 +100,8 @@ std::string encode(const RankActivity& activity);
 RankActivity decode_activity(const std::string& body);
 
 // The failure when `ranks` (by rank) wait for longer than the limit, with one sentence that names
-// the rank that waits, its group, its operation and who did not come. Nothing where no rank waits
-// so long, or where one does work that may take any time.
+// the rank that waits, its group, its operation and who did not come. Empty where no rank waits so
+// long, or where one does work that may take any time.
 std::optional<Failure> explain_wait(const std::vector<RankActivity>& ranks, double limit_seconds);
 
 }  // namespace tally::train

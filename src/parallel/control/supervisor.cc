@@ -106,8 +106,8 @@ struct Rank {
   int rank = 0;
   pid_t pid = -1;                     // -1: has ended
   std::vector<PrefixedLines> output;  // stdout, stderr; none: inherited
-  // To the rank: failures of others, which only this process can know (rendezvous.h). From it: one
-  // byte when the first failure has been reported.
+  // Messages to the rank: failures of others, which only this process can know (rendezvous.h).
+  // Messages from it: one byte when the first failure has been reported.
   Socket news;
 };
 
@@ -194,7 +194,7 @@ class Supervisor {
   int64_t oom_kills_ = 0;
   bool stopped_ = false;
   int asked_to_stop_ = 0;  // the first signal that was passed on; 0: none
-  // When the ranks that are left are killed.
+  // The time at which the ranks that are left are killed.
   std::optional<Clock::time_point> kill_at_;
 };
 

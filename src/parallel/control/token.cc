@@ -60,7 +60,7 @@ void check_token(const std::string& text, const std::string& where) {
 }
 
 std::optional<std::string> read_token(const std::string& path) {
-  // Not a pipe, which would wait for a writer.
+  // O_NONBLOCK, because a pipe would wait for a writer.
   const Socket file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.open() && errno == ENOENT) return std::nullopt;
   if (!file.open()) fail_token("the token '{}' cannot be read: {}", path, std::strerror(errno));

@@ -375,8 +375,8 @@ class EvaluationRun {
     check_flag(evaluated_flag(config_), [&] { check_model(config_); });
     note_checksums(evaluated_flag(config_), config_.model_dir, notice_);
     const Work work = prepare_evaluation(config_, notice_);
-    // From here on a signal ends the evaluation in order. Before, while a long text is tokenized and
-    // there is no record, it has its default action. All ranks are here before one goes on.
+    // A signal ends the evaluation in order from here on. Before, while a long text is tokenized
+    // and there is no record, it has its default action. All ranks are here before one goes on.
     catch_stop_signals();
     require_same_settings(world_.meeting(), host_name(), {{"dataset", "the dataset", work.content}},
                           "let --data-path or --text name the same data on every host");
@@ -388,7 +388,8 @@ class EvaluationRun {
     // that says "running".
     check_flag("--record", [&] { write_record(record_, nullptr); });
     checked_ = true;
-    // Before processes connect: afterwards others on this host may have taken memory already.
+    // The check comes before processes connect: afterwards others on this host may have taken
+    // memory already.
     const std::string shortage = memory_shortage(config_, record_.device);
     // When a failure ends several processes, rank 0 writes the record, whichever rank failed. Another
     // rank cannot be further than this one yet.

@@ -167,7 +167,7 @@ class Run {
     return ending;
   }
 
-  // Before a failure ends this process: a checkpoint that is being written by it alone is finished,
+  // Called before a failure ends this process: a checkpoint that it alone is writing is finished,
   // and the record of the failure has all that is known.
   void finish() {
     if (writer_ && !save_group(config_, world_, ExchangeKind::main).divided())
@@ -348,9 +348,10 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     static_cast<DeviceFacts&>(record) = device.facts;
     for (const std::string& text : {kernel_notice(device.facts), threads_notice(device.facts)})
       if (!text.empty()) notice(text);
-    // Before processes connect: afterwards others on this host may have taken memory already.
+    // The check comes before processes connect: afterwards others on this host may have taken
+    // memory already.
     std::string shortage = memory_shortage(config, record.device);
-    // Before another rank can be further than this one.
+    // This comes before another rank can be further than this one.
     of_failure.emplace(world, record);
     OpenCommunicator open = open_communicator(config, world, record.device);
     static_cast<ProcessFacts&>(record) = open.facts;

@@ -70,7 +70,7 @@ class CheckpointWriter {
   std::thread thread_;
   std::atomic<bool> done_{false};
   std::optional<SaveResult> result_;  // the thread's until it has set done_
-  // Likewise: what ends the run, because the other processes know nothing of it and wait.
+  // The failure that ends the run, because the other processes know nothing of it and wait.
   std::exception_ptr fatal_;
 };
 

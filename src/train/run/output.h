@@ -8,15 +8,15 @@
 
 namespace tally::train {
 
-// To be called at the start of the program. Writes to a closed pipe, and to a file at the limit of
-// its size, become errors of the write instead of signals that end the process. (early_help.cc opens
+// Turns writes to a closed pipe, and to a file at the limit of its size, into errors of the write
+// instead of signals that end the process. Called at the start of the program. (early_help.cc opens
 // closed streams.)
 void prepare_output();
 
-// To standard output: the text as it is, or as a line.
+// Prints the text to standard output, as it is or as a line.
 void print_text(const std::string& text);
 void print_line(const std::string& line);
-// To standard error: "tally-train: note: ..." and so on. Every error ends in one line of
+// Print to standard error: "tally-train: note: ..." and so on. Every error ends in one line of
 // print_error(), and every run that was asked to stop in one of print_stopped().
 void print_note(const std::string& text);
 void print_warning(const std::string& text);

@@ -18,8 +18,8 @@
 
 namespace tally::train {
 
-// The processes of a run. One process ends a run by itself. Of several, the first failure ends all
-// within seconds and with one message, from rank 0. Lives in main() until the process ends.
+// The processes of a run. A single process ends a run by itself. The first failure of several ends
+// all within seconds and with one message, from rank 0. Lives in main() until the process ends.
 class World {
  public:
   // Connects to the other processes. `fault`: why this process cannot take part, of which it tells the

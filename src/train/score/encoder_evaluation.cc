@@ -284,8 +284,8 @@ class Examination {
   EncoderUpload upload_;
   StepState* state_ = nullptr;
   Tensor sums_, mine_, all_;
-  // To gather: predictions and labels [2, micro batch], then the bits of the scores [micro batch,
-  // classes] where they are wanted.
+  // The values to gather: predictions and labels [2, micro batch], then the bits of the scores
+  // [micro batch, classes] where they are wanted.
   std::vector<int32_t> classes_;
   std::vector<float> spans_;  // [2, micro batch, sequence]: start and end logits to gather
   LabelCounts counted_{};     // this process's

@@ -25,8 +25,8 @@ struct EvaluationPhases {
 
 struct EncoderEvaluation {
   // Each head's mean over its labels in all samples, of all heads together: masked tokens and pairs
-  // of sentences; classes; half of an answer's first and half of its last token. Of SQuAD's
-  // evaluation there is none, since questions have several right answers.
+  // of sentences; classes; half of an answer's first and half of its last token. SQuAD's evaluation
+  // has none, since questions have several right answers.
   double loss = 0;
   int64_t samples = 0, tokens = 0;
   double seconds = 0;     // time of a pass over the data

@@ -67,14 +67,14 @@ class EncoderScores {
 
   // Adds what the answers are worth.
   void score(EvaluationSums* sums);
-  // After score(): the predictions of this range. Classification: a JSON object a line, with the
+  // The predictions of this range, after score(). Classification: a JSON object a line, with the
   // scores by the classes' names, or in their order where they have none. SQuAD: one
   // JSON object of the answers by their questions' names.
   std::string predictions() const;
 
  private:
   void score_questions(EvaluationSums* sums);
-  // In predictions(): a class, and the scores of a sample of the range.
+  // A class, and the scores of a sample of the range, for predictions().
   nlohmann::ordered_json class_name(int32_t number) const;
   nlohmann::ordered_json class_scores(size_t at) const;
 

@@ -153,8 +153,8 @@ void ForwardBackward::run_pipeline(MicroBatches* loader, int64_t consumed, int p
 void ForwardBackward::finish_gradients() {
   for (const Tensor& gradients : of_shards_) mesh_.tensor().all_reduce(stream_, gradients);
   reducer_.finish();
-  // At the end, because two processes that add equal numbers get equal bits, and sums over replicas
-  // depend on where a gradient lies in its buffer.
+  // The ends add last, because two processes that add equal numbers get equal bits, and sums over
+  // replicas depend on where a gradient lies in its buffer.
   for (const Tensor& gradient : of_ends_) mesh_.embedding()->all_reduce(stream_, gradient);
 }
 

@@ -39,8 +39,8 @@ class ForwardBackward {
   // ZeRO those of this rank's shares.
   void run(MicroBatches* loader, int64_t consumed, int place);
 
-  // From here on `timer` times the phases of every step, which are neither recorded nor divided among
-  // pipeline stages. It outlives this; null: none.
+  // Lets `timer` time the phases of every step from here on, which are neither recorded nor divided
+  // among pipeline stages. It outlives this; null: none.
   void set_phase_timer(PhaseTimer* timer) { timer_ = timer; }
 
   // Evaluations may use it between two steps.

@@ -55,8 +55,8 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, RunLists* lists)
     return;
   }
   if (!parts_.optimizer.can_defer()) return;
-  // On a GPU it overlaps inside of graphs only: the small fills that cuBLASLt and cuDNN enqueue
-  // wait, in an eager step, for the kernel on the side stream (bench/notes/encoders.md).
+  // The update overlaps inside of graphs only on a GPU: the small fills that cuBLASLt and cuDNN
+  // enqueue wait, in an eager step, for the kernel on the side stream (bench/notes/encoders.md).
   if (parts_.stream.device().is_cuda() && !records_graphs(parts_.config, parts_.stream)) return;
   DeferredUpdate* deferred = parts_.stages.front()->deferred_update();
   if (!deferred || deferred->first() == deferred->last()) return;

@@ -15,7 +15,8 @@ namespace tally::train {
 class StepWindow {
  public:
   virtual ~StepWindow() = default;
-  // Before step `iteration` is enqueued, and after. Throws DeviceError and std::runtime_error.
+  // Called before step `iteration` is enqueued, and after. Throws DeviceError and
+  // std::runtime_error.
   virtual void before_step(int64_t iteration) = 0;
   virtual void after_step(int64_t iteration) = 0;
   // Empty before the last step of the window.

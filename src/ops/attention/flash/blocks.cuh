@@ -58,8 +58,8 @@ struct Block {
       }
     }
   }
-  // To be called after wait_for_copies(): converts what this thread copied to the form that the
-  // matmuls take. The other threads' values are visible after the next __syncthreads().
+  // Converts what this thread copied to the form that the matmuls take, after wait_for_copies().
+  // The other threads' values are visible after the next __syncthreads().
   __device__ static void arrived(float* at) {
     if (Math::keeps) return;
     const int t = static_cast<int>(threadIdx.x);

@@ -19,7 +19,7 @@ struct Forward {
   static constexpr size_t shared_bytes =
       sizeof(float) * (Q::size + K::size + V::size + queries * p_leading);
 
-  // For each row so far: the highest score, and the sum over this lane's columns.
+  // Each row's highest score so far, and the sum over this lane's columns.
   float top[Scores::rows], sum[Scores::rows];
 
   // Turns scores into probabilities relative to the new maximum, in shared memory, and rescales

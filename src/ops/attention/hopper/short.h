@@ -1,7 +1,8 @@
 // Attention within short sequences on Hopper's matrix instructions: no sequence has more than 128
-// tokens, so that one block of threads has all queries and keys of a head. Nothing is summed in
-// global memory, and softmax sees a whole row at once. Documents share a block's rows where they fit. For encoders, whose samples are short and
-// whose attention has dropout. The formulas are those of hopper.h, with M, dropout's mask:
+// tokens, so that one block of threads has all queries and keys of a head. Global memory holds no
+// partial sums, and softmax sees a whole row at once. Documents share a block's rows where they
+// fit. For encoders, whose samples are short and whose attention has dropout. The formulas are
+// those of hopper.h, with M, dropout's mask:
 //   O = (P M) V    dV = (P M)^T dO    dS = P (M dP - delta)
 // P, P M and dS are rounded to 16 bits before the GEMMs that read them; everything else is float32.
 // Results are repeatable.

@@ -54,7 +54,7 @@ struct Pair {
   int64_t workspace = -1;  // the larger one of the two; negative: not served
 };
 
-// Makes the tensors of a graph. Those of the same layout share a table of places.
+// Makes the tensors of a graph. Tensors of the same strides share a table of offsets.
 struct Builder {
   const AttentionShape& a;
   fe::graph::Graph& graph;

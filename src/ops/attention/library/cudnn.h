@@ -13,7 +13,7 @@ class CudnnAttention {
   // Bytes of scratch for both directions; negative when cuDNN does not serve the shape. Builds both
   // graphs once a shape.
   virtual int64_t workspace(const CudaCompute& c, const AttentionShape& shape, DType dtype) = 0;
-  // For packed operands.
+  // These take packed operands.
   virtual void forward(const CudaCompute& c, const AttentionArgs& args) = 0;
   virtual void backward(const CudaCompute& c, const AttentionArgs& args,
                         const AttentionGradients& gradients) = 0;

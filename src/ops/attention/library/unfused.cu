@@ -1,4 +1,4 @@
-// With S = Q K^T, P = softmax(scale S), M dropout's mask:
+// S = Q K^T, P = softmax(scale S), M is dropout's mask:
 //   out = (P M) V
 //   dV = (P M)^T dO,  D = rowsum(dO O),  dS = scale P (M (dO V^T) - D),  dQ = dS K,  dK = dS^T Q
 #include "src/ops/attention/library/unfused.h"
