@@ -144,7 +144,7 @@ void write_llama_config(const ModelConfig& c, Json* out) {
                             {"original_max_position_embeddings", s.original_positions}};
   }
   if (place) json[place]["rope_theta"] = c.rotary_base;
-  // transformers 4 reads this one alone.
+  // transformers 4 reads this key alone.
   if (!place || json.contains("rope_theta")) json["rope_theta"] = c.rotary_base;
 }
 

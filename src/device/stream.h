@@ -58,8 +58,8 @@ struct DeviceInfo {
 
 // Number of usable GPUs; 0 without CUDA in the build, a driver or a device.
 int cuda_device_count();
-// Why there is none, in one sentence ("this build has no CUDA", "no NVIDIA driver is loaded"); else
-// "".
+// The reason why there is none, in one sentence ("this build has no CUDA", "no NVIDIA driver is
+// loaded"); else "".
 std::string cuda_unavailable_reason();
 DeviceInfo device_info(Device device);
 // Throws DeviceError with one clear sentence when the device cannot be used (no GPU, a compute

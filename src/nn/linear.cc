@@ -27,7 +27,7 @@ Out Linear::amax_of_gradient(const LayerContext& c) const {
 // The sum over the tensor cores' products may be the fast one: only gradients add up over many steps.
 void Linear::forward_fp8(const LayerContext& c, const LinearInput& in, const Tensor& y,
                          const Fp8Sum& sum) const {
-  // First of all: own() lies where the weight's magnitude goes.
+  // This comes first: own() lies where the weight's magnitude goes.
   const Tensor amaxes = magnitudes_of_input(c).find(c.compute, in.x, in.amax_found, in.amaxes);
   if (c.fp8.casts_weights) cast_weight(c);
   const int64_t m = in.x.dim(0), k = in.x.dim(1);

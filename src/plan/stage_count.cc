@@ -96,7 +96,7 @@ class CountedProcess {
   void update() { optimizer_->apply(!config_.policy.fusions.overwrite); }
 
   double number_of_parameters() const { return real(table_.count()); }
-  // Its columns; what a stage's memory depends on besides is the caller's.
+  // The memory by columns; the caller provides what else a stage's memory depends on.
   StageMemory memory() const;
   const CountedWork& work() const { return stream_.work(); }
   StepVolumes sent() const {

@@ -33,8 +33,8 @@ TokenizerJson split_tokenizer_json(nlohmann::json json, const std::string& path)
 // sentence.
 TokenizerJson pairs_of_tokenizer_json(const nlohmann::json& json, const std::string& path);
 
-// Why a tokenizer.json splits or joins texts differently from GPT-2's; empty: it does not, or it has
-// no "model".
+// The reason why a tokenizer.json splits or joins texts differently from GPT-2's; empty: it does
+// not, or it has no "model".
 std::string difference_from_gpt2(const nlohmann::json& json);
 
 // A merges.txt. Throws std::runtime_error with one sentence.

@@ -101,8 +101,8 @@ bool is_bert_template(const Json& processor) {
          processor.value("pair", Json()) == two;
 }
 
-// Why a tokenizer.json makes other tokens of a text than BERT's; empty: it does not, as far as the
-// file says.
+// The reason why a tokenizer.json makes other tokens of a text than BERT's; empty: it does not, as
+// far as the file says.
 std::string difference_from_bert(const Json& json) {
   const Json model = json.value("model", Json());
   if (model.is_object()) {

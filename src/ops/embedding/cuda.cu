@@ -14,7 +14,7 @@ namespace {
 // The rows of the vocabulary that a table holds.
 struct Rows {
   int32_t first, count;
-  // Negative: this table has no row for it.
+  // A negative id has no row in this table.
   __device__ inline int32_t of(int32_t id) const {
     const int32_t row = id - first;
     return row < count ? row : -1;

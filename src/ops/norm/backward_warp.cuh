@@ -20,7 +20,7 @@ struct NormBackwardWarp {
   using Rows = NormRows<T, PER, WIDE, with_residual ? 3 : 2, 1>;
   static constexpr int N = Rows::N, threads = Rows::threads, groups = Rows::groups;
   static constexpr size_t shared_bytes = Rows::shared_bytes;
-  // Widened once, unless the sums need the registers.
+  // Values are widened once, unless the sums need the registers.
   using Gamma = std::conditional_t<(PER * N > 32), Vector<T, N>, Vector<float, N>>;
   static_assert(N % 4 == 0 && shared_bytes >= sizeof(float) * groups * Rows::most_columns);
 

@@ -168,8 +168,8 @@ class Rendezvous;
 // neither library. Throws CommunicationError with one sentence.
 std::unique_ptr<Communicator> make_communicator(const std::string& name, Rendezvous& meeting,
                                                 Device device, const std::string& interface);
-// Why `name` is not available here, in one sentence; else "". Starts nothing: an MPI library
-// without its own launcher ends the process when it starts.
+// The reason why `name` is not available here, in one sentence; else "". Starts nothing: an MPI
+// library without its own launcher ends the process when it starts.
 std::string communicator_unavailable_reason(const std::string& name);
 
 }  // namespace tally::train

@@ -63,7 +63,8 @@ class Mesh {
 
   Communicator& world() const { return world_; }
   Communicator& tensor() const { return *tensor_; }  // rank: the shard
-  // Who gets which samples, and who adds up gradients: the same ranks in data parallelism.
+  // The ranks that divide the samples, and those that add up gradients: the same ranks in data
+  // parallelism.
   Communicator& samples() const { return *samples_; }    // rank: the replica
   Communicator& replicas() const { return *replicas_; }  // rank: the replica
   Communicator& pipeline() const { return *pipeline_; }  // rank: the stage

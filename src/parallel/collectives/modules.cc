@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Next to the program (in a build), or where an installation has it.
+// The module's folder: next to the program (in a build), or where an installation has it.
 std::string module_path(const std::string& name) {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();

@@ -167,7 +167,8 @@ class Nccl final : public Communicator {
   void do_start_all_reduce(Stream& s, const Tensor& t, Reduce op) override {
     const cudaStream_t side = side_.after(native(s));
     if (engine_ && op == Reduce::sum && engine_->all_reduce(side, t)) return;
-    // Less time than the SMs that it would take from the kernels beside it.
+    // The sum runs on the main stream: beside kernels it would cost them more time, by their SMs,
+    // than it takes.
     if (kernels_ && op == Reduce::sum && kernels_->all_reduce(native(s), t)) return;
     reduce_on(side, t, op);
   }

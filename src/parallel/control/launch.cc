@@ -150,7 +150,7 @@ std::string run_name(const Variables& v) {
   return launcher_run(v);
 }
 
-// Below the ports that systems use for outgoing connections.
+// These ports lie below those that systems use for outgoing connections.
 int port_for(const std::string& run) {
   return 12000 + static_cast<int>(hash_of(run) % 20000);
 }

@@ -1,4 +1,4 @@
-// Who this process is among the processes of a run, according to what started it.
+// The identity of this process among the processes of a run, according to what started it.
 #pragma once
 
 #include <algorithm>

@@ -24,7 +24,7 @@ struct Failure {
   bool known_to_zero = true;  // rank 0 knows of it, and reports it
 };
 
-// Why a rank cannot take part, known before it meets the others.
+// The reason why a rank cannot take part, known before it meets the others.
 struct Fault {
   int code = exit_bad_input;  // exit code
   std::string message;

@@ -84,7 +84,7 @@ class PrefixedLines {
     if (!line_.empty()) put(prefix_ + line_ + "\n");
     line_.clear();
   }
-  // Why a line of standard output was lost; empty where none was.
+  // The reason why a line of standard output was lost; empty where none was.
   std::string failure() const {
     if (lost_ == 0 || to_ != STDOUT_FILENO) return "";
     return fmt::format("standard output cannot be written: {}", std::strerror(lost_));
@@ -295,8 +295,8 @@ void Supervisor::blame_stopped() {
       cause_ = fmt::format("rank {}: process {} was stopped (SIGSTOP, a debugger)", r.rank, r.pid);
 }
 
-// They cannot notice that the run has failed. The others do, and end. Before that they would take a
-// stopped rank whose connection is closed for one that was killed.
+// Stopped ranks cannot notice that the run has failed. The others do, and end. Before that they
+// would take a stopped rank whose connection is closed for one that was killed.
 void Supervisor::kill_stopped() {
   const auto runs = [](const Rank& r) { return r.pid > 0 && !is_stopped(r.pid); };
   if (std::any_of(ranks_.begin(), ranks_.end(), runs)) return;

@@ -68,7 +68,7 @@ std::unique_ptr<CopyEngine> CopyEngine::make(int rank, int size, const std::vect
   return made;
 }
 
-// Peers by turns from the next one on, so that no two ranks push to the same one at a time.
+// Peers take turns from the next one on, so that no two ranks push to the same one at a time.
 template <typename F>
 void CopyEngine::for_each_peer(const F& f) const {
   for (int i = 1; i < size_; ++i) f((rank_ + i) % size_);

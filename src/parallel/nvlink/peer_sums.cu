@@ -94,7 +94,7 @@ struct Elements<__half> : Pairs<__half2> {};
 template <>
 struct Elements<__nv_bfloat16> : Pairs<__nv_bfloat162> {};
 
-// Past the first-level cache: nothing is read twice.
+// The loads pass by the first-level cache, because nothing is read twice.
 __device__ uint4 load(const void* from, int64_t i) {
   return __ldcg(static_cast<const uint4*>(from) + i);
 }

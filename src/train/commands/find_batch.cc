@@ -186,7 +186,7 @@ class BatchFinder {
   int finish(int64_t found) {
     record_.outcome = found > 0 ? Outcome::completed : Outcome::out_of_memory;
     record_.ended = utc_now();
-    // First the answer: the record may be impossible to write.
+    // The answer comes first: the record may be impossible to write.
     if (found > 0) {
       print_line(fmt::format("largest micro batch: {} ({})", found,
                              on_gpu() ? "tried" : "by the memory model, not tried on a CPU"));

@@ -105,7 +105,8 @@ std::string kernel_notice(const DeviceFacts& r) {
 
 namespace {
 
-// Long enough for the kernel's clock of hundredths, and short beside the start of a run.
+// The pause is long enough for the kernel's clock of hundredths, and short beside the start of a
+// run.
 constexpr std::chrono::milliseconds looked_at{200};
 constexpr int looks = 3;  // repeated while each finds a busy one
 

@@ -38,7 +38,7 @@ Fault refuse(const Config& config, const std::string& shortage) {
   return fault;
 }
 
-// Why no rank of this host can be started.
+// The reason why no rank of this host can be started.
 std::optional<Fault> find_fault(int processes, int ranks, const std::vector<char*>& argv,
                                 Command command) {
   Fault fault;

@@ -113,7 +113,8 @@ int World::fail(int code, const std::string& message, bool consequence) {
 // Ends without destructors, because threads of libraries may be waiting for peers that are gone.
 void World::end(const Failure& first, bool report) {
   std::fflush(stdout);
-  // Held until the process is gone: a second failure is not reported, and nothing replaces the record.
+  // The lock is held until the process is gone: a second failure is not reported, and nothing
+  // replaces the record.
   std::unique_lock lock(mutex_, std::defer_lock);
   if (report) {
     lock.lock();

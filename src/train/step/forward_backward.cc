@@ -83,8 +83,8 @@ void ForwardBackward::run(MicroBatches* loader, int64_t consumed, int place) {
     stream_.copy(state_->labels, labels, sizeof state_->labels);
 }
 
-// Known before the first backward pass, so that gradients are as small as means are: sums that are
-// divided later leave the range of fp16.
+// The number of labels is known before the first backward pass, so that gradients are as small as
+// means are: sums that are divided later leave the range of fp16.
 void ForwardBackward::count_labels(MicroBatches* loader, int64_t micro_batches, int place) {
   const LabelCounts counts = loader->counted(micro_batches);
   double* staged = counts_.as<double>() + place * static_cast<int64_t>(counts.size());
@@ -207,7 +207,8 @@ uint64_t ForwardBackward::dropout_seed(int64_t consumed, int64_t micro_batch) co
   if (!dropout_) return 0;
   const auto ranks = static_cast<uint64_t>(mesh_.samples().size());
   const auto rank = static_cast<uint64_t>(mesh_.samples().rank());
-  // Numbered as in one process, so that any number of replicas draws the same masks.
+  // Micro batches are numbered as in one process, so that any number of replicas draws the same
+  // masks.
   const auto before = static_cast<uint64_t>(consumed / config_.micro_batch);
   const uint64_t number = before + static_cast<uint64_t>(micro_batch) * ranks + rank;
   return std::max<uint64_t>(1, mix64(mix64(config_.seed) ^ number));

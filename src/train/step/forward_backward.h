@@ -78,8 +78,8 @@ class ForwardBackward {
   GradientReducer reducer_;
   // Gradients that are added up besides, by Reduction.
   std::vector<Tensor> of_shards_, of_ends_;
-  // Indexed by what differs: 1 if the micro batch is the step's first, which overwrites the
-  // gradients, plus 2 if it is the last, after which they are reduced.
+  // Recorded micro batches, by index: 1 if the micro batch is the step's first, which overwrites
+  // the gradients, plus 2 if it is the last, after which they are reduced.
   std::array<std::unique_ptr<StepGraph>, 4> recorded_;
   int64_t recorded_micro_batches_ = 0;  // micro batches of the recorded steps
 };

@@ -36,7 +36,7 @@ struct LoopParts {
   Samples validation;  // empty: no evaluation
   // The processes of the run. Each runs a loop of its own, and all decide alike.
   const Mesh& mesh;
-  // Evaluated once, after the last step; empty: no test data.
+  // Test data, evaluated once, after the last step; empty: none.
   Samples test = nullptr;
   // Observes the steps of config.profile_window; null: none.
   StepWindow* window = nullptr;
