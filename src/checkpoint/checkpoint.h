@@ -1,6 +1,6 @@
 // Saving a training run and resuming it, bit for bit.
 //   ROOT/latest_checkpointed_iteration.txt   the number of the last good one, as Megatron names it
-//   ROOT/iter_0000010/model.safetensors      weights in Hugging Face's layout (model_weights.h)
+//   ROOT/iter_0000010/model.safetensors      weights in Hugging Face's format (model_weights.h)
 //                     config.json            the model (model_config_file.h)
 //                     optimizer.safetensors  "master.NAME", "exp_avg.NAME", "exp_avg_sq.NAME" (of
 //                                            SGD "momentum_buffer.NAME" instead of the two) in our

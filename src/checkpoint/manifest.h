@@ -1,4 +1,4 @@
-// The places of the optimizer's state of every parameter in the files of a checkpoint:
+// The ranges of the optimizer's state of every parameter in the files of a checkpoint:
 // manifest.json next to the parts that processes wrote, or the names of a single
 // optimizer.safetensors, which holds every parameter as one piece. Private to checkpoint/.
 //

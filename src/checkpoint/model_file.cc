@@ -7,7 +7,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "src/checkpoint/hugging_face_layout.h"
+#include "src/checkpoint/hugging_face_parameters.h"
 #include "src/checkpoint/model_weights.h"
 
 namespace tally::train {

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "src/checkpoint/hugging_face_layout.h"
+#include "src/checkpoint/hugging_face_parameters.h"
 #include "src/checkpoint/optimizer_files.h"
 #include "src/checkpoint/stored_files.h"
 #include "src/device/convert.h"

@@ -1,4 +1,4 @@
-// A model's weights in Hugging Face's layout: GPT-2's linear layers ("Conv1D") keep [in, out] where
+// A model's weights in Hugging Face's format: GPT-2's linear layers ("Conv1D") keep [in, out] where
 // we keep [out, in]; encoders and Llama keep Q, K and V apart, and Llama gates and
 // ups; the vocabulary has no padding.
 #pragma once

@@ -258,7 +258,7 @@ struct Config {
   double exit_duration_minutes = 0;  // 0: no limit
   int64_t exit_interval = 0;
   std::string save_dir, load_dir, record_path;
-  // --load-hf and --save-hf: folders in Hugging Face's layout.
+  // --load-hf and --save-hf: folders in Hugging Face's format.
   std::string load_hf_dir, save_hf_dir;
   bool skip_train = false;  // --skip-train: evaluate on validation and test data, do not train
   // --finetune: begin at iteration 0 with the weights of --load's checkpoint.

@@ -39,9 +39,9 @@ struct PickleValue {
 // The values of a pickle. They live as long as it does. Memory is linear in the pickle's size.
 class Pickle {
  public:
-  // `bytes` must outlive it. `place`: of the first byte in its file, for messages. Throws
-  // DamagedData, among others for a name that is not known, with its place in the file.
-  Pickle(std::string_view bytes, uint64_t place);
+  // `bytes` must outlive it. `offset`: of the first byte in its file, for messages. Throws
+  // DamagedData, among others for a name that is not known, with its offset in the file.
+  Pickle(std::string_view bytes, uint64_t offset);
   Pickle(const Pickle&) = delete;
   Pickle& operator=(const Pickle&) = delete;
   const PickleValue& root() const { return *root_; }

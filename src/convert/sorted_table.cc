@@ -23,7 +23,7 @@ std::array<uint32_t, 256> crc_table() {
   return table;
 }
 
-// The block that a handle (two varints: place and bytes) names, without its trailer.
+// The block that a handle (two varints: offset and bytes) names, without its trailer.
 std::string_view block_at(std::string_view table, ByteReader* handle) {
   const uint64_t offset = handle->take_varint();
   const uint64_t bytes = handle->take_varint();

@@ -70,7 +70,7 @@ struct TensorDict {
       return key == "model" || key == "state_dict" || key == "model_state_dict" || key == "module";
     });
   }
-  std::string place() const { return fmt::format("'{}'", fmt::join(keys, ".")); }
+  std::string path() const { return fmt::format("'{}'", fmt::join(keys, ".")); }
 };
 
 // The dictionaries of tensors in a pickle. An optimizer's tensors are not weights.
@@ -93,7 +93,7 @@ class TensorDicts {
     throw DamagedData(fmt::format(
         "it holds several dictionaries of tensors, among them {} and {}: save the model's "
         "state_dict() alone",
-        best[0].place(), best[1].place()));
+        best[0].path(), best[1].path()));
   }
 
  private:

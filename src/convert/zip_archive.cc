@@ -20,7 +20,7 @@ uint32_t signature(std::string_view file, size_t at) {
   return ByteReader(file, at).take<uint32_t>();
 }
 
-// The place of the end record, which a comment may follow.
+// The offset of the end record, which a comment may follow.
 size_t find_end(std::string_view file) {
   if (file.size() < kEndBytes) throw DamagedData("it is cut short");
   const size_t last = file.size() - kEndBytes;
@@ -52,10 +52,10 @@ Directory find_directory(std::string_view file) {
   if (end < kLocatorBytes || signature(file, end - kLocatorBytes) != kEnd64Locator)
     return directory;
   ByteReader locator(file, end - kLocatorBytes + 8);
-  const auto place = locator.take<uint64_t>();
-  if (place > file.size() || signature(file, place) != kEnd64)
+  const auto offset = locator.take<uint64_t>();
+  if (offset > file.size() || signature(file, offset) != kEnd64)
     throw DamagedData("its ZIP64 directory is not where its end says");
-  ByteReader in64(file, place + 32);
+  ByteReader in64(file, offset + 32);
   directory.count = in64.take<uint64_t>();
   directory.size = in64.take<uint64_t>();
   directory.offset = in64.take<uint64_t>();

@@ -27,7 +27,7 @@ class ZipArchive {
 
  private:
   struct Entry {
-    uint64_t header = 0;  // place of its local header
+    uint64_t header = 0;  // offset of its local header
     uint64_t size = 0, stored = 0;
     uint32_t crc = 0;
     uint16_t flags = 0, method = 0;

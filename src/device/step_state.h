@@ -101,7 +101,7 @@ struct DropoutSeed {
   }
 };
 
-// The mask of one place where dropout happens: the probability, and the seed from which the mask
+// The mask of one dropout site: the probability, and the seed from which the mask
 // follows together with an element's index (philox.h), so that it is the same on every device.
 struct DropoutMask {
   double probability = 0;

@@ -69,7 +69,7 @@ class EnergySampler {
 
   // The device has done the steps up to `iteration`, now.
   void steps_done(int64_t iteration);
-  // Ends the reading. `steps` are all of this run's, `first` the place of the first that counts.
+  // Ends the reading. `steps` are all of this run's, `first` the index of the first that counts.
   GpuEnergyUse finish(const std::vector<Step>& steps, size_t first);
 
  private:

@@ -277,10 +277,10 @@ Record begin_record(const Config& config) {
 nlohmann::ordered_json configuration_json(const Record& r) {
   json out = json::object();
   const auto at = [&](const std::string& key) -> json& {
-    json* place = &out;
+    json* node = &out;
     std::istringstream names(key);
-    for (std::string name; std::getline(names, name, '.');) place = &(*place)[name];
-    return *place;
+    for (std::string name; std::getline(names, name, '.');) node = &(*node)[name];
+    return *node;
   };
   for (const Setting& row : recorded_settings(r.config)) at(row.key) = row.value;
   at("model.parameters") = r.parameters;

@@ -126,7 +126,7 @@ Record begin_record(const Config& config);
 // Throughput in real tokens, and the model's FLOPs for one of them.
 Throughput throughput_of(const Record& record);
 double flops_per_token(const Record& record);
-// The place in record.steps of the first step after the warm-up (Throughput::steady_from). There is
+// The index in record.steps of the first step after the warm-up (Throughput::steady_from). There is
 // a step.
 size_t first_steady_step(const Record& record);
 // The steps of --throughput-start to --throughput-stop; empty where this run did not do them all.

@@ -1,5 +1,5 @@
 // A model as the training loop sees it: the layers that this process holds, with explicit forward
-// and backward passes over memory planned once, or the autograd reference behind the same
+// and backward passes over memory that is reserved once, or the autograd reference behind the same
 // interface.
 #pragma once
 
@@ -102,7 +102,7 @@ class Stage {
   // It has the same sizes on all of them and stays where it is.
   virtual std::vector<Tensor> exchanged() const { return {}; }
 
-  // `hook` is called by backward() as soon as the gradient of a parameter, given by its place in
+  // `hook` is called by backward() as soon as the gradient of a parameter, given by its index in
   // ParameterTable::all(), is final and work on it may be enqueued. Only the parameters of
   // reported_parameters() are reported.
   using GradientHook = std::function<void(int parameter)>;

@@ -78,7 +78,7 @@ Transformer::Transformer(const Config& config, const ModelPart& part, const Para
       context_{.compute = {stream, {config.policy}}},
       arena_(stream),
       update_sms_(sms_for_updates(config, type_, stream)),
-      // A CPU updates with all its cores, at the same places.
+      // A CPU updates with all its cores, at the same points.
       updates_(part.first && part.last && config.policy.fusions.deferred_update &&
                (update_sms_ > 0 || !stream.device().is_gpu())),
       // Selective recomputation computes the activation's output again from its input.
@@ -105,7 +105,7 @@ Tensor Transformer::reserve_scratch(int64_t head_elements) {
   const auto make = [&](DType type, std::initializer_list<int64_t> shape, const char* what) {
     return arena_.make(type, shape, what);
   };
-  shared_ = plan_shared_activations(sizes_, &arena_);
+  shared_ = make_shared_activations(sizes_, &arena_);
   flow_.post_norm = sizes_.post_norm();
   flow_.residual = make(type_, {part, c}, "gradient of the residual stream");
   const bool sequence = context_.tensor.sequence;
@@ -215,19 +215,19 @@ std::unique_ptr<ActivationSet> Transformer::make_activations() {
     return a->arena.make(wide_type(type_), {sizes_.part()}, "LayerNorm statistics");
   };
   for (int64_t l = 0; l < part_.layers; ++l)
-    a->planned.push_back(plan_block_activations(sizes_, shared_, &a->arena));
+    a->reserved.push_back(make_block_activations(sizes_, shared_, &a->arena));
   if (part_.last) {
-    a->planned_final.r = residual("residual stream");
-    if (sizes_.spec.norm == NormKind::layer) a->planned_final.mean = statistics();
-    a->planned_final.rstd = statistics();
-    a->planned_final.y = flow_.residual;
+    a->reserved_final.r = residual("residual stream");
+    if (sizes_.spec.norm == NormKind::layer) a->reserved_final.mean = statistics();
+    a->reserved_final.rstd = statistics();
+    a->reserved_final.y = flow_.residual;
   } else {
     a->output = residual("output of a stage");
   }
-  if (!part_.first) a->input = a->planned.front().in.r;
+  if (!part_.first) a->input = a->reserved.front().in.r;
   if (!part_.first || !part_.last) a->gradient = residual("gradient between stages");
-  a->blocks = a->planned;
-  a->final = a->planned_final;
+  a->blocks = a->reserved;
+  a->final = a->reserved_final;
   ++sets_;
   return a;
 }
@@ -256,13 +256,13 @@ void Transformer::take(const Batch& batch, const Pass& pass, Activations* a) con
   a->sequences = sequences_of(batch);
   const AttentionGeometry& g = sizes_.attention;
   if (a->sequences.batch == g.batch && a->sequences.tokens == g.tokens) {
-    a->blocks = a->planned;
-    a->final = a->planned_final;
+    a->blocks = a->reserved;
+    a->final = a->reserved_final;
     return;
   }
   for (size_t l = 0; l < blocks_.size(); ++l)
-    a->blocks[l] = first_tokens(a->planned[l], a->sequences);
-  a->final = first_tokens(a->planned_final, a->sequences.count());
+    a->blocks[l] = first_tokens(a->reserved[l], a->sequences);
+  a->final = first_tokens(a->reserved_final, a->sequences.count());
 }
 
 BackwardFlow Transformer::flow_of(const Activations& a) const {

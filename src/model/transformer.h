@@ -38,9 +38,9 @@ class Transformer : public Stage {
     size_t bytes() const override { return arena.bytes(); }
 
     Arena arena;
-    std::vector<BlockActivations> planned;
-    NormActivations planned_final;
-    // The micro batch that the set holds: `planned`, or its first tokens.
+    std::vector<BlockActivations> reserved;
+    NormActivations reserved_final;
+    // The micro batch that the set holds: `reserved`, or its first tokens.
     Batch batch;
     Pass pass;
     Sequences sequences;
@@ -52,12 +52,12 @@ class Transformer : public Stage {
   // cu_seqlens keeps tokens apart.
   Transformer(const Config& config, const ModelPart& part, const ParameterTable& table,
               Stream& stream, Communicator* tensor, const BlockSizes& sizes, bool documents);
-  // Plans what micro batches share. Returns memory of at least `head_elements` elements that what
+  // Reserves what micro batches share. Returns memory of at least `head_elements` elements that what
   // is above the blocks may use while no block runs.
   Tensor reserve_scratch(int64_t head_elements);
   void bind_blocks(const ParameterTable& table);
 
-  // Throws std::invalid_argument where the model was not planned for the batch.
+  // Throws std::invalid_argument where the model was not made for the batch.
   virtual void check(const Batch& batch) const = 0;
   virtual Sequences sequences_of(const Batch& batch) const;
   // Clears the gradients outside of the blocks that are added to, but for biases and norms.

@@ -64,15 +64,15 @@ struct BlockSizes {
 };
 
 // The activations that the blocks of a stage share, once for all of them.
-BlockActivations plan_shared_activations(const BlockSizes& sizes, Arena* arena);
+BlockActivations make_shared_activations(const BlockSizes& sizes, Arena* arena);
 // A block's own activations, without the shared ones.
-BlockActivations plan_block_activations(const BlockSizes& sizes, const BlockActivations& shared,
+BlockActivations make_block_activations(const BlockSizes& sizes, const BlockActivations& shared,
                                         Arena* arena);
 
-// The part of planned activations that a micro batch of fewer tokens uses. Without sequence
+// The part of reserved activations that a micro batch of fewer tokens uses. Without sequence
 // parallelism.
-BlockActivations first_tokens(const BlockActivations& planned, const Sequences& sequences);
-NormActivations first_tokens(const NormActivations& planned, int64_t tokens);
+BlockActivations first_tokens(const BlockActivations& reserved, const Sequences& sequences);
+NormActivations first_tokens(const NormActivations& reserved, int64_t tokens);
 
 class Block {
  public:

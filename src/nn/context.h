@@ -26,7 +26,7 @@ enum class DropoutSite : uint64_t {
 // The arrangement of a micro batch's tokens, as in Batch: B sequences of T tokens. A micro batch
 // without padding is one sequence of all its tokens, which cu_seqlens keeps apart.
 struct Sequences {
-  int64_t batch = 0, tokens = 0;  // B, T: at most as many tokens as the model was planned for
+  int64_t batch = 0, tokens = 0;  // B, T: at most as many tokens as the model was made for
   Tensor positions;               // [B,T] i32; undefined: 0 ... T - 1 in each sequence
   Tensor cu_seqlens;              // i32, where documents begin; undefined: a document is a sequence
 

@@ -25,13 +25,13 @@ MaskedLmHead::MaskedLmHead(const ParameterTable& table, const ParamGrad& decoder
       norm_(table, {Role::masked_norm}, options.epsilon),
       options_(options) {}
 
-void MaskedLmHead::plan(Arena* arena, int64_t tokens, const Tensor& logits) {
+void MaskedLmHead::reserve(Arena* arena, int64_t tokens, const Tensor& logits) {
   const DType type = decoder_.weight.value.dtype, wide = decoder_.weight.gradient.dtype;
   const int64_t c = decoder_.weight.value.dim(1);
   logits_ = logits;
-  for (Tensor* t : {&planned_.x, &planned_.pre, &planned_.act, &planned_.z, &planned_.dz})
+  for (Tensor* t : {&reserved_.x, &reserved_.pre, &reserved_.act, &reserved_.z, &reserved_.dz})
     *t = arena->make(type, {tokens, c}, "masked tokens");
-  for (Tensor* t : {&planned_.mean, &planned_.rstd, &planned_.losses})
+  for (Tensor* t : {&reserved_.mean, &reserved_.rstd, &reserved_.losses})
     *t = arena->make(wide, {tokens}, "masked tokens");
 }
 
@@ -51,7 +51,7 @@ void MaskedLmHead::evaluate(const LayerContext& c, const Tensor& x, const Masked
                             StepState* state) const {
   const int64_t count = tokens.rows.numel();
   if (count == 0) return;
-  const Scratch s = planned_.first(count);
+  const Scratch s = reserved_.first(count);
   transform(c, x, tokens.rows, s);
   for_rows(count, logits_, [&](int64_t first, int64_t rows) {
     const Tensor logits = logits_.rows(0, rows);
@@ -67,7 +67,7 @@ void MaskedLmHead::forward_backward(const LayerContext& c, const Tensor& x,
                                     const Tensor& dx) const {
   const int64_t count = tokens.rows.numel();
   if (count == 0) return clear_gradients(c);
-  const Scratch s = planned_.first(count);
+  const Scratch s = reserved_.first(count);
   transform(c, x, tokens.rows, s);
   for_rows(count, logits_, [&](int64_t first, int64_t rows) {
     const Tensor logits = logits_.rows(0, rows), z = s.z.rows(first, rows);

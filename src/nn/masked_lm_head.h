@@ -30,9 +30,9 @@ class MaskedLmHead {
   MaskedLmHead(const ParameterTable& table, const ParamGrad& decoder,
                const MaskedLmOptions& options);
 
-  // Plans memory for up to `tokens` masked tokens, with logits of `rows` of them at once in
+  // Reserves memory for up to `tokens` masked tokens, with logits of `rows` of them at once in
   // `logits`[rows,Vp].
-  void plan(Arena* arena, int64_t tokens, const Tensor& logits);
+  void reserve(Arena* arena, int64_t tokens, const Tensor& logits);
 
   // state->loss_sums[0] += factor * sum of the losses of the masked tokens of x[M,C].
   void evaluate(const LayerContext& c, const Tensor& x, const MaskedTokens& tokens,
@@ -60,7 +60,7 @@ class MaskedLmHead {
   Norm norm_;
   MaskedLmOptions options_;
   Tensor logits_;
-  Scratch planned_;
+  Scratch reserved_;
 };
 
 }  // namespace tally::train

@@ -46,7 +46,7 @@ struct Parameter : WeightSpec {
 // A parameter as a layer uses it: its weights and its gradient.
 struct ParamGrad {
   Tensor value, gradient;
-  int id = -1;  // its place in ParameterTable::all()
+  int id = -1;  // its index in ParameterTable::all()
   // Gradients of other parameters use the same memory: every backward pass overwrites them.
   bool overwrite = false;
 };
@@ -121,7 +121,7 @@ class ParameterTable {
  private:
   int64_t aligned(int64_t elements) const;
   ParamGrad use(const Parameter& parameter) const;
-  int64_t place_gradients(bool share_blocks);
+  int64_t assign_gradients(bool share_blocks);
 
   Stream* stream_ = nullptr;
   std::vector<Parameter> parameters_;

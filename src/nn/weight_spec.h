@@ -1,5 +1,5 @@
 // The description of a weight of a model, without its numbers. src/model/architecture.h makes the
-// list of a model's weights; a process's Parameter (parameters.h) is one of them with its place in
+// list of a model's weights; a process's Parameter (parameters.h) is one of them with its offset in
 // memory.
 #pragma once
 

@@ -54,9 +54,9 @@ bool has_dropout(const Config& c) {
 
 // A micro batch that nothing reads: rows of all tokens, all of which may be masked.
 Batch unread_batch(const Config& c) {
-  static int32_t place = 0;
+  static int32_t dummy = 0;
   const auto ids = [&](std::initializer_list<int64_t> shape) {
-    return Tensor(&place, DType::i32, shape);
+    return Tensor(&dummy, DType::i32, shape);
   };
   const int64_t b = c.micro_batch, t = c.sequence;
   const ModelConfig& m = c.model;

@@ -28,7 +28,7 @@
 
 namespace tally::train {
 
-// Autograd's graph of one micro batch. Its memory is not planned.
+// Autograd's graph of one micro batch. Its memory is not reserved.
 struct AutogradStage::Graph final : ActivationSet {
   size_t bytes() const override { return 0; }
 

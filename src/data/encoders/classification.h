@@ -16,7 +16,7 @@ namespace tally::train {
 struct LabelledText {
   std::string text, pair;  // pair: empty where the file has single texts
   std::string label;
-  std::string place;  // FILE:LINE:COLUMN of the label
+  std::string location;  // FILE:LINE:COLUMN of the label
 };
 
 struct LabelledTextOptions {
@@ -41,7 +41,7 @@ LabelledTexts read_labelled_texts(const std::string& path, const LabelledTextOpt
 std::vector<std::string> class_names(const LabelledTexts& texts);
 
 // The same for a model that names its classes: `names` where all labels are among them, else "0" to
-// the last one's number where all labels are such numbers. Throws BadInput with the place of a label
+// the last one's number where all labels are such numbers. Throws BadInput with the location of a label
 // that is neither.
 std::vector<std::string> class_names(const LabelledTexts& texts,
                                      const std::vector<std::string>& names);
@@ -63,7 +63,7 @@ class ClassNumbers {
 // (-1 where the texts have no labels). A text longer than `sequence` loses tokens at the end; of a
 // pair, one after the other from the longer text, from the second of equals (run_classifier.py of
 // google-research/bert). In the rows' order, or with `shuffle` in an order of every epoch. Throws
-// BadInput with the place of a label that is not in `classes`. `cut`, unless null, becomes how many
+// BadInput with the location of a label that is not in `classes`. `cut`, unless null, becomes how many
 // rows lost tokens.
 std::unique_ptr<EncoderSource> make_classification_samples(const LabelledTexts& texts,
                                                            const std::vector<std::string>& classes,

@@ -40,7 +40,7 @@ class FeatureMaker {
       feature.example = number;
       for (int64_t i = 0; i < windows[w].length; ++i)
         feature.most_context.push_back(best[static_cast<size_t>(windows[w].begin + i)] == w);
-      if (training_) place_answer(answer, windows[w], &feature);
+      if (training_) set_answer(answer, windows[w], &feature);
       out->push_back(std::move(feature));
     }
   }
@@ -123,7 +123,7 @@ class FeatureMaker {
     return f;
   }
 
-  static void place_answer(const Window& answer, const Window& window, SquadFeature* feature) {
+  static void set_answer(const Window& answer, const Window& window, SquadFeature* feature) {
     feature->start = feature->end = 0;
     const int64_t first = answer.begin - window.begin;
     if (answer.begin < 0 || first < 0 || first + answer.length > window.length) return;

@@ -35,7 +35,7 @@ enum class DocumentRule {
 class DocumentSplitter {
  public:
   using Sink = std::function<void(Chunk&&)>;
-  // The last place > 0 where a text may be cut, 0 for none, as Tokenizer::safe_cut().
+  // The last position > 0 where a text may be cut, 0 for none, as Tokenizer::safe_cut().
   using Cut = std::function<size_t(std::string_view)>;
   // A document is cut only where `cut` allows it.
   DocumentSplitter(Cut cut, Sink sink, size_t chunk_bytes = size_t{1} << 20);

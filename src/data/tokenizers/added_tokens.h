@@ -11,7 +11,7 @@
 
 namespace tally::train {
 
-// Finds the longest token at the leftmost place where there is one, as tokenizers' AddedVocabulary.
+// Finds the longest token at the leftmost position where there is one, as tokenizers' AddedVocabulary.
 // Immutable.
 class AddedTokens {
  public:

@@ -38,15 +38,15 @@ SplitStep words_by(const char* pattern) {
   return step;
 }
 
-// A value of a tokenizer.json and its place in it, as "pre_tokenizer.pretokenizers[0]".
+// A value of a tokenizer.json and its location in it, as "pre_tokenizer.pretokenizers[0]".
 class JsonPart {
  public:
-  JsonPart(const Json& json, const std::string& path, std::string place)
-      : json_(json), path_(path), place_(std::move(place)) {}
+  JsonPart(const Json& json, const std::string& path, std::string location)
+      : json_(json), path_(path), location_(std::move(location)) {}
 
   [[noreturn]] void refuse(const std::string& why) const {
     throw std::runtime_error(
-        fmt::format("'{}': \"{}\" {}: tokenize the text elsewhere", path_, place_, why));
+        fmt::format("'{}': \"{}\" {}: tokenize the text elsewhere", path_, location_, why));
   }
   [[noreturn]] void refuse_value() const {
     const std::string value = json_.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -61,14 +61,14 @@ class JsonPart {
     static const Json none;
     const auto found = json_.find(key);
     return {found == json_.end() ? none : *found, path_,
-            place_.empty() ? key : fmt::format("{}.{}", place_, key)};
+            location_.empty() ? key : fmt::format("{}.{}", location_, key)};
   }
   std::vector<JsonPart> list() const {
     std::vector<JsonPart> parts;
     if (null()) return parts;
     if (!json_.is_array()) refuse("is not a list");
     for (size_t n = 0; n < json_.size(); ++n)
-      parts.emplace_back(json_[n], path_, fmt::format("{}[{}]", place_, n));
+      parts.emplace_back(json_[n], path_, fmt::format("{}[{}]", location_, n));
     return parts;
   }
   // An object with no other keys than these.
@@ -95,7 +95,7 @@ class JsonPart {
  private:
   const Json& json_;
   const std::string& path_;
-  std::string place_;
+  std::string location_;
 };
 
 constexpr int kDeepestSequence = 8;

@@ -129,7 +129,7 @@ MergeTable merge_table(const MergeLines& merges, const Vocabulary& vocabulary) {
   int32_t rank = 0;
   for (const MergeLine& line : merges) {
     const auto bad = [&](const std::string& why) {
-      return std::runtime_error(fmt::format("{}: {}", line.place, why));
+      return std::runtime_error(fmt::format("{}: {}", line.location, why));
     };
     const auto token_of = [&](const std::string& token) {
       const auto found = vocabulary.find(token);

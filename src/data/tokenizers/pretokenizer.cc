@@ -14,7 +14,7 @@
 namespace tally::train {
 namespace {
 
-// The places where no word goes on, whatever stands before and after: from a letter to anything but
+// The positions where no word goes on, whatever stands before and after: from a letter to anything but
 // a letter, from a number to anything but a number, and from what is not white space to white space
 // (not to a line end, which Llama 3's pattern takes after punctuation). No alternative of the patterns
 // with SplitStep::Cuts::between_classes looks further back than its own start, so the end of each
@@ -26,7 +26,7 @@ std::string cuts_between_classes() {
   return fmt::format("\\p{{L}}(?=\\P{{L}})|\\p{{N}}(?=\\P{{N}})|[^{}](?=[{}])", white_space,
                      blanks);
 }
-// A text after such a place begins with a space, so that none is put before it, and no normalization
+// A text after such a position begins with a space, so that none is put before it, and no normalization
 // joins a space to what is before it.
 std::string cuts_before_spaces() {
   return fmt::format("[^{}](?=\\x{{20}})", white_space);

@@ -11,7 +11,7 @@ namespace tally::train {
 
 struct MergeLine {
   std::string left, right;
-  std::string place;  // for messages: "--merge-file PATH:LINE"
+  std::string location;  // for messages: "--merge-file PATH:LINE"
 };
 using MergeLines = std::vector<MergeLine>;  // in the order of their ranks
 

@@ -44,11 +44,11 @@ size_t flash_attention_bytes(const AttentionShape& shape);
 
 // A GEMM is batched over all heads of one position in the batch, or over the batch for one head,
 // whichever is more, in pieces that fit the memory for scores.
-struct UnfusedPlan {
+struct UnfusedChunks {
   int64_t loop, across, piece;  // loop * across heads in all
   bool over_batch;
   // A batched GEMM cannot add up what the heads of a group have of dK and dV: they take turns.
-  UnfusedPlan(const AttentionShape& shape, DType dtype);
+  UnfusedChunks(const AttentionShape& shape, DType dtype);
 };
 size_t unfused_attention_bytes(const AttentionShape& shape, DType dtype);
 

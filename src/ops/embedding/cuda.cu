@@ -155,7 +155,7 @@ size_t padded(size_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
-Sorting plan_sorting(void* base, int64_t tokens, int bits, cudaStream_t stream) {
+Sorting sorting_in(void* base, int64_t tokens, int bits, cudaStream_t stream) {
   Sorting p{};
   CUDA_CHECK(cub::DeviceRadixSort::SortPairs(
       nullptr, p.temporary_bytes, static_cast<const int32_t*>(nullptr),
@@ -190,7 +190,7 @@ void add_rows(CudaStream& s, const In& ids, const In& dout, const DropoutMask& m
   const Rows rows{static_cast<int32_t>(to.part.first), static_cast<int32_t>(to.table.dim(0))};
   const int bits =
       bits_for(std::max(to.table.dim(0), to.part.whole));  // ids without a row are sorted, too
-  const Sorting p = plan_sorting(s.workspace(), tokens, bits, s.stream());
+  const Sorting p = sorting_in(s.workspace(), tokens, bits, s.stream());
   const size_t room = s.workspace_bytes() > p.bytes ? s.workspace_bytes() - p.bytes : 0;
   // Short chunks balance the work; the pieces' memory limits how short.
   int chunk = 32;

@@ -1,8 +1,8 @@
-// Parts of float64.h's kernel: what a block works on, the PTX instructions, and the layout of a
+// Parts of float64.h's kernel: what a block works on, the PTX instructions, and the arrangement of a
 // thread's values.
 //
 // In shared memory rows are 128 bytes, swizzled as TMA does it: 16-byte columns c of row r lie in
-// place c ^ (r % 8). An operand that is stored with neighbours along `inner` lies there as
+// position c ^ (r % 8). An operand that is stored with neighbours along `inner` lies there as
 // [outer][32 of inner]; one stored the other way as boxes [32 of inner][32 of outer]. The order of
 // rows and of `inner` within a multiplication is free as long as both operands agree; it is chosen
 // so that loads are wide and (but for b's narrow ones) meet no bank twice:
@@ -136,7 +136,7 @@ struct Fragment {
     }
   }
 
-  // The place of row or column g of group i, from the warp's first.
+  // The offset of row or column g of group i, from the warp's first.
   __device__ static int outer(int i, int g) {
     if constexpr (along_outer) return i / 4 * 32 + 4 * g + i % 4;
     return 8 * i + (spread ? 2 * (g % 4) + g / 4 : g);

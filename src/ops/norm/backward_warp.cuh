@@ -122,7 +122,7 @@ struct NormBackwardWarp {
         Vector<T, N> out;
 #pragma unroll
         for (int k = 0; k < N; ++k) out.v[k] = narrow<T>(dx[k]);
-        const int64_t at = rows.place(row, p);
+        const int64_t at = rows.offset(row, p);
         store<T, N>(static_cast<T*>(a.dx) + at, out);
         if (a.ddelta) {
           if (dropout.active) dropout.apply<N>(static_cast<uint64_t>(at), dx);

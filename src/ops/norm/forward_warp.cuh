@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(128, (norm_forward_blocks<PER, vector_size<T>>
       if constexpr (with_delta) {
         float change[N];
         widen(ring[slot][1][p][lane], change);
-        const int64_t at = rows.place(row, p);
+        const int64_t at = rows.offset(row, p);
         if (dropout.active) dropout.apply<N>(static_cast<uint64_t>(at), change);
         Vector<T, N> r;
 #pragma unroll
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(128, (norm_forward_blocks<PER, vector_size<T>>
           out.v[k] = narrow<T>(x[p][k] * rstd * gamma[p].v[k]);
         }
       }
-      store<T, N>(static_cast<T*>(a.y) + rows.place(row, p), out);
+      store<T, N>(static_cast<T*>(a.y) + rows.offset(row, p), out);
     }
     slot = slot == Rows::slots - 1 ? 0 : slot + 1;
   }

@@ -29,7 +29,7 @@
 //                      in clusters of two on compute capability 9.0 where `sms` is even, so that
 //                      the SMs that are left are pairs too, which the GEMMs' kernels need.
 // The few SMs are taken where `sms` > 0, gradients are not to be zeroed, the elements are whole
-// vectors and a block's shared memory holds the stages; else the whole GPU. Both leave the same
+// vectors and a block's shared memory holds the slots; else the whole GPU. Both leave the same
 // bits. With --no-fusion deferred-update `sms` is 0. No kernel is timed, and --deterministic
 // changes nothing.
 //

@@ -71,7 +71,7 @@ class Communicator {
   // t becomes root's t.
   void broadcast(Stream& s, const Tensor& t, int root);
   // whole = the parts of all ranks in their order; whole.numel == size() * part.numel. `part` may
-  // be this rank's own place in `whole`.
+  // be this rank's own part of `whole`.
   void all_gather(Stream& s, const Tensor& part, const Tensor& whole);
   // part = this rank's share of the reduced `whole`. Only that share of `whole` may be overwritten
   // (`part` may be that share).

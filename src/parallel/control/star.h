@@ -109,7 +109,7 @@ class Star final : public Rendezvous {
   Deadline told_until_;
   std::vector<char> came_;
   std::string refused_;
-  std::vector<Socket> peers_;  // rank 0: by rank, its own place closed; others: rank 0 alone
+  std::vector<Socket> peers_;  // rank 0: by rank, its own entry closed; others: rank 0 alone
   std::vector<int> local_;     // each peer's process id, if it is on this host; else 0
   Socket wake_;
   std::thread thread_;

@@ -29,7 +29,7 @@ bool names_loopback(const std::string& host) {
 
 // The name at which the ranks of a run without a token meet: they are processes of one user on one
 // host.
-std::string loopback_place(const RendezvousOptions& options, Deadline deadline) {
+std::string loopback_address(const RendezvousOptions& options, Deadline deadline) {
   const auto addresses = look_up(options.address, deadline);
   if (std::all_of(addresses.begin(), addresses.end(), is_loopback))
     return fmt::format("{}:{}", addresses.front(), options.port);
@@ -162,7 +162,7 @@ void Star::receive_all_ranks(Deadline deadline) {
   }
   Socket gives_token;
   if (options_.token.none()) {
-    gives_token = listen_for_user(loopback_place(options_, deadline));
+    gives_token = listen_for_user(loopback_address(options_, deadline));
     token_ = new_token();
   }
   Door door(listen(deadline), credential(purpose), peers_.size(), std::move(gives_token));
@@ -284,14 +284,14 @@ void Star::visit_zero(Deadline deadline) {
             ", and nobody listens there: rank 0 has not been started, has ended, or was given "
             "another place");
   const TokenSource& source = options_.token;
-  const std::string place = source.none() ? loopback_place(options_, deadline) : "";
+  const std::string loopback = source.none() ? loopback_address(options_, deadline) : "";
   Credential known = credential(purpose);
   const std::string words =
       encode(Hello{options_.rank, options_.size, options_.host, process_name(), options_.fault});
   peers_.push_back(enter({options_.address, options_.port, "rank 0"}, &known, words, deadline, [&] {
     notes.set(waits + ", where somebody listens and has not let this rank in");
     if (source.zero_makes) token_ = wait_for_token(source.file, deadline);
-    if (source.none()) token_ = ask_for_token(place, deadline);
+    if (source.none()) token_ = ask_for_token(loopback, deadline);
     known.token = token_;
   }));
   notes.set(options_.own_output ? waits + ", which waits for other ranks" : "");

@@ -207,7 +207,7 @@ void Supervisor::block_signals() {
 }
 
 std::vector<std::string> Supervisor::environment_of(int index, int news) const {
-  const bool alone = processes_ == 1;  // started only to prefix its output: its place is our own
+  const bool alone = processes_ == 1;  // started only to prefix its output: its rank is our own
   std::vector<std::string> all;
   const std::vector<std::string> ours{
       fmt::format("TALLY_SUPERVISED={}", run_),

@@ -108,9 +108,9 @@ int64_t CopyEngine::slot(DType type) const {
 // The slot in which rank `at_rank` gets what `from_rank` pushes; `at_rank` or `from_rank` is this
 // rank.
 char* CopyEngine::slot_of(int at_rank, int from_rank) const {
-  const auto place = static_cast<size_t>(from_rank < at_rank ? from_rank : from_rank - 1);
+  const auto nth = static_cast<size_t>(from_rank < at_rank ? from_rank : from_rank - 1);
   const char* slots = local_ + flag_bytes;
-  const size_t offset = place * static_cast<size_t>(slot(DType::u8));
+  const size_t offset = nth * static_cast<size_t>(slot(DType::u8));
   return at_rank == rank_ ? local_ + flag_bytes + offset : peers_->at(at_rank, slots + offset);
 }
 

@@ -20,7 +20,7 @@ class PeerCollectives {
   PeerCollectives& operator=(const PeerCollectives&) = delete;
 
   // The operations of Communicator; each rank uses one stream for all. False: not carried, and
-  // nothing was enqueued. The answer is the same on all ranks, whose tensors lie at the same places
+  // nothing was enqueued. The answer is the same on all ranks, whose tensors lie at the same offsets
   // of the mapped memory and whose parts elsewhere are aligned alike.
   virtual bool all_reduce(cudaStream_t stream, const Tensor& t) = 0;
   virtual bool reduce_scatter(cudaStream_t stream, const Tensor& whole, const Tensor& part) = 0;

@@ -315,7 +315,7 @@ void check_predictions_target(const std::string& path) {
                     path));
 }
 
-// A file that is complete or not there. Made before the work, so that a place that cannot be written
+// A file that is complete or not there. Made before the work, so that a path that cannot be written
 // is found at once.
 class PredictionsFile {
  public:

@@ -159,9 +159,9 @@ class Run {
     if (!config_.save_hf_dir.empty() && writes()) {
       const TaskScope task(world_.meeting().operations(), "writes the model");
       session.save_to_hugging_face(files_, save_group(config_, world_, ExchangeKind::main));
-      print_(fmt::format("  saved the model in Hugging Face's layout to {}", config_.save_hf_dir));
+      print_(fmt::format("  saved the model in Hugging Face's format to {}", config_.save_hf_dir));
     }
-    // If one place cannot be written, another may: the model has been written first.
+    // If one path cannot be written, another may: the model has been written first.
     if (!unsaved_.empty())
       throw std::runtime_error("the newest checkpoint is missing: " + unsaved_);
     return ending;

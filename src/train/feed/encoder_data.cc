@@ -193,7 +193,7 @@ class Opener {
     });
     throw std::runtime_error(fmt::format(
         "{}: the label \"{}\" makes {} classes, which count from 0, and the model has {}: {}",
-        row->place, last, classes_.size(), c_.model.classes,
+        row->location, last, classes_.size(), c_.model.classes,
         use.training && c_.load_hf_dir.empty()
             ? fmt::format("give --num-classes {}", classes_.size())
             : "leave out the rows of other classes, or take a model that has them"));

@@ -48,7 +48,7 @@ class EncoderUpload {
   void put(const EncoderArrays& arrays, Batch* batch);
 
  private:
-  Tensor place(const std::vector<int32_t>& values, int32_t* host, int64_t* at) const;
+  Tensor put(const std::vector<int32_t>& values, int32_t* host, int64_t* at) const;
 
   const Config& config_;
   Stream& stream_;

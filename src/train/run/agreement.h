@@ -14,7 +14,7 @@ namespace tally::train {
 
 // One setting that must be the same on all ranks of a run.
 struct RunSetting {
-  std::string name;   // "training.lr": its place in the record's configuration
+  std::string name;   // "training.lr": its key in the record's configuration
   std::string label;  // its name in messages: "--lr"
   std::string value;  // its text in the record: "0.0001"
 };

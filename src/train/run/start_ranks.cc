@@ -68,7 +68,7 @@ int start_ranks(const LaunchOptions& options, const Launch& launch, std::vector<
   const int processes = std::max(1, options.processes);
   const int ranks = launch.size * processes;
   if (const auto fault = find_fault(processes, ranks, argv, command)) {
-    if (launch.size > 1) {  // the ranks of other hosts are told in the place of this host's first
+    if (launch.size > 1) {  // the ranks of other hosts are told instead of this host's first
       Launch first = launch;
       first.rank *= processes;
       first.size = ranks;

@@ -50,7 +50,7 @@ class Examination {
     state_ = static_cast<StepState*>(
         arena_.make(DType::u8, {sizeof(StepState)}, "result of an evaluation").data);
     sums_ = arena_.make(DType::f64, {Sums::fields}, "sums of an evaluation");
-    if (gathers_) plan_gather();
+    if (gathers_) reserve_gather();
   }
 
   EncoderEvaluation run() {
@@ -193,7 +193,7 @@ class Examination {
     }
   }
 
-  void plan_gather() {
+  void reserve_gather() {
     const int64_t ranks = data_.size();
     if (c_.model.task == Task::classification) {
       const int64_t numbers = (2 + (wants_scores() ? c_.model.classes : 0)) * c_.micro_batch;

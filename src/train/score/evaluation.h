@@ -54,7 +54,7 @@ EvaluatedLosses evaluated_losses(Stream& stream, StepState* state, const LabelCo
                                  const Mesh& mesh);
 
 // The mean loss of all scored targets. `batch`: device memory for ids and labels [B, sequence] that
-// the model was planned for; `state`: a StepState in device memory, overwritten. Waits for the end.
+// the model was made for; `state`: a StepState in device memory, overwritten. Waits for the end.
 // The replicas of `mesh` divide the blocks, and all its processes get the mean.
 // `correct` is null or a number in device memory, overwritten: how many targets were predicted.
 double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& batch,

@@ -34,10 +34,10 @@ class ForwardBackward {
   ForwardBackward(const ForwardBackward&) = delete;
   ForwardBackward& operator=(const ForwardBackward&) = delete;
 
-  // Enqueues the step that begins after `consumed` samples of the run. `place`: see StepResults.
+  // Enqueues the step that begins after `consumed` samples of the run. `slot`: see StepResults.
   // Afterwards the state has this rank's loss and the parameter table all ranks' gradients, under
   // ZeRO those of this rank's shares.
-  void run(MicroBatches* loader, int64_t consumed, int place);
+  void run(MicroBatches* loader, int64_t consumed, int slot);
 
   // Lets `timer` time the phases of every step from here on, which are neither recorded nor divided
   // among pipeline stages. It outlives this; null: none.
@@ -47,16 +47,16 @@ class ForwardBackward {
   Pipeline& pipeline() { return pipeline_; }
 
  private:
-  void count_labels(MicroBatches* loader, int64_t micro_batches, int place);
-  void run_stage(MicroBatches* loader, int64_t consumed, int place);
-  void run_pipeline(MicroBatches* loader, int64_t consumed, int place);
+  void count_labels(MicroBatches* loader, int64_t micro_batches, int slot);
+  void run_stage(MicroBatches* loader, int64_t consumed, int slot);
+  void run_pipeline(MicroBatches* loader, int64_t consumed, int slot);
   void finish_gradients();
   void phase_ends(StepPhase phase) {
     if (timer_) timer_->end(phase);
   }
   void forget_graphs_of_other_weights(int64_t micro_batches);
-  Pass pass_of(const Batch& batch, int64_t consumed, int64_t micro_batch, int place);
-  void set_in_state(int place, int64_t micro_batch);
+  Pass pass_of(const Batch& batch, int64_t consumed, int64_t micro_batch, int slot);
+  void set_in_state(int slot, int64_t micro_batch);
   uint64_t dropout_seed(int64_t consumed, int64_t micro_batch) const;
 
   const Config& config_;

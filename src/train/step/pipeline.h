@@ -50,7 +50,7 @@ class Pipeline {
   };
   // Does all forward and backward passes of a step of a divided pipeline, and exchanges their ends.
   // Enqueues; on the CPU waits for the neighbours. With `record` the passes of the step's inner
-  // micro batches are CUDA graphs, one for each place in memory. The first and the last micro batch
+  // micro batches are CUDA graphs, one for each slot in memory. The first and the last micro batch
   // differ from step to step in what they wait for and what they start, so they are called.
   void run(int64_t micro_batches, bool record, const Calls& calls);
   // A micro batch through all stages, forward and loss only; see Stage::evaluate(). `batch` stays

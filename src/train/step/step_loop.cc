@@ -104,16 +104,16 @@ void StepLoop::step() {
   Optimizer& optimizer = parts_.optimizer;
   const int64_t samples = c.global_batch_at(enqueued_.consumed_samples);
   const int known = results_.done();
-  const int place = results_.begin(samples);
+  const int slot = results_.begin(samples);
   learn_outcomes(known);
   if (timer_) timer_->begin();
   // The device knows whether the last step's update was skipped; the host may not yet.
   static_assert(StepResults::run_ahead == 2, "more than one step has an unknown outcome");
-  const int64_t unknown = results_.done() < place ? results_.samples(place - 1) : 0;
+  const int64_t unknown = results_.done() < slot ? results_.samples(slot - 1) : 0;
   optimizer.begin_step(rates(c.optimizer, enqueued_.scheduled_samples + unknown),
                        rates(c.optimizer, enqueued_.scheduled_samples), results_.staging(),
                        stop_.vote());
-  forward_backward_.run(loader_.get(), enqueued_.consumed_samples, place);
+  forward_backward_.run(loader_.get(), enqueued_.consumed_samples, slot);
   if (recorded_update_) {
     recorded_update_->run([this] { update(); });
   } else {

@@ -50,7 +50,7 @@ __device__ inline int kv_heads(const Backward& p) {
 // The copying thread. A head's blocks of keys come in turn, those that most queries see first.
 template <bool grouped>
 __device__ inline void copy_all(const Backward& p, Shared& s) {
-  const auto at = [](const auto& place) { return shared_address(&place); };
+  const auto at = [](const auto& object) { return shared_address(&object); };
   const int items = p.batch * kv_heads<grouped>(p) * p.blocks, width = p.heads * head_dim;
   int turn = 0;
   for (int n = 0;; ++n) {
@@ -103,7 +103,7 @@ class Multiplier {
         seed_(dropout ? p.dropout.seed.get() : 0) {}
 
   __device__ void run() {
-    const auto at = [](const auto& place) { return shared_address(&place); };
+    const auto at = [](const auto& object) { return shared_address(&object); };
     barrier_wait(at(s_.keys_full[0]), 0);
     if (s_.item[0] < 0) return;
     Item item(p_, s_.item[0]);
@@ -218,13 +218,13 @@ class Multiplier {
   // Draws dropout's mask for the warp's 16 keys: four queries a lane.
   __device__ void draw(int head, int q, int keys) {
     const int lane = thread_ % 32, warp = group_ * 4 + thread_ / 32;
-    const int place = head * p_.tokens + q * block_rows + 4 * lane, groups = p_.tokens / 8;
+    const int mask_row = head * p_.tokens + q * block_rows + 4 * lane, groups = p_.tokens / 8;
     const int group = keys * (block_rows / 8) + 2 * warp;
     uint32_t pairs[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       uint32_t bits[1];
-      kept_elements<2>(seed_, static_cast<uint64_t>(place + i) * groups + group,
+      kept_elements<2>(seed_, static_cast<uint64_t>(mask_row + i) * groups + group,
                        p_.dropout.threshold, bits);
       pairs[i] = bits[0];
     }

@@ -31,7 +31,7 @@ struct alignas(16) Item {
   int steps;   // blocks of keys; negative: there are no more items
   int column;  // column of Q in qkv, and of out
   int row;     // row of qkv and out
-  int stats;   // the first one's place
+  int stats;   // the first one's index
 };
 
 // Barriers: `full` when what was copied is there, `empty` when it has been read.
@@ -45,9 +45,9 @@ struct alignas(1024) Shared {
 };
 static_assert(sizeof(Shared) <= most_shared);
 
-template <typename Place>
-__device__ uint32_t at(const Place& place) {
-  return shared_address(&place);
+template <typename Object>
+__device__ uint32_t at(const Object& object) {
+  return shared_address(&object);
 }
 
 // Heads whose K and V fit L2 together run together; of those the blocks that see most keys come
@@ -141,7 +141,7 @@ class Multiplier {
     wgmma_wait<1>();
     wgmma_arrived(a);
     release(step_a, 0);
-    for (;;) {  // ptxas serializes if both ends meet in one place
+    for (;;) {  // ptxas serializes if both ends meet at one point
       step(a, step_a, b, step_b, out, low, high);
       if (step_b < 0) return end(a, b, out);
       step(b, step_b, a, step_a, out, low, high);
@@ -252,10 +252,11 @@ class Multiplier {
     const Item item = s_.items[about / item_step];
     keys_ = about & first_step ? item.steps - 1 : keys_ - 1;
     const int row = lane_ / 2, half = lane_ % 2;
-    const int place = item.stats + (about & second_half ? half_rows : 0) + warp_ * warp_rows + row;
+    const int mask_row =
+        item.stats + (about & second_half ? half_rows : 0) + warp_ * warp_rows + row;
     const int groups = p_.tokens / 8;
     uint32_t bits[2];
-    kept_elements<8>(seed_, static_cast<uint64_t>(place) * groups + 16 * keys_ + 8 * half,
+    kept_elements<8>(seed_, static_cast<uint64_t>(mask_row) * groups + 16 * keys_ + 8 * half,
                      p_.dropout.threshold, bits);
     __syncwarp();  // the step before has read its own
     reinterpret_cast<uint2*>(s_.mask[group_ * 4 + warp_] + row)[half] = {bits[0], bits[1]};

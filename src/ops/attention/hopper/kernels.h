@@ -27,7 +27,7 @@ struct Forward {
   CUtensorMap qkv;      // boxes of one block's rows and one head's columns
   CUtensorMap out;      // boxes of store_rows rows
   float* stats;         // [batch, heads, tokens]
-  unsigned* next_item;  // the head of the queue of query blocks
+  unsigned* next_item;  // the next in the queue of query blocks
   int batch, heads, tokens;
   int kv_heads;  // heads of K and V; divides `heads`
   int blocks;    // blocks of a head: tokens / block_rows
@@ -46,7 +46,7 @@ struct Backward {
   // dQ / scale: for each head, block of queries and half of it, a thread's sums in fours: [batch,
   // heads, tokens / 64][8][128 threads][4], see wgmma.cuh.
   float* dq_sums;
-  unsigned* next_item;  // the head of the queue of key blocks
+  unsigned* next_item;  // the next in the queue of key blocks
   void* dqkv;           // [batch, tokens, heads + 2 kv_heads, 64]
   // Null, or sums of dQ over half a block of queries: [batch, tokens / 64, heads, 64].
   float* q_parts;

@@ -7,7 +7,7 @@
 // P, P M and dS are rounded to 16 bits before the GEMMs that read them; everything else is float32.
 // Results are repeatable.
 //
-// Element j of the mask's row of a query, whose statistic is stats[place], is element place L + j
+// Element j of the mask's row of a query, whose statistic is stats[s], is element s L + j
 // of philox.h: L is the length of all sequences, as in attention.h, or 128 for documents.
 #pragma once
 
