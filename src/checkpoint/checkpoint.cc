@@ -141,8 +141,8 @@ class Save {
         path(part_name(group_.part(), group_.parts()).c_str()), parameters_, stream_));
   }
 
-  // Nobody has written all of the file of several processes: each reads a share of its blocks. Returns
-  // their checksums.
+  // Nobody has written all of the file of several processes: each reads a share of its blocks.
+  // Returns their checksums.
   std::string read_model_back() {
     if (!group_.divided() || group_.part() < 0) return "";
     FileChecksum share;

@@ -77,12 +77,14 @@ TrainingState read_training_state(const std::string& directory);
 // Whether it is a checkpoint without checksums, as version 0.2.0 and earlier ones saved them.
 bool lacks_checksums(const std::string& directory);
 
-// A newer checkpoint under `root` than the one that latest_checkpoint() finds; empty: there is none.
+// A newer checkpoint under `root` than the one that latest_checkpoint() finds; empty: there is
+// none.
 std::string newer_checkpoint(const std::string& root, const std::string& latest);
 
 // Whether a training can be resumed from the checkpoint in `directory`, with master weights and
-// moments of the type `master`, by an optimizer of this kind: for a check before anything is allocated. `parameters`: of the
-// whole model. Throws std::runtime_error with one sentence that names the file.
+// moments of the type `master`, by an optimizer of this kind: for a check before anything is
+// allocated. `parameters`: of the whole model. Throws std::runtime_error with one sentence that
+// names the file.
 TrainingState check_checkpoint(const std::string& directory, const ModelConfig& config,
                                const std::vector<Parameter>& parameters, DType master,
                                OptimizerKind kind);

@@ -25,9 +25,9 @@ std::vector<StoredPart> stored_parts(const Parameter& parameter);
 std::vector<std::string> all_names(const FileTensor& tensor, const ModelConfig& config);
 // A name of a file without the prefix.
 std::string bare_name(const std::string& name, const ModelConfig& config);
-// Whether files may hold this tensor although the model has no place for it (attention's masks of old
-// files, Llama's rotary angles, another head), and may lack it: a new head is made on an encoder that
-// was trained for something else. `name`: without prefix.
+// Whether files may hold this tensor although the model has no place for it (attention's masks of
+// old files, Llama's rotary angles, another head), and may lack it: a new head is made on an
+// encoder that was trained for something else. `name`: without prefix.
 bool is_ignored(const std::string& name, const ModelConfig& config);
 
 // to[columns, rows] = from[rows, columns]; elements of `element` bytes.

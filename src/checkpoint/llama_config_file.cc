@@ -84,8 +84,8 @@ constexpr std::array<Kin, 4> kins{{{"llama", "LlamaForCausalLM", false, false, f
                                    {"qwen2", "Qwen2ForCausalLM", true, false, false, 32, 0},
                                    {"qwen3", "Qwen3ForCausalLM", false, true, false, 32, 128}}};
 
-// Throws where a layer sees a part of the tokens only, which is not computed here. Where windows are
-// used, and nothing says how long they are, transformers has 4,096 tokens.
+// Throws where a layer sees a part of the tokens only, which is not computed here. Where windows
+// are used, and nothing says how long they are, transformers has 4,096 tokens.
 void refuse_windows(const ConfigReader& in, const Kin& kin) {
   const Json& json = in.json();
   const bool used = in.get("use_sliding_window", kin.windows);

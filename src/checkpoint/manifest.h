@@ -83,7 +83,8 @@ void check_manifest(const Manifest& manifest, const std::vector<Parameter>& para
                     int64_t vocabulary, DType type);
 // Whether the manifest's files are there with their sizes. Throws like check_manifest().
 void check_files(const Manifest& manifest);
-// Whether the file holds the tensors that the manifest says of an optimizer of this kind. Throws like check_manifest().
+// Whether the file holds the tensors that the manifest says of an optimizer of this kind. Throws
+// like check_manifest().
 void check_pieces(const Manifest& manifest, int index, OptimizerKind kind,
                   const SafetensorsFile& file);
 

@@ -89,8 +89,8 @@ class Matches {
     found_.back().push_back(&stored);
   }
 
-  // The tensor of the files with this name or another one of the same weight. All that the files have
-  // must be equal.
+  // The tensor of the files with this name or another one of the same weight. All that the files
+  // have must be equal.
   TensorMap::const_iterator find_tensor(const FileTensor& tensor) {
     auto first = files_.tensors().end();
     for (const std::string& name : all_names(tensor, config_)) {

@@ -63,8 +63,9 @@ bool needs_tokenizer_json(const WordSettings& settings) {
   return !settings.rules.clean_text || settings.longest_word != WordSettings{}.longest_word;
 }
 
-// The same of BERT's. `known`: the text of the file that there is, whose other settings stay; empty:
-// there is none. `whole`: a tokenizer.json lies beside it, and its class takes all of that file.
+// The same of BERT's. `known`: the text of the file that there is, whose other settings stay;
+// empty: there is none. `whole`: a tokenizer.json lies beside it, and its class takes all of that
+// file.
 std::string wordpiece_config(const ModelConfig& model, const BertWordRules& rules, bool whole,
                              const std::string& known) {
   nlohmann::ordered_json json = {

@@ -291,7 +291,8 @@ struct Config {
     return !model.language_model() || (per_token_loss && data.eod_mask_loss);
   }
   int64_t micro_batches() const { return global_batch / (micro_batch * data_parallel); }
-  // Micro batches that a loader makes in advance: all of a step where their labels are counted first.
+  // Micro batches that a loader makes in advance: all of a step where their labels are counted
+  // first.
   int micro_batches_ahead() const;
   // The global batch of the step that starts after this many consumed samples.
   int64_t global_batch_at(int64_t consumed_samples) const;

@@ -1,7 +1,8 @@
 // The parts of resolve() (flags.h), one file a topic: resolve_model.cc, resolve_encoder.cc,
-// resolve_run.cc (precision, device, processes), resolve_data.cc (data, length, schedule), resolve_llama.cc (which blocks), resolve_rampup.cc,
-// resolve_output.cc (checkpoints, evaluation, output), resolve_measure.cc (what is measured), resolve_plan.cc (--plan). Each reads flags and writes its part of the
-// Config; all throw UsageError with the flag's name in front.
+// resolve_run.cc (precision, device, processes), resolve_data.cc (data, length, schedule),
+// resolve_llama.cc (which blocks), resolve_rampup.cc, resolve_output.cc (checkpoints, evaluation,
+// output), resolve_measure.cc (what is measured), resolve_plan.cc (--plan). Each reads flags and
+// writes its part of the Config; all throw UsageError with the flag's name in front.
 #pragma once
 
 #include <fmt/format.h>

@@ -113,7 +113,8 @@ void rename_torch(SourceWeights* weights) {
     tensor.name = with_new_norm_names(without_wrappers(tensor.name));
 }
 
-// The first part of a name, after which the name of a weight of the model follows; end: there is none.
+// The first part of a name, after which the name of a weight of the model follows; end: there is
+// none.
 size_t model_name_begins(const std::string& name, const TensorNames& known) {
   for (size_t begin = 0; begin < name.size();) {
     if (known.count(name.substr(begin)) > 0) return begin;
@@ -271,8 +272,8 @@ void write_file(const fs::path& path, const char* bytes, size_t size) {
   file.sync_and_keep();
 }
 
-// A folder that is renamed when it is complete, and removed otherwise. A file in it says that it is a
-// conversion's, and its lock that the conversion is alive.
+// A folder that is renamed when it is complete, and removed otherwise. A file in it says that it is
+// a conversion's, and its lock that the conversion is alive.
 class NewFolder {
  public:
   explicit NewFolder(const std::string& path) : path_(fs::path(path).lexically_normal()) {

@@ -1,4 +1,5 @@
-// Checkpoints of PyTorch and TensorFlow to a folder in Hugging Face's format, which --load-hf reads.
+// Checkpoints of PyTorch and TensorFlow to a folder in Hugging Face's format, which --load-hf
+// reads.
 #pragma once
 
 #include <cstdint>

@@ -17,8 +17,9 @@ struct ComputeOptions : Policy {
   bool tokens_vary = false;
 };
 
-// The stream and the options with which an operation runs. The stream outlives it. A Stream& converts
-// to it with default options, and it converts to the Stream& that operations without options take.
+// The stream and the options with which an operation runs. The stream outlives it. A Stream&
+// converts to it with default options, and it converts to the Stream& that operations without
+// options take.
 struct Compute {
   Compute(Stream& s, const ComputeOptions& o = {}) : stream(s), options(o) {}
   operator Stream&() const { return stream; }

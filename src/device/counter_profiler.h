@@ -1,5 +1,5 @@
-// Hardware counters of a GPU, kernel by kernel: CUPTI's range profiler. CUPTI is opened at run time,
-// so that the program starts without it.
+// Hardware counters of a GPU, kernel by kernel: CUPTI's range profiler. CUPTI is opened at run
+// time, so that the program starts without it.
 #pragma once
 
 #include <cstdint>

@@ -27,8 +27,8 @@ class DeviceProfiler {
   virtual ~DeviceProfiler() = default;
   // Records from here on what the device starts. The device is idle.
   virtual void start() = 0;
-  // Ends that and returns the records, in the order of their starts. The device is idle. `lost`, unless
-  // null, becomes the number of records that CUPTI could not keep.
+  // Ends that and returns the records, in the order of their starts. The device is idle. `lost`,
+  // unless null, becomes the number of records that CUPTI could not keep.
   virtual std::vector<DeviceActivity> stop(int64_t* lost) = 0;
 
   // Makes one for the GPU of `stream`. Throws DeviceError with one clear sentence where it cannot

@@ -42,8 +42,9 @@ constexpr size_t allocated_bytes(size_t bytes) {
   return std::max((bytes + alignment - 1) / alignment * alignment, alignment);
 }
 
-// A GPU's scratch for GEMMs. cuBLASLt's fastest algorithms for wide weight gradients split K and want
-// room for it; measured best with 256 MiB on an H200. Small GPUs give up a 64th of their memory.
+// A GPU's scratch for GEMMs. cuBLASLt's fastest algorithms for wide weight gradients split K and
+// want room for it; measured best with 256 MiB on an H200. Small GPUs give up a 64th of their
+// memory.
 constexpr size_t gemm_workspace_bytes(size_t total_bytes) {
   return std::min(size_t{256} << 20, total_bytes / 64 / 256 * 256);
 }

@@ -1,5 +1,5 @@
-// Views of numbers in memory. They own nothing and know nothing of LibTorch or CUDA, so that kernels,
-// models and tests can share them.
+// Views of numbers in memory. They own nothing and know nothing of LibTorch or CUDA, so that
+// kernels, models and tests can share them.
 #pragma once
 
 #include <array>
@@ -46,8 +46,8 @@ struct Device {
   bool is_gpu() const { return is_cuda() || counts_as_gpu; }
 };
 
-// A dense row-major view of at most five dimensions, of memory that `Self` may write (Data: void) or
-// only read (const void).
+// A dense row-major view of at most five dimensions, of memory that `Self` may write (Data: void)
+// or only read (const void).
 template <typename Self, typename Data>
 struct View {
   Data* data = nullptr;

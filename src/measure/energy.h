@@ -60,8 +60,8 @@ struct GpuEnergyUse {
 // Reads one GPU in a thread of its own, from its construction to finish().
 class EnergySampler {
  public:
-  // `interval`: seconds between two samples. In a long run it doubles from time to time, so that the
-  // samples stay few.
+  // `interval`: seconds between two samples. In a long run it doubles from time to time, so that
+  // the samples stay few.
   EnergySampler(std::unique_ptr<GpuDevices> gpus, size_t gpu, double interval = 0.1);
   ~EnergySampler();
   EnergySampler(const EnergySampler&) = delete;

@@ -41,7 +41,8 @@ std::string profile_csv(const std::vector<DeviceActivity>& activities);
 std::string profile_csv_header();
 
 // Chrome's trace event format (JSON object form; chrome://tracing and Perfetto read it): complete
-// events, in microseconds from the first start, a row for each stream. `process`: a name for the rank.
+// events, in microseconds from the first start, a row for each stream. `process`: a name for the
+// rank.
 std::string chrome_trace(const std::vector<DeviceActivity>& activities, const std::string& process);
 
 }  // namespace tally::train

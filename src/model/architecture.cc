@@ -73,7 +73,8 @@ Rows rows_below(const ModelConfig& m) {
   return rows;
 }
 
-// GPT-2: what is added to the residual stream starts smaller by the root of the number of additions.
+// GPT-2: what is added to the residual stream starts smaller by the root of the number of
+// additions.
 double output_std(const ModelConfig& m) {
   return m.block.norm_position == NormPosition::after
              ? m.init_std

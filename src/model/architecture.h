@@ -19,8 +19,8 @@
 
 namespace tally::train {
 
-// The part of a model that a stage holds: neighbouring layers with what is below the first and above
-// the last layer of the model, and of each of them one shard.
+// The part of a model that a stage holds: neighbouring layers with what is below the first and
+// above the last layer of the model, and of each of them one shard.
 struct ModelPart {
   int64_t first_layer = 0, layers = 0;
   bool first = true, last = true;  // has the embeddings; has the head

@@ -146,8 +146,9 @@ std::vector<int> reported_parameters(const std::vector<Stage*>& stages);
 // The parts of the model that a process holds, one for each chunk, in the order of their layers.
 std::vector<ModelPart> parts_of(const Config& config, const MeshPosition& position);
 
-// Registers the weights of a part in `table` (before allocate()), as weights_of() lists them. A process
-// that holds several parts calls it for each, in the order of their layers. An encoder is one part.
+// Registers the weights of a part in `table` (before allocate()), as weights_of() lists them. A
+// process that holds several parts calls it for each, in the order of their layers. An encoder is
+// one part.
 void register_model(const ModelConfig& config, const ModelPart& part, ParameterTable* table);
 void register_model(const ModelConfig& config, ParameterTable* table);  // the whole model
 

@@ -14,9 +14,9 @@ namespace {
 // SMs for updates that overlap with the forward pass: as many as move the updates' bytes in the
 // pass's time. A parameter moves 30 bytes while the GEMMs do 2 operations for it and each token. An
 // H200 does those at 650 TFLOP/s and moves 75 GB/s through one SM. SMs are reserved in pairs,
-// because the GEMMs' kernels run on pairs. GEMMs in FP8 take 1 / 1.75 of the time: fewer SMs than that
-// rule gives make attention wait for the update (bench/notes/fp8.md). 0: updates do not overlap,
-// because they would take too many SMs, or because 32-bit GEMMs cannot reserve any.
+// because the GEMMs' kernels run on pairs. GEMMs in FP8 take 1 / 1.75 of the time: fewer SMs than
+// that rule gives make attention wait for the update (bench/notes/fp8.md). 0: updates do not
+// overlap, because they would take too many SMs, or because 32-bit GEMMs cannot reserve any.
 int sms_for_updates(const Config& config, DType type, const Stream& stream) {
   constexpr double sm_tokens = 131072;
   if (!config.policy.fusions.deferred_update || !stream.device().is_gpu() || size_of(type) != 2)
@@ -315,8 +315,8 @@ void Transformer::run_blocks(Activations& a) {
   latest_ = &a;
 }
 
-// Processes add up what each has in the scratch that they map from each other (exchanged()), which is
-// faster by more than a copy takes.
+// Processes add up what each has in the scratch that they map from each other (exchanged()), which
+// is faster by more than a copy takes.
 void Transformer::embed_through(const Activations& a, const Tensor& r) {
   const TensorParallel& t = context_.tensor;
   if (!t.divides() || t.sequence) return embed(a, r);

@@ -52,8 +52,8 @@ class Transformer : public Stage {
   // cu_seqlens keeps tokens apart.
   Transformer(const Config& config, const ModelPart& part, const ParameterTable& table,
               Stream& stream, Communicator* tensor, const BlockSizes& sizes, bool documents);
-  // Reserves what micro batches share. Returns memory of at least `head_elements` elements that what
-  // is above the blocks may use while no block runs.
+  // Reserves what micro batches share. Returns memory of at least `head_elements` elements that
+  // what is above the blocks may use while no block runs.
   Tensor reserve_scratch(int64_t head_elements);
   void bind_blocks(const ParameterTable& table);
 
@@ -114,8 +114,8 @@ class Transformer : public Stage {
   const Activations* latest_ = nullptr;
   int sets_ = 0;
   bool is_latest(const Activations& a) const { return sets_ == 1 && latest_ == &a; }
-  // Forward: `residual` is the last norm's output, `normed` LayerContext::delta. `qkv` is the memory
-  // that reserve_scratch() returns.
+  // Forward: `residual` is the last norm's output, `normed` LayerContext::delta. `qkv` is the
+  // memory that reserve_scratch() returns.
   BackwardFlow flow_;
   Tensor projection_sums_;  // [layers,C], see Projection
 };

@@ -1,5 +1,5 @@
-// Self-attention from a norm's output to the residual stream. Under tensor parallelism the heads are
-// divided: the first projection is column parallel, the second row parallel.
+// Self-attention from a norm's output to the residual stream. Under tensor parallelism the heads
+// are divided: the first projection is column parallel, the second row parallel.
 // Llama's projections have no biases; K and V may have fewer heads than Q (attention.h).
 //   qkv = x w_qkv^T + b;  out = softmax(scale Q K^T + mask) V;  r = residual + dropout(out w_proj^T + b)
 #pragma once
@@ -13,8 +13,8 @@
 
 namespace tally::train {
 
-// The tensors that the layer saves for the backward pass; B x T tokens, H heads of D of Q and G of K
-// and of V of this process.
+// The tensors that the layer saves for the backward pass; B x T tokens, H heads of D of Q and G of
+// K and of V of this process.
 struct AttentionActivations {
   Tensor qkv;    // [B,T,H+2G,D], rotated where positions are rotary
   Tensor out;    // [B T, H D]

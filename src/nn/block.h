@@ -3,10 +3,10 @@
 // or after each addition (BERT; post-norm):
 //   y_mid = ln(y_in + attention(y_in)),  y_out = ln(y_mid + mlp(y_mid))
 // In both, a norm follows each addition (NormedSum), and a branch reads a norm's output y. They
-// differ in the addition's other operand: the sum r before the norm, or its output y. So a block has
-// the norm before its attention, which in a post-norm model is the last one of the block before it
-// or that of the embeddings, and the norm before its MLP. It writes to the sum and norm that follow
-// it: the next block's first norm, the model's last norm, or the end of a pipeline's stage.
+// differ in the addition's other operand: the sum r before the norm, or its output y. So a block
+// has the norm before its attention, which in a post-norm model is the last one of the block before
+// it or that of the embeddings, and the norm before its MLP. It writes to the sum and norm that
+// follow it: the next block's first norm, the model's last norm, or the end of a pipeline's stage.
 #pragma once
 
 #include <algorithm>

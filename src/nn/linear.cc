@@ -24,7 +24,8 @@ Out Linear::amax_of_gradient(const LayerContext& c) const {
   return in_fp8() ? Out(magnitudes_of_gradient(c).own(c.fp8.amaxes)) : Out();
 }
 
-// The sum over the tensor cores' products may be the fast one: only gradients add up over many steps.
+// The sum over the tensor cores' products may be the fast one: only gradients add up over many
+// steps.
 void Linear::forward_fp8(const LayerContext& c, const LinearInput& in, const Tensor& y,
                          const Fp8Sum& sum) const {
   // This comes first: own() lies where the weight's magnitude goes.

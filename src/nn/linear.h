@@ -10,8 +10,8 @@
 
 namespace tally::train {
 
-// The value that an activation saves, [M,F]. In FP8 `amax` takes the largest magnitude of its output
-// or, in a backward pass, of the gradient at its input.
+// The value that an activation saves, [M,F]. In FP8 `amax` takes the largest magnitude of its
+// output or, in a backward pass, of the gradient at its input.
 struct SavedActivation {
   ActivationForm form;
   Tensor saved;
@@ -72,8 +72,8 @@ struct Linear {
   // Adds `addend`[M,in] where it is defined.
   void backward_input(const LayerContext& c, const OutputGradient& dy, const Tensor& dx,
                       const Tensor& addend = Tensor()) const;
-  // The case in which x is the output of `before`.forward_activation(): the gradient at f's input in
-  // dpre, which may be form.saved, and the gradient of before's bias.
+  // The case in which x is the output of `before`.forward_activation(): the gradient at f's input
+  // in dpre, which may be form.saved, and the gradient of before's bias.
   void backward_input_activation(const LayerContext& c, const OutputGradient& dy,
                                  const Linear& before, const SavedActivation& form,
                                  const Tensor& dpre) const;

@@ -1,4 +1,5 @@
-// The last matrix of a branch, whose output is added to the residual stream, and the norm of the sum:
+// The last matrix of a branch, whose output is added to the residual stream, and the norm of the
+// sum:
 //   r = residual + dropout(x w^T + b),  y = norm(r)
 // add_to() alone chooses how:
 //   without dropout, in one process   the GEMM adds the residual, then the norm

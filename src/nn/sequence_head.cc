@@ -42,7 +42,8 @@ void SequenceHead::forward_backward(const LayerContext& c, const Tensor& x, cons
   cross_entropy(c.compute, Out(a.logits), {s.labels, a.logits.dim(1)},
                 LossGradient{s.factor, state}, Out(a.losses));
   add_losses(c.compute, a.losses, s.factor, &state->loss_sums[s.head]);
-  // The GEMM that reads them for the weight's gradient comes before their gradient takes their place.
+  // The GEMM that reads them for the weight's gradient comes before their gradient takes their
+  // place.
   const Tensor& dhidden = a.dropped;
   output_.backward_whole(c, a.logits, dropout > 0 ? a.dropped : a.hidden, dhidden);
   if (dropout > 0) apply_dropout(c.compute, dhidden, {dropout, seed}, Out(dhidden));

@@ -15,9 +15,9 @@ struct NoFactor {
   static constexpr bool reads = false;
 };
 
-// parts[blockIdx.y, column] = sum of this block's rows of dy, times Factor of `pre`; the products are
-// also written to dpre, and *amax is raised to their largest magnitude. `stride`: elements between
-// rows. Null: parts, amax.
+// parts[blockIdx.y, column] = sum of this block's rows of dy, times Factor of `pre`; the products
+// are also written to dpre, and *amax is raised to their largest magnitude. `stride`: elements
+// between rows. Null: parts, amax.
 template <typename T, int N, typename Factor>
 __global__ void __launch_bounds__(32 * sum_rows)
     sum_kernel(const T* dy, const T* pre, T* dpre, Acc<T>* parts, unsigned* amax, int64_t rows,

@@ -46,8 +46,8 @@ class Optimizer {
   void begin_step(double learning_rate);
   // The same without waiting, copied from `staging`: pinned host memory that must stay unchanged
   // until the device has done the copy. `after_skip`: the rates that hold instead if the update
-  // before was skipped; for a host that does not know. `stop_votes`: see StepState. Its `labels` are
-  // 1, as where all labels count.
+  // before was skipped; for a host that does not know. `stop_votes`: see StepState. Its `labels`
+  // are 1, as where all labels count.
   void begin_step(const Rates& rates, const Rates& after_skip, StepState* staging,
                   double stop_votes = 0);
   // The step's gradients to new weights. The gradients are zero afterwards unless the next step's

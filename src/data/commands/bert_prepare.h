@@ -42,10 +42,10 @@ struct BertPrepareSummary {
 // 0.15_random_seed_12345_dupe_factor_5".
 std::string bert_shard_folder(const BertPrepareOptions& options);
 
-// Reads all inputs in order: documents are separated by blank lines, or are the lines of JSON. Makes
-// pairs of sentences (sentence_pairs.h), masks them (masking.h) and writes them in random order to
-// OUTPUT/FOLDER/training_0.hdf5 and so on (bert_shards.h). The result depends on the text and the
-// options but for `workers`. Until it is complete it lies in OUTPUT/FOLDER.tmp; nothing is
+// Reads all inputs in order: documents are separated by blank lines, or are the lines of JSON.
+// Makes pairs of sentences (sentence_pairs.h), masks them (masking.h) and writes them in random
+// order to OUTPUT/FOLDER/training_0.hdf5 and so on (bert_shards.h). The result depends on the text
+// and the options but for `workers`. Until it is complete it lies in OUTPUT/FOLDER.tmp; nothing is
 // overwritten. Disk: the text's tokens and all samples once more. Memory: one shard. Throws
 // std::runtime_error with one sentence.
 BertPrepareSummary prepare_bert(const WordPieceTokenizer& tokenizer,

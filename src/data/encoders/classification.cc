@@ -26,7 +26,8 @@ int64_t whole_number(const std::string& label) {
   return std::stoll(label);
 }
 
-// A fraction with a point or a comma, a number with a sign or leading zeros, NaN: no name of a class.
+// A fraction with a point or a comma, a number with a sign or leading zeros, NaN: no name of a
+// class.
 bool looks_like_number(std::string label) {
   if (label.find_first_of("xXpP") != label.npos)
     return false;  // strtod() reads hexadecimal numbers

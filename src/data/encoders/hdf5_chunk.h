@@ -19,8 +19,8 @@ struct Hdf5Integers {
 };
 
 // Undoes the filters (listed in the order in which they were applied; bit i of `skipped` is set
-// where filter i was not) of a part that has `size` bytes in the end. Returns why it is not possible,
-// empty where it was.
+// where filter i was not) of a part that has `size` bytes in the end. Returns why it is not
+// possible, empty where it was.
 std::string unpack_hdf5_chunk(const std::vector<Hdf5Filter>& filters, uint32_t skipped,
                               size_t number_bytes, size_t size, std::vector<unsigned char>* data);
 

@@ -46,8 +46,8 @@ struct SyntheticOptions {
   uint64_t seed = 1234;
 };
 
-// Random tokens that are none of options.tokens. Pre-training: two parts of about equal length, both
-// kinds of pairs equally often, and masks. Question answering: a quarter of the tokens are the
+// Random tokens that are none of options.tokens. Pre-training: two parts of about equal length,
+// both kinds of pairs equally often, and masks. Question answering: a quarter of the tokens are the
 // question, and the answer is a random span of the rest. Samples of every epoch are those of the
 // first. Throws std::invalid_argument where the options contradict each other.
 std::unique_ptr<EncoderSource> make_synthetic_samples(const SyntheticOptions& options);

@@ -50,8 +50,8 @@ struct LocatedJson {
   std::string location;
 };
 
-// Parses a file of one value, or one that has an object on each line. Throws std::runtime_error with one sentence, "FILE:LINE:COLUMN: why" where it is not
-// JSON. Strings are valid UTF-8.
+// Parses a file of one value, or one that has an object on each line. Throws std::runtime_error
+// with one sentence, "FILE:LINE:COLUMN: why" where it is not JSON. Strings are valid UTF-8.
 std::vector<LocatedJson> read_json_file(const std::string& path);
 
 }  // namespace tally::train

@@ -7,8 +7,8 @@
 
 namespace tally::train {
 
-// The object of a line. `location` is that of the line, as "'FILE':12", for messages. Throws BadInput
-// with one sentence where it is not an object.
+// The object of a line. `location` is that of the line, as "'FILE':12", for messages. Throws
+// BadInput with one sentence where it is not an object.
 nlohmann::json parse_json_line(std::string_view line, const std::string& location);
 
 // The text of a key. Throws BadInput with one sentence where there is none. `flag`: the flag that

@@ -7,7 +7,8 @@
 
 namespace tally::train {
 
-// csv: RFC 4180. Fields are separated by commas and may be quoted; a quoted field may contain commas,
+// csv: RFC 4180. Fields are separated by commas and may be quoted; a quoted field may contain
+// commas,
 //   line ends and, doubled, quotes. The first row has the names.
 // tsv: fields are separated by tabs, and nothing is quoted. The first row has the names.
 // jsonl: an object a line; numbers and true and false become text.

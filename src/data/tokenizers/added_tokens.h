@@ -11,8 +11,8 @@
 
 namespace tally::train {
 
-// Finds the longest token at the leftmost position where there is one, as tokenizers' AddedVocabulary.
-// Immutable.
+// Finds the longest token at the leftmost position where there is one, as tokenizers'
+// AddedVocabulary. Immutable.
 class AddedTokens {
  public:
   // `tokens`: whose contents are looked for as they are, the first of equals.

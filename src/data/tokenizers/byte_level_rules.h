@@ -1,5 +1,5 @@
-// The rules by which a byte-level BPE tokenizer prepares a text before it joins bytes, and the tokens
-// that it adds: the parts of a tokenizer.json beside vocabulary and merges.
+// The rules by which a byte-level BPE tokenizer prepares a text before it joins bytes, and the
+// tokens that it adds: the parts of a tokenizer.json beside vocabulary and merges.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +51,8 @@ struct ByteLevelRules {
 ByteLevelRules gpt2_rules(bool prefix_space = false);
 ByteLevelRules qwen2_rules(bool prefix_space = false);
 
-// Reads the rules of a tokenizer.json. Throws std::runtime_error, whose one sentence has `path` and the
-// key of what is not supported.
+// Reads the rules of a tokenizer.json. Throws std::runtime_error, whose one sentence has `path` and
+// the key of what is not supported.
 ByteLevelRules read_byte_level_rules(const nlohmann::json& json, const std::string& path);
 
 }  // namespace tally::train

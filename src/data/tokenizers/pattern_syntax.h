@@ -15,9 +15,9 @@ inline constexpr std::string_view white_space =
     "\\x{202f}\\x{205f}\\x{3000}";
 
 // `pattern` as PCRE2 reads it (with PCRE2_UTF and PCRE2_UCP), where both engines are known to match
-// the same: alternatives, groups (?:...) and (...), ASCII letters without case in (?i:...), classes,
-// \s \S \d \D, general categories as \p{Lu}, greedy, lazy and possessive repeats, counts {m,n},
-// lookahead. Throws std::runtime_error with what else it has, as 'the "\b" at character 3'.
+// the same: alternatives, groups (?:...) and (...), ASCII letters without case in (?i:...),
+// classes, \s \S \d \D, general categories as \p{Lu}, greedy, lazy and possessive repeats, counts
+// {m,n}, lookahead. Throws std::runtime_error with what else it has, as 'the "\b" at character 3'.
 std::string pcre2_pattern(std::string_view pattern);
 // `text` as a pattern that matches itself alone.
 std::string pcre2_literal(std::string_view text);

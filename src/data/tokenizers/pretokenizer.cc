@@ -14,20 +14,20 @@
 namespace tally::train {
 namespace {
 
-// The positions where no word goes on, whatever stands before and after: from a letter to anything but
-// a letter, from a number to anything but a number, and from what is not white space to white space
-// (not to a line end, which Llama 3's pattern takes after punctuation). No alternative of the patterns
-// with SplitStep::Cuts::between_classes looks further back than its own start, so the end of each
-// match is the end of a word. (From other characters to letters there is no such certainty: 's is one
-// word.)
+// The positions where no word goes on, whatever stands before and after: from a letter to anything
+// but a letter, from a number to anything but a number, and from what is not white space to white
+// space (not to a line end, which Llama 3's pattern takes after punctuation). No alternative of the
+// patterns with SplitStep::Cuts::between_classes looks further back than its own start, so the end
+// of each match is the end of a word. (From other characters to letters there is no such certainty:
+// 's is one word.)
 std::string cuts_between_classes() {
   std::string blanks(white_space);
   blanks.replace(0, std::string_view("\\x{09}-\\x{0d}").size(), "\\x{09}\\x{0b}\\x{0c}");
   return fmt::format("\\p{{L}}(?=\\P{{L}})|\\p{{N}}(?=\\P{{N}})|[^{}](?=[{}])", white_space,
                      blanks);
 }
-// A text after such a position begins with a space, so that none is put before it, and no normalization
-// joins a space to what is before it.
+// A text after such a position begins with a space, so that none is put before it, and no
+// normalization joins a space to what is before it.
 std::string cuts_before_spaces() {
   return fmt::format("[^{}](?=\\x{{20}})", white_space);
 }

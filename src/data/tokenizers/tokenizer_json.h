@@ -29,8 +29,8 @@ std::string read_tokenizer_file(const std::string& path, const char* flag);
 TokenizerJson split_tokenizer_json(nlohmann::json json, const std::string& path);
 
 // Vocabulary and merges of a tokenizer.json of byte-level BPE with any other rules
-// (byte_level_rules.h); the added tokens are not in the vocabulary. Throws std::runtime_error with one
-// sentence.
+// (byte_level_rules.h); the added tokens are not in the vocabulary. Throws std::runtime_error with
+// one sentence.
 TokenizerJson pairs_of_tokenizer_json(const nlohmann::json& json, const std::string& path);
 
 // The reason why a tokenizer.json splits or joins texts differently from GPT-2's; empty: it does

@@ -19,9 +19,9 @@ struct WordSettings {
 };
 
 // Throws std::runtime_error with one sentence where the files in `folder` (empty: the current one)
-// say something of GPT-2's tokens that is not done here: another class of tokenizer, tokens added to
-// the vocabulary, another way to split, spaces or tokens around a text; or where one of them is not a
-// JSON object.
+// say something of GPT-2's tokens that is not done here: another class of tokenizer, tokens added
+// to the vocabulary, another way to split, spaces or tokens around a text; or where one of them is
+// not a JSON object.
 void check_gpt2_settings(const std::string& folder);
 
 // The same of BERT's, and the settings that are honoured. Settings that no file states are

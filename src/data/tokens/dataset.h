@@ -57,8 +57,8 @@ class SampleSource {
 };
 
 enum class Split { train, validation, test };
-// Samples in Megatron's order, which is generated lazily: documents are concatenated and shuffled per
-// epoch, each sample begins with the last token of the one before, and samples are shuffled.
+// Samples in Megatron's order, which is generated lazily: documents are concatenated and shuffled
+// per epoch, each sample begins with the last token of the one before, and samples are shuffled.
 std::unique_ptr<SampleSource> make_gpt_samples(std::shared_ptr<const IndexedDataset> dataset,
                                                const std::string& split, Split which,
                                                int64_t sequence, uint64_t seed);

@@ -1,5 +1,5 @@
-// Random draws that depend on their position alone: on a seed, a purpose and a number, as that of a sample.
-// The same on every machine, for any number of processes and threads.
+// Random draws that depend on their position alone: on a seed, a purpose and a number, as that of a
+// sample. The same on every machine, for any number of processes and threads.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A device that computes nothing: it counts what the CPU or a GPU would allocate and do. Its memory has
-// addresses alone, which nothing reads or writes. The planner runs a step's passes on it
+// A device that computes nothing: it counts what the CPU or a GPU would allocate and do. Its memory
+// has addresses alone, which nothing reads or writes. The planner runs a step's passes on it
 // (src/plan/count.h), so that a plan is the model itself.
 #pragma once
 

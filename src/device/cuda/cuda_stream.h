@@ -67,8 +67,9 @@ class CudaStream final : public Stream {
 
   cublasLtHandle_t blas() const { return blas_; }
 
-  // State that an operation keeps with the stream, such as tuned GEMMs and library handles: the result of
-  // `make`, a std::shared_ptr<T>, at the first call for this T. Side streams share main's.
+  // State that an operation keeps with the stream, such as tuned GEMMs and library handles: the
+  // result of `make`, a std::shared_ptr<T>, at the first call for this T. Side streams share
+  // main's.
   template <typename T, typename Make>
   T& state(const Make& make) {
     std::shared_ptr<void>& held = tuning().states_[typeid(T)];

@@ -29,8 +29,8 @@
 // Documents (cu_seqlens): aten, hopper-short and cudnn where their number and length are known, and
 // unfused.
 // Operands that are not packed in one tensor: aten and unfused only.
-// Grouped queries (G < H): aten, hopper, cudnn and unfused only. Unfused adds up the gradients of K and V
-// over a group's heads in the compute type.
+// Grouped queries (G < H): aten, hopper, cudnn and unfused only. Unfused adds up the gradients of K
+// and V over a group's heads in the compute type.
 //
 // The choice depends on these, besides type, shape and GPU. It is not timed.
 //   --no-fusion attention     hopper and hopper-short are left out
@@ -41,8 +41,8 @@
 //   TALLY_ATTENTION=unfused   unfused everywhere on a GPU, to compare the others with it
 //   the build                 no cudnn without cuDNN's front end, no hopper without code for 9.0
 //
-// DeviceError: the operands are not as AttentionShape::documents and AttentionShape::packed say; the
-// driver cannot describe the tensors to TMA (hopper); cuDNN fails; cuBLASLt has no algorithm
+// DeviceError: the operands are not as AttentionShape::documents and AttentionShape::packed say;
+// the driver cannot describe the tensors to TMA (hopper); cuDNN fails; cuBLASLt has no algorithm
 // (unfused); on a GPU, the type is not a floating-point type. std::invalid_argument: the same on
 // the CPU.
 #pragma once
@@ -74,7 +74,8 @@ struct AttentionShape {
   bool causal() const { return mask == AttentionMask::causal; }
 };
 
-// The heads of every token, [B,T,H,D] or [B,T,G,D]: D elements from head to head, `stride` from token to token.
+// The heads of every token, [B,T,H,D] or [B,T,G,D]: D elements from head to head, `stride` from
+// token to token.
 template <typename Data>
 struct Heads {
   Data* data = nullptr;

@@ -1,5 +1,5 @@
-// Rotary position embedding in place on Q and K. A block has a few tokens, whose angles are computed
-// once, in double, and serve all heads.
+// Rotary position embedding in place on Q and K. A block has a few tokens, whose angles are
+// computed once, in double, and serve all heads.
 #include "src/device/cuda/kernel.cuh"
 #include "src/ops/attention/attention.h"
 

@@ -1,6 +1,6 @@
-// GEMMs of operands in FP8 (Micikevicius et al., "FP8 Formats for Deep Learning", arXiv:2209.05433),
-// and the casts that make these operands. A matrix has one scale, from its own largest magnitude
-// ("current scaling per tensor"):
+// GEMMs of operands in FP8 (Micikevicius et al., "FP8 Formats for Deep Learning",
+// arXiv:2209.05433), and the casts that make these operands. A matrix has one scale, from its own
+// largest magnitude ("current scaling per tensor"):
 //   scale = amax / max(format);  q = round(x / scale), to nearest even;  x ~ q scale
 //   out[R,N] = scale_a scale_b a[R,K] b[N,K]^T (+ bias[N]) (+ addend[R,N])
 // max(e4m3) = 448, without infinities; max(e5m2) = 57344. The largest magnitude becomes the largest

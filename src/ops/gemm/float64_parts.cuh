@@ -1,5 +1,5 @@
-// Parts of float64.h's kernel: what a block works on, the PTX instructions, and the arrangement of a
-// thread's values.
+// Parts of float64.h's kernel: what a block works on, the PTX instructions, and the arrangement of
+// a thread's values.
 //
 // In shared memory rows are 128 bytes, swizzled as TMA does it: 16-byte columns c of row r lie in
 // position c ^ (r % 8). An operand that is stored with neighbours along `inner` lies there as

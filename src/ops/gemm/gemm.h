@@ -3,7 +3,8 @@
 // Row-major, each operand as stored or transposed, one matrix or a batch. Types of a and b: f64,
 // f32, bf16, f16; bf16 and f16 operands may have an f32 result. Accumulation is in f32, or f64 for
 // f64. Also FP8 (ops/fp8/fp8.h) with a bf16 or f32 result, not both e5m2: `a` as stored, `b`
-// transposed, which is all that Hopper's tensor cores take; rows, cols and inner are multiples of 16.
+// transposed, which is all that Hopper's tensor cores take; rows, cols and inner are multiples of
+// 16.
 //
 // Which version serves what:
 //   cuBLASLt (tuned_gemm*.cc)           every type on every GPU; f32 in IEEE float32 or TF32
@@ -98,8 +99,8 @@ SplitProblem split_problem(CudaStream& s, const GemmProblem& problem);
 // Whether f32 GEMMs may run on float64 tensor cores here (Fusions::float64).
 bool float64_gemms_serve(const CudaCompute& c);
 
-// The size under which a number of rows, or of columns of a transposed operand, is tuned: itself, or
-// with ComputeOptions::tokens_vary the next multiple of half of the power of two below it.
+// The size under which a number of rows, or of columns of a transposed operand, is tuned: itself,
+// or with ComputeOptions::tokens_vary the next multiple of half of the power of two below it.
 int64_t tuned_size(const ComputeOptions& o, int64_t size);
 
 // Whether a kernel serves it (cuBLASLt does not have every combination of epilogues and types).

@@ -1,5 +1,5 @@
-// The memory of operands that are split for tf32x3 (split.cu), in f32 elements. Seen by the counting
-// device, too.
+// The memory of operands that are split for tf32x3 (split.cu), in f32 elements. Seen by the
+// counting device, too.
 #pragma once
 
 #include <cstdint>

@@ -94,7 +94,8 @@ inline Operation<void(const Compute& c, In dy, In w, Out dx, In addend)> linear_
     "linear_backward_input"};
 
 // dpre = (dy w) * f'(v) from what was saved of v, and db += column sums of dpre where db is
-// defined (b of the layer before). `dpre` may be the same memory as `saved`; other memory is faster.
+// defined (b of the layer before). `dpre` may be the same memory as `saved`; other memory is
+// faster.
 struct ActivationInput {
   In saved;
   ActivationForm form;

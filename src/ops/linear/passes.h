@@ -13,8 +13,8 @@ struct ActivationResult {
   Out y, amax;
 };
 void activation(CudaStream& s, const In& pre, const ActivationResult& out, MlpActivation kind);
-// The same with pre in out.saved; with b: pre += b first (written back). With SavedValue::derivative,
-// f'(pre) overwrites pre.
+// The same with pre in out.saved; with b: pre += b first (written back). With
+// SavedValue::derivative, f'(pre) overwrites pre.
 void bias_activation(CudaStream& s, const In& b, const ActivationOutputs& out, ActivationForm form);
 // dpre = dy * f'(v) from what was saved of v, and db and amax of dpre where they are defined.
 // dpre may be dy or what was saved. Uses s.workspace().

@@ -1,5 +1,5 @@
-// loss.h on the counting device. The logits of a piece do not stay in a GPU's caches, so that what the
-// GEMMs before and after the loss write and read of them is counted here.
+// loss.h on the counting device. The logits of a piece do not stay in a GPU's caches, so that what
+// the GEMMs before and after the loss write and read of them is counted here.
 #include "src/ops/counting.h"
 #include "src/ops/loss/loss.h"
 

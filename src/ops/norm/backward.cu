@@ -16,8 +16,8 @@
 namespace tally::train::cuda {
 namespace {
 
-// A thread's values of one row as read. Everything is read from some valid address without a branch:
-// a branch would make the compiler wait for one row before it loads the next.
+// A thread's values of one row as read. Everything is read from some valid address without a
+// branch: a branch would make the compiler wait for one row before it loads the next.
 template <typename T, int N, int PER, bool with_residual, bool centered>
 struct RowPart {
   Vector<T, N> x[PER], dy[PER], residual[with_residual ? PER : 1];

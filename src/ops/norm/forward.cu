@@ -1,6 +1,6 @@
-// LayerNorm and RMSNorm, alone or with the residual addition before it. A row is held in registers: one read,
-// one write. For the usual widths warps go from row to row (forward_warp.cuh). For others, rows of
-// up to 256 vectors take one warp and longer ones a block.
+// LayerNorm and RMSNorm, alone or with the residual addition before it. A row is held in registers:
+// one read, one write. For the usual widths warps go from row to row (forward_warp.cuh). For
+// others, rows of up to 256 vectors take one warp and longer ones a block.
 #include <algorithm>
 
 #include "src/device/cuda/dropout.cuh"

@@ -35,8 +35,8 @@
 //   --no-fusion bias-sums     `dbias` is undefined: the bias's gradient is a pass of its own
 //
 // Sums over rows have a fixed order, so results repeat bit for bit on the same GPU. DeviceError on
-// a GPU: a row has more than 8,192 vectors forward (65,536 values of 16 bits, 32,768 of f32), or the
-// type is not a floating-point type (on the CPU: std::invalid_argument).
+// a GPU: a row has more than 8,192 vectors forward (65,536 values of 16 bits, 32,768 of f32), or
+// the type is not a floating-point type (on the CPU: std::invalid_argument).
 #pragma once
 
 #include "src/device/step_state.h"
@@ -74,8 +74,8 @@ struct NormOperands {
 };
 // dx is written, and may be residual_grad's memory. dgamma and dbeta are added to. `ddelta`, where
 // defined, gets dx under `mask`, the gradient of `delta` above; without dropout the caller uses dx
-// itself. The column sums of ddelta, or of dx where ddelta is undefined, are added to `dbias` where it
-// is defined: the gradient of the bias that went into `delta`.
+// itself. The column sums of ddelta, or of dx where ddelta is undefined, are added to `dbias` where
+// it is defined: the gradient of the bias that went into `delta`.
 struct NormGradients {
   Out dx, dgamma, dbeta, dbias, ddelta;
   DropoutMask mask;

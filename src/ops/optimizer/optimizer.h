@@ -66,8 +66,8 @@ inline Operation<void(Stream& s, StepState* state)> finish_gradient_norm{"finish
 inline Operation<void(Stream& s, In from, Out to)> add_gradients{"add_gradients"};
 
 // The same elements of the flat buffers: those of [0, decayed) are updated with weight decay. The
-// rounded weights go to `weights`, which may be `master` itself in f32 and f64. Gradients are zeroed
-// where `zero_gradients`. SGD has no v, and its m is the momentum.
+// rounded weights go to `weights`, which may be `master` itself in f32 and f64. Gradients are
+// zeroed where `zero_gradients`. SGD has no v, and its m is the momentum.
 struct FlatUpdate {
   Out gradients, master, m, v, weights;
   int64_t decayed = 0;

@@ -49,8 +49,9 @@ class Communicator {
   int rank() const { return rank_; }
   int size() const { return size_; }
   virtual CommunicatorInfo info() const = 0;
-  // Whether every rank's GPU reads every other's memory over NVLink. A message is then so short that
-  // overlapping it costs the kernels beside it more than waiting for it (bench/notes/layouts.md).
+  // Whether every rank's GPU reads every other's memory over NVLink. A message is then so short
+  // that overlapping it costs the kernels beside it more than waiting for it
+  // (bench/notes/layouts.md).
   virtual bool linked() const { return false; }
   // Lets the other ranks read and write this rank's `memory`, where they can (GPUs of one host that
   // NVLink connects). While the result lives, operations on parts of `memory` go past the library:
@@ -91,8 +92,8 @@ class Communicator {
   void start_all_gather(Stream& s, const Tensor& part, const Tensor& whole);
   void start_reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part,
                             Reduce op = Reduce::sum);
-  // A send() that overlaps with what is enqueued later, so that neighbours that send to each other do
-  // not wait for each other. On a GPU `t` must not change before wait(s); on the CPU it has been
+  // A send() that overlaps with what is enqueued later, so that neighbours that send to each other
+  // do not wait for each other. On a GPU `t` must not change before wait(s); on the CPU it has been
   // copied.
   void start_send(Stream& s, const Tensor& t, int to);
   // Makes what follows on `s` wait for everything that start_...() started.

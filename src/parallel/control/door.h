@@ -69,9 +69,9 @@ class Door {
   int strangers_ = 0;  // strangers that have left
 };
 
-// Connects to a door, proves that this process knows the credential, and returns the connection when it
-// was admitted. `before`: called when somebody listens there, to complete the credential; may be null.
-// `whose`: "rank 0", for messages. Throws CommunicationError.
+// Connects to a door, proves that this process knows the credential, and returns the connection
+// when it was admitted. `before`: called when somebody listens there, to complete the credential;
+// may be null. `whose`: "rank 0", for messages. Throws CommunicationError.
 struct DoorAddress {
   std::string host;
   int port = 0;

@@ -54,8 +54,8 @@ struct RendezvousOptions {
   // rendezvous_wire.h); not owned. -1: none.
   int supervisor_fd = -1;
   std::optional<Fault> fault;  // the others are told of it
-  // Nobody collects this rank's output together with rank 0's: what ends the start is reported here,
-  // too, and not by rank 0 alone.
+  // Nobody collects this rank's output together with rank 0's: what ends the start is reported
+  // here, too, and not by rank 0 alone.
   bool own_output = false;
   // Says for what this rank waits (waiting_notes.h), and reports the failure that ends the start.
   // Null: not.
@@ -88,8 +88,8 @@ class Rendezvous {
   virtual const std::string& address() const = 0;
   // The operations of this rank with others, for all that make it wait.
   virtual OperationWatch& operations() = 0;
-  // Collective: every rank's text, in the order of ranks. For set-up, not for steps. One thread at a
-  // time for each kind.
+  // Collective: every rank's text, in the order of ranks. For set-up, not for steps. One thread at
+  // a time for each kind.
   virtual std::vector<std::string> exchange(const std::string& mine,
                                             ExchangeKind kind = ExchangeKind::main) = 0;
   // This rank has failed: notifies all others and returns the first failure, which may be another

@@ -103,8 +103,8 @@ class Star final : public Rendezvous {
   std::string address_ = "127.0.0.1";
   std::string token_;
   int strangers_ = 0;
-  // The failure that ends the set-up, once reported; until when those that come are told of it; who has
-  // come; and why a process was not let in that said it is a rank. Used by the set-up alone.
+  // The failure that ends the set-up, once reported; until when those that come are told of it; who
+  // has come; and why a process was not let in that said it is a rank. Used by the set-up alone.
   std::optional<Failure> first_;
   Deadline told_until_;
   std::vector<char> came_;

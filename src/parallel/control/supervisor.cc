@@ -75,8 +75,8 @@ class PrefixedLines {
       for (size_t end; (end = line_.find('\n', begin)) != std::string::npos; begin = end + 1)
         out += prefix_ + line_.substr(begin, end + 1 - begin);
       line_.erase(0, begin);
-      // The rank notices a lost line of standard output at its next one, as it would without us, and
-      // stops. It goes on without messages on standard error.
+      // The rank notices a lost line of standard output at its next one, as it would without us,
+      // and stops. It goes on without messages on standard error.
       if (!put(out) && to_ == STDOUT_FILENO) from_ = Socket();
     }
   }

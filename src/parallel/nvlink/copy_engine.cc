@@ -77,9 +77,9 @@ void CopyEngine::for_each_peer(const F& f) const {
 // All ranks have reached this point when a rank's stream goes on. A rank has a flag for each other
 // rank in each of two sets: the others set theirs here, and this rank clears them when all are set.
 // An operation meets at set 0 and then at set 1, as often as it likes. No flag is set again before
-// it was cleared: rank a sets its flag of set 0 at b for the next time after a has left the meeting at
-// set 1, for which b has set its flag there, which b does after it has cleared set 0. The same with
-// the sets exchanged, because a meeting at set 0 follows.
+// it was cleared: rank a sets its flag of set 0 at b for the next time after a has left the meeting
+// at set 1, for which b has set its flag there, which b does after it has cleared set 0. The same
+// with the sets exchanged, because a meeting at set 0 follows.
 void CopyEngine::prepare_meetings() {
   for (int set = 0; set < 2; ++set) {
     auto& ops = meetings_[static_cast<size_t>(set)];

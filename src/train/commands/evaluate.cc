@@ -384,15 +384,15 @@ class EvaluationRun {
     static_cast<DeviceFacts&>(record_) = device.facts;
     for (const std::string& text : {kernel_notice(device.facts), threads_notice(device.facts)})
       if (!text.empty()) notice_(text);
-    // A record that cannot be written is found now, and an evaluation that is killed leaves a record
-    // that says "running".
+    // A record that cannot be written is found now, and an evaluation that is killed leaves a
+    // record that says "running".
     check_flag("--record", [&] { write_record(record_, nullptr); });
     checked_ = true;
     // The check comes before processes connect: afterwards others on this host may have taken
     // memory already.
     const std::string shortage = memory_shortage(config_, record_.device);
-    // When a failure ends several processes, rank 0 writes the record, whichever rank failed. Another
-    // rank cannot be further than this one yet.
+    // When a failure ends several processes, rank 0 writes the record, whichever rank failed.
+    // Another rank cannot be further than this one yet.
     if (world_.size() > 1)
       world_.set_on_failure([this](const Failure& f) { record_failure(describe_failure(f)); });
     const OpenCommunicator open = open_communicator(config_, world_, record_.device);

@@ -63,8 +63,8 @@ class Opener {
     return classes_.empty() || classes_.front() == "0" ? std::vector<std::string>() : classes_;
   }
   const std::vector<std::string>& notes() const { return notes_; }
-  // Rows of a new model's embedding that no token of --vocab-file has; empty: none. A stored model's
-  // vocabulary is what it is.
+  // Rows of a new model's embedding that no token of --vocab-file has; empty: none. A stored
+  // model's vocabulary is what it is.
   std::string unused_rows() const {
     const bool stored = !c_.load_hf_dir.empty() || !c_.load_dir.empty();
     if (stored || !tokenizer_ || tokenizer_->vocabulary() == c_.model.vocabulary) return "";

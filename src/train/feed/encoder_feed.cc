@@ -78,8 +78,8 @@ bool serves_documents(const Config& c, Stream& stream) {
          "unfused";
 }
 
-// Positions of answers beyond the sequence do not count, and negative ones are its first token, as in
-// transformers.
+// Positions of answers beyond the sequence do not count, and negative ones are its first token, as
+// in transformers.
 int32_t answer_label(int32_t position, int32_t length) {
   return position >= length ? -1 : std::max(position, 0);
 }

@@ -36,8 +36,8 @@ RunSettings build_settings(const BuildInfo& build);
 void require_same_settings(Rendezvous& meeting, const std::string& host, const RunSettings& mine,
                            const std::string& remedy);
 
-// Lets all ranks with the same device run the same algorithms: of those that were chosen so far, for
-// each call that of the first rank which made it. Collective; `device` is this rank's name and
+// Lets all ranks with the same device run the same algorithms: of those that were chosen so far,
+// for each call that of the first rank which made it. Collective; `device` is this rank's name and
 // version of the device.
 void agree_on_algorithms(Rendezvous& meeting, Stream& stream, const std::string& device);
 

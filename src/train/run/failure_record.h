@@ -17,8 +17,8 @@ class FailureRecord {
   // Lets a failure write the record from now on. `world` outlives it.
   FailureRecord(World& world, const Record& record);
 
-  // Takes what `record` has by now. Its lists have only grown since the last call, and only what was
-  // added is copied.
+  // Takes what `record` has by now. Its lists have only grown since the last call, and only what
+  // was added is copied.
   void update(const Record& record);
 
  private:

@@ -52,8 +52,8 @@ void check_save_folders_differ(const Config& c) {
                     c.save_hf_dir));
 }
 
-// A GPT's samples are cut from a text by the length, so that their numbers would mean other text. An
-// encoder's samples are those of its files: BERT's second phase goes on with longer ones.
+// A GPT's samples are cut from a text by the length, so that their numbers would mean other text.
+// An encoder's samples are those of its files: BERT's second phase goes on with longer ones.
 void check_sequence(const Config& c, int64_t saved, const Print& notice) {
   if (c.model.language_model())
     throw InputError(

@@ -1,7 +1,7 @@
 // The program's lines on standard output and standard error. A line that cannot be written (the
 // disk is full, the reader has closed the pipe) throws nothing and ends nothing: a lost line of
-// standard output is remembered, and a run takes it as a request to stop. Messages on standard error
-// are in the record, too: a run goes on without them. Safe for several threads.
+// standard output is remembered, and a run takes it as a request to stop. Messages on standard
+// error are in the record, too: a run goes on without them. Safe for several threads.
 #pragma once
 
 #include <string>
@@ -23,8 +23,8 @@ void print_warning(const std::string& text);
 void print_error(const std::string& text);
 void print_stopped(const std::string& why);
 
-// The reason why the first lost line of standard output could not be written: "standard output cannot be written: No
-// space left on device"; empty where none was lost.
+// The reason why the first lost line of standard output could not be written: "standard output
+// cannot be written: No space left on device"; empty where none was lost.
 std::string output_failure();
 
 }  // namespace tally::train

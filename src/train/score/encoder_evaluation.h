@@ -45,8 +45,9 @@ EncoderEvaluation evaluate_encoder(const Config& config, const EncoderExam& exam
                                    const Mesh& mesh, const EvaluateBatch& evaluate,
                                    const std::function<Tensor()>& logits);
 
-// Takes the weights of config.model_dir, which has all of the task. The replicas of `mesh` divide the
-// samples. Collective. Throws std::runtime_error, CheckFailed where no label counts, and OutOfMemory.
+// Takes the weights of config.model_dir, which has all of the task. The replicas of `mesh` divide
+// the samples. Collective. Throws std::runtime_error, CheckFailed where no label counts, and
+// OutOfMemory.
 EncoderEvaluation evaluate_encoder(const Config& config, const EncoderExam& exam, Stream& stream,
                                    const Mesh& mesh, World& world);
 

@@ -47,9 +47,9 @@ struct SampleRange {
   int64_t count() const { return end - begin; }
 };
 
-// The samples of process `rank` of `size`: whole micro batches, so that every micro batch is the same
-// for any number of processes. `whole_questions`: a range begins and ends between two questions of
-// SQuAD, whose windows are neighbours.
+// The samples of process `rank` of `size`: whole micro batches, so that every micro batch is the
+// same for any number of processes. `whole_questions`: a range begins and ends between two
+// questions of SQuAD, whose windows are neighbours.
 SampleRange samples_of_rank(const EncoderExam& exam, int64_t micro_batch, int rank, int size,
                             bool whole_questions);
 

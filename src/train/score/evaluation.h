@@ -48,8 +48,8 @@ struct EvaluatedLosses {
   // nothing is no number.
   double mean_of(int heads) const;
 };
-// `state`: the sums that Stage::evaluate() left here, all with the weight 1. `mine`: the labels that
-// this replica counted. Overwrites the sums. Collective; waits for the device.
+// `state`: the sums that Stage::evaluate() left here, all with the weight 1. `mine`: the labels
+// that this replica counted. Overwrites the sums. Collective; waits for the device.
 EvaluatedLosses evaluated_losses(Stream& stream, StepState* state, const LabelCounts& mine,
                                  const Mesh& mesh);
 

@@ -68,9 +68,9 @@ class StepLoop {
   StepLoop(const StepLoop&) = delete;
   StepLoop& operator=(const StepLoop&) = delete;
 
-  // Trains from the finished steps of `done` to the last, or until it is asked to stop; saves at the end when there is a save hook. Throws CheckFailed when a loss or
-  // a gradient is not finite (fp16 overflows that lower the loss scale are no failure), and what
-  // operations throw.
+  // Trains from the finished steps of `done` to the last, or until it is asked to stop; saves at
+  // the end when there is a save hook. Throws CheckFailed when a loss or a gradient is not finite
+  // (fp16 overflows that lower the loss scale are no failure), and what operations throw.
   Ending run(const Progress& done);
 
  private:

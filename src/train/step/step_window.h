@@ -26,9 +26,9 @@ class StepWindow {
   WindowFacts facts_;
 };
 
-// The window that `config` asks for: a ProfileWindow, or a CounterWindow (--profile-counters). Checks
-// that its files can be written. All arguments outlive it. `notice` is called for what the user
-// should know. Throws InputError.
+// The window that `config` asks for: a ProfileWindow, or a CounterWindow (--profile-counters).
+// Checks that its files can be written. All arguments outlive it. `notice` is called for what the
+// user should know. Throws InputError.
 std::unique_ptr<StepWindow> open_step_window(const Config& config, Stream& stream,
                                              const std::function<void(const std::string&)>& notice);
 

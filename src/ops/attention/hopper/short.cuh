@@ -49,8 +49,8 @@ __device__ inline Extent extent_of(const ShortItem& item, int row) {
 }
 
 // Dropout's mask of a query's 128 keys lies from the document's first row on: its bits for the rows
-// 64 half to 64 half + 63 of the tile. `low` and `high`: those of the document's keys 0 to 63 and 64
-// to 127.
+// 64 half to 64 half + 63 of the tile. `low` and `high`: those of the document's keys 0 to 63 and
+// 64 to 127.
 __device__ inline uint64_t kept_of_tile(uint64_t low, uint64_t high, int begin, int half) {
   if (half == 0) return begin < 64 ? low << begin : 0;
   if (begin >= 64) return begin < 128 ? low << (begin - 64) : 0;
