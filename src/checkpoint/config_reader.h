@@ -48,7 +48,7 @@ class ConfigReader {
       throw bad(
           fmt::format("has {} for \"{}\", which is not a whole number", json_[key].dump(), key));
     const auto value = get<int64_t>(key, 0);
-    if (value < 1) throw bad(fmt::format("gives no positive \"{}\"", key));
+    if (value < 1) throw bad(fmt::format("has no positive \"{}\"", key));
     return value;
   }
   // The same of a number that transformers also reads under another name.

@@ -126,7 +126,7 @@ std::optional<std::string> latest_checkpoint(const std::string& root) {
   if (fs::exists(old))
     return old.string();  // a save of the same iteration was killed between two renames
   throw std::runtime_error(fmt::format(
-      "'{}' names iteration {}, and there is no '{}': write the number of an iter_ directory "
+      "'{}' names iteration {}, and '{}' does not exist: write the number of an iter_ directory "
       "that exists into it",
       text.string(), iteration, folder.string()));
 }

@@ -141,7 +141,7 @@ ModelConfig read_model_config(const std::string& path, const ModelConfig& defaul
                               int64_t vocabulary_multiple, bool dropout) {
   const ConfigReader in = open_config(path);
   const auto type = in.get<std::string>("model_type", "");
-  if (type.empty()) throw in.bad("gives no \"model_type\"");
+  if (type.empty()) throw in.bad("has no \"model_type\"");
   if (type == "bert" || type == "distilbert")
     return read_encoder_config(in, type, defaults, vocabulary_multiple);
   const bool llama = is_llama_type(type);

@@ -130,7 +130,7 @@ class Matches {
       if (!std::binary_search(used_.begin(), used_.end(), name) &&
           !std::binary_search(others.begin(), others.end(), name) &&
           !is_ignored(bare_name(name, config_), config_))
-        throw bad(fmt::format("'{}' has no place in it", name));
+        throw bad(fmt::format("'{}' does not belong to it", name));
     }
   }
 

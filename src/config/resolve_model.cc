@@ -226,7 +226,8 @@ void check_size(const ModelConfig& m) {
   double parameters = 0;
   if (fits_no_machine(m, &parameters))
     fail("--num-layers",
-         "a model of {} layers and {:.1e} parameters fits no machine: check --num-layers, "
+         "a model of {} layers and {:.1e} parameters is too large for any machine: check "
+         "--num-layers, "
          "--hidden-size, --ffn-hidden-size and --vocab-size",
          m.layers, parameters);
 }
@@ -236,7 +237,7 @@ void check_size_of_folder(const ModelConfig& m, const std::string& folder) {
   if (fits_no_machine(m, &parameters))
     throw std::runtime_error(
         fmt::format("{}/config.json describes a model of {} layers and {:.1e} parameters, which "
-                    "fits no machine",
+                    "is too large for any machine",
                     folder, m.layers, parameters));
 }
 

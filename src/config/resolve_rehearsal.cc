@@ -62,7 +62,7 @@ Rehearsal resolve_rehearsal(Flags* f, Command command, int* world_size) {
     fail("--network", "says what a rehearsal is to assume: give {} with it", rehearse);
   if (f->rehearse.empty()) return r;
   if (command == Command::evaluate)
-    fail(rehearse, "rehearses training, and evaluate trains nothing");
+    fail(rehearse, "rehearses training, and evaluate does not train");
   Config& c = f->config;
   if (c.skip_train) fail(rehearse, "rehearses training: leave out --skip-train");
   if (c.reference) fail(rehearse, "rehearses the explicit model: leave out --reference");

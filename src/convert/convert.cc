@@ -62,7 +62,7 @@ Input find_input(const std::string& given) {
   if (given.ends_with(".index")) return {true, given.substr(0, given.size() - 6)};
   if (!fs::exists(given) && fs::exists(given + ".index")) return {true, given};
   if (!fs::exists(given))
-    throw BadInput(fmt::format("--input: there is no '{}', nor a '{}.index'", given, given));
+    throw BadInput(fmt::format("--input: neither '{}' nor '{}.index' exists", given, given));
   static const std::regex shard(R"(.*-\d{5}-of-(?!00001\.)\d{5}\.\w+)");
   if (std::regex_match(given, shard))
     throw BadInput(
@@ -281,11 +281,11 @@ class NewFolder {
     if (!path_.has_filename()) path_ = path_.parent_path();
     if (fs::exists(path_))
       throw BadInput(
-          fmt::format("--output: '{}' is there already: remove it, or name another folder", path));
+          fmt::format("--output: '{}' already exists: remove it, or name another folder", path));
     work_ = path_.string() + ".tmp";
     if (fs::exists(work_) && !fs::exists(work_ / kMark))
       throw BadInput(
-          fmt::format("--output: '{}' is there already, and is needed for the conversion: remove "
+          fmt::format("--output: '{}' already exists, and is needed for the conversion: remove "
                       "it, or name another folder",
                       work_.string()));
     std::error_code error;

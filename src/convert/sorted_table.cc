@@ -29,7 +29,7 @@ std::string_view block_at(std::string_view table, ByteReader* handle) {
   const uint64_t bytes = handle->take_varint();
   if (offset > table.size() || bytes > table.size() - offset ||
       table.size() - offset - bytes < kTrailerBytes)
-    throw DamagedData("a block of its table lies behind its end");
+    throw DamagedData("a block of its table lies beyond its end");
   ByteReader in(table, static_cast<size_t>(offset));
   const std::string_view block = in.take(bytes);
   const auto compression = in.take<uint8_t>();

@@ -70,7 +70,7 @@ bool ZipArchive::is_zip(std::string_view file) {
 
 ZipArchive::ZipArchive(std::string_view file) : file_(file) {
   const Directory directory = find_directory(file);
-  if (directory.offset > file.size()) throw DamagedData("its ZIP directory lies behind its end");
+  if (directory.offset > file.size()) throw DamagedData("its ZIP directory lies beyond its end");
   ByteReader in(file, directory.offset);
   read_directory(in.take(directory.size), directory.count);
 }
@@ -129,7 +129,7 @@ std::string_view ZipArchive::read(const std::string& name) const {
     throw DamagedData(fmt::format(
         "its entry '{}' is compressed, and torch.save() does not compress: save it with torch",
         name));
-  if (entry.header > file_.size()) throw DamagedData("an entry lies behind its end");
+  if (entry.header > file_.size()) throw DamagedData("an entry lies beyond its end");
   ByteReader in(file_, entry.header);
   if (in.take<uint32_t>() != kLocalHeader)
     throw DamagedData(fmt::format("its entry '{}' is not where its ZIP directory says", name));

@@ -229,7 +229,7 @@ nlohmann::ordered_json capability_or_null(const Record& r) {
 [[noreturn]] void fail(const std::string& path, const char* what) {
   throw std::runtime_error(
       fmt::format("{}: the record cannot be {}: {}", path, what,
-                  errno == ENXIO ? "nobody reads this pipe" : std::strerror(errno)));
+                  errno == ENXIO ? "no process reads this pipe" : std::strerror(errno)));
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ class BertPreparation {
     if (fs::exists(options.output) && !fs::is_directory(options.output))
       throw BadInput(fmt::format("--output: '{}' is a file: name a folder", options.output));
     if (fs::exists(summary_.folder))
-      throw BadInput(fmt::format("'{}' is there already: remove it, or choose another --output",
+      throw BadInput(fmt::format("'{}' already exists: remove it, or choose another --output",
                                  summary_.folder));
     work_ = summary_.folder + ".tmp";
     fs::remove_all(work_);  // left by a run that was killed

@@ -173,7 +173,7 @@ std::vector<std::string> class_names(const LabelledTexts& texts,
     if (named || numbered) continue;
     check_label(row);
     throw BadInput(fmt::format(
-        "{}: the label \"{}\" is none of the model's classes: {}{}", row.location, row.label,
+        "{}: the label \"{}\" is not one of the model's classes: {}{}", row.location, row.label,
         fmt::join(names.begin(), names.begin() + std::min<int64_t>(count, 20), ", "),
         count > 20 ? ", ..." : ""));
   }
@@ -225,7 +225,7 @@ std::unique_ptr<EncoderSource> make_classification_samples(const LabelledTexts& 
     }
     const int32_t label = texts.labels ? numbers.of(row.label) : -1;
     if (texts.labels && label < 0)
-      throw BadInput(fmt::format("{}: the label \"{}\" is none of the {} classes", row.location,
+      throw BadInput(fmt::format("{}: the label \"{}\" is not one of the {} classes", row.location,
                                  row.label, classes.size()));
     samples->add(ids, a_length, label);
   }

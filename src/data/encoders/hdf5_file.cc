@@ -166,7 +166,7 @@ void Hdf5Reader::Dataset::check_size() const {
 
 void Hdf5Reader::Dataset::add_part(Part part) {
   if (part.offset > total || part.stored > total - part.offset)
-    throw unreadable(reader.path_, fmt::format("dataset {} ends behind the file's end", name));
+    throw unreadable(reader.path_, fmt::format("dataset {} ends beyond the file's end", name));
   parts.push_back(part);
 }
 

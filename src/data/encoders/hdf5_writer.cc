@@ -68,7 +68,7 @@ void Hdf5Writer::finish() {
   if (fd < 0) fail(std::strerror(errno));
   const bool synced = fsync(fd) == 0;
   close(fd);
-  if (!synced) fail("it cannot be brought to the disk");
+  if (!synced) fail("it cannot be flushed to disk");
 }
 
 }  // namespace tally::train

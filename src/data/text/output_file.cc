@@ -92,7 +92,7 @@ size_t OutputFile::read(void* data, size_t bytes) {
 
 void OutputFile::sync_and_keep() {
   flush();
-  if (fsync(fd_) != 0) fail("cannot be brought to the disk");
+  if (fsync(fd_) != 0) fail("cannot be flushed to disk");
   keep_ = true;
 }
 

@@ -202,7 +202,7 @@ class TableReader {
       if (found == names.end())
         throw fault(
             names[0].line, names[0].column,
-            fmt::format("there is no column \"{}\": {}", name, columns_of(names, separator)));
+            fmt::format("no column is named \"{}\": {}", name, columns_of(names, separator)));
       if (const auto again = std::find_if(found + 1, names.end(), same); again != names.end())
         throw fault(again->line, again->column,
                     fmt::format("a second column is named \"{}\"", name));

@@ -50,7 +50,7 @@ class JsonPart {
   }
   [[noreturn]] void refuse_value() const {
     const std::string value = json_.dump(-1, ' ', false, Json::error_handler_t::replace);
-    refuse(fmt::format("is {}, which is not done here",
+    refuse(fmt::format("is {}, which is not supported",
                        value.size() > 200 ? value.substr(0, 200) + "..." : value));
   }
   const Json& json() const { return json_; }
@@ -142,7 +142,7 @@ SplitStep split_step(const JsonPart& split) {
   try {
     step.pattern = pcre2_pattern(regex.text());
   } catch (const std::runtime_error& error) {
-    regex.refuse(fmt::format("has {}, which is not done here", error.what()));
+    regex.refuse(fmt::format("has {}, which is not supported", error.what()));
   }
   const bool all = (step.behavior == SplitBehavior::isolated && !step.invert) ||
                    (step.behavior == SplitBehavior::removed && step.invert);
@@ -157,7 +157,7 @@ bool read_steps(const JsonPart& part, std::vector<SplitStep>* steps, int depth =
     part.only({"type", "pretokenizers"});
     bool last = false;
     for (const JsonPart& one : part["pretokenizers"].list()) {
-      if (last) one.refuse("comes after ByteLevel, which is not done here");
+      if (last) one.refuse("comes after ByteLevel, which is not supported");
       last = read_steps(one, steps, depth + 1);
     }
     return last;

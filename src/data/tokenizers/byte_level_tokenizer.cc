@@ -206,7 +206,7 @@ class ByteLevelTokenizer : public Tokenizer {
   int32_t eod() const override {
     if (end_) return *end_;
     throw std::runtime_error(
-        fmt::format("{}: nothing says which token ends a document: name the eos_token in a "
+        fmt::format("{}: no setting says which token ends a document: name the eos_token in a "
                     "tokenizer_config.json beside it",
                     what_));
   }
@@ -272,7 +272,7 @@ void ByteLevelTokenizer::read_added(const Vocabulary& vocabulary) {
     for (const int32_t id : *around)
       if (static_cast<size_t>(id) >= bytes_.size() || bytes_[static_cast<size_t>(id)].empty())
         throw std::runtime_error(fmt::format(
-            "{}: its post_processor puts {} around a text, which is no token", what_, id));
+            "{}: its post_processor puts {} around a text, which is not a token", what_, id));
 }
 
 size_t ByteLevelTokenizer::safe_cut(std::string_view text) const {

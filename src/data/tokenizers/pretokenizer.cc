@@ -67,7 +67,7 @@ Pretokenizer::Pretokenizer(std::vector<SplitStep> steps, bool only_before_spaces
     if (code) pcre2_pattern_info(code.get(), PCRE2_INFO_MATCHEMPTY, &matches_empty);
     if (matches_empty != 0)
       throw std::runtime_error(fmt::format(
-          "pre-tokenizer pattern '{}': it matches an empty text, which is not done here",
+          "pre-tokenizer pattern '{}': it matches an empty text, which is not supported",
           step.pattern));
     patterns_->steps.push_back(std::move(code));
   }

@@ -306,7 +306,7 @@ class TokenizerFolder {
   }
   std::string said_of(const WordRule& r, bool config) const {
     if (!config_.is_object())
-      return fmt::format("there is no '{}', which is {} for \"{}\" then", path(kConfig), config,
+      return fmt::format("'{}' does not exist, which is {} for \"{}\" then", path(kConfig), config,
                          r.in_config ? r.in_config : r.in_normalizer);
     if (!r.in_config)
       return fmt::format("the tokenizer_class of '{}' has {}", path(kConfig), config);

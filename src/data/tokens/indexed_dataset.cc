@@ -77,7 +77,7 @@ static std::string existing(const std::string& prefix, const char* suffix) {
                       prefix.substr(0, prefix.size() - ending.size())));
     }
     throw std::runtime_error(fmt::format(
-        "there is no '{}': a dataset is named by the prefix of its .bin and .idx files, and "
+        "'{}' does not exist: a dataset is named by the prefix of its .bin and .idx files, and "
         "tally-train prepare makes one from text",
         path));
   }

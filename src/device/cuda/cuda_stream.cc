@@ -37,8 +37,8 @@ CudaStream::CudaStream(int index) : index_(index) {
   const int devices = device_count();
   if (devices == 0) throw DeviceError("no GPU can be used: " + unavailable_reason());
   if (index < 0 || index >= devices) {
-    throw DeviceError(
-        fmt::format("there is no GPU {}: this process sees {} (numbered from 0)", index, devices));
+    throw DeviceError(fmt::format("GPU {} does not exist: this process sees {} (numbered from 0)",
+                                  index, devices));
   }
   CUDA_CHECK(cudaSetDevice(index));
   const DeviceInfo info = cuda::device_info(index);

@@ -60,7 +60,7 @@ CUcontext current_context() {
   CUcontext context = nullptr;
   if (found != cudaDriverEntryPointSuccess ||
       reinterpret_cast<decltype(&cuCtxGetCurrent)>(function)(&context) != CUDA_SUCCESS || !context)
-    throw DeviceError("the CUDA driver gives no current context to profile");
+    throw DeviceError("the CUDA driver has no current context to profile");
   return context;
 }
 

@@ -181,7 +181,7 @@ std::string choose_address(const LaunchOptions& options, const Variables& v, con
     if (v.has(name))
       return with_suffix(expand_host_list(v.text(name)).front(), options.address_suffix);
   fail_launch(
-      "{} started {} processes on several hosts, and nothing says where they meet: give "
+      "{} started {} processes on several hosts, and it is not known where they meet: give "
       "--master-addr HOST or MASTER_ADDR, the host of rank 0",
       launch.source, launch.size);
 }
@@ -212,7 +212,7 @@ Launch launch_of(const Claim& c) {
   if (c.size == 1) return launch;
   if (!c.local_rank)
     fail_launch(
-        "{}={} of {} processes, and nothing says which of its host's processes this is: set "
+        "{}={} of {} processes, and it is not known which of its host's processes this is: set "
         "LOCAL_RANK",
         c.rank_name, c.rank, c.size);
   launch.local_rank = *c.local_rank;

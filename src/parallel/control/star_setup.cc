@@ -281,8 +281,8 @@ void Star::visit_zero(Deadline deadline) {
   const std::string waits = fmt::format("rank {} on {} waits for rank 0 at {}:{}", options_.rank,
                                         options_.host, options_.address, options_.port);
   notes.set(waits +
-            ", and nobody listens there: rank 0 has not been started, has ended, or was given "
-            "another place");
+            ", and no process listens there: rank 0 has not been started, has ended, or was given "
+            "another address");
   const TokenSource& source = options_.token;
   const std::string loopback = source.none() ? loopback_address(options_, deadline) : "";
   Credential known = credential(purpose);
