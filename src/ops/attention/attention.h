@@ -8,7 +8,7 @@
 // Scores, softmax and the sums of the gradients are float32, or float64 for f64. The backward pass
 // computes P again from Q, K and `stats`.
 //
-// Which version serves what; the first that serves is taken (cuda.cc), and the start of a run names
+// The versions, and what each serves; the first that serves is taken (cuda.cc), and the start of a run names
 // it:
 //   aten      every type and head size on the CPU (cpu.cc): blocks of 128 queries and the keys that
 //             one of them sees, GEMMs by ATen
@@ -91,8 +91,8 @@ struct AttentionArgs {
   DType dtype = DType::f32;
   HeadsIn q, k, v;
   Out out;    // [B,T,H,D]
-  Out stats;  // [B,H,T] f32 (f64 for f64): log-sum-exp of each row's scaled scores; cudnn has those
-              // of documents as [B T,H]
+  Out stats;  // [B,H,T] f32 (f64 for f64): log-sum-exp of each row's scaled scores; cudnn's of
+              // documents are [B T,H]
   // i32: where documents begin among the B T tokens, ascending, then B T up to the tensor's end.
   // Tokens see their document only. A document lies within a sequence. Undefined: a document is a
   // sequence.

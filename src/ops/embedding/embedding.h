@@ -8,7 +8,7 @@
 // wte, wpe, out and dout have the compute type (f64, f32, bf16, f16). dwte and dwpe have the
 // gradient type (f32, f64 for f64). Sums are taken in the gradient type.
 //
-// Which version serves what:
+// The versions, and what each serves:
 //   CPU (cpu.cc)    every type and size; threads share the columns of the backward pass
 //   GPUs (cuda.cu)  every type on every GPU, a 16-byte vector a thread, or one value where C is not
 //                   a whole number of vectors or an address is not aligned

@@ -11,7 +11,7 @@
 // scales at multiples of 16 bytes, as cuBLASLt asks without saying so. Sums are
 // taken in f32, or with `fast` within the tensor cores in fewer bits, rounded once to out's type.
 //
-// Which version serves what:
+// The versions, and what each serves:
 //   CPU (cpu.cc)   every type: the same casts and scales, GEMMs of the widened numbers in float32
 //   GPU (cuda*)    x and out in bf16, f32 results without bias; cuBLASLt's tensor core GEMMs on
 //                  compute capability 8.9 and from 9.0 on. R, N and K are multiples of 16.

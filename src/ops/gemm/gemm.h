@@ -6,7 +6,7 @@
 // transposed, which is all that Hopper's tensor cores take; rows, cols and inner are multiples of
 // 16.
 //
-// Which version serves what:
+// The versions, and what each serves:
 //   cuBLASLt (tuned_gemm*.cc)           every type on every GPU; f32 in IEEE float32 or TF32
 //   tf32x3 (split.cu)                   f32 with ComputeOptions::matmul_mode tf32x3: operands are
 //                                       split into two TF32 numbers, two TF32 GEMMs of cuBLASLt
@@ -19,7 +19,7 @@
 //                                       does not.
 // The CPU has no part in this: its GEMMs are ATen's (cpu.h).
 //
-// How one is chosen: at the first eager call of a shape (sizes, types, layouts, alignment,
+// The choice is made by time: at the first eager call of a shape (sizes, types, layouts, alignment,
 // epilogue, reserved SMs) gemm() times up to 32 algorithms of cuBLASLt, and the float64 kernel
 // where it serves, on the operands of that call. The library's own first choice is up to 14% slower
 // on the shapes of a GPT. The choice is kept in memory and in a file (TunedGemms, tuning_file.h).

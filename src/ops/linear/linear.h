@@ -8,7 +8,7 @@
 // (f32 for bf16 and f16, else the compute type). Accumulation is in f32 at least. An undefined
 // tensor (data null) means "none".
 //
-// Which version serves what:
+// The versions, and what each serves:
 //   CPU (cpu.cc)          every type, by ATen; 16-bit types compute in float32
 //   cuBLASLt (cuda*.cc)   every type on every GPU, through gemm.h; with a bias in the epilogue
 //                         where the library has it, and GELU's tanh form for 16-bit types whose
@@ -22,8 +22,8 @@
 //   passes (passes.cu)    bias, activation and column sums as kernels of their own, for what no
 //                         epilogue serves
 //
-// How one is chosen on a GPU: autotune (fastest() in gemm.h) times the versions at the first call
-// of a shape and remembers the choice. Options limit them:
+// The choice on a GPU: autotune (fastest() in gemm.h) times the versions at the first call of a
+// shape and remembers the choice. Options limit them:
 //   --no-fusion gelu             GELU is a kernel of its own
 //   --no-fusion gelu-derivative  GELU's input is saved instead of its derivative (SavedValue)
 //   --no-fusion bias             no CUTLASS kernels for a bias or a residual

@@ -11,7 +11,7 @@
 //   dgamma[C], dbeta[C], dbias[C]: the gradient type (f32, f64 for f64)
 // GPUs compute in float32 (float64 for f64). The CPU takes the sums over a row in float64.
 //
-// Which version serves what:
+// The versions, and what each serves:
 //   CPU (cpu.cc)                  every type and width; threads share rows, or columns of the sums
 //   warps (forward_warp.cuh,      GPUs, the usual widths: one, two or four warps a row go from row
 //   backward_warp.cuh, rows.cuh)  to row, copying the next rows to shared memory meanwhile

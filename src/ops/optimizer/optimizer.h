@@ -20,7 +20,7 @@
 // Learning rate, weight decay, bias corrections, loss scale and clip are read from StepState in
 // device memory, so that one recorded CUDA graph serves every step.
 //
-// Which version serves what:
+// The versions, and what each serves:
 //   CPU (cpu.cc)       every type; threads share the elements
 //   whole GPU          every type: a vector of 16 bytes a thread (adamw_kernel in cuda.cu)
 //   few SMs            every type, for a deferred update that overlaps with the next forward pass

@@ -12,7 +12,7 @@
 // The gradient of add_embedding's table is that of any embedding: embedding_backward() in
 // embedding.h with the ids of the table's rows.
 //
-// Which version serves what:
+// The versions, and what each serves:
 //   CPU (cpu.cc)    every type and size; threads share rows or elements
 //   GPUs (cuda.cu)  every type on every GPU, a 16-byte vector a thread, or one value where C is not
 //                   a whole number of vectors or an address is not aligned

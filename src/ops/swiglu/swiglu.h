@@ -10,7 +10,7 @@
 //
 // The MLP saves h. y is computed again from it where it is recomputed, which costs one pass.
 //
-// Which version serves what:
+// The versions, and what each serves:
 //   CPU (cpu.cc)    every type; threads share the rows
 //   GPU (cuda.cu)   every type; a vector of 16 bytes a thread where F is a whole number of vectors
 //                   and every address is aligned to 16 bytes, else a value a thread
