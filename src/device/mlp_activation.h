@@ -2,7 +2,6 @@
 // operations. The formulas are in src/ops/linear (GELU; cpu.cc, passes.cu) and src/ops/swiglu.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,10 +18,10 @@ struct MlpActivationEntry {
   const char* synonym;  // another spelling that it reads
   bool gated = false;
 };
-inline constexpr auto mlp_activations =
-    std::to_array<MlpActivationEntry>({{MlpActivation::gelu_tanh, "gelu_new", "gelu_pytorch_tanh"},
-                                       {MlpActivation::gelu_erf, "gelu", "gelu"},
-                                       {MlpActivation::swiglu, "silu", "swish", true}});
+inline constexpr MlpActivationEntry mlp_activations[] = {
+    {MlpActivation::gelu_tanh, "gelu_new", "gelu_pytorch_tanh"},
+    {MlpActivation::gelu_erf, "gelu", "gelu"},
+    {MlpActivation::swiglu, "silu", "swish", true}};
 
 // The entries are in the order of the enumerators.
 constexpr const MlpActivationEntry& entry_of(MlpActivation kind) {

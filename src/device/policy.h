@@ -2,8 +2,8 @@
 // part of every Compute.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 namespace tally::train {
@@ -35,20 +35,20 @@ struct Fusions {
 };
 
 // The fusions' names in --no-fusion and the record.
-inline constexpr auto fusion_names = std::to_array<std::pair<const char*, bool Fusions::*>>(
-    {{"residual", &Fusions::residual},
-     {"bias-sums", &Fusions::bias_sums},
-     {"qkv-bias", &Fusions::qkv_bias},
-     {"overwrite", &Fusions::overwrite},
-     {"gelu", &Fusions::gelu},
-     {"gelu-derivative", &Fusions::gelu_derivative},
-     {"bias", &Fusions::bias},
-     {"overlap", &Fusions::overlap},
-     {"deferred-update", &Fusions::deferred_update},
-     {"float64", &Fusions::float64},
-     {"attention", &Fusions::attention},
-     {"head", &Fusions::head}});
-static_assert(sizeof(Fusions) == fusion_names.size() * sizeof(bool), "a fusion has no name");
+inline constexpr std::pair<const char*, bool Fusions::*> fusion_names[] = {
+    {"residual", &Fusions::residual},
+    {"bias-sums", &Fusions::bias_sums},
+    {"qkv-bias", &Fusions::qkv_bias},
+    {"overwrite", &Fusions::overwrite},
+    {"gelu", &Fusions::gelu},
+    {"gelu-derivative", &Fusions::gelu_derivative},
+    {"bias", &Fusions::bias},
+    {"overlap", &Fusions::overlap},
+    {"deferred-update", &Fusions::deferred_update},
+    {"float64", &Fusions::float64},
+    {"attention", &Fusions::attention},
+    {"head", &Fusions::head}};
+static_assert(sizeof(Fusions) == std::size(fusion_names) * sizeof(bool), "a fusion has no name");
 
 struct Policy {
   MatmulMode matmul_mode = MatmulMode::ieee;  // follows from --precision
