@@ -91,7 +91,7 @@ class TableReader {
     Row names;
     if (!next_row(separator, quotes, &names))
       throw fault(1, 1, "the file is empty: its first row should have the columns' names");
-    const std::vector<size_t> columns = columns_of(names, separator);
+    const std::vector<size_t> columns = indices_of(names, separator);
     std::vector<Row> rows;
     for (Row cells; next_row(separator, quotes, &cells);) {
       if (cells.size() != names.size())
@@ -194,7 +194,7 @@ class TableReader {
                : "text after the end of a quoted field: a quote within it is written twice";
   }
 
-  std::vector<size_t> columns_of(const Row& names, char separator) const {
+  std::vector<size_t> indices_of(const Row& names, char separator) const {
     std::vector<size_t> columns;
     for (const std::string& name : wanted_) {
       const auto same = [&](const TableCell& cell) { return cell.text == name; };
