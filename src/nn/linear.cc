@@ -44,12 +44,12 @@ void Linear::forward(const LayerContext& c, const LinearInput& x, const Tensor& 
 }
 
 void Linear::forward_activation(const LayerContext& c, const LinearInput& x,
-                                const SavedActivation& form, const Tensor& act) const {
+                                const SavedActivation& f, const Tensor& act) const {
   if (!in_fp8())
-    return linear_activation_forward(c.compute, x.x, {weight.value, bias.value}, form.form,
-                                     {Out(form.saved), Out(act)});
-  forward_fp8(c, x, form.saved, {bias.value, {}, true});
-  mlp_activation_forward(c.compute, form.saved, Out(act), form.form.kind, form.amax);
+    return linear_activation_forward(c.compute, x.x, {weight.value, bias.value}, f.form,
+                                     {Out(f.saved), Out(act)});
+  forward_fp8(c, x, f.saved, {bias.value, {}, true});
+  mlp_activation_forward(c.compute, f.saved, Out(act), f.form.kind, f.amax);
 }
 
 void Linear::forward_row_parallel(const LayerContext& c, const LinearInput& x,
@@ -85,14 +85,14 @@ void Linear::backward_input(const LayerContext& c, const OutputGradient& dy, con
 }
 
 void Linear::backward_input_activation(const LayerContext& c, const OutputGradient& dy,
-                                       const Linear& before, const SavedActivation& form,
+                                       const Linear& before, const SavedActivation& f,
                                        const Tensor& dpre) const {
   if (!in_fp8())
-    return linear_backward_input_activation(c.compute, dy.dy, weight.value, {form.saved, form.form},
+    return linear_backward_input_activation(c.compute, dy.dy, weight.value, {f.saved, f.form},
                                             {Out(dpre), Out(before.bias.gradient)});
   backward_input(c, dy, dpre);
-  mlp_activation_backward(c.compute, dpre, form.saved, form.form.kind,
-                          {Out(dpre), Out(before.bias.gradient), form.amax});
+  mlp_activation_backward(c.compute, dpre, f.saved, f.form.kind,
+                          {Out(dpre), Out(before.bias.gradient), f.amax});
 }
 
 void Linear::backward_weight_fp8(const LayerContext& c, const OutputGradient& dy,

@@ -58,8 +58,8 @@ struct Linear {
   // Adds `residual`[M,out] where it is defined.
   void forward(const LayerContext& c, const LinearInput& x, const Tensor& y,
                const Tensor& residual = Tensor()) const;
-  // act = f(x w^T + b), and the saved value of it in form.saved.
-  void forward_activation(const LayerContext& c, const LinearInput& x, const SavedActivation& form,
+  // act = f(x w^T + b), and the saved value of it in f.saved.
+  void forward_activation(const LayerContext& c, const LinearInput& x, const SavedActivation& f,
                           const Tensor& act) const;
   // A row-parallel layer: y is the sum over the processes, the first of which adds the bias. With
   // sequence parallelism y is this process's part of the tokens, else it may be the group's memory.
@@ -73,9 +73,9 @@ struct Linear {
   void backward_input(const LayerContext& c, const OutputGradient& dy, const Tensor& dx,
                       const Tensor& addend = Tensor()) const;
   // The case in which x is the output of `before`.forward_activation(): the gradient at f's input
-  // in dpre, which may be form.saved, and the gradient of before's bias.
+  // in dpre, which may be f.saved, and the gradient of before's bias.
   void backward_input_activation(const LayerContext& c, const OutputGradient& dy,
-                                 const Linear& before, const SavedActivation& form,
+                                 const Linear& before, const SavedActivation& f,
                                  const Tensor& dpre) const;
   // The weight's gradient only. The bias's gradient is computed by other kernels (Norm,
   // SelfAttention). This GEMM may overlap with what follows: dy and x stay untouched until
