@@ -27,7 +27,7 @@ CATEGORIES = (
     ("norm", r"norm_kernel|norm_backward_|norm_forward_"),
     ("cross-entropy", r"cross_entropy|add_losses_kernel|shift_kernel|share_kernel|scale_rows_kernel"),
     ("embedding", r"embedding_kernel|position_kernel|token_kernel|join_kernel|number_kernel|RadixSort|cub::"),
-    ("GELU, bias and their sums", r"bias_gelu_kernel|[^a-z]sum_kernel|add_parts_kernel|product_row_kernel|add_bias"),
+    ("GELU, bias and their sums", r"bias_gelu_kernel|bias_activation_kernel|[^a-z]sum_kernel|add_parts_kernel|product_row_kernel|add_bias"),
     ("communication", r"nccl"),
 )
 OTHER = "other kernels"

@@ -55,13 +55,13 @@ void sync_directory(const std::string& path) {
 // Renames the finished directory to its final name. An existing one (from before the run was
 // resumed) is kept under another name until the text file names the new one.
 void publish(const fs::path& root, const fs::path& made, int64_t iteration) {
-  const fs::path place = root / directory_name(iteration);
+  const fs::path folder = root / directory_name(iteration);
   const fs::path old = root / fmt::format(".{}.old", directory_name(iteration));
-  if (fs::exists(place)) {
+  if (fs::exists(folder)) {
     fs::remove_all(old);
-    fs::rename(place, old);
+    fs::rename(folder, old);
   }
-  rename_durably(made.string(), place.string());
+  rename_durably(made.string(), folder.string());
   const fs::path text = root / temporary_name(latest_file);
   write_with_checksum(text.string(), fmt::format("{}\n", iteration));
   rename_durably(text.string(), (root / latest_file).string());
@@ -141,8 +141,8 @@ class Save {
         path(part_name(group_.part(), group_.parts()).c_str()), parameters_, stream_));
   }
 
-  // Nobody has written all of the file of several processes: each reads a share of its blocks. Returns
-  // their checksums.
+  // Nobody has written all of the file of several processes: each reads a share of its blocks.
+  // Returns their checksums.
   std::string read_model_back() {
     if (!group_.divided() || group_.part() < 0) return "";
     FileChecksum share;
@@ -208,7 +208,7 @@ class Save {
   Stream& stream_;
   const SideFiles& side_;
   const SaveGroup& group_;
-  std::optional<Unfinished> unfinished_;  // of the first process
+  std::optional<Unfinished> unfinished_;  // only on the first process
   fs::path folder_;
   std::vector<StoredFile> files_;  // written so far, but for the optimizer's state
 };

@@ -1,6 +1,6 @@
 // Saving a training run and resuming it, bit for bit.
 //   ROOT/latest_checkpointed_iteration.txt   the number of the last good one, as Megatron names it
-//   ROOT/iter_0000010/model.safetensors      weights in Hugging Face's layout (model_weights.h)
+//   ROOT/iter_0000010/model.safetensors      weights in Hugging Face's format (model_weights.h)
 //                     config.json            the model (model_config_file.h)
 //                     optimizer.safetensors  "master.NAME", "exp_avg.NAME", "exp_avg_sq.NAME" (of
 //                                            SGD "momentum_buffer.NAME" instead of the two) in our
@@ -32,7 +32,7 @@ namespace tally::train {
 struct TrainingState {
   int64_t iteration = 0;  // steps done
   int64_t consumed_samples = 0;
-  int64_t scheduled_samples = 0;  // of the steps whose update was not skipped: see schedule.h
+  int64_t scheduled_samples = 0;  // samples of steps whose update was not skipped (schedule.h)
   int64_t optimizer_steps = 0;    // t of Adam's bias correction: iterations that were not skipped
   int64_t skipped_iterations = 0;
   // Dynamic loss scaling: the scale, clean steps since it last changed, overflows still tolerated.
@@ -40,10 +40,10 @@ struct TrainingState {
   int64_t loss_scale_good_steps = 0;
   int64_t loss_scale_hysteresis = 0;
   uint64_t seed = 0;
-  int64_t sequence = 0;                 // of a GPT, consumed samples mean nothing under another one
+  int64_t sequence = 0;                 // a GPT's; consumed samples mean nothing under another one
   bool optimizer = true;                // its state is saved with the weights
   std::string optimizer_kind = "adam";  // optimizer_name()
-  std::string config_json;              // of the run, to be read by people; any JSON text or empty
+  std::string config_json;              // the run's, for people to read; any JSON text or empty
 };
 
 // Writes the checkpoint of state.iteration under `root`, which is made when missing; one run at a
@@ -77,12 +77,14 @@ TrainingState read_training_state(const std::string& directory);
 // Whether it is a checkpoint without checksums, as version 0.2.0 and earlier ones saved them.
 bool lacks_checksums(const std::string& directory);
 
-// A newer checkpoint under `root` than the one that latest_checkpoint() finds; empty: there is none.
+// A newer checkpoint under `root` than the one that latest_checkpoint() finds; empty: there is
+// none.
 std::string newer_checkpoint(const std::string& root, const std::string& latest);
 
 // Whether a training can be resumed from the checkpoint in `directory`, with master weights and
-// moments of the type `master`, by an optimizer of this kind: for a check before anything is allocated. `parameters`: of the
-// whole model. Throws std::runtime_error with one sentence that names the file.
+// moments of the type `master`, by an optimizer of this kind: for a check before anything is
+// allocated. `parameters`: of the whole model. Throws std::runtime_error with one sentence that
+// names the file.
 TrainingState check_checkpoint(const std::string& directory, const ModelConfig& config,
                                const std::vector<Parameter>& parameters, DType master,
                                OptimizerKind kind);

@@ -13,7 +13,7 @@ namespace tally::train {
 inline constexpr uint64_t checksum_block = uint64_t{16} << 20;  // bytes
 
 struct FileChecksum {
-  uint64_t bytes = 0;            // of the file
+  uint64_t bytes = 0;            // the file's size
   std::vector<uint64_t> blocks;  // the last block may be shorter; empty: not known
 
   bool known() const { return !blocks.empty() || bytes == 0; }

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "src/device/mlp_activation.h"
+
 namespace tally::train {
 
 using ConfigJson = nlohmann::ordered_json;
@@ -46,7 +48,7 @@ class ConfigReader {
       throw bad(
           fmt::format("has {} for \"{}\", which is not a whole number", json_[key].dump(), key));
     const auto value = get<int64_t>(key, 0);
-    if (value < 1) throw bad(fmt::format("gives no positive \"{}\"", key));
+    if (value < 1) throw bad(fmt::format("has no positive \"{}\"", key));
     return value;
   }
   // The same of a number that transformers also reads under another name.
@@ -58,6 +60,19 @@ class ConfigReader {
           fmt::format("has {} for \"{}\" and {} for \"{}\", which mean the same: leave one out",
                       size(key), key, value, alias));
     return value;
+  }
+  // The activation of an MLP; `missing` where the file has none. Any other must be gated as it is.
+  MlpActivation activation(const char* key, MlpActivation missing) const {
+    const MlpActivationEntry& usual = entry_of(missing);
+    const auto given = get<std::string>(key, usual.name);
+    std::string names;
+    for (const MlpActivationEntry& entry : mlp_activations) {
+      if (entry.gated != usual.gated) continue;
+      if (given == entry.name || given == entry.synonym) return entry.kind;
+      names += (names.empty() ? "" : ", ") + std::string(entry.name);
+    }
+    throw bad(fmt::format("has the activation \"{}\", which is not one of the supported: {}", given,
+                          names));
   }
   // Throws for a model that is computed differently from ours.
   void refuse(const char* key, bool bad_value) const {

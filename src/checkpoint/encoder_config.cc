@@ -74,7 +74,7 @@ void write_encoder_config(const ModelConfig& config, const std::string& type,
   };
   j["architectures"] = {architecture(config)};
   j["model_type"] = config.kind();
-  keep(keys.activation, config.block.mlp == MlpKind::gelu_tanh ? "gelu_new" : "gelu");
+  keep(keys.activation, entry_of(config.block.mlp).name);
   j[keys.layers] = config.layers;
   j[keys.hidden] = config.hidden;
   j[keys.heads] = config.heads;
@@ -136,12 +136,7 @@ ModelConfig read_encoder_config(const ConfigReader& in, const std::string& type,
   ModelConfig config = defaults;
   config.set_kind(type);
   read_task(in, &config);
-  const auto activation = in.get<std::string>(keys.activation, "gelu");
-  const bool tanh = activation == "gelu_new" || activation == "gelu_pytorch_tanh";
-  config.block.mlp = tanh ? MlpKind::gelu_tanh : MlpKind::gelu_erf;
-  if (!tanh && activation != "gelu")
-    throw in.bad(
-        fmt::format("has the activation \"{}\", and gelu and gelu_new are supported", activation));
+  config.block.mlp = in.activation(keys.activation, MlpActivation::gelu_erf);
   if (in.get<std::string>("position_embedding_type", "absolute") != "absolute")
     throw in.bad("has relative positions, and only absolute ones are supported");
   in.refuse("is_decoder", true);

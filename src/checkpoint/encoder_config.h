@@ -9,9 +9,9 @@
 
 namespace tally::train {
 
-// Sets the fields of an encoder and its task, as of BertForSequenceClassification. What the file
-// that the model comes from says otherwise stays. `type`: the weights', as "float32". `classes`: the
-// names of the first classes; empty: the file's, or LABEL_0, LABEL_1 and so on.
+// Sets the fields of an encoder and its task, as of BertForSequenceClassification. Other fields of
+// the file that the model comes from stay. `type`: the weights', as "float32". `classes`: the names
+// of the first classes; empty: the file's, or LABEL_0, LABEL_1 and so on.
 void write_encoder_config(const ModelConfig& config, const std::string& type,
                           const std::vector<std::string>& classes, ConfigJson* json);
 

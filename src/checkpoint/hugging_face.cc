@@ -106,7 +106,7 @@ void save_hugging_face(const std::string& directory, const ModelConfig& config,
       }
     });
   };
-  std::optional<Unfinished> unfinished;  // of the first process
+  std::optional<Unfinished> unfinished;  // only on the first process
   const std::vector<std::string> names = together([&]() -> std::string {
     if (!group.first()) return "";
     fs::create_directories(target.parent_path());

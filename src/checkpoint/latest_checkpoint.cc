@@ -86,7 +86,7 @@ std::optional<std::string> without_text(const fs::path& root) {
   for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json"})
     if (fs::exists(root / name))
       throw std::runtime_error(
-          fmt::format("'{}' is not a folder of checkpoints but a model in Hugging Face's layout: "
+          fmt::format("'{}' is not a folder of checkpoints but a model in Hugging Face's format: "
                       "give it as --load-hf",
                       root.string()));
   return std::nullopt;
@@ -120,15 +120,15 @@ std::optional<std::string> latest_checkpoint(const std::string& root) {
                     text.string()));
   }
   const int64_t iteration = *number;
-  const fs::path place = fs::path(root) / directory_name(iteration);
-  if (fs::exists(place)) return place.string();
+  const fs::path folder = fs::path(root) / directory_name(iteration);
+  if (fs::exists(folder)) return folder.string();
   const fs::path old = fs::path(root) / fmt::format(".{}.old", directory_name(iteration));
   if (fs::exists(old))
     return old.string();  // a save of the same iteration was killed between two renames
   throw std::runtime_error(fmt::format(
-      "'{}' names iteration {}, and there is no '{}': write the number of an iter_ directory "
+      "'{}' names iteration {}, and '{}' does not exist: write the number of an iter_ directory "
       "that exists into it",
-      text.string(), iteration, place.string()));
+      text.string(), iteration, folder.string()));
 }
 
 std::string newer_checkpoint(const std::string& root, const std::string& latest) {

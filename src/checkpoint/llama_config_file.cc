@@ -10,17 +10,17 @@ using Json = ConfigJson;
 
 // The object that has the parameters of rotary positions, as transformers 5 chooses it; null: none.
 // The rest of config.json gives what it leaves out.
-const char* rotary_place(const Json& json) {
+const char* rotary_key(const Json& json) {
   for (const char* key : {"rope_scaling", "rope_parameters"})
     if (json.contains(key) && !json[key].is_null() && !json[key].empty()) return key;
   return nullptr;
 }
 
-RotaryScaling scaling_of(const ConfigReader& in, const char* place, const Json& rotary) {
+RotaryScaling scaling_of(const ConfigReader& in, const char* object, const Json& rotary) {
   const auto number = [&](const char* key) {
     const Json value = rotary.value(key, Json());
     if (!value.is_number() || !(value.get<double>() > 0))
-      throw in.bad(fmt::format("has \"{}\" without a positive number \"{}\"", place, key));
+      throw in.bad(fmt::format("has \"{}\" without a positive number \"{}\"", object, key));
     return value.get<double>();
   };
   const RotaryScaling scaling{
@@ -30,10 +30,10 @@ RotaryScaling scaling_of(const ConfigReader& in, const char* place, const Json& 
       .original_positions = static_cast<int64_t>(number("original_max_position_embeddings"))};
   if (scaling.factor < 1)
     throw in.bad(
-        fmt::format("has the factor {} in \"{}\", which is below 1", scaling.factor, place));
+        fmt::format("has the factor {} in \"{}\", which is below 1", scaling.factor, object));
   if (scaling.high <= scaling.low)
     throw in.bad(
-        fmt::format("has a high_freq_factor in \"{}\" that is not above low_freq_factor", place));
+        fmt::format("has a high_freq_factor in \"{}\" that is not above low_freq_factor", object));
   return scaling;
 }
 
@@ -41,8 +41,8 @@ RotaryScaling scaling_of(const ConfigReader& in, const char* place, const Json& 
 // layers.
 RotaryAngles rotary_angles(const ConfigReader& in) {
   const Json& json = in.json();
-  const char* place = rotary_place(json);
-  const Json rotary = place ? json[place] : Json::object();
+  const char* object = rotary_key(json);
+  const Json rotary = object ? json[object] : Json::object();
   const Json type = rotary.is_object()
                         ? rotary.value("rope_type", rotary.value("type", Json("default")))
                         : Json();
@@ -55,14 +55,14 @@ RotaryAngles rotary_angles(const ConfigReader& in) {
     throw in.bad(
         fmt::format("has \"{}\": {}, and rotary positions are scaled here as Llama 3.1's "
                     "(\"llama3\") or not at all",
-                    place, rotary.dump()));
+                    object, rotary.dump()));
   const bool inside = rotary.contains("partial_rotary_factor");
   const Json part =
       inside ? rotary["partial_rotary_factor"] : Json(in.get("partial_rotary_factor", 1.0));
   if (!part.is_number() || part.get<double>() != 1)
     throw in.bad("has a partial_rotary_factor, and Llama's heads rotate as a whole here");
   RotaryAngles angles;
-  if (type == "llama3") angles.scaling = scaling_of(in, place, rotary);
+  if (type == "llama3") angles.scaling = scaling_of(in, object, rotary);
   const Json base =
       rotary.contains("rope_theta") ? rotary["rope_theta"] : Json(in.positive("rope_theta", 10000));
   if (!base.is_number() || !(base.get<double>() > 0))
@@ -84,8 +84,8 @@ constexpr std::array<Kin, 4> kins{{{"llama", "LlamaForCausalLM", false, false, f
                                    {"qwen2", "Qwen2ForCausalLM", true, false, false, 32, 0},
                                    {"qwen3", "Qwen3ForCausalLM", false, true, false, 32, 128}}};
 
-// Throws where a layer sees a part of the tokens only, which is not computed here. Where windows are
-// used, and nothing says how long they are, transformers has 4,096 tokens.
+// Throws where a layer sees a part of the tokens only, which is not computed here. Where windows
+// are used, and nothing says how long they are, transformers has 4,096 tokens.
 void refuse_windows(const ConfigReader& in, const Kin& kin) {
   const Json& json = in.json();
   const bool used = in.get("use_sliding_window", kin.windows);
@@ -120,11 +120,11 @@ void write_llama_config(const ModelConfig& c, Json* out) {
   const Kin& kin = kin_of(c, json.value("model_type", ""));
   json["architectures"] = {kin.architecture};
   json["model_type"] = kin.type;
-  json["hidden_act"] = "silu";
+  json["hidden_act"] = entry_of(c.block.mlp).name;
   json["attention_bias"] = false;
   json["mlp_bias"] = false;
   json["attention_dropout"] = c.attention_dropout;
-  json["hidden_dropout"] = c.hidden_dropout;  // which transformers' Llama does not have
+  json["hidden_dropout"] = c.hidden_dropout;  // transformers' Llama has none
   json["initializer_range"] = c.init_std;
   json["rms_norm_eps"] = c.layernorm_epsilon;
   json["hidden_size"] = c.hidden;
@@ -134,8 +134,8 @@ void write_llama_config(const ModelConfig& c, Json* out) {
   json["num_key_value_heads"] = c.kv_heads();
   json["head_dim"] = c.head_dim();
   json["max_position_embeddings"] = c.max_positions;
-  const char* place = rotary_place(json);
-  if (!place && c.rotary_scaling.on()) {
+  const char* object = rotary_key(json);
+  if (!object && c.rotary_scaling.on()) {
     const RotaryScaling& s = c.rotary_scaling;
     json["rope_scaling"] = {{"rope_type", "llama3"},
                             {"factor", s.factor},
@@ -143,22 +143,20 @@ void write_llama_config(const ModelConfig& c, Json* out) {
                             {"high_freq_factor", s.high},
                             {"original_max_position_embeddings", s.original_positions}};
   }
-  if (place) json[place]["rope_theta"] = c.rotary_base;
-  // transformers 4 reads this one alone.
-  if (!place || json.contains("rope_theta")) json["rope_theta"] = c.rotary_base;
+  if (object) json[object]["rope_theta"] = c.rotary_base;
+  // transformers 4 reads this key alone.
+  if (!object || json.contains("rope_theta")) json["rope_theta"] = c.rotary_base;
 }
 
 ModelConfig read_llama_config(const ConfigReader& in, const ModelConfig& defaults) {
   const auto type = in.get<std::string>("model_type", "");
   const Kin& kin = *std::ranges::find_if(kins, [&](const Kin& k) { return type == k.type; });
   refuse_windows(in, kin);
-  const auto activation = in.get<std::string>("hidden_act", "silu");
-  if (activation != "silu" && activation != "swish")
-    throw in.bad(fmt::format("has the activation \"{}\", and only silu is supported", activation));
   in.refuse("attention_bias", true);
   in.refuse("mlp_bias", true);
   ModelConfig c = defaults;
   c.set_kind("llama");
+  c.block.mlp = in.activation("hidden_act", c.block.mlp);
   c.block.qkv_bias = kin.qkv_bias;
   c.block.qk_norm = kin.qk_norm;
   c.task = Task::language_model;

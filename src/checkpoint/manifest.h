@@ -1,4 +1,4 @@
-// The places of the optimizer's state of every parameter in the files of a checkpoint:
+// The ranges of the optimizer's state of every parameter in the files of a checkpoint:
 // manifest.json next to the parts that processes wrote, or the names of a single
 // optimizer.safetensors, which holds every parameter as one piece. Private to checkpoint/.
 //
@@ -30,7 +30,7 @@ struct StoredPiece {
 };
 
 struct StoredParameter {
-  std::vector<int64_t> shape;  // of the whole
+  std::vector<int64_t> shape;  // the whole parameter's
   int dimension = 0;
   std::vector<int64_t> sections;
   int shards = 1;
@@ -51,8 +51,8 @@ struct Manifest {
   std::string file(int index) const;  // its path
 };
 
-// How the names of the tensors of an optimizer's buffers begin: of the master weights, and of all,
-// in the order of OptimizerBuffers.
+// Prefixes of the names of an optimizer's tensors: the master weights' prefix, and those of all
+// buffers in the order of OptimizerBuffers.
 inline constexpr const char* master_prefix = "master.";
 // The optimizer's state of a single process.
 inline constexpr const char* whole_optimizer_file = "optimizer.safetensors";
@@ -83,7 +83,8 @@ void check_manifest(const Manifest& manifest, const std::vector<Parameter>& para
                     int64_t vocabulary, DType type);
 // Whether the manifest's files are there with their sizes. Throws like check_manifest().
 void check_files(const Manifest& manifest);
-// Whether the file holds the tensors that the manifest says of an optimizer of this kind. Throws like check_manifest().
+// Whether the file holds the tensors that the manifest says of an optimizer of this kind. Throws
+// like check_manifest().
 void check_pieces(const Manifest& manifest, int index, OptimizerKind kind,
                   const SafetensorsFile& file);
 

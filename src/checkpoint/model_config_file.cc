@@ -57,7 +57,7 @@ void write_gpt_config(const ModelConfig& config, bool loaded, Json* out) {
   const bool gpt2 = config.positions == Positions::learned;
   json["architectures"] = {gpt2 ? "GPT2LMHeadModel" : "TallyGptLMHeadModel"};
   json["model_type"] = gpt2 ? "gpt2" : "tally_gpt";
-  keep(&json, "activation_function", "gelu_new");
+  keep(&json, "activation_function", entry_of(config.block.mlp).name);
   json["attn_pdrop"] = config.attention_dropout;
   json["embd_pdrop"] = config.hidden_dropout;
   json["resid_pdrop"] = config.hidden_dropout;
@@ -78,15 +78,12 @@ void write_gpt_config(const ModelConfig& config, bool loaded, Json* out) {
 
 ModelConfig read_gpt_config(const ConfigReader& in, const ModelConfig& defaults, bool rotary,
                             bool dropout) {
-  const auto activation = in.get<std::string>("activation_function", "gelu_new");
-  if (activation != "gelu_new" && activation != "gelu_pytorch_tanh")
-    throw in.bad(
-        fmt::format("has the activation \"{}\", and only gelu_new is supported", activation));
   in.refuse("scale_attn_weights", false);
   in.refuse("scale_attn_by_inverse_layer_idx", true);
   in.refuse("add_cross_attention", true);
   ModelConfig config = defaults;
   config.set_kind("gpt");
+  config.block.mlp = in.activation("activation_function", config.block.mlp);
   config.task = Task::language_model;
   config.layers = in.size("n_layer", "num_hidden_layers");
   config.hidden = in.size("n_embd", "hidden_size");
@@ -144,7 +141,7 @@ ModelConfig read_model_config(const std::string& path, const ModelConfig& defaul
                               int64_t vocabulary_multiple, bool dropout) {
   const ConfigReader in = open_config(path);
   const auto type = in.get<std::string>("model_type", "");
-  if (type.empty()) throw in.bad("gives no \"model_type\"");
+  if (type.empty()) throw in.bad("has no \"model_type\"");
   if (type == "bert" || type == "distilbert")
     return read_encoder_config(in, type, defaults, vocabulary_multiple);
   const bool llama = is_llama_type(type);

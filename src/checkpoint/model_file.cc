@@ -7,7 +7,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "src/checkpoint/hugging_face_layout.h"
+#include "src/checkpoint/hugging_face_parameters.h"
 #include "src/checkpoint/model_weights.h"
 
 namespace tally::train {
@@ -39,7 +39,7 @@ class SharedFile {
     if (ftruncate(fd_, static_cast<off_t>(bytes)) != 0) fail("cannot be made as large as needed");
   }
   void sync() const {
-    if (fsync(fd_) != 0) fail("cannot be brought to the disk");
+    if (fsync(fd_) != 0) fail("cannot be flushed to disk");
   }
 
  private:

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "src/checkpoint/hugging_face_layout.h"
+#include "src/checkpoint/hugging_face_parameters.h"
 #include "src/checkpoint/optimizer_files.h"
 #include "src/checkpoint/stored_files.h"
 #include "src/device/convert.h"
@@ -21,7 +21,7 @@ void fetch(const ParameterState& state, const Parameter& parameter, const Stored
            Stream& stream, size_t bytes, char* out) {
   const Tensor range = parameter_range(state.weights, parameter);
   if (!parameter.transposed) {
-    // Without the padding rows, which come last.
+    // The padding rows, which come last, are left out.
     const auto first = static_cast<size_t>(part.runs.front().local) * size_of(range.dtype);
     stream.copy(out, static_cast<const char*>(range.data) + first, bytes);
     stream.synchronize();
@@ -53,7 +53,7 @@ class Matches {
     }
     check_rest(state);
   }
-  // In the order of stored_parts(); null: the files do not have a new head.
+  // The parts in the order of stored_parts(); null: the files do not have a new head.
   const std::vector<const StoredTensor*>& of(size_t parameter) const { return found_[parameter]; }
   bool lacks(size_t parameter) const {
     const std::vector<const StoredTensor*>& stored = found_[parameter];
@@ -89,8 +89,8 @@ class Matches {
     found_.back().push_back(&stored);
   }
 
-  // The tensor of the files with this name or another one of the same weight. All that the files have
-  // must be equal.
+  // The tensor of the files with this name or another one of the same weight. All that the files
+  // have must be equal.
   TensorMap::const_iterator find_tensor(const FileTensor& tensor) {
     auto first = files_.tensors().end();
     for (const std::string& name : all_names(tensor, config_)) {
@@ -130,7 +130,7 @@ class Matches {
       if (!std::binary_search(used_.begin(), used_.end(), name) &&
           !std::binary_search(others.begin(), others.end(), name) &&
           !is_ignored(bare_name(name, config_), config_))
-        throw bad(fmt::format("'{}' has no place in it", name));
+        throw bad(fmt::format("'{}' does not belong to it", name));
     }
   }
 

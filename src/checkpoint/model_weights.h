@@ -1,4 +1,4 @@
-// A model's weights in Hugging Face's layout: GPT-2's linear layers ("Conv1D") keep [in, out] where
+// A model's weights in Hugging Face's format: GPT-2's linear layers ("Conv1D") keep [in, out] where
 // we keep [out, in]; encoders and Llama keep Q, K and V apart, and Llama gates and
 // ups; the vocabulary has no padding.
 #pragma once
@@ -29,9 +29,9 @@ struct ParameterState {
       : parameters(&table.all()), weights(table.weights()), optimizer(buffers) {}
 };
 
-// All weights in the compute type to PATH, under the names of GPT2LMHeadModel ("transformer.h.0....")
-// or LlamaForCausalLM ("model.layers.0...."), lm_head only when untied, or of BERT's and DistilBERT's models with the task's head.
-// Returns the file's checksum.
+// All weights in the compute type to PATH, under the names of GPT2LMHeadModel
+// ("transformer.h.0....") or LlamaForCausalLM ("model.layers.0...."), lm_head only when untied, or
+// of BERT's and DistilBERT's models with the task's head. Returns the file's checksum.
 FileChecksum save_model_weights(const std::string& path, const ParameterState& state,
                                 Stream& stream);
 
@@ -42,8 +42,8 @@ FileChecksum save_model_weights(const std::string& path, const ParameterState& s
 uint64_t make_model_file(const std::string& path, const ParameterState& state);
 void write_model_part(const std::string& path, const ParameterState& state, Stream& stream);
 
-// The names of the model's tensors in Hugging Face's files, each with the model's prefix and without;
-// the value is the name without it.
+// The names of the model's tensors in Hugging Face's files, each with the model's prefix and
+// without; the value is the name without it.
 std::map<std::string, std::string> tensor_names(const std::vector<Parameter>& parameters);
 
 // Whether the weights at `path` fit the parameters, as load_model_weights() checks it: for a check
@@ -51,13 +51,14 @@ std::map<std::string, std::string> tensor_names(const std::vector<Parameter>& pa
 std::vector<std::string> check_model_weights(const std::string& path, const ModelConfig& config,
                                              const std::vector<Parameter>& parameters);
 
-// Reads this process's part of a model's weights into `weights` and `master` (where defined), rounded
-// to their types; padding rows of the vocabulary become 0. PATH as in WeightFiles. Names may have
-// the prefix "transformer.", "model.", "bert." or "distilbert."; the causal masks of old files, a tied output
-// layer and an encoder's other heads are ignored. An encoder's head that the files do not have stays
-// as it is; returns the names of its parameters. All names, shapes and types are checked before
-// anything is changed, and so are the checksums of a checkpoint; std::runtime_error with one sentence
-// names what does not fit. A weight that is not finite is such an error, too.
+// Reads this process's part of a model's weights into `weights` and `master` (where defined),
+// rounded to their types; padding rows of the vocabulary become 0. PATH as in WeightFiles. Names
+// may have the prefix "transformer.", "model.", "bert." or "distilbert."; the causal masks of old
+// files, a tied output layer and an encoder's other heads are ignored. An encoder's head that the
+// files do not have stays as it is; returns the names of its parameters. All names, shapes and
+// types are checked before anything is changed, and so are the checksums of a checkpoint;
+// std::runtime_error with one sentence names what does not fit. A weight that is not finite is such
+// an error, too.
 std::vector<std::string> load_model_weights(const std::string& path, const ModelConfig& config,
                                             const ParameterState& state, Stream& stream);
 

@@ -11,7 +11,7 @@
 namespace tally::train {
 namespace {
 
-// In the order of buffer_prefixes().
+// The buffers in the order of buffer_prefixes().
 std::vector<Tensor> buffers_of(const ParameterState& state) {
   const OptimizerBuffers& o = state.optimizer;
   if (o.kind == OptimizerKind::sgd) return {o.master, o.first_moment};

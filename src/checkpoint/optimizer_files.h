@@ -39,8 +39,9 @@ class StoredOptimizer {
   const Manifest& manifest() const { return manifest_; }
   // Opens the files that elements of the state may be read from, and checks their headers.
   void open(const ParameterState& state);
-  // Compares those elements with their checksums. It may run beside load_optimizer(): reading damaged
-  // elements gives wrong numbers and nothing worse. Throws std::runtime_error with one sentence.
+  // Compares those elements with their checksums. It may run beside load_optimizer(): reading
+  // damaged elements gives wrong numbers and nothing worse. Throws std::runtime_error with one
+  // sentence.
   void check() const;
   // Elements [first, last) of this process's part of `parameter` in one of the buffers: inside a
   // file, or put together in `staging`. Rows of the padding that are not stored are 0.
@@ -58,7 +59,7 @@ class StoredOptimizer {
   OptimizerKind kind_;
   Manifest manifest_;
   std::map<int, std::unique_ptr<SafetensorsFile>> files_;
-  std::map<int, std::vector<ByteRange>> ranges_;  // of the files, those that are read
+  std::map<int, std::vector<ByteRange>> ranges_;  // ranges of the files, only those that are read
 };
 
 // Fills what the optimizer's buffers hold, and the weights rounded from the master weights.

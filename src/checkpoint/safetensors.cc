@@ -193,7 +193,8 @@ WeightFiles::WeightFiles(const std::string& path) : path_(path) {
   namespace fs = std::filesystem;
   const std::string index = "model.safetensors.index.json";
   if (!fs::exists(path))
-    throw std::runtime_error(fmt::format("there is no '{}' to load weights from", path));
+    throw std::runtime_error(
+        fmt::format("'{}' does not exist, and weights are to be loaded from it", path));
   if (!fs::is_directory(path)) {
     if (path.size() > 5 && path.compare(path.size() - 5, 5, ".json") == 0) {
       open_shards(path);

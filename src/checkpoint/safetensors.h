@@ -65,9 +65,9 @@ struct TensorSource {
 
 // The offsets of tensors in a file: wider types first, then by name.
 struct SafetensorsOutline {
-  std::string header;                     // with its length in front; the tensors follow it
-  std::map<std::string, size_t> offsets;  // of the tensors, from the file's begin
-  size_t bytes = 0;                       // of the file
+  std::string header;                     // begins with its length; the tensors follow it
+  std::map<std::string, size_t> offsets;  // each tensor's, from the file's begin
+  size_t bytes = 0;                       // the file's size
 };
 // Sorts `tensors`, whose `fill` is not used.
 SafetensorsOutline safetensors_outline(std::vector<TensorSource>* tensors,

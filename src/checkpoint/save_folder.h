@@ -38,7 +38,7 @@ class SaveFolder {
   ~SaveFolder();
   SaveFolder(const SaveFolder&) = delete;
   SaveFolder& operator=(const SaveFolder&) = delete;
-  // On a file system without locks, the sentence that says so; else empty.
+  // A sentence that says that the file system has no locks; empty where it has.
   const std::string& notice() const { return notice_; }
 
  private:

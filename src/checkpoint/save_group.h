@@ -40,8 +40,8 @@ struct SharedFailure : std::runtime_error {
 
 // Calls `work` and returns what it returned on every process of a divided group, or on this one.
 // Collective where divided(): if `work` throws on one, this throws SharedFailure with the first
-// rank's failure on all of them. Of what it throws otherwise (CommunicationError, no memory for the
-// exchange itself) the others know nothing.
+// rank's failure on all of them. The others do not know of what else it throws (CommunicationError,
+// no memory for the exchange itself).
 std::vector<std::string> work_together(const SaveGroup& group,
                                        const std::function<std::string()>& work);
 

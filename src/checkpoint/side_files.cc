@@ -24,8 +24,8 @@ bool lies_in(const std::string& file, const std::string& folder) {
   return !folder.empty() && fs::equivalent(fs::absolute(file).parent_path(), folder);
 }
 
-// If the run has another vocabulary than the source's, the source's files do not describe it. Those
-// beside it do, unless they describe a tokenizer.json that is not taken.
+// The source's files do not describe a vocabulary that is not the source's. The files beside the
+// vocabulary do, unless they describe a tokenizer.json that is not taken.
 void take_vocabulary(const std::string& vocab_file, const std::string& source, SideFiles* side) {
   if (lies_in(vocab_file, source)) return;
   for (const char* name :
@@ -63,8 +63,9 @@ bool needs_tokenizer_json(const WordSettings& settings) {
   return !settings.rules.clean_text || settings.longest_word != WordSettings{}.longest_word;
 }
 
-// The same of BERT's. `known`: the text of the file that there is, whose other settings stay; empty:
-// there is none. `whole`: a tokenizer.json lies beside it, and its class takes all of that file.
+// The same of BERT's. `known`: the text of the file that there is, whose other settings stay;
+// empty: there is none. `whole`: a tokenizer.json lies beside it, and its class takes all of that
+// file.
 std::string wordpiece_config(const ModelConfig& model, const BertWordRules& rules, bool whole,
                              const std::string& known) {
   nlohmann::ordered_json json = {

@@ -16,7 +16,8 @@ inline constexpr const char* tokenizer_files[] = {
     "tokenizer.json",    "tokenizer.model",     "tokenizer_config.json",
     "added_tokens.json", "chat_template.jinja", "special_tokens_map.json"};
 
-// Read when a run begins and kept, so that later changes to the files cannot cost a result.
+// The files are read when a run begins and kept, so that later changes to them cannot cost a
+// result.
 struct SideFiles {
   // Name to bytes: those of tokenizer_files that there are, and generation_config.json.
   std::map<std::string, std::string> files;

@@ -51,7 +51,7 @@ TrainingState read_state(const std::string& path) {
     }
     s.iteration = json.at("iteration").get<int64_t>();
     s.consumed_samples = json.at("consumed_samples").get<int64_t>();
-    // Before it was told apart, skipped updates advanced the schedule.
+    // Files without this field are of programs in which skipped updates advanced the schedule.
     s.scheduled_samples = json.value("scheduled_samples", s.consumed_samples);
     s.optimizer_steps = json.at("optimizer_steps").get<int64_t>();
     s.skipped_iterations = json.at("skipped_iterations").get<int64_t>();
@@ -61,7 +61,7 @@ TrainingState read_state(const std::string& path) {
     s.seed = json.at("seed").get<uint64_t>();
     s.sequence = json.at("sequence").get<int64_t>();
     s.optimizer = json.value("optimizer", true);
-    // Before there were others, every optimizer was AdamW.
+    // Every optimizer was AdamW before there were others.
     s.optimizer_kind = json.value("optimizer_kind", "adam");
     if (!json.at("config").is_null()) s.config_json = json.at("config").dump();
   } catch (const Json::exception& error) {

@@ -42,8 +42,8 @@ std::vector<StoredFile> stored_files(const std::string& directory);
 const StoredFile* find_file(const std::vector<StoredFile>& files, const std::string& name);
 
 // Checks all files of a checkpoint in `directory` but those of tensors: they are there as they were
-// saved. Nothing is checked in another folder. Throws std::runtime_error with one sentence that
-// names the file.
+// saved. Other folders are not checked. Throws std::runtime_error with one sentence that names the
+// file.
 void check_small_files(const std::string& directory);
 
 }  // namespace tally::train

@@ -5,7 +5,7 @@
 
 namespace tally::train {
 
-// Checkpoints of --save, and models in Hugging Face's layout.
+// Checkpoints of --save, and models in Hugging Face's format.
 StoredModels stored_models();
 
 }  // namespace tally::train

@@ -21,17 +21,17 @@ struct HelpRequest {
 };
 
 // Reads and checks the flags of `tally-train [train|evaluate] FLAGS` (argv[0] is the program).
-// `stored` answers what --load and --load-hf name; `world_size` is the number of processes of the run. Touches no device and writes nothing; the
-// only files it reads are those named as @FILE (flags, one or more a line, '#' starts a comment),
-// the config.json that says what a stored model is, and the dataset whose blocks --epochs counts.
-// `command`: evaluate takes the same flags and refuses those that only training has. Throws
-// UsageError and HelpRequest.
+// `stored` answers what --load and --load-hf name; `world_size` is the number of processes of the
+// run. Touches no device and writes nothing; the only files it reads are those named as @FILE
+// (flags, one or more a line, '#' starts a comment), the config.json that says what a stored model
+// is, and the dataset whose blocks --epochs counts. `command`: evaluate takes the same flags and
+// refuses those that only training has. Throws UsageError and HelpRequest.
 Config parse_args(int argc, const char* const* argv, const StoredModels& stored, int world_size = 1,
                   Command command = Command::train);
 
 // The processes that the same flags ask for, read before anything else. Flags that
-// parse_args() will refuse are no error here: those that are right count. --nproc-per-node 1 counts as
-// not given.
+// parse_args() will refuse are no error here: those that are right count. --nproc-per-node 1 counts
+// as not given.
 LaunchOptions parse_launch_options(int argc, const char* const* argv);
 
 // Whether the flags, those of @FILE included, ask for a plan (--plan). Touches nothing else.

@@ -11,9 +11,9 @@ void ModelConfig::set_kind(const std::string& kind) {
   token_types = 0;
   pooler = kind == "bert";
   if (kind == "llama") {
-    block = {.norm = NormKind::rms, .mlp = MlpKind::swiglu, .biases = false};
+    block = {.norm = NormKind::rms, .mlp = MlpActivation::swiglu, .biases = false};
   } else if (kind == "bert" || kind == "distilbert") {
-    block = {.norm_position = NormPosition::after, .mlp = MlpKind::gelu_erf, .causal = false};
+    block = {.norm_position = NormPosition::after, .mlp = MlpActivation::gelu_erf, .causal = false};
     token_types = pooler ? 2 : 0;
   } else if (kind != "gpt") {
     throw std::logic_error("there is no kind of model " + kind);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/device/mlp_activation.h"
 #include "src/device/policy.h"
 #include "src/device/rotary.h"
 #include "src/device/tensor.h"
@@ -28,15 +29,15 @@ enum class OptimizerKind { adam, lamb, sgd };
 // The format of the log lines: Megatron-LM's at the commit of the JUPITER benchmark and with its
 // patch, or today's.
 enum class LogFormat { jupiter, megatron };
-// How the processes of an evaluation come to one metric: each scores its own samples and the sums are
-// added, or rank 0 scores the answers of all and broadcasts the metric.
+// The processes of an evaluation come to one metric in one of two ways: each scores its own samples
+// and the sums are added, or rank 0 scores the answers of all and broadcasts the metric.
 enum class EvalMode { reduce, gather };
 
 // The part of the optimizer's work that the replicas of data parallelism share. `weights` is
 // refused.
 enum class ShardingStrategy { none, state, gradients, weights };
 
-// Which GEMMs of the blocks are in FP8 (--fp8-format, src/nn/fp8.h).
+// The GEMMs of the blocks that are in FP8 (--fp8-format, src/nn/fp8.h).
 struct Fp8Config {
   enum class Format : uint8_t {
     none,
@@ -46,7 +47,7 @@ struct Fp8Config {
   // Tensor cores take FP8 in pieces of 16 bytes, along every dimension of a layer's GEMMs.
   static constexpr int64_t multiple = 16;
   Format format = Format::none;
-  int64_t layers_at_start = 0, layers_at_end = 0;  // that stay in bf16
+  int64_t layers_at_start = 0, layers_at_end = 0;  // layers that stay in bf16
 
   bool on() const { return format != Format::none; }
   bool serves(int64_t layer, int64_t layers) const {
@@ -63,21 +64,20 @@ enum class NormKind : uint8_t {
   layer,
   rms  // without bias and mean
 };
-// Before a block's branches, or after what they add to the residual stream.
+// A norm stands before a block's branches, or after what they add to the residual stream.
 enum class NormPosition : uint8_t { before, after };
-enum class MlpKind : uint8_t { gelu_tanh, gelu_erf, swiglu };
 
 // The computation of a transformer block (src/nn/block.h). GPT-2's is the default.
 struct BlockSpec {
   NormKind norm = NormKind::layer;
   NormPosition norm_position = NormPosition::before;
-  MlpKind mlp = MlpKind::gelu_tanh;
-  bool biases = true;     // of the linear layers
-  bool qkv_bias = false;  // of Q, K and V alone, where the others have none (Qwen 2)
+  MlpActivation mlp = MlpActivation::gelu_tanh;
+  bool biases = true;     // the linear layers have them
+  bool qkv_bias = false;  // only Q, K and V have them (Qwen 2)
   bool causal = true;     // a token does not see those behind it
   bool qk_norm = false;   // RMSNorm of each head of Q and K before the rotation
 
-  bool gated() const { return mlp == MlpKind::swiglu; }
+  bool gated() const { return entry_of(mlp).gated; }
 };
 
 struct ModelConfig {
@@ -93,7 +93,7 @@ struct ModelConfig {
   std::string preset;  // "gpt2-medium" when --model named one, else empty
   int64_t layers = 12, hidden = 768, heads = 12, ffn = 3072;
   int64_t max_positions = 1024;
-  int64_t vocabulary = 50257;         // of the tokenizer
+  int64_t vocabulary = 50257;         // the tokenizer's
   int64_t padded_vocabulary = 50304;  // a multiple of make_vocab_size_divisible_by
   Positions positions = Positions::learned;
   double rotary_base = 10000, rotary_fraction = 1;
@@ -108,10 +108,10 @@ struct ModelConfig {
   // DistilBERT has a layer with ReLU before its classes alone.
   bool pooler = false;
   bool next_sentence = true;                 // pre-training predicts it with the pooler, too
-  int64_t classes = 2;                       // of classification
-  std::optional<double> classifier_dropout;  // of the task's head; empty: head_dropout()'s default
-  // Before the classes, and before DistilBERT's answers; nothing where the task's head has none. The
-  // defaults are those of transformers' configurations.
+  int64_t classes = 2;                       // classification's
+  std::optional<double> classifier_dropout;  // the task's head's; empty: head_dropout()'s default
+  // The dropout before the classes, and before DistilBERT's answers; empty where the task's head
+  // has none. The defaults are those of transformers' configurations.
   std::optional<double> head_dropout() const {
     const bool answers = task == Task::question_answering && !pooler;
     if (task != Task::classification && !answers) return std::nullopt;
@@ -151,7 +151,8 @@ struct OptimizerConfig {
   double sgd_momentum = 0.9;
   std::string decay_style = "linear";  // constant, linear, cosine
   double warmup_init = 0;              // the rate that the warm-up starts at
-  // In samples, however they were given. A fraction of the decay need not be a whole number.
+  // All are in samples, however they were given. A fraction of the decay need not be a whole
+  // number.
   double warmup_samples = 0;
   int64_t decay_samples = 0;
 };
@@ -180,7 +181,7 @@ struct DataConfig : Blend {  // --data-path, or --train-data-path
   int64_t max_predictions = 0;     // --max-predictions-per-seq
   bool dynamic_masking = false;    // drawn anew for every epoch
   std::string text_column = "text", pair_column, label_column = "label";
-  int64_t document_stride = 128, question_tokens = 64;  // of SQuAD
+  int64_t document_stride = 128, question_tokens = 64;  // SQuAD's
   bool squad_2 = false;                                 // questions may have no answer
   // The effects of the end-of-document token (src/data/tokens/documents.h).
   bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false;
@@ -257,7 +258,7 @@ struct Config {
   double exit_duration_minutes = 0;  // 0: no limit
   int64_t exit_interval = 0;
   std::string save_dir, load_dir, record_path;
-  // --load-hf and --save-hf: folders in Hugging Face's layout.
+  // --load-hf and --save-hf: folders in Hugging Face's format.
   std::string load_hf_dir, save_hf_dir;
   bool skip_train = false;  // --skip-train: evaluate on validation and test data, do not train
   // --finetune: begin at iteration 0 with the weights of --load's checkpoint.
@@ -290,7 +291,8 @@ struct Config {
     return !model.language_model() || (per_token_loss && data.eod_mask_loss);
   }
   int64_t micro_batches() const { return global_batch / (micro_batch * data_parallel); }
-  // Micro batches that a loader makes in advance: all of a step where their labels are counted first.
+  // Micro batches that a loader makes in advance: all of a step where their labels are counted
+  // first.
   int micro_batches_ahead() const;
   // The global batch of the step that starts after this many consumed samples.
   int64_t global_batch_at(int64_t consumed_samples) const;

@@ -1,4 +1,4 @@
-// How many samples a pass over the training data has, for --epochs.
+// The number of samples in a pass over the training data, for --epochs.
 #include <memory>
 #include <stdexcept>
 

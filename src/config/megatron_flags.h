@@ -11,7 +11,8 @@ struct UnsupportedFlags {
   const char* names;       // "--a --b --family-*"; a star stands for any ending
 };
 
-// From Megatron-LM's megatron/training/arguments.py as of autumn 2025, with its deprecated names.
+// The list is that of Megatron-LM's megatron/training/arguments.py in autumn 2025, with its
+// deprecated names.
 const std::vector<UnsupportedFlags>& unsupported_flags();
 // The advice on `flag` ("--name"); null where Megatron-LM has no such flag, or tally-train has
 // it.

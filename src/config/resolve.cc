@@ -73,8 +73,8 @@ void note_unused(const Flags& f, Config* c) {
         fmt::format("{} has no effect: this model's positions are a learned table", flag));
 }
 
-// Every rank reads the files of its data. Of a pipe, and of standard input, which they share, each
-// would get a part.
+// Every rank reads the files of its data. Each would get a part of a pipe, and of standard input,
+// which they share.
 void refuse_shared_pipes(const Config& c, int world_size) {
   if (world_size == 1) return;
   const auto check = [&](const char* flag, const std::string& path) {

@@ -48,7 +48,7 @@ void resolve_length(const Flags& f, Config* c) {
     fail("--epochs", "contradicts {}: give one length of training",
          f.train_iterations ? "--train-iters" : "--train-samples");
   if (f.epochs && c->skip_train)
-    fail("--epochs", "is a length of training, and --skip-train trains nothing: leave it out");
+    fail("--epochs", "is a length of training, and --skip-train does not train: leave it out");
   if (c->skip_train && !f.train_iterations && !f.train_samples) return;
   if (!f.train_iterations && !f.train_samples && !f.epochs)
     fail("--train-iters", "is missing: give --train-iters, --train-samples or --epochs");

@@ -7,7 +7,7 @@
 namespace tally::train {
 namespace {
 
-constexpr int64_t uncased_tokens = 30522, cased_tokens = 28996;  // of the published BERT models
+constexpr int64_t uncased_tokens = 30522, cased_tokens = 28996;  // the published BERT models'
 
 int64_t encoder_vocabulary(const Flags& f, std::string* tokenizer) {
   const std::string kind = lower(f.tokenizer.value_or("BertWordPieceLowerCase"));

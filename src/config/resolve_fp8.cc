@@ -17,8 +17,8 @@ void resolve_recipe(const Flags& f, Config* c) {
     fail("--fp8-recipe", "'{}' is not computed here: take tensorwise", *f.fp8_recipe);
 }
 
-// Layers at both ends that stay in bf16: one each with --first-last-layers-bf16, unless their numbers
-// are given.
+// Layers at both ends that stay in bf16: one each with --first-last-layers-bf16, unless their
+// numbers are given.
 void resolve_ends(const Flags& f, Config* c) {
   for (const auto& [flag, count] :
        {std::pair{"--num-layers-at-start-in-bf16", f.bf16_layers_at_start},

@@ -1,4 +1,4 @@
-// Which blocks a model has: GPT-2's, or Llama's, whose parts go together.
+// The kind of a model's blocks: GPT-2's, or Llama's, whose parts go together.
 #include <array>
 #include <utility>
 

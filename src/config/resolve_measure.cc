@@ -91,7 +91,7 @@ void check_find_batch(const Flags& f, const Config& c) {
                          "--plan", "--rehearse", "--skip-train", "--reference", "--time-phases",
                          "--throughput-start", "--throughput-stop", "--profile-start",
                          "--profile-stop", "--save", "--save-hf", "--load"}))
-    fail(flag, "contradicts --find-batch, which trains nothing: leave one out");
+    fail(flag, "contradicts --find-batch, which does not train: leave one out");
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ const Preset& find_preset(const std::string& name) {
   fail("--model", "'{}' is not a known model: {}", name, listed(known));
 }
 
-constexpr int64_t gpt2_tokens = 50257, llama_tokens = 128256;  // of the published models
+constexpr int64_t gpt2_tokens = 50257, llama_tokens = 128256;  // the published models'
 
 // Finds the tokens of a HuggingFaceTokenizer.
 int64_t file_vocabulary(const Flags& f, const std::string& tokenizer) {
@@ -213,7 +213,7 @@ void agree_with_preset(const Flags& f, const std::string& folder, ModelConfig* m
   m->preset = preset.name;
 }
 
-// Such sizes are typing errors. Below them all sums fit 64 bits.
+// Larger sizes are typing errors. Below these limits all sums fit 64 bits.
 bool fits_no_machine(const ModelConfig& m, double* parameters) {
   const auto layers = static_cast<double>(m.layers);
   const auto hidden = static_cast<double>(m.hidden);
@@ -226,7 +226,8 @@ void check_size(const ModelConfig& m) {
   double parameters = 0;
   if (fits_no_machine(m, &parameters))
     fail("--num-layers",
-         "a model of {} layers and {:.1e} parameters fits no machine: check --num-layers, "
+         "a model of {} layers and {:.1e} parameters is too large for any machine: check "
+         "--num-layers, "
          "--hidden-size, --ffn-hidden-size and --vocab-size",
          m.layers, parameters);
 }
@@ -236,7 +237,7 @@ void check_size_of_folder(const ModelConfig& m, const std::string& folder) {
   if (fits_no_machine(m, &parameters))
     throw std::runtime_error(
         fmt::format("{}/config.json describes a model of {} layers and {:.1e} parameters, which "
-                    "fits no machine",
+                    "is too large for any machine",
                     folder, m.layers, parameters));
 }
 

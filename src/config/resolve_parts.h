@@ -1,7 +1,8 @@
 // The parts of resolve() (flags.h), one file a topic: resolve_model.cc, resolve_encoder.cc,
-// resolve_run.cc (precision, device, processes), resolve_data.cc (data, length, schedule), resolve_llama.cc (which blocks), resolve_rampup.cc,
-// resolve_output.cc (checkpoints, evaluation, output), resolve_measure.cc (what is measured), resolve_plan.cc (--plan). Each reads flags and writes its part of the
-// Config; all throw UsageError with the flag's name in front.
+// resolve_run.cc (precision, device, processes), resolve_data.cc (data, length, schedule),
+// resolve_llama.cc (which blocks), resolve_rampup.cc, resolve_output.cc (checkpoints, evaluation,
+// output), resolve_measure.cc (what is measured), resolve_plan.cc (--plan). Each reads flags and
+// writes its part of the Config; all throw UsageError with the flag's name in front.
 #pragma once
 
 #include <fmt/format.h>
@@ -36,7 +37,8 @@ std::string model_folder(const Config& c, const StoredModels& stored);
 const char* flag_of_llama(const Flags& f);
 // Fails where a number is given without --use-rope-scaling.
 RotaryScaling resolve_rotary_scaling(const Flags& f);
-// Which blocks the flags ask for: ModelConfig::kind(). `llama_preset`: --model names one of Llama.
+// The blocks that the flags ask for: ModelConfig::kind(). `llama_preset`: --model names one of
+// Llama.
 std::string resolve_kind(const Flags& f, bool llama_preset);
 // Checks the flags that say which blocks there are against a stored model.
 void agree_with_kind(const Flags& f, const std::string& folder, const ModelConfig& m);

@@ -62,7 +62,7 @@ Rehearsal resolve_rehearsal(Flags* f, Command command, int* world_size) {
     fail("--network", "says what a rehearsal is to assume: give {} with it", rehearse);
   if (f->rehearse.empty()) return r;
   if (command == Command::evaluate)
-    fail(rehearse, "rehearses training, and evaluate trains nothing");
+    fail(rehearse, "rehearses training, and evaluate does not train");
   Config& c = f->config;
   if (c.skip_train) fail(rehearse, "rehearses training: leave out --skip-train");
   if (c.reference) fail(rehearse, "rehearses the explicit model: leave out --reference");
@@ -100,7 +100,7 @@ Rehearsal resolve_rehearsal(Flags* f, Command command, int* world_size) {
   c.record_path.clear();
   c.finetune = false;
   c.load_optimizer = true;
-  f->epochs.reset();  // of a dataset
+  f->epochs.reset();  // epochs need a dataset
   if (!f->train_iterations && !f->train_samples) f->train_iterations = 3;
   c.rampup = {};  // the step of the full batch
   c.save_interval = 0;

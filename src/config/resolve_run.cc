@@ -1,4 +1,4 @@
-// How a Config runs: precision, processes, device, recomputation.
+// The settings of a run: precision, processes, device, recomputation.
 #include <algorithm>
 
 #include "src/config/resolve_parts.h"
@@ -10,8 +10,8 @@ void check_micro_batch(const Config& c) {
   const double tokens = static_cast<double>(c.micro_batch) * static_cast<double>(c.sequence);
   const double layers = static_cast<double>(c.model.layers) * static_cast<double>(c.model.hidden);
   if (tokens * layers > 1e17)
-    fail("--micro-batch-size", "{} samples of {} tokens at a time fit no machine", c.micro_batch,
-         c.sequence);
+    fail("--micro-batch-size", "{} samples of {} tokens at a time are too many for any machine",
+         c.micro_batch, c.sequence);
 }
 
 }  // namespace

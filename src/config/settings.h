@@ -41,7 +41,7 @@ struct Setting {
   // The flag.
   Form form = Form::none;
   std::string group, flags;          // "--layernorm-epsilon,--norm-epsilon"
-  std::string type, help, initial;   // as the help shows them; `initial`: the default
+  std::string type, help, initial;   // the help's words; `initial`: the default
   std::vector<std::string> choices;  // the values that it takes, where these are all there are
   // Takes the words that were given, of a toggle none. Throws UsageError.
   std::function<void(const std::vector<std::string>& words)> store;
@@ -49,7 +49,7 @@ struct Setting {
   // The record. An empty key: it is not in the record.
   std::string key;  // "training.lr": in the record's configuration
   Json value;
-  std::string label;  // as messages call it: "--lr"
+  std::string label;  // its name in messages: "--lr"
   Agreement agreement = Agreement::value;
 
   std::string first_flag() const { return flags.substr(0, flags.find(',')); }
@@ -93,7 +93,7 @@ struct Unwrapped<std::optional<T>> {
 };
 
 // Makes rows. Fields outlive the table; a row's value in the record is that of the moment in which
-// the row is made. Of repeated flags the last counts, as in argparse.
+// the row is made. The last of repeated flags counts, as in argparse.
 class SettingTable {
  public:
   using Json = nlohmann::ordered_json;

@@ -36,7 +36,7 @@ void add_document_settings(SettingTable& t, Config& c) {
   DataConfig& d = c.data;
   t.turns_on(
        "--eod-mask-loss", &d.eod_mask_loss,
-       "What follows the end of a document does not count for the loss; each micro batch's loss "
+       "The token after the end of a document does not count for the loss; each micro batch's loss "
        "is the mean over the tokens that count, as in Megatron-LM")
       .record("data.eod_mask_loss");
   t.turns_on(
@@ -142,7 +142,8 @@ void add_evaluate_settings(SettingTable& t, Flags& f) {
       .record("stride", c.stride);
   t.choice("--eval-mode", &f.eval_mode, "NAME",
            {{"reduce", EvalMode::reduce}, {"gather", EvalMode::gather}},
-           "How several processes come to one metric: reduce (each scores its own samples, and the "
+           "The way in which several processes come to one metric: reduce (each scores its own "
+           "samples, and the "
            "counts are added; default) or gather (rank 0 scores the predictions of all, and the "
            "metric is broadcast)")
       .record("eval_mode", eval_mode_name(c.eval_mode));

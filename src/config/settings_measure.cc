@@ -33,9 +33,10 @@ void add_measure_settings(SettingTable* table, Flags* flags) {
       "Read hardware counters in these iterations instead of times: for each kernel the use of "
       "tensor cores, of the fp16, fma and special-function pipes, and of device memory, in "
       "percent of peak. For a run of one process; CUDA graphs are off in it");
-  t.text("--profile-dir", &c.profile_dir, "DIR",
-         "Where its files go: kernels.csv and trace.json, Chrome's format; with --profile-counters "
-         "counters.csv and kernel_use.csv (default: profile)");
+  t.text(
+      "--profile-dir", &c.profile_dir, "DIR",
+      "Folder of its files: kernels.csv and trace.json, Chrome's format; with --profile-counters "
+      "counters.csv and kernel_use.csv (default: profile)");
 }
 
 void add_plan_settings(SettingTable* table, Flags* flags) {
@@ -56,11 +57,11 @@ void add_plan_settings(SettingTable* table, Flags* flags) {
   t.number("--plan-nodes", &f.plan_nodes, 1,
            "Nodes of the planned run, instead of --plan-gpus: --plan-gpus-per-node GPUs each");
   t.number("--plan-gpus-per-node", &f.plan_gpus_per_node, 1, "GPUs of a node (default: 4)", 1024);
-  t.number(
-      "--plan-zero", &p.zero, 0,
-      "What data parallel GPUs share: 0 nothing, 1 the optimizer's state, 2 also the gradients "
-      "(default: 1 with --use-distributed-optimizer, else 0)",
-      2);
+  t.number("--plan-zero", &p.zero, 0,
+           "State that data parallel GPUs share: 0 nothing, 1 the optimizer's state, 2 also the "
+           "gradients "
+           "(default: 1 with --use-distributed-optimizer, else 0)",
+           2);
   t.number("--plan-network", &p.network, 0.001,
            "GB/s that each GPU sends to other nodes (default: that of --plan-device's usual node)");
   t.number("--plan-efficiency", &p.efficiency, 0.01,

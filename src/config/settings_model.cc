@@ -59,7 +59,7 @@ void add_position_settings(SettingTable& t, Flags& f, const ModelConfig& m) {
   const RotaryScaling& s = m.rotary_scaling;
   t.turns_on("--use-rope-scaling", &f.rope_scaling,
              "Stretch the slow rotations as Llama 3.1 does, by the four numbers that follow");
-  t.number("--rope-scaling-factor", &f.rope_factor, 1.0, "How far (default: 8)")
+  t.number("--rope-scaling-factor", &f.rope_factor, 1.0, "Factor of the stretching (default: 8)")
       .record("model.rope_scaling.factor", s.factor);
   t.number("--rope-low-freq-factor", &f.rope_low, 0.0,
            "Rotations with fewer turns in the original positions are stretched whole (default: 1)")
@@ -150,7 +150,7 @@ void add_encoder_settings(SettingTable* table, Flags* flags) {
            {{"pretrain", Task::pretraining},
             {"classify", Task::classification},
             {"squad", Task::question_answering}},
-           "What an encoder is trained for: pretrain (masked tokens, and of BERT the next "
+           "Task that an encoder is trained for: pretrain (masked tokens, and of BERT the next "
            "sentence), classify or squad (default: that of --load-hf's config.json, else pretrain)")
       .record("encoder.task", text_or_null(task_name(c.model.task)));
   t.turns_on("--bert-no-binary-head", &f.no_binary_head,

@@ -89,7 +89,7 @@ void add_sharding_settings(SettingTable& t, Flags& f) {
             {"optim", ShardingStrategy::state},
             {"optim_grads", ShardingStrategy::gradients},
             {"optim_grads_params", ShardingStrategy::weights, false}},
-           "What the data parallel processes divide: no_shard, optim (as "
+           "State that data parallel processes divide: no_shard, optim (as "
            "--use-distributed-optimizer) or optim_grads (gradients as well, ZeRO 2)")
       .record("parallel.shard_gradients", c.shard_gradients);
 }
@@ -157,7 +157,7 @@ void add_launch_settings(SettingTable* table, Flags* flags) {
            "Start this many processes on this host, one a GPU; under srun with one task a node, on "
            "every node");
   t.text("--master-addr", &l.address, "HOST",
-         "Where rank 0 is (default: MASTER_ADDR, this host, or the first of Slurm's hosts)");
+         "Address of rank 0 (default: MASTER_ADDR, this host, or the first of Slurm's hosts)");
   t.number("--master-port", &f.port, 1,
            "Port that rank 0 listens on (default: MASTER_PORT, or made of the job's number)",
            65535);
@@ -172,15 +172,17 @@ void add_launch_settings(SettingTable* table, Flags* flags) {
          "Interface for messages between hosts, as ib0 (NCCL_SOCKET_IFNAME where that is not set)");
   t.choice("--distributed-backend", &l.backend, "NAME",
            {{"nccl", "nccl"}, {"mpi", "mpi"}, {"sockets", "sockets"}, {"gloo", "sockets", false}},
-           "What carries gradients: nccl (GPUs), mpi or sockets (CPUs; gloo is the same) (default: "
+           "Library that carries gradients: nccl (GPUs), mpi or sockets (CPUs; gloo is the same) "
+           "(default: "
            "nccl on GPUs; else mpi where an MPI launcher started the processes, sockets where none "
            "did)")
       .record("parallel.distributed_backend", text_or_null(f.config.distributed_backend));
-  t.number("--distributed-timeout-minutes", &l.timeout_minutes, 0.001,
-           "How long processes wait for each other: at the start and in an operation (10 where it "
-           "is not given), for a host that does not answer (1), for a process that is stopped "
-           "(0.1)",
-           60.0 * 24 * 366);
+  t.number(
+      "--distributed-timeout-minutes", &l.timeout_minutes, 0.001,
+      "Minutes that processes wait for each other: at the start and in an operation (10 where it "
+      "is not given), for a host that does not answer (1), for a process that is stopped "
+      "(0.1)",
+      60.0 * 24 * 366);
   t.turns_on("--prefix-output", &l.prefix,
              "Begin every line of output with the process's rank: [rank3]:");
 }

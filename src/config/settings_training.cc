@@ -147,7 +147,7 @@ void add_fp8_settings(SettingTable& t, Flags& f) {
            "With --bf16, the GEMMs of the blocks in FP8: hybrid (E4M3, gradients in E5M2) or e4m3")
       .record("fp8_format", fp8_format_name(fp8.format));
   t.text("--fp8-recipe", &f.fp8_recipe, "NAME",
-         "How FP8's scales are found: tensorwise (each matrix by its own largest magnitude)")
+         "Recipe of FP8's scales: tensorwise (each matrix by its own largest magnitude)")
       .offers({"tensorwise"})
       .record("fp8_recipe", text_or_null(fp8.on() ? "tensorwise" : ""));
   t.turns_on("--first-last-layers-bf16", &f.first_last_bf16,

@@ -13,7 +13,7 @@ namespace tally::train {
 
 // The values that config.json leaves open, and what the run needs of it.
 struct ModelConfigRequest {
-  ModelConfig defaults;               // of fields that the file does not speak of
+  ModelConfig defaults;               // values of fields that the file does not have
   int64_t vocabulary_multiple = 128;  // padded_vocabulary is rounded up to a multiple of it
   bool dropout = true;                // the model's dropout is used, so it must be a known one
 };

@@ -37,7 +37,7 @@ class ByteReader {
     std::memcpy(&value, take(sizeof value).data(), sizeof value);
     return value;
   }
-  // Up to a line feed, which is left out.
+  // Reads up to a line feed, which is left out.
   std::string_view take_line() {
     const size_t end = bytes_.find('\n', position_);
     if (end == std::string_view::npos) throw DamagedData("it ends within a line");

@@ -62,7 +62,7 @@ Input find_input(const std::string& given) {
   if (given.ends_with(".index")) return {true, given.substr(0, given.size() - 6)};
   if (!fs::exists(given) && fs::exists(given + ".index")) return {true, given};
   if (!fs::exists(given))
-    throw BadInput(fmt::format("--input: there is no '{}', nor a '{}.index'", given, given));
+    throw BadInput(fmt::format("--input: neither '{}' nor '{}.index' exists", given, given));
   static const std::regex shard(R"(.*-\d{5}-of-(?!00001\.)\d{5}\.\w+)");
   if (std::regex_match(given, shard))
     throw BadInput(
@@ -93,8 +93,8 @@ void read_tensorflow(const std::string& prefix, SourceWeights* weights) {
                     prefix));
 }
 
-// Without the parts that PyTorch's wrappers (DistributedDataParallel, torch.compile, FSDP, activation
-// checkpointing, Lightning's strategies) add to the names of what they wrap.
+// A name without the parts that PyTorch's wrappers (DistributedDataParallel, torch.compile, FSDP,
+// activation checkpointing, Lightning's strategies) add to it.
 std::string without_wrappers(const std::string& name) {
   std::string out;
   for (size_t begin = 0; begin < name.size();) {
@@ -113,7 +113,8 @@ void rename_torch(SourceWeights* weights) {
     tensor.name = with_new_norm_names(without_wrappers(tensor.name));
 }
 
-// The first part of a name, after which the name of a weight of the model follows; end: there is none.
+// The first part of a name, after which the name of a weight of the model follows; end: there is
+// none.
 size_t model_name_begins(const std::string& name, const TensorNames& known) {
   for (size_t begin = 0; begin < name.size();) {
     if (known.count(name.substr(begin)) > 0) return begin;
@@ -127,7 +128,7 @@ size_t model_name_begins(const std::string& name, const TensorNames& known) {
 // A module that has the model as an attribute, as Lightning's, puts the attribute's name before all
 // names of the model.
 void remove_prefix(const std::string& path, const TensorNames& known, SourceWeights* weights) {
-  std::map<std::string, size_t> counts;  // of prefixes
+  std::map<std::string, size_t> counts;  // names with each prefix
   std::map<std::string, std::string>
       sources;  // names without the model's prefix: the tensor's name
   for (const SourceTensor& tensor : weights->tensors) {
@@ -271,8 +272,8 @@ void write_file(const fs::path& path, const char* bytes, size_t size) {
   file.sync_and_keep();
 }
 
-// A folder that is renamed when it is complete, and removed otherwise. A file in it says that it is a
-// conversion's, and its lock that the conversion is alive.
+// A folder that is renamed when it is complete, and removed otherwise. A file in it says that it is
+// a conversion's, and its lock that the conversion is alive.
 class NewFolder {
  public:
   explicit NewFolder(const std::string& path) : path_(fs::path(path).lexically_normal()) {
@@ -280,11 +281,11 @@ class NewFolder {
     if (!path_.has_filename()) path_ = path_.parent_path();
     if (fs::exists(path_))
       throw BadInput(
-          fmt::format("--output: '{}' is there already: remove it, or name another folder", path));
+          fmt::format("--output: '{}' already exists: remove it, or name another folder", path));
     work_ = path_.string() + ".tmp";
     if (fs::exists(work_) && !fs::exists(work_ / kMark))
       throw BadInput(
-          fmt::format("--output: '{}' is there already, and is needed for the conversion: remove "
+          fmt::format("--output: '{}' already exists, and is needed for the conversion: remove "
                       "it, or name another folder",
                       work_.string()));
     std::error_code error;
@@ -293,7 +294,7 @@ class NewFolder {
       throw std::runtime_error(
           fmt::format("the directory '{}' cannot be made: {}", work_.string(), error.message()));
     mark_.emplace((work_ / kMark).string(), true);
-    for (const auto& entry : fs::directory_iterator(work_))  // of a conversion that was killed
+    for (const auto& entry : fs::directory_iterator(work_))  // left by a conversion that was killed
       if (entry.path().filename() != kMark) fs::remove_all(entry.path());
   }
   ~NewFolder() {

@@ -1,4 +1,5 @@
-// Checkpoints of PyTorch and TensorFlow to a folder in Hugging Face's layout, which --load-hf reads.
+// Checkpoints of PyTorch and TensorFlow to a folder in Hugging Face's format, which --load-hf
+// reads.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ struct ModelFacts {
 
 struct ConvertSummary {
   size_t tensors = 0;
-  uint64_t bytes = 0;                 // of model.safetensors
+  uint64_t bytes = 0;                 // size of model.safetensors
   std::vector<std::string> left_out;  // tensors that are not weights
 };
 
@@ -46,7 +47,7 @@ ConvertSummary convert(const ConvertOptions& options, const ModelFacts& facts);
 
 // The command line of `tally-train convert`. Returns the exit code.
 int convert_main(int argc, char** argv, const ModelFacts& facts);
-// Its flags as data.
+// The command's flags as data.
 CommandSpec convert_spec();
 
 }  // namespace tally::train

@@ -47,8 +47,8 @@ const PickleValue* PickleValue::find(std::string_view key) const {
 // Pickle's stack machine, without the opcodes that call or import.
 class PickleMachine {
  public:
-  PickleMachine(std::string_view bytes, uint64_t place, Pickle* out)
-      : in_(bytes), place_(place), out_(*out) {}
+  PickleMachine(std::string_view bytes, uint64_t offset, Pickle* out)
+      : in_(bytes), offset_(offset), out_(*out) {}
 
   const PickleValue* run() {
     for (;;) {
@@ -66,10 +66,10 @@ class PickleMachine {
         fmt::format("byte {} has {}, which does not belong to a dictionary of tensors and is never "
                     "executed: save "
                     "the model's state_dict() alone",
-                    place_ + at_, what));
+                    offset_ + at_, what));
   }
   [[noreturn]] void malformed() const {
-    throw DamagedData(fmt::format("its pickle is malformed at byte {}", place_ + at_));
+    throw DamagedData(fmt::format("its pickle is malformed at byte {}", offset_ + at_));
   }
 
   PickleValue* make(Kind kind) {
@@ -123,8 +123,8 @@ class PickleMachine {
   void reduce();
 
   ByteReader in_;
-  uint64_t place_;
-  size_t at_ = 0;  // of the opcode
+  uint64_t offset_;
+  size_t at_ = 0;  // the opcode's position
   Pickle& out_;
   std::vector<PickleValue*> stack_;
   std::vector<size_t> marks_;
@@ -243,13 +243,13 @@ bool PickleMachine::container(uint8_t opcode) {
 }
 
 bool PickleMachine::memory(uint8_t opcode) {
-  const auto keep = [&](uint64_t place) {
+  const auto keep = [&](uint64_t offset) {
     PickleValue* value = pop();
     push(value);
-    memo_[place] = value;
+    memo_[offset] = value;
   };
-  const auto recall = [&](uint64_t place) {
-    const auto found = memo_.find(place);
+  const auto recall = [&](uint64_t offset) {
+    const auto found = memo_.find(offset);
     if (found == memo_.end()) malformed();
     push(found->second);
   };
@@ -286,7 +286,7 @@ void PickleMachine::push_storage() {
   push(storage);
 }
 
-// Only what builds tensors is known, and it is built here.
+// The known functions are those that build tensors, which are built here.
 void PickleMachine::reduce() {
   const std::vector<const PickleValue*>& arguments = pop(Kind::tuple)->items;
   PickleValue* function = pop();
@@ -334,12 +334,12 @@ bool PickleMachine::object(uint8_t opcode) {
   }
 }
 
-Pickle::Pickle(std::string_view bytes, uint64_t place) {
+Pickle::Pickle(std::string_view bytes, uint64_t offset) {
   if (bytes.size() > kLargestPickle)
     throw DamagedData(fmt::format(
         "its pickle has {} bytes, and at most {} are read: save the model's state_dict() alone",
         bytes.size(), kLargestPickle));
-  root_ = PickleMachine(bytes, place, this).run();
+  root_ = PickleMachine(bytes, offset, this).run();
 }
 
 }  // namespace tally::train

@@ -1,7 +1,7 @@
 // The part of Python's pickle format that torch.save() writes for dictionaries of tensors
 // (pickletools of CPython describes the opcodes; torch/serialization.py and torch/_utils.py what
-// PyTorch makes of them). Nothing is imported, called or executed: the few functions that build
-// tensors are known by name, and every other name is refused.
+// PyTorch makes of them). The reader imports, calls and executes nothing: the few functions that
+// build tensors are known by name, and every other name is refused.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +39,9 @@ struct PickleValue {
 // The values of a pickle. They live as long as it does. Memory is linear in the pickle's size.
 class Pickle {
  public:
-  // `bytes` must outlive it. `place`: of the first byte in its file, for messages. Throws
-  // DamagedData, among others for a name that is not known, with its place in the file.
-  Pickle(std::string_view bytes, uint64_t place);
+  // `bytes` must outlive it. `offset`: of the first byte in its file, for messages. Throws
+  // DamagedData, among others for a name that is not known, with its offset in the file.
+  Pickle(std::string_view bytes, uint64_t offset);
   Pickle(const Pickle&) = delete;
   Pickle& operator=(const Pickle&) = delete;
   const PickleValue& root() const { return *root_; }
@@ -50,7 +50,7 @@ class Pickle {
   friend class PickleMachine;
 
   std::deque<PickleValue> values_;
-  std::deque<std::string> names_;  // of globals
+  std::deque<std::string> names_;  // names of globals
   const PickleValue* root_ = nullptr;
 };
 

@@ -23,13 +23,13 @@ std::array<uint32_t, 256> crc_table() {
   return table;
 }
 
-// The block that a handle (two varints: place and bytes) names, without its trailer.
+// The block that a handle (two varints: offset and bytes) names, without its trailer.
 std::string_view block_at(std::string_view table, ByteReader* handle) {
   const uint64_t offset = handle->take_varint();
   const uint64_t bytes = handle->take_varint();
   if (offset > table.size() || bytes > table.size() - offset ||
       table.size() - offset - bytes < kTrailerBytes)
-    throw DamagedData("a block of its table lies behind its end");
+    throw DamagedData("a block of its table lies beyond its end");
   ByteReader in(table, static_cast<size_t>(offset));
   const std::string_view block = in.take(bytes);
   const auto compression = in.take<uint8_t>();

@@ -1,5 +1,5 @@
-// LevelDB's table files (doc/table_format.md of LevelDB): sorted keys and values in blocks. They are
-// the index of TensorFlow's checkpoints, which have no compression.
+// LevelDB's table files (doc/table_format.md of LevelDB): sorted keys and values in blocks. They
+// are the index of TensorFlow's checkpoints, which have no compression.
 #pragma once
 
 #include <cstdint>

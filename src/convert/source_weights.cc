@@ -12,13 +12,13 @@ void copy_strided(const SourceTensor& tensor, T* out) {
   const size_t rank = tensor.shape.size();
   std::vector<int64_t> index(rank, 0);
   const int64_t count = tensor.elements();
-  int64_t place = 0;
+  int64_t at = 0;
   for (int64_t i = 0; i < count; ++i) {
-    std::memcpy(out + i, from + place, sizeof(T));  // the place in the file may be unaligned
+    std::memcpy(out + i, from + at, sizeof(T));  // the file may have it unaligned
     for (size_t d = rank; d-- > 0;) {
-      place += tensor.strides[d];
+      at += tensor.strides[d];
       if (++index[d] < tensor.shape[d]) break;
-      place -= tensor.shape[d] * tensor.strides[d];
+      at -= tensor.shape[d] * tensor.strides[d];
       index[d] = 0;
     }
   }

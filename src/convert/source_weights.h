@@ -26,7 +26,7 @@ struct SourceTensor {
 };
 
 struct SourceWeights {
-  std::vector<std::unique_ptr<MappedFile>> files;  // what the tensors are views of
+  std::vector<std::unique_ptr<MappedFile>> files;  // the tensors are views of them
   std::vector<SourceTensor> tensors;
   std::vector<std::string> left_out;  // tensors that are not weights, by name
 

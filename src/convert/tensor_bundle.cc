@@ -14,7 +14,7 @@
 namespace tally::train {
 namespace {
 
-constexpr uint64_t kMostShards = 99999;  // as many as the files' names have digits for
+constexpr uint64_t kMostShards = 99999;  // the files' names have five digits
 
 // A field of a protocol buffer's message.
 struct Field {

@@ -21,14 +21,14 @@ namespace tally::train {
 namespace {
 
 using Kind = PickleValue::Kind;
-constexpr size_t kMostDimensions = 64;  // as in PyTorch
+constexpr size_t kMostDimensions = 64;  // PyTorch's limit
 // A state dict may name a storage more than once (tied weights). All of its tensors together are at
 // most so many times the file.
 constexpr uint64_t kMostCopies = 8;
 
 struct StorageType {
   const char* name;
-  std::optional<DType> dtype;  // nothing: left out
+  std::optional<DType> dtype;  // empty: left out
   size_t bytes;
 };
 constexpr StorageType kTypes[] = {
@@ -70,7 +70,7 @@ struct TensorDict {
       return key == "model" || key == "state_dict" || key == "model_state_dict" || key == "module";
     });
   }
-  std::string place() const { return fmt::format("'{}'", fmt::join(keys, ".")); }
+  std::string path() const { return fmt::format("'{}'", fmt::join(keys, ".")); }
 };
 
 // The dictionaries of tensors in a pickle. An optimizer's tensors are not weights.
@@ -93,7 +93,7 @@ class TensorDicts {
     throw DamagedData(fmt::format(
         "it holds several dictionaries of tensors, among them {} and {}: save the model's "
         "state_dict() alone",
-        best[0].place(), best[1].place()));
+        best[0].path(), best[1].path()));
   }
 
  private:

@@ -20,7 +20,7 @@ uint32_t signature(std::string_view file, size_t at) {
   return ByteReader(file, at).take<uint32_t>();
 }
 
-// The place of the end record, which a comment may follow.
+// The offset of the end record, which a comment may follow.
 size_t find_end(std::string_view file) {
   if (file.size() < kEndBytes) throw DamagedData("it is cut short");
   const size_t last = file.size() - kEndBytes;
@@ -52,10 +52,10 @@ Directory find_directory(std::string_view file) {
   if (end < kLocatorBytes || signature(file, end - kLocatorBytes) != kEnd64Locator)
     return directory;
   ByteReader locator(file, end - kLocatorBytes + 8);
-  const auto place = locator.take<uint64_t>();
-  if (place > file.size() || signature(file, place) != kEnd64)
+  const auto offset = locator.take<uint64_t>();
+  if (offset > file.size() || signature(file, offset) != kEnd64)
     throw DamagedData("its ZIP64 directory is not where its end says");
-  ByteReader in64(file, place + 32);
+  ByteReader in64(file, offset + 32);
   directory.count = in64.take<uint64_t>();
   directory.size = in64.take<uint64_t>();
   directory.offset = in64.take<uint64_t>();
@@ -70,7 +70,7 @@ bool ZipArchive::is_zip(std::string_view file) {
 
 ZipArchive::ZipArchive(std::string_view file) : file_(file) {
   const Directory directory = find_directory(file);
-  if (directory.offset > file.size()) throw DamagedData("its ZIP directory lies behind its end");
+  if (directory.offset > file.size()) throw DamagedData("its ZIP directory lies beyond its end");
   ByteReader in(file, directory.offset);
   read_directory(in.take(directory.size), directory.count);
 }
@@ -129,7 +129,7 @@ std::string_view ZipArchive::read(const std::string& name) const {
     throw DamagedData(fmt::format(
         "its entry '{}' is compressed, and torch.save() does not compress: save it with torch",
         name));
-  if (entry.header > file_.size()) throw DamagedData("an entry lies behind its end");
+  if (entry.header > file_.size()) throw DamagedData("an entry lies beyond its end");
   ByteReader in(file_, entry.header);
   if (in.take<uint32_t>() != kLocalHeader)
     throw DamagedData(fmt::format("its entry '{}' is not where its ZIP directory says", name));

@@ -21,13 +21,13 @@ class ZipArchive {
   // The folder of the entry FOLDER/NAME, where exactly one folder has it; otherwise empty.
   std::string folder_of(const std::string& name) const;
   bool has(const std::string& name) const { return entries_.count(name) != 0; }
-  // An entry's bytes, after a comparison with their CRC-32. Throws DamagedData where there is no such
-  // entry, or where it is compressed, encrypted or damaged.
+  // An entry's bytes, after a comparison with their CRC-32. Throws DamagedData where there is no
+  // such entry, or where it is compressed, encrypted or damaged.
   std::string_view read(const std::string& name) const;
 
  private:
   struct Entry {
-    uint64_t header = 0;  // place of its local header
+    uint64_t header = 0;  // offset of its local header
     uint64_t size = 0, stored = 0;
     uint32_t crc = 0;
     uint16_t flags = 0, method = 0;

@@ -12,11 +12,10 @@ constexpr size_t semifinalists = 12, finalists = 8;
 constexpr double turn_milliseconds = 6;
 // Algorithms that take less than this do not bring a GPU to its power limit.
 constexpr double lasting_milliseconds = 0.02;
-// By how much a finalist may be behind in short turns. Of 78 GEMMs of GPT-2 124M and 355M, the best
-// in long runs were up to 8% behind.
+// The share by which a finalist may be behind in short turns. The best in long runs of 78 GEMMs of
+// GPT-2 124M and 355M were up to 8% behind.
 constexpr double behind = 1.12;
-// At its power limit, a GPU takes about a tenth of a second to settle on the clock that a kernel
-// allows.
+// A GPU at its power limit takes about a tenth of a second to reach the clock that a kernel allows.
 constexpr double settling_milliseconds = 80, lasting_turn_milliseconds = 100;
 // Two equal long runs differ by up to a percent, so three decide, among those within 2% of the best
 // of the first.

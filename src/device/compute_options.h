@@ -1,4 +1,4 @@
-// How operations compute. Options are passed as a value with the stream, so that a Stream is only a
+// Options of operations. They are passed as a value with the stream, so that a Stream is only a
 // queue, and work on a side stream may use other options than the work that it overlaps with.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace tally::train {
 
-// The run's policy, and what differs from place to place in a run.
+// The run's policy, and what differs within a run.
 struct ComputeOptions : Policy {
   // Reserved SMs: SMs that GEMMs leave to a side stream; 0: none. 16-bit GEMMs and those on float64
   // tensor cores obey it. Attention does not.
@@ -17,8 +17,9 @@ struct ComputeOptions : Policy {
   bool tokens_vary = false;
 };
 
-// The place and the manner in which an operation runs. The stream outlives it. A Stream& converts
-// to it with default options, and it converts to the Stream& that operations without options take.
+// The stream and the options with which an operation runs. The stream outlives it. A Stream&
+// converts to it with default options, and it converts to the Stream& that operations without
+// options take.
 struct Compute {
   Compute(Stream& s, const ComputeOptions& o = {}) : stream(s), options(o) {}
   operator Stream&() const { return stream; }

@@ -12,8 +12,8 @@ namespace tally::train {
 // f16.
 void convert_elements(const Tensor& from, const Tensor& to);
 
-// The first of `count` numbers in host memory, which need not be aligned, that is NaN or infinite. f64,
-// f32, bf16 or f16.
+// The first of `count` numbers in host memory, which need not be aligned, that is NaN or infinite.
+// f64, f32, bf16 or f16.
 std::optional<int64_t> first_not_finite(const char* data, DType dtype, int64_t count);
 
 // out[i] = 0 or dropout_scale(p), about 1 / (1 - p): what dropout with probability `p` and `seed`

@@ -1,5 +1,5 @@
-// Hardware counters of a GPU, kernel by kernel: CUPTI's range profiler. CUPTI is opened at run time,
-// so that the program starts without it.
+// Hardware counters of a GPU, kernel by kernel: CUPTI's range profiler. CUPTI is opened at run
+// time, so that the program starts without it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace tally::train {
 // and its counter data. Both are in the order of the launches.
 struct CounterReading {
   std::vector<std::string> launched;        // names of the kernels, demangled
-  std::vector<std::vector<double>> values;  // of each counted kernel: one for each selected metric
+  std::vector<std::vector<double>> values;  // each counted kernel's: one for each selected metric
   int64_t dropped = 0;                      // kernels whose values CUPTI could not keep
 };
 
@@ -34,9 +34,9 @@ class CounterProfiler {
   // Ends that. The device is idle. Another start() may follow.
   virtual CounterReading stop() = 0;
 
-  // For the GPU of `stream`. Throws DeviceError with one clear sentence where counters cannot be
-  // read: on the CPU, without CUPTI, or where the driver does not allow it. One at a time in a
-  // process, and not together with a DeviceProfiler.
+  // Makes one for the GPU of `stream`. Throws DeviceError with one clear sentence where counters
+  // cannot be read: on the CPU, without CUPTI, or where the driver does not allow it. There is one
+  // at a time in a process, and not together with a DeviceProfiler.
   static std::unique_ptr<CounterProfiler> open(Stream& stream);
 };
 

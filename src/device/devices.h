@@ -46,8 +46,8 @@ struct Gpus {
   std::unique_ptr<DeviceProfiler> (*open_profiler)() = nullptr;
   std::unique_ptr<CounterProfiler> (*open_counters)(int index) = nullptr;
 };
-// Null in builds without CUDA, where no stream is a GPU's. A weak function, which cuda/gpu.cc replaces:
-// it answers before main(), too.
+// Null in builds without CUDA, where no stream is a GPU's. A weak function, which cuda/gpu.cc
+// replaces: it answers before main(), too.
 const Gpus* gpus();
 
 }  // namespace tally::train

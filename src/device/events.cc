@@ -10,7 +10,7 @@
 namespace tally::train {
 namespace {
 
-// On the CPU, work is done when its call returns, so the host's clock is the device's.
+// Work on the CPU is done when its call returns, so the host's clock is the device's.
 class HostEvents final : public StreamEvents {
  public:
   explicit HostEvents(int count) : times_(static_cast<size_t>(count)) {}

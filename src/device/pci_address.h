@@ -1,4 +1,4 @@
-// The place of a GPU in its host.
+// The PCI address of a GPU.
 #pragma once
 
 #include <string>

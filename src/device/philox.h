@@ -2,8 +2,8 @@
 // (Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011). Initial
 // weights take ten rounds. Dropout takes seven, the fewest that pass all of TestU01's BigCrush
 // (table 2 there), because attention draws a number for each pair of tokens. Dropout's key is the
-// 64-bit seed of the place where it happens. Element i of the tensor takes 16 bits, those at 16 (i
-// % 2) of word i % 8 / 2 of counter i / 8. Nothing is stored: the backward pass draws the mask
+// 64-bit seed of its site. Element i of the tensor takes 16 bits, those at 16 (i
+// % 2) of word i % 8 / 2 of counter i / 8. The mask is not stored: the backward pass draws it
 // again.
 #pragma once
 
@@ -63,9 +63,9 @@ TALLY_HOST_DEVICE Philox4 dropout_draw(uint64_t seed, uint64_t group) {
   return philox<7>(seed, group);
 }
 
-// Whether the element of the lower (place 0) or the upper (1) half of a word is kept.
-TALLY_HOST_DEVICE bool dropout_keeps_half(uint32_t word, int place, uint32_t threshold) {
-  return (place == 0 ? word & 0xffffu : word >> 16) >= threshold;
+// Whether the element of the lower (part 0) or the upper (1) half of a word is kept.
+TALLY_HOST_DEVICE bool dropout_keeps_half(uint32_t word, int part, uint32_t threshold) {
+  return (part == 0 ? word & 0xffffu : word >> 16) >= threshold;
 }
 
 TALLY_HOST_DEVICE bool dropout_keeps(uint64_t seed, uint64_t i, uint32_t threshold) {
@@ -73,8 +73,8 @@ TALLY_HOST_DEVICE bool dropout_keeps(uint64_t seed, uint64_t i, uint32_t thresho
                             threshold);
 }
 
-// The seed of one place (layer and operation) in one micro batch, from the micro batch's seed: one
-// round of SplitMix64's finalizer, so that neighbouring places and seeds are unrelated.
+// The seed of one site (layer and operation) in one micro batch, from the micro batch's seed: one
+// round of SplitMix64's finalizer, so that neighbouring sites and seeds are unrelated.
 TALLY_HOST_DEVICE uint64_t site_seed(uint64_t seed, uint64_t site) {
   return mix64(seed + split_mix_gamma * site);
 }

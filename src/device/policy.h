@@ -1,15 +1,16 @@
-// How a run computes: decided once from its flags (Config::policy), and part of every Compute.
+// The policy by which a run computes. It is decided once from the flags (Config::policy), and is
+// part of every Compute.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 namespace tally::train {
 
-// How float32 GEMMs are computed: in IEEE float32; from operands rounded to TF32; or from operands
-// split into two TF32 numbers each, of whose four partial GEMMs the three large ones are added up
-// (Ootomo & Yokota 2022, "Recovering single precision accuracy from Tensor Cores").
+// Modes of float32 GEMMs: in IEEE float32; from operands rounded to TF32; or from operands split
+// into two TF32 numbers each, of whose four partial GEMMs the three large ones are added up (Ootomo
+// & Yokota 2022, "Recovering single precision accuracy from Tensor Cores").
 enum class MatmulMode : uint8_t { ieee, tf32, tf32x3 };
 
 // Optimizations of the explicit model's step (--no-fusion turns them off, to measure each). None of
@@ -33,21 +34,21 @@ struct Fusions {
   bool head = true;       // fused linear cross-entropy, where it is faster
 };
 
-// Their names in --no-fusion and the record.
-inline constexpr std::array<std::pair<const char*, bool Fusions::*>, 12> fusion_names{
-    {{"residual", &Fusions::residual},
-     {"bias-sums", &Fusions::bias_sums},
-     {"qkv-bias", &Fusions::qkv_bias},
-     {"overwrite", &Fusions::overwrite},
-     {"gelu", &Fusions::gelu},
-     {"gelu-derivative", &Fusions::gelu_derivative},
-     {"bias", &Fusions::bias},
-     {"overlap", &Fusions::overlap},
-     {"deferred-update", &Fusions::deferred_update},
-     {"float64", &Fusions::float64},
-     {"attention", &Fusions::attention},
-     {"head", &Fusions::head}}};
-static_assert(sizeof(Fusions) == fusion_names.size() * sizeof(bool), "a fusion has no name");
+// The fusions' names in --no-fusion and the record.
+inline constexpr std::pair<const char*, bool Fusions::*> fusion_names[] = {
+    {"residual", &Fusions::residual},
+    {"bias-sums", &Fusions::bias_sums},
+    {"qkv-bias", &Fusions::qkv_bias},
+    {"overwrite", &Fusions::overwrite},
+    {"gelu", &Fusions::gelu},
+    {"gelu-derivative", &Fusions::gelu_derivative},
+    {"bias", &Fusions::bias},
+    {"overlap", &Fusions::overlap},
+    {"deferred-update", &Fusions::deferred_update},
+    {"float64", &Fusions::float64},
+    {"attention", &Fusions::attention},
+    {"head", &Fusions::head}};
+static_assert(sizeof(Fusions) == std::size(fusion_names) * sizeof(bool), "a fusion has no name");
 
 struct Policy {
   MatmulMode matmul_mode = MatmulMode::ieee;  // follows from --precision

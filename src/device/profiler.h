@@ -19,7 +19,7 @@ struct DeviceActivity {
   std::string grid, block;         // "132x1x1"; empty for copies and fills
   int64_t registers = 0;           // a thread
   int64_t shared_bytes = 0;        // a block
-  int64_t bytes = 0;               // of copies and fills
+  int64_t bytes = 0;               // size of a copy or fill
 };
 
 class DeviceProfiler {
@@ -27,12 +27,13 @@ class DeviceProfiler {
   virtual ~DeviceProfiler() = default;
   // Records from here on what the device starts. The device is idle.
   virtual void start() = 0;
-  // Ends that and returns the records, in the order of their starts. The device is idle. `lost`, unless
-  // null, becomes the number of records that CUPTI could not keep.
+  // Ends that and returns the records, in the order of their starts. The device is idle. `lost`,
+  // unless null, becomes the number of records that CUPTI could not keep.
   virtual std::vector<DeviceActivity> stop(int64_t* lost) = 0;
 
-  // For the GPU of `stream`. Throws DeviceError with one clear sentence where it cannot be profiled:
-  // on the CPU, without CUPTI, or where another tool uses it. One at a time in a process.
+  // Makes one for the GPU of `stream`. Throws DeviceError with one clear sentence where it cannot
+  // be profiled: on the CPU, without CUPTI, or where another tool uses it. There is one at a time
+  // in a process.
   static std::unique_ptr<DeviceProfiler> open(Stream& stream);
 };
 

@@ -9,8 +9,8 @@
 
 namespace tally::train {
 
-// Waves that are long beside the positions of the original training are stretched by `factor`, short
-// ones stay, and between `low` and `high` waves in those positions the two are mixed.
+// Waves that are long beside the positions of the original training are stretched by `factor`,
+// short ones stay, and between `low` and `high` waves in those positions the two are mixed.
 struct RotaryScaling {
   double factor = 1;  // 1: no scaling
   double low = 1, high = 4;

@@ -24,7 +24,7 @@ class SideStream {
   // with wait(0).
   virtual void wait(int but = 0) = 0;
 
-  // With `overlap` false, or a device without a second stream, everything runs on `stream` itself.
+  // Everything runs on `stream` itself if `overlap` is false or the device has no second stream.
   static std::unique_ptr<SideStream> make(Stream& stream, bool overlap);
 };
 

@@ -24,7 +24,7 @@ struct StepState {
   float clip;  // maximum gradient norm; 0: no clipping
   // Written by the device during a step.
   double clip_factor;  // min(1, clip / (norm + 1e-6)) / loss_scale
-  float grad_norm;     // of the unscaled gradient, before clipping
+  float grad_norm;     // norm of the unscaled gradient, before clipping
   float found_inf;     // 1 when a gradient was not finite: the update is skipped
   // The sum of the weighted losses of the step's micro batches, of each head.
   double loss_sums[2];
@@ -101,7 +101,7 @@ struct DropoutSeed {
   }
 };
 
-// The mask of one place where dropout happens: the probability, and the seed from which the mask
+// The mask of one dropout site: the probability, and the seed from which the mask
 // follows together with an element's index (philox.h), so that it is the same on every device.
 struct DropoutMask {
   double probability = 0;
@@ -112,8 +112,9 @@ struct DropoutMask {
 // once.
 inline constexpr size_t step_state_host_bytes = offsetof(StepState, loss_scale);
 
-// To be called when found_inf is known: the device's part of LossScaler::update() (Megatron-LM's
-// rule), Adam's bias corrections and the rates of the step. One thread; does nothing unless the scale is dynamic.
+// The device's part of LossScaler::update() (Megatron-LM's rule), Adam's bias corrections and the
+// rates of the step. Called by one thread when found_inf is known; does nothing unless the scale is
+// dynamic.
 TALLY_HOST_DEVICE void update_dynamic_scale(StepState* s) {
   s->step_loss_scale = s->loss_scale;
   if (s->dynamic_scale == 0) return;

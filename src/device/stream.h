@@ -42,8 +42,9 @@ constexpr size_t allocated_bytes(size_t bytes) {
   return std::max((bytes + alignment - 1) / alignment * alignment, alignment);
 }
 
-// A GPU's scratch for GEMMs. cuBLASLt's fastest algorithms for wide weight gradients split K and want
-// room for it; measured best with 256 MiB on an H200. Small GPUs give up a 64th of their memory.
+// A GPU's scratch for GEMMs. cuBLASLt's fastest algorithms for wide weight gradients split K and
+// want room for it; measured best with 256 MiB on an H200. Small GPUs give up a 64th of their
+// memory.
 constexpr size_t gemm_workspace_bytes(size_t total_bytes) {
   return std::min(size_t{256} << 20, total_bytes / 64 / 256 * 256);
 }
@@ -58,8 +59,8 @@ struct DeviceInfo {
 
 // Number of usable GPUs; 0 without CUDA in the build, a driver or a device.
 int cuda_device_count();
-// Why there is none, in one sentence ("this build has no CUDA", "no NVIDIA driver is loaded"); else
-// "".
+// The reason why there is none, in one sentence ("this build has no CUDA", "no NVIDIA driver is
+// loaded"); else "".
 std::string cuda_unavailable_reason();
 DeviceInfo device_info(Device device);
 // Throws DeviceError with one clear sentence when the device cannot be used (no GPU, a compute
@@ -67,14 +68,14 @@ DeviceInfo device_info(Device device);
 std::unique_ptr<Stream> make_stream(Device device);
 // Threads of operations on the CPU, for the whole process; 0 or less: one a core.
 void set_threads(int threads);
-// To be called first in main(), before anything is opened or started. Unless OMP_WAIT_POLICY or
-// GOMP_SPINCOUNT is set, restarts this program with GOMP_SPINCOUNT=3000. By default OpenMP's
-// threads spin for about a millisecond before they sleep, and where other processes (tests, a
-// laptop, a login node) use the same cores, a step takes tens of times longer. Threads that never
-// spin make a small model's step four times as long on idle cores. Measured (2 cores, 2 layers of
-// 64, batch 8 x 128; seconds a step, idle and next to six busy loops and a writer): 0.030 and 3.9
-// by default, 0.030 and 0.9 with 3000, 0.14 and 0.15 without spinning. OpenMP reads the variable
-// when the program is loaded, so only a restart can set it.
+// Restarts this program with GOMP_SPINCOUNT=3000 unless OMP_WAIT_POLICY or GOMP_SPINCOUNT is set.
+// main() calls it first, before anything is opened or started. By default OpenMP's threads spin for
+// about a millisecond before they sleep, and where other processes (tests, a laptop, a login node)
+// use the same cores, a step takes tens of times longer. Threads that never spin make a small
+// model's step four times as long on idle cores. Measured (2 cores, 2 layers of 64, batch 8 x 128;
+// seconds a step, idle and next to six busy loops and a writer): 0.030 and 3.9 by default, 0.030
+// and 0.9 with 3000, 0.14 and 0.15 without spinning. OpenMP reads the variable when the program is
+// loaded, so only a restart can set it.
 void restart_with_brief_spinning(char** argv);
 
 }  // namespace tally::train

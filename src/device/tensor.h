@@ -1,5 +1,5 @@
-// Views of numbers in memory. They own nothing and know nothing of LibTorch or CUDA, so that kernels,
-// models and tests can share them.
+// Views of numbers in memory. They own nothing and know nothing of LibTorch or CUDA, so that
+// kernels, models and tests can share them.
 #pragma once
 
 #include <array>
@@ -40,14 +40,14 @@ constexpr size_t device_kinds = 3;
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
   int index = 0;
-  bool counts_as_gpu = false;  // of a counting device: whether it stands for a GPU
+  bool counts_as_gpu = false;  // a counting device that stands for a GPU
   bool is_cuda() const { return kind == DeviceKind::cuda; }
   // Decides how a model computes, and so what it allocates.
   bool is_gpu() const { return is_cuda() || counts_as_gpu; }
 };
 
-// A dense row-major view of at most five dimensions, of memory that `Self` may write (Data: void) or
-// only read (const void).
+// A dense row-major view of at most five dimensions, of memory that `Self` may write (Data: void)
+// or only read (const void).
 template <typename Self, typename Data>
 struct View {
   Data* data = nullptr;

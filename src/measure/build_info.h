@@ -11,7 +11,7 @@ struct BuildInfo {
   std::string compiler;    // "GNU 12.2.0"
   std::string build_type;  // "Release"
   std::string libtorch;    // "2.11.0+cu130"
-  std::string cuda;        // of the toolkit; empty in a build without CUDA
+  std::string cuda;        // the toolkit's; empty in a build without CUDA
 };
 
 BuildInfo build_info();

@@ -15,8 +15,8 @@ struct Ticks {
   uint64_t idle = 0, all = 0;
 };
 
-// By number of the processor, from lines "cpu3 user nice system idle iowait irq softirq steal ...".
-// The fields after these (guests) are part of user.
+// Times by number of the processor, from lines "cpu3 user nice system idle iowait irq softirq steal
+// ...". The fields after these (guests) are part of user.
 std::map<int, Ticks> ticks_of(const std::string& root) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

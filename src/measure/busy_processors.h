@@ -1,4 +1,4 @@
-// How many of the processors that this process may run on are in use by others.
+// The number of processors that this process may run on and that others use.
 #pragma once
 
 #include <functional>

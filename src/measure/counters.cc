@@ -63,7 +63,7 @@ const std::array<CounterColumn, counter_columns>& counter_column_list() {
        {"sm__pipe_tensor_cycles_active", "sm__inst_executed_pipe_tensor"}},
       // tcgen05's pipe, which data centre GPUs have since Blackwell beside the one of mma.
       {"tensor_tc", "tensor cores of tcgen05", {"sm__pipe_tc_cycles_active"}, false},
-      // Since Ampere's GA102, half precision shares the pipe of single precision.
+      // Half precision shares the pipe of single precision since Ampere's GA102.
       {"fp16",
        "half precision",
        {"sm__inst_executed_pipe_fp16", "sm__inst_executed_pipe_fma_type_fp16"}},

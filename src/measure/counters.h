@@ -30,7 +30,7 @@ using PercentOfPeak = std::array<std::optional<double>, counter_columns>;
 // The metrics that are read on a chip.
 struct CounterSelection {
   std::vector<std::string> metrics;  // the first is the duration in nanoseconds
-  std::array<std::optional<size_t>, counter_columns> index;  // of a column in `metrics`
+  std::array<std::optional<size_t>, counter_columns> index;  // each column's index in `metrics`
 };
 // `has_metric`: CounterProfiler::has_metric(). Throws std::runtime_error where the chip has no
 // duration, or none of the columns.
@@ -46,7 +46,8 @@ struct KernelCounters {
   PercentOfPeak percent;
 };
 // Gives each value the name of its kernel. Throws std::runtime_error where the numbers of launched
-// and of counted kernels differ, or a value is not a number: no row may have another kernel's values.
+// and of counted kernels differ, or a value is not a number: no row may have another kernel's
+// values.
 std::vector<KernelCounters> match_counters(const CounterReading& reading,
                                            const CounterSelection& selection, int64_t iteration);
 
@@ -55,7 +56,7 @@ struct KernelUse {
   std::string name;
   int64_t calls = 0;
   double seconds = 0;
-  double share = 0;  // of the time of all kernels
+  double share = 0;  // share of the time of all kernels
   PercentOfPeak percent;
 };
 struct CounterProfile {
@@ -64,8 +65,8 @@ struct CounterProfile {
 };
 CounterProfile counter_profile_of(const std::vector<KernelCounters>& kernels);
 
-// A line for every invocation, with a header: iteration, order (from 0, over all iterations), kernel,
-// nanoseconds, then the columns. Fields that the chip does not count are empty.
+// A line for every invocation, with a header: iteration, order (from 0, over all iterations),
+// kernel, nanoseconds, then the columns. Fields that the chip does not count are empty.
 std::string counters_csv(const std::vector<KernelCounters>& kernels);
 // A line for every kernel, the longest first, with a header; the last line, "[all kernels]", is the
 // mean over all of them.

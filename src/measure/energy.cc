@@ -64,11 +64,11 @@ SpanEnergy energy_in(const std::vector<PowerSample>& samples, const std::vector<
 std::vector<Span> spans_of(const std::vector<Step>& steps, size_t first,
                            const std::vector<StepsDone>& done) {
   std::vector<Span> spans;
-  size_t place = 0;
+  size_t index = 0;
   for (const StepsDone& group : done) {
     double seconds = 0;
-    for (; place < steps.size() && steps[place].iteration <= group.iteration; ++place)
-      if (place >= first) seconds += steps[place].seconds;
+    for (; index < steps.size() && steps[index].iteration <= group.iteration; ++index)
+      if (index >= first) seconds += steps[index].seconds;
     if (seconds <= 0) continue;
     // The two clocks differ a little: no moment counts twice.
     const double begin =

@@ -27,23 +27,23 @@ struct Span {
 
 struct SpanEnergy {
   double seconds = 0;
-  std::optional<double> joules;          // by the energy counter
+  std::optional<double> joules;          // from the energy counter
   std::optional<double> sampled_joules;  // the integral of the sensor's power
   uint64_t throttle = 0;                 // NVML's bits: every reason that was seen
 };
-// Between two samples, power is taken as linear in time. A value is empty where a sample lacks it,
-// or where the samples do not reach from the first span's begin to the last one's end. `samples` and
-// `spans` in the order of time.
+// Power is taken as linear in time between two samples. A value is empty where a sample lacks it,
+// or where the samples do not reach from the first span's begin to the last one's end. `samples`
+// and `spans` in the order of time.
 SpanEnergy energy_in(const std::vector<PowerSample>& samples, const std::vector<Span>& spans);
 
-// At `at`, the device had done all steps up to `iteration` and was idle.
+// The device had done all steps up to `iteration` and was idle at the time `at`.
 struct StepsDone {
   int64_t iteration = 0;
   double at = 0;
 };
-// When the steps from place `first` on ran. Each group of steps that was waited for together ended
-// at that moment and took the sum of its steps' seconds: work between groups (an evaluation, a
-// checkpoint) is left out.
+// The spans in which the steps from index `first` on ran. Each group of steps that was waited for
+// together ended at that moment and took the sum of its steps' seconds: work between groups (an
+// evaluation, a checkpoint) is left out.
 std::vector<Span> spans_of(const std::vector<Step>& steps, size_t first,
                            const std::vector<StepsDone>& done);
 
@@ -60,8 +60,8 @@ struct GpuEnergyUse {
 // Reads one GPU in a thread of its own, from its construction to finish().
 class EnergySampler {
  public:
-  // `interval`: seconds between two samples. In a long run it doubles from time to time, so that the
-  // samples stay few.
+  // `interval`: seconds between two samples. In a long run it doubles from time to time, so that
+  // the samples stay few.
   EnergySampler(std::unique_ptr<GpuDevices> gpus, size_t gpu, double interval = 0.1);
   ~EnergySampler();
   EnergySampler(const EnergySampler&) = delete;
@@ -69,7 +69,7 @@ class EnergySampler {
 
   // The device has done the steps up to `iteration`, now.
   void steps_done(int64_t iteration);
-  // Ends the reading. `steps` are all of this run's, `first` the place of the first that counts.
+  // Ends the reading. `steps` are all of this run's, `first` the index of the first that counts.
   GpuEnergyUse finish(const std::vector<Step>& steps, size_t first);
 
  private:

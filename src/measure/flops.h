@@ -27,8 +27,8 @@ double megatron_flops_per_token(const ModelConfig& model, int64_t sequence);
 // Neural Language Models", section 2.1); the attention term is PaLM's (Chowdhery et al. 2022,
 // appendix B), 12 L h s, halved for causality.
 double model_flops_per_token(const ModelConfig& model, int64_t sequence);
-// The same of an encoder in samples of so many tokens: attention over all of them, the head over what
-// it reads. 15 % of the tokens are masked (Devlin et al., arXiv:1810.04805).
+// The same of an encoder in samples of so many tokens: attention over all of them, the head over
+// what it reads. 15 % of the tokens are masked (Devlin et al., arXiv:1810.04805).
 //   6 L (4 h^2 + 2 h f) + 12 L h s + head;  pre-training: 6 * 0.15 (h^2 + h V), and 6 (h^2 + 2 h) / s
 //   for the next sentence; classes: 6 (h^2 + classes h) / s; answers: 12 h
 double encoder_flops_per_token(const ModelConfig& model, double tokens);

@@ -11,11 +11,11 @@ namespace tally::train {
 struct LogLine {
   int64_t iteration = 0, iterations = 0, consumed_samples = 0;
   double seconds_per_iteration = 0;  // mean over the interval
-  double learning_rate = 0;          // of the interval's last step
+  double learning_rate = 0;          // the interval's last step's
   int64_t global_batch = 0;
   double loss = 0;  // mean over the interval's steps that were not skipped; left out when not > 0
   double loss_scale = 1;         // after the interval's last step
-  double grad_norm = -1;         // of the last step; left out when negative (that step was skipped)
+  double grad_norm = -1;         // the last step's; left out when negative (that step was skipped)
   int64_t skipped = 0, nan = 0;  // steps of the interval
   double samples_per_second = 0;
   double tflops = 0;      // per GPU, see megatron_flops_per_iteration()

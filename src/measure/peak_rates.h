@@ -13,8 +13,8 @@ struct PeakRate {
   std::string source;  // the datasheet
 };
 
-// By the name that the driver reports ("NVIDIA H200"). Empty for a GPU that is not in the table,
-// for a precision its datasheet has no rate for, and for CPUs.
+// Finds a GPU's rates by the name that the driver reports ("NVIDIA H200"). Empty for a GPU that is
+// not in the table, for a precision its datasheet has no rate for, and for CPUs.
 std::optional<PeakRate> peak_rate(const std::string& gpu, Precision precision);
 // The same of GEMMs in FP8.
 std::optional<PeakRate> fp8_peak_rate(const std::string& gpu);

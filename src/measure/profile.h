@@ -15,14 +15,13 @@ struct KernelTime {
   std::string name;
   int64_t calls = 0;
   double seconds = 0, min_seconds = 0, max_seconds = 0;
-  double share = 0;  // of the time of all kernels
+  double share = 0;  // share of the time of all kernels
 };
 
 struct DeviceProfile {
-  double seconds = 0;  // between the start and the stop, on the host's clock
-  double kernel_seconds =
-      0;                    // of all kernels and copies; more than busy_seconds where they overlap
-  double busy_seconds = 0;  // in which at least one of them ran
+  double seconds = 0;         // between the start and the stop, on the host's clock
+  double kernel_seconds = 0;  // all kernels and copies; more than busy_seconds where they overlap
+  double busy_seconds = 0;    // in which at least one of them ran
   int64_t calls = 0;
   // Means over kernels, each weighted with its duration.
   double mean_registers = 0, mean_shared_bytes = 0;
@@ -42,7 +41,8 @@ std::string profile_csv(const std::vector<DeviceActivity>& activities);
 std::string profile_csv_header();
 
 // Chrome's trace event format (JSON object form; chrome://tracing and Perfetto read it): complete
-// events, in microseconds from the first start, a row for each stream. `process`: a name for the rank.
+// events, in microseconds from the first start, a row for each stream. `process`: a name for the
+// rank.
 std::string chrome_trace(const std::vector<DeviceActivity>& activities, const std::string& process);
 
 }  // namespace tally::train

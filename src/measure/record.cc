@@ -229,7 +229,7 @@ nlohmann::ordered_json capability_or_null(const Record& r) {
 [[noreturn]] void fail(const std::string& path, const char* what) {
   throw std::runtime_error(
       fmt::format("{}: the record cannot be {}: {}", path, what,
-                  errno == ENXIO ? "nobody reads this pipe" : std::strerror(errno)));
+                  errno == ENXIO ? "no process reads this pipe" : std::strerror(errno)));
 }
 
 }  // namespace
@@ -277,10 +277,10 @@ Record begin_record(const Config& config) {
 nlohmann::ordered_json configuration_json(const Record& r) {
   json out = json::object();
   const auto at = [&](const std::string& key) -> json& {
-    json* place = &out;
+    json* node = &out;
     std::istringstream names(key);
-    for (std::string name; std::getline(names, name, '.');) place = &(*place)[name];
-    return *place;
+    for (std::string name; std::getline(names, name, '.');) node = &(*node)[name];
+    return *node;
   };
   for (const Setting& row : recorded_settings(r.config)) at(row.key) = row.value;
   at("model.parameters") = r.parameters;
@@ -433,7 +433,7 @@ void write_json(const nlohmann::ordered_json& value, const std::string& path) {
   // for them.
   const std::string text = value.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
   if (!to.replaced) {
-    // To the reader of a pipe the first record is the record: it gets none that says "running".
+    // The reader of a pipe takes the first record for the whole: it gets none that says "running".
     if (value.value("outcome", "") == outcome_name(Outcome::running)) {
       if (access(to.path.c_str(), W_OK) != 0) fail(path, "written");
       return;

@@ -22,7 +22,7 @@ enum class Outcome {
   completed,      // every step, or --exit-interval
   time_limit,     // --exit-duration-in-mins
   signalled,      // SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP, or output that cannot be written
-  out_of_memory,  // of the device or of the host
+  out_of_memory,  // the device's memory or the host's
   failed_check,   // a loss that is not finite
   bad_input,      // the run cannot be carried out as asked; its name is "error", too
   error
@@ -42,7 +42,7 @@ struct Evaluation {
 // The end of a pass over the training blocks (--epochs).
 struct Epoch {
   int64_t epoch = 0, iteration = 0;
-  int64_t first_iteration = 0;            // of the epoch's steps of this run
+  int64_t first_iteration = 0;            // the first of the epoch's steps in this run
   double loss = 0;                        // mean over these steps
   std::optional<double> validation_loss;  // over all validation blocks
 };
@@ -81,7 +81,7 @@ struct ProcessFacts {
   std::string launcher;                    // "one process", "srun", ...
   std::string backend, backend_version;    // "single", "nccl", "mpi", "sockets"
   std::vector<std::string> nccl_settings;  // "NCCL_NVLS_ENABLE=0"
-  std::vector<std::string> hosts;          // of the ranks in their order
+  std::vector<std::string> hosts;          // the ranks' hosts in their order
 };
 
 // The results of observing some of the steps (--profile-start, --profile-counters).
@@ -93,7 +93,7 @@ struct WindowFacts {
 // The facts of a run besides the lists that grow with its steps.
 struct RunFacts : DeviceFacts, ProcessFacts, WindowFacts {
   Config config;
-  std::vector<std::string> notices;  // those of the config, and what was noted since
+  std::vector<std::string> notices;  // the config's, and later ones
   Outcome outcome = Outcome::running;
   std::string message;  // one sentence for an outcome that is not completed
   std::string started, ended;
@@ -104,7 +104,7 @@ struct RunFacts : DeviceFacts, ProcessFacts, WindowFacts {
   // Communicator::map_peers(): what carries gradients, and the messages of tensor parallelism.
   bool copy_engines = false, peer_kernels = false;
   std::optional<int64_t> gradient_bucket;  // elements; empty: as --ddp-bucket-size says
-  std::vector<GpuEnergyUse> energy;        // of each rank; empty: the run has not ended
+  std::vector<GpuEnergyUse> energy;        // each rank's; empty: the run has not ended
   size_t device_bytes_peak = 0;
 };
 
@@ -126,12 +126,12 @@ Record begin_record(const Config& config);
 // Throughput in real tokens, and the model's FLOPs for one of them.
 Throughput throughput_of(const Record& record);
 double flops_per_token(const Record& record);
-// The place in record.steps of the first step after the warm-up (Throughput::steady_from). There is
+// The index in record.steps of the first step after the warm-up (Throughput::steady_from). There is
 // a step.
 size_t first_steady_step(const Record& record);
 // The steps of --throughput-start to --throughput-stop; empty where this run did not do them all.
 struct WindowThroughput {
-  double seconds = 0;  // of all its steps
+  double seconds = 0;  // sum over all its steps
   double samples_per_second = 0, tokens_per_second = 0;
 };
 std::optional<WindowThroughput> window_throughput(const Record& record);

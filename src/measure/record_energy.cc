@@ -34,7 +34,7 @@ json gpu_json(const GpuEnergyUse& use) {
           {"not_available", text_or_null(use.not_available)}};
 }
 
-// Why the run as a whole has no number; empty: it has one.
+// The reason why the run as a whole has no number; empty: it has one.
 std::string reason(const Record& r) {
   if (r.energy.empty()) return "the run did not come to its end";
   const auto missing = std::find_if(r.energy.begin(), r.energy.end(), [](const GpuEnergyUse& use) {

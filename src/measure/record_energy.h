@@ -15,7 +15,7 @@ struct EnergyTotals {
   double watts = 0;  // the sum of the GPUs' means
   // Tokens/s after the warm-up over these watts.
   double tokens_per_watt_hour = 0;
-  // For the 20 million tokens of the JUPITER benchmark suite's NLP benchmark.
+  // Energy for the 20 million tokens of the JUPITER benchmark suite's NLP benchmark.
   double watt_hours_to_report = 0;
 };
 constexpr double report_tokens = 20e6;

@@ -28,7 +28,7 @@ struct Interval {
   int64_t steps = 0;
   double seconds_per_iteration =
       0;                // host clock, from a synchronised device to a synchronised device
-  int64_t samples = 0;  // of all its steps; 0: the run's global batch in each
+  int64_t samples = 0;  // sum over all its steps; 0: the run's global batch in each
 };
 
 double median(std::vector<double> values);  // NaN for none
@@ -51,9 +51,9 @@ struct Throughput {
   // of the seconds per iteration, the first included. Where the batch grows, the rates come from
   // the seconds per sample instead of those per iteration.
   double tokens_per_second = not_measured;
-  double seconds_per_iteration = not_measured;     // that mean
+  double seconds_per_iteration = not_measured;     // from the same mean
   double tokens_per_second_median = not_measured;  // tokens of a step / median seconds of a step
-  double seconds_per_iteration_median = not_measured;  // that median
+  double seconds_per_iteration_median = not_measured;  // from the same median
   // Mean of the steps after the warm-up, from this iteration to the last; empty without a step.
   std::optional<int64_t> steady_from;
   double tokens_per_second_steady = not_measured;

@@ -19,8 +19,8 @@
 namespace tally::train {
 namespace {
 
-// The whole text as a positive number, else 0. Of a list ("4,2", as OMP_NUM_THREADS may be) the
-// first number counts.
+// The whole text as a positive number, else 0. The first number of a list ("4,2", as
+// OMP_NUM_THREADS may be) counts.
 int positive(const char* text) {
   if (text == nullptr) return 0;
   char* end = nullptr;

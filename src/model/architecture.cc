@@ -16,7 +16,7 @@ void linear(WeightRow matrix, bool has_bias, Rows* rows) {
   bias.columns = 0;
   bias.reads = Reads::none;
   bias.init_std = 0;
-  // Its sum over the processes gets the bias of a row-parallel layer once.
+  // The bias of a row-parallel layer is added once to the sum over the processes.
   if (matrix.division == Division::columns) bias.division = Division::whole;
   rows->push_back(std::move(matrix));
   if (has_bias) rows->push_back(std::move(bias));
@@ -73,7 +73,8 @@ Rows rows_below(const ModelConfig& m) {
   return rows;
 }
 
-// GPT-2: what is added to the residual stream starts smaller by the root of the number of additions.
+// GPT-2: what is added to the residual stream starts smaller by the root of the number of
+// additions.
 double output_std(const ModelConfig& m) {
   return m.block.norm_position == NormPosition::after
              ? m.init_std
@@ -219,7 +220,7 @@ Rows rows_above(const ModelConfig& m) {
   return rows;
 }
 
-// How files of a kind of model call its weights.
+// The names of a model's weights in files of its kind.
 struct Files {
   const char* kind;
   const char* prefix;

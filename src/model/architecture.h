@@ -19,11 +19,11 @@
 
 namespace tally::train {
 
-// The part of a model that a stage holds: neighbouring layers with what is below the first and above
-// the last layer of the model, and of each of them one shard.
+// The part of a model that a stage holds: neighbouring layers with what is below the first and
+// above the last layer of the model, and of each of them one shard.
 struct ModelPart {
   int64_t first_layer = 0, layers = 0;
-  bool first = true, last = true;  // with the embeddings; with the head
+  bool first = true, last = true;  // has the embeddings; has the head
   int shard = 0, shards = 1;       // tensor parallelism
   bool sequence = false;           // the shards divide the tokens, too
 
@@ -33,11 +33,11 @@ struct ModelPart {
 };
 ModelPart whole_model(const ModelConfig& config);
 
-// Which tokens a GEMM with the matrix reads.
+// The tokens that a GEMM with the matrix reads.
 enum class Reads : uint8_t {
   none,    // it is a bias, a norm or a table that is only looked up
-  all,     // of the micro batch
-  masked,  // those to be predicted
+  all,     // all tokens of the micro batch
+  masked,  // the tokens to be predicted
   firsts   // the first one of each sequence
 };
 
@@ -53,15 +53,15 @@ struct WeightRow {
   Role role;
   bool bias = false;
   int64_t rows = 0, columns = 0;      // columns 0: a vector
-  std::array<int64_t, 3> sections{};  // of the rows, which they add up to; 0: none
+  std::array<int64_t, 3> sections{};  // numbers of rows, which add up to all rows; 0: none
   Division division = Division::whole;
   Reads reads = Reads::none;
   double init_std = 0, init_value = 0;
   LayerNames names;
-  LayerNames also = {};     // of the same weight in other files
+  LayerNames also = {};     // the same weight's names in other files
   bool vocabulary = false;  // its rows are those of the padded vocabulary
   bool head = false;        // `names` are whole: the model's prefix is not put before them
-  bool of_next = false;     // of the block that follows
+  bool of_next = false;     // it belongs to the block that follows
   bool of_heads = false;    // every process has all of it, and applies it to its own heads
 
   int64_t elements() const { return rows * (columns > 0 ? columns : 1); }

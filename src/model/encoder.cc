@@ -44,7 +44,7 @@ void Encoder::bind_heads(const ParameterTable& table) {
       throw std::invalid_argument("an encoder is not a language model");
     case Task::pretraining:
       masked_lm_ = MaskedLmHead(table, embedding_.token(),
-                                {config_.vocabulary, config_.layernorm_epsilon, gelu()});
+                                {config_.vocabulary, config_.layernorm_epsilon, config_.block.mlp});
       if (config_.predicts_next_sentence())
         sequence_ = SequenceHead(table, Activation::tanh, Role::next_sentence, 0);
       return;
@@ -60,11 +60,11 @@ void Encoder::bind_heads(const ParameterTable& table) {
 
 void Encoder::reserve_heads(const Tensor& logits) {
   const AttentionGeometry& g = sizes_.attention;
-  if (config_.task == Task::pretraining) masked_lm_.plan(&arena_, sizes_.tokens(), logits);
+  if (config_.task == Task::pretraining) masked_lm_.reserve(&arena_, sizes_.tokens(), logits);
   if (config_.task == Task::classification || config_.predicts_next_sentence())
-    sequence_.plan(&arena_, g.batch);
+    sequence_.reserve(&arena_, g.batch);
   if (config_.task == Task::question_answering)
-    span_.plan(&arena_, g.batch, g.tokens, sizes_.tokens());
+    span_.reserve(&arena_, g.batch, g.tokens, sizes_.tokens());
 }
 
 void Encoder::check(const Batch& batch) const {
@@ -83,7 +83,8 @@ void Encoder::check(const Batch& batch) const {
   if (token_types_.value.defined() != batch.token_types.defined() ||
       (batch.token_types.defined() && !alike(batch.token_types)))
     refuse("the micro batch has token types where the model has none, or none where it has");
-  if (batch.firsts.numel() > sequences) refuse("the micro batch has more sequences than planned");
+  if (batch.firsts.numel() > sequences)
+    refuse("the micro batch has more sequences than the model was made for");
   check_labels(batch);
 }
 

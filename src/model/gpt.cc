@@ -64,10 +64,10 @@ void Gpt::check(const Batch& batch) const {
   if (!fits(batch.ids) || !fits(batch.labels[0]) ||
       (batch.positions.defined() && !fits(batch.positions))) {
     throw std::invalid_argument("the micro batch is not int32[" + std::to_string(b) + "," +
-                                std::to_string(t) + "], for which the model was planned");
+                                std::to_string(t) + "], for which the model was made");
   }
   if (batch.cu_seqlens.defined() && !documents_)
-    throw std::invalid_argument("the model was not planned for documents within a sequence");
+    throw std::invalid_argument("the model was not made for documents within a sequence");
   if (batch.token_types.defined() || batch.labels[1].defined())
     throw std::invalid_argument("GPT has no token types and one head");
 }

@@ -1,5 +1,5 @@
 // A model as the training loop sees it: the layers that this process holds, with explicit forward
-// and backward passes over memory planned once, or the autograd reference behind the same
+// and backward passes over memory that is reserved once, or the autograd reference behind the same
 // interface.
 #pragma once
 
@@ -44,7 +44,7 @@ struct Batch {
   Tensor cu_seqlens;
   // The labels of each head that count, set by the loader; -1: all.
   LabelCounts counted{-1, -1};
-  bool first = false;  // of its step: gradients are overwritten, whatever they were
+  bool first = false;  // the first of its step: gradients are overwritten, whatever they were
 };
 
 // The arguments of a micro batch's pass besides the batch.
@@ -57,8 +57,8 @@ struct Pass {
   // global batch's, or those of a micro batch of a recorded step, which serves micro batches with
   // different counts. Null: Batch::counted.
   const double* counted = nullptr;
-  // In device memory: an evaluation of a language model adds the tokens that it predicted. Null:
-  // they are not counted. Processes that divide the vocabulary do not count.
+  // A counter in device memory, to which an evaluation of a language model adds the tokens that it
+  // predicted. Null: they are not counted. Processes that divide the vocabulary do not count.
   double* correct = nullptr;
 };
 
@@ -102,12 +102,13 @@ class Stage {
   // It has the same sizes on all of them and stays where it is.
   virtual std::vector<Tensor> exchanged() const { return {}; }
 
-  // `hook` is called by backward() as soon as the gradient of a parameter, given by its place in
+  // `hook` is called by backward() as soon as the gradient of a parameter, given by its index in
   // ParameterTable::all(), is final and work on it may be enqueued. Only the parameters of
   // reported_parameters() are reported.
   using GradientHook = std::function<void(int parameter)>;
   void set_gradient_hook(GradientHook hook) { gradient_hook_ = std::move(hook); }
-  // In the order in which backward() reports them. Models that do not know the order report none.
+  // The parameters in the order in which backward() reports them. Models that do not know the order
+  // report none.
   virtual std::vector<int> reported_parameters() const { return {}; }
 
   // `hook` is called by forward() of a step's first micro batch (Batch::first) before it reads the
@@ -145,8 +146,9 @@ std::vector<int> reported_parameters(const std::vector<Stage*>& stages);
 // The parts of the model that a process holds, one for each chunk, in the order of their layers.
 std::vector<ModelPart> parts_of(const Config& config, const MeshPosition& position);
 
-// Registers the weights of a part in `table` (before allocate()), as weights_of() lists them. A process
-// that holds several parts calls it for each, in the order of their layers. An encoder is one part.
+// Registers the weights of a part in `table` (before allocate()), as weights_of() lists them. A
+// process that holds several parts calls it for each, in the order of their layers. An encoder is
+// one part.
 void register_model(const ModelConfig& config, const ModelPart& part, ParameterTable* table);
 void register_model(const ModelConfig& config, ParameterTable* table);  // the whole model
 

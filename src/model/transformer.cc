@@ -14,9 +14,9 @@ namespace {
 // SMs for updates that overlap with the forward pass: as many as move the updates' bytes in the
 // pass's time. A parameter moves 30 bytes while the GEMMs do 2 operations for it and each token. An
 // H200 does those at 650 TFLOP/s and moves 75 GB/s through one SM. SMs are reserved in pairs,
-// because the GEMMs' kernels run on pairs. GEMMs in FP8 take 1 / 1.75 of the time: fewer SMs than that
-// rule gives make attention wait for the update (bench/notes/fp8.md). 0: updates do not overlap,
-// because they would take too many SMs, or because 32-bit GEMMs cannot reserve any.
+// because the GEMMs' kernels run on pairs. GEMMs in FP8 take 1 / 1.75 of the time: fewer SMs than
+// that rule gives make attention wait for the update (bench/notes/fp8.md). 0: updates do not
+// overlap, because they would take too many SMs, or because 32-bit GEMMs cannot reserve any.
 int sms_for_updates(const Config& config, DType type, const Stream& stream) {
   constexpr double sm_tokens = 131072;
   if (!config.policy.fusions.deferred_update || !stream.device().is_gpu() || size_of(type) != 2)
@@ -29,8 +29,8 @@ int sms_for_updates(const Config& config, DType type, const Stream& stream) {
   return pairs_for(config.fp8.on() ? 1.75 : 1);
 }
 
-// In the reverse of their order in memory, which is the order in which blocks finish their backward
-// pass.
+// A block's matrices in the reverse of their order in memory, which is the order in which blocks
+// finish their backward pass.
 std::array<const Linear*, 4> matrices_of(const Block& block) {
   return {&block.mlp().projection(), &block.mlp().fc(), &block.attention().projection(),
           &block.attention().qkv()};
@@ -78,10 +78,10 @@ Transformer::Transformer(const Config& config, const ModelPart& part, const Para
       context_{.compute = {stream, {config.policy}}},
       arena_(stream),
       update_sms_(sms_for_updates(config, type_, stream)),
-      // A CPU updates with all its cores, at the same places.
+      // A CPU updates with all its cores, at the same points.
       updates_(part.first && part.last && config.policy.fusions.deferred_update &&
                (update_sms_ > 0 || !stream.device().is_gpu())),
-      // Selective recomputation computes GELU's output again from its input.
+      // Selective recomputation computes the activation's output again from its input.
       saves_derivative_(config.policy.fusions.gelu_derivative &&
                         config.recompute != Recompute::selective) {
   if (part.shards > 1) context_.tensor.group = tensor;
@@ -105,7 +105,7 @@ Tensor Transformer::reserve_scratch(int64_t head_elements) {
   const auto make = [&](DType type, std::initializer_list<int64_t> shape, const char* what) {
     return arena_.make(type, shape, what);
   };
-  shared_ = plan_shared_activations(sizes_, &arena_);
+  shared_ = make_shared_activations(sizes_, &arena_);
   flow_.post_norm = sizes_.post_norm();
   flow_.residual = make(type_, {part, c}, "gradient of the residual stream");
   const bool sequence = context_.tensor.sequence;
@@ -155,19 +155,16 @@ std::vector<Tensor> Transformer::exchanged() const {
   return {flow_.normed};
 }
 
-GeluKind Transformer::gelu() const {
-  return sizes_.spec.mlp == MlpKind::gelu_erf ? GeluKind::erf : GeluKind::tanh;
-}
-
 void Transformer::bind_blocks(const ParameterTable& table) {
-  const GeluForm fastest{
-      gelu(), saves_derivative_
-                  ? faster_saved_gelu(context_.compute, type_, sizes_.ffn, config_.hidden, gelu())
-                  : SavedGelu::input};
+  const MlpActivation kind = sizes_.spec.mlp;
+  const ActivationForm fastest{
+      kind, saves_derivative_
+                ? faster_saved_value(context_.compute, type_, sizes_.ffn, config_.hidden, kind)
+                : SavedValue::input};
   for (int64_t l = 0; l < part_.layers; ++l) {
     const int64_t layer = part_.first_layer + l;
     const bool fp8 = fp8_.serves(layer, config_.layers);
-    const GeluForm form = fp8 ? GeluForm{gelu(), SavedGelu::input} : fastest;
+    const ActivationForm form = fp8 ? ActivationForm{kind, SavedValue::input} : fastest;
     blocks_.emplace_back(table, sizes_, config_.layernorm_epsilon, form, layer,
                          projection_sums_.rows(l, 1).view({config_.hidden}));
     if (fp8) blocks_.back().keep_in_fp8(context_.fp8.forward, &arena_);
@@ -218,19 +215,19 @@ std::unique_ptr<ActivationSet> Transformer::make_activations() {
     return a->arena.make(wide_type(type_), {sizes_.part()}, "LayerNorm statistics");
   };
   for (int64_t l = 0; l < part_.layers; ++l)
-    a->planned.push_back(plan_block_activations(sizes_, shared_, &a->arena));
+    a->reserved.push_back(make_block_activations(sizes_, shared_, &a->arena));
   if (part_.last) {
-    a->planned_final.r = residual("residual stream");
-    if (sizes_.spec.norm == NormKind::layer) a->planned_final.mean = statistics();
-    a->planned_final.rstd = statistics();
-    a->planned_final.y = flow_.residual;
+    a->reserved_final.r = residual("residual stream");
+    if (sizes_.spec.norm == NormKind::layer) a->reserved_final.mean = statistics();
+    a->reserved_final.rstd = statistics();
+    a->reserved_final.y = flow_.residual;
   } else {
     a->output = residual("output of a stage");
   }
-  if (!part_.first) a->input = a->planned.front().in.r;
+  if (!part_.first) a->input = a->reserved.front().in.r;
   if (!part_.first || !part_.last) a->gradient = residual("gradient between stages");
-  a->blocks = a->planned;
-  a->final = a->planned_final;
+  a->blocks = a->reserved;
+  a->final = a->reserved_final;
   ++sets_;
   return a;
 }
@@ -259,13 +256,13 @@ void Transformer::take(const Batch& batch, const Pass& pass, Activations* a) con
   a->sequences = sequences_of(batch);
   const AttentionGeometry& g = sizes_.attention;
   if (a->sequences.batch == g.batch && a->sequences.tokens == g.tokens) {
-    a->blocks = a->planned;
-    a->final = a->planned_final;
+    a->blocks = a->reserved;
+    a->final = a->reserved_final;
     return;
   }
   for (size_t l = 0; l < blocks_.size(); ++l)
-    a->blocks[l] = first_tokens(a->planned[l], a->sequences);
-  a->final = first_tokens(a->planned_final, a->sequences.count());
+    a->blocks[l] = first_tokens(a->reserved[l], a->sequences);
+  a->final = first_tokens(a->reserved_final, a->sequences.count());
 }
 
 BackwardFlow Transformer::flow_of(const Activations& a) const {
@@ -291,7 +288,7 @@ void Transformer::forward(const Batch& batch, const Pass& pass, ActivationSet& s
   take(batch, pass, &a);
   const bool updates = batch.first && update_ && update_->active();
   enter(a, dropout_of(pass), updates ? update_.get() : nullptr);
-  // Without Fusions::overwrite no micro batch is marked as the first.
+  // No micro batch is marked as the first without Fusions::overwrite.
   context_.fp8.casts_weights = batch.first || !context_.fusions().overwrite;
   run_blocks(a);
 }
@@ -318,8 +315,8 @@ void Transformer::run_blocks(Activations& a) {
   latest_ = &a;
 }
 
-// Processes add up what each has in the scratch that they map from each other (exchanged()), which is
-// faster by more than a copy takes.
+// Processes add up what each has in the scratch that they map from each other (exchanged()), which
+// is faster by more than a copy takes.
 void Transformer::embed_through(const Activations& a, const Tensor& r) {
   const TensorParallel& t = context_.tensor;
   if (!t.divides() || t.sequence) return embed(a, r);

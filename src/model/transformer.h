@@ -38,9 +38,9 @@ class Transformer : public Stage {
     size_t bytes() const override { return arena.bytes(); }
 
     Arena arena;
-    std::vector<BlockActivations> planned;
-    NormActivations planned_final;
-    // The micro batch that the set holds: `planned`, or its first tokens.
+    std::vector<BlockActivations> reserved;
+    NormActivations reserved_final;
+    // The micro batch that the set holds: `reserved`, or its first tokens.
     Batch batch;
     Pass pass;
     Sequences sequences;
@@ -52,13 +52,12 @@ class Transformer : public Stage {
   // cu_seqlens keeps tokens apart.
   Transformer(const Config& config, const ModelPart& part, const ParameterTable& table,
               Stream& stream, Communicator* tensor, const BlockSizes& sizes, bool documents);
-  // Plans what micro batches share. Returns memory of at least `head_elements` elements that what
-  // is above the blocks may use while no block runs.
+  // Reserves what micro batches share. Returns memory of at least `head_elements` elements that
+  // what is above the blocks may use while no block runs.
   Tensor reserve_scratch(int64_t head_elements);
   void bind_blocks(const ParameterTable& table);
-  GeluKind gelu() const;  // of the blocks and of an encoder's head
 
-  // Throws std::invalid_argument where the model was not planned for the batch.
+  // Throws std::invalid_argument where the model was not made for the batch.
   virtual void check(const Batch& batch) const = 0;
   virtual Sequences sequences_of(const Batch& batch) const;
   // Clears the gradients outside of the blocks that are added to, but for biases and norms.
@@ -105,18 +104,18 @@ class Transformer : public Stage {
   std::unique_ptr<SideStream> side_;
   std::unique_ptr<DeferredUpdate> update_;
   Norm final_norm_;
-  std::vector<Tensor> vector_gradients_;  // those of biases and norms, flat
+  std::vector<Tensor> vector_gradients_;  // gradients of biases and norms, flat
 
   // Scratch that the sets share. Some of it has two uses that do not overlap.
   BlockActivations shared_;
   // The set whose forward pass was called last. While there is only one set, its last block's
-  // shared activations and the last norm's output are still valid. Of several sets, recorded passes
-  // of others may have run since.
+  // shared activations and the last norm's output are still valid. With several sets, recorded
+  // passes of others may have run since.
   const Activations* latest_ = nullptr;
   int sets_ = 0;
   bool is_latest(const Activations& a) const { return sets_ == 1 && latest_ == &a; }
-  // Forward: `residual` is the last norm's output, `normed` LayerContext::delta. `qkv` is the memory
-  // that reserve_scratch() returns.
+  // Forward: `residual` is the last norm's output, `normed` LayerContext::delta. `qkv` is the
+  // memory that reserve_scratch() returns.
   BackwardFlow flow_;
   Tensor projection_sums_;  // [layers,C], see Projection
 };

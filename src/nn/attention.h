@@ -1,5 +1,5 @@
-// Self-attention from a norm's output to the residual stream. Under tensor parallelism the heads are
-// divided: the first projection is column parallel, the second row parallel.
+// Self-attention from a norm's output to the residual stream. Under tensor parallelism the heads
+// are divided: the first projection is column parallel, the second row parallel.
 // Llama's projections have no biases; K and V may have fewer heads than Q (attention.h).
 //   qkv = x w_qkv^T + b;  out = softmax(scale Q K^T + mask) V;  r = residual + dropout(out w_proj^T + b)
 #pragma once
@@ -13,8 +13,8 @@
 
 namespace tally::train {
 
-// The tensors that the layer saves for the backward pass; B x T tokens, H heads of D of Q and G of K
-// and of V of this process.
+// The tensors that the layer saves for the backward pass; B x T tokens, H heads of D of Q and G of
+// K and of V of this process.
 struct AttentionActivations {
   Tensor qkv;    // [B,T,H+2G,D], rotated where positions are rotary
   Tensor out;    // [B T, H D]
@@ -34,9 +34,9 @@ struct AttentionGeometry {
   RotaryAngles rotary_angles;
   double rotary_fraction = 1;
   bool qk_norm = false;
-  double epsilon = 0;  // of that norm
+  double epsilon = 0;  // that norm's
 
-  int64_t width() const { return heads * head_dim; }  // of this process's heads
+  int64_t width() const { return heads * head_dim; }  // columns of this process's heads
   int64_t qkv_heads() const { return heads + 2 * kv_heads; }
   int64_t qkv_width() const { return qkv_heads() * head_dim; }
   // The shape of a micro batch of `batch` sequences of `tokens` tokens.
@@ -49,11 +49,11 @@ class SelfAttention {
   SelfAttention(const ParameterTable& table, const AttentionGeometry& geometry, int64_t layer,
                 const Tensor& sums);
 
-  // From x[M,C] to `sum`. The deferred update, where there is one, finishes before attention and
-  // starts its next piece after it.
+  // Goes from x[M,C] to `sum`. The deferred update, where there is one, finishes before attention
+  // and starts its next piece after it.
   void forward(LayerContext* c, const Tensor& x, const AttentionActivations& a,
                const Tensor& residual, const NormedSum& sum) const;
-  // From the gradient at the projection's output in `flow` (Projection::backward_sum) to the
+  // Goes from the gradient at the projection's output in `flow` (Projection::backward_sum) to the
   // gradient at x, in flow.normed.
   void backward(const LayerContext& c, const Tensor& x, const AttentionActivations& a,
                 const BackwardFlow& flow) const;

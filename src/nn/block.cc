@@ -3,7 +3,7 @@
 namespace tally::train {
 namespace {
 
-struct Planner {
+struct ActivationMaker {
   const BlockSizes& sizes;
   Arena* arena;
 
@@ -46,21 +46,21 @@ struct Planner {
 
 }  // namespace
 
-BlockActivations plan_shared_activations(const BlockSizes& sizes, Arena* arena) {
-  const Planner planner{sizes, arena};
+BlockActivations make_shared_activations(const BlockSizes& sizes, Arena* arena) {
+  const ActivationMaker maker{sizes, arena};
   BlockActivations shared;
-  if (sizes.recompute != Recompute::none) planner.cheap(&shared);
-  if (sizes.recompute == Recompute::full) planner.costly(&shared);
+  if (sizes.recompute != Recompute::none) maker.cheap(&shared);
+  if (sizes.recompute == Recompute::full) maker.costly(&shared);
   return shared;
 }
 
-BlockActivations plan_block_activations(const BlockSizes& sizes, const BlockActivations& shared,
+BlockActivations make_block_activations(const BlockSizes& sizes, const BlockActivations& shared,
                                         Arena* arena) {
-  const Planner planner{sizes, arena};
+  const ActivationMaker maker{sizes, arena};
   BlockActivations a = shared;
-  a.in.r = planner.hidden("residual stream");
-  if (sizes.recompute != Recompute::full) planner.costly(&a);
-  if (sizes.recompute == Recompute::none) planner.cheap(&a);
+  a.in.r = maker.hidden("residual stream");
+  if (sizes.recompute != Recompute::full) maker.costly(&a);
+  if (sizes.recompute == Recompute::none) maker.cheap(&a);
   if (!sizes.fp8) return a;
   for (Tensor* t :
        {&a.attention.x_amaxes, &a.attention.out_amaxes, &a.mlp.x_amaxes, &a.mlp.act_amaxes})
@@ -68,35 +68,35 @@ BlockActivations plan_block_activations(const BlockSizes& sizes, const BlockActi
   return a;
 }
 
-NormActivations first_tokens(const NormActivations& planned, int64_t tokens) {
-  return {planned.r.rows(0, tokens), planned.y.rows(0, tokens), planned.mean.rows(0, tokens),
-          planned.rstd.rows(0, tokens)};
+NormActivations first_tokens(const NormActivations& reserved, int64_t tokens) {
+  return {reserved.r.rows(0, tokens), reserved.y.rows(0, tokens), reserved.mean.rows(0, tokens),
+          reserved.rstd.rows(0, tokens)};
 }
 
-BlockActivations first_tokens(const BlockActivations& planned, const Sequences& sequences) {
+BlockActivations first_tokens(const BlockActivations& reserved, const Sequences& sequences) {
   const int64_t b = sequences.batch, t = sequences.tokens;
-  const Tensor &qkv = planned.attention.qkv, &stats = planned.attention.stats;
+  const Tensor &qkv = reserved.attention.qkv, &stats = reserved.attention.stats;
   BlockActivations a;
-  a.in = first_tokens(planned.in, sequences.count());
+  a.in = first_tokens(reserved.in, sequences.count());
   a.attention.qkv = Tensor(qkv.data, qkv.dtype, {b, t, qkv.dim(2), qkv.dim(3)});
-  a.attention.out = planned.attention.out.rows(0, sequences.count());
-  a.attention.raw = planned.attention.raw.rows(0, sequences.count());
-  a.attention.rstd = planned.attention.rstd.rows(0, sequences.count());
+  a.attention.out = reserved.attention.out.rows(0, sequences.count());
+  a.attention.raw = reserved.attention.raw.rows(0, sequences.count());
+  a.attention.rstd = reserved.attention.rstd.rows(0, sequences.count());
   a.attention.stats = Tensor(stats.data, stats.dtype, {b, stats.dim(1), t});
-  a.mid = first_tokens(planned.mid, sequences.count());
-  a.attention.x_amaxes = planned.attention.x_amaxes;
-  a.attention.out_amaxes = planned.attention.out_amaxes;
-  a.mlp = planned.mlp;
+  a.mid = first_tokens(reserved.mid, sequences.count());
+  a.attention.x_amaxes = reserved.attention.x_amaxes;
+  a.attention.out_amaxes = reserved.attention.out_amaxes;
+  a.mlp = reserved.mlp;
   for (Tensor* wide : {&a.mlp.saved, &a.mlp.act}) *wide = wide->rows(0, sequences.count());
   return a;
 }
 
 Block::Block(const ParameterTable& table, const BlockSizes& sizes, double epsilon,
-             const GeluForm& gelu, int64_t layer, const Tensor& sums)
+             const ActivationForm& activation, int64_t layer, const Tensor& sums)
     : in_norm_(table, {Role::in_norm, layer}, epsilon),
       mid_norm_(table, {Role::mid_norm, layer}, epsilon),
       attention_(table, sizes.attention, layer, sums),
-      mlp_(table, gelu, sizes.spec.gated(), layer),
+      mlp_(table, activation, layer),
       recompute_(sizes.recompute),
       post_norm_(sizes.post_norm()) {}
 

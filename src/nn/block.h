@@ -3,10 +3,10 @@
 // or after each addition (BERT; post-norm):
 //   y_mid = ln(y_in + attention(y_in)),  y_out = ln(y_mid + mlp(y_mid))
 // In both, a norm follows each addition (NormedSum), and a branch reads a norm's output y. They
-// differ in the addition's other operand: the sum r before the norm, or its output y. So a block has
-// the norm before its attention, which in a post-norm model is the last one of the block before it
-// or that of the embeddings, and the norm before its MLP. It writes to the sum and norm that follow
-// it: the next block's first norm, the model's last norm, or the end of a pipeline's stage.
+// differ in the addition's other operand: the sum r before the norm, or its output y. So a block
+// has the norm before its attention, which in a post-norm model is the last one of the block before
+// it or that of the embeddings, and the norm before its MLP. It writes to the sum and norm that
+// follow it: the next block's first norm, the model's last norm, or the end of a pipeline's stage.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,7 @@ struct BlockSizes {
   BlockSpec spec;
   AttentionGeometry attention;
   int64_t hidden = 0;
-  int64_t ffn = 0;         // of this process
+  int64_t ffn = 0;         // this process's
   int64_t part_count = 1;  // processes that divide the tokens outside of GEMMs and attention
   DType type = DType::f32;
   Recompute recompute = Recompute::none;
@@ -55,45 +55,45 @@ struct BlockSizes {
   bool fp8 = false;    // some blocks are in FP8
 
   bool post_norm() const { return spec.norm_position == NormPosition::after; }
-  int64_t tokens() const { return attention.batch * attention.tokens; }  // of a micro batch
-  int64_t part() const { return tokens() / part_count; }                 // of them, on this process
-  int64_t fc_width() const { return spec.gated() ? 2 * ffn : ffn; }      // of the MLP's first GEMM
+  int64_t tokens() const { return attention.batch * attention.tokens; }  // tokens of a micro batch
+  int64_t part() const { return tokens() / part_count; }                 // this process's part
+  int64_t fc_width() const { return spec.gated() ? 2 * ffn : ffn; }      // the MLP's first GEMM's
   // The widest input and output of any of the block's GEMMs.
   int64_t widest_input() const { return std::max({hidden, attention.width(), ffn}); }
   int64_t widest_output() const { return std::max({hidden, attention.qkv_width(), fc_width()}); }
 };
 
 // The activations that the blocks of a stage share, once for all of them.
-BlockActivations plan_shared_activations(const BlockSizes& sizes, Arena* arena);
+BlockActivations make_shared_activations(const BlockSizes& sizes, Arena* arena);
 // A block's own activations, without the shared ones.
-BlockActivations plan_block_activations(const BlockSizes& sizes, const BlockActivations& shared,
+BlockActivations make_block_activations(const BlockSizes& sizes, const BlockActivations& shared,
                                         Arena* arena);
 
-// The part of planned activations that a micro batch of fewer tokens uses. Without sequence
+// The part of reserved activations that a micro batch of fewer tokens uses. Without sequence
 // parallelism.
-BlockActivations first_tokens(const BlockActivations& planned, const Sequences& sequences);
-NormActivations first_tokens(const NormActivations& planned, int64_t tokens);
+BlockActivations first_tokens(const BlockActivations& reserved, const Sequences& sequences);
+NormActivations first_tokens(const NormActivations& reserved, int64_t tokens);
 
 class Block {
  public:
   // `sums` as SelfAttention's.
-  Block(const ParameterTable& table, const BlockSizes& sizes, double epsilon, const GeluForm& gelu,
-        int64_t layer, const Tensor& sums);
+  Block(const ParameterTable& table, const BlockSizes& sizes, double epsilon,
+        const ActivationForm& activation, int64_t layer, const Tensor& sums);
 
   const Norm& in_norm() const { return in_norm_; }
   Norm& in_norm() { return in_norm_; }
   // The sum and norm that the block reads, which what is below it writes.
   NormedSum in(const BlockActivations& a) const { return {&in_norm_, a.in, !post_norm_}; }
-  // From a.in to `out`.
+  // Goes from a.in to `out`.
   void forward(LayerContext* c, const BlockActivations& a, const NormedSum& out) const;
   // Recomputes what the block shares with the others, from what it kept.
   void recompute(LayerContext* c, const BlockActivations& a) const;
-  // From the gradients at `out` to those at its sum and at the MLP's output. After it nothing reads
-  // what `out` shares with the block's activations.
+  // Goes from the gradients at `out` to those at its sum and at the MLP's output. After it nothing
+  // reads what `out` shares with the block's activations.
   void backward_out(const LayerContext& c, const NormedSum& out, const BackwardFlow& flow) const {
     mlp_.projection().backward_sum(c, out, flow);
   }
-  // From there to the gradients at a.in's y (flow.normed) and r (flow.residual).
+  // Goes on from there to the gradients at a.in's y (flow.normed) and r (flow.residual).
   void backward(const LayerContext& c, const BlockActivations& a, const BackwardFlow& flow) const;
 
   // Computes its GEMMs in FP8 from now on, with weights cast to memory of `arena`.

@@ -23,10 +23,10 @@ enum class DropoutSite : uint64_t {
   head = 4
 };
 
-// How a micro batch's tokens are laid out, as Batch has it: B sequences of T tokens. A micro batch
+// The arrangement of a micro batch's tokens, as in Batch: B sequences of T tokens. A micro batch
 // without padding is one sequence of all its tokens, which cu_seqlens keeps apart.
 struct Sequences {
-  int64_t batch = 0, tokens = 0;  // B, T: at most as many tokens as the model was planned for
+  int64_t batch = 0, tokens = 0;  // B, T: at most as many tokens as the model was made for
   Tensor positions;               // [B,T] i32; undefined: 0 ... T - 1 in each sequence
   Tensor cu_seqlens;              // i32, where documents begin; undefined: a document is a sequence
 
@@ -37,8 +37,8 @@ struct Sequences {
 struct Dropout {
   double hidden = 0, attention = 0;
   DropoutSeed seed;
-  // Which of the processes that divide attention's heads this is, and which of those that divide
-  // the tokens elsewhere: each draws masks of its own, as in Megatron-LM.
+  // This process's number among those that divide attention's heads, and among those that divide
+  // the tokens elsewhere. Each process draws masks of its own, as in Megatron-LM.
   uint64_t heads = 0, tokens = 0;
 
   // The seed of a site. The embedding has none of its own layer: `layer` 0. All processes add up

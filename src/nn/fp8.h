@@ -1,5 +1,5 @@
-// How the linear layers of blocks compute their GEMMs in FP8 (ops/fp8/fp8.h). Masters, weights, the
-// activations between GEMMs, norms, attention and heads stay as they are.
+// FP8 in the GEMMs of the blocks' linear layers (ops/fp8/fp8.h). Masters, weights, the activations
+// between GEMMs, norms, attention and heads stay as they are.
 //   y = q(x) q(w)^T;  dx = q(dy) q(w);  dw = q(dy)^T q(x)
 // Each q has its own scale, from the numbers of that moment. Weights are cast once a step: in the
 // forward pass of its first micro batch, where they are read for the first time. A matrix that
@@ -13,7 +13,7 @@ namespace tally::train {
 
 // Scratch of the layers of a stage. An operand stays until the next one of its kind is cast.
 struct Fp8Scratch {
-  DType forward = DType::e4m3, backward = DType::e4m3;  // of x and w; of dy
+  DType forward = DType::e4m3, backward = DType::e4m3;  // types of x and w, and of dy
   Tensor x;                    // bytes: rows in a forward pass, columns in a backward pass
   Tensor dy_rows, dy_columns;  // bytes
   Tensor x_scale, dy_scale;    // f32[1]
@@ -26,7 +26,7 @@ struct Fp8Scratch {
   bool defined() const { return amax.defined(); }
 };
 
-// How a matrix's magnitudes are found: `divided`, from the parts of all processes.
+// Finds a matrix's magnitudes: `divided`, from the parts of all processes.
 struct Fp8Magnitudes {
   const TensorParallel& tensor;
   const Fp8Scratch& scratch;

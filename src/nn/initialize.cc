@@ -98,7 +98,8 @@ class Target {
         Tensor(converted_.get() + static_cast<size_t>(at) * width, flat_.dtype, {count}));
   }
 
-  // Copies elements [first, last) of the parameter. `values` live until the stream has reached this.
+  // Copies elements [first, last) of the parameter. `values` live until the stream has reached
+  // this.
   void copy(Stream& stream, const float* values, int64_t first, int64_t last) const {
     const size_t width = size_of(flat_.dtype);
     const char* from = converted_ ? converted_.get() : reinterpret_cast<const char*>(values);

@@ -24,10 +24,11 @@ Out Linear::amax_of_gradient(const LayerContext& c) const {
   return in_fp8() ? Out(magnitudes_of_gradient(c).own(c.fp8.amaxes)) : Out();
 }
 
-// The sum over the tensor cores' products may be the fast one: only gradients add up over many steps.
+// The sum over the tensor cores' products may be the fast one: only gradients add up over many
+// steps.
 void Linear::forward_fp8(const LayerContext& c, const LinearInput& in, const Tensor& y,
                          const Fp8Sum& sum) const {
-  // First of all: own() lies where the weight's magnitude goes.
+  // This comes first: own() lies where the weight's magnitude goes.
   const Tensor amaxes = magnitudes_of_input(c).find(c.compute, in.x, in.amax_found, in.amaxes);
   if (c.fp8.casts_weights) cast_weight(c);
   const int64_t m = in.x.dim(0), k = in.x.dim(1);
@@ -42,13 +43,13 @@ void Linear::forward(const LayerContext& c, const LinearInput& x, const Tensor& 
   linear_forward(c.compute, x.x, {weight.value, bias.value}, Out(y), residual);
 }
 
-void Linear::forward_gelu(const LayerContext& c, const LinearInput& x, const SavedActivation& form,
-                          const Tensor& act) const {
+void Linear::forward_activation(const LayerContext& c, const LinearInput& x,
+                                const SavedActivation& f, const Tensor& act) const {
   if (!in_fp8())
-    return linear_gelu_forward(c.compute, x.x, {weight.value, bias.value}, form.gelu,
-                               {Out(form.saved), Out(act)});
-  forward_fp8(c, x, form.saved, {bias.value, {}, true});
-  gelu_forward(c.compute, form.saved, Out(act), form.gelu.kind, form.amax);
+    return linear_activation_forward(c.compute, x.x, {weight.value, bias.value}, f.form,
+                                     {Out(f.saved), Out(act)});
+  forward_fp8(c, x, f.saved, {bias.value, {}, true});
+  mlp_activation_forward(c.compute, f.saved, Out(act), f.form.kind, f.amax);
 }
 
 void Linear::forward_row_parallel(const LayerContext& c, const LinearInput& x,
@@ -83,15 +84,15 @@ void Linear::backward_input(const LayerContext& c, const OutputGradient& dy, con
   linear_backward_input(c.compute, dy.dy, weight.value, Out(dx), addend);
 }
 
-void Linear::backward_input_gelu(const LayerContext& c, const OutputGradient& dy,
-                                 const Linear& before, const SavedActivation& form,
-                                 const Tensor& dpre) const {
+void Linear::backward_input_activation(const LayerContext& c, const OutputGradient& dy,
+                                       const Linear& before, const SavedActivation& f,
+                                       const Tensor& dpre) const {
   if (!in_fp8())
-    return linear_backward_input_gelu(c.compute, dy.dy, weight.value, {form.saved, form.gelu},
-                                      {Out(dpre), Out(before.bias.gradient)});
+    return linear_backward_input_activation(c.compute, dy.dy, weight.value, {f.saved, f.form},
+                                            {Out(dpre), Out(before.bias.gradient)});
   backward_input(c, dy, dpre);
-  gelu_backward(c.compute, dpre, form.saved, form.gelu.kind,
-                {Out(dpre), Out(before.bias.gradient), form.amax});
+  mlp_activation_backward(c.compute, dpre, f.saved, f.form.kind,
+                          {Out(dpre), Out(before.bias.gradient), f.amax});
 }
 
 void Linear::backward_weight_fp8(const LayerContext& c, const OutputGradient& dy,

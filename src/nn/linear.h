@@ -10,10 +10,10 @@
 
 namespace tally::train {
 
-// A GELU's saved activation, [M,F]. In FP8 `amax` takes the largest magnitude of its output or, in a
-// backward pass, of the gradient at its input.
+// The value that an activation saves, [M,F]. In FP8 `amax` takes the largest magnitude of its
+// output or, in a backward pass, of the gradient at its input.
 struct SavedActivation {
-  GeluForm gelu;
+  ActivationForm form;
   Tensor saved;
   Out amax;
 };
@@ -28,8 +28,8 @@ struct LinearInput {
       : x(input), amaxes(magnitudes), amax_found(found) {}
 };
 
-// The gradient at a layer's output, dy[M,out], with its casts where the layer is in FP8. Of
-// Linear::gradient_at_output(); valid until the next one is made.
+// The gradient at a layer's output, dy[M,out], with its casts where the layer is in FP8.
+// Linear::gradient_at_output() makes it; it is valid until the next one is made.
 struct OutputGradient {
   Tensor dy;
   Fp8Copies fp8;
@@ -37,16 +37,16 @@ struct OutputGradient {
 
 struct Linear {
   ParamGrad weight, bias;
-  // How tensor parallel processes divide the weight: in a column-parallel layer they divide dy, in a
-  // row-parallel one x.
+  // The division of the weight among tensor parallel processes: those of a column-parallel layer
+  // divide dy, those of a row-parallel one x.
   Division division = Division::whole;
   Fp8Copies fp8;  // the weight's, of its shape; undefined: the layer is not in FP8
 
   Linear() = default;
-  // With a bias where the model has one.
+  // The layer has a bias where the model has one.
   Linear(const ParameterTable& table, const WeightId& id)
       : weight(table.weight(id)), bias(table.bias(id)), division(table.find(id).division) {}
-  // With parameters that another layer may have, too.
+  // The layer has parameters that another layer may have, too.
   explicit Linear(const ParamGrad& w, const ParamGrad& b = ParamGrad()) : weight(w), bias(b) {}
 
   bool in_fp8() const { return fp8.rows.defined(); }
@@ -58,9 +58,9 @@ struct Linear {
   // Adds `residual`[M,out] where it is defined.
   void forward(const LayerContext& c, const LinearInput& x, const Tensor& y,
                const Tensor& residual = Tensor()) const;
-  // act = gelu(x w^T + b), and what `form` says in form.saved.
-  void forward_gelu(const LayerContext& c, const LinearInput& x, const SavedActivation& form,
-                    const Tensor& act) const;
+  // act = f(x w^T + b), and the saved value of it in f.saved.
+  void forward_activation(const LayerContext& c, const LinearInput& x, const SavedActivation& f,
+                          const Tensor& act) const;
   // A row-parallel layer: y is the sum over the processes, the first of which adds the bias. With
   // sequence parallelism y is this process's part of the tokens, else it may be the group's memory.
   void forward_row_parallel(const LayerContext& c, const LinearInput& x, const Tensor& y) const;
@@ -72,10 +72,11 @@ struct Linear {
   // Adds `addend`[M,in] where it is defined.
   void backward_input(const LayerContext& c, const OutputGradient& dy, const Tensor& dx,
                       const Tensor& addend = Tensor()) const;
-  // The case in which x is the output of `before`.forward_gelu(): the gradient at GELU's input in
-  // dpre, which may be form.saved, and the gradient of before's bias.
-  void backward_input_gelu(const LayerContext& c, const OutputGradient& dy, const Linear& before,
-                           const SavedActivation& form, const Tensor& dpre) const;
+  // The case in which x is the output of `before`.forward_activation(): the gradient at f's input
+  // in dpre, which may be f.saved, and the gradient of before's bias.
+  void backward_input_activation(const LayerContext& c, const OutputGradient& dy,
+                                 const Linear& before, const SavedActivation& f,
+                                 const Tensor& dpre) const;
   // The weight's gradient only. The bias's gradient is computed by other kernels (Norm,
   // SelfAttention). This GEMM may overlap with what follows: dy and x stay untouched until
   // LayerContext::side has been waited for. `adds`: to what is there, even where c.accumulate is

@@ -38,8 +38,8 @@ int64_t LmHead::rows_at_once(int64_t tokens, const ModelConfig& model, int64_t c
   return std::min(rows, tokens);
 }
 
-// The losses of some tokens whose logits several processes have, and with `gradient` the gradient in
-// the logits' place.
+// The losses of some tokens whose logits several processes have, and with `gradient` the gradient
+// in the logits' place.
 void LmHead::divided_loss(const LayerContext& c, const Tensor& logits, const Tensor& labels,
                           const std::optional<LossGradient>& gradient, const HeadScratch& scratch,
                           const Tensor& losses) const {

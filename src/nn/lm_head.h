@@ -32,10 +32,10 @@ class LmHead {
   static int64_t rows_at_once(int64_t tokens, const ModelConfig& model, int64_t columns, DType type,
                               bool gpu);
 
-  // state->loss_sums[0] += factor * sum of the losses of x[M,C] at labels[M] (a negative label counts
-  // 0), on the first of the processes that divide the vocabulary. x is scratch afterwards. With
-  // sequence parallelism x and dx are this process's part of the tokens. `correct` is null, or gets
-  // the tokens whose label is predicted; then the vocabulary is not divided.
+  // state->loss_sums[0] += factor * sum of the losses of x[M,C] at labels[M] (a negative label
+  // counts 0), on the first of the processes that divide the vocabulary. x is scratch afterwards.
+  // With sequence parallelism x and dx are this process's part of the tokens. `correct` is null, or
+  // gets the tokens whose label is predicted; then the vocabulary is not divided.
   void evaluate(const LayerContext& c, const Tensor& x, const Tensor& labels, LossFactor factor,
                 const HeadScratch& scratch, StepState* state, double* correct = nullptr) const;
   // The same, and the gradient at x in dx[M,C], with factor * state->loss_scale, and the weight's

@@ -25,13 +25,13 @@ MaskedLmHead::MaskedLmHead(const ParameterTable& table, const ParamGrad& decoder
       norm_(table, {Role::masked_norm}, options.epsilon),
       options_(options) {}
 
-void MaskedLmHead::plan(Arena* arena, int64_t tokens, const Tensor& logits) {
+void MaskedLmHead::reserve(Arena* arena, int64_t tokens, const Tensor& logits) {
   const DType type = decoder_.weight.value.dtype, wide = decoder_.weight.gradient.dtype;
   const int64_t c = decoder_.weight.value.dim(1);
   logits_ = logits;
-  for (Tensor* t : {&planned_.x, &planned_.pre, &planned_.act, &planned_.z, &planned_.dz})
+  for (Tensor* t : {&reserved_.x, &reserved_.pre, &reserved_.act, &reserved_.z, &reserved_.dz})
     *t = arena->make(type, {tokens, c}, "masked tokens");
-  for (Tensor* t : {&planned_.mean, &planned_.rstd, &planned_.losses})
+  for (Tensor* t : {&reserved_.mean, &reserved_.rstd, &reserved_.losses})
     *t = arena->make(wide, {tokens}, "masked tokens");
 }
 
@@ -43,7 +43,7 @@ MaskedLmHead::Scratch MaskedLmHead::Scratch::first(int64_t tokens) const {
 void MaskedLmHead::transform(const LayerContext& c, const Tensor& x, const Tensor& rows,
                              const Scratch& s) const {
   gather_rows(c.compute, x, rows, Out(s.x));
-  dense_.forward_gelu(c, s.x, {{options_.gelu, SavedGelu::input}, s.pre}, s.act);
+  dense_.forward_activation(c, s.x, {{options_.activation, SavedValue::input}, s.pre}, s.act);
   norm_.forward(c, s.norm());
 }
 
@@ -51,7 +51,7 @@ void MaskedLmHead::evaluate(const LayerContext& c, const Tensor& x, const Masked
                             StepState* state) const {
   const int64_t count = tokens.rows.numel();
   if (count == 0) return;
-  const Scratch s = planned_.first(count);
+  const Scratch s = reserved_.first(count);
   transform(c, x, tokens.rows, s);
   for_rows(count, logits_, [&](int64_t first, int64_t rows) {
     const Tensor logits = logits_.rows(0, rows);
@@ -67,7 +67,7 @@ void MaskedLmHead::forward_backward(const LayerContext& c, const Tensor& x,
                                     const Tensor& dx) const {
   const int64_t count = tokens.rows.numel();
   if (count == 0) return clear_gradients(c);
-  const Scratch s = planned_.first(count);
+  const Scratch s = reserved_.first(count);
   transform(c, x, tokens.rows, s);
   for_rows(count, logits_, [&](int64_t first, int64_t rows) {
     const Tensor logits = logits_.rows(0, rows), z = s.z.rows(first, rows);
@@ -80,19 +80,19 @@ void MaskedLmHead::forward_backward(const LayerContext& c, const Tensor& x,
   add_losses(c.compute, s.losses, tokens.factor, state->loss_sums);
 }
 
-// From the gradient at z, in s.dz.
+// Takes the gradient at z, in s.dz.
 void MaskedLmHead::backward_transform(const LayerContext& c, const Tensor& rows, const Scratch& s,
                                       const Tensor& dx) const {
   BackwardFlow flow;
   flow.normed = s.dz;
   flow.residual = s.z;  // z has been read for the last time
   norm_.backward(c, s.norm(), false, flow);
-  gelu_backward(c.compute, s.z, s.pre, options_.gelu, {Out(s.pre), {}, {}});
+  mlp_activation_backward(c.compute, s.z, s.pre, options_.activation, {Out(s.pre), {}, {}});
   dense_.backward_whole(c, s.pre, s.x, s.act);
   add_to_rows(c.compute, s.act, rows, Out(dx));
 }
 
-// Without masked tokens no GEMM overwrites what the last step left.
+// No GEMM overwrites the last step's gradients if there are no masked tokens.
 void MaskedLmHead::clear_gradients(const LayerContext& c) const {
   if (c.accumulate) return;
   for (const Tensor& t : {decoder_.weight.gradient, dense_.weight.gradient})

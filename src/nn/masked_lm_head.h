@@ -1,7 +1,7 @@
 // BERT's masked language model (Devlin et al., arXiv:1810.04805, section 3.1): the logits of the
 // masked tokens alone, however many a micro batch has.
-//   z = ln(gelu(x[rows] w_dense^T + b_dense));  loss = cross entropy(z w_decoder^T + b_decoder)
-// The decoder's weight is the token embedding's.
+//   z = ln(f(x[rows] w_dense^T + b_dense));  loss = cross entropy(z w_decoder^T + b_decoder)
+// f is the blocks' activation. The decoder's weight is the token embedding's.
 #pragma once
 
 #include "src/device/arena.h"
@@ -14,7 +14,7 @@ namespace tally::train {
 struct MaskedLmOptions {
   int64_t vocabulary = 0;  // logits that count, of the decoder's Vp rows
   double epsilon = 1e-12;
-  GeluKind gelu = GeluKind::erf;
+  MlpActivation activation = MlpActivation::gelu_erf;
 };
 
 // The masked tokens of a micro batch.
@@ -30,9 +30,9 @@ class MaskedLmHead {
   MaskedLmHead(const ParameterTable& table, const ParamGrad& decoder,
                const MaskedLmOptions& options);
 
-  // Plans memory for up to `tokens` masked tokens, with logits of `rows` of them at once in
+  // Reserves memory for up to `tokens` masked tokens, with logits of `rows` of them at once in
   // `logits`[rows,Vp].
-  void plan(Arena* arena, int64_t tokens, const Tensor& logits);
+  void reserve(Arena* arena, int64_t tokens, const Tensor& logits);
 
   // state->loss_sums[0] += factor * sum of the losses of the masked tokens of x[M,C].
   void evaluate(const LayerContext& c, const Tensor& x, const MaskedTokens& tokens,
@@ -60,7 +60,7 @@ class MaskedLmHead {
   Norm norm_;
   MaskedLmOptions options_;
   Tensor logits_;
-  Scratch planned_;
+  Scratch reserved_;
 };
 
 }  // namespace tally::train

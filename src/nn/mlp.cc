@@ -12,30 +12,32 @@ void Mlp::forward(const LayerContext& c, const Tensor& x, const MlpActivations& 
 
 void Mlp::activate(const LayerContext& c, const Tensor& x, const MlpActivations& a) const {
   const LinearInput all(c.tensor.gather(c.compute, x), a.x_amaxes);
-  if (gated_) {
+  if (gated()) {
     fc_.forward(c, all, a.saved);
     return recompute_act(c, a);
   }
-  fc_.forward_gelu(c, all, {gelu_, a.saved, projection_.amax_of_input(c, a.act_amaxes)}, a.act);
+  fc_.forward_activation(c, all, {activation_, a.saved, projection_.amax_of_input(c, a.act_amaxes)},
+                         a.act);
 }
 
 void Mlp::recompute_act(const LayerContext& c, const MlpActivations& a) const {
   const Out amax = projection_.amax_of_input(c, a.act_amaxes);
-  if (gated_) return swiglu_forward(c.compute, a.saved, Out(a.act), amax);
-  gelu_forward(c.compute, a.saved, Out(a.act), gelu_.kind, amax);
+  if (gated()) return swiglu_forward(c.compute, a.saved, Out(a.act), amax);
+  mlp_activation_forward(c.compute, a.saved, Out(a.act), activation_.kind, amax);
 }
 
 Tensor Mlp::backward_activation(const LayerContext& c, const OutputGradient& dy,
                                 const MlpActivations& a) const {
-  if (gated_) {
+  if (gated()) {
     c.side->wait();  // its GEMM may still read the output, whose memory the gradient there takes
     projection_.backward_input(c, dy, a.act);
     swiglu_backward(c.compute, a.act, a.saved, Out(a.saved), fc_.amax_of_gradient(c));
     return a.saved;
   }
-  // GELU's output has been read for the last time, unless its reader runs on the side stream.
+  // The output has been read for the last time, unless its reader runs on the side stream.
   const Tensor& dpre = c.overlap_weight_gradients ? a.saved : a.act;
-  projection_.backward_input_gelu(c, dy, fc_, {gelu_, a.saved, fc_.amax_of_gradient(c)}, dpre);
+  projection_.backward_input_activation(c, dy, fc_, {activation_, a.saved, fc_.amax_of_gradient(c)},
+                                        dpre);
   return dpre;
 }
 

@@ -33,7 +33,7 @@ class Norm {
   // mask.
   void drop_output() { drops_output_ = true; }
 
-  // y from r.
+  // Computes y from r.
   void forward(const LayerContext& c, const NormActivations& a) const;
   // flow.residual, the gradient at r, from flow.normed, the gradient at y. `carried`: r is also an
   // operand of a later addition, whose gradient is in flow.residual. `added`, where not null: gets

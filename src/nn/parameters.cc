@@ -116,7 +116,7 @@ void ParameterTable::allocate(Stream& stream, DType compute, const TableMemory& 
     elements_ += aligned(p->local_elements());
     if (p->group == ParameterGroup::decayed) decayed_ = elements_;
   }
-  const int64_t gradients = place_gradients(how.share_block_gradients);
+  const int64_t gradients = assign_gradients(how.share_block_gradients);
   stream_ = &stream;
   const auto flat = [&](DType type, int64_t elements, const char* what) {
     Tensor t(nullptr, type, {elements});
@@ -129,12 +129,12 @@ void ParameterTable::allocate(Stream& stream, DType compute, const TableMemory& 
 }
 
 // Returns the number of elements. Memory that blocks share lies behind all other gradients.
-int64_t ParameterTable::place_gradients(bool share_blocks) {
-  struct PlaceOfBlock {
+int64_t ParameterTable::assign_gradients(bool share_blocks) {
+  struct BlockOffsets {
     int64_t offset;
     int slot;
   };
-  std::map<int64_t, PlaceOfBlock> blocks;
+  std::map<int64_t, BlockOffsets> blocks;
   int64_t own = 0, largest = 0;
   for (Parameter& p : parameters_) {
     if (!share_blocks || p.block < 0) {
@@ -143,13 +143,13 @@ int64_t ParameterTable::place_gradients(bool share_blocks) {
       continue;
     }
     const int slot = static_cast<int>(blocks.size() % 2);
-    const PlaceOfBlock& block =
-        blocks.try_emplace(p.block, PlaceOfBlock{p.offset, slot}).first->second;
+    const BlockOffsets& block =
+        blocks.try_emplace(p.block, BlockOffsets{p.offset, slot}).first->second;
     largest = std::max(largest, end_of(p) - block.offset);
   }
   for (Parameter& p : parameters_) {
     if (!share_blocks || p.block < 0) continue;
-    const PlaceOfBlock& block = blocks.at(p.block);
+    const BlockOffsets& block = blocks.at(p.block);
     p.gradient_offset = own + block.slot * largest + (p.offset - block.offset);
   }
   return own + std::min<int64_t>(2, static_cast<int64_t>(blocks.size())) * largest;
@@ -161,9 +161,9 @@ Tensor ParameterTable::gradients(const FlatRange& range) const {
   for (const Parameter& p : parameters_) {
     const int64_t begin = std::max(p.offset, range.first), end = std::min(end_of(p), range.last);
     if (begin >= end) continue;
-    const int64_t place = p.gradient_offset + (begin - p.offset);
-    if (first < 0) first = at = place;
-    if (place != at)
+    const int64_t offset = p.gradient_offset + (begin - p.offset);
+    if (first < 0) first = at = offset;
+    if (offset != at)
       throw std::logic_error("the gradients of a range are not neighbours: " + p.name);
     at += end - begin;
   }

@@ -33,20 +33,20 @@ std::vector<ElementRun> runs_of(const std::vector<int64_t>& shape, const Shard& 
 // A weight of the model, and this process's part of it.
 struct Parameter : WeightSpec {
   Shard shard;
-  int64_t offset = 0;  // of this process's part, in elements from the start of every flat buffer
+  int64_t offset = 0;  // this process's part, in elements from the start of every flat buffer
   int64_t gradient_offset = 0;  // the same of the gradients
 
   // The shape of this process's part.
   std::vector<int64_t> local_shape() const;
   int64_t local_elements() const;
   int64_t local_padding() const;  // elements of this process's part that lie in padding_rows
-  int64_t elements() const;       // of the whole parameter
+  int64_t elements() const;       // the whole parameter's
 };
 
 // A parameter as a layer uses it: its weights and its gradient.
 struct ParamGrad {
   Tensor value, gradient;
-  int id = -1;  // its place in ParameterTable::all()
+  int id = -1;  // its index in ParameterTable::all()
   // Gradients of other parameters use the same memory: every backward pass overwrites them.
   bool overwrite = false;
 };
@@ -101,7 +101,7 @@ class ParameterTable {
   // The gradients of elements [first, last) of the weights, which are neighbours in both buffers.
   Tensor gradients(const FlatRange& range) const;
   int64_t decayed_elements() const { return decayed_; }
-  int64_t elements() const { return elements_; }  // with alignment gaps, which stay zero
+  int64_t elements() const { return elements_; }  // including alignment gaps, which stay zero
   // The end of a parameter's range, its gap included.
   int64_t end_of(const Parameter& parameter) const;
   int64_t count() const;  // true number of parameters of this process
@@ -121,7 +121,7 @@ class ParameterTable {
  private:
   int64_t aligned(int64_t elements) const;
   ParamGrad use(const Parameter& parameter) const;
-  int64_t place_gradients(bool share_blocks);
+  int64_t assign_gradients(bool share_blocks);
 
   Stream* stream_ = nullptr;
   std::vector<Parameter> parameters_;

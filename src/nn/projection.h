@@ -1,4 +1,5 @@
-// The last matrix of a branch, whose output is added to the residual stream, and the norm of the sum:
+// The last matrix of a branch, whose output is added to the residual stream, and the norm of the
+// sum:
 //   r = residual + dropout(x w^T + b),  y = norm(r)
 // add_to() alone chooses how:
 //   without dropout, in one process   the GEMM adds the residual, then the norm
@@ -18,7 +19,7 @@ struct NormedSum {
   bool carried = true;  // r is an operand of the next addition, too
 };
 
-// Which mask the dropout of the output draws.
+// The mask that the dropout of the output draws.
 struct DropoutKey {
   DropoutSite site = DropoutSite::projection;
   int64_t layer = 0;
@@ -36,7 +37,7 @@ class Projection : public Linear {
   // x[M,in] is this process's share of the input.
   void add_to(const LayerContext& c, const LinearInput& x, const Tensor& residual,
               const NormedSum& sum) const;
-  // From the gradients at y and r (flow.normed, flow.residual) to those at r and at the output
+  // Goes from the gradients at y and r (flow.normed, flow.residual) to those at r and at the output
   // before its dropout (flow.residual, flow.at_branch()), whose column sums are added up.
   void backward_sum(const LayerContext& c, const NormedSum& sum, const BackwardFlow& flow) const;
   const Tensor& sums() const { return sums_; }

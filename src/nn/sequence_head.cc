@@ -4,21 +4,21 @@
 
 namespace tally::train {
 
-void SequenceHead::plan(Arena* arena, int64_t sequences) {
+void SequenceHead::reserve(Arena* arena, int64_t sequences) {
   const DType type = dense_.weight.value.dtype;
   const int64_t c = dense_.weight.value.dim(0), classes = output_.weight.value.dim(0);
-  for (Tensor* t : {&planned_.x, &planned_.hidden, &planned_.dropped})
+  for (Tensor* t : {&reserved_.x, &reserved_.hidden, &reserved_.dropped})
     *t = arena->make(type, {sequences, c}, "first tokens");
-  planned_.logits = arena->make(type, {sequences, classes}, "logits of classes");
-  planned_.losses = arena->make(dense_.weight.gradient.dtype, {sequences}, "losses of classes");
+  reserved_.logits = arena->make(type, {sequences, classes}, "logits of classes");
+  reserved_.losses = arena->make(dense_.weight.gradient.dtype, {sequences}, "losses of classes");
 }
 
 SequenceHead::Scratch SequenceHead::forward(const LayerContext& c, const Tensor& x,
                                             const SequenceLabels& s, double dropout,
                                             DropoutSeed seed) const {
   const int64_t n = s.firsts.numel();
-  const Scratch a{planned_.x.rows(0, n), planned_.hidden.rows(0, n), planned_.dropped.rows(0, n),
-                  planned_.logits.rows(0, n), planned_.losses.rows(0, n)};
+  const Scratch a{reserved_.x.rows(0, n), reserved_.hidden.rows(0, n), reserved_.dropped.rows(0, n),
+                  reserved_.logits.rows(0, n), reserved_.losses.rows(0, n)};
   gather_rows(c.compute, x, s.firsts, Out(a.x));
   dense_.forward(c, a.x, a.hidden);
   activation_forward(c.compute, activation_, a.hidden, Out(a.hidden));
@@ -42,7 +42,8 @@ void SequenceHead::forward_backward(const LayerContext& c, const Tensor& x, cons
   cross_entropy(c.compute, Out(a.logits), {s.labels, a.logits.dim(1)},
                 LossGradient{s.factor, state}, Out(a.losses));
   add_losses(c.compute, a.losses, s.factor, &state->loss_sums[s.head]);
-  // The GEMM that reads them for the weight's gradient comes before their gradient takes their place.
+  // The GEMM that reads them for the weight's gradient comes before their gradient takes their
+  // place.
   const Tensor& dhidden = a.dropped;
   output_.backward_whole(c, a.logits, dropout > 0 ? a.dropped : a.hidden, dhidden);
   if (dropout > 0) apply_dropout(c.compute, dhidden, {dropout, seed}, Out(dhidden));

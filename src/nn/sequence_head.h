@@ -15,7 +15,7 @@ namespace tally::train {
 struct SequenceLabels {
   Tensor firsts, labels;  // [S] i32; a negative label does not count
   LossFactor factor;
-  size_t head;  // whose loss it is, of StepState::loss_sums
+  size_t head;  // index of the loss in StepState::loss_sums
 };
 
 class SequenceHead {
@@ -28,8 +28,8 @@ class SequenceHead {
         activation_(activation),
         dropout_(dropout) {}
 
-  // Plans memory for up to `sequences` of a micro batch.
-  void plan(Arena* arena, int64_t sequences);
+  // Reserves memory for up to `sequences` of a micro batch.
+  void reserve(Arena* arena, int64_t sequences);
 
   // state->loss_sums[head] += factor * sum of the losses of sequences of x[M,C]. Leaves logits().
   void evaluate(const LayerContext& c, const Tensor& x, const SequenceLabels& s, StepState* state);
@@ -51,7 +51,7 @@ class SequenceHead {
   Linear dense_, output_;
   Activation activation_ = Activation::tanh;
   double dropout_ = 0;
-  Scratch planned_;
+  Scratch reserved_;
   Tensor evaluated_;
 };
 

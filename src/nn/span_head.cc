@@ -4,7 +4,7 @@
 
 namespace tally::train {
 
-void SpanHead::plan(Arena* arena, int64_t sequences, int64_t tokens, int64_t all) {
+void SpanHead::reserve(Arena* arena, int64_t sequences, int64_t tokens, int64_t all) {
   const DType type = output_.weight.value.dtype;
   if (dropout_ > 0)
     dropped_ = arena->make(type, {all, output_.weight.value.dim(1)}, "states before answers");

@@ -12,11 +12,11 @@
 
 namespace tally::train {
 
-// The sequences of a micro batch and the places of their answers.
+// The sequences of a micro batch and the positions of their answers.
 struct SpanLabels {
   Tensor firsts, lengths;            // [S] i32
   std::array<Tensor, 2> labels;      // start, end: [S] i32; a negative label does not count
-  std::array<LossFactor, 2> factor;  // of each, with the half
+  std::array<LossFactor, 2> factor;  // each position's, with the half
 };
 
 class SpanHead {
@@ -26,8 +26,8 @@ class SpanHead {
   SpanHead(const ParameterTable& table, double dropout)
       : output_(table, {Role::answers}), dropout_(dropout) {}
 
-  // Plans memory for up to `sequences` sequences, `tokens` in each and `all` together.
-  void plan(Arena* arena, int64_t sequences, int64_t tokens, int64_t all);
+  // Reserves memory for up to `sequences` sequences, `tokens` in each and `all` together.
+  void reserve(Arena* arena, int64_t sequences, int64_t tokens, int64_t all);
 
   // state->loss_sums += factors * sums of the losses of x[M,C]. Leaves logits().
   void evaluate(const LayerContext& c, const Tensor& x, const SpanLabels& s, StepState* state);

@@ -28,7 +28,7 @@ void TensorParallel::start_reduce(Stream& s, const Tensor& part) const {
   if (sequence) {
     group->start_reduce_scatter(s, partial, part);
   } else {
-    // Over NVLink it takes less time than the SMs that it would take from a GEMM.
+    // The exchange over NVLink takes less time than a GEMM would lose by the SMs that it takes.
     group->all_reduce(s, part);
   }
 }

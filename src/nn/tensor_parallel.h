@@ -18,8 +18,8 @@ namespace tally::train {
 struct TensorParallel {
   Communicator* group = nullptr;  // null: this process has the whole layer
   bool sequence = false;          // sequence parallelism
-  // With sequence parallelism, [M,C] each: all tokens of a part, of a second part at the same time,
-  // and partial sums for all tokens.
+  // Memory of sequence parallelism, [M,C] each: all tokens of a part, all tokens of a second part
+  // at the same time, and partial sums for all tokens.
   Tensor gathered, second, partial;
 
   int shards() const { return group ? group->size() : 1; }

@@ -1,5 +1,5 @@
 // The description of a weight of a model, without its numbers. src/model/architecture.h makes the
-// list of a model's weights; a process's Parameter (parameters.h) is one of them with its place in
+// list of a model's weights; a process's Parameter (parameters.h) is one of them with its offset in
 // memory.
 #pragma once
 
@@ -14,12 +14,12 @@ namespace tally::train {
 enum class Role : uint8_t {
   token_table,
   position_table,
-  type_table,  // of token types
+  type_table,  // rows are token types
   // Weights of a block; in_norm of the block that follows the last one is the norm after the
   // blocks.
   in_norm,
   qkv,
-  q_norm,  // of each head
+  q_norm,  // each head's norm
   k_norm,
   projection,  // attention's
   mid_norm,
@@ -43,24 +43,24 @@ struct WeightId {
   bool operator==(const WeightId&) const = default;
 };
 
-// How tensor parallel processes divide a weight [out,in].
+// The division of a weight [out,in] among tensor parallel processes.
 enum class Division : uint8_t {
   whole,   // each has all of it
   rows,    // a column-parallel layer: in equal shares of every section
   columns  // a row-parallel layer
 };
 
-// How the optimizer treats a weight.
+// The optimizer's treatment of a weight.
 enum class ParameterGroup : uint8_t {
   decayed,   // matrices: with weight decay
   undecayed  // biases and norms: without
 };
 
-// Which ranks add up a weight's gradient.
+// The ranks that add up a weight's gradient.
 enum class Reduction : uint8_t {
-  replicas,  // those that have the same part of it
-  // Before them the tensor parallel processes, each of which has seen a part of the tokens: norms
-  // and biases that all of them have, under sequence parallelism.
+  replicas,  // the ranks that have the same part of it
+  // The tensor parallel processes add first, because each has seen a part of the tokens: norms and
+  // biases that all of them have, under sequence parallelism.
   shards,
   ends  // after them the first and the last stage of the pipeline, which both have the token table
 };
@@ -68,7 +68,7 @@ inline constexpr size_t reductions = 3;
 
 // A tensor of Hugging Face's files.
 struct FileTensor {
-  std::string name;  // with the model's prefix, which heads do not have: "transformer.wte.weight"
+  std::string name;  // has the model's prefix, which heads lack: "transformer.wte.weight"
   std::string bare;  // without it
   std::vector<std::string> also;  // bare names of the same weight in other files
 };
@@ -79,7 +79,7 @@ struct WeightSpec {
   // Ours: GPT-2's and the encoders' of Hugging Face, without prefix: "h.0.attn.c_attn.weight". It
   // keys the random numbers that the weight starts from, and the optimizer's state in checkpoints.
   std::string name;
-  std::vector<int64_t> shape;  // of the whole model: [out,in], [n]
+  std::vector<int64_t> shape;  // the whole model's: [out,in], [n]
   // Rows that belong together, one section after the other: Q, K and V, gates and ups. Empty: one.
   std::vector<int64_t> sections;
   Division division = Division::whole;

@@ -23,7 +23,7 @@ std::vector<std::string> missing_kernels(const BuildFeatures& build, int capabil
   return missing;
 }
 
-// Not with fmt: LibTorch's include directory holds another version of its headers.
+// fmt is not used here: LibTorch's include directory holds another version of its headers.
 std::string describe(const BuildFeatures& build) {
   if (!build.cuda) return "GPU kernels: none, this build runs on the CPU only";
   std::string text = "GPU kernels for compute capability ";

@@ -1,5 +1,5 @@
-// Sums over rows on a GPU, which biases' gradients and norms need: blocks take shares of the rows, and a
-// second kernel adds the shares in a fixed order, so that results repeat bit for bit.
+// Sums over rows on a GPU, which biases' gradients and norms need: blocks take shares of the rows,
+// and a second kernel adds the shares in a fixed order, so that results repeat bit for bit.
 #pragma once
 
 #include "src/device/cuda/cuda_stream.h"

@@ -27,7 +27,7 @@ struct Gemm {
   int64_t rows = 0, cols = 0, inner = 0, batch = 1;
   double flops() const { return 2 * real(batch) * real(rows) * real(cols) * real(inner); }
 };
-// Its scratch alone.
+// Counts the GEMM's scratch alone.
 void need_scratch(const Compute& c, DType type, const Gemm& gemm);
 void count_gemm(const Compute& c, DType type, const Gemm& gemm);
 

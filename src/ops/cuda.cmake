@@ -15,7 +15,7 @@ set(train_ops_cuda_sources
   embedding/cuda.cu
   fp8/cuda.cu fp8/gemm.cc
   gemm/candidates.cc gemm/float64.cu gemm/fused.cc gemm/gemm.cc gemm/problem.cc gemm/split.cu gemm/timing.cc gemm/tuned_gemm.cc gemm/tuned_gemms.cc
-  linear/cuda.cc linear/cuda_gelu.cc linear/passes.cu
+  linear/cuda.cc linear/cuda_activation.cc linear/passes.cu
   loss/cross_entropy.cu loss/fused.cc loss/fused_passes.cu loss/vocab_parallel.cu
   norm/backward.cu norm/forward.cu norm/head_norm.cu norm/residual.cu
   optimizer/cuda.cu optimizer/lamb.cu optimizer/sgd.cu

@@ -13,7 +13,7 @@ void end() {
   nvtxRangePop();
 }
 
-// Before main(), so that no range ends that has not begun.
+// Runs before main(), so that no range ends that has not begun.
 const bool connected = [] {
   range_calls = {begin, end};
   return true;

@@ -1,7 +1,7 @@
 // The range of one operation in a profiler's timeline. A device's profiler brings the calls: NVTX
 // (nvtx.cc), which calls nothing unless a profiler (nsys, ncu, compute-sanitizer) has asked for it
-// when it started the program. Then a range costs a test of two pointers. A replayed CUDA graph shows
-// its kernels without ranges: profile with --no-cuda-graph to see them.
+// when it started the program. Then a range costs a test of two pointers. A replayed CUDA graph
+// shows its kernels without ranges: profile with --no-cuda-graph to see them.
 #pragma once
 
 namespace tally::train {

@@ -2,7 +2,7 @@
 
 namespace tally::train {
 
-// In a function: files register in any order before main().
+// The table is in a function because files register in any order before main().
 std::map<std::string, std::set<DeviceKind>>& registered_versions() {
   static std::map<std::string, std::set<DeviceKind>> all;
   return all;

@@ -3,10 +3,10 @@
 //   inline Operation<void(Stream& s, In x, Out amax)> fp8_amax{"fp8_amax"};
 // cpu.cc and cuda.cu each end with what they have:
 //   const OnCpu versions[] = {{fp8_amax, amax}, {fp8_cast, cast}};
-// So does counting.cc, whose versions compute nothing: they count FLOPs and the bytes that they would
-// move, and allocate what the others allocate (src/device/counting/counting_stream.h).
-// and callers call it: fp8_amax(s, x, Out(amax)). Nothing names these versions, so the build links
-// every object of train_ops whether or not a symbol of it is asked for (CMakeLists.txt).
+// So does counting.cc, whose versions compute nothing: they count FLOPs and the bytes that they
+// would move, and allocate what the others allocate (src/device/counting/counting_stream.h).
+// Callers call the object: fp8_amax(s, x, Out(amax)). No code names these versions, so the build
+// links every object of train_ops whether or not a symbol of it is asked for (CMakeLists.txt).
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ std::map<std::string, std::set<DeviceKind>>& registered_versions();
 template <typename Signature>
 class Operation;
 
-// `Where`: Stream&, or const Compute& of operations that have options.
+// Template argument `Where`: Stream&, or const Compute& of operations that have options.
 template <typename Result, typename Where, typename... Arguments>
 class Operation<Result(Where, Arguments...)> {
  public:

@@ -1,4 +1,4 @@
-// Which gradients are reduced together.
+// The gradients that are reduced together.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tally::train {
 
-// Parameters whose gradients are reduced together, by their places in ParameterTable::all(), and
+// Parameters whose gradients are reduced together, by their indices in ParameterTable::all(), and
 // the elements of the flat buffer that they cover.
 struct GradientBucket {
   std::vector<int> parameters;

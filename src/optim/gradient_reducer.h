@@ -22,7 +22,7 @@ class GradientReducer {
   // of a bucket have the same group.
   GradientReducer(const ReductionGroups& groups, Stream& stream, const ParameterTable& table,
                   const std::vector<GradientBucket>& buckets);
-  // By reduce-scatter, in the ranges of `sharding`.
+  // Reduces by reduce-scatter, in the ranges of `sharding`.
   GradientReducer(Stream& stream, const ParameterTable& table, const Sharding& sharding);
 
   // A backward pass begins, of the `first` micro batch of a step, the `last`, or both: calls of
@@ -43,7 +43,7 @@ class GradientReducer {
     Communicator* group = nullptr;
     std::vector<int> parameters;             // empty: no bucket
     const Sharding::Range* range = nullptr;  // null: an all-reduce
-    size_t missing = 0;                      // of `parameters`, in this pass
+    size_t missing = 0;                      // missing `parameters` in this pass
     bool reduced = false;                    // in this step
   };
 
@@ -69,7 +69,7 @@ class GradientReducer {
   };
   std::vector<Run> runs_;
   const bool every_pass_;
-  std::vector<int> part_of_;  // of each parameter; -1: none
+  std::vector<int> part_of_;  // each parameter's; -1: none
   bool armed_ = false, first_ = true;
 };
 

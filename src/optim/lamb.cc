@@ -5,7 +5,7 @@
 namespace tally::train {
 namespace {
 
-// The place of the gradients of an element of the flat buffers, in the range of the optimizer's
+// The offset of the gradients of an element of the flat buffers, in the range of the optimizer's
 // state that begins at `state`.
 struct GradientRange {
   FlatRange range;

@@ -35,7 +35,7 @@ class Lamb {
   Arena arena_;
   const LambBuffers buffers_;
   LambTables tables_;
-  std::vector<Communicator*> sharers_;  // of a parameter, whose sums of squares are added up
+  std::vector<Communicator*> sharers_;  // a parameter's; they add up sums of squares
 };
 
 }  // namespace tally::train

@@ -18,8 +18,8 @@ class LossScaler {
   double minimum() const { return minimum_; }
   int64_t window() const { return window_; }
   int64_t hysteresis() const { return hysteresis_; }
-  // After a step: when a gradient overflowed `hysteresis` times since the last growth, the scale
-  // halves (not below the minimum); after `window` steps without overflow it doubles.
+  // Called after a step: when a gradient overflowed `hysteresis` times since the last growth, the
+  // scale halves (not below the minimum); after `window` steps without overflow it doubles.
   void update(bool found_inf);
 
   struct State {

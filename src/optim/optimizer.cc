@@ -150,7 +150,8 @@ void Optimizer::apply(bool zero_gradients) {
   if (lamb_) lamb_->step(state_, zero_gradients);
   if (sharding_) {
     if (!lamb_) update_owned();
-    // Not only the shares: what other processes own holds this one's addends.
+    // All of the gradients are cleared, not only the shares: what other processes own holds this
+    // one's addends.
     if (zero_gradients) stream_.fill_zero(table_.gradients().data, table_.gradients().bytes());
     if (!gathers_later_) gather_->all();
     return;

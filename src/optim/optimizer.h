@@ -35,7 +35,7 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  // In device memory; operations read and write it. Its address never changes.
+  // The state is in device memory; operations read and write it. Its address never changes.
   StepState* state() const { return state_; }
   const OptimizerBuffers& buffers() const { return buffers_.buffers(); }
   const Sharding* sharding() const { return sharding_; }  // null: none
@@ -46,8 +46,8 @@ class Optimizer {
   void begin_step(double learning_rate);
   // The same without waiting, copied from `staging`: pinned host memory that must stay unchanged
   // until the device has done the copy. `after_skip`: the rates that hold instead if the update
-  // before was skipped; for a host that does not know. `stop_votes`: see StepState. Its `labels` are
-  // 1, as where all labels count.
+  // before was skipped; for a host that does not know. `stop_votes`: see StepState. Its `labels`
+  // are 1, as where all labels count.
   void begin_step(const Rates& rates, const Rates& after_skip, StepState* staging,
                   double stop_votes = 0);
   // The step's gradients to new weights. The gradients are zero afterwards unless the next step's
@@ -56,15 +56,15 @@ class Optimizer {
   // Whether updates may be deferred. LAMB's may not, because its ratios need the norms of whole
   // parameters first; SGD has no kernel for few SMs.
   bool can_defer() const { return kind_ == OptimizerKind::adam; }
-  // From here on apply() does not update the parameters [first, last) of the flat buffers and
-  // leaves their gradients, until update_deferred() or complete(). Call it before the first step,
-  // or after complete(). Throws std::logic_error unless can_defer().
+  // Makes apply() skip the parameters [first, last) of the flat buffers and leave their gradients
+  // from here on, until update_deferred() or complete(). Call it before the first step, or after
+  // complete(). Throws std::logic_error unless can_defer().
   void defer(int64_t first, int64_t last);
   // The deferred update of [first, last) for the last applied step, on `s`, where it may overlap
   // with other work, see adamw_step(). Does nothing after complete(). Enqueues only.
   void update_deferred(Stream& s, int64_t first, int64_t last, int sms);
-  // From here on apply() leaves the gathering of the new weights to gather(), which the next step's
-  // forward pass does, or to complete(). Call it before the first step, or after complete().
+  // Makes apply() leave the gathering of the new weights from here on to gather(), which the next
+  // step's forward pass does, or to complete(). Call it before the first step, or after complete().
   void defer_gather(bool defer) { gathers_later_ = defer; }
   // Does all deferred updates and gathers that are outstanding. Afterwards weights and the
   // optimizer's state are those of the last step. Collective over the replicas under sharding.
@@ -107,7 +107,7 @@ class Optimizer {
   Communicator* const parts_;  // the processes that have parts of a gradient; null: this one alone
   const Sharding* const sharding_;
   std::optional<WeightGather> gather_;
-  std::optional<Lamb> lamb_;  // of OptimizerKind::lamb
+  std::optional<Lamb> lamb_;  // only for OptimizerKind::lamb
   LossScaler scaler_;
   int64_t updates_ = 0;
   StepState* state_ = nullptr;

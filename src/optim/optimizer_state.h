@@ -20,7 +20,7 @@ struct OptimizerBuffers {
   std::vector<FlatRange> ranges;
 };
 
-// Owns them, on the stream's device. Moments start at zero; master weights that are
+// Owns the buffers, on the stream's device. Moments start at zero; master weights that are
 // not the table's are written with the weights (ParameterTable::initialize, a checkpoint).
 class OptimizerState {
  public:

@@ -1,4 +1,5 @@
-// Over which ranks the gradient of each weight is added up: those that have the same part of it.
+// The ranks over which the gradient of each weight is added up: those that have the same part of
+// it.
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // Learning rate and weight decay over the samples of the updates done, as Megatron-LM's
 // OptimizerParamScheduler computes them. An update that an overflow of fp16 skips does not advance
-// them, as in Megatron-LM and Hugging Face Accelerate: else the warm-up would be over before the loss
-// scale has been found.
+// them, as in Megatron-LM and Hugging Face Accelerate: else the warm-up would be over before the
+// loss scale has been found.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ namespace tally::train {
 // Throws std::invalid_argument on an unknown decay style.
 double learning_rate(const OptimizerConfig& config, int64_t samples);
 
-// The weight decay of the step that starts after updates of `samples` samples, from start to end over
-// all samples of the training, r = samples / all:
+// The weight decay of the step that starts after updates of `samples` samples, from start to end
+// over all samples of the training, r = samples / all:
 //   linear  start + (end - start) r
 //   cosine  start + (end - start) (1 + cos(pi (1 - r))) / 2
 // Throws std::invalid_argument on an unknown style.

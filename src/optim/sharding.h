@@ -15,7 +15,7 @@
 
 namespace tally::train {
 
-// How a table is to be laid out so that `replicas` processes can share every range evenly, in parts
+// The arrangement of a table in which `replicas` processes can share every range evenly, in parts
 // that start at multiples of 16 elements.
 TableMemory sharded_memory(int replicas, bool shard_gradients);
 
@@ -24,8 +24,8 @@ class Sharding {
   struct Range {
     FlatRange whole;
     FlatRange own;                // this process's share of it
-    std::vector<int> parameters;  // of a bucket, by their places in the table; empty: no bucket
-    Tensor gradient;              // of `whole`, where backward passes compute it
+    std::vector<int> parameters;  // a bucket's, by their indices in the table; empty: no bucket
+    Tensor gradient;              // gradient of `whole`, where backward passes compute it
     // The sum over all processes of the gradient of `own`: a part of `gradient`, or, for a bucket
     // under ZeRO 2, memory of its own, to which every micro batch adds.
     Tensor own_gradient;

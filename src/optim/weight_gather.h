@@ -34,8 +34,8 @@ class WeightGather {
   Stream& stream_;
   const Sharding& sharding_;
   const Tensor weights_;
-  std::vector<int> range_of_;       // of each parameter; -1: in no bucket
-  std::vector<Progress> progress_;  // of the ranges
+  std::vector<int> range_of_;       // each parameter's range; -1: in no bucket
+  std::vector<Progress> progress_;  // each range's
   bool active_ = false;             // between begin() and finish()
 };
 

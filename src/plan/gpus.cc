@@ -23,10 +23,10 @@ struct Row {
 };
 
 // Memory: nvidia-smi's total. Bandwidth and NVLink (half of the sum of both directions): NVIDIA's
-// datasheets; four GH200 share a node of JUPITER or Alps, where six of a GPU's 18 links lead to each
-// of the others. Network: one 200 Gbit/s adapter for each A100 (JUWELS Booster, DGX A100), one of 400
-// Gbit/s for each later GPU (DGX H100). Efficiency: of the A100s that of Megatron-LM; H100 and
-// GH200 have the H200's chip.
+// datasheets; four GH200 share a node of JUPITER or Alps, where six of a GPU's 18 links lead to
+// each of the others. Network: one 200 Gbit/s adapter for each A100 (JUWELS Booster, DGX A100), one
+// of 400 Gbit/s for each later GPU (DGX H100). Efficiency: of the A100s that of Megatron-LM; H100
+// and GH200 have the H200's chip.
 constexpr std::array<Row, 6> known_gpus{
     {{"H200", 143771, 4800, NodeLinks::switched(450), 50, 0.71, 0.92, 90},
      {"H100", 81559, 3350, NodeLinks::switched(450), 50, 0.71, 0.92, 90},

@@ -14,7 +14,7 @@ namespace tally::train {
 // Through a switch a group of any size has all of the GPU's NVLink; direct links between each two
 // GPUs of a node add up with the members.
 struct NodeLinks {
-  std::array<double, 3> rates{};  // of 2 members, 3, and 4 or more
+  std::array<double, 3> rates{};  // rates of 2 members, 3, and 4 or more
 
   static constexpr NodeLinks switched(double rate) { return {{rate, rate, rate}}; }
   static constexpr NodeLinks direct(double rate) { return {{rate, 2 * rate, 3 * rate}}; }
@@ -22,7 +22,7 @@ struct NodeLinks {
 };
 
 struct GpuKind {
-  std::string name;             // as --plan-device takes it
+  std::string name;             // --plan-device's word
   double memory = 0;            // bytes that the driver reports as total
   double memory_bandwidth = 0;  // bytes/s, datasheet
   NodeLinks links;              // datasheet

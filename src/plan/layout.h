@@ -1,4 +1,4 @@
-// How a run's layers, micro batches and states are divided over its GPUs.
+// The division of a run's layers, micro batches and states over its GPUs.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace tally::train {
 struct PlanLayout {
   int tensor = 1, pipeline = 1, data = 1;
   int64_t chunks = 1;         // virtual stages of each stage; 1: the plain 1F1B schedule
-  int64_t micro_batches = 1;  // of a replica in one step
+  int64_t micro_batches = 1;  // micro batches of a replica in one step
   int zero = 0;               // 0, 1, 2
   bool sequence = false;      // sequence parallelism
 

@@ -15,12 +15,12 @@ namespace tally::train {
 struct Plan {
   Config config;
   PlanLayout layout;
-  std::optional<GpuKind> kind;  // of --plan-device
+  std::optional<GpuKind> kind;  // --plan-device's
   std::vector<StageMemory> stages;
-  std::vector<StepVolumes> volumes;     // of each stage
-  std::optional<StepTime> time;         // where the kind's rates are known
-  double efficiency = 0;                // of GEMMs, that `time` assumes
-  std::optional<SmallestRun> smallest;  // where the kind is known
+  std::vector<StepVolumes> volumes;     // one for each stage
+  std::optional<StepTime> time;         // set if the kind's rates are known
+  double efficiency = 0;                // GEMMs' efficiency that `time` assumes
+  std::optional<SmallestRun> smallest;  // set if the kind is known
 
   const StageMemory& worst() const { return worst_stage(stages); }
   // Single changes with which the layout fits, as flags; empty where it fits or no kind is known.

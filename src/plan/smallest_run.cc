@@ -35,7 +35,7 @@ Config with_layout(Config c, int tensor, int pipeline, int64_t replicas) {
   return c;
 }
 
-// How tensor x pipeline GPUs share the model, on nodes of the run's size.
+// The division of the model over tensor x pipeline GPUs, on nodes of the run's size.
 struct Shares {
   const Config& config;
   const GpuKind& kind;
@@ -56,8 +56,8 @@ struct Shares {
     return most;
   }
   bool fit(int nodes) const { return bytes(nodes) <= kind.memory; }
-  // The fewest nodes up to `limit` that hold the model; 0: none. From one try to twice its nodes, more
-  // replicas need no more memory each. (Thousands of them may: what they share is padded.)
+  // The fewest nodes up to `limit` that hold the model; 0: none. From one try to twice its nodes,
+  // more replicas need no more memory each. (Thousands of them may: what they share is padded.)
   int fewest(int limit) const {
     const int most = limit / step();  // in steps, as `low`, which does not fit, and `high`
     int low = 0, high = std::min(1, most);

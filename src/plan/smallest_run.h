@@ -10,7 +10,7 @@ namespace tally::train {
 struct SmallestRun {
   int nodes = 0;  // 0: none up to the limit
   int tensor = 1, pipeline = 1, data = 1;
-  double bytes = 0;  // of the worst stage
+  double bytes = 0;  // the worst stage's
 };
 // Tensor parallel within a node, any pipeline that divides the layers, and as many replicas as the
 // nodes hold. Precision, micro batch, recomputation, ZeRO and sequence parallelism stay.

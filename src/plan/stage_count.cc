@@ -19,7 +19,7 @@ Config planned_run(Config c, bool trains = true) {
   const PlanLayout l = layout_of(c);
   c.distributed_optimizer = trains && l.zero >= 1;
   c.shard_gradients = trains && l.zero >= 2;
-  // It changes when an update happens, and allocates a few numbers.
+  // The deferred update changes when an update happens, and allocates a few numbers.
   c.policy.fusions.deferred_update = false;
   return c;
 }
@@ -54,9 +54,9 @@ bool has_dropout(const Config& c) {
 
 // A micro batch that nothing reads: rows of all tokens, all of which may be masked.
 Batch unread_batch(const Config& c) {
-  static int32_t place = 0;
+  static int32_t dummy = 0;
   const auto ids = [&](std::initializer_list<int64_t> shape) {
-    return Tensor(&place, DType::i32, shape);
+    return Tensor(&dummy, DType::i32, shape);
   };
   const int64_t b = c.micro_batch, t = c.sequence;
   const ModelConfig& m = c.model;
@@ -96,7 +96,7 @@ class CountedProcess {
   void update() { optimizer_->apply(!config_.policy.fusions.overwrite); }
 
   double number_of_parameters() const { return real(table_.count()); }
-  // Its columns; what a stage's memory depends on besides is the caller's.
+  // The memory by columns; the caller provides what else a stage's memory depends on.
   StageMemory memory() const;
   const CountedWork& work() const { return stream_.work(); }
   StepVolumes sent() const {
@@ -261,7 +261,7 @@ struct Question {
   const bool step;  // its work and messages, too
 };
 
-// With `layers` of each of the process's parts.
+// Counts with `layers` layers in each of the process's parts.
 StageCount count_layers(const Question& q, int64_t layers) {
   const Config& c = q.config;
   const int stage = q.stage;
@@ -370,7 +370,7 @@ LayerCount count_passes(const Config& c, const CountedDevice& target, int64_t la
   CountedProcess& process = *made;
   process.make_sets({2});
   LayerCount count;
-  const CountedWork before = process.work();  // of the set-up
+  const CountedWork before = process.work();  // the set-up's
   process.forward(false);
   count.forward = {process.work() - before, process.sent().tensor};
   process.backward(false, false);

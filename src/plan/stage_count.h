@@ -26,14 +26,14 @@ CountedDevice target_of(const GpuKind& kind);
 struct StageMemory {
   int stage = 0;
   int64_t layers = 0;
-  int64_t sets = 0;       // of activations, at most
+  int64_t sets = 0;       // sets of activations, at most
   double parameters = 0;  // a number, not bytes: of this process's part
   double weights = 0;     // bytes, as all that follows
   double gradients = 0;
   double optimizer = 0;    // master weights where the weights are 16 bits, and the moments
-  double activations = 0;  // what all sets keep for their backward pass
-  double shared = 0;       // what is recomputed, and the gradients on their way back
-  double logits = 0;       // those held at once; also the gradient of queries, keys and values
+  double activations = 0;  // memory that all sets keep for their backward pass
+  double shared = 0;       // recomputed activations, and the gradients on their way back
+  double logits = 0;       // logits held at once; also the gradient of queries, keys and values
   double workspace = 0;    // scratch of kernels
   double messages = 0;     // buffers of sequence parallelism
   // The driver's, kernels' code, and NCCL's buffers; not in bytes_peak(). An estimate.
@@ -59,7 +59,7 @@ struct StepVolumes {
 struct StageCount {
   StageMemory memory;
   StepVolumes sent;
-  CountedWork update;  // of the optimizer, a step
+  CountedWork update;  // the optimizer's work in a step
 };
 
 // Stage `stage` of config.pipeline_parallel.

@@ -1,5 +1,5 @@
-// How long a step of a layout takes. A model with one measured number: the share of the GPU's peak
-// rate that GEMMs reach. Everything else comes from datasheets and from counting.
+// The time of a layout's step. The model has one measured number: the share of the GPU's peak rate
+// that GEMMs reach. Everything else comes from datasheets and from counting.
 //
 // A stage's time for a micro batch, forward and backward, is the sum of
 //   GEMMs       FLOPs / (peak x efficiency)
@@ -18,7 +18,7 @@
 
 namespace tally::train {
 
-// How attention is computed.
+// The computation of attention.
 //   flash    no matrix of scores in memory, the causal half only, at half of the GEMMs' rate
 //   unfused  GEMMs over all scores, and passes over the matrix: 6 forward and 8 backward
 enum class AttentionKind { flash, unfused };
@@ -31,8 +31,8 @@ struct ProgramTraits {
   // Selective recomputation computes attention again (Korthikanti et al. 2022, section 5); ours
   // computes norms and GELU again.
   bool recomputes_attention = false;
-  // Full recomputation does the whole forward pass again; ours leaves out what nothing reads, as the
-  // MLP's second GEMM.
+  // Full recomputation does the whole forward pass again; ours leaves out what nothing reads, as
+  // the MLP's second GEMM.
   bool recomputes_everything = false;
   // Tensor parallel ranks each send a part of a message between stages (Narayanan et al. 2021,
   // section 4.1); ours do so with sequence parallelism.
@@ -69,8 +69,8 @@ struct StepTime {
 StepTime step_time(const Config& config, const Machine& machine, const ProgramTraits& traits = {});
 
 // Bytes/s of a ring of `ranks` whose neighbours are `stride` ranks apart, for each member. Within a
-// node it is that of the node's links. Over nodes, the members in a node share its network adapters, one for each
-// GPU, with the other groups of their kind.
+// node it is that of the node's links. Over nodes, the members in a node share its network
+// adapters, one for each GPU, with the other groups of their kind.
 double group_bandwidth(const Machine& machine, int ranks, int stride);
 // The same between two members that are neighbours.
 double pair_bandwidth(const Machine& machine, int ranks, int stride);

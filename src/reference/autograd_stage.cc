@@ -6,6 +6,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
@@ -13,6 +14,7 @@
 #include <ATen/ops/pow.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/searchsorted.h>
+#include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -26,7 +28,7 @@
 
 namespace tally::train {
 
-// Autograd's graph of one micro batch. Its memory is not planned.
+// Autograd's graph of one micro batch. Its memory is not reserved.
 struct AutogradStage::Graph final : ActivationSet {
   size_t bytes() const override { return 0; }
 
@@ -149,6 +151,18 @@ at::Tensor AutogradStage::norm(const at::Tensor& x, const WeightId& id) const {
   if (config_.block.norm == NormKind::rms)
     return x * at::rsqrt(x.pow(2).mean(-1, true) + config_.layernorm_epsilon) * w(id);
   return at::layer_norm(x, {config_.hidden}, w(id), bias(id), config_.layernorm_epsilon);
+}
+
+at::Tensor AutogradStage::activation(const at::Tensor& x) const {
+  switch (config_.block.mlp) {
+    case MlpActivation::gelu_tanh:
+      return at::gelu(x, "tanh");
+    case MlpActivation::gelu_erf:
+      return at::gelu(x, "none");
+    case MlpActivation::swiglu:
+      return at::silu(x.narrow(-1, 0, config_.ffn)) * x.narrow(-1, config_.ffn, config_.ffn);
+  }
+  throw std::logic_error("an activation without a reference");
 }
 
 at::Tensor AutogradStage::dropout(const at::Tensor& x, double p, uint64_t site) const {

@@ -29,12 +29,14 @@ class AutogradStage : public Stage {
   virtual Losses losses_of(const Batch& batch) = 0;
 
   at::Tensor view(const Tensor& t) const;     // the same memory
-  at::Tensor indices(const Tensor& t) const;  // as int64
+  at::Tensor indices(const Tensor& t) const;  // converted to int64
   at::Tensor w(const WeightId& id) const { return weights_.at(index_of(table_.weight(id))); }
   at::Tensor bias(const WeightId& id) const { return weights_.at(index_of(table_.bias(id))); }
-  // With a bias where the model has one.
+  // The layer has a bias where the model has one.
   at::Tensor linear(const at::Tensor& x, const WeightId& id) const;
   at::Tensor norm(const at::Tensor& x, const WeightId& id) const;
+  // The blocks' activation, of [..., fc_width] columns.
+  at::Tensor activation(const at::Tensor& x) const;
   // The explicit model's dropout masks, so that the two can be compared. Sites are numbered the
   // same.
   at::Tensor dropout(const at::Tensor& x, double p, uint64_t site) const;
@@ -64,7 +66,7 @@ class AutogradStage : public Stage {
   const ParameterTable& table_;
   Stream& stream_;
   const at::Device device_;
-  std::vector<at::Tensor> weights_;  // by their places in the table
+  std::vector<at::Tensor> weights_;  // in the order of the table
   uint64_t seed_ = 0;
 };
 

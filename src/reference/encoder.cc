@@ -4,7 +4,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/embedding.h>
-#include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/stack.h>
@@ -31,10 +30,6 @@ class ReferenceEncoder final : public AutogradStage {
   }
 
  private:
-  at::Tensor gelu(const at::Tensor& x) const {
-    return at::gelu(x, config_.block.mlp == MlpKind::gelu_tanh ? "tanh" : "none");
-  }
-
   uint64_t head_site() const { return 3 * static_cast<uint64_t>(config_.layers) + 4; }
 
   at::Tensor embed(const Batch& batch) const {
@@ -59,7 +54,8 @@ class ReferenceEncoder final : public AutogradStage {
       x = norm(
           x + dropout(linear(attended, {Role::projection, l}), config_.hidden_dropout, site + 1),
           {Role::mid_norm, l});
-      const at::Tensor mlp = linear(gelu(linear(x, {Role::fc, l})), {Role::mlp_projection, l});
+      const at::Tensor mlp =
+          linear(activation(linear(x, {Role::fc, l})), {Role::mlp_projection, l});
       x = norm(x + dropout(mlp, config_.hidden_dropout, site + 2), {Role::in_norm, l + 1});
     }
     return x.view({b * t, config_.hidden});
@@ -77,7 +73,7 @@ class ReferenceEncoder final : public AutogradStage {
 
   at::Tensor masked_lm(const at::Tensor& x, const Batch& batch) const {
     const at::Tensor rows = x.index_select(0, indices(batch.rows));
-    const at::Tensor z = norm(gelu(linear(rows, {Role::masked_dense})), {Role::masked_norm});
+    const at::Tensor z = norm(activation(linear(rows, {Role::masked_dense})), {Role::masked_norm});
     const at::Tensor logits = at::linear(z, w({Role::token_table}), bias({Role::masked_decoder}));
     return cross_entropy(logits.narrow(1, 0, config_.vocabulary), batch.labels[0]);
   }

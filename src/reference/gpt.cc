@@ -7,12 +7,10 @@
 #include <ATen/ops/cos.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/gelu.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/repeat_interleave.h>
-#include <ATen/ops/silu.h>
 #include <ATen/ops/sin.h>
 #include <ATen/ops/triu.h>
 
@@ -80,11 +78,6 @@ class ReferenceGpt final : public AutogradStage {
       k = rotate(k, positions_of(batch));
     }
     return linear(attend(q, k, v, hidden(batch), site), {Role::projection, layer});
-  }
-
-  at::Tensor activation(const at::Tensor& x) const {
-    if (!config_.block.gated()) return at::gelu(x, "tanh");
-    return at::silu(x.narrow(-1, 0, config_.ffn)) * x.narrow(-1, config_.ffn, config_.ffn);
   }
 
   at::Tensor logits_of(const Batch& batch) const {

@@ -145,10 +145,12 @@ class Includes(unittest.TestCase):
         (self.root / "engine/base/a.cc").write_text(
             f"namespace tally {{\n// What a function is. Its use.\nvoid f{head}) {{}}\nC::C{head},\n     int g)\n"
             f"    : a_(a) {{}}\n  bool g{head}, int h) const {{\n    call(1, 2, 3, 4, 5, 6);\n  }}\n// A text. Of what\n}}\n")
+        (self.root / "src/device/a.cc").write_text(
+            f"// How a thing is done.\n// A comment that goes on\n// of itself.\nint a;  // of the file\nvoid f{head}, int g);\n")
         code, said = style(self.root)
         self.assertEqual(code, 1)
         self.assertEqual([line.split(": ")[0] for line in said.splitlines()[1:]],
-                         [f"engine/base/a.cc:{line}" for line in (4, 7, 2, 10)], said)
+                         [f"engine/base/a.cc:{line}" for line in (4, 7, 2, 10)] + [f"src/device/a.cc:{line}" for line in (1, 4)], said)
 
     def test_the_drawing_is_renewed(self):
         page = self.root / "docs/architecture.md"

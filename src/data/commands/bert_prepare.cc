@@ -27,7 +27,7 @@ struct PairHeader {
   int32_t next_sentence = 0, a_length = 0, length = 0;
 };
 
-class Spool {  // of one shard
+class Spool {  // one shard's
  public:
   explicit Spool(const std::string& path) : file_(path) {}
 
@@ -77,10 +77,10 @@ class BertPreparation {
     if (fs::exists(options.output) && !fs::is_directory(options.output))
       throw BadInput(fmt::format("--output: '{}' is a file: name a folder", options.output));
     if (fs::exists(summary_.folder))
-      throw BadInput(fmt::format("'{}' is there already: remove it, or choose another --output",
+      throw BadInput(fmt::format("'{}' already exists: remove it, or choose another --output",
                                  summary_.folder));
     work_ = summary_.folder + ".tmp";
-    fs::remove_all(work_);  // of a run that was killed
+    fs::remove_all(work_);  // left by a run that was killed
     std::error_code error;
     fs::create_directories(work_, error);
     if (error)

@@ -12,7 +12,7 @@ namespace tally::train {
 
 struct BertPrepareOptions {
   std::vector<std::string> inputs;  // "-": standard input
-  std::string key = "text";         // of JSON lines
+  std::string key = "text";         // the key in JSON lines
   std::string format = "auto";      // auto (by name), text, jsonl
   SentenceRule sentences = SentenceRule::lines;
   int workers = 1;
@@ -31,7 +31,7 @@ constexpr int64_t kMostShards = 512;  // each is an open file while pairs are ma
 
 struct BertPrepareSummary {
   std::string folder;
-  int64_t documents = 0, sentences = 0, tokens = 0;  // of the text
+  int64_t documents = 0, sentences = 0, tokens = 0;  // counts of the text
   int64_t samples = 0, shards = 0;
   int64_t input_bytes = 0, output_bytes = 0;
   int64_t replaced = 0;  // invalid UTF-8 sequences
@@ -42,10 +42,10 @@ struct BertPrepareSummary {
 // 0.15_random_seed_12345_dupe_factor_5".
 std::string bert_shard_folder(const BertPrepareOptions& options);
 
-// Reads all inputs in order: documents are separated by blank lines, or are the lines of JSON. Makes
-// pairs of sentences (sentence_pairs.h), masks them (masking.h) and writes them in random order to
-// OUTPUT/FOLDER/training_0.hdf5 and so on (bert_shards.h). The result depends on the text and the
-// options but for `workers`. Until it is complete it lies in OUTPUT/FOLDER.tmp; nothing is
+// Reads all inputs in order: documents are separated by blank lines, or are the lines of JSON.
+// Makes pairs of sentences (sentence_pairs.h), masks them (masking.h) and writes them in random
+// order to OUTPUT/FOLDER/training_0.hdf5 and so on (bert_shards.h). The result depends on the text
+// and the options but for `workers`. Until it is complete it lies in OUTPUT/FOLDER.tmp; nothing is
 // overwritten. Disk: the text's tokens and all samples once more. Memory: one shard. Throws
 // std::runtime_error with one sentence.
 BertPrepareSummary prepare_bert(const WordPieceTokenizer& tokenizer,

@@ -99,7 +99,7 @@ class OrderedPool {
   std::function<Work()> make_work_;
   std::function<void(Out&&)> receive_;
   size_t limit_;
-  std::deque<std::shared_ptr<Job>> order_;  // of the owner's thread
+  std::deque<std::shared_ptr<Job>> order_;  // only the owner's thread uses it
   std::mutex mutex_;
   std::condition_variable work_, done_;
   std::deque<std::shared_ptr<Job>> todo_;

@@ -56,10 +56,10 @@ class ChunkEncoder {
  private:
   void encode_line(const Chunk& chunk, int64_t line, std::string_view text, EncodedChunk* out) {
     if (text.find_first_not_of(" \t\r") == std::string_view::npos) return;
-    const std::string place = fmt::format("{}:{}", chunk.source, line);
-    const nlohmann::json object = parse_json_line(text, place);
+    const std::string location = fmt::format("{}:{}", chunk.source, line);
+    const nlohmann::json object = parse_json_line(text, location);
     for (size_t k = 0; k < keys_.size(); ++k) {
-      const std::string& value = text_of_key(object, keys_[k], place, "--json-keys");
+      const std::string& value = text_of_key(object, keys_[k], location, "--json-keys");
       Tokens& tokens = (*out)[k];
       encoder_->encode(value, &tokens.tokens);
       tokens.ends.push_back({tokens.tokens.size(), true});

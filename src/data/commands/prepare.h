@@ -14,8 +14,8 @@ namespace tally::train {
 
 struct PrepareOptions {
   std::vector<std::string> inputs;           // "-": standard input
-  std::vector<std::string> keys = {"text"};  // of JSON lines: one dataset each
-  std::vector<std::string> prefixes;         // of the output, one per key
+  std::vector<std::string> keys = {"text"};  // keys in JSON lines: one dataset each
+  std::vector<std::string> prefixes;         // the output's, one per key
   std::string format = "auto";               // auto (by name), text, jsonl
   bool split_on_blank_lines = false;
   bool append_eod = false;
@@ -25,14 +25,14 @@ struct PrepareOptions {
 
 struct PrepareSummary {
   int64_t documents = 0, tokens = 0;
-  int64_t input_bytes = 0;  // of text, unpacked
+  int64_t input_bytes = 0;  // size of the text, unpacked
   int64_t output_bytes = 0;
   int64_t replaced = 0;  // invalid UTF-8 sequences
   double seconds = 0;
 };
 
 // Reads all inputs in order, tokenizes on `workers` threads and writes the datasets. The result
-// does not depend on the number of workers. Nothing appears under the final names unless everything
+// does not depend on the number of workers. Files get their final names only if everything
 // succeeded. Throws std::runtime_error with one sentence.
 PrepareSummary prepare(const Tokenizer& tokenizer, const PrepareOptions& options);
 
@@ -40,7 +40,7 @@ PrepareSummary prepare(const Tokenizer& tokenizer, const PrepareOptions& options
 // output. 0: done; 1: a file could not be written; 2: bad usage or
 // bad input.
 int prepare_main(int argc, char** argv);
-// Its flags as data.
+// The command's flags as data.
 CommandSpec prepare_spec(const KnownValues& known);
 
 }  // namespace tally::train

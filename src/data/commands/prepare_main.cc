@@ -47,7 +47,7 @@ void declare_prepare(CLI::App* app, PrepareArguments* a) {
                       "Writes OUTPUT.bin and OUTPUT.idx; --task bert: the folder in which "
                       "a folder of shards is made");
   app->add_option("--output-prefix", a->output_prefix,
-                  "As Megatron-LM names them: PREFIX_KEY_document.bin and .idx")
+                  "Prefix as Megatron-LM names it: PREFIX_KEY_document.bin and .idx")
       ->excludes(output);
   declare_tokenizer_flags(app, &a->tokenizer);
   app->add_option("--json-keys", a->options.keys,
@@ -122,7 +122,7 @@ void check_task(const CLI::App& app, const std::string& task) {
                         name == "--split-documents-on-blank-lines";
     const bool of_bert = option->get_group() == "With --task bert";
     if (option->count() > 0 && (bert ? of_gpt : of_bert))
-      throw BadInput(fmt::format("{} does nothing with --task {}: leave it out", name, task));
+      throw BadInput(fmt::format("{} has no effect with --task {}: leave it out", name, task));
   }
 }
 

@@ -38,10 +38,10 @@ class SentenceEncoder {
       if (!chunk.json) {
         encode(text, &out);
       } else if (text.find_first_not_of(" \t\r") != std::string_view::npos) {
-        const std::string place =
+        const std::string location =
             fmt::format("{}:{}", chunk.source, chunk.first_line + static_cast<int64_t>(i));
-        const nlohmann::json object = parse_json_line(text, place);
-        encode(text_of_key(object, key_, place, "--json-keys"), &out);
+        const nlohmann::json object = parse_json_line(text, location);
+        encode(text_of_key(object, key_, location, "--json-keys"), &out);
       }
       if (piece.ends_document) out.document_ends.push_back(out.sentence_ends.size());
     }

@@ -9,7 +9,7 @@
 
 namespace tally::train {
 
-// How a document is divided into sentences.
+// The way in which a document is divided into sentences.
 enum class SentenceRule {
   lines,    // every line is a sentence
   unicode,  // --split-sentences: by Unicode's rules for sentences (UAX 29) as ICU applies them to

@@ -26,7 +26,7 @@ struct Shard {
 };
 
 Shape shape_of(const Hdf5Reader& file) {
-  const auto ids = file.table("input_ids"), places = file.table("masked_lm_positions");
+  const auto ids = file.table("input_ids"), positions = file.table("masked_lm_positions");
   const auto check = [&](const char* name, int64_t columns) {
     const auto table = file.table(name);
     if (table.rows == ids.rows && table.columns == columns) return;
@@ -36,12 +36,12 @@ Shape shape_of(const Hdf5Reader& file) {
   };
   check("input_mask", ids.columns);
   check("segment_ids", ids.columns);
-  check("masked_lm_positions", places.columns);
-  check("masked_lm_ids", places.columns);
+  check("masked_lm_positions", positions.columns);
+  check("masked_lm_ids", positions.columns);
   check("next_sentence_labels", 1);
-  if (ids.rows < 1 || ids.columns < 1 || places.columns < 1)
+  if (ids.rows < 1 || ids.columns < 1 || positions.columns < 1)
     throw std::runtime_error(fmt::format("'{}' holds no samples: leave it out", file.path()));
-  return {ids.rows, ids.columns, places.columns};
+  return {ids.rows, ids.columns, positions.columns};
 }
 
 class ShardReader {
@@ -122,12 +122,12 @@ class ShardReader {
   // Position 0 is [CLS], which is never masked, and stands for "no more".
   int64_t masked_of(int64_t row, int64_t length) const {
     const int64_t most = shard_.shape.max_predictions;
-    const int32_t* places = &shard_.positions[static_cast<size_t>(row * most)];
-    const int64_t count = std::find(places, places + most, 0) - places;
+    const int32_t* positions = &shard_.positions[static_cast<size_t>(row * most)];
+    const int64_t count = std::find(positions, positions + most, 0) - positions;
     for (int64_t i = 0; i < count; ++i) {
-      if (places[i] < 0 || places[i] >= length || (i > 0 && places[i] <= places[i - 1]))
+      if (positions[i] < 0 || positions[i] >= length || (i > 0 && positions[i] <= positions[i - 1]))
         bad(row, "masked_lm_positions",
-            fmt::format("has {}, and positions ascend and are below the length {}", places[i],
+            fmt::format("has {}, and positions ascend and are below the length {}", positions[i],
                         length));
     }
     check_tokens(row, "masked_lm_ids", &shard_.labels[static_cast<size_t>(row * most)], count);
@@ -164,7 +164,7 @@ class BertShards final : public EncoderSource {
 
   void sample(int64_t index, EncoderSample* out) const override {
     const int64_t epoch = index / samples_;
-    const auto [visit, row] = place_of(epoch, index % samples_);
+    const auto [visit, row] = locate(epoch, index % samples_);
     const std::shared_ptr<const Shard> shard = shard_at(epoch, visit);
     copy(*shard, options_.shuffle ? shuffled_row(epoch, visit, row, shard->shape.rows) : row, out);
     if (options_.mode == Masking::fixed) return;
@@ -176,12 +176,12 @@ class BertShards final : public EncoderSource {
   }
 
  private:
-  struct Order {  // of an epoch's shards
+  struct Order {  // an epoch's shards
     int64_t epoch = -1;
-    std::vector<size_t> shards;   // by visit
+    std::vector<size_t> shards;   // in the order of visits
     std::vector<int64_t> starts;  // the first sample of each visit
   };
-  struct Place {
+  struct Location {
     int64_t visit, row;
   };
 
@@ -203,7 +203,7 @@ class BertShards final : public EncoderSource {
     return order;
   }
 
-  Place place_of(int64_t epoch, int64_t sample) const {
+  Location locate(int64_t epoch, int64_t sample) const {
     const auto order = order_of(epoch);
     const auto after = std::upper_bound(order->starts.begin(), order->starts.end(), sample);
     const int64_t visit = after - order->starts.begin() - 1;

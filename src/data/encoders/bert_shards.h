@@ -20,7 +20,7 @@
 namespace tally::train {
 
 enum class Masking {
-  fixed,    // as the file has it: the same in every epoch
+  fixed,    // the file's masks: the same in every epoch
   dynamic,  // drawn anew for every epoch (Liu et al. 2019, RoBERTa)
 };
 

@@ -26,7 +26,8 @@ int64_t whole_number(const std::string& label) {
   return std::stoll(label);
 }
 
-// A fraction with a point or a comma, a number with a sign or leading zeros, NaN: no name of a class.
+// A fraction with a point or a comma, a number with a sign or leading zeros, NaN: no name of a
+// class.
 bool looks_like_number(std::string label) {
   if (label.find_first_of("xXpP") != label.npos)
     return false;  // strtod() reads hexadecimal numbers
@@ -50,21 +51,21 @@ int64_t class_number(const std::string& label) {
 
 // Throws where the row's label can be no class.
 void check_label(const LabelledText& row) {
-  if (row.label.empty()) throw BadInput(fmt::format("{}: this row has no label", row.place));
+  if (row.label.empty()) throw BadInput(fmt::format("{}: this row has no label", row.location));
   if (has_blank_at_end(row.label))
     throw BadInput(fmt::format("{}: the label \"{}\" begins or ends with white space: remove it",
-                               row.place, row.label));
+                               row.location, row.label));
   const int64_t number = class_number(row.label);
   if (number >= kMostClasses)
     throw BadInput(fmt::format(
         "{}: the label {} is too great for the number of a class: they begin at 0, and there are "
         "at most {}",
-        row.place, row.label, kMostClasses));
+        row.location, row.label, kMostClasses));
   if (number < 0 && looks_like_number(row.label))
     throw BadInput(
         fmt::format("{}: the label {} is not the number of a class: classes count from 0, or have "
                     "words as names",
-                    row.place, row.label));
+                    row.location, row.label));
 }
 
 std::vector<std::string> numbers_below(int64_t count) {
@@ -130,7 +131,7 @@ LabelledTexts read_labelled_texts(const std::string& path, const LabelledTextOpt
   for (auto& cells : read_table(path, options.format, columns)) {
     const TableCell& last = cells.back();
     LabelledText row;
-    row.place =
+    row.location =
         fmt::format("{}:{}:{}", path == "-" ? "standard input" : path, last.line, last.column);
     if (texts.labels) row.label = last.text;
     if (texts.pairs) row.pair = std::move(cells[1].text);
@@ -152,7 +153,7 @@ std::vector<std::string> class_names(const LabelledTexts& texts) {
       throw BadInput(fmt::format(
           "{}: the label \"{}\" is {}, and those before it are {}: give all classes numbers from 0 "
           "on, or all of them words",
-          row.place, row.label, numbers ? "a number" : "a word", numbers ? "words" : "numbers"));
+          row.location, row.label, numbers ? "a number" : "a word", numbers ? "words" : "numbers"));
     names.insert(row.label);
     greatest = std::max(greatest, number);
   }
@@ -172,7 +173,7 @@ std::vector<std::string> class_names(const LabelledTexts& texts,
     if (named || numbered) continue;
     check_label(row);
     throw BadInput(fmt::format(
-        "{}: the label \"{}\" is none of the model's classes: {}{}", row.place, row.label,
+        "{}: the label \"{}\" is not one of the model's classes: {}{}", row.location, row.label,
         fmt::join(names.begin(), names.begin() + std::min<int64_t>(count, 20), ", "),
         count > 20 ? ", ..." : ""));
   }
@@ -224,7 +225,7 @@ std::unique_ptr<EncoderSource> make_classification_samples(const LabelledTexts& 
     }
     const int32_t label = texts.labels ? numbers.of(row.label) : -1;
     if (texts.labels && label < 0)
-      throw BadInput(fmt::format("{}: the label \"{}\" is none of the {} classes", row.place,
+      throw BadInput(fmt::format("{}: the label \"{}\" is not one of the {} classes", row.location,
                                  row.label, classes.size()));
     samples->add(ids, a_length, label);
   }

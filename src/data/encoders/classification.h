@@ -16,7 +16,7 @@ namespace tally::train {
 struct LabelledText {
   std::string text, pair;  // pair: empty where the file has single texts
   std::string label;
-  std::string place;  // FILE:LINE:COLUMN of the label
+  std::string location;  // FILE:LINE:COLUMN of the label
 };
 
 struct LabelledTextOptions {
@@ -35,14 +35,15 @@ struct LabelledTexts {
 LabelledTexts read_labelled_texts(const std::string& path, const LabelledTextOptions& options);
 
 // The classes of the rows, in the order of their numbers: where all labels are whole numbers from 0
-// on (7, or LABEL_7), "0" to the greatest one; else the different labels in the order of their bytes. Throws
-// BadInput where a row has no label or one that white space begins or ends, where words and numbers are
-// mixed, or where a number is negative, broken, not a number, or 100,000 or more.
+// on (7, or LABEL_7), "0" to the greatest one; else the different labels in the order of their
+// bytes. Throws BadInput where a row has no label or one that white space begins or ends, where
+// words and numbers are mixed, or where a number is negative, broken, not a number, or 100,000 or
+// more.
 std::vector<std::string> class_names(const LabelledTexts& texts);
 
 // The same for a model that names its classes: `names` where all labels are among them, else "0" to
-// the last one's number where all labels are such numbers. Throws BadInput with the place of a label
-// that is neither.
+// the last one's number where all labels are such numbers. Throws BadInput with the location of a
+// label that is neither.
 std::vector<std::string> class_names(const LabelledTexts& texts,
                                      const std::vector<std::string>& names);
 
@@ -63,8 +64,8 @@ class ClassNumbers {
 // (-1 where the texts have no labels). A text longer than `sequence` loses tokens at the end; of a
 // pair, one after the other from the longer text, from the second of equals (run_classifier.py of
 // google-research/bert). In the rows' order, or with `shuffle` in an order of every epoch. Throws
-// BadInput with the place of a label that is not in `classes`. `cut`, unless null, becomes how many
-// rows lost tokens.
+// BadInput with the location of a label that is not in `classes`. `cut`, unless null, becomes how
+// many rows lost tokens.
 std::unique_ptr<EncoderSource> make_classification_samples(const LabelledTexts& texts,
                                                            const std::vector<std::string>& classes,
                                                            const WordPieceTokenizer& tokenizer,

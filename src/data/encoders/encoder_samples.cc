@@ -33,8 +33,8 @@ void fill_batch(const EncoderSource& source, int64_t first, int64_t rows, int64_
     const EncoderSample& s = samples[static_cast<size_t>(row)];
     std::copy(s.ids.begin(), s.ids.end(), b.ids.begin() + row * sequence);
     std::copy(s.token_types.begin(), s.token_types.end(), b.token_types.begin() + row * sequence);
-    for (const int32_t place : s.masked_positions)
-      b.masked_positions.push_back(static_cast<int32_t>(row * sequence) + place);
+    for (const int32_t position : s.masked_positions)
+      b.masked_positions.push_back(static_cast<int32_t>(row * sequence) + position);
     b.masked_labels.insert(b.masked_labels.end(), s.masked_labels.begin(), s.masked_labels.end());
     b.lengths.push_back(static_cast<int32_t>(s.length()));
     b.next_sentence.push_back(s.next_sentence);

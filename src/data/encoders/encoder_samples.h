@@ -12,7 +12,8 @@ namespace tally::train {
 struct EncoderSample {
   std::vector<int32_t> ids;          // [length]: [CLS] A [SEP], or [CLS] A [SEP] B [SEP]
   std::vector<int32_t> token_types;  // [length]: 0 until the first [SEP], then 1
-  // Pre-training: the places in `ids` whose tokens are to be predicted, ascending, and these tokens.
+  // Pre-training: the positions in `ids` whose tokens are to be predicted, ascending, and these
+  // tokens.
   std::vector<int32_t> masked_positions, masked_labels;
   int32_t next_sentence =
       -1;              // pre-training: 0 where B follows A in the text, 1 where it is random
@@ -42,7 +43,7 @@ struct EncoderBatch {
   std::vector<int32_t> ids;                   // [rows, sequence], padded with `pad`
   std::vector<int32_t> token_types;           // [rows, sequence], padded with 0
   std::vector<int32_t> lengths;               // [rows]: real tokens
-  std::vector<int32_t> masked_positions;      // [masked]: row * sequence + place
+  std::vector<int32_t> masked_positions;      // [masked]: row * sequence + position
   std::vector<int32_t> masked_labels;         // [masked]
   std::vector<int32_t> next_sentence, label;  // [rows]
   std::vector<int32_t> start, end;            // [rows]

@@ -12,15 +12,15 @@ struct Hdf5Filter {
   bool deflate = true;  // else shuffle
 };
 
-// How integers are stored.
+// The storage of integers.
 struct Hdf5Integers {
   size_t bytes = 4;  // 1, 2, 4 or 8
   bool is_signed = true, little_endian = true;
 };
 
 // Undoes the filters (listed in the order in which they were applied; bit i of `skipped` is set
-// where filter i was not) of a part that has `size` bytes in the end. Returns why it is not possible,
-// empty where it was.
+// where filter i was not) of a part that has `size` bytes in the end. Returns why it is not
+// possible, empty where it was.
 std::string unpack_hdf5_chunk(const std::vector<Hdf5Filter>& filters, uint32_t skipped,
                               size_t number_bytes, size_t size, std::vector<unsigned char>* data);
 

@@ -34,7 +34,7 @@ uint64_t file_bytes(int fd) {
 
 }  // namespace
 
-// The place and the format of the numbers of a dataset.
+// The offset and the format of the numbers of a dataset.
 struct Hdf5Reader::Dataset {
   Dataset(const Hdf5Reader& owner, const char* dataset_name)
       : reader(owner), name(dataset_name), total(file_bytes(owner.fd_)) {}
@@ -64,7 +64,7 @@ struct Hdf5Reader::Dataset {
  private:
   void check_type(hid_t dataset);
   void check_shape(hid_t dataset);
-  void check_layout(hid_t dataset, hid_t plan);
+  void check_storage(hid_t dataset, hid_t properties);
   void find_parts(hid_t dataset, H5D_layout_t layout);
   void check_size() const;
   void add_part(Part part);
@@ -81,13 +81,13 @@ void Hdf5Reader::Dataset::open() {
   if (H5Lget_info(reader.file_, name, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD)
     throw refused("is a link to somewhere else, which is not followed");
   const Hdf5Handle dataset(H5Dopen2(reader.file_, name, H5P_DEFAULT), H5Dclose);
-  const Hdf5Handle plan(dataset < 0 ? -1 : H5Dget_create_plist(dataset), H5Pclose);
-  if (dataset < 0 || plan < 0) throw unreadable(reader.path_, hdf5_error());
+  const Hdf5Handle properties(dataset < 0 ? -1 : H5Dget_create_plist(dataset), H5Pclose);
+  if (dataset < 0 || properties < 0) throw unreadable(reader.path_, hdf5_error());
   check_type(dataset);
   check_shape(dataset);
-  check_layout(dataset, plan);
+  check_storage(dataset, properties);
   check_size();
-  find_parts(dataset, H5Pget_layout(plan));
+  find_parts(dataset, H5Pget_layout(properties));
 }
 
 void Hdf5Reader::Dataset::check_type(hid_t dataset) {
@@ -114,9 +114,9 @@ void Hdf5Reader::Dataset::check_shape(hid_t dataset) {
   shape = {static_cast<int64_t>(sizes[0]), static_cast<int64_t>(sizes[1])};
 }
 
-void Hdf5Reader::Dataset::check_layout(hid_t dataset, hid_t plan) {
-  const H5D_layout_t layout = H5Pget_layout(plan);
-  if (layout == H5D_VIRTUAL || H5Pget_external_count(plan) != 0)
+void Hdf5Reader::Dataset::check_storage(hid_t dataset, hid_t properties) {
+  const H5D_layout_t layout = H5Pget_layout(properties);
+  if (layout == H5D_VIRTUAL || H5Pget_external_count(properties) != 0)
     throw refused("lies in other files, which are not read: copy it into this one");
   if (layout != H5D_CONTIGUOUS && layout != H5D_CHUNKED)
     throw refused("has a layout that is not read: write it contiguous or in chunks");
@@ -125,17 +125,17 @@ void Hdf5Reader::Dataset::check_layout(hid_t dataset, hid_t plan) {
   if (layout == H5D_CONTIGUOUS) return;
   std::array<hsize_t, 2> chunk{1, 1};
   const Hdf5Handle space(H5Dget_space(dataset), H5Sclose);
-  if (H5Pget_chunk(plan, 2, chunk.data()) != H5Sget_simple_extent_ndims(space) || chunk[0] < 1 ||
-      chunk[1] < 1 || chunk[0] >= kMostRows || chunk[1] >= kMostRows)
+  if (H5Pget_chunk(properties, 2, chunk.data()) != H5Sget_simple_extent_ndims(space) ||
+      chunk[0] < 1 || chunk[1] < 1 || chunk[0] >= kMostRows || chunk[1] >= kMostRows)
     throw unreadable(reader.path_, "the sizes of chunks are not possible");
   chunk_rows = static_cast<int64_t>(chunk[0]);
   chunk_columns = static_cast<int64_t>(chunk[1]);
-  const int count = H5Pget_nfilters(plan);
+  const int count = H5Pget_nfilters(properties);
   for (int i = 0; i < count; ++i) {
     unsigned flags = 0, config = 0;
     size_t values = 0;
-    const H5Z_filter_t filter = H5Pget_filter2(plan, static_cast<unsigned>(i), &flags, &values,
-                                               nullptr, 0, nullptr, &config);
+    const H5Z_filter_t filter = H5Pget_filter2(properties, static_cast<unsigned>(i), &flags,
+                                               &values, nullptr, 0, nullptr, &config);
     if (filter != H5Z_FILTER_DEFLATE && filter != H5Z_FILTER_SHUFFLE)
       throw refused(fmt::format(
           "is stored with filter {}, and only gzip and shuffle are read: write it again with "
@@ -145,7 +145,8 @@ void Hdf5Reader::Dataset::check_layout(hid_t dataset, hid_t plan) {
   }
 }
 
-// Before anything is allocated: what is declared must be possible in a file of this size.
+// The declared sizes must be possible in a file of this size. This is checked before anything is
+// allocated.
 void Hdf5Reader::Dataset::check_size() const {
   const bool deflated = std::any_of(filters.begin(), filters.end(),
                                     [](const Hdf5Filter& filter) { return filter.deflate; });
@@ -165,7 +166,7 @@ void Hdf5Reader::Dataset::check_size() const {
 
 void Hdf5Reader::Dataset::add_part(Part part) {
   if (part.offset > total || part.stored > total - part.offset)
-    throw unreadable(reader.path_, fmt::format("dataset {} ends behind the file's end", name));
+    throw unreadable(reader.path_, fmt::format("dataset {} ends beyond the file's end", name));
   parts.push_back(part);
 }
 
@@ -243,9 +244,9 @@ Hdf5Reader::Hdf5Reader(const std::string& path)
   file_ = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access);
   std::string why = file_ < 0 ? hdf5_error() : "";
   if (file_ >= 0) {
-    const Hdf5Handle plan(H5Fget_create_plist(file_), H5Pclose);
-    hsize_t before = 0;  // bytes of other data, which would move all places
-    if (H5Pget_userblock(plan, &before) < 0 || before != 0) why = "it has a user block";
+    const Hdf5Handle properties(H5Fget_create_plist(file_), H5Pclose);
+    hsize_t before = 0;  // bytes of other data, which would move all offsets
+    if (H5Pget_userblock(properties, &before) < 0 || before != 0) why = "it has a user block";
   }
   if (why.empty()) return;
   if (file_ >= 0) H5Fclose(file_);

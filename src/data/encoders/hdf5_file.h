@@ -1,8 +1,8 @@
-// Tables of integers in HDF5 files. HDF5's C library finds them; their numbers are read and unpacked
-// here, because the library (1.10) trusts the sizes that a file declares and may crash on a damaged
-// one. Only what a table needs is accepted, so that no other file is opened and no plug-in is loaded
-// on behalf of one. Calls may come from several threads; the library's go on one at a time, as it
-// demands.
+// Tables of integers in HDF5 files. HDF5's C library finds them; their numbers are read and
+// unpacked here, because the library (1.10) trusts the sizes that a file declares and may crash on
+// a damaged one. Only what a table needs is accepted, so that no other file is opened and no
+// plug-in is loaded on behalf of one. Calls may come from several threads; the library's go on one
+// at a time, as it demands.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ class Hdf5Reader {
   Hdf5Reader& operator=(const Hdf5Reader&) = delete;
 
   const std::string& path() const { return path_; }
-  // The shape of a dataset of one or two dimensions. Throws where it is missing, is not of integers,
-  // or declares more numbers than the file can hold.
+  // The shape of a dataset of one or two dimensions. Throws where it is missing, is not of
+  // integers, or declares more numbers than the file can hold.
   Table table(const char* name) const;
   // All numbers of a dataset, row major, as i32. Numbers beyond i32 become its least or greatest.
   std::vector<int32_t> read(const char* name) const;

@@ -13,7 +13,8 @@ std::mutex& library_mutex() {
 Hdf5Library::Hdf5Library() : lock_(library_mutex()) {
   static const bool started = H5open() >= 0 && H5PLset_loading_state(0) >= 0;  // no plug-ins
   static_cast<void>(started);
-  // Otherwise it prints its errors; where it was built for threads, each thread has to say so.
+  // The library prints its errors otherwise; where it was built for threads, each thread has to say
+  // so.
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 

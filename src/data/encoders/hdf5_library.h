@@ -8,7 +8,7 @@
 
 namespace tally::train {
 
-// Held while the library is called.
+// A lock that is held while the library is called.
 class Hdf5Library {
  public:
   Hdf5Library();

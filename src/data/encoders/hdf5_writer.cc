@@ -39,13 +39,13 @@ void Hdf5Writer::write(const char* name, const std::vector<T>& values, int64_t r
   const std::array<hsize_t, 2> sizes{static_cast<hsize_t>(rows), static_cast<hsize_t>(columns)};
   const std::array<hsize_t, 2> chunk{std::min<hsize_t>(sizes[0], 1024), sizes[1]};
   const Hdf5Handle space(H5Screate_simple(rank, sizes.data(), nullptr), H5Sclose);
-  const Hdf5Handle plan(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-  H5Pset_chunk(plan, rank, chunk.data());
-  H5Pset_deflate(plan, 4);
-  H5Pset_obj_track_times(plan, false);  // the same data makes the same bytes
+  const Hdf5Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+  H5Pset_chunk(properties, rank, chunk.data());
+  H5Pset_deflate(properties, 4);
+  H5Pset_obj_track_times(properties, false);  // the same data makes the same bytes
   constexpr bool small = std::is_same_v<T, int8_t>;
   const Hdf5Handle dataset(H5Dcreate2(file_, name, small ? H5T_STD_I8LE : H5T_STD_I32LE, space,
-                                      H5P_DEFAULT, plan, H5P_DEFAULT),
+                                      H5P_DEFAULT, properties, H5P_DEFAULT),
                            H5Dclose);
   if (dataset < 0 || H5Dwrite(dataset, small ? H5T_NATIVE_INT8 : H5T_NATIVE_INT32, H5S_ALL, H5S_ALL,
                               H5P_DEFAULT, values.data()) < 0)
@@ -68,7 +68,7 @@ void Hdf5Writer::finish() {
   if (fd < 0) fail(std::strerror(errno));
   const bool synced = fsync(fd) == 0;
   close(fd);
-  if (!synced) fail("it cannot be brought to the disk");
+  if (!synced) fail("it cannot be flushed to disk");
 }
 
 }  // namespace tally::train

@@ -32,8 +32,8 @@ struct SentencePairOptions {
 // Calls use(sample) for each pair that begins in `document`, in order, without masks; the sample
 // may be changed. Sentences are joined until they fill the sequence (or, with
 // short_sequence_probability, a random shorter length); a random part of them is A. B is the rest,
-// or with probability 1/2, and where there is no rest, a random place of another document, and the
-// rest comes again. A pair that is too long is cut at the beginning or end of the longer part.
+// or with probability 1/2, and where there is no rest, a random sentence of another document, and
+// the rest comes again. A pair that is too long is cut at the beginning or end of the longer part.
 void make_sentence_pairs(const SentenceSource& source, int64_t document,
                          const SentencePairOptions& options, PhiloxDraws* draws,
                          const std::function<void(EncoderSample&)>& use);

@@ -52,8 +52,8 @@ class SquadReader {
       : path_(path), training_(training), version_2_(version_2) {}
 
   SquadFile run() {
-    for (const PlacedJson& part : read_json_file(path_)) {
-      const JsonNode root(part.value, part.place);
+    for (const LocatedJson& part : read_json_file(path_)) {
+      const JsonNode root(part.value, part.location);
       if (root.has("data"))
         read_all(root.list("data"));
       else if (root.value().is_array())
@@ -80,7 +80,7 @@ class SquadReader {
       throw std::runtime_error(fmt::format(
           "{} is neither an article of SQuAD (with \"paragraphs\") nor a row of Hugging "
           "Face's datasets (with \"context\", \"question\" and \"answers\")",
-          node.place()));
+          node.location()));
     const JsonNode paragraphs = node.list("paragraphs");
     for (size_t p = 0; p < paragraphs.value().size(); ++p) {
       const JsonNode paragraph = paragraphs.at(p), questions = paragraph.list("qas");
@@ -103,7 +103,7 @@ class SquadReader {
     example.question = node.text("question");
     if (!ids_.insert(example.id).second)
       throw std::runtime_error(
-          fmt::format("{} has the id \"{}\" of an earlier question", node.place(), example.id));
+          fmt::format("{} has the id \"{}\" of an earlier question", node.location(), example.id));
     read_answers(node, &example);
     // A row without an answer is impossible.
     const bool row = node.has("context");
@@ -125,7 +125,7 @@ class SquadReader {
       const JsonNode answers = node.list("answers");
       for (size_t i = 0; i < answers.value().size(); ++i) {
         const JsonNode answer = answers.at(i);
-        add_answer(answer.text("text"), answer.number("answer_start"), answer.place(), example);
+        add_answer(answer.text("text"), answer.number("answer_start"), answer.location(), example);
       }
       return;
     }
@@ -133,29 +133,29 @@ class SquadReader {
     const JsonNode texts = answers.list("text"), starts = answers.list("answer_start");
     if (texts.value().size() != starts.value().size())
       throw std::runtime_error(fmt::format("{} has {} texts and {} values of \"answer_start\"",
-                                           answers.place(), texts.value().size(),
+                                           answers.location(), texts.value().size(),
                                            starts.value().size()));
     for (size_t i = 0; i < texts.value().size(); ++i)
-      add_answer(texts.at(i).text(), starts.at(i).number(), texts.at(i).place(), example);
+      add_answer(texts.at(i).text(), starts.at(i).number(), texts.at(i).location(), example);
   }
 
-  static void add_answer(const std::string& text, int64_t start, const std::string& place,
+  static void add_answer(const std::string& text, int64_t start, const std::string& location,
                          SquadExample* example) {
     const auto length = static_cast<int64_t>(example->paragraph->word_of.size());
     const auto size = static_cast<int64_t>(to_characters(text).size());
     if (start < 0 || start > length || size > length - start)
       throw std::runtime_error(fmt::format("{} lies outside the context: characters {} to {} of {}",
-                                           place, start, start + size, length));
+                                           location, start, start + size, length));
     example->answers.push_back({text, start});
   }
 
-  // False where the answer's text is not at its place.
+  // False where the answer's text is not at its location.
   static bool find_answer(const JsonNode& node, SquadExample* example) {
     if (example->answers.size() != 1)
       throw std::runtime_error(
           fmt::format("{} has {} answers, and training needs one: is this the file for training, "
                       "and of version {}?",
-                      node.place(), example->answers.size(), example->answers.empty() ? 2 : 1));
+                      node.location(), example->answers.size(), example->answers.empty() ? 2 : 1));
     const SquadAnswer& answer = example->answers[0];
     const auto size = static_cast<int64_t>(to_characters(answer.text).size());
     if (size == 0) return false;

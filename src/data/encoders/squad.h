@@ -22,7 +22,7 @@ struct SquadParagraph {
 
 struct SquadAnswer {
   std::string text;
-  int64_t start = 0;  // of the text in the context
+  int64_t start = 0;  // the text's position in the context
 };
 
 struct SquadExample {
@@ -36,14 +36,14 @@ struct SquadExample {
 
 struct SquadFile {
   std::vector<SquadExample> examples;
-  int64_t left_out = 0;  // for training: examples whose answer's text is not at its place
+  int64_t left_out = 0;  // for training: examples whose answer's text is not at its location
 };
 
 // Reads SQuAD's files as published (articles of paragraphs under "data"), and the rows of Hugging
 // Face's datasets: an object a line, a list, or a list under "data". Ids are texts or integers.
 // `version_2`: questions may be impossible; a row without answers is. No two have the same id.
 // `training`: every possible question has one answer.
-// Throws std::runtime_error with one sentence that names the file and the place in it, as
+// Throws std::runtime_error with one sentence that names the file and the location in it, as
 // "FILE:LINE:COLUMN" for a fault of syntax and "FILE: data[0].paragraphs[3]" for others.
 SquadFile read_squad(const std::string& path, bool training, bool version_2);
 
@@ -57,7 +57,7 @@ struct SquadOptions {
 struct SquadFeature {
   int64_t example = 0;  // its number in the list of examples
   std::vector<int32_t> ids, token_types;
-  int32_t window_begin = 0;      // where the window begins in ids
+  int32_t window_begin = 0;      // the window's position in ids
   std::vector<int32_t> word_of;  // [tokens of the window]: numbers of words of the paragraph
   // [tokens of the window]: whether no other window has more context around the token
   std::vector<uint8_t> most_context;

@@ -40,7 +40,7 @@ class FeatureMaker {
       feature.example = number;
       for (int64_t i = 0; i < windows[w].length; ++i)
         feature.most_context.push_back(best[static_cast<size_t>(windows[w].begin + i)] == w);
-      if (training_) place_answer(answer, windows[w], &feature);
+      if (training_) set_answer(answer, windows[w], &feature);
       out->push_back(std::move(feature));
     }
   }
@@ -89,8 +89,8 @@ class FeatureMaker {
     return windows;
   }
 
-  // For each token the window in which it has most context: the smaller of those on its two sides,
-  // and a little for a longer window.
+  // The window in which each token has most context: the smaller of those on its two sides, and a
+  // little for a longer window.
   std::vector<size_t> most_context(const std::vector<Window>& windows) const {
     std::vector<size_t> best(document_.ids.size());
     std::vector<double> scores(best.size(), -1.0);
@@ -123,7 +123,7 @@ class FeatureMaker {
     return f;
   }
 
-  static void place_answer(const Window& answer, const Window& window, SquadFeature* feature) {
+  static void set_answer(const Window& answer, const Window& window, SquadFeature* feature) {
     feature->start = feature->end = 0;
     const int64_t first = answer.begin - window.begin;
     if (answer.begin < 0 || first < 0 || first + answer.length > window.length) return;
@@ -135,7 +135,7 @@ class FeatureMaker {
   SquadOptions options_;
   bool training_;
   std::unique_ptr<Tokenizer::Encoder> encoder_;
-  std::shared_ptr<const SquadParagraph> paragraph_;  // whose tokens document_ has
+  std::shared_ptr<const SquadParagraph> paragraph_;  // document_ has its tokens
   Document document_;
 };
 

@@ -19,16 +19,16 @@ struct Span {
   double score() const { return start_logit + end_logit; }
 };
 
-std::vector<size_t> best_places(const float* logits, size_t count, int64_t n_best) {
-  std::vector<size_t> places(count);
-  std::iota(places.begin(), places.end(), size_t{0});
+std::vector<size_t> best_positions(const float* logits, size_t count, int64_t n_best) {
+  std::vector<size_t> positions(count);
+  std::iota(positions.begin(), positions.end(), size_t{0});
   const size_t kept = std::min(count, static_cast<size_t>(n_best));
   // The first of equals first, as a stable sort has them.
   std::partial_sort(
-      places.begin(), places.begin() + static_cast<std::ptrdiff_t>(kept), places.end(),
+      positions.begin(), positions.begin() + static_cast<std::ptrdiff_t>(kept), positions.end(),
       [&](size_t a, size_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
-  places.resize(kept);
-  return places;
+  positions.resize(kept);
+  return positions;
 }
 
 class Predictor {
@@ -65,11 +65,11 @@ class Predictor {
     const SquadFeature& feature = features_[f];
     const SquadLogits& logits = logits_[f];
     const size_t count = feature.ids.size(), window = static_cast<size_t>(feature.window_begin);
-    const auto inside = [&](size_t place) {
-      return place >= window && place < window + feature.word_of.size();
+    const auto inside = [&](size_t position) {
+      return position >= window && position < window + feature.word_of.size();
     };
-    const std::vector<size_t> starts = best_places(logits.start, count, options_.n_best);
-    const std::vector<size_t> ends = best_places(logits.end, count, options_.n_best);
+    const std::vector<size_t> starts = best_positions(logits.start, count, options_.n_best);
+    const std::vector<size_t> ends = best_positions(logits.end, count, options_.n_best);
     for (const size_t start : starts) {
       if (!inside(start) || feature.most_context[start - window] == 0) continue;
       for (const size_t end : ends) {
@@ -149,13 +149,13 @@ class Predictor {
   Span null_;
 };
 
-// The places of the characters that are no blanks.
-std::vector<size_t> solid_places(const std::u32string& text) {
-  std::vector<size_t> places;
+// The positions of the characters that are no blanks.
+std::vector<size_t> solid_positions(const std::u32string& text) {
+  std::vector<size_t> positions;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != ' ') places.push_back(i);
+    if (text[i] != ' ') positions.push_back(i);
   }
-  return places;
+  return positions;
 }
 
 }  // namespace
@@ -169,13 +169,13 @@ std::string squad_final_text(const std::string& predicted, const std::string& or
   const std::u32string source = to_characters(original);
   const size_t at = text.find(wanted);
   if (at == std::u32string::npos || wanted.empty()) return original;
-  const std::vector<size_t> places = solid_places(text), sources = solid_places(source);
-  if (places.size() != sources.size()) return original;
-  const auto source_of = [&](size_t place) {
-    const auto found = std::lower_bound(places.begin(), places.end(), place);
-    return found == places.end() || *found != place
+  const std::vector<size_t> positions = solid_positions(text), sources = solid_positions(source);
+  if (positions.size() != sources.size()) return original;
+  const auto source_of = [&](size_t position) {
+    const auto found = std::lower_bound(positions.begin(), positions.end(), position);
+    return found == positions.end() || *found != position
                ? std::u32string::npos
-               : sources[static_cast<size_t>(found - places.begin())];
+               : sources[static_cast<size_t>(found - positions.begin())];
   };
   const size_t begin = source_of(at), end = source_of(at + wanted.size() - 1);
   if (begin == std::u32string::npos || end == std::u32string::npos) return original;

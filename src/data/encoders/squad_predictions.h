@@ -1,5 +1,5 @@
-// From a model's logits back to answers in SQuAD's paragraphs, as run_squad.py of
-// google-research/bert does it, and their scores, as SQuAD's evaluation scripts compute them.
+// Answers in SQuAD's paragraphs from a model's logits, as run_squad.py of google-research/bert
+// makes them, and their scores, as SQuAD's evaluation scripts compute them.
 #pragma once
 
 #include <cstdint>
@@ -63,8 +63,8 @@ struct SquadScores {
 };
 
 // A prediction's score is the highest over the question's answers. F1 is that of the bags of words
-// of normalized texts. Rules of version 1.1 or 2.0: in 2.0 an answer that normalization leaves empty
-// does not count, and "no answer" is right where none is left.
+// of normalized texts. Rules of version 1.1 or 2.0: in 2.0 an answer that normalization leaves
+// empty does not count, and "no answer" is right where none is left.
 SquadScores squad_scores(const std::vector<SquadExample>& examples,
                          const std::vector<SquadPrediction>& predictions, bool version_2);
 

@@ -58,7 +58,7 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
   } else {
     std::signal(SIGBUS, SIG_DFL);  // the read is repeated, and ends the process
     const bool sent = info->si_code <= 0;
-    if (sent) raise(SIGBUS);  // nothing is repeated after a signal that somebody sent
+    if (sent) raise(SIGBUS);  // a signal that somebody sent does not come again
   }
 }
 

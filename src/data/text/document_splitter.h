@@ -21,7 +21,7 @@ struct Chunk {
   // JSON lines: each piece is one line, numbered from first_line on.
   bool json = false;
   std::string source;      // the input's name, for messages
-  int64_t first_line = 1;  // of the first piece
+  int64_t first_line = 1;  // the first piece's
 };
 
 enum class DocumentRule {
@@ -35,7 +35,7 @@ enum class DocumentRule {
 class DocumentSplitter {
  public:
   using Sink = std::function<void(Chunk&&)>;
-  // The last place > 0 where a text may be cut, 0 for none, as Tokenizer::safe_cut().
+  // The last position > 0 where a text may be cut, 0 for none, as Tokenizer::safe_cut().
   using Cut = std::function<size_t(std::string_view)>;
   // A document is cut only where `cut` allows it.
   DocumentSplitter(Cut cut, Sink sink, size_t chunk_bytes = size_t{1} << 20);
@@ -56,7 +56,7 @@ class DocumentSplitter {
   size_t chunk_bytes_;
   DocumentRule rule_ = DocumentRule::whole_file;
   Chunk chunk_;
-  size_t open_ = 0;        // where the open document begins in the chunk
+  size_t open_ = 0;        // the open document's position in the chunk
   size_t next_cut_ = 0;    // size of the open part at which to look for a cut
   bool any_text_ = false;  // the open document has had text
   // blank_lines: the state of the line that is being read

@@ -7,7 +7,7 @@ constexpr int exit_completed = 0;  // or ended by --exit-interval
 constexpr int exit_error = 1;      // anything else
 constexpr int exit_bad_input = 2;
 constexpr int exit_out_of_memory = 3;
-constexpr int exit_stopped = 4;  // by a time limit or a signal
+constexpr int exit_stopped = 4;  // a time limit or a signal stopped it
 constexpr int exit_failed_check = 5;
 
 // Whether a run with this code has ended in order.

@@ -17,14 +17,14 @@ namespace tally::train {
 
 std::runtime_error JsonNode::wrong_type(const char* what) const {
   return std::runtime_error(
-      fmt::format("{} is {}, and should be {}", place_, with_article(value_.type_name()), what));
+      fmt::format("{} is {}, and should be {}", location_, with_article(value_.type_name()), what));
 }
 
 JsonNode JsonNode::member(const char* key, const char* what) const {
   if (!has(key))
     throw std::runtime_error(
-        fmt::format("{} has no \"{}\", which should be {}", place_, key, what));
-  return {value_[key], fmt::format("{}{}{}", place_, joint_, key), "."};
+        fmt::format("{} has no \"{}\", which should be {}", location_, key, what));
+  return {value_[key], fmt::format("{}{}{}", location_, joint_, key), "."};
 }
 
 JsonNode JsonNode::list(const char* key) const {
@@ -40,7 +40,7 @@ JsonNode JsonNode::object(const char* key) const {
 }
 
 JsonNode JsonNode::at(size_t index) const {
-  return {value_.at(index), fmt::format("{}[{}]", place_, index), "."};
+  return {value_.at(index), fmt::format("{}[{}]", location_, index), "."};
 }
 
 const std::string& JsonNode::text() const {
@@ -88,7 +88,7 @@ std::string whole_file(const std::string& path) {
   return std::move(all).str();
 }
 
-// The value of text[begin, end). Throws std::runtime_error with the place in the file.
+// The value of text[begin, end). Throws std::runtime_error with the location in the file.
 nlohmann::json parse_part(const std::string& path, const std::string& text, size_t begin,
                           size_t end) {
   try {
@@ -101,7 +101,7 @@ nlohmann::json parse_part(const std::string& path, const std::string& text, size
     const size_t before = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
     const size_t column = before == std::string::npos ? at + 1 : at - before;
     std::string why = json_fault(error);
-    // The fault begins with its place, which stands before it here.
+    // The fault begins with its location, which stands before it here.
     if (const size_t colon = why.find(": ");
         why.rfind("line ", 0) == 0 && colon != std::string::npos)
       why.erase(0, colon + 2);
@@ -111,7 +111,7 @@ nlohmann::json parse_part(const std::string& path, const std::string& text, size
 
 }  // namespace
 
-std::vector<PlacedJson> read_json_file(const std::string& path) {
+std::vector<LocatedJson> read_json_file(const std::string& path) {
   const std::string text = whole_file(path);
   const size_t first = text.find_first_not_of(" \t\r\n");
   const size_t end = first == std::string::npos ? text.size() : text.find('\n', first);
@@ -120,7 +120,7 @@ std::vector<PlacedJson> read_json_file(const std::string& path) {
   const bool lines =
       more && nlohmann::json::accept(text.begin() + static_cast<std::ptrdiff_t>(first),
                                      text.begin() + static_cast<std::ptrdiff_t>(end));
-  std::vector<PlacedJson> values;
+  std::vector<LocatedJson> values;
   if (!lines) {
     values.push_back({parse_part(path, text, 0, text.size()), path});
     return values;

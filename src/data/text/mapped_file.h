@@ -22,8 +22,8 @@ class MappedFile {
   const char* data() const { return data_; }  // null when the file is empty
   size_t size() const { return size_; }
 
-  // For a file that is read for as long as the program runs: from here on, reads of lost bytes
-  // return zeros instead of ending the process, and check() reports them.
+  // Reads of lost bytes return zeros from here on, instead of ending the process, and check()
+  // reports them. It serves a file that is read for as long as the program runs.
   void watch();
   // Call it after reading and before using what was read. Throws std::runtime_error with one
   // sentence when the file was truncated or its disk failed. A truncation within the file's last

@@ -92,7 +92,7 @@ size_t OutputFile::read(void* data, size_t bytes) {
 
 void OutputFile::sync_and_keep() {
   flush();
-  if (fsync(fd_) != 0) fail("cannot be brought to the disk");
+  if (fsync(fd_) != 0) fail("cannot be flushed to disk");
   keep_ = true;
 }
 
@@ -121,7 +121,7 @@ int descriptor_of(const fs::path& path) {
 }  // namespace
 
 Destination destination_of(const std::string& path) {
-  constexpr int kMostLinks = 40;  // as in the kernel
+  constexpr int kMostLinks = 40;  // the kernel's limit
   fs::path at = path;
   std::error_code error;
   for (int i = 0; i < kMostLinks && folder_of_open_files(at).empty(); ++i) {

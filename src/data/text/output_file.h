@@ -44,7 +44,7 @@ class OutputFile {
 
 // The destination of a file that the user names.
 struct Destination {
-  std::string path;      // where a chain of links ends, whether there is a file or not
+  std::string path;      // the end of a chain of links, whether there is a file or not
   bool replaced = true;  // a regular file, or none yet; otherwise write_into() writes it
 };
 // A link stays, and its target is replaced. A device, a FIFO and what the process has open

@@ -91,7 +91,7 @@ class TableReader {
     Row names;
     if (!next_row(separator, quotes, &names))
       throw fault(1, 1, "the file is empty: its first row should have the columns' names");
-    const std::vector<size_t> places = places_of(names, separator);
+    const std::vector<size_t> columns = indices_of(names, separator);
     std::vector<Row> rows;
     for (Row cells; next_row(separator, quotes, &cells);) {
       if (cells.size() != names.size())
@@ -99,7 +99,7 @@ class TableReader {
                     fmt::format("this row has {} field{}, and the first row has {}", cells.size(),
                                 cells.size() == 1 ? "" : "s", names.size()));
       Row row;
-      for (const size_t place : places) row.push_back(cells[place]);
+      for (const size_t column : columns) row.push_back(cells[column]);
       rows.push_back(std::move(row));
     }
     return rows;
@@ -194,21 +194,21 @@ class TableReader {
                : "text after the end of a quoted field: a quote within it is written twice";
   }
 
-  std::vector<size_t> places_of(const Row& names, char separator) const {
-    std::vector<size_t> places;
+  std::vector<size_t> indices_of(const Row& names, char separator) const {
+    std::vector<size_t> columns;
     for (const std::string& name : wanted_) {
       const auto same = [&](const TableCell& cell) { return cell.text == name; };
       const auto found = std::find_if(names.begin(), names.end(), same);
       if (found == names.end())
         throw fault(
             names[0].line, names[0].column,
-            fmt::format("there is no column \"{}\": {}", name, columns_of(names, separator)));
+            fmt::format("no column is named \"{}\": {}", name, columns_of(names, separator)));
       if (const auto again = std::find_if(found + 1, names.end(), same); again != names.end())
         throw fault(again->line, again->column,
                     fmt::format("a second column is named \"{}\"", name));
-      places.push_back(static_cast<size_t>(found - names.begin()));
+      columns.push_back(static_cast<size_t>(found - names.begin()));
     }
-    return places;
+    return columns;
   }
 
   BadInput no_object() const {

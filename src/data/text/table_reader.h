@@ -7,7 +7,8 @@
 
 namespace tally::train {
 
-// csv: RFC 4180. Fields are separated by commas and may be quoted; a quoted field may contain commas,
+// csv: RFC 4180. Fields are separated by commas and may be quoted; a quoted field may contain
+// commas,
 //   line ends and, doubled, quotes. The first row has the names.
 // tsv: fields are separated by tabs, and nothing is quoted. The first row has the names.
 // jsonl: an object a line; numbers and true and false become text.
@@ -15,7 +16,7 @@ enum class TableFormat { automatic, csv, tsv, jsonl };
 
 struct TableCell {
   std::string text;
-  int64_t line = 0, column = 0;  // where it begins; counted from 1, columns in bytes
+  int64_t line = 0, column = 0;  // its beginning; counted from 1, columns in bytes
 };
 
 // Reads a file, gzip'd or not ("-": standard input). `automatic`: by the name's ending, .csv, .tsv,

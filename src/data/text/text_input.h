@@ -26,7 +26,7 @@ class TextInput {
   bool read(size_t bytes, std::string* block);
   // Bytes of the file consumed (compressed ones when it is compressed).
   int64_t position() const;
-  // For messages: the path, or "standard input".
+  // The name for messages: the path, or "standard input".
   const std::string& name() const { return name_; }
 
  private:
@@ -37,7 +37,7 @@ class TextInput {
   bool started_ = false;
 };
 
-// Why a path is none that can be read as a file: "it is not a regular file", "it is a directory".
+// The reason why a path cannot be read as a file: "it is not a regular file", "it is a directory".
 // Empty: it can, or it does not exist. A FIFO with a name would be waited for until somebody writes
 // to it, perhaps for ever; a shell's <(...) has a writer.
 std::string why_no_file(const std::string& path);

@@ -89,7 +89,7 @@ bool AddedTokens::find(std::string_view text, size_t done, size_t at, Found* fou
     if (longest < 0) continue;
     const AddedToken& token = tokens_[static_cast<size_t>(longest)];
     if (token.single_word && is_in_word(text, at, end)) {
-      at = end - 1;  // what is in it is not looked for
+      at = end - 1;  // tokens within it are not looked for
       continue;
     }
     found->id = token.id;

@@ -11,8 +11,8 @@
 
 namespace tally::train {
 
-// Finds the longest token at the leftmost place where there is one, as tokenizers' AddedVocabulary.
-// Immutable.
+// Finds the longest token at the leftmost position where there is one, as tokenizers'
+// AddedVocabulary. Immutable.
 class AddedTokens {
  public:
   // `tokens`: whose contents are looked for as they are, the first of equals.
@@ -37,7 +37,7 @@ class AddedTokens {
 
  private:
   struct Found {
-    size_t begin = 0, end = 0;  // with the white space that it takes
+    size_t begin = 0, end = 0;  // including the white space that it takes
     size_t search = 0;          // from where to look for the next
     int32_t id = 0;
   };

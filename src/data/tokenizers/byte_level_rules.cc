@@ -38,19 +38,19 @@ SplitStep words_by(const char* pattern) {
   return step;
 }
 
-// A value of a tokenizer.json and its place in it, as "pre_tokenizer.pretokenizers[0]".
+// A value of a tokenizer.json and its location in it, as "pre_tokenizer.pretokenizers[0]".
 class JsonPart {
  public:
-  JsonPart(const Json& json, const std::string& path, std::string place)
-      : json_(json), path_(path), place_(std::move(place)) {}
+  JsonPart(const Json& json, const std::string& path, std::string location)
+      : json_(json), path_(path), location_(std::move(location)) {}
 
   [[noreturn]] void refuse(const std::string& why) const {
     throw std::runtime_error(
-        fmt::format("'{}': \"{}\" {}: tokenize the text elsewhere", path_, place_, why));
+        fmt::format("'{}': \"{}\" {}: tokenize the text elsewhere", path_, location_, why));
   }
   [[noreturn]] void refuse_value() const {
     const std::string value = json_.dump(-1, ' ', false, Json::error_handler_t::replace);
-    refuse(fmt::format("is {}, which is not done here",
+    refuse(fmt::format("is {}, which is not supported",
                        value.size() > 200 ? value.substr(0, 200) + "..." : value));
   }
   const Json& json() const { return json_; }
@@ -61,14 +61,14 @@ class JsonPart {
     static const Json none;
     const auto found = json_.find(key);
     return {found == json_.end() ? none : *found, path_,
-            place_.empty() ? key : fmt::format("{}.{}", place_, key)};
+            location_.empty() ? key : fmt::format("{}.{}", location_, key)};
   }
   std::vector<JsonPart> list() const {
     std::vector<JsonPart> parts;
     if (null()) return parts;
     if (!json_.is_array()) refuse("is not a list");
     for (size_t n = 0; n < json_.size(); ++n)
-      parts.emplace_back(json_[n], path_, fmt::format("{}[{}]", place_, n));
+      parts.emplace_back(json_[n], path_, fmt::format("{}[{}]", location_, n));
     return parts;
   }
   // An object with no other keys than these.
@@ -95,7 +95,7 @@ class JsonPart {
  private:
   const Json& json_;
   const std::string& path_;
-  std::string place_;
+  std::string location_;
 };
 
 constexpr int kDeepestSequence = 8;
@@ -142,7 +142,7 @@ SplitStep split_step(const JsonPart& split) {
   try {
     step.pattern = pcre2_pattern(regex.text());
   } catch (const std::runtime_error& error) {
-    regex.refuse(fmt::format("has {}, which is not done here", error.what()));
+    regex.refuse(fmt::format("has {}, which is not supported", error.what()));
   }
   const bool all = (step.behavior == SplitBehavior::isolated && !step.invert) ||
                    (step.behavior == SplitBehavior::removed && step.invert);
@@ -157,7 +157,7 @@ bool read_steps(const JsonPart& part, std::vector<SplitStep>* steps, int depth =
     part.only({"type", "pretokenizers"});
     bool last = false;
     for (const JsonPart& one : part["pretokenizers"].list()) {
-      if (last) one.refuse("comes after ByteLevel, which is not done here");
+      if (last) one.refuse("comes after ByteLevel, which is not supported");
       last = read_steps(one, steps, depth + 1);
     }
     return last;
@@ -226,7 +226,7 @@ void read_template(const JsonPart& processor, ByteLevelRules* rules) {
 void read_processor(const JsonPart& processor, ByteLevelRules* rules, int depth = 0) {
   if (processor.null()) return;
   const std::string type = processor.type();
-  if (type == "ByteLevel") return;  // of offsets
+  if (type == "ByteLevel") return;  // it changes offsets only
   if (type == "TemplateProcessing") {
     // A second one would go around the first one's tokens.
     if (!rules->before.empty() || !rules->after.empty()) processor.refuse_value();

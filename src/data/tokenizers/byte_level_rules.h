@@ -1,5 +1,5 @@
-// The rules by which a byte-level BPE tokenizer prepares a text before it joins bytes, and the tokens
-// that it adds: the parts of a tokenizer.json beside vocabulary and merges.
+// The rules by which a byte-level BPE tokenizer prepares a text before it joins bytes, and the
+// tokens that it adds: the parts of a tokenizer.json beside vocabulary and merges.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ enum class SplitBehavior { isolated, removed, merged_with_previous, merged_with_
 
 // A step that splits each piece of the step before it. The pieces of the last step are the words.
 struct SplitStep {
-  std::string pattern;  // of PCRE2; empty: a piece stays whole
+  std::string pattern;  // a PCRE2 pattern; empty: a piece stays whole
   SplitBehavior behavior = SplitBehavior::isolated;
-  bool invert = false;        // what lies between the matches is taken for the matches
+  bool invert = false;        // the texts between the matches are taken for the matches
   bool prefix_space = false;  // a space goes before each piece that has none
   // Places where a text may be cut (Tokenizer::safe_cut).
   enum class Cuts {
     none,
-    between_classes,  // where a letter or number ends, and before a blank: no word goes on there
+    between_classes,  // after a letter or number, and before a blank: no word continues there
     anywhere,         // its matches stay what they are wherever a text of between_classes is cut
   } cuts = Cuts::none;
   bool operator==(const SplitStep&) const = default;
@@ -51,8 +51,8 @@ struct ByteLevelRules {
 ByteLevelRules gpt2_rules(bool prefix_space = false);
 ByteLevelRules qwen2_rules(bool prefix_space = false);
 
-// Reads the rules of a tokenizer.json. Throws std::runtime_error, whose one sentence has `path` and the
-// key of what is not supported.
+// Reads the rules of a tokenizer.json. Throws std::runtime_error, whose one sentence has `path` and
+// the key of what is not supported.
 ByteLevelRules read_byte_level_rules(const nlohmann::json& json, const std::string& path);
 
 }  // namespace tally::train

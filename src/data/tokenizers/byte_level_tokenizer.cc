@@ -29,7 +29,7 @@ namespace {
 
 constexpr const char* kEndOfText = "<|endoftext|>";
 
-std::string utf8_of(uint32_t code) {  // of the codes below 0x800 that the byte map uses
+std::string utf8_of(uint32_t code) {  // for codes below 0x800, which the byte map uses
   if (code < 0x80) return {static_cast<char>(code)};
   return {static_cast<char>(0xC0 | (code >> 6)), static_cast<char>(0x80 | (code & 0x3F))};
 }
@@ -75,7 +75,7 @@ Vocabulary vocabulary_of(const nlohmann::json& json, const std::string& what) {
   return vocabulary;
 }
 
-// `what`: what the file should be.
+// `what` names the kind of file that it should be.
 nlohmann::json read_json(const std::string& path, const char* what) {
   try {
     return nlohmann::json::parse(read_tokenizer_file(path, "--vocab-file"));
@@ -117,7 +117,7 @@ std::array<int32_t, 256> byte_tokens_of(const Vocabulary& vocabulary, const std:
 // The contents of the files, checked.
 struct ByteLevelParts {
   std::string what;       // "--vocab-file 'PATH'"
-  Vocabulary vocabulary;  // of the model; GPT-2's with the added tokens
+  Vocabulary vocabulary;  // the model's; GPT-2's with the added tokens
   std::array<int32_t, 256> byte_tokens{};
   MergeLines merges;
   ByteLevelRules rules;
@@ -129,7 +129,7 @@ MergeTable merge_table(const MergeLines& merges, const Vocabulary& vocabulary) {
   int32_t rank = 0;
   for (const MergeLine& line : merges) {
     const auto bad = [&](const std::string& why) {
-      return std::runtime_error(fmt::format("{}: {}", line.place, why));
+      return std::runtime_error(fmt::format("{}: {}", line.location, why));
     };
     const auto token_of = [&](const std::string& token) {
       const auto found = vocabulary.find(token);
@@ -150,7 +150,7 @@ MergeTable merge_table(const MergeLines& merges, const Vocabulary& vocabulary) {
 // The numbers must be those that tokenizers gives the added tokens, whatever the file says.
 void check_added_numbers(const ByteLevelParts& parts) {
   const auto size = static_cast<int64_t>(parts.vocabulary.size());
-  int64_t highest = -1;  // of the added tokens so far
+  int64_t highest = -1;  // the highest added token so far
   for (const AddedToken& token : parts.rules.added) {
     const auto known = parts.vocabulary.find(token.content);
     const int64_t given =
@@ -206,7 +206,7 @@ class ByteLevelTokenizer : public Tokenizer {
   int32_t eod() const override {
     if (end_) return *end_;
     throw std::runtime_error(
-        fmt::format("{}: nothing says which token ends a document: name the eos_token in a "
+        fmt::format("{}: no setting says which token ends a document: name the eos_token in a "
                     "tokenizer_config.json beside it",
                     what_));
   }
@@ -238,8 +238,8 @@ class ByteLevelTokenizer : public Tokenizer {
   const MergeTable merges_;
   const std::string what_;
   const std::optional<int32_t> end_;
-  std::vector<std::string> bytes_;                             // of each token
-  std::unordered_map<std::string_view, int32_t> whole_words_;  // with ignore_merges
+  std::vector<std::string> bytes_;                             // each token's
+  std::unordered_map<std::string_view, int32_t> whole_words_;  // used with ignore_merges
 };
 
 void ByteLevelTokenizer::read_vocabulary(const Vocabulary& vocabulary) {
@@ -272,7 +272,7 @@ void ByteLevelTokenizer::read_added(const Vocabulary& vocabulary) {
     for (const int32_t id : *around)
       if (static_cast<size_t>(id) >= bytes_.size() || bytes_[static_cast<size_t>(id)].empty())
         throw std::runtime_error(fmt::format(
-            "{}: its post_processor puts {} around a text, which is no token", what_, id));
+            "{}: its post_processor puts {} around a text, which is not a token", what_, id));
 }
 
 size_t ByteLevelTokenizer::safe_cut(std::string_view text) const {

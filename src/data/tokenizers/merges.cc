@@ -7,7 +7,7 @@ namespace tally::train {
 namespace {
 
 constexpr int32_t kNoMerge = std::numeric_limits<int32_t>::max();
-// Up to this length scanning for the lowest rank beats a heap.
+// Scanning for the lowest rank beats a heap up to this length.
 constexpr size_t kShortWord = 48;
 
 uint64_t key_of(int32_t left, int32_t right) {

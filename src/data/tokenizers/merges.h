@@ -48,7 +48,7 @@ class WordMerger {
 
   struct Candidate {
     int32_t rank;
-    uint32_t position;  // of the left symbol
+    uint32_t position;  // the left symbol's
     int32_t left, right, token;
     bool operator<(const Candidate& other) const {  // for a heap whose top is the lowest
       return rank != other.rank ? rank > other.rank : position > other.position;

@@ -10,9 +10,10 @@
 
 namespace tally::train {
 
-// `used`: what was read of --vocab-file and --merge-file. Compares a tokenizer.json, or where that is
-// the vocabulary a vocab.json and a merges.txt, in the folders of both. Throws std::runtime_error
-// with one sentence that names two files and a token or merge in which they differ.
+// `used`: what was read of --vocab-file and --merge-file. Compares a tokenizer.json, or where that
+// is the vocabulary a vocab.json and a merges.txt, in the folders of both. Throws
+// std::runtime_error with one sentence that names two files and a token or merge in which they
+// differ.
 void check_other_pairs(const std::string& vocab_file, const std::string& merge_file,
                        const TokenizerJson& used);
 

@@ -41,7 +41,8 @@ constexpr std::string_view kOther =
 
 constexpr int kDeepest = 100;  // groups within groups
 
-// Two letters that are also one: without case, Oniguruma lets "ss" match U+00DF, and PCRE2 does not.
+// Two letters that are also one: without case, Oniguruma lets "ss" match U+00DF, and PCRE2 does
+// not.
 bool is_ligature(char32_t before, char32_t c) {
   const std::string pair = {static_cast<char>(before | 0x20), static_cast<char>(c | 0x20)};
   static const std::set<std::string> known = {"ss", "ff", "fi", "fl", "st"};

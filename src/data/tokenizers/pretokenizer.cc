@@ -14,20 +14,20 @@
 namespace tally::train {
 namespace {
 
-// The places where no word goes on, whatever stands before and after: from a letter to anything but
-// a letter, from a number to anything but a number, and from what is not white space to white space
-// (not to a line end, which Llama 3's pattern takes after punctuation). No alternative of the patterns
-// with SplitStep::Cuts::between_classes looks further back than its own start, so the end of each
-// match is the end of a word. (From other characters to letters there is no such certainty: 's is one
-// word.)
+// The positions where no word goes on, whatever stands before and after: from a letter to anything
+// but a letter, from a number to anything but a number, and from what is not white space to white
+// space (not to a line end, which Llama 3's pattern takes after punctuation). No alternative of the
+// patterns with SplitStep::Cuts::between_classes looks further back than its own start, so the end
+// of each match is the end of a word. (From other characters to letters there is no such certainty:
+// 's is one word.)
 std::string cuts_between_classes() {
   std::string blanks(white_space);
   blanks.replace(0, std::string_view("\\x{09}-\\x{0d}").size(), "\\x{09}\\x{0b}\\x{0c}");
   return fmt::format("\\p{{L}}(?=\\P{{L}})|\\p{{N}}(?=\\P{{N}})|[^{}](?=[{}])", white_space,
                      blanks);
 }
-// A text after such a place begins with a space, so that none is put before it, and no normalization
-// joins a space to what is before it.
+// A text after such a position begins with a space, so that none is put before it, and no
+// normalization joins a space to what is before it.
 std::string cuts_before_spaces() {
   return fmt::format("[^{}](?=\\x{{20}})", white_space);
 }
@@ -45,7 +45,7 @@ Code compile(const std::string& pattern) {
   if (!code)
     throw std::runtime_error(
         fmt::format("pre-tokenizer pattern '{}': PCRE2 error {} at {}", pattern, error, offset));
-  // Without JIT (on an unusual processor) matching is slower and has the same result.
+  // Matching without JIT (on an unusual processor) is slower and has the same result.
   pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
   return code;
 }
@@ -67,7 +67,7 @@ Pretokenizer::Pretokenizer(std::vector<SplitStep> steps, bool only_before_spaces
     if (code) pcre2_pattern_info(code.get(), PCRE2_INFO_MATCHEMPTY, &matches_empty);
     if (matches_empty != 0)
       throw std::runtime_error(fmt::format(
-          "pre-tokenizer pattern '{}': it matches an empty text, which is not done here",
+          "pre-tokenizer pattern '{}': it matches an empty text, which is not supported",
           step.pattern));
     patterns_->steps.push_back(std::move(code));
   }
@@ -176,7 +176,7 @@ class Pretokenizer::Scanner::Step {
     return {text_.substr(from, at_ - from), match != rule_.invert};
   }
 
-  // With the parts after it that the behavior puts to it.
+  // The part, with the parts after it that the behavior puts to it.
   std::string_view joined(Part part) {
     for (;;) {
       held_ = take();
@@ -196,7 +196,7 @@ class Pretokenizer::Scanner::Step {
   std::optional<Match> match_;
   std::string_view text_;
   std::string spaced_;                   // the text where a space was put before it
-  size_t at_ = 0, begin_ = 0, end_ = 0;  // of the match that is next
+  size_t at_ = 0, begin_ = 0, end_ = 0;  // the next match
   Part held_;
 };
 

@@ -14,9 +14,9 @@ namespace tally::train {
 // Scanner belongs to one thread.
 class Pretokenizer {
  public:
-  // `only_before_spaces`: the text is normalized before, so that safe_cut() takes only places that a
-  // normalization lets be. Throws std::runtime_error with one sentence where PCRE2 refuses a pattern,
-  // or one matches an empty text.
+  // `only_before_spaces`: the text is normalized before, so that safe_cut() takes only positions
+  // that a normalization lets be. Throws std::runtime_error with one sentence where PCRE2 refuses a
+  // pattern, or one matches an empty text.
   explicit Pretokenizer(std::vector<SplitStep> steps, bool only_before_spaces = false);
   ~Pretokenizer();
   Pretokenizer(const Pretokenizer&) = delete;

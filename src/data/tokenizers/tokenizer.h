@@ -31,7 +31,8 @@ class Tokenizer {
   virtual int64_t vocabulary() const = 0;
   // The token that ends a document. Throws std::runtime_error where the files name none.
   virtual int32_t eod() const = 0;
-  // The tokens that belong before and after a document, whatever its text. encode() does not add them.
+  // The tokens that belong before and after a document, whatever its text. encode() does not add
+  // them.
   virtual std::vector<int32_t> before_text() const { return {}; }
   virtual std::vector<int32_t> after_text() const { return {}; }
   // Whether text is expected as UTF-8. encode() replaces what is not valid by U+FFFD.
@@ -50,9 +51,9 @@ class Tokenizer {
 // same tokenizer.json.
 std::unique_ptr<Tokenizer> make_gpt2_tokenizer(const std::string& vocab_file,
                                                const std::string& merge_file);
-// Byte-level BPE of a tokenizer.json with its own rules for words and added tokens, which the text may
-// have, as tokenizers computes it. Throws std::runtime_error with one sentence that names the key of
-// what the file asks for and is not done here.
+// Byte-level BPE of a tokenizer.json with its own rules for words and added tokens, which the text
+// may have, as tokenizers computes it. Throws std::runtime_error with one sentence that names the
+// key of what the file asks for and is not done here.
 std::unique_ptr<Tokenizer> make_json_tokenizer(const std::string& path);
 // Every byte is its own token, 256 ends a document. Needs no files.
 std::unique_ptr<Tokenizer> make_byte_tokenizer();
@@ -61,10 +62,10 @@ std::unique_ptr<Tokenizer> make_byte_tokenizer();
 bool is_tokenizer_json(const std::string& path);
 // Whether Megatron's name is that of BERT's tokenizer (wordpiece.h).
 bool is_wordpiece(const std::string& type);
-// By Megatron's name: "GPT2BPETokenizer" (needs both files, or a tokenizer.json as the vocabulary),
-// "HuggingFaceTokenizer" (a tokenizer.json of byte-level BPE as the vocabulary),
-// "BertWordPieceLowerCase", "BertWordPieceCase" (vocab.txt or tokenizer.json as the vocabulary) or
-// "bytes".
+// Makes a tokenizer by Megatron's name: "GPT2BPETokenizer" (needs both files, or a tokenizer.json
+// as the vocabulary), "HuggingFaceTokenizer" (a tokenizer.json of byte-level BPE as the
+// vocabulary), "BertWordPieceLowerCase", "BertWordPieceCase" (vocab.txt or tokenizer.json as the
+// vocabulary) or "bytes".
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& type, const std::string& vocab_file,
                                           const std::string& merge_file);
 

@@ -73,15 +73,15 @@ namespace {
 MergeLines merges_of(const Json& list, const std::string& path) {
   MergeLines merges;
   for (const Json& entry : list) {
-    const std::string place = fmt::format("'{}', merge {}", path, merges.size() + 1);
+    const std::string location = fmt::format("'{}', merge {}", path, merges.size() + 1);
     std::pair<std::string, std::string> pair;
     if (entry.is_string()) pair = halves(entry.get<std::string>());
     if (entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_string())
       pair = {entry[0].get<std::string>(), entry[1].get<std::string>()};
     if (pair.first.empty() || pair.second.empty())
       throw std::runtime_error(
-          fmt::format("{}: expected two tokens, found {}", place, entry.dump()));
-    merges.push_back({pair.first, pair.second, place});
+          fmt::format("{}: expected two tokens, found {}", location, entry.dump()));
+    merges.push_back({pair.first, pair.second, location});
   }
   return merges;
 }
@@ -142,12 +142,12 @@ MergeLines read_merge_lines(const std::string& path) {
   for (int64_t number = 1; std::getline(lines, line); ++number) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (line.empty() || (number == 1 && line.rfind("#version", 0) == 0)) continue;
-    const std::string place = fmt::format("--merge-file {}:{}", path, number);
+    const std::string location = fmt::format("--merge-file {}:{}", path, number);
     auto [left, right] = halves(line);
     if (left.empty())
       throw std::runtime_error(fmt::format(
-          "{}: expected two tokens with a space between them, found \"{}\"", place, line));
-    merges.push_back({std::move(left), std::move(right), place});
+          "{}: expected two tokens with a space between them, found \"{}\"", location, line));
+    merges.push_back({std::move(left), std::move(right), location});
   }
   if (merges.empty())
     throw std::runtime_error(fmt::format("--merge-file '{}' holds no merges", path));

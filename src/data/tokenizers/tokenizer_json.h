@@ -11,13 +11,13 @@ namespace tally::train {
 
 struct MergeLine {
   std::string left, right;
-  std::string place;  // for messages: "--merge-file PATH:LINE"
+  std::string location;  // for messages: "--merge-file PATH:LINE"
 };
 using MergeLines = std::vector<MergeLine>;  // in the order of their ranks
 
 struct TokenizerJson {
   nlohmann::json vocabulary;         // token: number
-  std::optional<MergeLines> merges;  // where the file was a tokenizer.json
+  std::optional<MergeLines> merges;  // set if the file was a tokenizer.json
 };
 
 // All of a file. `flag`: for the message. Throws std::runtime_error with one sentence.
@@ -29,12 +29,12 @@ std::string read_tokenizer_file(const std::string& path, const char* flag);
 TokenizerJson split_tokenizer_json(nlohmann::json json, const std::string& path);
 
 // Vocabulary and merges of a tokenizer.json of byte-level BPE with any other rules
-// (byte_level_rules.h); the added tokens are not in the vocabulary. Throws std::runtime_error with one
-// sentence.
+// (byte_level_rules.h); the added tokens are not in the vocabulary. Throws std::runtime_error with
+// one sentence.
 TokenizerJson pairs_of_tokenizer_json(const nlohmann::json& json, const std::string& path);
 
-// Why a tokenizer.json splits or joins texts differently from GPT-2's; empty: it does not, or it has
-// no "model".
+// The reason why a tokenizer.json splits or joins texts differently from GPT-2's; empty: it does
+// not, or it has no "model".
 std::string difference_from_gpt2(const nlohmann::json& json);
 
 // A merges.txt. Throws std::runtime_error with one sentence.

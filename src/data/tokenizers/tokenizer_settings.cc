@@ -101,8 +101,8 @@ bool is_bert_template(const Json& processor) {
          processor.value("pair", Json()) == two;
 }
 
-// Why a tokenizer.json makes other tokens of a text than BERT's; empty: it does not, as far as the
-// file says.
+// The reason why a tokenizer.json makes other tokens of a text than BERT's; empty: it does not, as
+// far as the file says.
 std::string difference_from_bert(const Json& json) {
   const Json model = json.value("model", Json());
   if (model.is_object()) {
@@ -159,7 +159,7 @@ class TokenizerFolder {
   }
 
   std::optional<bool> lower_case() const {
-    word_settings(true);  // where the files contradict each other, neither says it
+    word_settings(true);  // files that contradict each other do not decide it
     for (const auto& [said, name] : {std::pair(said_by_config(), kWordRules[0].in_config),
                                      std::pair(normalizer(), kWordRules[0].in_normalizer)})
       if (said && said->contains(name) && !(*said)[name].is_null())
@@ -306,7 +306,7 @@ class TokenizerFolder {
   }
   std::string said_of(const WordRule& r, bool config) const {
     if (!config_.is_object())
-      return fmt::format("there is no '{}', which is {} for \"{}\" then", path(kConfig), config,
+      return fmt::format("'{}' does not exist, which is {} for \"{}\" then", path(kConfig), config,
                          r.in_config ? r.in_config : r.in_normalizer);
     if (!r.in_config)
       return fmt::format("the tokenizer_class of '{}' has {}", path(kConfig), config);

@@ -12,16 +12,16 @@
 
 namespace tally::train {
 
-// How BERT's texts become words.
+// The rules by which BERT's texts become words.
 struct WordSettings {
   BertWordRules rules;
   size_t longest_word = 100;  // in characters
 };
 
 // Throws std::runtime_error with one sentence where the files in `folder` (empty: the current one)
-// say something of GPT-2's tokens that is not done here: another class of tokenizer, tokens added to
-// the vocabulary, another way to split, spaces or tokens around a text; or where one of them is not a
-// JSON object.
+// say something of GPT-2's tokens that is not done here: another class of tokenizer, tokens added
+// to the vocabulary, another way to split, spaces or tokens around a text; or where one of them is
+// not a JSON object.
 void check_gpt2_settings(const std::string& folder);
 
 // The same of BERT's, and the settings that are honoured. Settings that no file states are

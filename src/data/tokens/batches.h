@@ -72,7 +72,7 @@ class BatchLoader {
   int64_t slots_, hold_, slot_numbers_;
   int32_t* buffer_ = nullptr;
   std::vector<int32_t> row_;
-  std::vector<int64_t> counted_;  // of each slot
+  std::vector<int64_t> counted_;  // each slot's
   std::mutex mutex_;
   std::condition_variable made_more_, taken_more_;
   int64_t made_ = 0, taken_ = 0;  // micro batches

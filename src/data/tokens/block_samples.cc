@@ -43,8 +43,8 @@ class BlockSamples final : public SampleSource {
   }
 
   std::shared_ptr<const IndexedDataset> dataset_;
-  std::vector<int64_t> starts_;  // of every document in the joined text, and its end
-  Range range_;                  // of blocks
+  std::vector<int64_t> starts_;  // each document's start in the joined text, and its end
+  Range range_;                  // a range of blocks
   int64_t sequence_;
   EpochOrder order_;
 };

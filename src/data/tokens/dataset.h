@@ -34,7 +34,7 @@ class IndexedDataset {
   std::unique_ptr<Impl> impl_;
 };
 
-// How the ends of documents within a sample are treated (documents.h does it).
+// The treatment of document ends within a sample (by documents.h).
 struct DocumentEnds {
   int32_t eod = -1;              // the token that ends a document
   bool mask_loss = false;        // --eod-mask-loss: the target after it does not count
@@ -52,13 +52,13 @@ class SampleSource {
   // Writes sequence + 1 tokens. `index` counts from 0 and may pass any number of epochs.
   // Deterministic.
   virtual void sample(int64_t index, int32_t* out) const = 0;
-  // How batches treat the ends of documents.
+  // The treatment of document ends in batches.
   virtual DocumentEnds document_ends() const { return {}; }
 };
 
 enum class Split { train, validation, test };
-// Samples in Megatron's order, which is generated lazily: documents are concatenated and shuffled per
-// epoch, each sample begins with the last token of the one before, and samples are shuffled.
+// Samples in Megatron's order, which is generated lazily: documents are concatenated and shuffled
+// per epoch, each sample begins with the last token of the one before, and samples are shuffled.
 std::unique_ptr<SampleSource> make_gpt_samples(std::shared_ptr<const IndexedDataset> dataset,
                                                const std::string& split, Split which,
                                                int64_t sequence, uint64_t seed);

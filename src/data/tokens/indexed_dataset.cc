@@ -56,7 +56,7 @@ struct IndexedDataset::Impl {
     return load<int64_t>(offsets + static_cast<size_t>(sequence) * sizeof(int64_t));
   }
 
-  const char* place(int64_t sequence, int64_t first, int64_t count) const;
+  const char* address(int64_t sequence, int64_t first, int64_t count) const;
   void copy(const char* from, int64_t count, int32_t* out) const;
 
   MappedFile idx, bin;
@@ -77,7 +77,7 @@ static std::string existing(const std::string& prefix, const char* suffix) {
                       prefix.substr(0, prefix.size() - ending.size())));
     }
     throw std::runtime_error(fmt::format(
-        "there is no '{}': a dataset is named by the prefix of its .bin and .idx files, and "
+        "'{}' does not exist: a dataset is named by the prefix of its .bin and .idx files, and "
         "tally-train prepare makes one from text",
         path));
   }
@@ -163,7 +163,7 @@ void IndexedDataset::Impl::check_sequences() {
 
 // The address of tokens of a sequence. The index was valid when it was opened, but the file may
 // have been written to since.
-const char* IndexedDataset::Impl::place(int64_t sequence, int64_t first, int64_t count) const {
+const char* IndexedDataset::Impl::address(int64_t sequence, int64_t first, int64_t count) const {
   const auto bytes = static_cast<int64_t>(type.bytes);
   const int64_t begin = offset(sequence), size = static_cast<int64_t>(bin.size());
   if (begin < 0 || begin > size || (first + count) * bytes > size - begin)
@@ -223,7 +223,7 @@ void IndexedDataset::read(int64_t sequence, int64_t offset, int64_t count, int32
     throw std::out_of_range(
         fmt::format("tokens {} to {} of a sequence of {}", offset, offset + count, size));
   }
-  impl_->copy(impl_->place(sequence, offset, count), count, out);
+  impl_->copy(impl_->address(sequence, offset, count), count, out);
   impl_->idx.check();
   impl_->bin.check();
 }

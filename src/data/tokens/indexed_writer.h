@@ -36,7 +36,7 @@ class IndexedDatasetWriter {
   void finish();
   int64_t documents() const { return documents_; }
   int64_t tokens() const { return tokens_; }
-  int64_t bytes() const { return bytes_; }  // of both files, after finish()
+  int64_t bytes() const { return bytes_; }  // size of both files, after finish()
 
  private:
   void end_sequence();
@@ -45,7 +45,7 @@ class IndexedDatasetWriter {
   std::string bin_target_, idx_target_;
   DType dtype_;
   OutputFile bin_, idx_, lengths_, document_ends_;
-  int64_t open_tokens_ = 0;     // of the open sequence
+  int64_t open_tokens_ = 0;     // tokens of the open sequence
   int64_t open_sequences_ = 0;  // ended ones of the open document
   int64_t sequences_ = 0, documents_ = 0, tokens_ = 0, bytes_ = 0;
 };

@@ -1,5 +1,5 @@
-// Random draws that depend on a place alone: on a seed, a purpose and a number, as that of a sample.
-// The same on every machine, for any number of processes and threads.
+// Random draws that depend on their position alone: on a seed, a purpose and a number, as that of a
+// sample. The same on every machine, for any number of processes and threads.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ class PhiloxDraws {
       : key_(mix64(seed) ^ static_cast<uint64_t>(purpose)), stream_(number) {}
 
   uint32_t next() {
-    const auto place = static_cast<unsigned>(drawn_ % 4);
-    if (place == 0) words_ = philox(key_, drawn_ / 4, stream_);
+    const auto word = static_cast<unsigned>(drawn_ % 4);
+    if (word == 0) words_ = philox(key_, drawn_ / 4, stream_);
     ++drawn_;
-    return words_.word[place];
+    return words_.word[word];
   }
   // Uniform in [0, 1), a multiple of 2^-32.
   double uniform() { return next() * 0x1p-32; }

@@ -1,4 +1,4 @@
-// How --split divides documents into training, validation and test.
+// The division of documents into training, validation and test by --split.
 #pragma once
 
 #include <array>

@@ -35,7 +35,7 @@ void* CountingStream::allocate(size_t bytes, const char* what) {
   if (main_) return main_->allocate(bytes, what);
   ++made_;
   // Addresses need not be as far apart as blocks are long. 0 is no memory, and the lowest ones are
-  // no place for anything.
+  // no address of anything.
   void* data = reinterpret_cast<void*>(static_cast<uintptr_t>(made_) << 12U);
   const Block block{static_cast<double>(allocated_bytes(bytes)), what};
   blocks_[data] = block;

@@ -1,5 +1,5 @@
-// A device that computes nothing: it counts what the CPU or a GPU would allocate and do. Its memory has
-// addresses alone, which nothing reads or writes. The planner runs a step's passes on it
+// A device that computes nothing: it counts what the CPU or a GPU would allocate and do. Its memory
+// has addresses alone, which nothing reads or writes. The planner runs a step's passes on it
 // (src/plan/count.h), so that a plan is the model itself.
 #pragma once
 
@@ -16,13 +16,13 @@ namespace tally::train {
 struct CountedDevice {
   bool gpu = false;
   double memory = 0;    // bytes of the GPU; 0: not known
-  int capability = 90;  // of the GPU
+  int capability = 90;  // the GPU's
 };
 
 // The work of operations. They are doubles, because the numbers of a large step pass 2^63.
 struct CountedWork {
   double gemms = 0;      // FLOPs of GEMMs, but for those below
-  double fp8_gemms = 0;  // of operands in FP8
+  double fp8_gemms = 0;  // FLOPs of GEMMs with operands in FP8
   double attention = 0;  // FLOPs of attention, over the scores that its mask leaves
   double moved = 0;      // bytes that passes between the GEMMs read and write
 

@@ -19,7 +19,7 @@ void cpu::convert_elements(const Tensor& from, const Tensor& to) {
       const From* f = from.as<From>();
       To* t = to.as<To>();
       at::parallel_for(0, from.numel(), 1 << 16, [&](int64_t begin, int64_t end) {
-        // Through the wider type of the two, so that no number is rounded twice.
+        // Converts through the wider type of the two, so that no number is rounded twice.
         using Wide = std::conditional_t<std::is_same_v<From, double> && std::is_same_v<To, double>,
                                         double, cpu::accumulate_t<From>>;
         for (int64_t i = begin; i < end; ++i) t[i] = static_cast<To>(static_cast<Wide>(f[i]));
@@ -62,7 +62,7 @@ bool has_not_finite(const char* data, DType dtype, int64_t count) {
 std::optional<int64_t> first_not_finite(const char* data, DType dtype, int64_t count) {
   constexpr int64_t block = 1 << 16;
   const auto bytes = static_cast<int64_t>(size_of(dtype));
-  std::atomic<int64_t> first{count};  // of the blocks that have one
+  std::atomic<int64_t> first{count};  // the first block that has one
   at::parallel_for(0, (count + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin * block; at < std::min(count, end * block); at += block) {
       if (!has_not_finite(data + at * bytes, dtype, std::min(block, count - at))) continue;

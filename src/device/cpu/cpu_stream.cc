@@ -37,7 +37,7 @@ namespace {
 
 constexpr size_t alignment = 256;
 
-// Not with fmt: LibTorch's include directory holds another version of its headers.
+// fmt is not used here: LibTorch's include directory holds another version of its headers.
 std::string gibibytes(size_t bytes) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.2f GiB", static_cast<double>(bytes) / (1 << 30));

@@ -23,6 +23,6 @@ inline void check_cublas(cublasStatus_t status, const char* op, const char* file
 
 #define CUDA_CHECK(call) ::tally::train::cuda::check_cuda((call), __func__, __FILE__, __LINE__)
 #define CUBLAS_CHECK(call) ::tally::train::cuda::check_cublas((call), __func__, __FILE__, __LINE__)
-// After a kernel launch: a launch that could not start is reported here, a fault inside the kernel
-// at the next synchronisation.
+// Reports a kernel launch that could not start. A fault inside the kernel is reported at the next
+// synchronisation.
 #define CUDA_LAUNCHED() CUDA_CHECK(cudaGetLastError())

@@ -37,8 +37,8 @@ CudaStream::CudaStream(int index) : index_(index) {
   const int devices = device_count();
   if (devices == 0) throw DeviceError("no GPU can be used: " + unavailable_reason());
   if (index < 0 || index >= devices) {
-    throw DeviceError(
-        fmt::format("there is no GPU {}: this process sees {} (numbered from 0)", index, devices));
+    throw DeviceError(fmt::format("GPU {} does not exist: this process sees {} (numbered from 0)",
+                                  index, devices));
   }
   CUDA_CHECK(cudaSetDevice(index));
   const DeviceInfo info = cuda::device_info(index);
@@ -52,7 +52,8 @@ CudaStream::CudaStream(int index) : index_(index) {
   sms_ = info.sms;
   int shared = 0;
   CUDA_CHECK(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, index));
-  // With TALLY_GPU_CAPABILITY, the shared memory of a GPU of compute capability 8.0.
+  // The shared memory of a block; with TALLY_GPU_CAPABILITY, that of a GPU of compute capability
+  // 8.0.
   shared_bytes_ = static_cast<size_t>(capability_ < 90 ? std::min(shared, 163 << 10) : shared);
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   CUBLAS_CHECK(cublasLtCreate(&blas_));

@@ -48,7 +48,7 @@ class CudaStream final : public Stream {
   // Scratch of at least `bytes` for a GEMM whose algorithm needs it. A side stream's scratch grows,
   // and throws DeviceError when it would have to grow during a recording.
   void* gemm_workspace(size_t bytes);
-  // At least `bytes` of flags for GEMMs, which find all of them zero and leave them zero. Throws
+  // Flags for GEMMs, at least `bytes`; GEMMs find all of them zero and leave them zero. Throws
   // DeviceError when they would have to be allocated during a recording.
   void* gemm_flags(size_t bytes);
   // The stream on which algorithms are timed: the one with the largest workspace that a GEMM may
@@ -67,8 +67,9 @@ class CudaStream final : public Stream {
 
   cublasLtHandle_t blas() const { return blas_; }
 
-  // State that an operation keeps with the stream, such as tuned GEMMs and library handles: the result of
-  // `make`, a std::shared_ptr<T>, at the first call for this T. Side streams share main's.
+  // State that an operation keeps with the stream, such as tuned GEMMs and library handles: the
+  // result of `make`, a std::shared_ptr<T>, at the first call for this T. Side streams share
+  // main's.
   template <typename T, typename Make>
   T& state(const Make& make) {
     std::shared_ptr<void>& held = tuning().states_[typeid(T)];
@@ -84,7 +85,7 @@ class CudaStream final : public Stream {
   };
   void* grow(Growing* memory, size_t bytes, const char* what);
 
-  CudaStream* main_ = nullptr;  // of a side stream
+  CudaStream* main_ = nullptr;  // a side stream's main stream
   int index_ = 0, capability_ = 0, sms_ = 0;
   size_t shared_bytes_ = 0;
   cudaStream_t stream_ = nullptr;

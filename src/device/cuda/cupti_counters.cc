@@ -60,7 +60,7 @@ CUcontext current_context() {
   CUcontext context = nullptr;
   if (found != cudaDriverEntryPointSuccess ||
       reinterpret_cast<decltype(&cuCtxGetCurrent)>(function)(&context) != CUDA_SUCCESS || !context)
-    throw DeviceError("the CUDA driver gives no current context to profile");
+    throw DeviceError("the CUDA driver has no current context to profile");
   return context;
 }
 
@@ -290,18 +290,17 @@ class CuptiCounters final : public CounterProfiler {
     CUPTI_CALL(library_, cuptiRangeProfilerGetCounterDataInfo, &info, reading);
     int64_t first = 0;
     for (size_t range = 0; range < info.numTotalRanges; ++range) {
-      const int64_t place = place_of(range);
-      if (range == 0) first = place;
-      if (place != first + static_cast<int64_t>(range))
-        throw DeviceError(
-            fmt::format("CUPTI gave the counters of kernel {} in the place of kernel {}", place,
-                        first + static_cast<int64_t>(range)));
+      const int64_t launch = launch_of(range);
+      if (range == 0) first = launch;
+      if (launch != first + static_cast<int64_t>(range))
+        throw DeviceError(fmt::format("CUPTI gave the counters of kernel {} instead of kernel {}",
+                                      launch, first + static_cast<int64_t>(range)));
       counted_.values.push_back(metrics_.values(data_, range));
     }
   }
 
   // CUPTI names each kernel by its number in the order of the launches.
-  int64_t place_of(size_t range) {
+  int64_t launch_of(size_t range) {
     auto params = CUPTI_PARAMS(CUpti_RangeProfiler_CounterData_GetRangeInfo_Params);
     params.pCounterDataImage = data_.data();
     params.counterDataImageSize = data_.size();
@@ -310,10 +309,10 @@ class CuptiCounters final : public CounterProfiler {
     CUPTI_CALL(library_, cuptiRangeProfilerCounterDataGetRangeInfo, &params, reading);
     const char* name = params.rangeName ? params.rangeName : "";
     char* end = nullptr;
-    const int64_t place = std::strtoll(name, &end, 10);
+    const int64_t launch = std::strtoll(name, &end, 10);
     if (end == name || *end != '\0')
       throw DeviceError(fmt::format("CUPTI names a kernel '{}', which is not a number", name));
-    return place;
+    return launch;
   }
 
   const CuptiLibrary library_;

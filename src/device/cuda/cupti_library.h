@@ -37,8 +37,8 @@ class CuptiLibrary {
 // A kernel's name as its source has it.
 std::string kernel_name(const char* mangled);
 
-// The newer functions take one struct, which begins with its size, so that CUPTI knows the version of
-// its caller.
+// The newer functions take one struct, which begins with its size, so that CUPTI knows the version
+// of its caller.
 template <typename Params>
 Params cupti_params(size_t size) {
   Params params{};

@@ -15,8 +15,8 @@ namespace tally::train::cuda {
 
 class CuptiMetrics {
  public:
-  // `chip`: CUPTI's name. `availability`: CUPTI's image of the counters that the driver allows; empty:
-  // all of the chip's. `library` outlives it. Throws DeviceError.
+  // `chip`: CUPTI's name. `availability`: CUPTI's image of the counters that the driver allows;
+  // empty: all of the chip's. `library` outlives it. Throws DeviceError.
   CuptiMetrics(const CuptiLibrary& library, std::string chip, std::vector<uint8_t> availability);
   ~CuptiMetrics();
   CuptiMetrics(const CuptiMetrics&) = delete;

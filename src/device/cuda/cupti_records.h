@@ -48,7 +48,7 @@ inline void CUPTIAPI give_buffer(uint8_t** buffer, size_t* size, size_t* most_re
   constexpr size_t bytes = size_t{4} << 20, alignment = 8;
   *buffer = static_cast<uint8_t*>(std::aligned_alloc(alignment, bytes));
   *size = *buffer ? bytes : 0;
-  *most_records = 0;  // as many as fit
+  *most_records = 0;  // 0: as many as fit
 }
 
 }  // namespace tally::train::cuda

@@ -12,7 +12,7 @@ struct Dropout {
   DropoutSeed source;
   uint64_t seed = 0;  // once resolved
   uint32_t threshold;
-  double scale;  // what kept elements are multiplied by
+  double scale;  // factor of kept elements
   bool active;
 
   explicit Dropout(const DropoutMask& mask)
@@ -21,7 +21,7 @@ struct Dropout {
         scale(dropout_scale(mask.probability)),
         active(mask.probability > 0) {}
 
-  // At the start of a kernel.
+  // Called at the start of a kernel.
   __device__ inline void resolve() {
     if (active) seed = source.get();
   }

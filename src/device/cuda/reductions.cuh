@@ -23,7 +23,8 @@ __device__ inline A warp_max(A x) {
   return x;
 }
 
-// Sums two values over a block of whole warps; every thread gets the result. `shared`: 2 lanes values.
+// Sums two values over a block of whole warps; every thread gets the result. `shared`: 2 lanes
+// values.
 template <typename A>
 __device__ inline void block_sum2(A& x, A& y, A* shared) {
   x = warp_sum(x);

@@ -25,7 +25,7 @@ __device__ inline uint64_t wgmma_tile(uint32_t address) {
          ((address & 0x3ffff) >> 4);
 }
 
-// To be called before the first instruction of a group that uses values in registers.
+// Called before the first instruction of a group that uses values in registers.
 __device__ inline void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }

@@ -8,7 +8,7 @@
 // Scores, softmax and the sums of the gradients are float32, or float64 for f64. The backward pass
 // computes P again from Q, K and `stats`.
 //
-// Which version serves what; the first that serves is taken (cuda.cc), and the start of a run names
+// The versions, and what each serves; the first that serves is taken (cuda.cc), and the start of a run names
 // it:
 //   aten      every type and head size on the CPU (cpu.cc): blocks of 128 queries and the keys that
 //             one of them sees, GEMMs by ATen
@@ -29,8 +29,8 @@
 // Documents (cu_seqlens): aten, hopper-short and cudnn where their number and length are known, and
 // unfused.
 // Operands that are not packed in one tensor: aten and unfused only.
-// Grouped queries (G < H): aten, hopper, cudnn and unfused only. Unfused adds up the gradients of K and V
-// over a group's heads in the compute type.
+// Grouped queries (G < H): aten, hopper, cudnn and unfused only. Unfused adds up the gradients of K
+// and V over a group's heads in the compute type.
 //
 // The choice depends on these, besides type, shape and GPU. It is not timed.
 //   --no-fusion attention     hopper and hopper-short are left out
@@ -41,8 +41,8 @@
 //   TALLY_ATTENTION=unfused   unfused everywhere on a GPU, to compare the others with it
 //   the build                 no cudnn without cuDNN's front end, no hopper without code for 9.0
 //
-// DeviceError: the operands are not as AttentionShape::documents and AttentionShape::packed say; the
-// driver cannot describe the tensors to TMA (hopper); cuDNN fails; cuBLASLt has no algorithm
+// DeviceError: the operands are not as AttentionShape::documents and AttentionShape::packed say;
+// the driver cannot describe the tensors to TMA (hopper); cuDNN fails; cuBLASLt has no algorithm
 // (unfused); on a GPU, the type is not a floating-point type. std::invalid_argument: the same on
 // the CPU.
 #pragma once
@@ -53,7 +53,7 @@
 
 namespace tally::train {
 
-// Which keys a query sees: all of its sequence, or those up to itself.
+// The keys that a query sees: all of its sequence, or those up to itself.
 enum class AttentionMask : uint8_t { none, causal };
 
 struct AttentionShape {
@@ -70,11 +70,12 @@ struct AttentionShape {
 
   int64_t kv_heads() const { return groups > 0 ? groups : heads; }
   bool grouped() const { return kv_heads() < heads; }
-  int64_t row() const { return (heads + 2 * kv_heads()) * head_dim; }  // of packed Q, K and V
+  int64_t row() const { return (heads + 2 * kv_heads()) * head_dim; }  // packed Q, K and V
   bool causal() const { return mask == AttentionMask::causal; }
 };
 
-// The heads of every token, [B,T,H,D] or [B,T,G,D]: D elements from head to head, `stride` from token to token.
+// The heads of every token, [B,T,H,D] or [B,T,G,D]: D elements from head to head, `stride` from
+// token to token.
 template <typename Data>
 struct Heads {
   Data* data = nullptr;
@@ -90,8 +91,8 @@ struct AttentionArgs {
   DType dtype = DType::f32;
   HeadsIn q, k, v;
   Out out;    // [B,T,H,D]
-  Out stats;  // [B,H,T] f32 (f64 for f64): log-sum-exp of each row's scaled scores; cudnn has those
-              // of documents as [B T,H]
+  Out stats;  // [B,H,T] f32 (f64 for f64): log-sum-exp of each row's scaled scores; cudnn's of
+              // documents are [B T,H]
   // i32: where documents begin among the B T tokens, ascending, then B T up to the tensor's end.
   // Tokens see their document only. A document lies within a sequence. Undefined: a document is a
   // sequence.
@@ -108,7 +109,7 @@ struct AttentionGradients {
   Out q_sums;
 };
 
-// With Q, K and V packed in the rows of one GEMM's output, qkv[B,T,H+2G,D].
+// The operands for Q, K and V that are packed in the rows of one GEMM's output, qkv[B,T,H+2G,D].
 struct AttentionResults {
   Out out, stats;
 };

@@ -59,7 +59,7 @@ void need_scratch_of_unfused(const Compute& c, const AttentionArgs& args) {
   if (!counting_stream(c.stream).counted().gpu ||
       version(c, a, args.dtype) != AttentionVersion::unfused)
     return;
-  const int64_t piece = UnfusedPlan(a, args.dtype).piece;
+  const int64_t piece = UnfusedChunks(a, args.dtype).piece;
   need_scratch(c, args.dtype,
                {.rows = a.tokens, .cols = a.head_dim, .inner = a.tokens, .batch = piece});
 }

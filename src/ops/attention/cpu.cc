@@ -201,7 +201,7 @@ struct Attention {
     }
   }
 
-  // With P = softmax(scale Q K^T), Pm = P mask, D = rowsum(dO O):
+  // P = softmax(scale Q K^T), Pm = P mask, D = rowsum(dO O):
   //   dV = Pm^T dO,  dS = P (mask (dO V^T) - D) scale,  dQ = dS K,  dK = dS^T Q
   // The gradients of one head of Q; dK and dV are added to.
   void backward(int64_t index, const AttentionGradients& gradients, at::Tensor& dk,

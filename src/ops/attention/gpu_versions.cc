@@ -7,8 +7,8 @@ namespace {
 
 constexpr size_t tile_memory = size_t{256} << 20;   // for flash's blocks of dS of the heads in work
 constexpr size_t score_memory = size_t{256} << 20;  // for unfused attention's scores
-constexpr int64_t most_blocks = 65535;              // of flash attention's head, in one grid
-constexpr int64_t most_elements = INT32_MAX;  // of qkv, whose rows and blocks are numbered by int
+constexpr int64_t most_blocks = 65535;              // flash attention's, in one grid
+constexpr int64_t most_elements = INT32_MAX;  // qkv's, whose rows and blocks are numbered by int
 
 size_t row_values(const AttentionShape& a) {
   return static_cast<size_t>(a.batch * a.heads * a.tokens);
@@ -78,7 +78,7 @@ size_t flash_attention_bytes(const AttentionShape& a) {
   return flash_delta_bytes(a) + static_cast<size_t>(flash_heads_at_once(a)) * tile_bytes_a_head(a);
 }
 
-UnfusedPlan::UnfusedPlan(const AttentionShape& a, DType t)
+UnfusedChunks::UnfusedChunks(const AttentionShape& a, DType t)
     : over_batch(a.batch > a.heads || a.grouped()) {
   loop = over_batch ? a.heads : a.batch;
   across = over_batch ? a.batch : a.heads;
@@ -88,8 +88,8 @@ UnfusedPlan::UnfusedPlan(const AttentionShape& a, DType t)
 }
 
 size_t unfused_attention_bytes(const AttentionShape& a, DType t) {
-  const UnfusedPlan plan(a, t);
-  return static_cast<size_t>(plan.piece) * score_bytes_a_head(a, t) + 1024;
+  const UnfusedChunks chunks(a, t);
+  return static_cast<size_t>(chunks.piece) * score_bytes_a_head(a, t) + 1024;
 }
 
 int64_t cudnn_document_bytes(const AttentionShape& a) {

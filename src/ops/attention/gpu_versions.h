@@ -1,5 +1,5 @@
-// Which of a GPU's versions of attention serves a shape, and the scratch that it needs: what cuda.cc
-// decides and what the counting device counts.
+// The version of attention that serves a shape on a GPU, and its scratch. Both cuda.cc and the
+// counting device ask here.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace tally::train {
 
 enum class AttentionVersion : uint8_t { hopper_short, hopper, cudnn, flash, unfused };
 
-// The first that serves, in the order of attention.h. Both directions take the same one, because the
-// backward pass draws the forward pass's mask. `serves(version)` is asked for all but unfused.
+// The first that serves, in the order of attention.h. Both directions take the same one, because
+// the backward pass draws the forward pass's mask. `serves(version)` is asked for all but unfused.
 template <typename Serves>
 AttentionVersion choose_attention(const AttentionShape& shape, DType dtype, const Serves& serves) {
   if (!shape.packed) return AttentionVersion::unfused;
@@ -23,8 +23,8 @@ AttentionVersion choose_attention(const AttentionShape& shape, DType dtype, cons
   return AttentionVersion::unfused;
 }
 
-// hopper_attention_serves() and short_attention_serves() on compute capability `capability`, but for
-// what the build and the driver lack.
+// hopper_attention_serves() and short_attention_serves() on compute capability `capability`, but
+// for what the build and the driver lack.
 bool hopper_attention_fits(const ComputeOptions& options, const AttentionShape& shape, DType dtype,
                            int capability);
 bool short_attention_fits(const ComputeOptions& options, const AttentionShape& shape, DType dtype,
@@ -44,20 +44,20 @@ size_t flash_attention_bytes(const AttentionShape& shape);
 
 // A GEMM is batched over all heads of one position in the batch, or over the batch for one head,
 // whichever is more, in pieces that fit the memory for scores.
-struct UnfusedPlan {
+struct UnfusedChunks {
   int64_t loop, across, piece;  // loop * across heads in all
   bool over_batch;
   // A batched GEMM cannot add up what the heads of a group have of dK and dV: they take turns.
-  UnfusedPlan(const AttentionShape& shape, DType dtype);
+  UnfusedChunks(const AttentionShape& shape, DType dtype);
 };
 size_t unfused_attention_bytes(const AttentionShape& shape, DType dtype);
 
 // The bytes before cuDNN's own scratch: the seed, and the table of documents.
 inline constexpr int64_t cudnn_seed_bytes = 256;
 int64_t cudnn_document_bytes(const AttentionShape& shape);  // a multiple of 256
-// An estimate of all of its scratch, which only cuDNN knows: it sums dQ in float32, as our kernel for
-// Hopper does, and with query groups it has the gradients of K and V of each head of Q before it adds
-// them up.
+// An estimate of all of its scratch, which only cuDNN knows: it sums dQ in float32, as our kernel
+// for Hopper does, and with query groups it has the gradients of K and V of each head of Q before
+// it adds them up.
 size_t cudnn_attention_estimate(const AttentionShape& shape, DType dtype);
 
 }  // namespace tally::train

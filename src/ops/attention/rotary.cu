@@ -1,5 +1,5 @@
-// Rotary position embedding in place on Q and K. A block has a few tokens, whose angles are computed
-// once, in double, and serve all heads.
+// Rotary position embedding in place on Q and K. A block has a few tokens, whose angles are
+// computed once, in double, and serve all heads.
 #include "src/device/cuda/kernel.cuh"
 #include "src/ops/attention/attention.h"
 
@@ -9,7 +9,7 @@ namespace {
 constexpr int threads = 256, tokens_a_block = 4;
 
 struct Rotation {
-  const int32_t* positions;  // null: the place in the sequence
+  const int32_t* positions;  // null: the position in the sequence
   int64_t rows, tokens;
   int row, heads, width, half;  // elements of a row; heads of Q and K
   RotaryAngles angles;

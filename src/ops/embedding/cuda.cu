@@ -14,7 +14,7 @@ namespace {
 // The rows of the vocabulary that a table holds.
 struct Rows {
   int32_t first, count;
-  // Negative: this table has no row for it.
+  // A negative id has no row in this table.
   __device__ inline int32_t of(int32_t id) const {
     const int32_t row = id - first;
     return row < count ? row : -1;
@@ -125,7 +125,7 @@ __global__ void token_kernel(const int32_t* ids, const int32_t* order, const T* 
   }
 }
 
-// For the chunk in which a token begins that ends in a later one: adds its pieces in order.
+// Adds a token's pieces in order, in the chunk in which a token begins that ends in a later chunk.
 template <typename A>
 __global__ void join_kernel(const int32_t* ids, const A* pieces, A* dwte, int64_t tokens,
                             int64_t columns, int chunk, Rows rows) {
@@ -155,7 +155,7 @@ size_t padded(size_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
-Sorting plan_sorting(void* base, int64_t tokens, int bits, cudaStream_t stream) {
+Sorting sorting_in(void* base, int64_t tokens, int bits, cudaStream_t stream) {
   Sorting p{};
   CUDA_CHECK(cub::DeviceRadixSort::SortPairs(
       nullptr, p.temporary_bytes, static_cast<const int32_t*>(nullptr),
@@ -190,7 +190,7 @@ void add_rows(CudaStream& s, const In& ids, const In& dout, const DropoutMask& m
   const Rows rows{static_cast<int32_t>(to.part.first), static_cast<int32_t>(to.table.dim(0))};
   const int bits =
       bits_for(std::max(to.table.dim(0), to.part.whole));  // ids without a row are sorted, too
-  const Sorting p = plan_sorting(s.workspace(), tokens, bits, s.stream());
+  const Sorting p = sorting_in(s.workspace(), tokens, bits, s.stream());
   const size_t room = s.workspace_bytes() > p.bytes ? s.workspace_bytes() - p.bytes : 0;
   // Short chunks balance the work; the pieces' memory limits how short.
   int chunk = 32;

@@ -8,7 +8,7 @@
 // wte, wpe, out and dout have the compute type (f64, f32, bf16, f16). dwte and dwpe have the
 // gradient type (f32, f64 for f64). Sums are taken in the gradient type.
 //
-// Which version serves what:
+// The versions, and what each serves:
 //   CPU (cpu.cc)    every type and size; threads share the columns of the backward pass
 //   GPUs (cuda.cu)  every type on every GPU, a 16-byte vector a thread, or one value where C is not
 //                   a whole number of vectors or an address is not aligned
@@ -19,7 +19,7 @@
 //                         of 32 or more; a block sums a chunk, and a second kernel adds the sums of
 //                         ids that span several chunks
 // Atomic additions would be simpler, but their order changes from run to run. Here it is fixed on
-// every device, so that results repeat bit for bit. Nothing is timed, and no option changes the
+// every device, so that results repeat bit for bit. No kernel is timed, and no option changes the
 // kernels.
 //
 // DeviceError on a GPU: the sorted lists and partial sums do not fit the stream's workspace, or the

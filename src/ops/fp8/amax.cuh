@@ -19,8 +19,8 @@ __device__ inline unsigned largest_of(const Vector<T, N>& x) {
   return largest;
 }
 
-// Raises *amax, which starts at 0, to the largest magnitude that the threads of a block found. All of
-// them call it, in a block of whole warps along x.
+// Raises *amax, which starts at 0, to the largest magnitude that the threads of a block found. All
+// of them call it, in a block of whole warps along x.
 template <int threads>
 __device__ inline void raise_amax(unsigned largest, unsigned* amax) {
   __shared__ unsigned shared[threads / lanes];

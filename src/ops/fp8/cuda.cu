@@ -1,5 +1,5 @@
-// fp8.h's casts on a GPU. Both are bound by memory: the largest magnitude reads x once, a cast reads
-// it once and writes one byte for each copy.
+// fp8.h's casts on a GPU. Both are bound by memory: the largest magnitude reads x once, a cast
+// reads it once and writes one byte for each copy.
 #include <cuda_fp8.h>
 
 #include "src/device/cuda/kernel.cuh"
@@ -95,7 +95,8 @@ __global__ void __launch_bounds__(threads) cast_kernel(CastOperands<T> o) {
   if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *o.scale = by.scale;
   __shared__ unsigned tile[tile_columns][row_words + 1];
   const int warp = threadIdx.x / lanes, lane = threadIdx.x % lanes;
-  // Four threads take 32 columns of a row; a warp takes 8 groups of four rows, and half the columns.
+  // Four threads take 32 columns of a row; a warp takes 8 groups of four rows, and half the
+  // columns.
   const int column = (warp % 2) * 32 + (lane % 4) * 8;
   const int group = (warp / 2) * 8 + lane / 4;
   const int64_t first_row = static_cast<int64_t>(blockIdx.y) * tile_rows;

@@ -1,6 +1,6 @@
-// GEMMs of operands in FP8 (Micikevicius et al., "FP8 Formats for Deep Learning", arXiv:2209.05433),
-// and the casts that make these operands. A matrix has one scale, from its own largest magnitude
-// ("current scaling per tensor"):
+// GEMMs of operands in FP8 (Micikevicius et al., "FP8 Formats for Deep Learning",
+// arXiv:2209.05433), and the casts that make these operands. A matrix has one scale, from its own
+// largest magnitude ("current scaling per tensor"):
 //   scale = amax / max(format);  q = round(x / scale), to nearest even;  x ~ q scale
 //   out[R,N] = scale_a scale_b a[R,K] b[N,K]^T (+ bias[N]) (+ addend[R,N])
 // max(e4m3) = 448, without infinities; max(e5m2) = 57344. The largest magnitude becomes the largest
@@ -11,7 +11,7 @@
 // scales at multiples of 16 bytes, as cuBLASLt asks without saying so. Sums are
 // taken in f32, or with `fast` within the tensor cores in fewer bits, rounded once to out's type.
 //
-// Which version serves what:
+// The versions, and what each serves:
 //   CPU (cpu.cc)   every type: the same casts and scales, GEMMs of the widened numbers in float32
 //   GPU (cuda*)    x and out in bf16, f32 results without bias; cuBLASLt's tensor core GEMMs on
 //                  compute capability 8.9 and from 9.0 on. R, N and K are multiples of 16.
@@ -42,7 +42,8 @@ inline Operation<void(Stream& s, In x, Out amax)> fp8_amax{"fp8_amax"};
 struct Fp8Copies {
   Tensor rows, columns, scale;
 };
-// From the largest of `amaxes`[n], those of all parts of a matrix that processes divide.
+// The scale is that of the largest of `amaxes`[n], those of all parts of a matrix that processes
+// divide.
 inline Operation<void(Stream& s, In x, In amaxes, Fp8Copies out)> fp8_cast{"fp8_cast"};
 
 struct Fp8Matrix {
@@ -50,7 +51,7 @@ struct Fp8Matrix {
 };
 struct Fp8Sum {
   In bias, addend;    // undefined: none. `addend` may be out's memory.
-  bool fast = false;  // as said above
+  bool fast = false;  // see above
 };
 inline Operation<void(const Compute& c, Fp8Matrix a, Fp8Matrix b, Out out, Fp8Sum sum)> fp8_gemm{
     "fp8_gemm"};

@@ -64,7 +64,7 @@ Algorithms candidates(const CudaCompute& c, const GemmProblem& p, const TunedGem
     }
   };
   take(all);
-  // With fewer SMs the library offers mostly large clusters.
+  // The library offers mostly large clusters for fewer SMs.
   gemm.use_sms(0);
   take(offered(s, p, gemm, wanted));
   gemm.use_sms(c.sms_for_gemms());

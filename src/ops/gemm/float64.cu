@@ -49,9 +49,9 @@ int even_tiles(int tiles, int slices, int blocks) {
   return static_cast<int64_t>(even) * slices < blocks ? 0 : even;
 }
 
-template <bool a_outer, bool b_outer, int warps_down, int warps_across, int stages>
+template <bool a_outer, bool b_outer, int warps_down, int warps_across, int slots>
 cudaError_t launch(const Float64Gemm& q, int sms, void* parts, void* marks, cudaStream_t stream) {
-  using K = float64::Kernel<a_outer, b_outer, warps_down, warps_across, stages>;
+  using K = float64::Kernel<a_outer, b_outer, warps_down, warps_across, slots>;
   float64::Arguments p{};
   if (!describe(&p.a, &p.a_boxes, q.a, q.rows, q.inner, q.a_leading, a_outer, K::tile_rows) ||
       !describe(&p.b, &p.b_boxes, q.b, q.cols, q.inner, q.b_leading, b_outer, K::tile_cols))
@@ -81,14 +81,14 @@ cudaError_t launch(const Float64Gemm& q, int sms, void* parts, void* marks, cuda
   return cudaGetLastError();
 }
 
-template <int warps_down, int warps_across, int stages>
+template <int warps_down, int warps_across, int slots>
 auto by_layout(const Float64Gemm& q) {
   if (q.a_transposed) {
-    return q.b_transposed ? launch<true, false, warps_down, warps_across, stages>
-                          : launch<true, true, warps_down, warps_across, stages>;
+    return q.b_transposed ? launch<true, false, warps_down, warps_across, slots>
+                          : launch<true, true, warps_down, warps_across, slots>;
   }
-  return q.b_transposed ? launch<false, false, warps_down, warps_across, stages>
-                        : launch<false, true, warps_down, warps_across, stages>;
+  return q.b_transposed ? launch<false, false, warps_down, warps_across, slots>
+                        : launch<false, true, warps_down, warps_across, slots>;
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
-// float32 GEMMs on the float64 tensor cores of Hopper. Those multiply and add as fast as its
-// float32 units do at their best, which no float32 kernel reaches: three operands a multiply-add
-// are more than the register file's banks deliver (measured: two thirds, cuBLASLt's hand-written
-// kernels 62 to 79%). The operands are widened exactly, multiplications are exact, and sums are
-// kept in float64 and rounded once: the bound of the error is far below that of float32 sums. The
-// SMs share the tiles evenly ("stream-K", Osama et al. 2023). Where blocks divide a tile, their
-// parts are added in the order of the blocks, so that results repeat bit for bit on the same number
-// of SMs.
+// float32 GEMMs on the float64 tensor cores of Hopper. The tensor cores multiply and add as fast as
+// the float32 units do at their best, which no float32 kernel reaches: three operands a
+// multiply-add are more than the register file's banks deliver (measured: two thirds, cuBLASLt's
+// hand-written kernels 62 to 79%). The operands are widened exactly, multiplications are exact, and
+// sums are kept in float64 and rounded once: the bound of the error is far below that of float32
+// sums. The SMs share the tiles evenly ("stream-K", Osama et al. 2023). Where blocks divide a tile,
+// their parts are added in the order of the blocks, so that results repeat bit for bit on the same
+// number of SMs.
 #pragma once
 
 #include <cuda_runtime_api.h>

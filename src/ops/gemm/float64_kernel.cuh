@@ -6,13 +6,13 @@
 
 namespace tally::train::cuda::float64 {
 
-template <bool a_outer, bool b_outer, int warps_down, int warps_across, int stages>
+template <bool a_outer, bool b_outer, int warps_down, int warps_across, int slots>
 struct Kernel {
   static constexpr int threads = 32 * warps_down * warps_across;
   static constexpr int tile_rows = warp_rows * warps_down, tile_cols = warp_cols * warps_across;
   static constexpr int a_bytes = tile_rows * slice * 4, b_bytes = tile_cols * slice * 4;
-  static constexpr int stage_bytes = a_bytes + b_bytes;
-  static constexpr int shared_bytes = stages * stage_bytes + 1024 + 16 * stages;
+  static constexpr int slot_bytes = a_bytes + b_bytes;
+  static constexpr int shared_bytes = slots * slot_bytes + 1024 + 16 * slots;
   static constexpr int tile_pairs = tile_rows * tile_cols / 2;
   using A = Fragment<a_outer, 2 * row_blocks, true>;
   using B = Fragment<b_outer, col_blocks, false>;
@@ -25,9 +25,9 @@ struct Kernel {
     double a[2][4], b[2][col_blocks][2];
   };
 
-  __device__ static void read(Values& v, const A& fa, const B& fb, uint32_t stage, int at) {
-    fa.read(v.a, stage, at);
-    fb.read(v.b, stage + a_bytes, at);
+  __device__ static void read(Values& v, const A& fa, const B& fb, uint32_t slot, int at) {
+    fa.read(v.a, slot, at);
+    fb.read(v.b, slot + a_bytes, at);
   }
   // Rows g and g + 8, first half of the step; the same, second half.
   __device__ static void widen_rows(double (&a)[4], const Values& v, int i) {
@@ -57,7 +57,7 @@ struct Kernel {
     }
   }
 
-  __device__ static void place(const Arguments& p, int tile, int* row, int* col) {
+  __device__ static void locate(const Arguments& p, int tile, int* row, int* col) {
     const int across = p.tiles / p.tiles_down;
     *row = (p.down_first ? tile % p.tiles_down : tile / across) * tile_rows;
     *col = (p.down_first ? tile / p.tiles_down : tile % across) * tile_cols;
@@ -86,34 +86,34 @@ struct Kernel {
     __device__ bool next(const Arguments& p) {
       if (at.first == at.last) {
         if (!walk.next(p, &at)) return false;
-        place(p, at.tile, &row, &col);
+        locate(p, at.tile, &row, &col);
       }
       return true;
     }
-    __device__ void load(const Arguments& p, uint32_t stage, uint32_t full) {
+    __device__ void load(const Arguments& p, uint32_t slot, uint32_t full) {
       const int inner = at.first * slice;
-      barrier_expect(full, stage_bytes);
-      copy<a_outer, tile_rows>(stage, p.a, row, inner, p.a_boxes, full);
-      copy<b_outer, tile_cols>(stage + a_bytes, p.b, col, inner, p.b_boxes, full);
+      barrier_expect(full, slot_bytes);
+      copy<a_outer, tile_rows>(slot, p.a, row, inner, p.a_boxes, full);
+      copy<b_outer, tile_cols>(slot + a_bytes, p.b, col, inner, p.b_boxes, full);
     }
   };
 
   // A warp's position in the ring.
   struct Ring {
     uint32_t base, full, empty;
-    int stage = 0;
+    int slot = 0;
     uint32_t parity = 0;
 
     __device__ explicit Ring(uint32_t shared)
         : base((shared + 1023U) & ~1023U),
-          full(base + stages * stage_bytes),
-          empty(full + 8 * stages) {}
-    __device__ uint32_t here() const { return base + stage * stage_bytes; }
-    __device__ uint32_t is_full() const { return full + 8 * stage; }
-    __device__ uint32_t is_empty() const { return empty + 8 * stage; }
+          full(base + slots * slot_bytes),
+          empty(full + 8 * slots) {}
+    __device__ uint32_t here() const { return base + slot * slot_bytes; }
+    __device__ uint32_t is_full() const { return full + 8 * slot; }
+    __device__ uint32_t is_empty() const { return empty + 8 * slot; }
     __device__ void advance() {
-      if (++stage == stages) {
-        stage = 0;
+      if (++slot == slots) {
+        slot = 0;
         parity ^= 1U;
       }
     }
@@ -235,7 +235,7 @@ struct Kernel {
     }
   }
 
-  // Overwrites the slice before the warp's by the one that comes `stages` later. Warps take turns,
+  // Overwrites the slice before the warp's by the one that comes `slots` later. Warps take turns,
   // so that none falls behind; by then all have read it.
   struct Refill {
     Loader loader;
@@ -285,9 +285,9 @@ struct Kernel {
         read(v[0], fa, fb, ring.here(), 0);
       }
       multiply(sums, w, (steps - 1) % 2, v[(steps - 1) % 2], v[0], more);
-      // Only now, after the last values are used, and with a fence between the loads and the next
-      // copy, which writes through another proxy: a load that is only issued may read what that
-      // copy writes (seen once in some hundred launches).
+      // The slot is released only now, after the last values are used, and with a fence between the
+      // loads and the next copy, which writes through another proxy: a load that is only issued may
+      // read what that copy writes (seen once in some hundred launches).
       fence_async_proxy();
       __syncwarp();
       if (lane == 0) barrier_arrive(was_read);
@@ -299,14 +299,14 @@ struct Kernel {
     Ring ring(shared_address(shared));
     Refill refill{Loader(p), ring};
     if (threadIdx.x == 0) {
-      for (int i = 0; i < stages; ++i) {
+      for (int i = 0; i < slots; ++i) {
         barrier_init(ring.full + 8 * i, 1);
         barrier_init(ring.empty + 8 * i, threads / 32);
       }
       fence_barrier_init();
     }
-    for (int i = 0; i < stages && refill.loader.next(p); ++i) {
-      if (threadIdx.x == 0) refill.loader.load(p, ring.base + i * stage_bytes, ring.full + 8 * i);
+    for (int i = 0; i < slots && refill.loader.next(p); ++i) {
+      if (threadIdx.x == 0) refill.loader.load(p, ring.base + i * slot_bytes, ring.full + 8 * i);
       ++refill.loader.at.first;
     }
     __syncthreads();
@@ -324,7 +324,7 @@ struct Kernel {
       }
       if (s.first > 0) collect(p, static_cast<int64_t>(s.tile) * p.slices, sums);
       int row = 0, col = 0;
-      place(p, s.tile, &row, &col);
+      locate(p, s.tile, &row, &col);
       finish(p, sums, row + warp_row, col + warp_col, lane);
     }
   }

@@ -1,8 +1,8 @@
-// Parts of float64.h's kernel: what a block works on, the PTX instructions, and the layout of a
-// thread's values.
+// Parts of float64.h's kernel: what a block works on, the PTX instructions, and the arrangement of
+// a thread's values.
 //
 // In shared memory rows are 128 bytes, swizzled as TMA does it: 16-byte columns c of row r lie in
-// place c ^ (r % 8). An operand that is stored with neighbours along `inner` lies there as
+// position c ^ (r % 8). An operand that is stored with neighbours along `inner` lies there as
 // [outer][32 of inner]; one stored the other way as boxes [32 of inner][32 of outer]. The order of
 // rows and of `inner` within a multiplication is free as long as both operands agree; it is chosen
 // so that loads are wide and (but for b's narrow ones) meet no bank twice:
@@ -14,10 +14,10 @@
 
 namespace tally::train::cuda::float64 {
 
-constexpr int slice = 32;  // of `inner`, copied at once
-constexpr int step = 8;    // of `inner`, multiplied at once
+constexpr int slice = 32;  // columns of `inner` that are copied at once
+constexpr int step = 8;    // columns of `inner` that are multiplied at once
 constexpr int warp_rows = 64, warp_cols = 32;
-constexpr int row_blocks = warp_rows / 16, col_blocks = warp_cols / 8;  // of mma's 16 x 8
+constexpr int row_blocks = warp_rows / 16, col_blocks = warp_cols / 8;  // tiles of mma, 16 x 8
 
 struct Arguments {
   CUtensorMap a, b;
@@ -80,7 +80,7 @@ __device__ inline void load4(float (&v)[4], uint32_t from) {
                : "r"(from)
                : "memory");
 }
-// Not before the barrier that says that it is complete, which __ldcg may be.
+// The load must not move before the barrier that says that it is complete, as __ldcg may.
 __device__ inline double2 load_part(const double2* from) {
   double2 v;
   asm volatile("ld.global.cg.v2.f64 {%0, %1}, [%2];" : "=d"(v.x), "=d"(v.y) : "l"(from) : "memory");
@@ -103,7 +103,7 @@ __device__ inline void multiply_add(double (&c)[4], const double (&a)[4], const 
 // One operand as a warp reads it: `count` groups of eight rows (of a) or columns (of b).
 template <bool along_outer, int count, bool spread>
 struct Fragment {
-  uint32_t offset;  // of the thread's first values from the slice's beginning
+  uint32_t offset;  // the thread's first values from the slice's beginning
 
   __device__ Fragment(int first, int lane) {
     const int g = lane / 4, t = lane % 4;
@@ -136,7 +136,7 @@ struct Fragment {
     }
   }
 
-  // The place of row or column g of group i, from the warp's first.
+  // The offset of row or column g of group i, from the warp's first.
   __device__ static int outer(int i, int g) {
     if constexpr (along_outer) return i / 4 * 32 + 4 * g + i % 4;
     return 8 * i + (spread ? 2 * (g % 4) + g / 4 : g);

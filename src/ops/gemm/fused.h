@@ -1,7 +1,7 @@
 // GEMMs with epilogues that cuBLASLt lacks or is slow at: a bias; bias and residual; GELU; GELU's
 // gradient. Built from CUTLASS for Hopper (sm_90a), several tile shapes each: fused_forward.cu and
-// fused_backward.cu list them. The caller times them against the library's GEMM with a kernel of its
-// own after it (problem.h says which serve).
+// fused_backward.cu list them. The caller times them against the library's GEMM with a kernel of
+// its own after it (problem.h says which serve).
 #pragma once
 
 #include <cuda_runtime.h>
@@ -34,7 +34,8 @@ struct FusedGemm {
   const void* bias = nullptr;    // [features]; GELU's gradient: none
   const void* source = nullptr;  // [tokens, features]: the residual, or what was saved of GELU
   void* aux = nullptr;           // [tokens, features]: GELU's input or derivative, written
-  // x weight^T + bias (+ source); GELU of that; (x weight) times GELU's derivative. May be `source`.
+  // x weight^T + bias (+ source); GELU of that; (x weight) times GELU's derivative. May be
+  // `source`.
   void* out = nullptr;  // [tokens, features]
   // GELU's gradient: fp32 [parts, features], whose sum over parts is the sum of `out` over tokens
   // before rounding; parts = divide_up(tokens, tile_tokens)
@@ -52,8 +53,8 @@ struct FusedKernel {
   cudaError_t (*launch)(const FusedGemm& problem, int sms, cudaStream_t stream);
 };
 
-// The kernels of this build for operands of a type; none where CUTLASS was not found or Hopper is not
-// among its architectures. The order is that of the remembered choices.
+// The kernels of this build for operands of a type; none where CUTLASS was not found or Hopper is
+// not among its architectures. The order is that of the remembered choices.
 KernelList<FusedKernel>& fused_kernels(FusedWork work, DType type);
 // Lists kernels, as a constant of the file that makes them.
 struct ListFusedKernels {

@@ -21,7 +21,7 @@ const Bf16<FusedWork::gelu> gelu;
 const Bf16<FusedWork::gelu_derivative> gelu_derivative;
 const Bf16<FusedWork::erf_gelu_derivative> erf_gelu_derivative;
 
-// In f16 what encoders' GELU takes: models that train in f16 are mostly of them.
+// The f16 kernels are those of encoders' GELU: models that train in f16 are mostly encoders.
 constexpr auto erf = FusedWork::erf_gelu_derivative;
 const FusedKernel erf_f16[] = {
     kernel_128x128<erf, fused::f16, Cluster2x1>("f16, 128x128, cluster 2x1"),

@@ -1,7 +1,7 @@
 // The tiles and clusters of the kernels from CUTLASS's parts, and how a kernel is made of them.
 //
-// Nearly all of the minute that a file of such kernels takes to compile are CUTLASS's headers: ten kernels in one file
-// take little more than one.
+// Nearly all of the minute that a file of such kernels takes to compile are CUTLASS's headers: ten
+// kernels in one file take little more than one.
 #pragma once
 
 #include "src/ops/gemm/fused_kernel.cuh"

@@ -3,9 +3,10 @@
 // Row-major, each operand as stored or transposed, one matrix or a batch. Types of a and b: f64,
 // f32, bf16, f16; bf16 and f16 operands may have an f32 result. Accumulation is in f32, or f64 for
 // f64. Also FP8 (ops/fp8/fp8.h) with a bf16 or f32 result, not both e5m2: `a` as stored, `b`
-// transposed, which is all that Hopper's tensor cores take; rows, cols and inner are multiples of 16.
+// transposed, which is all that Hopper's tensor cores take; rows, cols and inner are multiples of
+// 16.
 //
-// Which version serves what:
+// The versions, and what each serves:
 //   cuBLASLt (tuned_gemm*.cc)           every type on every GPU; f32 in IEEE float32 or TF32
 //   tf32x3 (split.cu)                   f32 with ComputeOptions::matmul_mode tf32x3: operands are
 //                                       split into two TF32 numbers, two TF32 GEMMs of cuBLASLt
@@ -18,7 +19,7 @@
 //                                       does not.
 // The CPU has no part in this: its GEMMs are ATen's (cpu.h).
 //
-// How one is chosen: at the first eager call of a shape (sizes, types, layouts, alignment,
+// The choice is made by time: at the first eager call of a shape (sizes, types, layouts, alignment,
 // epilogue, reserved SMs) gemm() times up to 32 algorithms of cuBLASLt, and the float64 kernel
 // where it serves, on the operands of that call. The library's own first choice is up to 14% slower
 // on the shapes of a GPT. The choice is kept in memory and in a file (TunedGemms, tuning_file.h).
@@ -98,8 +99,8 @@ SplitProblem split_problem(CudaStream& s, const GemmProblem& problem);
 // Whether f32 GEMMs may run on float64 tensor cores here (Fusions::float64).
 bool float64_gemms_serve(const CudaCompute& c);
 
-// The size under which a number of rows, or of columns of a transposed operand, is tuned: itself, or
-// with ComputeOptions::tokens_vary the next multiple of half of the power of two below it.
+// The size under which a number of rows, or of columns of a transposed operand, is tuned: itself,
+// or with ComputeOptions::tokens_vary the next multiple of half of the power of two below it.
 int64_t tuned_size(const ComputeOptions& o, int64_t size);
 
 // Whether a kernel serves it (cuBLASLt does not have every combination of epilogues and types).
@@ -134,7 +135,7 @@ class TunedGemms {
   // Takes over choices of such a text. GEMMs that were made differently are made anew.
   void adopt(const std::string& text);
 
-  // For tests, which must not depend on timing: unless negative, fastest() returns this variant
+  // The variant that fastest() returns unless negative, for tests, which must not depend on timing
   // (the last one where there are fewer). `variants` tells how many the last call had.
   int forced = -1, variants = 0;
 

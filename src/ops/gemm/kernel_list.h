@@ -1,5 +1,5 @@
-// Kernels of one kind that a build may lack: the file that makes them lists them, before main(), and
-// programs without that file have an empty list.
+// Kernels of one kind that a build may lack: the file that makes them lists them, before main(),
+// and programs without that file have an empty list.
 #pragma once
 
 namespace tally::train::cuda {

@@ -1,5 +1,5 @@
-// Row-major tensors as GEMM problems, and the names under which choices for them are remembered: what
-// the operations above gemm.h share.
+// Row-major tensors as GEMM problems, and the names under which choices for them are remembered:
+// what the operations above gemm.h share.
 #pragma once
 
 #include <string>

@@ -24,7 +24,7 @@ struct Split {
   float* to;
   int64_t rows, cols, leading, stride;
   bool down, large_first;
-  unsigned blocks;  // that work on each matrix
+  unsigned blocks;  // blocks that work on each matrix
 
   __device__ const float* matrix() const { return from + blockIdx.z * stride; }
   __device__ float* parts() const {
@@ -67,7 +67,8 @@ __global__ void __launch_bounds__(split_threads)
   Vector<float, N> x[split_rounds];
 #pragma unroll
   for (int i = 0; i < split_rounds; ++i) {
-    // Read from some valid place without a branch, so that all loads are in flight together.
+    // Values are read from some valid address without a branch, so that all loads are in flight
+    // together.
     const unsigned at = min(first + i * split_threads, count - 1);
     x[i] = load<float, N>(from + int64_t{at / wide} * p.leading + at % wide * N);
   }

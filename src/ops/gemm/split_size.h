@@ -1,5 +1,5 @@
-// The memory of operands that are split for tf32x3 (split.cu), in f32 elements. Seen by the counting
-// device, too.
+// The memory of operands that are split for tf32x3 (split.cu), in f32 elements. Seen by the
+// counting device, too.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace tally::train {
 
 struct SplitSize {
-  int64_t second;  // where b's parts begin: at a multiple of 256 bytes
+  int64_t second;  // beginning of b's parts: a multiple of 256 bytes
   int64_t all;
 };
 

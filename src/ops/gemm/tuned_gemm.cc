@@ -133,8 +133,8 @@ std::string key_of(const CudaCompute& c, const GemmProblem& p) {
          (c.options.reserved_sms > 0 ? fmt::format("l{}", c.options.reserved_sms) : "");
 }
 
-Layout::Layout(DType t, int64_t rows, int64_t cols, int64_t leading, int64_t batch,
-               int64_t stride) {
+MatrixLayout::MatrixLayout(DType t, int64_t rows, int64_t cols, int64_t leading, int64_t batch,
+                           int64_t stride) {
   CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&layout_, data_type(t), static_cast<uint64_t>(rows),
                                           static_cast<uint64_t>(cols), leading));
   if (batch > 1) {
@@ -146,7 +146,7 @@ Layout::Layout(DType t, int64_t rows, int64_t cols, int64_t leading, int64_t bat
   }
 }
 
-void Layout::resize(int64_t rows, int64_t cols) const {
+void MatrixLayout::resize(int64_t rows, int64_t cols) const {
   const auto set_size = [this](cublasLtMatrixLayoutAttribute_t what, int64_t size) {
     const auto value = static_cast<uint64_t>(size);
     CUBLAS_CHECK(cublasLtMatrixLayoutSetAttribute(layout_, what, &value, sizeof value));

@@ -1,4 +1,4 @@
-// How one GEMM is computed: cuBLASLt's description of it with the best algorithm, or a kernel of
+// One GEMM as it is computed: cuBLASLt's description of it with the best algorithm, or a kernel of
 // our own. Private to gemm/.
 #pragma once
 
@@ -26,12 +26,12 @@ cudaError_t run_float64(const CudaCompute& c, const GemmProblem& p, int tile, vo
 // Everything that one depends on, as one word.
 std::string key_of(const CudaCompute& c, const GemmProblem& p);
 
-class Layout {
+class MatrixLayout {
  public:
-  Layout(DType t, int64_t rows, int64_t cols, int64_t leading, int64_t batch, int64_t stride);
-  ~Layout() { cublasLtMatrixLayoutDestroy(layout_); }
-  Layout(const Layout&) = delete;
-  Layout& operator=(const Layout&) = delete;
+  MatrixLayout(DType t, int64_t rows, int64_t cols, int64_t leading, int64_t batch, int64_t stride);
+  ~MatrixLayout() { cublasLtMatrixLayoutDestroy(layout_); }
+  MatrixLayout(const MatrixLayout&) = delete;
+  MatrixLayout& operator=(const MatrixLayout&) = delete;
   cublasLtMatrixLayout_t get() const { return layout_; }
   void resize(int64_t rows, int64_t cols) const;
 
@@ -50,7 +50,7 @@ struct TunedGemms::Gemm {
     algorithm = found.algo;
     workspace = found.workspaceSize;
   }
-  // How many SMs the library's kernels may use; 0: all.
+  // The number of SMs that the library's kernels may use; 0: all.
   void use_sms(int count) const;
   // Sets this problem's rows and inner, for those that serve several (ComputeOptions::tokens_vary).
   void resize(const GemmProblem& p);
@@ -59,19 +59,19 @@ struct TunedGemms::Gemm {
   cublasStatus_t run(CudaStream& s, const GemmProblem& p, void* out,
                      const cublasLtMatmulAlgo_t& algo, void* scratch, size_t bytes) const;
 
-  Layout first, second, result;
+  MatrixLayout first, second, result;
   int64_t rows, inner;
   cublasLtMatmulDesc_t desc = nullptr;
   bool in_f64;
   bool tuned = false;
-  int float64_tile = -1;  // of float64.h's kernel where that is the fastest; -1: cuBLASLt
+  int float64_tile = -1;  // tile of float64.h's kernel where that is the fastest; -1: cuBLASLt
   cublasLtMatmulAlgo_t algorithm{};
   size_t workspace = 0;  // bytes that the algorithm needs
 };
 
 // The library's algorithms for a GEMM, best first by its own estimate, of `wanted` asked for. With
 // reserved_sms only those that run in pairs (where there are some), and up to twice as many: a side
-// stream occupies SMs in pairs across the GPU, and clusters of four fit into fewer places than are
+// stream occupies SMs in pairs across the GPU, and clusters of four fit into fewer spots than are
 // free, so that some wait for others to end. Timing does not show this, because nothing overlaps
 // with the GEMM then.
 Algorithms candidates(const CudaCompute& c, const GemmProblem& p, const TunedGemms::Gemm& gemm,

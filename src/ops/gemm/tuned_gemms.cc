@@ -234,15 +234,15 @@ TunedGemms::Gemm* TunedGemms::make(const CudaCompute& c, const GemmProblem& p,
   auto gemm = std::make_unique<Gemm>(c, p);
   gemm->point(p);
   if (c.options.deterministic) {
-    // By rule: the float64 kernel, which is the fastest for most sizes, else the library's first
-    // choice.
+    // The rule takes the float64 kernel, which is the fastest for most sizes, else the library's
+    // first choice.
     if (float64_serves(c, p)) gemm->float64_tile = 0;
   } else {
     gemm->tuned = recall(c, p, key, gemm.get());
   }
   if (!gemm->tuned && gemm->float64_tile < 0) {
-    // Without timing, the library's first algorithm. With reserved SMs the first that runs in pairs
-    // may be anywhere in its list.
+    // The library's first algorithm is taken without timing. With reserved SMs, the first that runs
+    // in pairs may be anywhere in its list.
     const bool one_will_do = !may_tune && c.options.reserved_sms == 0;
     const Algorithms algorithms = candidates(c, p, *gemm, one_will_do ? 1 : algorithms_tried);
     if (algorithms.empty()) return (gemms_[key] = nullptr).get();

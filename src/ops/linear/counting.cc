@@ -1,5 +1,5 @@
-// linear.h on the counting device. What a GEMM reads and writes is in the rate of GEMMs, and so are the
-// bias, the residual and GELU in its epilogue.
+// linear.h on the counting device. The rate of GEMMs includes the bytes that a GEMM reads and
+// writes, and the bias, the residual and the activation in its epilogue.
 #include "src/ops/counting.h"
 #include "src/ops/linear/linear.h"
 
@@ -22,18 +22,19 @@ bool float64_serves(const Compute& c) {
 }
 
 // Both forms have the same size.
-SavedGelu faster_saved(const Compute&, DType, int64_t, int64_t, GeluKind) {
-  return SavedGelu::derivative;
+SavedValue faster_saved(const Compute&, DType, int64_t, int64_t, MlpActivation) {
+  return SavedValue::derivative;
 }
 
-void forward_gelu(const Compute& c, In x, LinearWeights weights, GeluForm, GeluOutputs) {
+void forward_activation(const Compute& c, In x, LinearWeights weights, ActivationForm,
+                        ActivationOutputs) {
   count_gemm(c, x.dtype, product(x, weights.w));
 }
 
-void gelu_of(Stream& s, In pre, Out y, GeluKind, Out) {
+void forward_pass(Stream& s, In pre, Out y, MlpActivation, Out) {
   pass(s, pre, y);
 }
-void gelu_of_backward(Stream& s, In dy, In pre, GeluKind, GeluPass out) {
+void backward_pass(Stream& s, In dy, In pre, MlpActivation, ActivationPass out) {
   pass(s, dy, pre, out.dpre);
 }
 
@@ -41,7 +42,8 @@ void gelu_of_backward(Stream& s, In dy, In pre, GeluKind, GeluPass out) {
 void backward_input(const Compute& c, In dy, In w, Out, In) {
   count_gemm(c, dy.dtype, {.rows = dy.dim(0), .cols = w.dim(1), .inner = w.dim(0)});
 }
-void backward_input_gelu(const Compute& c, In dy, In w, GeluInput, GeluGradients) {
+void backward_input_activation(const Compute& c, In dy, In w, ActivationInput,
+                               ActivationGradients) {
   count_gemm(c, dy.dtype, {.rows = dy.dim(0), .cols = w.dim(1), .inner = w.dim(0)});
 }
 
@@ -60,12 +62,12 @@ void backward_bias_input(Stream& s, In sums, In w, Out db, Out dbx) {
 
 const OnCounting versions[] = {{linear_forward, forward},
                                {float64_gemms_serve, float64_serves},
-                               {faster_saved_gelu, faster_saved},
-                               {linear_gelu_forward, forward_gelu},
-                               {gelu_forward, gelu_of},
-                               {gelu_backward, gelu_of_backward},
+                               {faster_saved_value, faster_saved},
+                               {linear_activation_forward, forward_activation},
+                               {mlp_activation_forward, forward_pass},
+                               {mlp_activation_backward, backward_pass},
                                {linear_backward_input, backward_input},
-                               {linear_backward_input_gelu, backward_input_gelu},
+                               {linear_backward_input_activation, backward_input_activation},
                                {linear_backward_weight, backward_weight},
                                {linear_backward_bias, backward_bias},
                                {linear_backward_bias_input, backward_bias_input}};

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <stdexcept>
 
 #include "src/device/cpu/aten_views.h"
 #include "src/ops/fp8/fp8.h"
@@ -41,22 +42,37 @@ struct ErfGelu {
   TALLY_INLINE static A value(A v) { return v * phi(v); }
 };
 
-template <template <typename> class Gelu, typename T>
-TALLY_CLONES void gelu(const T* v, int64_t n, T* y) {
-  using A = accumulate_t<T>;
-  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(Gelu<A>::value(static_cast<A>(v[i])));
+// Calls f.template operator()<F>() with the activation's formula.
+template <typename F>
+void with_formula(MlpActivation kind, F&& f) {
+  switch (kind) {
+    case MlpActivation::gelu_tanh:
+      return f.template operator()<TanhGelu>();
+    case MlpActivation::gelu_erf:
+      return f.template operator()<ErfGelu>();
+    case MlpActivation::swiglu:
+      break;
+  }
+  throw std::logic_error("a gated activation is not one of linear.h");
 }
-template <template <typename> class Gelu, typename T>
-TALLY_CLONES void gelu_derivative(T* v, int64_t n) {
+
+template <template <typename> class Formula, typename T>
+TALLY_CLONES void apply(const T* v, int64_t n, T* y) {
   using A = accumulate_t<T>;
-  for (int64_t i = 0; i < n; ++i) v[i] = static_cast<T>(Gelu<A>::derivative(static_cast<A>(v[i])));
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(Formula<A>::value(static_cast<A>(v[i])));
 }
-// dv may be dy's memory. D: dy's type, which may be the one that it was computed in.
-template <template <typename> class Gelu, typename T, typename D>
-TALLY_CLONES void gelu_gradient(const D* dy, const T* v, int64_t n, T* dv) {
+template <template <typename> class Formula, typename T>
+TALLY_CLONES void differentiate(T* v, int64_t n) {
   using A = accumulate_t<T>;
   for (int64_t i = 0; i < n; ++i)
-    dv[i] = static_cast<T>(static_cast<A>(dy[i]) * Gelu<A>::derivative(static_cast<A>(v[i])));
+    v[i] = static_cast<T>(Formula<A>::derivative(static_cast<A>(v[i])));
+}
+// dv may be dy's memory. D: dy's type, which may be the one that it was computed in.
+template <template <typename> class Formula, typename T, typename D>
+TALLY_CLONES void gradient_before(const D* dy, const T* v, int64_t n, T* dv) {
+  using A = accumulate_t<T>;
+  for (int64_t i = 0; i < n; ++i)
+    dv[i] = static_cast<T>(static_cast<A>(dy[i]) * Formula<A>::derivative(static_cast<A>(v[i])));
 }
 
 // Calls work(first, count) for parts of n elements.
@@ -70,28 +86,27 @@ at::Tensor bias_operand(const In& b) {
   return aten_operand(b).view({-1});
 }
 
-// dv = dy gelu'(v), shared among threads.
+// dv = dy f'(v), shared among threads.
 template <typename T, typename D>
-void gelu_gradient(const D* dy, const T* v, int64_t count, T* dv, GeluKind kind) {
-  in_parts(count, [&](int64_t first, int64_t n) {
-    if (kind == GeluKind::tanh) {
-      gelu_gradient<TanhGelu>(dy + first, v + first, n, dv + first);
-    } else {
-      gelu_gradient<ErfGelu>(dy + first, v + first, n, dv + first);
-    }
+void gradient_before(const D* dy, const T* v, int64_t count, T* dv, MlpActivation kind) {
+  with_formula(kind, [&]<template <typename> class Formula>() {
+    in_parts(count, [&](int64_t first, int64_t n) {
+      gradient_before<Formula>(dy + first, v + first, n, dv + first);
+    });
   });
 }
 
-// dpre = (dy w) gelu'(saved). The GEMM's result goes into dpre itself where its type is the GEMM's
+// dpre = (dy w) f'(saved). The GEMM's result goes into dpre itself where its type is the GEMM's
 // and `saved` is elsewhere.
-void backward_of_gelu(const In& dy, const In& w, const In& saved, const Out& dpre, GeluKind kind) {
+void backward_from_input(const In& dy, const In& w, const In& saved, const Out& dpre,
+                         MlpActivation kind) {
   at::Tensor out = aten_matrix(dpre);
   const bool in_place = !is_narrow(dpre.dtype) && dpre.data != saved.data;
-  const at::Tensor dgelu = in_place ? at::mm_out(out, aten_matrix(dy), aten_matrix(w))
-                                    : at::mm(aten_operand(dy), aten_operand(w));
-  with_type(dpre.dtype, linear_backward_input_gelu.name(), [&]<typename T>() {
-    gelu_gradient(dgelu.data_ptr<accumulate_t<T>>(), saved.as<T>(), dpre.numel(), dpre.as<T>(),
-                  kind);
+  const at::Tensor dact = in_place ? at::mm_out(out, aten_matrix(dy), aten_matrix(w))
+                                   : at::mm(aten_operand(dy), aten_operand(w));
+  with_type(dpre.dtype, linear_backward_input_activation.name(), [&]<typename T>() {
+    gradient_before(dact.data_ptr<accumulate_t<T>>(), saved.as<T>(), dpre.numel(), dpre.as<T>(),
+                    kind);
   });
 }
 
@@ -103,30 +118,31 @@ bool float64_serves(const Compute&) {
   return false;
 }
 
-SavedGelu faster_saved(const Compute&, DType, int64_t, int64_t, GeluKind) {
-  return SavedGelu::input;
+SavedValue faster_saved(const Compute&, DType, int64_t, int64_t, MlpActivation) {
+  return SavedValue::input;
 }
 
-void gelu_of(Stream& s, In pre, Out y, GeluKind kind, Out amax) {
-  with_type(pre.dtype, gelu_forward.name(), [&]<typename T>() {
-    in_parts(pre.numel(), [&](int64_t first, int64_t n) {
-      const T* from = pre.as<T>() + first;
-      T* to = y.as<T>() + first;
-      kind == GeluKind::tanh ? gelu<TanhGelu>(from, n, to) : gelu<ErfGelu>(from, n, to);
+void forward_pass(Stream& s, In pre, Out y, MlpActivation kind, Out amax) {
+  with_type(pre.dtype, mlp_activation_forward.name(), [&]<typename T>() {
+    with_formula(kind, [&]<template <typename> class Formula>() {
+      in_parts(pre.numel(), [&](int64_t first, int64_t n) {
+        apply<Formula>(pre.as<T>() + first, n, y.as<T>() + first);
+      });
     });
   });
   if (amax.defined()) fp8_amax(s, y, amax);
 }
 
-void forward_gelu(const Compute& c, In x, LinearWeights weights, GeluForm form, GeluOutputs out) {
+void forward_activation(const Compute& c, In x, LinearWeights weights, ActivationForm form,
+                        ActivationOutputs out) {
   forward_linear(c, x, weights, out.saved, {});
-  gelu_of(c.stream, out.saved, out.y, form.kind, {});
-  if (form.saved == SavedGelu::input) return;
-  with_type(out.saved.dtype, linear_gelu_forward.name(), [&]<typename T>() {
-    in_parts(out.saved.numel(), [&](int64_t first, int64_t n) {
-      T* v = out.saved.as<T>() + first;
-      form.kind == GeluKind::tanh ? gelu_derivative<TanhGelu>(v, n)
-                                  : gelu_derivative<ErfGelu>(v, n);
+  forward_pass(c.stream, out.saved, out.y, form.kind, {});
+  if (form.saved == SavedValue::input) return;
+  with_type(out.saved.dtype, linear_activation_forward.name(), [&]<typename T>() {
+    with_formula(form.kind, [&]<template <typename> class Formula>() {
+      in_parts(out.saved.numel(), [&](int64_t first, int64_t n) {
+        differentiate<Formula>(out.saved.as<T>() + first, n);
+      });
     });
   });
 }
@@ -135,17 +151,18 @@ void backward_input(const Compute&, In dy, In w, Out dx, In addend) {
   matmul(aten_operand(dy), aten_operand(w), {}, dx, addend);
 }
 
-void backward_input_gelu(const Compute&, In dy, In w, GeluInput gelu, GeluGradients out) {
+void backward_input_activation(const Compute&, In dy, In w, ActivationInput f,
+                               ActivationGradients out) {
   const Out& dpre = out.dpre;
-  if (gelu.form.saved == SavedGelu::derivative) {
-    at::Tensor dgelu = at::mm(aten_operand(dy), aten_operand(w));
+  if (f.form.saved == SavedValue::derivative) {
+    at::Tensor dact = at::mm(aten_operand(dy), aten_operand(w));
     at::Tensor product = aten_matrix(dpre);
-    product.copy_(dgelu.mul_(aten_operand(gelu.saved)));
+    product.copy_(dact.mul_(aten_operand(f.saved)));
   } else {
-    backward_of_gelu(dy, w, gelu.saved, dpre, gelu.form.kind);
+    backward_from_input(dy, w, f.saved, dpre, f.form.kind);
   }
   if (!out.db.defined()) return;
-  with_type(dpre.dtype, linear_backward_input_gelu.name(), [&]<typename T>() {
+  with_type(dpre.dtype, linear_backward_input_activation.name(), [&]<typename T>() {
     add_column_sums(dpre.as<T>(), rows_of(dpre), columns_of(dpre), columns_of(dpre),
                     out.db.as<accumulate_t<T>>());
   });
@@ -174,9 +191,9 @@ void backward_bias_input(Stream&, In sums, In w, Out db, Out dbx) {
   if (dbx.defined()) aten_matrix(dbx).add_(at::mm(row, aten_operand(w)));
 }
 
-void gelu_of_backward(Stream& s, In dy, In pre, GeluKind kind, GeluPass out) {
-  with_type(pre.dtype, gelu_backward.name(), [&]<typename T>() {
-    gelu_gradient(dy.as<T>(), pre.as<T>(), pre.numel(), out.dpre.as<T>(), kind);
+void backward_pass(Stream& s, In dy, In pre, MlpActivation kind, ActivationPass out) {
+  with_type(pre.dtype, mlp_activation_backward.name(), [&]<typename T>() {
+    gradient_before(dy.as<T>(), pre.as<T>(), pre.numel(), out.dpre.as<T>(), kind);
   });
   if (out.db.defined()) backward_bias(s, out.dpre, 0, out.db);
   if (out.amax.defined()) fp8_amax(s, out.dpre, out.amax);
@@ -184,12 +201,12 @@ void gelu_of_backward(Stream& s, In dy, In pre, GeluKind kind, GeluPass out) {
 
 const OnCpu linear_versions[] = {{linear_forward, forward_linear},
                                  {float64_gemms_serve, float64_serves},
-                                 {faster_saved_gelu, faster_saved},
-                                 {linear_gelu_forward, forward_gelu},
-                                 {gelu_forward, gelu_of},
-                                 {gelu_backward, gelu_of_backward},
+                                 {faster_saved_value, faster_saved},
+                                 {linear_activation_forward, forward_activation},
+                                 {mlp_activation_forward, forward_pass},
+                                 {mlp_activation_backward, backward_pass},
                                  {linear_backward_input, backward_input},
-                                 {linear_backward_input_gelu, backward_input_gelu},
+                                 {linear_backward_input_activation, backward_input_activation},
                                  {linear_backward_weight, backward_weight},
                                  {linear_backward_bias, backward_bias},
                                  {linear_backward_bias_input, backward_bias_input}};

@@ -1,5 +1,5 @@
-// The GEMMs of layers on a GPU, except those with GELU (cuda_gelu.cc). Autotune decides what is
-// fused.
+// The GEMMs of layers on a GPU, except those with an activation (cuda_activation.cc). Autotune
+// decides what is fused.
 #include "src/device/cuda/check.h"
 #include "src/ops/column_sums.h"
 #include "src/ops/gemm/problem.h"
@@ -26,7 +26,7 @@ void forward_with_bias(const CudaCompute& c, const GemmProblem& plain, const In&
     add_bias(c.stream, b, y);
   };
   if (!gemm_supported(c, fused)) return two_passes();
-  // In place, each timed run would add to the result, so this is not timed.
+  // Each timed run would add to the result in place, so this is not timed.
   if (plain.addend == y.data && residual.defined()) return gemm(c, fused);
   std::vector<std::function<void()>> variants{[&] { gemm(c, fused); }, two_passes};
   FusedGemm own = fused_gemm(plain, b, y);

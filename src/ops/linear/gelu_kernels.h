@@ -1,5 +1,5 @@
-// The CUTLASS kernels for GEMMs with GELU: of its erf form those that save its derivative alone, and in
-// f16 only these.
+// The CUTLASS kernels for GEMMs with GELU: of its erf form those that save its derivative alone,
+// and in f16 only these.
 #pragma once
 
 #include "src/ops/gemm/fused.h"
@@ -7,7 +7,7 @@
 
 namespace tally::train::cuda {
 
-KernelList<FusedKernel> gelu_forward_kernels(DType type, GeluForm form);
-KernelList<FusedKernel> gelu_backward_kernels(DType type, GeluForm form);
+KernelList<FusedKernel> gelu_forward_kernels(DType type, ActivationForm form);
+KernelList<FusedKernel> gelu_backward_kernels(DType type, ActivationForm form);
 
 }  // namespace tally::train::cuda

@@ -1,13 +1,14 @@
-// The GEMMs of a training step with what is fused to them: bias, residual, GELU.
+// The GEMMs of a training step with what is fused to them: bias, residual, an activation.
 //   y = x w^T + b (+ residual);  dx = dy w;  dw += dy^T x;  db += column sums of dy
 //   x[M,K], w[N,K] (as PyTorch's Linear), b[N], y[M,N], row-major; M rows are tokens
-// GELU (Hendrycks and Gimpel, arXiv:1606.08415) has two forms, see GeluKind.
+// The activation is one of MlpActivation that is not gated: GELU (Hendrycks and Gimpel,
+// arXiv:1606.08415) in two forms.
 //
 // x, w, b, y and dx have the compute type (f64, f32, bf16, f16). dw and db have the gradient type
 // (f32 for bf16 and f16, else the compute type). Accumulation is in f32 at least. An undefined
 // tensor (data null) means "none".
 //
-// Which version serves what:
+// The versions, and what each serves:
 //   CPU (cpu.cc)          every type, by ATen; 16-bit types compute in float32
 //   cuBLASLt (cuda*.cc)   every type on every GPU, through gemm.h; with a bias in the epilogue
 //                         where the library has it, and GELU's tanh form for 16-bit types whose
@@ -18,13 +19,13 @@
 //                         f16 only for the erf form.
 //   float64 (gemm/)       f32 GEMMs on the float64 tensor cores of compute capability 9.0, see
 //                         gemm.h
-//   passes (passes.cu)    bias, GELU and column sums as kernels of their own, for what no epilogue
-//                         serves
+//   passes (passes.cu)    bias, activation and column sums as kernels of their own, for what no
+//                         epilogue serves
 //
-// How one is chosen on a GPU: autotune (fastest() in gemm.h) times the versions at the first call
-// of a shape and remembers the choice. Options limit them:
+// The choice on a GPU: autotune (fastest() in gemm.h) times the versions at the first call of a
+// shape and remembers the choice. Options limit them:
 //   --no-fusion gelu             GELU is a kernel of its own
-//   --no-fusion gelu-derivative  GELU's input is saved instead of its derivative (SavedGelu)
+//   --no-fusion gelu-derivative  GELU's input is saved instead of its derivative (SavedValue)
 //   --no-fusion bias             no CUTLASS kernels for a bias or a residual
 //   --no-fusion residual         the residual is added by norm.h
 //   --no-fusion float64          no float64 tensor cores
@@ -32,13 +33,14 @@
 // Without CUTLASS in the build, or without code for compute capability 9.0, its kernels are left
 // out.
 //
-// DeviceError: cuBLASLt has no algorithm for a GEMM; a row of linear_backward_input_gelu does not
-// fit the second workspace; a row is too long for the column sums; the type is not a floating-point
-// type.
+// DeviceError: cuBLASLt has no algorithm for a GEMM; a row of linear_backward_input_activation does
+// not fit the second workspace; a row is too long for the column sums; the type is not a
+// floating-point type.
 #pragma once
 
 #include <cstdint>
 
+#include "src/device/mlp_activation.h"
 #include "src/ops/operation.h"
 
 namespace tally::train {
@@ -50,61 +52,59 @@ struct LinearWeights {
 inline Operation<void(const Compute& c, In x, LinearWeights weights, Out y, In residual)>
     linear_forward{"linear_forward"};
 
-// The activation that a GEMM with GELU saves for its backward pass, in the compute type: GELU's
-// input, or GELU's derivative there. The derivative makes the backward pass a multiplication. The
-// input lets GELU's output be computed again.
-enum class SavedGelu : uint8_t { input, derivative };
-// tanh (GPT): gelu(v) = 0.5 v (1 + tanh(sqrt(2/pi) (v + 0.044715 v^3)))
-// erf (BERT): gelu(v) = v Phi(v), with the normal distribution Phi(v) = 0.5 (1 + erf(v / sqrt(2)))
-enum class GeluKind : uint8_t { tanh, erf };
-struct GeluForm {
-  GeluKind kind = GeluKind::tanh;
-  SavedGelu saved = SavedGelu::input;
+// The value that a GEMM with an activation f saves for its backward pass, in the compute type: f's
+// input, or f's derivative there. The derivative makes the backward pass a multiplication. The
+// input lets f's output be computed again.
+enum class SavedValue : uint8_t { input, derivative };
+struct ActivationForm {
+  MlpActivation kind = MlpActivation::gelu_tanh;
+  SavedValue saved = SavedValue::input;
 };
-// The faster SavedGelu on this device for x[M,K], w[N,K]: the derivative where both directions have
-// a fused kernel for it, which timing found faster at every size tried (bench/notes/gemm.md).
-inline Operation<SavedGelu(const Compute& c, DType type, int64_t n, int64_t k, GeluKind kind)>
-    faster_saved_gelu{"faster_saved_gelu"};
+// The faster SavedValue on this device for x[M,K], w[N,K]: the derivative where both directions
+// have a fused kernel for it, which timing found faster at every size tried (bench/notes/gemm.md).
+inline Operation<SavedValue(const Compute& c, DType type, int64_t n, int64_t k, MlpActivation kind)>
+    faster_saved_value{"faster_saved_value"};
 
 // Whether f32 GEMMs may run on float64 tensor cores here (Fusions::float64). Such a
 // GEMM of a layer uses every SM until its end.
 inline Operation<bool(const Compute& c)> float64_gemms_serve{"float64_gemms_serve"};
 
-// v = x w^T + b, y = gelu(v), and saved = v or gelu'(v).
-struct GeluOutputs {
+// v = x w^T + b, y = f(v), and saved = v or f'(v).
+struct ActivationOutputs {
   Out saved, y;
 };
-inline Operation<void(const Compute& c, In x, LinearWeights weights, GeluForm form,
-                      GeluOutputs out)>
-    linear_gelu_forward{"linear_gelu_forward"};
+inline Operation<void(const Compute& c, In x, LinearWeights weights, ActivationForm form,
+                      ActivationOutputs out)>
+    linear_activation_forward{"linear_activation_forward"};
 
-// y = gelu(pre): the second half of linear_gelu_forward, for activation recomputation. Where `amax`
-// is defined, it becomes the largest magnitude of y, as fp8_amax finds it (fp8.h).
-inline Operation<void(Stream& s, In pre, Out y, GeluKind kind, Out amax)> gelu_forward{
-    "gelu_forward"};
-// dpre = dy * gelu'(pre), which may be the memory of dy or pre, and where they are defined
+// y = f(pre): the second half of linear_activation_forward, for recomputation. Where `amax` is
+// defined, it becomes the largest magnitude of y, as fp8_amax finds it (fp8.h).
+inline Operation<void(Stream& s, In pre, Out y, MlpActivation kind, Out amax)>
+    mlp_activation_forward{"mlp_activation_forward"};
+// dpre = dy * f'(pre), which may be the memory of dy or pre, and where they are defined
 // db += its column sums and amax = its largest magnitude.
-struct GeluPass {
+struct ActivationPass {
   Out dpre, db, amax;
 };
-inline Operation<void(Stream& s, In dy, In pre, GeluKind kind, GeluPass out)> gelu_backward{
-    "gelu_backward"};
+inline Operation<void(Stream& s, In dy, In pre, MlpActivation kind, ActivationPass out)>
+    mlp_activation_backward{"mlp_activation_backward"};
 
 // dx = dy w, and + addend[M,K] where it is defined (not dx's memory).
 inline Operation<void(const Compute& c, In dy, In w, Out dx, In addend)> linear_backward_input{
     "linear_backward_input"};
 
-// dpre = (dy w) * gelu'(v) from what was saved of v, and db += column sums of dpre where db is
-// defined (b of the layer before). `dpre` may be the same memory as `saved`; other memory is faster.
-struct GeluInput {
+// dpre = (dy w) * f'(v) from what was saved of v, and db += column sums of dpre where db is
+// defined (b of the layer before). `dpre` may be the same memory as `saved`; other memory is
+// faster.
+struct ActivationInput {
   In saved;
-  GeluForm form;
+  ActivationForm form;
 };
-struct GeluGradients {
+struct ActivationGradients {
   Out dpre, db;
 };
-inline Operation<void(const Compute& c, In dy, In w, GeluInput gelu, GeluGradients out)>
-    linear_backward_input_gelu{"linear_backward_input_gelu"};
+inline Operation<void(const Compute& c, In dy, In w, ActivationInput f, ActivationGradients out)>
+    linear_backward_input_activation{"linear_backward_input_activation"};
 
 // dw += dy^T x, or dw = dy^T x without `accumulate`; and db += column sums of dy where db is
 // defined.
@@ -119,7 +119,7 @@ inline Operation<void(const Compute& c, In dy, In x, WeightGradients out)> linea
 inline Operation<void(Stream& s, In dy, int64_t first, Out db)> linear_backward_bias{
     "linear_backward_bias"};
 
-// From the column sums of dy to those of dx = dy w, without reading either:
+// Makes the column sums of dx = dy w from those of dy, without reading either:
 //   db += sums, and dbx += sums w where it is defined.  sums[N], db[N], dbx[K]: the gradient type
 inline Operation<void(Stream& s, In sums, In w, Out db, Out dbx)> linear_backward_bias_input{
     "linear_backward_bias_input"};

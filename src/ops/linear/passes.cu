@@ -1,5 +1,7 @@
-// GELU and bias, forward and backward: bandwidth-bound kernels between GEMMs.
+// Activation and bias, forward and backward: bandwidth-bound kernels between GEMMs.
 #include "src/ops/linear/passes.h"
+
+#include <type_traits>
 
 #include "src/ops/column_sums.cuh"
 #include "src/ops/fp8/amax.cuh"
@@ -36,76 +38,77 @@ __device__ inline Acc<T> logistic_of_2u(Acc<T> v) {
   const A two_u = scale * (v + A(0.044715) * v * v * v);
   return reciprocal<T>(A(1) + exponential(-two_u, T{}));
 }
-template <typename T>
-__device__ inline Acc<T> gelu_of(Acc<T> v) {
-  return v * logistic_of_2u<T>(v);
-}
-template <typename T>
-__device__ inline Acc<T> gelu_derivative(Acc<T> v) {
-  using A = Acc<T>;
-  const A p = logistic_of_2u<T>(v);
-  const A derivative_of_2u =
-      A(1.5957691216057307117597842397375) * (A(1) + A(3 * 0.044715) * v * v);
-  return p + v * p * (A(1) - p) * derivative_of_2u;
-}
+struct TanhGelu {
+  template <typename T>
+  static __device__ inline Acc<T> value(Acc<T> v) {
+    return v * logistic_of_2u<T>(v);
+  }
+  template <typename T>
+  static __device__ inline Acc<T> derivative(Acc<T> v) {
+    using A = Acc<T>;
+    const A p = logistic_of_2u<T>(v);
+    const A derivative_of_2u =
+        A(1.5957691216057307117597842397375) * (A(1) + A(3 * 0.044715) * v * v);
+    return p + v * p * (A(1) - p) * derivative_of_2u;
+  }
+};
 
-// gelu(v) = v Phi(v) and Phi(v) + v phi(v). erfc keeps the relative accuracy of Phi for negative v; with
-// it these passes are bound by arithmetic, in 16 bits without it by memory.
+// gelu(v) = v Phi(v) and Phi(v) + v phi(v). erfc keeps the relative accuracy of Phi for negative v;
+// with it these passes are bound by arithmetic, in 16 bits without it by memory.
 __device__ inline float normal_distribution(float v) {
   return 0.5F * erfcf(v * -0.70710678118654752F);
 }
 __device__ inline double normal_distribution(double v) {
   return 0.5 * erfc(v * -0.70710678118654752440);
 }
-template <typename T>
-__device__ inline Acc<T> erf_gelu_of(Acc<T> v) {
-  if constexpr (sizeof(T) == 2) return v * normal_of(v).distribution;
-  return v * normal_distribution(v);
-}
-template <typename T>
-__device__ inline Acc<T> erf_gelu_derivative(Acc<T> v) {
-  using A = Acc<T>;
-  if constexpr (sizeof(T) == 2) {
-    const Normal n = normal_of(v);
-    return n.distribution + v * n.density;
+struct ErfGelu {
+  template <typename T>
+  static __device__ inline Acc<T> value(Acc<T> v) {
+    if constexpr (sizeof(T) == 2) return v * normal_of(v).distribution;
+    return v * normal_distribution(v);
   }
-  constexpr A density = A(0.39894228040143267793994605993438);  // 1 / sqrt(2 pi)
-  return normal_distribution(v) + v * density * exponential(A(-0.5) * v * v, T{});
-}
+  template <typename T>
+  static __device__ inline Acc<T> derivative(Acc<T> v) {
+    using A = Acc<T>;
+    if constexpr (sizeof(T) == 2) {
+      const Normal n = normal_of(v);
+      return n.distribution + v * n.density;
+    }
+    constexpr A density = A(0.39894228040143267793994605993438);  // 1 / sqrt(2 pi)
+    return normal_distribution(v) + v * density * exponential(A(-0.5) * v * v, T{});
+  }
+};
 
-// Without GELU, or with what was saved of it, see SavedGelu: its input (of each GeluKind), or its
-// derivative, whose backward pass does not depend on the kind.
-enum class Gelu { none, input, derivative, erf_input, erf_derivative };
-constexpr bool saves_derivative(Gelu g) {
-  return g == Gelu::derivative || g == Gelu::erf_derivative;
-}
-constexpr bool is_erf(Gelu g) {
-  return g == Gelu::erf_input || g == Gelu::erf_derivative;
-}
+struct NoActivation {};
 
-template <typename T, Gelu with>
-__device__ inline Acc<T> value_of(Acc<T> v) {
-  return is_erf(with) ? erf_gelu_of<T>(v) : gelu_of<T>(v);
-}
-template <typename T, Gelu with>
-__device__ inline Acc<T> derivative_of(Acc<T> v) {
-  return is_erf(with) ? erf_gelu_derivative<T>(v) : gelu_derivative<T>(v);
+// Calls f with the activation's formula.
+template <typename F>
+void with_formula(MlpActivation kind, F&& f) {
+  switch (kind) {
+    case MlpActivation::gelu_tanh:
+      return f(TanhGelu());
+    case MlpActivation::gelu_erf:
+      return f(ErfGelu());
+    case MlpActivation::swiglu:
+      break;
+  }
+  throw DeviceError("a gated activation is not one of linear.h");
 }
 
 constexpr int pass_threads = 256;
 
-// `pre` is written only with a bias, or for GELU's derivative. y: null without GELU. amax: null where
-// nobody wants it.
+// `pre` is written only with a bias, or for the derivative. y: null without an activation. amax:
+// null where nobody wants it.
 template <typename T>
-struct BiasGelu {
+struct BiasActivation {
   const T* bias;
   T *pre, *y;
   int64_t count, columns;
   unsigned* amax = nullptr;
 };
 
-template <typename T, int N, Gelu with>
-__global__ void __launch_bounds__(pass_threads) bias_gelu_kernel(BiasGelu<T> p) {
+template <typename T, int N, typename Formula, bool saves_derivative>
+__global__ void __launch_bounds__(pass_threads) bias_activation_kernel(BiasActivation<T> p) {
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * pass_threads + threadIdx.x) * N;
   Vector<T, N> out = {};
   if (i < p.count) {
@@ -116,39 +119,49 @@ __global__ void __launch_bounds__(pass_threads) bias_gelu_kernel(BiasGelu<T> p) 
       for (int k = 0; k < N; ++k) x.v[k] = narrow<T>(widen(x.v[k]) + widen(b.v[k]));
       store<T, N>(p.pre + i, x);
     }
-    if constexpr (with != Gelu::none) {
+    if constexpr (!std::is_same_v<Formula, NoActivation>) {
 #pragma unroll
       for (int k = 0; k < N; ++k) {
-        out.v[k] = narrow<T>(value_of<T, with>(widen(x.v[k])));
-        if (saves_derivative(with)) x.v[k] = narrow<T>(derivative_of<T, with>(widen(x.v[k])));
+        out.v[k] = narrow<T>(Formula::template value<T>(widen(x.v[k])));
+        if (saves_derivative) x.v[k] = narrow<T>(Formula::template derivative<T>(widen(x.v[k])));
       }
       store<T, N>(p.y + i, out);
-      if (saves_derivative(with)) store<T, N>(p.pre + i, x);
+      if (saves_derivative) store<T, N>(p.pre + i, x);
     }
   }
   if (p.amax) raise_amax<pass_threads>(largest_of(out), p.amax);
 }
 
-// The gradient's factor, from what was saved.
-template <Gelu with, bool amax>
-struct GeluFactor {
-  static constexpr bool reads = true, finds_amax = amax;
+// The gradient's factor, from what was saved: the input.
+template <typename Formula>
+struct DerivativeAt {
+  static constexpr bool reads = true;
+  template <typename T>
+  static __device__ inline Acc<T> of(Acc<T> input) {
+    return Formula::template derivative<T>(input);
+  }
+};
+// The gradient's factor, from what was saved: the derivative itself.
+struct SavedDerivative {
+  static constexpr bool reads = true;
   template <typename T>
   static __device__ inline Acc<T> of(Acc<T> saved) {
-    return saves_derivative(with) ? saved : derivative_of<T, with>(saved);
+    return saved;
   }
 };
 
-template <Gelu with, typename T>
-void launch_bias_gelu(CudaStream& s, const BiasGelu<T>& p) {
+template <typename Formula, bool saves_derivative, typename T>
+void launch_bias_activation(CudaStream& s, const BiasActivation<T>& p) {
   if (p.count == 0) return;
   constexpr int N = vector_size<T>;
   if (vectorizable<T>(p.columns, p.bias, p.pre, p.y)) {
     const auto blocks = static_cast<unsigned>(divide_up(p.count / N, pass_threads));
-    bias_gelu_kernel<T, N, with><<<blocks, pass_threads, 0, s.stream()>>>(p);
+    bias_activation_kernel<T, N, Formula, saves_derivative>
+        <<<blocks, pass_threads, 0, s.stream()>>>(p);
   } else {
     const auto blocks = static_cast<unsigned>(divide_up(p.count, pass_threads));
-    bias_gelu_kernel<T, 1, with><<<blocks, pass_threads, 0, s.stream()>>>(p);
+    bias_activation_kernel<T, 1, Formula, saves_derivative>
+        <<<blocks, pass_threads, 0, s.stream()>>>(p);
   }
   CUDA_LAUNCHED();
 }
@@ -180,52 +193,48 @@ __global__ void __launch_bounds__(1024)
 void add_bias(CudaStream& s, const In& b, const Out& y) {
   by_type(y.dtype, __func__, [&](auto zero) {
     using T = decltype(zero);
-    launch_bias_gelu<Gelu::none, T>(s, {b.as<T>(), y.as<T>(), nullptr, y.numel(), y.dim(-1)});
+    launch_bias_activation<NoActivation, false, T>(
+        s, {b.as<T>(), y.as<T>(), nullptr, y.numel(), y.dim(-1)});
   });
 }
 
-void gelu(CudaStream& s, const In& pre, const GeluResult& out, GeluKind kind) {
+void activation(CudaStream& s, const In& pre, const ActivationResult& out, MlpActivation kind) {
   if (out.amax.defined()) s.fill_zero(out.amax.data, out.amax.bytes());
-  by_type(out.y.dtype, __func__, [&](auto zero) {
-    using T = decltype(zero);
-    // Without a bias the kernel only reads it.
-    const BiasGelu<T> p{nullptr,     const_cast<T*>(pre.as<T>()), out.y.as<T>(), pre.numel(),
-                        pre.dim(-1), out.amax.as<unsigned>()};
-    kind == GeluKind::erf ? launch_bias_gelu<Gelu::erf_input>(s, p)
-                          : launch_bias_gelu<Gelu::input>(s, p);
+  with_formula(kind, [&](auto formula) {
+    by_type(out.y.dtype, "activation", [&](auto zero) {
+      using T = decltype(zero);
+      // The kernel only reads it without a bias.
+      const BiasActivation<T> p{nullptr,       const_cast<T*>(pre.as<T>()),
+                                out.y.as<T>(), pre.numel(),
+                                pre.dim(-1),   out.amax.as<unsigned>()};
+      launch_bias_activation<decltype(formula), false>(s, p);
+    });
   });
 }
 
-void bias_gelu(CudaStream& s, const In& b, const GeluOutputs& out, GeluForm form) {
-  const bool derivative = form.saved == SavedGelu::derivative;
+void bias_activation(CudaStream& s, const In& b, const ActivationOutputs& out,
+                     ActivationForm form) {
   const Out& pre = out.saved;
-  by_type(out.y.dtype, __func__, [&](auto zero) {
-    using T = decltype(zero);
-    const BiasGelu<T> p{b.as<T>(), pre.as<T>(), out.y.as<T>(), pre.numel(), pre.dim(-1)};
-    if (form.kind == GeluKind::erf) {
-      derivative ? launch_bias_gelu<Gelu::erf_derivative>(s, p)
-                 : launch_bias_gelu<Gelu::erf_input>(s, p);
-    } else {
-      derivative ? launch_bias_gelu<Gelu::derivative>(s, p) : launch_bias_gelu<Gelu::input>(s, p);
-    }
+  with_formula(form.kind, [&](auto formula) {
+    by_type(out.y.dtype, "bias_activation", [&](auto zero) {
+      using T = decltype(zero);
+      using Formula = decltype(formula);
+      const BiasActivation<T> p{b.as<T>(), pre.as<T>(), out.y.as<T>(), pre.numel(), pre.dim(-1)};
+      form.saved == SavedValue::derivative ? launch_bias_activation<Formula, true>(s, p)
+                                           : launch_bias_activation<Formula, false>(s, p);
+    });
   });
 }
 
-void gelu_gradient(CudaStream& s, const In& dy, const GeluInput& gelu, const GeluPass& out) {
-  const SumOperands all{dy, gelu.saved, out.dpre, out.db, 0, dy.dim(-1), out.amax};
-  const auto pass = [&](auto finds) {
-    constexpr bool amax = decltype(finds)::value;
-    if (gelu.form.saved == SavedGelu::derivative) {
-      sum_by_type<GeluFactor<Gelu::derivative, amax>>(s, "gelu_gradient", all);
-    } else if (gelu.form.kind == GeluKind::erf) {
-      sum_by_type<GeluFactor<Gelu::erf_input, amax>>(s, "gelu_gradient", all);
-    } else {
-      sum_by_type<GeluFactor<Gelu::input, amax>>(s, "gelu_gradient", all);
-    }
-  };
-  if (!out.amax.defined()) return pass(std::false_type{});
-  s.fill_zero(out.amax.data, out.amax.bytes());
-  pass(std::true_type{});
+void activation_gradient(CudaStream& s, const In& dy, const ActivationInput& f,
+                         const ActivationPass& out) {
+  if (out.amax.defined()) s.fill_zero(out.amax.data, out.amax.bytes());
+  const SumOperands all{dy, f.saved, out.dpre, out.db, 0, dy.dim(-1), out.amax};
+  if (f.form.saved == SavedValue::derivative)
+    return sum_by_type<SavedDerivative>(s, "activation_gradient", all);
+  with_formula(f.form.kind, [&](auto formula) {
+    sum_by_type<DerivativeAt<decltype(formula)>>(s, "activation_gradient", all);
+  });
 }
 
 void row_times_matrix(CudaStream& s, const In& sums, const In& w, const Out& db, const Out& out) {

@@ -1,12 +1,13 @@
-// loss.h on the counting device. The logits of a piece do not stay in a GPU's caches, so that what the
-// GEMMs before and after the loss write and read of them is counted here.
+// loss.h on the counting device. The logits of a piece do not stay in a GPU's caches, so that what
+// the GEMMs before and after the loss write and read of them is counted here.
 #include "src/ops/counting.h"
 #include "src/ops/loss/loss.h"
 
 namespace tally::train::counting {
 namespace {
 
-// Written by the GEMM, read here; and with a gradient written, and read by the GEMMs that follow.
+// The GEMM writes the logits and this reads them; with a gradient this writes it, and the GEMMs
+// that follow read it.
 void loss(Stream& s, Out logits, Labels, std::optional<LossGradient> gradient, Out losses) {
   pass(s, logits, logits, losses);
   if (gradient) pass(s, logits, logits);

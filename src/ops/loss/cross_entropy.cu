@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(loss_threads)
   __syncthreads();  // the label's logit has been read
   const A scale = label >= 0 ? A(factor.get()) * (state ? A(state->loss_scale) : A(1)) : A(0);
   const A inverse = label >= 0 ? A(1) / mine.sum : A(0);
-  // From the end of the row, which was read last and is most likely still in a cache.
+  // The walk begins at the end of the row, which was read last and is most likely still in a cache.
   const int64_t rounds = (padded + loss_threads * N - 1) / (loss_threads * N);
   for (int64_t round = rounds - 1; round >= 0; --round) {
     const int64_t i = (round * loss_threads + threadIdx.x) * N;

@@ -87,8 +87,8 @@ void scale_elsewhere(CudaStream& s, const HeadRows16& h) {
                        (columns * static_cast<int64_t>(size_of(x.dtype)));
   for (int64_t first = 0; room > 0 && first < rows; first += room) {
     const int64_t count = std::min(room, rows - first);
-    const Tensor place(s.second_workspace(), x.dtype, {count, columns});
-    scale_rows(s, scales.rows(first, count), Out(place));
+    const Tensor scratch(s.second_workspace(), x.dtype, {count, columns});
+    scale_rows(s, scales.rows(first, count), Out(scratch));
   }
 }
 

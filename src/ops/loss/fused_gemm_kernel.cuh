@@ -56,7 +56,7 @@ struct ExponentialNode {
 
   template <class Coordinates>
   struct ConsumerStoreCallbacks : EmptyConsumerStoreCallbacks {
-    Coordinates columns;  // of this thread's elements, from `first` on
+    Coordinates columns;  // columns of this thread's elements, from `first` on
     int first, vocabulary;
     CUTLASS_DEVICE ConsumerStoreCallbacks(Coordinates c, int f, int v)
         : columns(c), first(f), vocabulary(v) {}
@@ -100,8 +100,8 @@ struct CrossEntropy {
   using Column = cute::Stride<cute::_1, cute::_0, int64_t>;
   template <typename T>
   using OfToken = cutlass::epilogue::fusion::Sm90ColBroadcast<0, Tile, T, T, Column, 4>;
-  // Rounded, after its sum over the tile's columns: of all of them, since the node leaves 0 where
-  // there are none.
+  // The result is rounded, after its sum over the tile's columns: of all of them, since the node
+  // leaves 0 where there are none.
   using Fusion = cutlass::epilogue::fusion::Sm90EVT<
       cutlass::epilogue::fusion::Sm90Compute<cutlass::epilogue::thread::Identity, Element, float,
                                              nearest>,

@@ -64,7 +64,7 @@ __global__ void scale_kernel(const float* parts, int count, const int32_t* label
     losses[i] = scales[i] = 0;
     return;
   }
-  // Without the limit this sum would be at least as large.
+  // This sum would be at least as large without the limit.
   const bool in_range = sum < exp2f(largest_exponent) && isfinite(shifts[i]);
   if (!in_range) {
     redo.rows[atomicAdd(redo.count, 1)] = static_cast<int32_t>(i);

@@ -4,7 +4,7 @@
 //   logits[M,Vp]: the compute type (Vp >= vocabulary: padding columns take no part); labels[M] i32,
 //   negative: the row does not count; losses[M]: f32 (f64 for f64)
 //
-// Which version serves what:
+// The versions, and what each serves:
 //   CPU (cpu.cc)          both operations, every type, exact in any range
 //   cross_entropy.cu      cross_entropy for every type on every GPU. A 16-bit row that fits a
 //                         block's shared memory and consists of whole 16-byte vectors is read once
@@ -17,8 +17,8 @@
 //                         (fused_passes.h). M must be a multiple of the tile's rows (128 or 64), Vp
 //                         and C of 8, addresses of 16.
 //
-// How the head chooses (nn/lm_head.cc): linear_cross_entropy where linear_cross_entropy_pays(),
-// else linear_forward and cross_entropy.
+// The head's choice (nn/lm_head.cc): linear_cross_entropy where linear_cross_entropy_pays(), else
+// linear_forward and cross_entropy.
 //   GPU               autotune times both at the first call of a shape, and the variants of the
 //                     fused GEMM among each other
 //   CPU               fused for every type but f16, whose range the sums over a vocabulary exceed

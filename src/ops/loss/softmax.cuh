@@ -28,7 +28,7 @@ __device__ inline Acc<T> fitting_exponential(Acc<T> x) {
 
 template <typename A>
 struct MaxSum {
-  A max, sum;  // of nothing: -infinity and 0
+  A max, sum;  // -infinity and 0 for no elements
 };
 
 template <typename T, typename A>

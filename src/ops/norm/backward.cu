@@ -16,8 +16,8 @@
 namespace tally::train::cuda {
 namespace {
 
-// A thread's values of one row as read. Everything is read from some valid place without a branch:
-// a branch would make the compiler wait for one row before it loads the next.
+// A thread's values of one row as read. Everything is read from some valid address without a
+// branch: a branch would make the compiler wait for one row before it loads the next.
 template <typename T, int N, int PER, bool with_residual, bool centered>
 struct RowPart {
   Vector<T, N> x[PER], dy[PER], residual[with_residual ? PER : 1];
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(most_threads)
   for (int64_t row = int64_t{blockIdx.x} * ROWS; row < a.rows; row += int64_t{gridDim.x} * ROWS) {
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) part[r].read(a, row + r, vectors);
-    A sums[2 * ROWS] = {};  // of g and of g xhat, row by row
+    A sums[2 * ROWS] = {};  // sums of g and of g xhat, row by row
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
       if (row + r >= a.rows) continue;

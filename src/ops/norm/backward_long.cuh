@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(long_row_threads)
   const T *x = static_cast<const T*>(a.x) + base, *dy = static_cast<const T*>(a.dy) + base,
           *gamma = static_cast<const T*>(a.gamma);
   const int64_t first = int64_t{threadIdx.x} * N, step = int64_t{long_row_threads} * N;
-  A sums[2] = {0, 0};  // of g and of g xhat
+  A sums[2] = {0, 0};  // sums of g and of g xhat
   for (int64_t c = first; c < a.columns; c += step) {
     const Vector<T, N> xs = load<T, N>(x + c), ds = load<T, N>(dy + c), gs = load<T, N>(gamma + c);
 #pragma unroll

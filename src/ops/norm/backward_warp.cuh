@@ -20,7 +20,7 @@ struct NormBackwardWarp {
   using Rows = NormRows<T, PER, WIDE, with_residual ? 3 : 2, 1>;
   static constexpr int N = Rows::N, threads = Rows::threads, groups = Rows::groups;
   static constexpr size_t shared_bytes = Rows::shared_bytes;
-  // Widened once, unless the sums need the registers.
+  // Values are widened once, unless the sums need the registers.
   using Gamma = std::conditional_t<(PER * N > 32), Vector<T, N>, Vector<float, N>>;
   static_assert(N % 4 == 0 && shared_bytes >= sizeof(float) * groups * Rows::most_columns);
 
@@ -80,7 +80,7 @@ struct NormBackwardWarp {
       }
       Rows::wait();
       const auto& in = ring[turn];
-      float sums[2] = {0, 0};  // of g = dy gamma and of g xhat
+      float sums[2] = {0, 0};  // sums of g = dy gamma and of g xhat
 #pragma unroll
       for (int p = 0; p < PER; ++p) {
         if (!rows.has(p)) continue;
@@ -122,7 +122,7 @@ struct NormBackwardWarp {
         Vector<T, N> out;
 #pragma unroll
         for (int k = 0; k < N; ++k) out.v[k] = narrow<T>(dx[k]);
-        const int64_t at = rows.place(row, p);
+        const int64_t at = rows.offset(row, p);
         store<T, N>(static_cast<T*>(a.dx) + at, out);
         if (a.ddelta) {
           if (dropout.active) dropout.apply<N>(static_cast<uint64_t>(at), dx);

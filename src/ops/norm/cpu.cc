@@ -68,7 +68,8 @@ struct Backward {
   double dropout;
   uint64_t seed;
 
-  // `scratch`: two rows. dx = rstd (g - mean(g) - n mean(g n)) with n the normalised row and g = dy gamma.
+  // `scratch`: two rows. dx = rstd (g - mean(g) - n mean(g n)) with n the normalised row and g = dy
+  // gamma.
   TALLY_CLONES void operator()(int64_t row, int64_t columns, const T* dy, const T* x, A mean,
                                A rstd, A* scratch) const {
     const auto g_at = [&](int64_t j) {

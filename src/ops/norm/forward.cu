@@ -1,6 +1,6 @@
-// LayerNorm and RMSNorm, alone or with the residual addition before it. A row is held in registers: one read,
-// one write. For the usual widths warps go from row to row (forward_warp.cuh). For others, rows of
-// up to 256 vectors take one warp and longer ones a block.
+// LayerNorm and RMSNorm, alone or with the residual addition before it. A row is held in registers:
+// one read, one write. For the usual widths warps go from row to row (forward_warp.cuh). For
+// others, rows of up to 256 vectors take one warp and longer ones a block.
 #include <algorithm>
 
 #include "src/device/cuda/dropout.cuh"
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(most_threads) norm_kernel(NormArguments a, Dro
 #pragma unroll
       for (int k = 0; k < N; ++k) {
         r.v[k] = narrow<T>(x[p][k] + change[k]);
-        x[p][k] = widen(r.v[k]);  // what the backward pass will see
+        x[p][k] = widen(r.v[k]);  // the value that the backward pass will see
       }
       store<T, N>(static_cast<T*>(a.r) + base + i * N, r);
     }
@@ -172,7 +172,7 @@ void choose(CudaStream& s, const NormArguments& a, const Dropout& dropout) {
   start<T, N, 8, 1024>(s, a, dropout, 1024, 1);
 }
 
-// Without a delta and r the norm alone.
+// Computes the norm alone where there is no delta and no r.
 void normalize(Stream& stream, const char* op, const ResidualSum& sum, const NormWeights& weights,
                const NormOutputs& out, const Out& r = {}) {
   const int64_t columns = sum.x.dim(-1);

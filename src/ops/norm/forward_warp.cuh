@@ -55,12 +55,12 @@ __global__ void __launch_bounds__(128, (norm_forward_blocks<PER, vector_size<T>>
       if constexpr (with_delta) {
         float change[N];
         widen(ring[slot][1][p][lane], change);
-        const int64_t at = rows.place(row, p);
+        const int64_t at = rows.offset(row, p);
         if (dropout.active) dropout.apply<N>(static_cast<uint64_t>(at), change);
         Vector<T, N> r;
 #pragma unroll
         for (int k = 0; k < N; ++k) r.v[k] = narrow<T>(x[p][k] + change[k]);
-        widen(r, x[p]);  // what the backward pass will see
+        widen(r, x[p]);  // the values that the backward pass will see
         store<T, N>(static_cast<T*>(a.r) + at, r);
       }
 #pragma unroll
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(128, (norm_forward_blocks<PER, vector_size<T>>
 #pragma unroll
       for (int k = 0; k < N; ++k) squares[0] += (x[p][k] - mean) * (x[p][k] - mean);
     }
-    // Without the sums above the turns alternate from row to row.
+    // The turns alternate from row to row without the sums above.
     Rows::row_sums(squares, centered ? 1 : turn);
     turn ^= 1;
     const float rstd = 1.0F / sqrtf(squares[0] * share + static_cast<float>(a.epsilon));
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(128, (norm_forward_blocks<PER, vector_size<T>>
           out.v[k] = narrow<T>(x[p][k] * rstd * gamma[p].v[k]);
         }
       }
-      store<T, N>(static_cast<T*>(a.y) + rows.place(row, p), out);
+      store<T, N>(static_cast<T*>(a.y) + rows.offset(row, p), out);
     }
     slot = slot == Rows::slots - 1 ? 0 : slot + 1;
   }

@@ -22,7 +22,8 @@ struct SavedHeads {
 inline Operation<void(Stream& s, Out qkv, const HeadNormWeights& weights, const SavedHeads& saved)>
     head_norm_forward{"head_norm_forward"};
 
-// dqkv becomes the gradient at the heads before the norm; dq, dk [D], the gradient type, are added to.
+// dqkv becomes the gradient at the heads before the norm; dq, dk [D], the gradient type, are added
+// to.
 struct HeadNormGradients {
   Out dqkv, dq, dk;
 };

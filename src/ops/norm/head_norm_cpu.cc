@@ -8,9 +8,9 @@
 namespace tally::train::cpu {
 namespace {
 
-// The places of a token's heads: Q's, then K's.
-struct Layout {
-  Layout(const Out& qkv, int64_t kv_heads)
+// The offsets of a token's heads: Q's, then K's.
+struct HeadOffsets {
+  HeadOffsets(const Out& qkv, int64_t kv_heads)
       : width(qkv.dim(-1)),
         tokens(qkv.dim(0) * qkv.dim(1)),
         token(tokens > 0 ? qkv.numel() / tokens : 0),
@@ -20,7 +20,7 @@ struct Layout {
 };
 
 void forward(Stream&, Out qkv, const HeadNormWeights& w, const SavedHeads& saved) {
-  const Layout l(qkv, w.kv_heads);
+  const HeadOffsets l(qkv, w.kv_heads);
   with_type(qkv.dtype, head_norm_forward.name(), [&]<typename T>() {
     using A = accumulate_t<T>;
     at::parallel_for(0, l.tokens * l.heads, 64, [&](int64_t begin, int64_t end) {
@@ -45,7 +45,7 @@ void forward(Stream&, Out qkv, const HeadNormWeights& w, const SavedHeads& saved
 // dx = rstd (g - n mean(g n)) with n the normalised head and g = dy gamma; dgamma += dy n.
 void backward(Stream&, const HeadNormWeights& w, const SavedHeads& saved,
               const HeadNormGradients& out) {
-  const Layout l(out.dqkv, w.kv_heads);
+  const HeadOffsets l(out.dqkv, w.kv_heads);
   with_type(out.dqkv.dtype, head_norm_backward.name(), [&]<typename T>() {
     using A = accumulate_t<T>;
     std::vector<double> sums(static_cast<size_t>(2 * l.width));

@@ -11,7 +11,7 @@
 //   dgamma[C], dbeta[C], dbias[C]: the gradient type (f32, f64 for f64)
 // GPUs compute in float32 (float64 for f64). The CPU takes the sums over a row in float64.
 //
-// Which version serves what:
+// The versions, and what each serves:
 //   CPU (cpu.cc)                  every type and width; threads share rows, or columns of the sums
 //   warps (forward_warp.cuh,      GPUs, the usual widths: one, two or four warps a row go from row
 //   backward_warp.cuh, rows.cuh)  to row, copying the next rows to shared memory meanwhile
@@ -26,7 +26,7 @@
 //                                 thread
 // A vector is 16 bytes, or one value where C is not a whole number of vectors or an address is not
 // aligned to 16 bytes. The width alone decides (with_row_shape() in rows.cuh, choose() in
-// forward.cu and backward.cu). Nothing is timed, and no option changes the kernel.
+// forward.cu and backward.cu). No kernel is timed, and no option changes the kernel.
 //
 // The layer around it chooses (nn/projection.h):
 //   without dropout           the GEMM adds the residual, then layernorm_forward
@@ -35,8 +35,8 @@
 //   --no-fusion bias-sums     `dbias` is undefined: the bias's gradient is a pass of its own
 //
 // Sums over rows have a fixed order, so results repeat bit for bit on the same GPU. DeviceError on
-// a GPU: a row has more than 8,192 vectors forward (65,536 values of 16 bits, 32,768 of f32), or the
-// type is not a floating-point type (on the CPU: std::invalid_argument).
+// a GPU: a row has more than 8,192 vectors forward (65,536 values of 16 bits, 32,768 of f32), or
+// the type is not a floating-point type (on the CPU: std::invalid_argument).
 #pragma once
 
 #include "src/device/step_state.h"
@@ -74,8 +74,8 @@ struct NormOperands {
 };
 // dx is written, and may be residual_grad's memory. dgamma and dbeta are added to. `ddelta`, where
 // defined, gets dx under `mask`, the gradient of `delta` above; without dropout the caller uses dx
-// itself. The column sums of ddelta, or of dx where ddelta is undefined, are added to `dbias` where it
-// is defined: the gradient of the bias that went into `delta`.
+// itself. The column sums of ddelta, or of dx where ddelta is undefined, are added to `dbias` where
+// it is defined: the gradient of the bias that went into `delta`.
 struct NormGradients {
   Out dx, dgamma, dbeta, dbias, ddelta;
   DropoutMask mask;

@@ -1,4 +1,4 @@
-// How LayerNorm's kernels walk through rows: a warp a row, or WIDE warps a row where one would need
+// LayerNorm's kernels walk through rows with a warp a row, or WIDE warps a row where one would need
 // too many registers. No barrier joins other warps, and each warp copies its next rows to shared
 // memory while it works on one.
 #pragma once
@@ -29,8 +29,8 @@ struct NormRows {
   static constexpr int stride = 32 * WIDE * N;
   // Whether the row has this lane's vector p. One warp's rows have all.
   __device__ bool has(int p) const { return WIDE == 1 || first_column() + p * stride < columns; }
-  // The place of this lane's vector p of a row in a tensor.
-  __device__ int64_t place(int64_t row, int p) const {
+  // The offset of this lane's vector p of a row in a tensor.
+  __device__ int64_t offset(int64_t row, int p) const {
     return row * columns + first_column() + p * stride;
   }
 
@@ -70,7 +70,7 @@ struct NormRows {
         const T* source = static_cast<const T*>(from[input]);
 #pragma unroll
         for (int p = 0; p < PER; ++p) {
-          if (has(p)) __pipeline_memcpy_async(&to[input][p][lane], source + place(row, p), 16);
+          if (has(p)) __pipeline_memcpy_async(&to[input][p][lane], source + offset(row, p), 16);
         }
       }
     }

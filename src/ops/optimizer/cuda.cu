@@ -83,7 +83,7 @@ struct Flat {
   W* weights;
   int64_t count, decayed;
   bool zero_gradients;
-  // In f32 and f64 the master weights may be the weights.
+  // The master weights may be the weights in f32 and f64.
   __device__ bool separate() const {
     return static_cast<void*>(weights) != static_cast<void*>(master);
   }
@@ -175,9 +175,9 @@ __global__ void __launch_bounds__(256)
 
 // The same on a few SMs, one block each. A thread's operands are copied to shared memory several
 // turns ahead (cp.async), so that the few threads have enough loads in flight. Whole vectors only.
-constexpr int few_threads = 512, few_stages = 6;
+constexpr int few_threads = 512, few_slots = 6;
 template <typename T>
-struct FewStage {
+struct FewSlot {
   Vector<T, vector_size<T>> gradient[few_threads], master[few_threads], first[few_threads],
       second[few_threads];
 };
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(few_threads, 1)
     adamw_few_kernel(AdamW hyper, const StepState* state, Flat<T, W> p) {
   constexpr int N = vector_size<T>;
   extern __shared__ __align__(16) unsigned char shared[];
-  auto* stages = reinterpret_cast<FewStage<T>*>(shared);
+  auto* slots = reinterpret_cast<FewSlot<T>*>(shared);
   if (state->found_inf != 0) return;
   const Coefficients<T> c(hyper, *state);
   const int thread = static_cast<int>(threadIdx.x);
@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(few_threads, 1)
   const int64_t vectors = p.count / N;
   const auto fetch = [&](int64_t at, int slot) {
     if (at < vectors) {
-      FewStage<T>& to = stages[slot];
+      FewSlot<T>& to = slots[slot];
       __pipeline_memcpy_async(&to.gradient[thread], p.gradients + at * N, 16);
       __pipeline_memcpy_async(&to.master[thread], p.master + at * N, 16);
       __pipeline_memcpy_async(&to.first[thread], p.first + at * N, 16);
@@ -203,18 +203,18 @@ __global__ void __launch_bounds__(few_threads, 1)
     }
     __pipeline_commit();
   };
-  for (int k = 0; k < few_stages - 1; ++k) fetch(begin + k * stride, k);
+  for (int k = 0; k < few_slots - 1; ++k) fetch(begin + k * stride, k);
   int slot = 0;
   for (int64_t at = begin; at < vectors; at += stride) {
-    const int free = slot == 0 ? few_stages - 1 : slot - 1;  // read in the last turn
-    fetch(at + (few_stages - 1) * stride, free);
-    __pipeline_wait_prior(few_stages - 1);
+    const int free = slot == 0 ? few_slots - 1 : slot - 1;  // read in the last turn
+    fetch(at + (few_slots - 1) * stride, free);
+    __pipeline_wait_prior(few_slots - 1);
     // A thread reads what it copied itself: no barrier.
-    const FewStage<T>& from = stages[slot];
+    const FewSlot<T>& from = slots[slot];
     update_vectors<T, W>(
         c, p, at * N,
         {from.gradient[thread], from.master[thread], from.first[thread], from.second[thread]});
-    slot = slot == few_stages - 1 ? 0 : slot + 1;
+    slot = slot == few_slots - 1 ? 0 : slot + 1;
   }
 }
 
@@ -226,7 +226,7 @@ void launch_few(CudaStream& s, int sms, const AdamW& hyper, const StepState* sta
   config.gridDim = dim3(static_cast<unsigned>(sms));
   config.blockDim = dim3(few_threads);
   config.stream = s.stream();
-  config.dynamicSmemBytes = few_stages * sizeof(FewStage<T>);
+  config.dynamicSmemBytes = few_slots * sizeof(FewSlot<T>);
   CUDA_CHECK(cudaFuncSetAttribute(adamw_few_kernel<T, W>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(config.dynamicSmemBytes)));
@@ -299,7 +299,7 @@ void adamw(Stream& stream, const AdamW& hyper, const StepState* state, const Fla
                        u.v.as<T>(),         u.weights.as<W>(), count,
                        u.decayed,           u.zero_gradients};
     if (sms > 0 && !u.zero_gradients && count % vector_size<T> == 0 &&
-        s.shared_bytes_a_block() >= few_stages * sizeof(FewStage<T>)) {
+        s.shared_bytes_a_block() >= few_slots * sizeof(FewSlot<T>)) {
       return launch_few<T, W>(s, sms, hyper, state, p);
     }
     const int64_t wanted = divide_up(divide_up(count, vector_size<T>), 256);

@@ -9,7 +9,7 @@
 // use_nvlamb off. The gradient is clipped and m and v are AdamW's, then for each parameter
 //   u = (m / bias_correction1) / (sqrt(v / bias_correction2) + eps) + decay w
 //   w -= lr r u;  r = |w| / |u| over the whole parameter, or 1 where either norm is 0 or the
-//   parameter has no weight decay. Of fused parameters (Parameter::fused) each has its own r.
+//   parameter has no weight decay. Each of fused parameters (Parameter::fused) has its own r.
 // SGD with momentum and coupled weight decay, as torch.optim.SGD without dampening and Nesterov:
 //   g = clip_factor g + decay w;  m = momentum m + g;  w -= lr m
 // Clipping: Pascanu, Mikolov and Bengio, arXiv:1211.5063, as torch.nn.utils.clip_grad_norm_.
@@ -20,7 +20,7 @@
 // Learning rate, weight decay, bias corrections, loss scale and clip are read from StepState in
 // device memory, so that one recorded CUDA graph serves every step.
 //
-// Which version serves what:
+// The versions, and what each serves:
 //   CPU (cpu.cc)       every type; threads share the elements
 //   whole GPU          every type: a vector of 16 bytes a thread (adamw_kernel in cuda.cu)
 //   few SMs            every type, for a deferred update that overlaps with the next forward pass
@@ -29,7 +29,7 @@
 //                      in clusters of two on compute capability 9.0 where `sms` is even, so that
 //                      the SMs that are left are pairs too, which the GEMMs' kernels need.
 // The few SMs are taken where `sms` > 0, gradients are not to be zeroed, the elements are whole
-// vectors and a block's shared memory holds the stages; else the whole GPU. Both leave the same
+// vectors and a block's shared memory holds the slots; else the whole GPU. Both leave the same
 // bits. With --no-fusion deferred-update `sms` is 0. No kernel is timed, and --deterministic
 // changes nothing.
 //
@@ -66,8 +66,8 @@ inline Operation<void(Stream& s, StepState* state)> finish_gradient_norm{"finish
 inline Operation<void(Stream& s, In from, Out to)> add_gradients{"add_gradients"};
 
 // The same elements of the flat buffers: those of [0, decayed) are updated with weight decay. The
-// rounded weights go to `weights`, which may be `master` itself in f32 and f64. Gradients are zeroed
-// where `zero_gradients`. SGD has no v, and its m is the momentum.
+// rounded weights go to `weights`, which may be `master` itself in f32 and f64. Gradients are
+// zeroed where `zero_gradients`. SGD has no v, and its m is the momentum.
 struct FlatUpdate {
   Out gradients, master, m, v, weights;
   int64_t decayed = 0;
@@ -81,20 +81,20 @@ inline Operation<void(Stream& s, const AdamW& hyper, const StepState* state,
 inline Operation<void(Stream& s, double momentum, const StepState* state, const FlatUpdate& update)>
     sgd_step{"sgd_step"};
 
-// At most this many neighbouring elements of one parameter, which LAMB treats together.
+// A piece has at most this many neighbouring elements of one parameter, which LAMB treats together.
 inline constexpr int64_t lamb_piece_elements = 32768;
 struct LambPiece {
-  void* gradient;  // of the first element; f32, f64 for f64
-  // Its place in master weights and moments, and in the weights. Multiples of 16, with `gradient`
-  // aligned alike, are fastest.
+  void* gradient;  // the first element's; f32, f64 for f64
+  // The piece's offset in master weights and moments, and in the weights. Multiples of 16, with
+  // `gradient` aligned alike, are fastest.
   int64_t state, weight;
   int32_t count;
   int32_t norm;  // the parameter's row of LambTables::norms; -1: it has no weight decay
 };
-// In device memory.
+// Tables in device memory.
 struct LambTables {
-  const LambPiece* pieces = nullptr;  // those of a row of `norms` are neighbours
-  int64_t count = 0;                  // of `pieces`
+  const LambPiece* pieces = nullptr;  // pieces of a row of `norms` are neighbours
+  int64_t count = 0;                  // number of `pieces`
   // [rows + 1] the first piece of each row of `norms`; those behind the last row's have no row.
   const int64_t* first_piece = nullptr;
   Tensor piece_sums;  // [count,2] f64, scratch

@@ -66,7 +66,7 @@ void move_rows(CudaStream& s, const char* op, const RowsOf<In>& from, const Rows
 template <typename T, bool constant>
 using MaybeConst = std::conditional_t<constant, const T, T>;
 
-// Element [k,b,j] of rows and its place in columns[M,K]; see rows.h. `back`: from rows to columns.
+// Element [k,b,j] of rows and its offset in columns[M,K]; see rows.h. `back`: from rows to columns.
 template <typename T, bool back>
 __global__ void columns_kernel(MaybeConst<T, !back>* columns, MaybeConst<T, back>* rows,
                                const int32_t* firsts, const int32_t* lengths, int64_t k,

@@ -12,13 +12,13 @@
 // The gradient of add_embedding's table is that of any embedding: embedding_backward() in
 // embedding.h with the ids of the table's rows.
 //
-// Which version serves what:
+// The versions, and what each serves:
 //   CPU (cpu.cc)    every type and size; threads share rows or elements
 //   GPUs (cuda.cu)  every type on every GPU, a 16-byte vector a thread, or one value where C is not
 //                   a whole number of vectors or an address is not aligned
 //
 // Additions are taken in f32 (f64 for f64) and rounded once. Each element is added to once, so that
-// results repeat bit for bit. Nothing is timed, and no option changes the kernels.
+// results repeat bit for bit. No kernel is timed, and no option changes the kernels.
 //
 // DeviceError on a GPU: the type is not a floating-point type (on the CPU: std::invalid_argument).
 // Rows and ids are not checked here: src/train/ checks what comes from data.
@@ -33,7 +33,7 @@ inline Operation<void(Stream& s, In x, In rows, Out out)> gather_rows{"gather_ro
 inline Operation<void(Stream& s, In x, In rows, Out out)> add_to_rows{"add_to_rows"};
 inline Operation<void(Stream& s, In ids, In table, Out x)> add_embedding{"add_embedding"};
 
-// Which rows of a matrix of tokens a sequence has: lengths[b] from firsts[b] on.
+// The rows that a sequence has in a matrix of tokens: lengths[b] from firsts[b] on.
 struct SequenceRows {
   In firsts, lengths;
 };
@@ -51,7 +51,7 @@ enum class Activation : uint8_t { tanh, relu };
 // y may be x's memory.
 inline Operation<void(Stream& s, Activation kind, In x, Out y)> activation_forward{
     "activation_forward"};
-// From the output y. dx may be the memory of dy or y.
+// Takes the output y. dx may be the memory of dy or y.
 inline Operation<void(Stream& s, Activation kind, In dy, In y, Out dx)> activation_backward{
     "activation_backward"};
 

@@ -13,7 +13,7 @@ __device__ inline A logistic(A v) {
   return A(1) / (A(1) + exp(-v));
 }
 
-// The place of vector `at` of the [M,F] tensors in the rows of [M,2F]: its gates; its ups are
+// The offset of vector `at` of the [M,F] tensors in the rows of [M,2F]: its gates; its ups are
 // `columns` behind them.
 __device__ inline int64_t gate_of(int64_t at, int64_t columns) {
   return at + at / columns * columns;

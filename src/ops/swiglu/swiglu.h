@@ -5,12 +5,12 @@
 //   its first GEMM; y[M,F], dy[M,F], dh[M,2F]. All have the compute type (f64, f32, bf16, f16).
 // Computed in float32 (float64 for f64).
 //
-// `amax`, f32[1] in device memory or undefined, becomes the largest magnitude of the result as it was
-// stored, NaN if there is one: what fp8.h's fp8_amax would find in a pass of its own.
+// `amax`, f32[1] in device memory or undefined, becomes the largest magnitude of the result as it
+// was stored, NaN if there is one: what fp8.h's fp8_amax would find in a pass of its own.
 //
 // The MLP saves h. y is computed again from it where it is recomputed, which costs one pass.
 //
-// Which version serves what:
+// The versions, and what each serves:
 //   CPU (cpu.cc)    every type; threads share the rows
 //   GPU (cuda.cu)   every type; a vector of 16 bytes a thread where F is a whole number of vectors
 //                   and every address is aligned to 16 bytes, else a value a thread

@@ -141,7 +141,8 @@ void Communicator::barrier(Stream& s) {
   s.synchronize();
   if (size_ == 1) return;
   const OperationScope scope(watch_, group_, "barrier");
-  // In device memory of the caller's device; set-up and ends of runs can afford an allocation.
+  // The values are in memory of the caller's device; set-up and ends of runs can afford an
+  // allocation.
   void* one = s.allocate(sizeof(int32_t), "barrier");
   s.fill_zero(one, sizeof(int32_t));
   do_all_reduce(s, Tensor(one, DType::i32, {1}), Reduce::max);

@@ -49,8 +49,9 @@ class Communicator {
   int rank() const { return rank_; }
   int size() const { return size_; }
   virtual CommunicatorInfo info() const = 0;
-  // Whether every rank's GPU reads every other's memory over NVLink. A message is then so short that
-  // overlapping it costs the kernels beside it more than waiting for it (bench/notes/layouts.md).
+  // Whether every rank's GPU reads every other's memory over NVLink. A message is then so short
+  // that overlapping it costs the kernels beside it more than waiting for it
+  // (bench/notes/layouts.md).
   virtual bool linked() const { return false; }
   // Lets the other ranks read and write this rank's `memory`, where they can (GPUs of one host that
   // NVLink connects). While the result lives, operations on parts of `memory` go past the library:
@@ -71,7 +72,7 @@ class Communicator {
   // t becomes root's t.
   void broadcast(Stream& s, const Tensor& t, int root);
   // whole = the parts of all ranks in their order; whole.numel == size() * part.numel. `part` may
-  // be this rank's own place in `whole`.
+  // be this rank's own part of `whole`.
   void all_gather(Stream& s, const Tensor& part, const Tensor& whole);
   // part = this rank's share of the reduced `whole`. Only that share of `whole` may be overwritten
   // (`part` may be that share).
@@ -91,13 +92,13 @@ class Communicator {
   void start_all_gather(Stream& s, const Tensor& part, const Tensor& whole);
   void start_reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part,
                             Reduce op = Reduce::sum);
-  // A send() that overlaps with what is enqueued later, so that neighbours that send to each other do
-  // not wait for each other. On a GPU `t` must not change before wait(s); on the CPU it has been
+  // A send() that overlaps with what is enqueued later, so that neighbours that send to each other
+  // do not wait for each other. On a GPU `t` must not change before wait(s); on the CPU it has been
   // copied.
   void start_send(Stream& s, const Tensor& t, int to);
   // Makes what follows on `s` wait for everything that start_...() started.
   virtual void wait(Stream& s);
-  // Operations between the two calls may be carried out together. Nothing may be waited for in
+  // Operations between the two calls may be carried out together. The caller waits for nothing in
   // between.
   virtual void begin_group() {}
   virtual void end_group() {}
@@ -111,8 +112,9 @@ class Communicator {
   // all ranks, and a rank that is in no group passes an empty list.
   std::unique_ptr<Communicator> subgroup(const std::vector<int>& ranks, const char* name);
   const std::string& name() const { return name_; }
-  // From now on `watch` knows what this process waits for in this communicator and in the groups
-  // that are made of it. `ranks`: those of the run, in this one's order. `watch` outlives them.
+  // Lets `watch` know from now on what this process waits for in this communicator and in the
+  // groups that are made of it. `ranks`: those of the run, in this one's order. `watch` outlives
+  // them.
   void report_to(OperationWatch* watch, std::vector<int> ranks);
   // Null where nobody watches.
   OperationWatch* watch() const { return watch_; }
@@ -151,7 +153,7 @@ class Communicator {
   int rank_, size_;
   std::string name_ = "world";
   OperationWatch* watch_ = nullptr;
-  int group_ = -1;  // of watch_
+  int group_ = -1;  // index in watch_
   std::string id_;  // the same on all ranks of this communicator
   int groups_made_ = 0;
   std::vector<int> ranks_of_run_;  // empty: not known
@@ -167,8 +169,8 @@ class Rendezvous;
 // neither library. Throws CommunicationError with one sentence.
 std::unique_ptr<Communicator> make_communicator(const std::string& name, Rendezvous& meeting,
                                                 Device device, const std::string& interface);
-// Why `name` is not available here, in one sentence; else "". Starts nothing: an MPI library
-// without its own launcher ends the process when it starts.
+// The reason why `name` is not available here, in one sentence; else "". Starts nothing: an MPI
+// library without its own launcher ends the process when it starts.
 std::string communicator_unavailable_reason(const std::string& name);
 
 }  // namespace tally::train

@@ -1,5 +1,5 @@
-// Which ranks of a run work together, and at what: tensor parallelism, pipeline parallelism and data
-// parallelism. One place turns a rank into its three coordinates and back.
+// The ranks of a run that work together in tensor, pipeline and data parallelism. One place turns a
+// rank into its three coordinates and back.
 //
 // The order of ranks is Megatron-LM's (megatron/core/parallel_state.py): tensor parallel ranks are
 // neighbours, so that they share a node, then come the data parallel ranks, then the stages of the
@@ -15,7 +15,8 @@
 
 namespace tally::train {
 
-// How many ranks share each kind of work; their product is the number of ranks of the run.
+// The number of ranks that share each kind of work; their product is the number of ranks of the
+// run.
 struct MeshShape {
   int tensor = 1;    // shards of a layer
   int pipeline = 1;  // stages
@@ -37,8 +38,8 @@ int rank_of(const MeshShape& shape, const MeshPosition& position);
 // The ranks that share a kind of work, in the order in which a communicator numbers them.
 enum class MeshGroup : uint8_t {
   tensor,     // the shards of one stage of one replica
-  samples,    // those that divide the samples of a step
-  replicas,   // those that have the same shard of the same stage, and add up their gradients
+  samples,    // ranks that divide the samples of a step
+  replicas,   // ranks that have the same shard of the same stage, and add up their gradients
   pipeline,   // the stages of one shard of one replica
   model,      // shards and stages of one replica: what a gradient norm is summed over
   embedding,  // the first and the last stage of one shard of one replica, which share the embedding
@@ -62,7 +63,8 @@ class Mesh {
 
   Communicator& world() const { return world_; }
   Communicator& tensor() const { return *tensor_; }  // rank: the shard
-  // Who gets which samples, and who adds up gradients: the same ranks in data parallelism.
+  // The ranks that divide the samples, and those that add up gradients: the same ranks in data
+  // parallelism.
   Communicator& samples() const { return *samples_; }    // rank: the replica
   Communicator& replicas() const { return *replicas_; }  // rank: the replica
   Communicator& pipeline() const { return *pipeline_; }  // rank: the stage

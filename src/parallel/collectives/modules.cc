@@ -14,13 +14,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Next to the program (in a build), or where an installation has it.
+// The module's folder: next to the program (in a build), or where an installation has it.
 std::string module_path(const std::string& name) {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
   const std::string file = "tally_" + name + ".so";
-  for (const fs::path& place : {folder / file, folder / ".." / "lib" / "tally" / file})
-    if (fs::exists(place, error)) return place.string();
+  for (const fs::path& path : {folder / file, folder / ".." / "lib" / "tally" / file})
+    if (fs::exists(path, error)) return path.string();
   return "";
 }
 

@@ -167,7 +167,8 @@ class Nccl final : public Communicator {
   void do_start_all_reduce(Stream& s, const Tensor& t, Reduce op) override {
     const cudaStream_t side = side_.after(native(s));
     if (engine_ && op == Reduce::sum && engine_->all_reduce(side, t)) return;
-    // Less time than the SMs that it would take from the kernels beside it.
+    // The sum runs on the main stream: beside kernels it would cost them more time, by their SMs,
+    // than it takes.
     if (kernels_ && op == Reduce::sum && kernels_->all_reduce(native(s), t)) return;
     reduce_on(side, t, op);
   }
@@ -252,7 +253,7 @@ class Nccl final : public Communicator {
   std::unique_ptr<PeerCollectives> engine_, kernels_;
 };
 
-// Through device memory, which is all that NCCL carries.
+// The values go through device memory, which is all that NCCL carries.
 std::vector<char> Nccl::gather_bytes(cudaStream_t stream, const std::vector<char>& mine) {
   std::vector<char> all(mine.size() * static_cast<size_t>(size()));
   void* memory = nullptr;

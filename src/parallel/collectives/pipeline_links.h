@@ -12,10 +12,10 @@ namespace tally::train {
 
 class PipelineLinks {
  public:
-  // `pipeline`: its ranks are the stages; it outlives this. Collective over them. Each link and each
-  // direction has a communicator of its own, so that no message waits for one that it has nothing
-  // to do with, and one message has passed through each: NCCL connects two ranks at their first, and
-  // two that both send first would wait for each other.
+  // `pipeline`: its ranks are the stages; it outlives this. Collective over them. Each link and
+  // each direction has a communicator of its own, so that no message waits for one that it has
+  // nothing to do with, and one message has passed through each: NCCL connects two ranks at their
+  // first, and two that both send first would wait for each other.
   PipelineLinks(Communicator& pipeline, Stream& s);
 
   // Enqueues; later work on `s` sees what was received.

@@ -27,9 +27,9 @@ enum class MessageKind : uint8_t {
 struct Messages {
   std::string group;  // "tensor", "data", ...
   MessageKind kind = MessageKind::all_reduce;
-  int ranks = 1;      // of the group
+  int ranks = 1;      // size of the group
   int64_t calls = 0;  // so far
-  double bytes = 0;   // of the whole tensors: all ranks' parts of a gather, one's of a sum
+  double bytes = 0;   // size of the whole tensors: all ranks' parts of a gather, one's of a sum
   // Bytes that one rank sends, by a ring: 2 (n - 1) / n of a sum, (n - 1) / n of a gather or a
   // scatter (Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms"), all of a message;
   // and the steps in which it does so.

@@ -88,7 +88,7 @@ class Peer {
   bool ends_ = false, lost_ = false;
 };
 
-// One connection to every other rank of the run, null at its own place; shared by all groups.
+// One connection to every other rank of the run, null at its own index; shared by all groups.
 using Mesh = std::vector<std::unique_ptr<Peer>>;
 
 std::string purpose_of(int listener) {
@@ -102,18 +102,19 @@ std::shared_ptr<Mesh> connect_mesh(const ModuleContext& context) {
       context.interface.empty() ? meeting.address() : interface_address(context.interface);
   std::vector<Socket> listeners;
   listeners.push_back(listen_on(address, 0));
-  const auto places = meeting.exchange(fmt::format("{} {}", address, port_of(listeners.front())));
+  const auto addresses =
+      meeting.exchange(fmt::format("{} {}", address, port_of(listeners.front())));
   const Deadline deadline = std::chrono::steady_clock::now() + patience;
-  auto mesh = std::make_shared<Mesh>(places.size());
+  auto mesh = std::make_shared<Mesh>(addresses.size());
   const int rank = meeting.rank();
   const auto after = static_cast<size_t>(meeting.size() - 1 - rank);
   Door door(std::move(listeners), meeting.credential(purpose_of(rank)), after);
   for (int r = 0; r < rank; ++r) {
-    const std::string& place = places[static_cast<size_t>(r)];
-    const size_t space = place.find(' ');
+    const std::string& other = addresses[static_cast<size_t>(r)];
+    const size_t space = other.find(' ');
     Credential credential = meeting.credential(purpose_of(r));
     (*mesh)[static_cast<size_t>(r)] = std::make_unique<Peer>(
-        enter({place.substr(0, space), std::stoi(place.substr(space)), fmt::format("rank {}", r)},
+        enter({other.substr(0, space), std::stoi(other.substr(space)), fmt::format("rank {}", r)},
               &credential, std::to_string(rank), deadline, nullptr));
   }
   for (size_t left = after; left > 0;) {
@@ -151,7 +152,7 @@ bool receive_some(const Socket& socket, Bytes* in) {
 
 class Sockets final : public Communicator {
  public:
-  // members[i]: the place of rank i in the mesh.
+  // members[i]: the index of rank i in the mesh.
   Sockets(std::shared_ptr<Mesh> mesh, std::vector<int> members, int rank)
       : Communicator(rank, static_cast<int>(members.size())),
         mesh_(std::move(mesh)),

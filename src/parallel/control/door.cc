@@ -160,8 +160,8 @@ namespace {
   throw CommunicationError(fmt::format("{} at {}:{}: {}", door.whose, door.host, door.port, why));
 }
 
-// A connection on which nothing comes any more is tried again: false. What somebody sends who has
-// not proven that he knows the token is not shown.
+// A connection on which nothing comes any more is tried again: false. Words of somebody who has not
+// proven that he knows the token are not shown.
 bool introduce(const Socket& socket, const DoorAddress& door, const Credential& credential,
                const std::string& words, Deadline deadline) {
   const std::string nonce = random_bytes(nonce_bytes);

@@ -7,8 +7,8 @@
 //   listener: admitted, or refused with a sentence
 //
 // A nonce is 32 random bytes of this connection, so that what somebody has recorded opens no door
-// again. `purpose` names the port, so that a proof for one port is none for another. What follows on
-// the connection is neither encrypted nor signed.
+// again. `purpose` names the port, so that a proof for one port is none for another. Later messages
+// on the connection are neither encrypted nor signed.
 #pragma once
 
 #include <deque>
@@ -27,7 +27,7 @@ namespace tally::train {
 // One that has proven that it knows the token.
 struct Visitor {
   Socket socket;
-  std::string words;  // what it says of itself
+  std::string words;  // the visitor's introduction
 };
 
 class Door {
@@ -40,7 +40,7 @@ class Door {
   // those that have been let in. All that have come are listened to at once, and one that is silent
   // delays no other. Throws CommunicationError.
   std::optional<Visitor> next(Deadline deadline, const std::vector<Socket>& inside = {});
-  // To be said to a visitor. One that is gone already is noticed later.
+  // Says this to a visitor. One that is gone already is noticed later.
   static void admit(const Visitor& visitor);
   static void refuse(const Visitor& visitor, const std::string& why);
   // Connections that have not shown that they know the token.
@@ -66,12 +66,12 @@ class Door {
   const size_t most_waiting_;
   std::list<Stranger> waiting_;  // the oldest first
   std::deque<Visitor> proven_;
-  int strangers_ = 0;  // those that are gone
+  int strangers_ = 0;  // strangers that have left
 };
 
-// Connects to a door, proves that this process knows the credential, and returns the connection when it
-// was admitted. `before`: called when somebody listens there, to complete the credential; may be null.
-// `whose`: "rank 0", for messages. Throws CommunicationError.
+// Connects to a door, proves that this process knows the credential, and returns the connection
+// when it was admitted. `before`: called when somebody listens there, to complete the credential;
+// may be null. `whose`: "rank 0", for messages. Throws CommunicationError.
 struct DoorAddress {
   std::string host;
   int port = 0;

@@ -15,8 +15,8 @@ struct LaunchError : std::runtime_error {
 struct CommunicationError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-// A rank failed before the ranks had met. It has been reported, here or by rank 0, so that nothing is
-// left to say. what() is that rank's message.
+// A rank failed before the ranks had met. It has been reported, here or by rank 0, so that nothing
+// is left to say. what() is that rank's message.
 struct StartFailed : CommunicationError {
   StartFailed(const std::string& message, int exit_code)
       : CommunicationError(message), code(exit_code) {}

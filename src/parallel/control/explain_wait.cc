@@ -48,9 +48,9 @@ std::string describe(const RankActivity& rank) {
 // One rank that waits, and what it waits for.
 struct Wait {
   int rank = 0;
-  std::vector<int> missing;       // those that have not begun the operation
-  std::vector<int> elsewhere;     // those that have begun another one instead
-  std::vector<std::string> what;  // that one, for each of `elsewhere`
+  std::vector<int> missing;       // ranks that have not begun the operation
+  std::vector<int> elsewhere;     // ranks that have begun another one instead
+  std::vector<std::string> what;  // the operation of each of `elsewhere`
   // The cause rather than a consequence: somebody who waits for nobody is missing, or the ranks
   // have called different operations.
   bool is_cause = false;

@@ -10,7 +10,7 @@
 
 namespace tally::train {
 
-// For one thread, which passes the current time with every call.
+// One thread uses it, and passes the current time with every call.
 class SilenceWatch {
  public:
   using Clock = std::chrono::steady_clock;
@@ -23,16 +23,16 @@ class SilenceWatch {
         answers_since_(peers, now),
         last_round_(now) {}
 
-  // Between two heartbeats, and between two calls of round() at most.
+  // The time between two heartbeats, and the most between two calls of round().
   Clock::duration interval() const {
     return std::min<Clock::duration>(process_limit_ / 4, std::chrono::seconds(5));
   }
   void heard(size_t peer, Clock::time_point now) { heard_[peer] = now; }
-  // To be called in every round: whether the peer's host has acknowledged what was sent lately.
+  // Whether the peer's host has acknowledged what was sent lately. Called in every round.
   void host_answers(size_t peer, bool answers, Clock::time_point now) {
     if (!answers) answers_since_[peer] = now;
   }
-  // To be called after the peers' messages were read. When this process was stopped itself, as all
+  // Called after the peers' messages were read. When this process was stopped itself, as all
   // processes of a job are when a scheduler suspends it, the silence says nothing about the peers,
   // and counting starts again. Returns whether that was so.
   bool round(Clock::time_point now) {

@@ -150,7 +150,7 @@ std::string run_name(const Variables& v) {
   return launcher_run(v);
 }
 
-// Below the ports that systems use for outgoing connections.
+// These ports lie below those that systems use for outgoing connections.
 int port_for(const std::string& run) {
   return 12000 + static_cast<int>(hash_of(run) % 20000);
 }
@@ -158,8 +158,8 @@ int port_for(const std::string& run) {
 // A parent tally-train has evaluated the flags already, so its port counts.
 int choose_port(const LaunchOptions& options, const Variables& v, const std::string& run) {
   if (options.port != 0 && !v.has("TALLY_SUPERVISED")) return options.port;
-  // At MASTER_PORT torchrun's own process may listen, for PyTorch's store.
-  // A tally-train that it started has given its own ranks another port.
+  // torchrun's own process may listen at MASTER_PORT, for PyTorch's store. A tally-train that it
+  // started has given its own ranks another port.
   const bool taken = v.text("TORCHELASTIC_USE_AGENT_STORE") == "True" && !v.has("TALLY_SUPERVISED");
   if (taken) return port_for(run + " " + v.text("MASTER_PORT"));
   if (const std::string text = v.text("MASTER_PORT"); !text.empty()) {
@@ -181,7 +181,7 @@ std::string choose_address(const LaunchOptions& options, const Variables& v, con
     if (v.has(name))
       return with_suffix(expand_host_list(v.text(name)).front(), options.address_suffix);
   fail_launch(
-      "{} started {} processes on several hosts, and nothing says where they meet: give "
+      "{} started {} processes on several hosts, and it is not known where they meet: give "
       "--master-addr HOST or MASTER_ADDR, the host of rank 0",
       launch.source, launch.size);
 }
@@ -212,7 +212,7 @@ Launch launch_of(const Claim& c) {
   if (c.size == 1) return launch;
   if (!c.local_rank)
     fail_launch(
-        "{}={} of {} processes, and nothing says which of its host's processes this is: set "
+        "{}={} of {} processes, and it is not known which of its host's processes this is: set "
         "LOCAL_RANK",
         c.rank_name, c.rank, c.size);
   launch.local_rank = *c.local_rank;

@@ -1,4 +1,4 @@
-// Who this process is among the processes of a run, according to what started it.
+// The identity of this process among the processes of a run, according to what started it.
 #pragma once
 
 #include <algorithm>
@@ -25,13 +25,13 @@ struct LaunchOptions {
   // waiting has its own default.
   std::optional<double> timeout_minutes;
   double start_seconds() const { return timeout_minutes.value_or(10) * 60; }
-  // How long a process may be silent while its host answers, and how long a host may be. Less than
-  // a second would depend on scheduling.
+  // The time for which a process may be silent while its host answers, and the time for which a
+  // host may be. Less than a second would depend on scheduling.
   double silence_seconds() const { return std::max(1.0, timeout_minutes.value_or(0.1) * 60); }
   double host_silence_seconds() const { return std::max(1.0, timeout_minutes.value_or(1) * 60); }
-  // How long an operation of a group may wait for its ranks.
+  // The time for which an operation of a group may wait for its ranks.
   double operation_seconds() const { return std::max(1.0, timeout_minutes.value_or(10) * 60); }
-  // From a request to stop to SIGKILL. It must be long enough for a large checkpoint.
+  // The time from a request to stop to SIGKILL. It must be long enough for a large checkpoint.
   double stop_seconds() const { return timeout_minutes.value_or(10) * 60; }
 };
 
@@ -45,9 +45,9 @@ struct Launch {
   // The address on which rank 0 waits for the others. Empty and 0 for one process.
   std::string address;
   int port = 0;
-  TokenSource token;        // by which the ranks know each other
+  TokenSource token;        // the ranks know each other by it
   int listening_fd = -1;    // rank 0 under --nproc-per-node: listens already
-  int supervisor_fd = -1;   // where the parent tells of ranks that were killed
+  int supervisor_fd = -1;   // the parent reports ranks that were killed here
   bool supervised = false;  // started by a tally-train, which watches
   bool mpi = false;         // an MPI launcher started exactly these processes
   // Nobody collects this process's output together with rank 0's: a person started it, or it is

@@ -16,8 +16,8 @@ namespace tally::train {
 // A group as its members know it. `id` is the same on all of them.
 struct GroupCalls {
   std::string id, name;
-  std::vector<int> ranks;  // of the run; empty: not known
-  int64_t calls = 0;       // how many operations of it this rank has begun
+  std::vector<int> ranks;  // ranks of the run; empty: not known
+  int64_t calls = 0;       // operations of the group that this rank has begun
   std::string last;        // the newest of them
 };
 
@@ -25,7 +25,7 @@ struct GroupCalls {
 struct RankActivity {
   bool known = true;      // false: the rank did not answer
   std::string operation;  // "all-reduce", "receive from rank 3"
-  int group = -1;         // of `groups`; -1: its own device
+  int group = -1;         // index in `groups`; -1: its own device
   double seconds = 0;     // it has been in the operation so long
   int iteration = 0;      // 0: before the first
   std::string task;       // work that may take any time: "writing a checkpoint"; empty: none
@@ -45,8 +45,8 @@ class OperationWatch {
   void set_iteration(int64_t iteration);
   // `task` is a literal; null ends it.
   void set_task(const char* task);
-  // How long the main thread has been in its operation; 0: it is in none. To be called regularly,
-  // by one thread. `restart`: this process was suspended meanwhile, which does not count.
+  // The time that the main thread has been in its operation; 0: it is in none. One thread calls
+  // this regularly. `restart`: this process was suspended meanwhile, which does not count.
   double seconds_in_operation(Clock::time_point now, bool restart);
   RankActivity activity(Clock::time_point now);
 
@@ -100,8 +100,8 @@ std::string encode(const RankActivity& activity);
 RankActivity decode_activity(const std::string& body);
 
 // The failure when `ranks` (by rank) wait for longer than the limit, with one sentence that names
-// the rank that waits, its group, its operation and who did not come. Nothing where no rank waits
-// so long, or where one does work that may take any time.
+// the rank that waits, its group, its operation and who did not come. Empty where no rank waits so
+// long, or where one does work that may take any time.
 std::optional<Failure> explain_wait(const std::vector<RankActivity>& ranks, double limit_seconds);
 
 }  // namespace tally::train

@@ -12,7 +12,7 @@ namespace tally::train {
 namespace {
 
 // The same for all processes that see each other's ids.
-const std::string& place() {
+const std::string& host_prefix() {
   static const std::string text = [] {
     std::string boot;
     std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
@@ -27,12 +27,12 @@ const std::string& place() {
 }  // namespace
 
 std::string process_name() {
-  return place().empty() ? "" : place() + std::to_string(getpid());
+  return host_prefix().empty() ? "" : host_prefix() + std::to_string(getpid());
 }
 
 int local_process(const std::string& name) {
-  if (place().empty() || name.rfind(place(), 0) != 0) return 0;
-  return std::atoi(name.c_str() + place().size());
+  if (host_prefix().empty() || name.rfind(host_prefix(), 0) != 0) return 0;
+  return std::atoi(name.c_str() + host_prefix().size());
 }
 
 int64_t oom_kills() {

@@ -14,8 +14,8 @@ std::string process_name();
 int local_process(const std::string& name);
 // A signal or a debugger has stopped process `pid` of this host. False where that cannot be read.
 bool is_stopped(int pid);
-// How many processes the kernel has killed for want of memory: in this process's control group
-// where that is counted, else on the host. 0 where it cannot be read.
+// The number of processes that the kernel has killed for want of memory: in this process's control
+// group where that is counted, else on the host. 0 where it cannot be read.
 int64_t oom_kills();
 
 }  // namespace tally::train

@@ -24,7 +24,7 @@ struct Failure {
   bool known_to_zero = true;  // rank 0 knows of it, and reports it
 };
 
-// Why a rank cannot take part, known before it meets the others.
+// The reason why a rank cannot take part, known before it meets the others.
 struct Fault {
   int code = exit_bad_input;  // exit code
   std::string message;
@@ -33,12 +33,12 @@ struct Fault {
 
 struct RendezvousOptions {
   int rank = 0, size = 1;
-  std::string address;  // of rank 0
+  std::string address;  // rank 0's
   int port = 0;
   int listening_fd = -1;         // rank 0: a socket that listens already; owned from here on
   std::string host;              // this host's name, for messages
   std::string run;               // identifies the run (a job id); other runs are rejected
-  TokenSource token;             // by which the ranks know each other; see also Credential
+  TokenSource token;             // the ranks know each other by it; see also Credential
   std::string interface;         // a network interface on which rank 0 listens as well; "": none
   bool one_host = false;         // all ranks are known to be on one host
   double timeout_seconds = 600;  // to wait for all ranks at the start
@@ -53,9 +53,9 @@ struct RendezvousOptions {
   // A packet socket to the supervisor of this host's ranks, from which failures arrive (encode() in
   // rendezvous_wire.h); not owned. -1: none.
   int supervisor_fd = -1;
-  std::optional<Fault> fault;  // of which the others are told
-  // Nobody collects this rank's output together with rank 0's: what ends the start is reported here,
-  // too, and not by rank 0 alone.
+  std::optional<Fault> fault;  // the others are told of it
+  // Nobody collects this rank's output together with rank 0's: what ends the start is reported
+  // here, too, and not by rank 0 alone.
   bool own_output = false;
   // Says for what this rank waits (waiting_notes.h), and reports the failure that ends the start.
   // Null: not.
@@ -88,8 +88,8 @@ class Rendezvous {
   virtual const std::string& address() const = 0;
   // The operations of this rank with others, for all that make it wait.
   virtual OperationWatch& operations() = 0;
-  // Collective: every rank's text, in the order of ranks. For set-up, not for steps. One thread at a
-  // time for each kind.
+  // Collective: every rank's text, in the order of ranks. For set-up, not for steps. One thread at
+  // a time for each kind.
   virtual std::vector<std::string> exchange(const std::string& mine,
                                             ExchangeKind kind = ExchangeKind::main) = 0;
   // This rank has failed: notifies all others and returns the first failure, which may be another

@@ -14,15 +14,15 @@ namespace tally::train {
 // A heartbeat is its type alone, one byte, so that it is sent whole or not at all. Every other
 // message has a header and a body.
 enum class Message : char {
-  hello = 'H',       // of a visitor: this and the next four are door.h's
+  hello = 'H',       // a visitor's; this and the next four are door.h's
   challenge = 'C',   // to a visitor
-  proof = 'P',       // of a visitor
+  proof = 'P',       // a visitor's
   admitted = 'M',    // to a visitor
   refused = 'R',     // to a visitor: why not
   welcome = 'W',     // from rank 0: all have come
   exchange = 'X',    // a text
   background = 'Y',  // a text of an exchange in the background
-  failure = 'F',     // of a rank
+  failure = 'F',     // a rank's
   done = 'D',        // the end of a good run
   heartbeat = 'B',   // the sender is alive
   late = 'L',        // to rank 0: the sender waits too long for others

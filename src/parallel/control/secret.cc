@@ -16,7 +16,7 @@ std::string random_bytes(size_t count) {
   std::string bytes(count, '\0');
   for (size_t at = 0; at < count;) {
     const ssize_t n = getrandom(bytes.data() + at, count - at, 0);
-    if (n < 0 && errno != EINTR) throw CommunicationError("the system gives no random numbers");
+    if (n < 0 && errno != EINTR) throw CommunicationError("the system provides no random numbers");
     if (n > 0) at += static_cast<size_t>(n);
   }
   return bytes;

@@ -24,7 +24,7 @@ namespace tally::train {
 // The supervisor's news of a rank that was killed arrives within milliseconds of the loss of
 // its connection, unless the host is very busy.
 inline constexpr auto patience_for_news = std::chrono::seconds(1);
-// How long a rank that has failed is there until rank 0 has reported it.
+// The time for which a rank that has failed stays until rank 0 has reported it.
 inline constexpr auto patience_with_zero = std::chrono::seconds(4);
 
 class Star final : public Rendezvous {
@@ -103,14 +103,14 @@ class Star final : public Rendezvous {
   std::string address_ = "127.0.0.1";
   std::string token_;
   int strangers_ = 0;
-  // The failure that ends the set-up, once reported; until when those that come are told of it; who has
-  // come; and why a process was not let in that said it is a rank. Used by the set-up alone.
+  // The failure that ends the set-up, once reported; until when those that come are told of it; who
+  // has come; and why a process was not let in that said it is a rank. Used by the set-up alone.
   std::optional<Failure> first_;
   Deadline told_until_;
   std::vector<char> came_;
   std::string refused_;
-  std::vector<Socket> peers_;  // rank 0: by rank, its own place closed; others: rank 0 alone
-  std::vector<int> local_;     // of each peer: its process id, if it is one of this host; else 0
+  std::vector<Socket> peers_;  // rank 0: by rank, its own entry closed; others: rank 0 alone
+  std::vector<int> local_;     // each peer's process id, if it is on this host; else 0
   Socket wake_;
   std::thread thread_;
   OperationWatch operations_;
@@ -127,8 +127,8 @@ class Star final : public Rendezvous {
   std::vector<std::timed_mutex> sending_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  using Inbox = std::vector<std::deque<std::string>>;  // by rank of the sender
-  std::array<Inbox, 2> inbox_;                         // by kind of exchange
+  using Inbox = std::vector<std::deque<std::string>>;  // one for each sending rank
+  std::array<Inbox, 2> inbox_;                         // one for each kind of exchange
   std::vector<std::string> hosts_;
   std::vector<char> done_;
   std::optional<Failure> failure_;

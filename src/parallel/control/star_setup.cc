@@ -1,4 +1,4 @@
-// How the ranks of a rendezvous find each other: before the watching thread begins.
+// The set-up in which the ranks of a rendezvous find each other, before the watching thread begins.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
@@ -14,7 +14,8 @@ namespace tally::train {
 namespace {
 
 constexpr const char* purpose = "rendezvous";
-// Until a file that rank 0 has made is seen on another host; never so long that rank 0 gives up.
+// The time until a file that rank 0 has made is seen on another host; never so long that rank 0
+// gives up.
 constexpr auto patience_with_file_servers = std::chrono::seconds(60);
 // Ranks of one start come within this, so that one that cannot take part has told them all.
 constexpr auto patience_of_failed = std::chrono::seconds(10);
@@ -28,7 +29,7 @@ bool names_loopback(const std::string& host) {
 
 // The name at which the ranks of a run without a token meet: they are processes of one user on one
 // host.
-std::string loopback_place(const RendezvousOptions& options, Deadline deadline) {
+std::string loopback_address(const RendezvousOptions& options, Deadline deadline) {
   const auto addresses = look_up(options.address, deadline);
   if (std::all_of(addresses.begin(), addresses.end(), is_loopback))
     return fmt::format("{}:{}", addresses.front(), options.port);
@@ -115,8 +116,9 @@ void Star::find_token() {
   token_ = *token;
 }
 
-// At the addresses of the host that was named, and at no others, with one exception: some systems
-// give a host's own name to the loopback interface (127.0.1.1), where no other host can connect.
+// Rank 0 listens at the addresses of the host that was named, and at no others, with one exception:
+// some systems give a host's own name to the loopback interface (127.0.1.1), where no other host
+// can connect.
 std::vector<Socket> Star::listen(Deadline deadline) {
   if (options_.listening_fd >= 0) {
     std::vector<Socket> one;
@@ -160,7 +162,7 @@ void Star::receive_all_ranks(Deadline deadline) {
   }
   Socket gives_token;
   if (options_.token.none()) {
-    gives_token = listen_for_user(loopback_place(options_, deadline));
+    gives_token = listen_for_user(loopback_address(options_, deadline));
     token_ = new_token();
   }
   Door door(listen(deadline), credential(purpose), peers_.size(), std::move(gives_token));
@@ -279,17 +281,17 @@ void Star::visit_zero(Deadline deadline) {
   const std::string waits = fmt::format("rank {} on {} waits for rank 0 at {}:{}", options_.rank,
                                         options_.host, options_.address, options_.port);
   notes.set(waits +
-            ", and nobody listens there: rank 0 has not been started, has ended, or was given "
-            "another place");
+            ", and no process listens there: rank 0 has not been started, has ended, or was given "
+            "another address");
   const TokenSource& source = options_.token;
-  const std::string place = source.none() ? loopback_place(options_, deadline) : "";
+  const std::string loopback = source.none() ? loopback_address(options_, deadline) : "";
   Credential known = credential(purpose);
   const std::string words =
       encode(Hello{options_.rank, options_.size, options_.host, process_name(), options_.fault});
   peers_.push_back(enter({options_.address, options_.port, "rank 0"}, &known, words, deadline, [&] {
     notes.set(waits + ", where somebody listens and has not let this rank in");
     if (source.zero_makes) token_ = wait_for_token(source.file, deadline);
-    if (source.none()) token_ = ask_for_token(place, deadline);
+    if (source.none()) token_ = ask_for_token(loopback, deadline);
     known.token = token_;
   }));
   notes.set(options_.own_output ? waits + ", which waits for other ranks" : "");

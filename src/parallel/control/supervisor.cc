@@ -32,7 +32,7 @@ constexpr auto grace = std::chrono::seconds(3);
 // If a library has started threads, one of them may receive the signal of a rank's end (SIGCHLD).
 // Then polling finds the end.
 constexpr int look_every_milliseconds = 500;
-constexpr int exit_not_started = 127;  // as a shell has it of a program that it cannot start
+constexpr int exit_not_started = 127;  // a shell's code for a program that it cannot start
 
 // False when it cannot be written: the disk is full, or the reader has closed the pipe.
 bool write_whole(int fd, const std::string& text) {
@@ -75,8 +75,8 @@ class PrefixedLines {
       for (size_t end; (end = line_.find('\n', begin)) != std::string::npos; begin = end + 1)
         out += prefix_ + line_.substr(begin, end + 1 - begin);
       line_.erase(0, begin);
-      // The rank notices a lost line of standard output at its next one, as it would without us, and
-      // stops. It goes on without messages on standard error.
+      // The rank notices a lost line of standard output at its next one, as it would without us,
+      // and stops. It goes on without messages on standard error.
       if (!put(out) && to_ == STDOUT_FILENO) from_ = Socket();
     }
   }
@@ -84,7 +84,7 @@ class PrefixedLines {
     if (!line_.empty()) put(prefix_ + line_ + "\n");
     line_.clear();
   }
-  // Why a line of standard output was lost; empty where none was.
+  // The reason why a line of standard output was lost; empty where none was.
   std::string failure() const {
     if (lost_ == 0 || to_ != STDOUT_FILENO) return "";
     return fmt::format("standard output cannot be written: {}", std::strerror(lost_));
@@ -106,8 +106,8 @@ struct Rank {
   int rank = 0;
   pid_t pid = -1;                     // -1: has ended
   std::vector<PrefixedLines> output;  // stdout, stderr; none: inherited
-  // To the rank: failures of others, which only this process can know (rendezvous.h). From it: one
-  // byte when the first failure has been reported.
+  // Messages to the rank: failures of others, which only this process can know (rendezvous.h).
+  // Messages from it: one byte when the first failure has been reported.
   Socket news;
 };
 
@@ -190,11 +190,11 @@ class Supervisor {
   sigset_t previous_{};
   std::vector<Rank> ranks_;
   std::optional<int> failure_;
-  std::string cause_;  // of failure_, where a rank was killed; the ranks report it if they can
+  std::string cause_;  // why a rank was killed; the ranks report it if they can
   int64_t oom_kills_ = 0;
   bool stopped_ = false;
   int asked_to_stop_ = 0;  // the first signal that was passed on; 0: none
-  // When the ranks that are left are killed.
+  // The time at which the ranks that are left are killed.
   std::optional<Clock::time_point> kill_at_;
 };
 
@@ -207,7 +207,7 @@ void Supervisor::block_signals() {
 }
 
 std::vector<std::string> Supervisor::environment_of(int index, int news) const {
-  const bool alone = processes_ == 1;  // started only to prefix its output: its place is our own
+  const bool alone = processes_ == 1;  // started only to prefix its output: its rank is our own
   std::vector<std::string> all;
   const std::vector<std::string> ours{
       fmt::format("TALLY_SUPERVISED={}", run_),
@@ -295,8 +295,8 @@ void Supervisor::blame_stopped() {
       cause_ = fmt::format("rank {}: process {} was stopped (SIGSTOP, a debugger)", r.rank, r.pid);
 }
 
-// They cannot notice that the run has failed. The others do, and end. Before that they would take a
-// stopped rank whose connection is closed for one that was killed.
+// Stopped ranks cannot notice that the run has failed. The others do, and end. Before that they
+// would take a stopped rank whose connection is closed for one that was killed.
 void Supervisor::kill_stopped() {
   const auto runs = [](const Rank& r) { return r.pid > 0 && !is_stopped(r.pid); };
   if (std::any_of(ranks_.begin(), ranks_.end(), runs)) return;

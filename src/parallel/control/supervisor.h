@@ -7,7 +7,7 @@ namespace tally::train {
 
 // Starts `processes` ranks of this program on this host with the same arguments (`argv`, ended by
 // null) and waits for them. Their environment gives their ranks, in torchrun's variables; `outer`
-// is this process's own place: one of outer.size that each start as many. With options.prefix every
+// is this process's own rank: one of outer.size that each start as many. With options.prefix every
 // line of their output begins with "[rank3]: ". Signals that ask to stop are passed on, and ranks
 // stopped by SIGSTOP are continued to handle them. Ranks that have not ended options.stop_seconds()
 // later are killed. When a rank fails, the others, which the rendezvous notifies, get three seconds

@@ -31,8 +31,8 @@ using Deadline = std::chrono::steady_clock::time_point;
 Deadline in_seconds(double seconds);        // from now on
 int milliseconds_until(Deadline deadline);  // at least 0
 
-// Listens on `address` and `port` (0: any free one). Not open() where that is not an address of this
-// host. Throws CommunicationError; a port in use is said to be so.
+// Listens on `address` and `port` (0: any free one). Not open() where that is not an address of
+// this host. Throws CommunicationError; a port in use is said to be so.
 Socket listen_on(const std::string& address, int port);
 int port_of(const Socket& socket);
 // This end's numeric address of a connected socket, as its peer can reach it.
@@ -47,13 +47,14 @@ std::vector<std::string> outer_addresses();
 // job's start answers late.
 std::vector<std::string> look_up(const std::string& host, Deadline deadline);
 bool is_loopback(const std::string& address);  // 127.0.0.1, or another of 127.0.0.0/8
-// The next connection of a listener that does not block; not open(), with errno, where there is none.
+// The next connection of a listener that does not block; not open(), with errno, where there is
+// none.
 Socket accept_now(const Socket& listener);
 // Connects, and retries while nobody listens there. Throws CommunicationError after the deadline,
 // and as look_up() does when the name is unknown.
 Socket connect_until(const std::string& host, int port, Deadline deadline);
 
-// How long ago the system of the peer's host acknowledged something, whatever the peer's process
+// The time since the system of the peer's host acknowledged something, whatever the peer's process
 // does; 0 where the system does not say.
 double seconds_since_answer(const Socket& socket);
 

@@ -60,7 +60,7 @@ void check_token(const std::string& text, const std::string& where) {
 }
 
 std::optional<std::string> read_token(const std::string& path) {
-  // Not a pipe, which would wait for a writer.
+  // O_NONBLOCK, because a pipe would wait for a writer.
   const Socket file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.open() && errno == ENOENT) return std::nullopt;
   if (!file.open()) fail_token("the token '{}' cannot be read: {}", path, std::strerror(errno));
@@ -86,10 +86,10 @@ namespace {
 
 // Calls bind or connect with the socket's name, which the kernel forgets with its owner.
 template <typename Call>
-int with_name(Call call, const Socket& socket, const std::string& place) {
+int with_name(Call call, const Socket& socket, const std::string& address) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
-  const std::string text = '\0' + ("tally-train " + place);
+  const std::string text = '\0' + ("tally-train " + address);
   const size_t size = text.copy(name.sun_path, sizeof name.sun_path);
   return call(socket.fd(), reinterpret_cast<const sockaddr*>(&name),
               static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + size));
@@ -105,13 +105,13 @@ Socket unix_socket() {
 
 }  // namespace
 
-Socket listen_for_user(const std::string& place) {
+Socket listen_for_user(const std::string& address) {
   Socket made = unix_socket();
-  if (with_name(bind, made, place) == 0 && listen(made.fd(), SOMAXCONN) == 0) return made;
+  if (with_name(bind, made, address) == 0 && listen(made.fd(), SOMAXCONN) == 0) return made;
   throw CommunicationError(
       errno == EADDRINUSE
-          ? fmt::format("{} is in use: give another port by --master-port or MASTER_PORT", place)
-          : fmt::format("the ranks' token cannot be handed out at {}: {}", place,
+          ? fmt::format("{} is in use: give another port by --master-port or MASTER_PORT", address)
+          : fmt::format("the ranks' token cannot be handed out at {}: {}", address,
                         std::strerror(errno)));
 }
 
@@ -122,10 +122,10 @@ bool is_of_this_user(const Socket& connected) {
          peer.uid == geteuid();
 }
 
-std::string ask_for_token(const std::string& place, Deadline deadline) {
+std::string ask_for_token(const std::string& address, Deadline deadline) {
   const Socket socket = unix_socket();
   // Too many others ask.
-  while (with_name(connect, socket, place) != 0 && errno == EAGAIN &&
+  while (with_name(connect, socket, address) != 0 && errno == EAGAIN &&
          milliseconds_until(deadline) > 0)
     poll(nullptr, 0, std::min(5, milliseconds_until(deadline)));
   std::string token(new_token().size(), '\0');
@@ -134,7 +134,7 @@ std::string ask_for_token(const std::string& place, Deadline deadline) {
   throw CommunicationError(fmt::format(
       "who listens at {} is not a rank of this user without a token: give each run its own "
       "--master-port or MASTER_PORT, and all ranks of a run the same {} or none",
-      place, token_variable));
+      address, token_variable));
 }
 
 TokenFile::TokenFile(std::string path) : path_(std::move(path)) {

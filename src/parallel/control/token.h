@@ -24,7 +24,7 @@ struct TokenSource {
 struct Credential {
   std::string token;
   std::string run;      // RendezvousOptions::run
-  std::string purpose;  // of the port
+  std::string purpose;  // the port's purpose
 };
 
 // 256 random bits in hexadecimal digits.
@@ -37,14 +37,14 @@ std::optional<std::string> read_token(const std::string& file);
 
 // The socket at which rank 0 hands out a token that nobody has given it. It is an abstract Unix
 // socket, which no other host reaches, and the kernel says whose process is at its other end.
-// `place`: rank 0's numeric address and port, "127.0.0.1:29500". Throws CommunicationError; a place
-// in use is said to be so.
-Socket listen_for_user(const std::string& place);
+// `address`: rank 0's numeric address and port, "127.0.0.1:29500". Throws CommunicationError; an
+// address in use is said to be so.
+Socket listen_for_user(const std::string& address);
 // Whether the process at the other end of such a connection is one of this user.
 bool is_of_this_user(const Socket& connected);
-// The token from a listener that a process of this user has at `place`. Throws CommunicationError,
-// also when nobody or somebody else listens there.
-std::string ask_for_token(const std::string& place, Deadline deadline);
+// The token from a listener that a process of this user has at `address`. Throws
+// CommunicationError, also when nobody or somebody else listens there.
+std::string ask_for_token(const std::string& address, Deadline deadline);
 
 // A file of mode 0600 with a new token, while this lives. Replaces one that a run that was killed
 // has left. Throws LaunchError.

@@ -46,8 +46,8 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-// At the priority of the main stream, which is the least: the sum's blocks take SMs that a GEMM has
-// left, not those that its next blocks wait for.
+// The sum has the priority of the main stream, which is the least: the sum's blocks take SMs that a
+// GEMM has left, not those that its next blocks wait for.
 template <typename T, int Width>
 cudaError_t launch(cudaStream_t stream, const Addends& a, int64_t first, int64_t count) {
   if (count == 0) return cudaSuccess;

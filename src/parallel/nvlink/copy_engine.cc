@@ -17,7 +17,7 @@ constexpr int most_ranks = 64;
 
 using BatchMemOp = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned);
 
-// By the runtime, so that the module does not need libcuda where it is linked.
+// The runtime finds the function, so that the module does not need libcuda where it is linked.
 BatchMemOp batch_mem_op() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found{};
@@ -68,7 +68,7 @@ std::unique_ptr<CopyEngine> CopyEngine::make(int rank, int size, const std::vect
   return made;
 }
 
-// Peers by turns from the next one on, so that no two ranks push to the same one at a time.
+// Peers take turns from the next one on, so that no two ranks push to the same one at a time.
 template <typename F>
 void CopyEngine::for_each_peer(const F& f) const {
   for (int i = 1; i < size_; ++i) f((rank_ + i) % size_);
@@ -77,9 +77,9 @@ void CopyEngine::for_each_peer(const F& f) const {
 // All ranks have reached this point when a rank's stream goes on. A rank has a flag for each other
 // rank in each of two sets: the others set theirs here, and this rank clears them when all are set.
 // An operation meets at set 0 and then at set 1, as often as it likes. No flag is set again before
-// it was cleared: rank a sets its flag of set 0 at b for the next time after a has left the meeting at
-// set 1, for which b has set its flag there, which b does after it has cleared set 0. The same with
-// the sets exchanged, because a meeting at set 0 follows.
+// it was cleared: rank a sets its flag of set 0 at b for the next time after a has left the meeting
+// at set 1, for which b has set its flag there, which b does after it has cleared set 0. The same
+// with the sets exchanged, because a meeting at set 0 follows.
 void CopyEngine::prepare_meetings() {
   for (int set = 0; set < 2; ++set) {
     auto& ops = meetings_[static_cast<size_t>(set)];
@@ -108,9 +108,9 @@ int64_t CopyEngine::slot(DType type) const {
 // The slot in which rank `at_rank` gets what `from_rank` pushes; `at_rank` or `from_rank` is this
 // rank.
 char* CopyEngine::slot_of(int at_rank, int from_rank) const {
-  const auto place = static_cast<size_t>(from_rank < at_rank ? from_rank : from_rank - 1);
+  const auto nth = static_cast<size_t>(from_rank < at_rank ? from_rank : from_rank - 1);
   const char* slots = local_ + flag_bytes;
-  const size_t offset = place * static_cast<size_t>(slot(DType::u8));
+  const size_t offset = nth * static_cast<size_t>(slot(DType::u8));
   return at_rank == rank_ ? local_ + flag_bytes + offset : peers_->at(at_rank, slots + offset);
 }
 

@@ -2,11 +2,11 @@
 // beside them: copies into the memory of the other processes of this host, over NVLink. Only sums
 // need a kernel, and that is short. Part of the module that holds NCCL.
 //
-// A rank pushes and never reads from another: for a sum, its pieces of the others' shares into their
-// staging memory; then each rank adds up its own share, once and in the order of the ranks, so that
-// all ranks get the same bits, and pushes the sum to the others. Between these steps the ranks meet
-// at flags in device memory, on which streams wait without a kernel. Everything is a constant, so
-// that a CUDA graph can record it.
+// A rank pushes and never reads from another: for a sum, its pieces of the others' shares into
+// their staging memory; then each rank adds up its own share, once and in the order of the ranks,
+// so that all ranks get the same bits, and pushes the sum to the others. Between these steps the
+// ranks meet at flags in device memory, on which streams wait without a kernel. Everything is a
+// constant, so that a CUDA graph can record it.
 #pragma once
 
 #include <cuda.h>

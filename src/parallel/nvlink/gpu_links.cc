@@ -31,8 +31,9 @@ std::string this_host() {
   return fmt::format("{} ({})", host.data(), boot);
 }
 
-// Whether GPU `index` reaches the GPU of that bus id over NVLink: atomic operations on another GPU's
-// memory are native over NVLink and not over PCI Express. False where this process does not see it.
+// Whether GPU `index` reaches the GPU of that bus id over NVLink: atomic operations on another
+// GPU's memory are native over NVLink and not over PCI Express. False where this process does not
+// see it.
 bool reaches(int index, const std::string& bus) {
   int other = 0, native_atomics = 0;
   if (cudaDeviceGetByPCIBusId(&other, bus.c_str()) != cudaSuccess) {

@@ -20,8 +20,8 @@ class PeerCollectives {
   PeerCollectives& operator=(const PeerCollectives&) = delete;
 
   // The operations of Communicator; each rank uses one stream for all. False: not carried, and
-  // nothing was enqueued. The answer is the same on all ranks, whose tensors lie at the same places
-  // of the mapped memory and whose parts elsewhere are aligned alike.
+  // nothing was enqueued. The answer is the same on all ranks, whose tensors lie at the same
+  // offsets of the mapped memory and whose parts elsewhere are aligned alike.
   virtual bool all_reduce(cudaStream_t stream, const Tensor& t) = 0;
   virtual bool reduce_scatter(cudaStream_t stream, const Tensor& whole, const Tensor& part) = 0;
   virtual bool all_gather(cudaStream_t stream, const Tensor& part, const Tensor& whole) = 0;
@@ -35,8 +35,8 @@ class PeerCollectives {
   PeerCollectives(int rank, int size) : rank_(rank), size_(size) {}
   // Allocates this rank's own memory, whose first `zeroed` bytes are zero.
   bool allocate(size_t bytes, size_t zeroed);
-  // Collective. Maps the own memory of `bytes`, where `good`, and `memory`. False on all ranks where
-  // one of them cannot.
+  // Collective. Maps the own memory of `bytes`, where `good`, and `memory`. False on all ranks
+  // where one of them cannot.
   bool map(bool good, size_t bytes, const std::vector<Tensor>& memory, const GatherBytes& gather);
 
   const int rank_, size_;

@@ -45,9 +45,9 @@ void PeerKernels::prepare_flags() {
   for (int r = 0; r < size_; ++r) flags_.flags[r] = static_cast<uint32_t*>(at(r, local_));
 }
 
-// The sum of all ranks' `whole` from a byte on. It begins with this rank's numbers and goes round, so
-// that ranks do not all read from the same one; a share's order is its owner's, and that is enough
-// for equal bits.
+// The sum of all ranks' `whole` from a byte on. It begins with this rank's numbers and goes round,
+// so that ranks do not all read from the same one; a share's order is its owner's, and that is
+// enough for equal bits.
 PeerSum PeerKernels::sum_of(const Tensor& whole, int64_t first_byte) const {
   PeerSum sum;
   sum.type = whole.dtype;

@@ -2,9 +2,9 @@
 // NVLink. They are shorter than NCCL's, which moves data through buffers of its own. For operations
 // that nothing overlaps: they take SMs. Part of the module that holds NCCL.
 //
-// Every operation is two meetings of all ranks (peer_sums.h) with the work between them. A rank alone
-// reads and writes its share of everybody's memory, so that sums are in place and all ranks get the
-// same bits.
+// Every operation is two meetings of all ranks (peer_sums.h) with the work between them. A rank
+// alone reads and writes its share of everybody's memory, so that sums are in place and all ranks
+// get the same bits.
 //   The first meeting: what the other ranks' kernels before have written is there, and nobody needs
 //   the memory that is written now. An operation may not rely on the last one's meeting for that,
 //   because kernels that read its result may have followed.

@@ -10,7 +10,7 @@ namespace {
 
 using AddressRange = CUresult (*)(CUdeviceptr*, size_t*, CUdeviceptr);
 
-// By the runtime, so that the module does not need libcuda where it is linked.
+// The runtime finds the function, so that the module does not need libcuda where it is linked.
 AddressRange address_range() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found{};

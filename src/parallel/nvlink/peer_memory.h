@@ -41,8 +41,8 @@ class PeerMemory {
  private:
   // The description of a block that a rank sends to the others.
   struct Offer {
-    cudaIpcMemHandle_t handle;  // of the allocation
-    size_t offset, bytes;       // of the block in it; 0 bytes: it cannot be mapped
+    cudaIpcMemHandle_t handle;  // the allocation's
+    size_t offset, bytes;       // the block's in it; 0 bytes: it cannot be mapped
   };
   struct Opened {
     int peer;

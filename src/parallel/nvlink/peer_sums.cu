@@ -94,7 +94,7 @@ struct Elements<__half> : Pairs<__half2> {};
 template <>
 struct Elements<__nv_bfloat16> : Pairs<__nv_bfloat162> {};
 
-// Past the first-level cache: nothing is read twice.
+// The loads pass by the first-level cache, because nothing is read twice.
 __device__ uint4 load(const void* from, int64_t i) {
   return __ldcg(static_cast<const uint4*>(from) + i);
 }
@@ -134,8 +134,8 @@ __device__ uint4 sum_of(const uint4 (&in)[Most][Together], int u, int sources) {
   }
 }
 
-// `Most`: at least the number of sources; `Together`: vectors that a thread has under way from each of
-// them at once, because NVLink takes some 2 us to answer.
+// `Most`: at least the number of sources; `Together`: vectors that a thread has under way from each
+// of them at once, because NVLink takes some 2 us to answer.
 template <typename T, int Most, int Together>
 __global__ void __launch_bounds__(threads)
     add(const __grid_constant__ PeerFlags flags, const __grid_constant__ PeerSum a) {

@@ -19,7 +19,7 @@ constexpr int most_peer_blocks = 64;
 // number grows for ever, and whoever waits goes on when it is as large as its own. A rank is never
 // more than one meeting ahead.
 struct PeerFlags {
-  uint32_t* flags[most_peers] = {};  // of each rank: [most_peer_blocks, most_peers]
+  uint32_t* flags[most_peers] = {};  // each rank's: [most_peer_blocks, most_peers]
   uint32_t* meetings = nullptr;      // this rank's, [most_peer_blocks]: how often a block has met
   int rank = 0, ranks = 1;
 };
@@ -31,7 +31,7 @@ struct PeerSum {
   const void* from[most_peers] = {};
   void* to[most_peers] = {};  // may be those of `from`
   int sources = 0, targets = 0;
-  int64_t vectors = 0;  // of 16 bytes, to which all pointers are aligned
+  int64_t vectors = 0;  // vectors of 16 bytes, to which all pointers are aligned
   int tail = 0;         // elements behind them, less than a vector
   // The most vectors that any rank has: ranks take equally many blocks.
   int64_t most_vectors = 0;

@@ -1,5 +1,5 @@
-// How a reduction by copy engines is divided. Each rank sums one share of the elements; it gets the
-// others' pieces of that share in memory that is smaller than the share, in rounds.
+// The division of a reduction by copy engines. Each rank sums one share of the elements; it gets
+// the others' pieces of that share in memory that is smaller than the share, in rounds.
 #pragma once
 
 #include <algorithm>

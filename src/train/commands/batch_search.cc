@@ -7,7 +7,7 @@ namespace tally::train {
 int64_t largest_that_fits(int64_t start, int64_t most, const std::function<bool(int64_t)>& fits) {
   const auto stride = [](int64_t n) { return std::max<int64_t>(1, n / 8); };
   int64_t good = 0, bad = most + 1, at = std::clamp<int64_t>(start, 1, most);
-  // Until there is one that fits and one that does not.
+  // The search goes on until there is one that fits and one that does not.
   while (good < bad - 1) {
     if (fits(at)) {
       good = at;

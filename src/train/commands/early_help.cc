@@ -1,5 +1,6 @@
-// Opens closed standard streams, and answers --help, --version, --plan and reference before LibTorch's libraries run their constructors, which
-// takes a quarter of a second and longer with CUDA.
+// Opens closed standard streams, and answers --help, --version, --plan and reference before
+// LibTorch's libraries run their constructors, which takes a quarter of a second and longer with
+// CUDA.
 //
 // The loader calls the program's .preinit_array before the constructors of any library, the C
 // library's among them. So nothing here may need one: no environment except what is passed, no
@@ -42,8 +43,8 @@ TALLY_BARE void start(char* path, size_t length, const char* name, char** argv, 
   execve(path, argv, envp);
 }
 
-// A closed standard stream becomes /dev/null. Otherwise the next file that is opened, by a library or
-// by us, would take its number and receive its lines.
+// A closed standard stream becomes /dev/null. Otherwise the next file that is opened, by a library
+// or by us, would take its number and receive its lines.
 TALLY_BARE void open_standard_streams() {
   long opened = 0;
   do {

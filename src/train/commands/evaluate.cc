@@ -188,7 +188,7 @@ struct Report {
   double loss = 0;
   std::string line;
   nlohmann::ordered_json results;
-  std::string predictions;  // where --predictions asks for them
+  std::string predictions;  // filled for --predictions
 };
 
 Report report_of_text(const Config& c, std::vector<int32_t> tokens, Stream& stream,
@@ -261,7 +261,7 @@ void check_model(const Config& c) {
 
 struct Work {
   std::function<Report(Stream&, const Mesh&, World&)> on_device;
-  std::string content;  // of the data: what all processes must have alike
+  std::string content;  // the data's description, which all processes must have alike
 };
 
 // Reads the data; what is left to do on the device.
@@ -315,7 +315,7 @@ void check_predictions_target(const std::string& path) {
                     path));
 }
 
-// A file that is complete or not there. Made before the work, so that a place that cannot be written
+// A file that is complete or not there. Made before the work, so that a path that cannot be written
 // is found at once.
 class PredictionsFile {
  public:
@@ -334,7 +334,7 @@ class PredictionsFile {
 
  private:
   const Destination to_;
-  std::optional<OutputFile> file_;  // what is renamed when it is complete
+  std::optional<OutputFile> file_;  // renamed when it is complete
 };
 
 // An evaluation whose flags have been checked.
@@ -375,8 +375,8 @@ class EvaluationRun {
     check_flag(evaluated_flag(config_), [&] { check_model(config_); });
     note_checksums(evaluated_flag(config_), config_.model_dir, notice_);
     const Work work = prepare_evaluation(config_, notice_);
-    // From here on a signal ends the evaluation in order. Before, while a long text is tokenized and
-    // there is no record, it has its default action. All ranks are here before one goes on.
+    // A signal ends the evaluation in order from here on. Before, while a long text is tokenized
+    // and there is no record, it has its default action. All ranks are here before one goes on.
     catch_stop_signals();
     require_same_settings(world_.meeting(), host_name(), {{"dataset", "the dataset", work.content}},
                           "let --data-path or --text name the same data on every host");
@@ -384,14 +384,15 @@ class EvaluationRun {
     static_cast<DeviceFacts&>(record_) = device.facts;
     for (const std::string& text : {kernel_notice(device.facts), threads_notice(device.facts)})
       if (!text.empty()) notice_(text);
-    // A record that cannot be written is found now, and an evaluation that is killed leaves a record
-    // that says "running".
+    // A record that cannot be written is found now, and an evaluation that is killed leaves a
+    // record that says "running".
     check_flag("--record", [&] { write_record(record_, nullptr); });
     checked_ = true;
-    // Before processes connect: afterwards others on this host may have taken memory already.
+    // The check comes before processes connect: afterwards others on this host may have taken
+    // memory already.
     const std::string shortage = memory_shortage(config_, record_.device);
-    // When a failure ends several processes, rank 0 writes the record, whichever rank failed. Another
-    // rank cannot be further than this one yet.
+    // When a failure ends several processes, rank 0 writes the record, whichever rank failed.
+    // Another rank cannot be further than this one yet.
     if (world_.size() > 1)
       world_.set_on_failure([this](const Failure& f) { record_failure(describe_failure(f)); });
     const OpenCommunicator open = open_communicator(config_, world_, record_.device);

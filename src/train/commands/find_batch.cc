@@ -83,8 +83,8 @@ class BatchFinder {
     static_cast<DeviceFacts&>(record_) = open_device(config).facts;
     limit_ = on_gpu() ? static_cast<double>(record_.device_info.total_bytes) : host_limit();
     catch_stop_signals();
-    // A record that cannot be written is found now, and a search that is killed leaves a record that
-    // says "running".
+    // A record that cannot be written is found now, and a search that is killed leaves a record
+    // that says "running".
     check_flag("--record", [&] { write_record({}); });
   }
 
@@ -134,8 +134,8 @@ class BatchFinder {
     add({micro_batch, predicted(micro_batch), {}, false, fits});
   }
 
-  // Whether the first steps of a run with this micro batch succeed: those that launch kernels one by
-  // one and the one that is recorded.
+  // Whether the first steps of a run with this micro batch succeed: those that launch kernels one
+  // by one and the one that is recorded.
   bool try_steps(int64_t micro_batch) {
     Config c = with_micro_batch(config_, micro_batch);
     c.train_iterations = StepGraph::eager_calls + 1;
@@ -186,7 +186,7 @@ class BatchFinder {
   int finish(int64_t found) {
     record_.outcome = found > 0 ? Outcome::completed : Outcome::out_of_memory;
     record_.ended = utc_now();
-    // First the answer: the record may be impossible to write.
+    // The answer comes first: the record may be impossible to write.
     if (found > 0) {
       print_line(fmt::format("largest micro batch: {} ({})", found,
                              on_gpu() ? "tried" : "by the memory model, not tried on a CPU"));

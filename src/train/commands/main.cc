@@ -36,7 +36,7 @@ namespace {
 
 using namespace tally::train;
 
-// For commands that only print. Returns the exit code.
+// Runs commands that only print. Returns the exit code.
 int print_and_end(const std::string& text) {
   print_text(text);
   const std::string failure = output_failure();
@@ -121,7 +121,7 @@ int dispatch(int argc, char** argv) {
   if (const auto code = run_text_command(argc, argv, model_facts())) return *code;
   const bool evaluates = std::strcmp(argv[1], "evaluate") == 0;
   prepare_output();
-  // Before anything has begun that a restart would lose. Ranks inherit what it sets.
+  // This comes before anything that a restart would lose. Ranks inherit what it sets.
   restart_with_brief_spinning(argv);
   return train_or_evaluate({argv, argv + argc}, start,
                            evaluates ? Command::evaluate : Command::train);

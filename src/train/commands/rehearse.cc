@@ -33,7 +33,7 @@ constexpr int warm_up = StepGraph::eager_calls + 1, least_measured = 3, most_mea
 
 // Medians and ranges of what was measured, in seconds.
 struct Measured {
-  std::vector<double> passes, updates;  // of each step
+  std::vector<double> passes, updates;  // times of each step
   static double median(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     return values[values.size() / 2];
@@ -59,7 +59,7 @@ std::unique_ptr<MicroBatches> loader_of(const Config& c, Session& session, const
 void run_step(const Rehearsed& r, ForwardBackward& passes, int64_t step, Measured* measured) {
   Stream& stream = r.session.stream;
   Optimizer& optimizer = *r.session.optimizer;
-  optimizer.begin_step(0);  // what is learned from noise must not diverge
+  optimizer.begin_step(0);  // training on noise must not diverge
   stream.synchronize();
   const auto start = Clock::now();
   passes.run(r.loader, step * r.config.global_batch, 0);

@@ -159,15 +159,15 @@ class Run {
     if (!config_.save_hf_dir.empty() && writes()) {
       const TaskScope task(world_.meeting().operations(), "writes the model");
       session.save_to_hugging_face(files_, save_group(config_, world_, ExchangeKind::main));
-      print_(fmt::format("  saved the model in Hugging Face's layout to {}", config_.save_hf_dir));
+      print_(fmt::format("  saved the model in Hugging Face's format to {}", config_.save_hf_dir));
     }
-    // If one place cannot be written, another may: the model has been written first.
+    // If one path cannot be written, another may: the model has been written first.
     if (!unsaved_.empty())
       throw std::runtime_error("the newest checkpoint is missing: " + unsaved_);
     return ending;
   }
 
-  // Before a failure ends this process: a checkpoint that is being written by it alone is finished,
+  // Called before a failure ends this process: a checkpoint that it alone is writing is finished,
   // and the record of the failure has all that is known.
   void finish() {
     if (writer_ && !save_group(config_, world_, ExchangeKind::main).divided())
@@ -189,7 +189,7 @@ class Run {
     const TaskScope task(world_.meeting().operations(), "reads or makes the weights");
     return session->start(start_, [this](const std::string& text) { note(text); });
   }
-  // How messages travel, which the GPUs decide.
+  // The routes of messages, which the GPUs decide.
   void note_messages() {
     if (world_.size() == 1) return;
     record_.peer_kernels = mesh_.tensor().uses_peer_kernels();
@@ -348,9 +348,10 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     static_cast<DeviceFacts&>(record) = device.facts;
     for (const std::string& text : {kernel_notice(device.facts), threads_notice(device.facts)})
       if (!text.empty()) notice(text);
-    // Before processes connect: afterwards others on this host may have taken memory already.
+    // The check comes before processes connect: afterwards others on this host may have taken
+    // memory already.
     std::string shortage = memory_shortage(config, record.device);
-    // Before another rank can be further than this one.
+    // This comes before another rank can be further than this one.
     of_failure.emplace(world, record);
     OpenCommunicator open = open_communicator(config, world, record.device);
     static_cast<ProcessFacts&>(record) = open.facts;

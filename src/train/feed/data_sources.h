@@ -18,7 +18,8 @@ struct DataSources {
   // The names of the classes that training has, in their order; empty where they are numbers.
   std::vector<std::string> classes;
   std::vector<std::string> notes;  // sentences to print: what was taken for granted, or cut
-  // Its content, independent of its paths: sizes, shares of a blend, and hashes of first samples.
+  // The data's content, independent of its paths: sizes, shares of a blend, and hashes of first
+  // samples.
   std::string content, training_content;
 };
 

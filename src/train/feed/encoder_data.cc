@@ -63,8 +63,8 @@ class Opener {
     return classes_.empty() || classes_.front() == "0" ? std::vector<std::string>() : classes_;
   }
   const std::vector<std::string>& notes() const { return notes_; }
-  // Rows of a new model's embedding that no token of --vocab-file has; empty: none. A stored model's
-  // vocabulary is what it is.
+  // Rows of a new model's embedding that no token of --vocab-file has; empty: none. A stored
+  // model's vocabulary is what it is.
   std::string unused_rows() const {
     const bool stored = !c_.load_hf_dir.empty() || !c_.load_dir.empty();
     if (stored || !tokenizer_ || tokenizer_->vocabulary() == c_.model.vocabulary) return "";
@@ -193,7 +193,7 @@ class Opener {
     });
     throw std::runtime_error(fmt::format(
         "{}: the label \"{}\" makes {} classes, which count from 0, and the model has {}: {}",
-        row->place, last, classes_.size(), c_.model.classes,
+        row->location, last, classes_.size(), c_.model.classes,
         use.training && c_.load_hf_dir.empty()
             ? fmt::format("give --num-classes {}", classes_.size())
             : "leave out the rows of other classes, or take a model that has them"));
@@ -223,7 +223,7 @@ class Opener {
 
   const Config& c_;
   std::shared_ptr<const WordPieceTokenizer> tokenizer_;
-  std::vector<std::string> names_;    // of the model's classes; empty: not known
+  std::vector<std::string> names_;    // the model's classes; empty: not known
   std::vector<std::string> classes_;  // the labels in the order of their numbers
   std::vector<std::string> notes_;
 };

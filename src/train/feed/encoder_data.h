@@ -20,13 +20,13 @@ DataSources open_encoder_data(const Config& config, const std::string& model);
 // The data of `evaluate`: all samples of --data-path in their order.
 struct EncoderExam {
   std::shared_ptr<const EncoderSource> source;
-  std::string name;  // of the file
+  std::string name;  // the file's
   // SQuAD: the way from logits back to answers.
   std::vector<SquadExample> examples;
   std::shared_ptr<const std::vector<SquadFeature>> features;  // sample n is feature n
   std::shared_ptr<const WordPieceTokenizer> tokenizer;
-  std::vector<std::string> classes;  // as DataSources::classes
-  std::vector<std::string> notes;    // as DataSources::notes
+  std::vector<std::string> classes;  // see DataSources::classes
+  std::vector<std::string> notes;    // see DataSources::notes
 };
 // Throws std::runtime_error with one sentence.
 EncoderExam open_encoder_exam(const Config& config);

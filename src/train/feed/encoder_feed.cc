@@ -24,9 +24,9 @@ int64_t most_numbers(const Config& c) {
 }
 
 // Sequences one after the other, or in rows of `row` tokens each.
-class Layout {
+class BatchWriter {
  public:
-  Layout(const EncoderBatch& batch, EncoderArrays* out) : batch_(batch), out_(*out) {}
+  BatchWriter(const EncoderBatch& batch, EncoderArrays* out) : batch_(batch), out_(*out) {}
 
   void add(int64_t sequence, int64_t row) {
     const auto begin = static_cast<int32_t>(out_.ids.size());
@@ -78,17 +78,17 @@ bool serves_documents(const Config& c, Stream& stream) {
          "unfused";
 }
 
-// Places of answers beyond the sequence do not count, and negative ones are its first token, as in
-// transformers.
-int32_t answer_label(int32_t place, int32_t length) {
-  return place >= length ? -1 : std::max(place, 0);
+// Positions of answers beyond the sequence do not count, and negative ones are its first token, as
+// in transformers.
+int32_t answer_label(int32_t position, int32_t length) {
+  return position >= length ? -1 : std::max(position, 0);
 }
 
-using Labels = std::array<std::vector<int32_t>, 2>;  // of each head
+using Labels = std::array<std::vector<int32_t>, 2>;  // each head's
 
 Labels labels_of(const EncoderBatch& batch, const ModelConfig& model) {
   if (model.task == Task::pretraining) {
-    if (!model.predicts_next_sentence()) return {batch.masked_labels};  // of a head that it has not
+    if (!model.predicts_next_sentence()) return {batch.masked_labels};  // there is no second head
     return {batch.masked_labels, batch.next_sentence};
   }
   if (model.task == Task::classification) return {batch.label};
@@ -133,9 +133,9 @@ void lay_out(const EncoderBatch& batch, const ModelConfig& model, const FeedOpti
   const int64_t row =
       options.pad ? std::min(batch.sequence, rounded_up(*longest, options.row_step)) : *longest;
   const bool full = *shortest == row, rows = full || options.pad;
-  Layout layout(batch, out);
+  BatchWriter writer(batch, out);
   for (int64_t b = 0; b < batch.rows; ++b) {
-    layout.add(b, rows ? row : 0);
+    writer.add(b, rows ? row : 0);
     out->real_tokens += batch.lengths[static_cast<size_t>(b)];
   }
   const auto count = static_cast<int64_t>(out->ids.size());
@@ -163,7 +163,7 @@ EncoderUpload::EncoderUpload(const Config& config, Stream& stream, int64_t slots
       device_(arena_.make(DType::i32, {slot_numbers_}, "micro batch")) {}
 
 // Copies the numbers behind those before; their tensor on the device.
-Tensor EncoderUpload::place(const std::vector<int32_t>& values, int32_t* host, int64_t* at) const {
+Tensor EncoderUpload::put(const std::vector<int32_t>& values, int32_t* host, int64_t* at) const {
   const auto count = static_cast<int64_t>(values.size());
   Tensor t(device_.as<int32_t>() + *at, DType::i32, {count});
   std::copy(values.begin(), values.end(), host + *at);
@@ -175,17 +175,17 @@ void EncoderUpload::put(const EncoderArrays& a, Batch* batch) {
   int32_t* host = host_.as<int32_t>() + copies_++ % slots_ * slot_numbers_;
   int64_t at = 0;
   const auto matrix = [&](const std::vector<int32_t>& values) {
-    return place(values, host, &at).view({a.rows, a.columns});
+    return put(values, host, &at).view({a.rows, a.columns});
   };
   *batch = {};
   batch->ids = matrix(a.ids);
   if (config_.model.token_types > 0) batch->token_types = matrix(a.token_types);
   if (a.packed) batch->positions = matrix(a.positions);
-  if (!a.cu_seqlens.empty()) batch->cu_seqlens = place(a.cu_seqlens, host, &at);
-  batch->firsts = place(a.firsts, host, &at);
-  batch->lengths = place(a.lengths, host, &at);
-  if (config_.model.task == Task::pretraining) batch->rows = place(a.masked, host, &at);
-  for (const size_t k : {0UL, 1UL}) batch->labels[k] = place(a.labels[k], host, &at);
+  if (!a.cu_seqlens.empty()) batch->cu_seqlens = put(a.cu_seqlens, host, &at);
+  batch->firsts = put(a.firsts, host, &at);
+  batch->lengths = put(a.lengths, host, &at);
+  if (config_.model.task == Task::pretraining) batch->rows = put(a.masked, host, &at);
+  for (const size_t k : {0UL, 1UL}) batch->labels[k] = put(a.labels[k], host, &at);
   batch->counted = a.counted;
   stream_.copy(device_.data, host, static_cast<size_t>(at) * sizeof(int32_t));
 }

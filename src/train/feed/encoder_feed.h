@@ -16,7 +16,7 @@
 
 namespace tally::train {
 
-// How tokens are laid out.
+// The arrangement of tokens.
 struct FeedOptions {
   bool pad = false;
   // Padded rows have a multiple of so many tokens, at most --seq-length, and the longest sample.
@@ -28,8 +28,8 @@ FeedOptions feed_options(const Config& config, Stream& stream);
 
 // The arrays of one micro batch, as Batch describes them, in host memory.
 struct EncoderArrays {
-  int64_t rows = 0, columns = 0;  // of ids
-  bool packed = false;            // with positions
+  int64_t rows = 0, columns = 0;  // shape of ids
+  bool packed = false;            // there are positions
   std::vector<int32_t> ids, token_types, positions, cu_seqlens, firsts, lengths, masked;
   std::array<std::vector<int32_t>, 2> labels;
   LabelCounts counted{};
@@ -48,7 +48,7 @@ class EncoderUpload {
   void put(const EncoderArrays& arrays, Batch* batch);
 
  private:
-  Tensor place(const std::vector<int32_t>& values, int32_t* host, int64_t* at) const;
+  Tensor put(const std::vector<int32_t>& values, int32_t* host, int64_t* at) const;
 
   const Config& config_;
   Stream& stream_;

@@ -15,7 +15,7 @@ struct EncoderExam;
 struct Samples {
   std::shared_ptr<const SampleSource> tokens;
   std::shared_ptr<const EncoderSource> sequences;
-  // With --epochs and SQuAD: the held-out questions with all their answers.
+  // The held-out questions with all their answers, of SQuAD with --epochs.
   std::shared_ptr<const EncoderExam> questions;
 
   Samples() = default;

@@ -14,9 +14,9 @@ namespace tally::train {
 
 // One setting that must be the same on all ranks of a run.
 struct RunSetting {
-  std::string name;   // "training.lr": its place in the record's configuration
-  std::string label;  // as messages call it: "--lr"
-  std::string value;  // as the record shows it: "0.0001"
+  std::string name;   // "training.lr": its key in the record's configuration
+  std::string label;  // its name in messages: "--lr"
+  std::string value;  // its text in the record: "0.0001"
 };
 using RunSettings = std::vector<RunSetting>;
 
@@ -36,8 +36,8 @@ RunSettings build_settings(const BuildInfo& build);
 void require_same_settings(Rendezvous& meeting, const std::string& host, const RunSettings& mine,
                            const std::string& remedy);
 
-// Lets all ranks with the same device run the same algorithms: of those that were chosen so far, for
-// each call that of the first rank which made it. Collective; `device` is this rank's name and
+// Lets all ranks with the same device run the same algorithms: of those that were chosen so far,
+// for each call that of the first rank which made it. Collective; `device` is this rank's name and
 // version of the device.
 void agree_on_algorithms(Rendezvous& meeting, Stream& stream, const std::string& device);
 

@@ -61,16 +61,16 @@ class CheckpointWriter {
   const Print note_;
   const std::function<size_t()> available_;
 
-  const std::unique_ptr<Stream> host_;  // of the thread
-  std::unique_ptr<HostMemory> memory_;  // of the copies, kept for the next one
+  const std::unique_ptr<Stream> host_;  // the thread's
+  std::unique_ptr<HostMemory> memory_;  // memory of the copies, kept for the next one
   size_t memory_bytes_ = 0;
   bool noted_ = false;
 
-  std::vector<Parameter> parameters_, model_;  // of the copied state
+  std::vector<Parameter> parameters_, model_;  // parameters of the copied state
   std::thread thread_;
   std::atomic<bool> done_{false};
   std::optional<SaveResult> result_;  // the thread's until it has set done_
-  // Likewise: what ends the run, because the other processes know nothing of it and wait.
+  // The failure that ends the run, because the other processes know nothing of it and wait.
   std::exception_ptr fatal_;
 };
 

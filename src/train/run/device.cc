@@ -105,13 +105,14 @@ std::string kernel_notice(const DeviceFacts& r) {
 
 namespace {
 
-// Long enough for the kernel's clock of hundredths, and short beside the start of a run.
+// The pause is long enough for the kernel's clock of hundredths, and short beside the start of a
+// run.
 constexpr std::chrono::milliseconds looked_at{200};
-constexpr int looks = 3;  // as long as each finds a busy one
+constexpr int looks = 3;  // repeated while each finds a busy one
 
 // A thread that shares its processor makes every parallel loop wait for a time slice: three to four
-// times slower with two threads on two processors of which one is busy. Processes of one run on this
-// host would count each other.
+// times slower with two threads on two processors of which one is busy. Processes of one run on
+// this host would count each other.
 std::optional<int> busy_processors_for(const Config& config, Device device, int threads) {
   if (device.is_cuda() || config.local_size > 1 || threads < 2 || threads_are_given()) return {};
   // A burst of others' work must not halve a whole run: only lasting use counts.

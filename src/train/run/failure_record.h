@@ -8,17 +8,17 @@
 
 namespace tally::train {
 
-// On rank 0, what is known of the run. It becomes the record when a failure ends the processes,
-// whichever rank failed and whatever this process does then: a thread of its own writes it. Does
-// nothing on other ranks, without --record, and in a run of one process, which writes its record
-// itself.
+// Keeps, on rank 0, what is known of the run. It becomes the record when a failure ends the
+// processes, whichever rank failed and whatever this process does then: a thread of its own writes
+// it. Does nothing on other ranks, without --record, and in a run of one process, which writes its
+// record itself.
 class FailureRecord {
  public:
-  // From now on a failure writes the record. `world` outlives it.
+  // Lets a failure write the record from now on. `world` outlives it.
   FailureRecord(World& world, const Record& record);
 
-  // Takes what `record` has by now. Its lists have only grown since the last call, and only what was
-  // added is copied.
+  // Takes what `record` has by now. Its lists have only grown since the last call, and only what
+  // was added is copied.
   void update(const Record& record);
 
  private:

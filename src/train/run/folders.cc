@@ -41,19 +41,19 @@ TrainingState check_start(const Config& c, const StartingPoint& start,
 // checkpoints, and a run that is killed before its end leaves one that --save-hf refuses.
 void check_save_folders_differ(const Config& c) {
   if (c.save_dir.empty()) return;
-  const auto place = [](const std::string& path) {
+  const auto resolved = [](const std::string& path) {
     std::error_code error;
     return fs::weakly_canonical(fs::absolute(path + "/."), error);
   };
-  if (place(c.save_dir) == place(c.save_hf_dir))
+  if (resolved(c.save_dir) == resolved(c.save_hf_dir))
     throw InputError(
         fmt::format("--save-hf: '{}' is --save's folder, too, and --load-hf does not read a model "
                     "from a folder with checkpoints: name another folder",
                     c.save_hf_dir));
 }
 
-// A GPT's samples are cut from a text by the length, so that their numbers would mean other text. An
-// encoder's samples are those of its files: BERT's second phase goes on with longer ones.
+// A GPT's samples are cut from a text by the length, so that their numbers would mean other text.
+// An encoder's samples are those of its files: BERT's second phase goes on with longer ones.
 void check_sequence(const Config& c, int64_t saved, const Print& notice) {
   if (c.model.language_model())
     throw InputError(

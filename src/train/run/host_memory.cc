@@ -40,7 +40,8 @@ std::string gibibytes(double bytes) {
   return fmt::format("{:.2f} GiB", bytes / (1 << 30));
 }
 
-// For all processes of the run on this host. Processes of different pipeline stages differ.
+// The memory of all processes of the run on this host. Processes of different pipeline stages
+// differ.
 double needed_bytes(Config c, int processes) {
   if (c.pipeline_parallel == 1) return estimate_memory(c).total() * std::max(1, processes);
   double sum = 0;

@@ -17,8 +17,9 @@ inline constexpr size_t unknown_memory = std::numeric_limits<size_t>::max();
 // limited by the control groups of the process. `root`: where proc/ and sys/ are.
 size_t available_memory(const std::string& root = "/");
 
-// Why the processes of the run on this host (Config::local_size) do not fit into `available` bytes,
-// in one sentence with what to try; empty where they fit, where it is not known, and on a GPU.
+// The reason why the processes of the run on this host (Config::local_size) do not fit into
+// `available` bytes, in one sentence with what to try; empty where they fit, where it is not known,
+// and on a GPU.
 std::string memory_shortage(const Config& config, Device device,
                             size_t available = available_memory());
 

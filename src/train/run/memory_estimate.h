@@ -11,7 +11,7 @@ namespace tally::train {
 // Bytes, as double: sizes that no machine has must not overflow.
 struct MemoryEstimate {
   double parameters = 0;   // weights, gradients; when training also the optimizer's state
-  double activations = 0;  // of one micro batch, and what the operations need on the way
+  double activations = 0;  // one micro batch's, and the scratch of operations
   double batches = 0;      // token ids that are read ahead
   double total() const { return parameters + activations + batches; }
 };

@@ -47,7 +47,7 @@ void prepare_output() {
 }
 
 void print_text(const std::string& text) {
-  std::fflush(stdout);  // what libraries wrote earlier comes first
+  std::fflush(stdout);  // earlier output of libraries comes first
   write_whole(STDOUT_FILENO, text);
 }
 

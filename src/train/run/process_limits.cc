@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Besides its operations' threads, a rank has one that reads data and one that watches the others.
+// A rank has, besides its operations' threads, one that reads data and one that watches the others.
 constexpr int own_threads = 2;
 
 struct Limit {

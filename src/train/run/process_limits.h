@@ -6,9 +6,9 @@
 
 namespace tally::train {
 
-// Why this host cannot start `processes` ranks with `threads` threads each, in one sentence with
-// the limit; empty where it can. Limits: the system's process numbers and threads, the control
-// groups' and the user's processes. `root`: where proc/ and sys/ are.
+// The reason why this host cannot start `processes` ranks with `threads` threads each, in one
+// sentence with the limit; empty where it can. Limits: the system's process numbers and threads,
+// the control groups' and the user's processes. `root`: where proc/ and sys/ are.
 std::string process_shortage(int processes, int threads, const std::string& root = "/");
 
 // Raises this process's limit of open files to what a rank among `ranks` needs, which is connected

@@ -22,7 +22,7 @@ struct SavedSetting {
   const char* path;  // JSON pointer
   const char* effect;
   When when = When::always;
-  const char* zero = nullptr;  // what 0 means, for the note
+  const char* zero = nullptr;  // the meaning of 0, for the note
 };
 
 constexpr const char* kRate = "the learning rate does not follow the checkpoint's schedule";

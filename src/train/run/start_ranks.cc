@@ -38,7 +38,7 @@ Fault refuse(const Config& config, const std::string& shortage) {
   return fault;
 }
 
-// Why no rank of this host can be started.
+// The reason why no rank of this host can be started.
 std::optional<Fault> find_fault(int processes, int ranks, const std::vector<char*>& argv,
                                 Command command) {
   Fault fault;
@@ -68,7 +68,7 @@ int start_ranks(const LaunchOptions& options, const Launch& launch, std::vector<
   const int processes = std::max(1, options.processes);
   const int ranks = launch.size * processes;
   if (const auto fault = find_fault(processes, ranks, argv, command)) {
-    if (launch.size > 1) {  // the ranks of other hosts are told in the place of this host's first
+    if (launch.size > 1) {  // the ranks of other hosts are told instead of this host's first
       Launch first = launch;
       first.rank *= processes;
       first.size = ranks;

@@ -8,9 +8,9 @@
 
 namespace tally::train {
 
-// `command`: what the ranks do. Checks the flags, the host's limits of processes and its memory, and then starts the ranks and
-// watches them (supervise()). `argv`: the program and its arguments. Returns the exit code of the
-// run. Throws UsageError, HelpRequest and LaunchError.
+// `command`: what the ranks do. Checks the flags, the host's limits of processes and its memory,
+// and then starts the ranks and watches them (supervise()). `argv`: the program and its arguments.
+// Returns the exit code of the run. Throws UsageError, HelpRequest and LaunchError.
 int start_ranks(const LaunchOptions& options, const Launch& launch, std::vector<char*> argv,
                 Command command);
 

@@ -1,4 +1,4 @@
-// Why a run ends before its last step.
+// The reason why a run ends before its last step.
 #pragma once
 
 #include "src/train/run/failures.h"

@@ -28,7 +28,7 @@ std::string device_text(const Record& r) {
                      bytes_text(d.total_bytes), d.driver, d.runtime);
 }
 
-// How the processes divide the work.
+// The division of work among the processes.
 std::string layout_text(const Config& c) {
   if (c.tensor_parallel * c.pipeline_parallel == 1) return "data parallel";
   return fmt::format("tensor {}{} x pipeline {} x data {}", c.tensor_parallel,

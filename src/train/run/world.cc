@@ -72,8 +72,8 @@ World::World(const Launch& launch, const LaunchOptions& options, const std::opti
   o.supervisor_fd = launch.supervisor_fd;
   o.fault = fault;
   o.own_output = launch.own_output;
-  // A parent of all ranks sees those that end, and the others come, however slow the host is. Of
-  // those that wait for rank 0, one of each host says so.
+  // A parent of all ranks sees those that end, and the others come, however slow the host is. One
+  // rank of each host says that it waits for rank 0.
   const bool watched = launch.supervised && launch.nodes == 1;
   const bool notes_waiting = launch.local_rank == 0 || launch.rank == 1 || launch.own_output;
   if (notes_waiting && !watched) o.say = print_note;
@@ -113,7 +113,8 @@ int World::fail(int code, const std::string& message, bool consequence) {
 // Ends without destructors, because threads of libraries may be waiting for peers that are gone.
 void World::end(const Failure& first, bool report) {
   std::fflush(stdout);
-  // Held until the process is gone: a second failure is not reported, and nothing replaces the record.
+  // The lock is held until the process is gone: a second failure is not reported, and nothing
+  // replaces the record.
   std::unique_lock lock(mutex_, std::defer_lock);
   if (report) {
     lock.lock();

@@ -18,12 +18,13 @@
 
 namespace tally::train {
 
-// The processes of a run. One process ends a run by itself. Of several, the first failure ends all
-// within seconds and with one message, from rank 0. Lives in main() until the process ends.
+// The processes of a run. A single process ends a run by itself. The first failure of several ends
+// all within seconds and with one message, from rank 0. Lives in main() until the process ends.
 class World {
  public:
-  // Connects to the other processes. `fault`: why this process cannot take part, of which it tells the
-  // others. Throws CommunicationError, and StartFailed where this or another process cannot take part.
+  // Connects to the other processes. `fault`: why this process cannot take part, of which it tells
+  // the others. Throws CommunicationError, and StartFailed where this or another process cannot
+  // take part.
   World(const Launch& launch, const LaunchOptions& options,
         const std::optional<Fault>& fault = std::nullopt);
   World(const World&) = delete;
@@ -41,8 +42,8 @@ class World {
   // `write` changes. If one does, it does not return.
   void write_unless_ending(const std::function<void()>& write);
   // This process has failed, or was asked to stop where the ranks do not vote on it. One process:
-  // prints the message and returns `code`. Several: notifies the others and ends this process. `consequence`: the error may be the consequence of another
-  // process's failure.
+  // prints the message and returns `code`. Several: notifies the others and ends this process.
+  // `consequence`: the error may be the consequence of another process's failure.
   int fail(int code, const std::string& message, bool consequence = false);
   // A good end of the run.
   void done() { meeting_->done(); }
@@ -53,14 +54,14 @@ class World {
   std::string named(const Failure& f) const;
 
   const Launch launch_;
-  std::recursive_mutex mutex_;  // of on_failure_ and of the files that it writes
+  std::recursive_mutex mutex_;  // protects on_failure_ and the files that it writes
   std::function<void(const Failure&)> on_failure_;
   std::unique_ptr<Rendezvous> meeting_;
 };
 
-// How the processes of a run are arranged.
+// The arrangement of a run's processes.
 MeshShape mesh_shape(const Config& config);
-// How they write checkpoints and models. `world` outlives it.
+// Their means to write checkpoints and models. `world` outlives it.
 SaveGroup save_group(const Config& config, World& world, ExchangeKind exchange);
 
 struct OpenCommunicator {
@@ -72,8 +73,8 @@ struct OpenCommunicator {
 // InputError when the processes do not match.
 OpenCommunicator open_communicator(const Config& config, World& world, Device device);
 
-// Checks that all replicas hold the same bits in `flat` (device memory), the weights of the same part
-// of the model. Collective. Throws CheckFailed that names the ranks that differ from the first
+// Checks that all replicas hold the same bits in `flat` (device memory), the weights of the same
+// part of the model. Collective. Throws CheckFailed that names the ranks that differ from the first
 // replica.
 void check_same_weights(World& world, const MeshShape& shape, Stream& stream, const Tensor& flat,
                         const char* when);

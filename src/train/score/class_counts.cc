@@ -18,10 +18,10 @@ std::vector<float> fetch_f32(const Tensor& t, Stream& stream) {
 }
 
 std::vector<int32_t> greatest_of_rows(const std::vector<float>& values, int64_t columns) {
-  std::vector<int32_t> places;
+  std::vector<int32_t> indices;
   for (auto row = values.begin(); row != values.end(); row += columns)
-    places.push_back(static_cast<int32_t>(std::max_element(row, row + columns) - row));
-  return places;
+    indices.push_back(static_cast<int32_t>(std::max_element(row, row + columns) - row));
+  return indices;
 }
 
 std::vector<float> softmax_of_rows(const std::vector<float>& values, int64_t columns) {

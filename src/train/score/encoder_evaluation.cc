@@ -50,7 +50,7 @@ class Examination {
     state_ = static_cast<StepState*>(
         arena_.make(DType::u8, {sizeof(StepState)}, "result of an evaluation").data);
     sums_ = arena_.make(DType::f64, {Sums::fields}, "sums of an evaluation");
-    if (gathers_) plan_gather();
+    if (gathers_) reserve_gather();
   }
 
   EncoderEvaluation run() {
@@ -193,7 +193,7 @@ class Examination {
     }
   }
 
-  void plan_gather() {
+  void reserve_gather() {
     const int64_t ranks = data_.size();
     if (c_.model.task == Task::classification) {
       const int64_t numbers = (2 + (wants_scores() ? c_.model.classes : 0)) * c_.micro_batch;
@@ -284,11 +284,11 @@ class Examination {
   EncoderUpload upload_;
   StepState* state_ = nullptr;
   Tensor sums_, mine_, all_;
-  // To gather: predictions and labels [2, micro batch], then the bits of the scores [micro batch,
-  // classes] where they are wanted.
+  // The values to gather: predictions and labels [2, micro batch], then the bits of the scores
+  // [micro batch, classes] where they are wanted.
   std::vector<int32_t> classes_;
   std::vector<float> spans_;  // [2, micro batch, sequence]: start and end logits to gather
-  LabelCounts counted_{};     // of this process
+  LabelCounts counted_{};     // this process's
 };
 
 }  // namespace

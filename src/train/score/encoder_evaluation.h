@@ -25,11 +25,11 @@ struct EvaluationPhases {
 
 struct EncoderEvaluation {
   // Each head's mean over its labels in all samples, of all heads together: masked tokens and pairs
-  // of sentences; classes; half of an answer's first and half of its last token. Of SQuAD's
-  // evaluation there is none, since questions have several right answers.
+  // of sentences; classes; half of an answer's first and half of its last token. SQuAD's evaluation
+  // has none, since questions have several right answers.
   double loss = 0;
   int64_t samples = 0, tokens = 0;
-  double seconds = 0;     // of a pass over the data
+  double seconds = 0;     // time of a pass over the data
   SteadyPasses measured;  // the passes whose mean the times are; one where nothing is measured
   Metrics metrics;        // the same on all ranks
   EvaluationPhases phases;
@@ -45,8 +45,9 @@ EncoderEvaluation evaluate_encoder(const Config& config, const EncoderExam& exam
                                    const Mesh& mesh, const EvaluateBatch& evaluate,
                                    const std::function<Tensor()>& logits);
 
-// Takes the weights of config.model_dir, which has all of the task. The replicas of `mesh` divide the
-// samples. Collective. Throws std::runtime_error, CheckFailed where no label counts, and OutOfMemory.
+// Takes the weights of config.model_dir, which has all of the task. The replicas of `mesh` divide
+// the samples. Collective. Throws std::runtime_error, CheckFailed where no label counts, and
+// OutOfMemory.
 EncoderEvaluation evaluate_encoder(const Config& config, const EncoderExam& exam, Stream& stream,
                                    const Mesh& mesh, World& world);
 

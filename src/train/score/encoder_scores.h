@@ -14,8 +14,8 @@
 
 namespace tally::train {
 
-// By name: accuracy (a share); exact_match and f1 (percent) with those of the questions that have an
-// answer and of those that have none.
+// The scores by name: accuracy (a share); exact_match and f1 (percent) with those of the questions
+// that have an answer and of those that have none.
 using Metrics = std::vector<std::pair<std::string, double>>;
 
 struct EvaluationSums {
@@ -23,7 +23,7 @@ struct EvaluationSums {
     samples,
     tokens,
     labels,  // classes that count
-    right,   // of them
+    right,   // right answers among them
     answered,
     answered_exact,
     answered_f1,
@@ -47,9 +47,9 @@ struct SampleRange {
   int64_t count() const { return end - begin; }
 };
 
-// The samples of process `rank` of `size`: whole micro batches, so that every micro batch is the same
-// for any number of processes. `whole_questions`: a range begins and ends between two questions of
-// SQuAD, whose windows are neighbours.
+// The samples of process `rank` of `size`: whole micro batches, so that every micro batch is the
+// same for any number of processes. `whole_questions`: a range begins and ends between two
+// questions of SQuAD, whose windows are neighbours.
 SampleRange samples_of_rank(const EncoderExam& exam, int64_t micro_batch, int rank, int size,
                             bool whole_questions);
 
@@ -67,14 +67,14 @@ class EncoderScores {
 
   // Adds what the answers are worth.
   void score(EvaluationSums* sums);
-  // After score(): the predictions of this range. Classification: a JSON object a line, with the
+  // The predictions of this range, after score(). Classification: a JSON object a line, with the
   // scores by the classes' names, or in their order where they have none. SQuAD: one
   // JSON object of the answers by their questions' names.
   std::string predictions() const;
 
  private:
   void score_questions(EvaluationSums* sums);
-  // In predictions(): a class, and the scores of a sample of the range.
+  // A class, and the scores of a sample of the range, for predictions().
   nlohmann::ordered_json class_name(int32_t number) const;
   nlohmann::ordered_json class_scores(size_t at) const;
 

@@ -20,7 +20,7 @@ class ScoredBlocks {
   virtual int64_t blocks() const = 0;
   // Targets that are scored, in all blocks together.
   virtual int64_t targets() const = 0;
-  // How the ends of documents are treated in the samples that blocks are made of.
+  // The treatment of document ends in the samples that blocks are made of.
   virtual DocumentEnds document_ends() const { return {}; }
   // Writes the block's ids[sequence] and targets[sequence]; a target that is not scored is -1.
   virtual void fill(int64_t block, int32_t* ids, int32_t* targets) const = 0;
@@ -48,13 +48,13 @@ struct EvaluatedLosses {
   // nothing is no number.
   double mean_of(int heads) const;
 };
-// `state`: the sums that Stage::evaluate() left here, all with the weight 1. `mine`: the labels that
-// this replica counted. Overwrites the sums. Collective; waits for the device.
+// `state`: the sums that Stage::evaluate() left here, all with the weight 1. `mine`: the labels
+// that this replica counted. Overwrites the sums. Collective; waits for the device.
 EvaluatedLosses evaluated_losses(Stream& stream, StepState* state, const LabelCounts& mine,
                                  const Mesh& mesh);
 
 // The mean loss of all scored targets. `batch`: device memory for ids and labels [B, sequence] that
-// the model was planned for; `state`: a StepState in device memory, overwritten. Waits for the end.
+// the model was made for; `state`: a StepState in device memory, overwritten. Waits for the end.
 // The replicas of `mesh` divide the blocks, and all its processes get the mean.
 // `correct` is null or a number in device memory, overwritten: how many targets were predicted.
 double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& batch,

@@ -1,4 +1,5 @@
-// The model's loss (and a classifier's accuracy) on held-out samples, between the steps of a training or without training.
+// The model's loss (and a classifier's accuracy) on held-out samples, between the steps of a
+// training or without training.
 #pragma once
 
 #include <functional>
@@ -19,17 +20,18 @@ namespace tally::train {
 // The result of an evaluation.
 struct HeldOutResult {
   double loss = 0;
-  Metrics metrics;  // of classifiers the accuracy, where a label counts; of SQuAD with --epochs
+  Metrics metrics;  // a classifier's accuracy, where a label counts; SQuAD's with --epochs
 };
 
 class Evaluator {
  public:
-  // `logits`: Stage::logits() of the model that `evaluate` runs. All outlive it. Throws OutOfMemory.
+  // `logits`: Stage::logits() of the model that `evaluate` runs. All outlive it. Throws
+  // OutOfMemory.
   Evaluator(const Config& config, Stream& stream, EvaluateBatch evaluate,
             std::function<Tensor()> logits, const Mesh& mesh);
 
-  // The mean loss and the metrics on --eval-iters global batches of `samples` from sample `first` on;
-  // with --epochs on all of them. `batch` is overwritten. Collective; waits for the device.
+  // The mean loss and the metrics on --eval-iters global batches of `samples` from sample `first`
+  // on; with --epochs on all of them. `batch` is overwritten. Collective; waits for the device.
   HeldOutResult evaluate(const Samples& samples, int64_t first, Batch& batch);
 
  private:

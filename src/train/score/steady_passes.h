@@ -1,4 +1,4 @@
-// How long an evaluation is measured.
+// The time for which an evaluation is measured.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 namespace tally::train {
 
 struct SteadyPasses {
-  double seconds = 0;  // of all passes together
+  double seconds = 0;  // all passes together
   int64_t passes = 0;
 };
 
@@ -30,7 +30,7 @@ SteadyPasses repeat_until_steady(double first, World& world, const Pass& pass) {
       least = std::min(least, std::stod(seconds));
     if (least >= kSteadySeconds) return done;
     constexpr double kMargin = 1.05;
-    constexpr double kShortest = 1e-6;  // of a pass
+    constexpr double kShortest = 1e-6;  // least time of a pass
     const double mean = std::max(kShortest, least / static_cast<double>(done.passes));
     const auto more = static_cast<int64_t>(std::ceil((kMargin * kSteadySeconds - least) / mean));
     for (int64_t i = 0; i < more; ++i) done.seconds += pass();

@@ -32,7 +32,7 @@ class CounterWindow final : public StepWindow {
   const std::unique_ptr<CounterProfiler> profiler_;
   const CounterSelection selection_;
   int passes_ = 0;
-  int64_t first_step_ = 0;  // of this run; 0: before it
+  int64_t first_step_ = 0;  // this run's first; 0: before it
   bool counts_ = false;
   std::vector<KernelCounters> kernels_;
 };

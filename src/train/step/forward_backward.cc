@@ -68,32 +68,32 @@ ForwardBackward::~ForwardBackward() {
   }
 }
 
-void ForwardBackward::run(MicroBatches* loader, int64_t consumed, int place) {
+void ForwardBackward::run(MicroBatches* loader, int64_t consumed, int slot) {
   if (config_.divides_by_labels() && pipeline_.has_head())
-    count_labels(loader, config_.micro_batches_at(consumed), place);
-  double* labels = labels_.as<double>() + 2 * place;
+    count_labels(loader, config_.micro_batches_at(consumed), slot);
+  double* labels = labels_.as<double>() + 2 * slot;
   labels[0] = 0;
   labels[1] = config_.model.label_heads() == 2 ? 0 : 1;
   if (pipeline_.divided()) {
-    run_pipeline(loader, consumed, place);
+    run_pipeline(loader, consumed, slot);
   } else {
-    run_stage(loader, consumed, place);
+    run_stage(loader, consumed, slot);
   }
   if (!config_.model.language_model() || config_.data.eod_mask_loss)  // a step may have none
     stream_.copy(state_->labels, labels, sizeof state_->labels);
 }
 
-// Known before the first backward pass, so that gradients are as small as means are: sums that are
-// divided later leave the range of fp16.
-void ForwardBackward::count_labels(MicroBatches* loader, int64_t micro_batches, int place) {
+// The number of labels is known before the first backward pass, so that gradients are as small as
+// means are: sums that are divided later leave the range of fp16.
+void ForwardBackward::count_labels(MicroBatches* loader, int64_t micro_batches, int slot) {
   const LabelCounts counts = loader->counted(micro_batches);
-  double* staged = counts_.as<double>() + place * static_cast<int64_t>(counts.size());
+  double* staged = counts_.as<double>() + slot * static_cast<int64_t>(counts.size());
   std::copy(counts.begin(), counts.end(), staged);
   stream_.copy(state_->counted, staged, sizeof state_->counted);
   mesh_.samples().all_reduce(stream_, Tensor(state_->counted, DType::f64, {2}));
 }
 
-void ForwardBackward::run_stage(MicroBatches* loader, int64_t consumed, int place) {
+void ForwardBackward::run_stage(MicroBatches* loader, int64_t consumed, int slot) {
   const int64_t micro_batches = config_.micro_batches_at(consumed);
   Batch& batch = pipeline_.batch();
   ActivationSet& activations = pipeline_.activations();
@@ -102,7 +102,7 @@ void ForwardBackward::run_stage(MicroBatches* loader, int64_t consumed, int plac
   for (int64_t k = 0; k < micro_batches; ++k) {
     loader->load(&batch);
     batch.first = k == 0 && config_.policy.fusions.overwrite;
-    const Pass pass = pass_of(batch, consumed, k, place);
+    const Pass pass = pass_of(batch, consumed, k, slot);
     const bool last = k == micro_batches - 1 && mesh_.world().size() > 1;
     phase_ends(StepPhase::data);
     const auto work = [&] {
@@ -126,7 +126,7 @@ void ForwardBackward::run_stage(MicroBatches* loader, int64_t consumed, int plac
   }
 }
 
-void ForwardBackward::run_pipeline(MicroBatches* loader, int64_t consumed, int place) {
+void ForwardBackward::run_pipeline(MicroBatches* loader, int64_t consumed, int slot) {
   const int64_t micro_batches = config_.micro_batches_at(consumed);
   forget_graphs_of_other_weights(micro_batches);
   Pipeline::Calls calls;
@@ -135,9 +135,9 @@ void ForwardBackward::run_pipeline(MicroBatches* loader, int64_t consumed, int p
     batch->first = number == 0 && config_.policy.fusions.overwrite;
   };
   calls.pass = [&](int64_t number, const Batch& batch) {
-    return pass_of(batch, consumed, number, place);
+    return pass_of(batch, consumed, number, slot);
   };
-  calls.resume = [this, place](int64_t number) { set_in_state(place, number); };
+  calls.resume = [this, slot](int64_t number) { set_in_state(slot, number); };
   calls.before_backward = [this, micro_batches](int64_t number) {
     reducer_.begin(number == 0, number == micro_batches - 1);
   };
@@ -153,8 +153,8 @@ void ForwardBackward::run_pipeline(MicroBatches* loader, int64_t consumed, int p
 void ForwardBackward::finish_gradients() {
   for (const Tensor& gradients : of_shards_) mesh_.tensor().all_reduce(stream_, gradients);
   reducer_.finish();
-  // At the end, because two processes that add equal numbers get equal bits, and sums over replicas
-  // depend on where a gradient lies in its buffer.
+  // The ends add last, because two processes that add equal numbers get equal bits, and sums over
+  // replicas depend on where a gradient lies in its buffer.
   for (const Tensor& gradient : of_ends_) mesh_.embedding()->all_reduce(stream_, gradient);
 }
 
@@ -169,13 +169,12 @@ void ForwardBackward::forget_graphs_of_other_weights(int64_t micro_batches) {
 }
 
 // A recorded pass reads what differs between micro batches from the step's state.
-Pass ForwardBackward::pass_of(const Batch& batch, int64_t consumed, int64_t micro_batch,
-                              int place) {
+Pass ForwardBackward::pass_of(const Batch& batch, int64_t consumed, int64_t micro_batch, int slot) {
   const bool divides = config_.divides_by_labels();
   // Chunks of one pipeline stage count the same labels again; it matters whether there are any.
   if (pipeline_.has_head())
     for (const size_t head : {0UL, 1UL})
-      labels_.as<double>()[2 * static_cast<size_t>(place) + head] +=
+      labels_.as<double>()[2 * static_cast<size_t>(slot) + head] +=
           static_cast<double>(std::max<int64_t>(batch.counted[head], 0));
   // The weight in a mean over all micro batches of all replicas. Labels of all of them need no
   // other weight.
@@ -187,19 +186,19 @@ Pass ForwardBackward::pass_of(const Batch& batch, int64_t consumed, int64_t micr
   const double* of_step = divides ? state_->counted : nullptr;
   staged_ = graphs_ && (seed != 0 || counts);
   if (!staged_) return {weight, seed, state_, of_step};
-  auto* staged = staging_.as<StepState::MicroBatch>() + place * most_micro_batches_ + micro_batch;
+  auto* staged = staging_.as<StepState::MicroBatch>() + slot * most_micro_batches_ + micro_batch;
   staged->dropout_seed = seed;
   staged->counted = static_cast<double>(batch.counted[0]);
-  set_in_state(place, micro_batch);
+  set_in_state(slot, micro_batch);
   return {weight, seed == 0 ? DropoutSeed() : DropoutSeed(state_, 0), state_,
           counts ? &state_->micro_batch.counted : of_step};
 }
 
 // A pipeline's backward pass follows forward passes of other micro batches.
-void ForwardBackward::set_in_state(int place, int64_t micro_batch) {
+void ForwardBackward::set_in_state(int slot, int64_t micro_batch) {
   if (!staged_) return;
   const auto* staged =
-      staging_.as<StepState::MicroBatch>() + place * most_micro_batches_ + micro_batch;
+      staging_.as<StepState::MicroBatch>() + slot * most_micro_batches_ + micro_batch;
   stream_.copy(&state_->micro_batch, staged, sizeof *staged);
 }
 
@@ -207,7 +206,8 @@ uint64_t ForwardBackward::dropout_seed(int64_t consumed, int64_t micro_batch) co
   if (!dropout_) return 0;
   const auto ranks = static_cast<uint64_t>(mesh_.samples().size());
   const auto rank = static_cast<uint64_t>(mesh_.samples().rank());
-  // Numbered as in one process, so that any number of replicas draws the same masks.
+  // Micro batches are numbered as in one process, so that any number of replicas draws the same
+  // masks.
   const auto before = static_cast<uint64_t>(consumed / config_.micro_batch);
   const uint64_t number = before + static_cast<uint64_t>(micro_batch) * ranks + rank;
   return std::max<uint64_t>(1, mix64(mix64(config_.seed) ^ number));

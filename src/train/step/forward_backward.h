@@ -34,29 +34,29 @@ class ForwardBackward {
   ForwardBackward(const ForwardBackward&) = delete;
   ForwardBackward& operator=(const ForwardBackward&) = delete;
 
-  // Enqueues the step that begins after `consumed` samples of the run. `place`: see StepResults.
+  // Enqueues the step that begins after `consumed` samples of the run. `slot`: see StepResults.
   // Afterwards the state has this rank's loss and the parameter table all ranks' gradients, under
   // ZeRO those of this rank's shares.
-  void run(MicroBatches* loader, int64_t consumed, int place);
+  void run(MicroBatches* loader, int64_t consumed, int slot);
 
-  // From here on `timer` times the phases of every step, which are neither recorded nor divided among
-  // pipeline stages. It outlives this; null: none.
+  // Lets `timer` time the phases of every step from here on, which are neither recorded nor divided
+  // among pipeline stages. It outlives this; null: none.
   void set_phase_timer(PhaseTimer* timer) { timer_ = timer; }
 
   // Evaluations may use it between two steps.
   Pipeline& pipeline() { return pipeline_; }
 
  private:
-  void count_labels(MicroBatches* loader, int64_t micro_batches, int place);
-  void run_stage(MicroBatches* loader, int64_t consumed, int place);
-  void run_pipeline(MicroBatches* loader, int64_t consumed, int place);
+  void count_labels(MicroBatches* loader, int64_t micro_batches, int slot);
+  void run_stage(MicroBatches* loader, int64_t consumed, int slot);
+  void run_pipeline(MicroBatches* loader, int64_t consumed, int slot);
   void finish_gradients();
   void phase_ends(StepPhase phase) {
     if (timer_) timer_->end(phase);
   }
   void forget_graphs_of_other_weights(int64_t micro_batches);
-  Pass pass_of(const Batch& batch, int64_t consumed, int64_t micro_batch, int place);
-  void set_in_state(int place, int64_t micro_batch);
+  Pass pass_of(const Batch& batch, int64_t consumed, int64_t micro_batch, int slot);
+  void set_in_state(int slot, int64_t micro_batch);
   uint64_t dropout_seed(int64_t consumed, int64_t micro_batch) const;
 
   const Config& config_;
@@ -67,7 +67,7 @@ class ForwardBackward {
   const Sharding* const sharding_;
   WeightGather* const gather_;  // null: no sharding
   const bool graphs_, dropout_;
-  const int64_t most_micro_batches_;  // of a step, once the global batch has its full size
+  const int64_t most_micro_batches_;  // a step's, once the global batch has its full size
 
   Pipeline pipeline_;
   PhaseTimer* timer_ = nullptr;
@@ -78,10 +78,10 @@ class ForwardBackward {
   GradientReducer reducer_;
   // Gradients that are added up besides, by Reduction.
   std::vector<Tensor> of_shards_, of_ends_;
-  // Indexed by what differs: 1 if the micro batch is the step's first, which overwrites the
-  // gradients, plus 2 if it is the last, after which they are reduced.
+  // Recorded micro batches, by index: 1 if the micro batch is the step's first, which overwrites
+  // the gradients, plus 2 if it is the last, after which they are reduced.
   std::array<std::unique_ptr<StepGraph>, 4> recorded_;
-  int64_t recorded_micro_batches_ = 0;  // of the steps whose micro batches are recorded
+  int64_t recorded_micro_batches_ = 0;  // micro batches of the recorded steps
 };
 
 }  // namespace tally::train

@@ -50,7 +50,7 @@ class Pipeline {
   };
   // Does all forward and backward passes of a step of a divided pipeline, and exchanges their ends.
   // Enqueues; on the CPU waits for the neighbours. With `record` the passes of the step's inner
-  // micro batches are CUDA graphs, one for each place in memory. The first and the last micro batch
+  // micro batches are CUDA graphs, one for each slot in memory. The first and the last micro batch
   // differ from step to step in what they wait for and what they start, so they are called.
   void run(int64_t micro_batches, bool record, const Calls& calls);
   // A micro batch through all stages, forward and loss only; see Stage::evaluate(). `batch` stays
@@ -68,14 +68,14 @@ class Pipeline {
   Stream& stream_;
   const Mesh& mesh_;
   const std::vector<Stage*> stages_;
-  std::vector<ModelPart> parts_;  // of the stages
+  std::vector<ModelPart> parts_;  // one for each stage
   std::unique_ptr<PipelineLinks> links_;
-  std::vector<std::vector<std::unique_ptr<ActivationSet>>> sets_;  // of each stage
+  std::vector<std::vector<std::unique_ptr<ActivationSet>>> sets_;  // each stage's
   std::vector<std::unique_ptr<DeviceBatch>> batches_;
   // Counts of the step that runs.
   int64_t loaded_ = 0, micro_batches_ = 0;
   bool record_ = false;
-  // By direction, stage, and the places of activations and batch.
+  // Recorded passes by direction, stage, and the slots of activations and batch.
   std::map<std::tuple<bool, int, size_t, size_t>, std::unique_ptr<StepGraph>> recorded_;
 };
 

@@ -16,8 +16,8 @@ class ProfileWindow final : public StepWindow {
   // The others outlive it.
   ProfileWindow(const Config& config, Stream& stream, std::unique_ptr<DeviceProfiler> profiler);
 
-  // Wait for the device at the window's ends. After the last step of the window the files are written
-  // and the facts are known.
+  // Wait for the device at the window's ends. After the last step of the window the files are
+  // written and the facts are known.
   void before_step(int64_t iteration) override;
   void after_step(int64_t iteration) override;
 

@@ -37,7 +37,7 @@ struct Session {
   Stream& stream;
   ParameterTable table;
   ParameterTable model;                        // the whole model's names and shapes, without memory
-  std::vector<std::unique_ptr<Stage>> stages;  // of this process, in the order of their layers
+  std::vector<std::unique_ptr<Stage>> stages;  // this process's, in the order of their layers
   std::unique_ptr<Sharding> sharding;    // null: every replica has the whole optimizer's state
   std::unique_ptr<Optimizer> optimizer;  // null with --skip-train
 

@@ -55,8 +55,8 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, RunLists* lists)
     return;
   }
   if (!parts_.optimizer.can_defer()) return;
-  // On a GPU it overlaps inside of graphs only: the small fills that cuBLASLt and cuDNN enqueue
-  // wait, in an eager step, for the kernel on the side stream (bench/notes/encoders.md).
+  // The update overlaps inside of graphs only on a GPU: the small fills that cuBLASLt and cuDNN
+  // enqueue wait, in an eager step, for the kernel on the side stream (bench/notes/encoders.md).
   if (parts_.stream.device().is_cuda() && !records_graphs(parts_.config, parts_.stream)) return;
   DeferredUpdate* deferred = parts_.stages.front()->deferred_update();
   if (!deferred || deferred->first() == deferred->last()) return;
@@ -104,16 +104,16 @@ void StepLoop::step() {
   Optimizer& optimizer = parts_.optimizer;
   const int64_t samples = c.global_batch_at(enqueued_.consumed_samples);
   const int known = results_.done();
-  const int place = results_.begin(samples);
+  const int slot = results_.begin(samples);
   learn_outcomes(known);
   if (timer_) timer_->begin();
   // The device knows whether the last step's update was skipped; the host may not yet.
   static_assert(StepResults::run_ahead == 2, "more than one step has an unknown outcome");
-  const int64_t unknown = results_.done() < place ? results_.samples(place - 1) : 0;
+  const int64_t unknown = results_.done() < slot ? results_.samples(slot - 1) : 0;
   optimizer.begin_step(rates(c.optimizer, enqueued_.scheduled_samples + unknown),
                        rates(c.optimizer, enqueued_.scheduled_samples), results_.staging(),
                        stop_.vote());
-  forward_backward_.run(loader_.get(), enqueued_.consumed_samples, place);
+  forward_backward_.run(loader_.get(), enqueued_.consumed_samples, slot);
   if (recorded_update_) {
     recorded_update_->run([this] { update(); });
   } else {
@@ -124,7 +124,7 @@ void StepLoop::step() {
     lists_->phases.push_back(timer_->seconds());
   }
   results_.end(optimizer.state());
-  // With a constant scale a skipped update is found with the results and ends the run.
+  // A skipped update under a constant scale is found with the results and ends the run.
   optimizer.finish_enqueued();
   ++enqueued_.iteration;
   enqueued_.consumed_samples += samples;

@@ -30,13 +30,13 @@ struct LoopParts {
   const Config& config;
   Stream& stream;
   ParameterTable& table;
-  std::vector<Stage*> stages;  // of this process, in the order of their layers
+  std::vector<Stage*> stages;  // this process's, in the order of their layers
   Optimizer& optimizer;
   Samples train;
   Samples validation;  // empty: no evaluation
   // The processes of the run. Each runs a loop of its own, and all decide alike.
   const Mesh& mesh;
-  // Evaluated once, after the last step; empty: no test data.
+  // Test data, evaluated once, after the last step; empty: none.
   Samples test = nullptr;
   // Observes the steps of config.profile_window; null: none.
   StepWindow* window = nullptr;
@@ -68,9 +68,9 @@ class StepLoop {
   StepLoop(const StepLoop&) = delete;
   StepLoop& operator=(const StepLoop&) = delete;
 
-  // Trains from the finished steps of `done` to the last, or until it is asked to stop; saves at the end when there is a save hook. Throws CheckFailed when a loss or
-  // a gradient is not finite (fp16 overflows that lower the loss scale are no failure), and what
-  // operations throw.
+  // Trains from the finished steps of `done` to the last, or until it is asked to stop; saves at
+  // the end when there is a save hook. Throws CheckFailed when a loss or a gradient is not finite
+  // (fp16 overflows that lower the loss scale are no failure), and what operations throw.
   Ending run(const Progress& done);
 
  private:

@@ -13,14 +13,14 @@ StepResults::StepResults(Stream& stream, int capacity)
       samples_(static_cast<size_t>(capacity)) {}
 
 int StepResults::begin(int64_t samples) {
-  const int place = pending_;
-  if (place == 0) events_->record(0);
-  if (place >= run_ahead) {
-    done_ = place - run_ahead + 1;
+  const int slot = pending_;
+  if (slot == 0) events_->record(0);
+  if (slot >= run_ahead) {
+    done_ = slot - run_ahead + 1;
     events_->wait(done_);
   }
-  samples_[static_cast<size_t>(place)] = samples;
-  return place;
+  samples_[static_cast<size_t>(slot)] = samples;
+  return slot;
 }
 
 void StepResults::end(const StepState* state) {

@@ -22,7 +22,7 @@ class StepResults {
   bool full() const { return pending_ == capacity_; }
 
   // A step begins. Waits until the device is at most `run_ahead` steps behind. Returns the step's
-  // place, 0 ... capacity - 1.
+  // slot, 0 ... capacity - 1.
   int begin(int64_t samples);
   // The state that the host fills for the step that begins, see Optimizer::begin_step().
   StepState* staging() const { return staging_.as<StepState>() + pending_; }
@@ -32,8 +32,8 @@ class StepResults {
   // The states of the pending steps that the device is known to have finished: all but the last
   // few.
   int done() const { return done_; }
-  const StepState& state(int place) const { return states_.as<StepState>()[place]; }
-  int64_t samples(int place) const { return samples_[static_cast<size_t>(place)]; }  // pending
+  const StepState& state(int slot) const { return states_.as<StepState>()[slot]; }
+  int64_t samples(int slot) const { return samples_[static_cast<size_t>(slot)]; }  // pending
 
   // Waits for the device.
   void wait();
@@ -50,7 +50,7 @@ class StepResults {
   const int capacity_;
   HostMemory staging_, states_;           // [capacity] StepState each
   std::unique_ptr<StreamEvents> events_;  // 0: before the first pending step; k + 1: after step k
-  std::vector<int64_t> samples_;          // of the pending steps
+  std::vector<int64_t> samples_;          // samples of the pending steps
   int pending_ = 0, done_ = 0;
 };
 

@@ -15,7 +15,8 @@ namespace tally::train {
 class StepWindow {
  public:
   virtual ~StepWindow() = default;
-  // Before step `iteration` is enqueued, and after. Throws DeviceError and std::runtime_error.
+  // Called before step `iteration` is enqueued, and after. Throws DeviceError and
+  // std::runtime_error.
   virtual void before_step(int64_t iteration) = 0;
   virtual void after_step(int64_t iteration) = 0;
   // Empty before the last step of the window.
@@ -25,9 +26,9 @@ class StepWindow {
   WindowFacts facts_;
 };
 
-// The window that `config` asks for: a ProfileWindow, or a CounterWindow (--profile-counters). Checks
-// that its files can be written. All arguments outlive it. `notice` is called for what the user
-// should know. Throws InputError.
+// The window that `config` asks for: a ProfileWindow, or a CounterWindow (--profile-counters).
+// Checks that its files can be written. All arguments outlive it. `notice` is called for what the
+// user should know. Throws InputError.
 std::unique_ptr<StepWindow> open_step_window(const Config& config, Stream& stream,
                                              const std::function<void(const std::string&)>& notice);
 

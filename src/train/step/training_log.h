@@ -35,13 +35,13 @@ class TrainingLog {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Since the last log line.
+  // Steps since the last log line.
   struct Interval {
     int64_t steps = 0, skipped = 0, losses = 0, nan = 0, samples = 0;
     double loss_sum = 0;
     Step last;
   };
-  // Since the last epoch's end: the steps that have a loss.
+  // Steps that have a loss since the last epoch's end.
   struct EpochSum {
     double loss = 0;
     int64_t steps = 0;

@@ -276,7 +276,7 @@ TEST_CASE("weights that do not fit are refused by name, and nothing is changed")
   config.layers = 3;
   CHECK(fault(config).find("'h.2.attn.c_attn.weight' is missing") != std::string::npos);
   config.layers = 1;
-  CHECK(fault(config).find("'transformer.h.1.attn.c_attn.bias' has no place in it") !=
+  CHECK(fault(config).find("'transformer.h.1.attn.c_attn.bias' does not belong to it") !=
         std::string::npos);
   config = small_config();
   config.vocabulary = 12;
@@ -346,7 +346,7 @@ TEST_CASE("loading: no checkpoint, another model, another precision, damage") {
   dir.write("c/latest_checkpointed_iteration.txt", "x");
   CHECK(fault(&again).find("does not hold the number of an iteration") != std::string::npos);
   dir.write("c/latest_checkpointed_iteration.txt", "4");
-  CHECK(fault(&again).find("names iteration 4, and there is no '") != std::string::npos);
+  CHECK(fault(&again).find("names iteration 4, and '") != std::string::npos);
 }
 
 TEST_CASE(
@@ -475,10 +475,18 @@ TEST_CASE("config.json: what is written is read; transformers' own for gpt2 is r
   CHECK(gpt2.ffn == 3072);
   CHECK(gpt2.padded_vocabulary == 50304);
   CHECK(gpt2.tied_embeddings);
-  const auto fault = [&](const std::string& from, const std::string& to) {
+  const auto changed = [&](const std::string& from, const std::string& to) {
     std::string text = hub;
     text.replace(text.find(from), from.size(), to);
-    return error_of([&] { read_model_config(dir.write("bad.json", text)); });
+    return dir.write("changed.json", text);
+  };
+  for (const MlpActivationEntry& entry : mlp_activations) {
+    if (entry.gated) continue;
+    for (const std::string name : {entry.name, entry.synonym})
+      CHECK(read_model_config(changed("gelu_new", name)).block.mlp == entry.kind);
+  }
+  const auto fault = [&](const std::string& from, const std::string& to) {
+    return error_of([&] { read_model_config(changed(from, to)); });
   };
   CHECK(fault("\"gpt2\"", "\"bloom\"").find("type \"bloom\", and only gpt2,") != std::string::npos);
   CHECK(fault("gelu_new", "relu").find("activation \"relu\"") != std::string::npos);

@@ -1,4 +1,4 @@
-// Where a model in Hugging Face's layout may be written, and what a failed write leaves.
+// Where a model in Hugging Face's format may be written, and what a failed write leaves.
 #include "src/checkpoint/hugging_face.h"
 
 #include <doctest/doctest.h>

@@ -97,7 +97,7 @@ TEST_CASE("the files of a checkpoint: one part for each process that has somethi
         "optimizer-00002-of-00003.safetensors optimizer-00003-of-00003.safetensors state.json ");
 }
 
-TEST_CASE("the model in Hugging Face's layout is the same file whichever layout writes it") {
+TEST_CASE("the model in Hugging Face's format is the same file whichever layout writes it") {
   for (const DType compute : {DType::bf16, DType::f32}) {
     const TempDir dir;
     save_all({1, 1, 1, Zero::none, 11}, compute, dir / "one");
@@ -127,7 +127,7 @@ TEST_CASE("the model in Hugging Face's layout is the same file whichever layout 
   }
 }
 
-TEST_CASE("every layout reads its part of a model in Hugging Face's layout") {
+TEST_CASE("every layout reads its part of a model in Hugging Face's format") {
   const TempDir dir;
   save_all({1, 1, 1, Zero::none, 11}, DType::f32, dir / "one");
   const std::string folder = dir / "one/iter_0000010";

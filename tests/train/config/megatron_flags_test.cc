@@ -182,7 +182,7 @@ TEST_CASE("--skip-train needs no length, and evaluates as Megatron-LM does by de
         "--skip-train: leaves nothing to do with --eval-iters 0: give the global batches to "
         "evaluate on");
   CHECK(error_of("--data-path x --skip-train --epochs 2") ==
-        "--epochs: is a length of training, and --skip-train trains nothing: leave it out");
+        "--epochs: is a length of training, and --skip-train does not train: leave it out");
 }
 
 TEST_CASE("what is done at the ends of documents") {

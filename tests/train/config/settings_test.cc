@@ -90,7 +90,7 @@ TEST_CASE("a wrong value is refused with the list of those that are known") {
         "--precision: 'fp8' is not known: fp32, tf32x3, tf32, bf16, fp16, fp64");
   std::string fusions;
   for (const auto& [name, on] : fusion_names) fusions += std::string(name) + ", ";
-  CHECK(error_of(base + "--no-fusion tail") ==
+  CHECK(error_of(base + "--no-fusion head,tail") ==
         "--no-fusion: 'tail' is not known: " + fusions + "all");
   CHECK(error_of(base + "--seed -1") == "--seed: -1 is too small: at least 0");
 }

@@ -67,13 +67,14 @@ TEST_CASE("cuda: the GEMM with bias and residual in its epilogue" * NEEDS_GPU) {
 TEST_CASE("cuda: the GEMM with GELU in its epilogue" * NEEDS_GPU) {
   struct Case {
     Kind kind;
-    SavedGelu keeps;
-    GeluKind gelu;
+    SavedValue keeps;
+    MlpActivation gelu;
   };
-  for (const auto& [kind, keeps, gelu] : {Case{bf16, SavedGelu::input, GeluKind::tanh},
-                                          Case{bf16, SavedGelu::derivative, GeluKind::tanh},
-                                          Case{bf16, SavedGelu::derivative, GeluKind::erf},
-                                          Case{f16, SavedGelu::derivative, GeluKind::erf}}) {
+  for (const auto& [kind, keeps, gelu] :
+       {Case{bf16, SavedValue::input, MlpActivation::gelu_tanh},
+        Case{bf16, SavedValue::derivative, MlpActivation::gelu_tanh},
+        Case{bf16, SavedValue::derivative, MlpActivation::gelu_erf},
+        Case{f16, SavedValue::derivative, MlpActivation::gelu_erf}}) {
     const auto kernels = cuda::gelu_forward_kernels(kind.type, {gelu, keeps});
     for (const Size& n : all_sizes()) {
       Both b(kind);
@@ -82,8 +83,8 @@ TEST_CASE("cuda: the GEMM with GELU in its epilogue" * NEEDS_GPU) {
       const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
                  bias = b.input({n.features});
       const Pair pre = b.output({n.tokens, n.features}), y = b.output({n.tokens, n.features});
-      linear_gelu_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, {gelu, keeps},
-                          {Out(pre.cpu), Out(y.cpu)});
+      linear_activation_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, {gelu, keeps},
+                                {Out(pre.cpu), Out(y.cpu)});
       const cuda::FusedGemm p = problem(n, x, w, bias, pre, y);
       for (const cuda::FusedKernel& kernel : kernels) {
         CAPTURE(std::string(kernel.name));
@@ -101,12 +102,13 @@ TEST_CASE("cuda: the GEMM with GELU in its epilogue" * NEEDS_GPU) {
 TEST_CASE("cuda: the GEMM with GELU's gradient in its epilogue, in place" * NEEDS_GPU) {
   struct Case {
     Kind kind;
-    SavedGelu keeps;
-    GeluKind gelu;
+    SavedValue keeps;
+    MlpActivation gelu;
   };
-  for (const auto& [kind, keeps, gelu] : {Case{bf16, SavedGelu::input, GeluKind::tanh},
-                                          Case{bf16, SavedGelu::derivative, GeluKind::tanh},
-                                          Case{f16, SavedGelu::derivative, GeluKind::erf}}) {
+  for (const auto& [kind, keeps, gelu] :
+       {Case{bf16, SavedValue::input, MlpActivation::gelu_tanh},
+        Case{bf16, SavedValue::derivative, MlpActivation::gelu_tanh},
+        Case{f16, SavedValue::derivative, MlpActivation::gelu_erf}}) {
     const auto kernels = cuda::gelu_backward_kernels(kind.type, {gelu, keeps});
     for (const Size& n : sizes) {
       Both b(kind);
@@ -115,8 +117,8 @@ TEST_CASE("cuda: the GEMM with GELU's gradient in its epilogue, in place" * NEED
       const Pair dy = b.input({n.tokens, n.inner}), w = b.input({n.inner, n.features}, 0.3),
                  pre = b.input({n.tokens, n.features}), db = b.sum({n.features});
       const Tensor pre_before = b.copy_of(pre.gpu), db_before = b.copy_of(db.gpu);
-      linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, {pre.cpu, {gelu, keeps}},
-                                 {Out(pre.cpu), Out(db.cpu)});
+      linear_backward_input_activation(*b.cpu, dy.cpu, w.cpu, {pre.cpu, {gelu, keeps}},
+                                       {Out(pre.cpu), Out(db.cpu)});
       cuda::FusedGemm p = problem(n, dy, w, Pair(), pre, pre);
       for (const cuda::FusedKernel& kernel : kernels) {
         CAPTURE(std::string(kernel.name));
@@ -139,14 +141,16 @@ TEST_CASE("cuda: fused GEMMs refuse what they do not serve" * NEEDS_GPU) {
        {cuda::fused_kernels(cuda::FusedWork::bias, DType::bf16),
         cuda::fused_kernels(cuda::FusedWork::bias_residual, DType::bf16),
         cuda::gelu_forward_kernels(DType::bf16, {}),
-        cuda::gelu_forward_kernels(DType::bf16, {GeluKind::tanh, SavedGelu::derivative}),
-        cuda::gelu_forward_kernels(DType::bf16, {GeluKind::erf, SavedGelu::derivative}),
+        cuda::gelu_forward_kernels(DType::bf16, {MlpActivation::gelu_tanh, SavedValue::derivative}),
+        cuda::gelu_forward_kernels(DType::bf16, {MlpActivation::gelu_erf, SavedValue::derivative}),
         cuda::gelu_backward_kernels(DType::bf16, {}),
-        cuda::gelu_backward_kernels(DType::bf16, {GeluKind::tanh, SavedGelu::derivative})}) {
+        cuda::gelu_backward_kernels(DType::bf16,
+                                    {MlpActivation::gelu_tanh, SavedValue::derivative})}) {
     const bool with_sums =
         kernels.first == cuda::gelu_backward_kernels(DType::bf16, {}).first ||
-        kernels.first ==
-            cuda::gelu_backward_kernels(DType::bf16, {GeluKind::tanh, SavedGelu::derivative}).first;
+        kernels.first == cuda::gelu_backward_kernels(
+                             DType::bf16, {MlpActivation::gelu_tanh, SavedValue::derivative})
+                             .first;
     for (const cuda::FusedKernel& kernel : kernels) {
       cuda::FusedGemm p;
       p.tokens = 64;

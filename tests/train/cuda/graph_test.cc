@@ -18,7 +18,7 @@ TEST_CASE("cuda: a recorded step does what the eager one does, and allocates not
   const Pair pre = b.output({64, 128}), y = b.output({64, 128}), z = b.output({64, 128});
   const Pair mean = b.statistics({64}), rstd = b.statistics({64});
   const auto step = [&] {
-    linear_gelu_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, {}, {Out(pre.gpu), Out(y.gpu)});
+    linear_activation_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, {}, {Out(pre.gpu), Out(y.gpu)});
     layernorm_forward(*b.gpu, y.gpu, {gamma.gpu, beta.gpu, 1e-5},
                       {Out(z.gpu), Out(mean.gpu), Out(rstd.gpu)});
   };
@@ -121,10 +121,10 @@ TEST_CASE("cuda: GEMMs with reserved SMs have the same results" * NEEDS_GPU) {
     const Pair residual = b.input({512, 768}), y = b.output({512, 768});
     const Pair pre = b.output({512, 768}), act = b.output({512, 768});
     linear_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, Out(y.cpu), residual.cpu);
-    linear_gelu_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, {}, {Out(pre.cpu), Out(act.cpu)});
+    linear_activation_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, {}, {Out(pre.cpu), Out(act.cpu)});
     b.gpu.options.reserved_sms = leave;
     linear_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, Out(y.gpu), residual.gpu);
-    linear_gelu_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, {}, {Out(pre.gpu), Out(act.gpu)});
+    linear_activation_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, {}, {Out(pre.gpu), Out(act.gpu)});
     b.gpu.options.reserved_sms = 0;
     CHECK_CLOSE(b, y, kind.tolerance);
     CHECK_CLOSE(b, act, kind.tolerance);

@@ -75,7 +75,7 @@ TEST_CASE("cuda: bias sums, of a range of columns and through a GEMM" * NEEDS_GP
 }
 
 // The largest magnitudes that both passes find are those of what they store.
-void check_largest(Both& b, const Pair& pre, const Pair& dy, GeluKind kind) {
+void check_largest(Both& b, const Pair& pre, const Pair& dy, MlpActivation kind) {
   Stream& s = *b.gpu.stream;
   const int64_t rows = pre.gpu.dim(0), columns = pre.gpu.dim(1);
   const Pair y = b.output({rows, columns}), dpre = b.output({rows, columns});
@@ -85,13 +85,13 @@ void check_largest(Both& b, const Pair& pre, const Pair& dy, GeluKind kind) {
     fp8_amax(s, result, Out(want.gpu));
     CHECK(Both::read(found.gpu, s) == Both::read(want.gpu, s));
   };
-  gelu_forward(s, pre.gpu, Out(y.gpu), kind, Out(found.gpu));
+  mlp_activation_forward(s, pre.gpu, Out(y.gpu), kind, Out(found.gpu));
   check(y.gpu);
-  gelu_backward(s, dy.gpu, pre.gpu, kind, {Out(dpre.gpu), {}, Out(found.gpu)});
+  mlp_activation_backward(s, dy.gpu, pre.gpu, kind, {Out(dpre.gpu), {}, Out(found.gpu)});
   check(dpre.gpu);
 }
 
-void check_gelu(const Kind& kind, bool erf) {
+void check_activation(const Kind& kind, MlpActivation activation) {
   for (const Shape& n : shapes) {
     for (const bool repeatable : {false, true}) {
       Both b(kind);
@@ -99,38 +99,43 @@ void check_gelu(const Kind& kind, bool erf) {
       const Pair x = b.input({n.rows, n.in}), w = b.input({n.out, n.in}, 0.3),
                  bias = b.input({n.out});
       const Pair pre = b.output({n.rows, n.out}), y = b.output({n.rows, n.out});
-      const GeluKind gelu = erf ? GeluKind::erf : GeluKind::tanh;
-      linear_gelu_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, {gelu, SavedGelu::input},
-                          {Out(pre.cpu), Out(y.cpu)});
-      linear_gelu_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, {gelu, SavedGelu::input},
-                          {Out(pre.gpu), Out(y.gpu)});
+      linear_activation_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, {activation, SavedValue::input},
+                                {Out(pre.cpu), Out(y.cpu)});
+      linear_activation_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, {activation, SavedValue::input},
+                                {Out(pre.gpu), Out(y.gpu)});
       CHECK_CLOSE(b, pre, kind.tolerance);
       CHECK_CLOSE(b, y, kind.tolerance);
       const Pair slope = b.output({n.rows, n.out}), same = b.output({n.rows, n.out});
-      linear_gelu_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu}, {gelu, SavedGelu::derivative},
-                          {Out(slope.cpu), Out(same.cpu)});
-      linear_gelu_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu}, {gelu, SavedGelu::derivative},
-                          {Out(slope.gpu), Out(same.gpu)});
+      linear_activation_forward(*b.cpu, x.cpu, {w.cpu, bias.cpu},
+                                {activation, SavedValue::derivative},
+                                {Out(slope.cpu), Out(same.cpu)});
+      linear_activation_forward(*b.gpu, x.gpu, {w.gpu, bias.gpu},
+                                {activation, SavedValue::derivative},
+                                {Out(slope.gpu), Out(same.gpu)});
       CHECK_CLOSE(b, slope, kind.tolerance);
       CHECK_CLOSE(b, same, kind.tolerance);
       const Pair again = b.output({n.rows, n.out});
-      gelu_forward(*b.cpu, pre.cpu, Out(again.cpu), gelu, {});
-      gelu_forward(*b.gpu, pre.gpu, Out(again.gpu), gelu, {});
+      mlp_activation_forward(*b.cpu, pre.cpu, Out(again.cpu), activation, {});
+      mlp_activation_forward(*b.gpu, pre.gpu, Out(again.gpu), activation, {});
       CHECK_CLOSE(b, again, kind.tolerance);
       const Pair dy = b.input({n.rows, n.out}), dpre = b.output({n.rows, n.out}),
                  db = b.sum({n.out});
-      gelu_backward(*b.cpu, dy.cpu, pre.cpu, gelu, {Out(dpre.cpu), Out(db.cpu), {}});
-      gelu_backward(*b.gpu, dy.gpu, pre.gpu, gelu, {Out(dpre.gpu), Out(db.gpu), {}});
+      mlp_activation_backward(*b.cpu, dy.cpu, pre.cpu, activation,
+                              {Out(dpre.cpu), Out(db.cpu), {}});
+      mlp_activation_backward(*b.gpu, dy.gpu, pre.gpu, activation,
+                              {Out(dpre.gpu), Out(db.gpu), {}});
       CHECK_CLOSE(b, dpre, kind.tolerance);
       CHECK_CLOSE(b, db, kind.tolerance);
-      if (kind.type != DType::f64) check_largest(b, pre, dy, gelu);
+      if (kind.type != DType::f64) check_largest(b, pre, dy, activation);
     }
   }
 }
 
-TEST_CASE("cuda: linear_gelu_forward, gelu_forward and gelu_backward" * NEEDS_GPU) {
+TEST_CASE("cuda: linear_activation_forward, mlp_activation_forward and mlp_activation_backward" *
+          NEEDS_GPU) {
   for (const Kind& kind : kinds())
-    for (const bool erf : {false, true}) check_gelu(kind, erf);
+    for (const MlpActivationEntry& entry : mlp_activations)
+      if (!entry.gated) check_activation(kind, entry.kind);
 }
 
 TEST_CASE("cuda: linear_backward_input" * NEEDS_GPU) {
@@ -150,19 +155,19 @@ TEST_CASE("cuda: linear_backward_input" * NEEDS_GPU) {
   }
 }
 
-void check_gelu_gradient(const Kind& kind, GeluKind gelu) {
+void check_activation_gradient(const Kind& kind, MlpActivation activation) {
   for (const Shape& n : shapes) {
-    for (const SavedGelu keeps : {SavedGelu::input, SavedGelu::derivative}) {
+    for (const SavedValue keeps : {SavedValue::input, SavedValue::derivative}) {
       for (const bool in_place : {false, true}) {
         Both b(kind);
         const Pair dy = b.input({n.rows, n.out}), w = b.input({n.out, n.in}),
                    pre = b.input({n.rows, n.in});
         const Pair db = b.sum({n.in});
         const Pair dpre = in_place ? pre : b.output({n.rows, n.in});
-        linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, {pre.cpu, {gelu, keeps}},
-                                   {Out(dpre.cpu), Out(db.cpu)});
-        linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, {pre.gpu, {gelu, keeps}},
-                                   {Out(dpre.gpu), Out(db.gpu)});
+        linear_backward_input_activation(*b.cpu, dy.cpu, w.cpu, {pre.cpu, {activation, keeps}},
+                                         {Out(dpre.cpu), Out(db.cpu)});
+        linear_backward_input_activation(*b.gpu, dy.gpu, w.gpu, {pre.gpu, {activation, keeps}},
+                                         {Out(dpre.gpu), Out(db.gpu)});
         CHECK_CLOSE(b, dpre, kind.tolerance);
         CHECK_CLOSE(b, db, kind.tolerance);
       }
@@ -170,20 +175,21 @@ void check_gelu_gradient(const Kind& kind, GeluKind gelu) {
   }
 }
 
-TEST_CASE("cuda: linear_backward_input_gelu, out of place and in place" * NEEDS_GPU) {
+TEST_CASE("cuda: linear_backward_input_activation, out of place and in place" * NEEDS_GPU) {
   for (const Kind& kind : kinds())
-    for (const GeluKind gelu : {GeluKind::tanh, GeluKind::erf}) check_gelu_gradient(kind, gelu);
+    for (const MlpActivationEntry& entry : mlp_activations)
+      if (!entry.gated) check_activation_gradient(kind, entry.kind);
 }
 
 // More bytes than the second workspace holds, so several pieces of rows.
-TEST_CASE("cuda: linear_backward_input_gelu in place, in pieces" * NEEDS_GPU) {
+TEST_CASE("cuda: linear_backward_input_activation in place, in pieces" * NEEDS_GPU) {
   const Kind kind{DType::f32, MatmulMode::ieee, "f32", 1e-5};
   Both b(kind);
   const int64_t rows = 9000, in = 4096, out = 8;
   const Pair dy = b.input({rows, out}), w = b.input({out, in}), pre = b.input({rows, in}),
              db = b.sum({in});
-  linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, {pre.cpu}, {Out(pre.cpu), Out(db.cpu)});
-  linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, {pre.gpu}, {Out(pre.gpu), Out(db.gpu)});
+  linear_backward_input_activation(*b.cpu, dy.cpu, w.cpu, {pre.cpu}, {Out(pre.cpu), Out(db.cpu)});
+  linear_backward_input_activation(*b.gpu, dy.gpu, w.gpu, {pre.gpu}, {Out(pre.gpu), Out(db.gpu)});
   CHECK_CLOSE(b, pre, kind.tolerance);
   CHECK_CLOSE(b, db, kind.tolerance);
 }

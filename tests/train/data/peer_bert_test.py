@@ -331,7 +331,7 @@ error = run("shards", vocab, "fixed", "ordered", 1, 0, 1, files[0], glob.glob(f"
 check("train on shards of one shape at a time" in error, error)
 check("cannot be read: No such file" in run("shards", vocab, "fixed", "ordered", 1, 0, 1, "/none", code=2).stderr,
       "a missing file")
-check("is there already" in run("prepare", "--task", "bert", "--tokenizer-type", "BertWordPieceLowerCase",
+check("already exists" in run("prepare", "--task", "bert", "--tokenizer-type", "BertWordPieceLowerCase",
                                 "--vocab-file", vocab, "--input", text, "--output", folder + "/one", "--dupe-factor",
                                 2, code=2).stderr, "an output is overwritten")
 

@@ -85,10 +85,10 @@ for name, data, message in [
         ("e.csv", "a,b\n1,x\"y\n", ":2:4: a quote within a field"),
         ("e.csv", "a,b\n1,2\n3\n", ":3:1: this row has 1 field, and the first row has 2"),
         ("e.csv", "a,b\n1,2,3\n", ":2:5: this row has 3 fields, and the first row has 2"),
-        ("e.csv", "c,b\n1,2\n", ":1:1: there is no column \"a\": the columns are \"c\", \"b\": the first row has"),
+        ("e.csv", "c,b\n1,2\n", ":1:1: no column is named \"a\": the columns are \"c\", \"b\": the first row has"),
         ("e.csv", "gj04,1,,Our friends\nb,0,,x\n", "columns are \"gj04\", \"1\", \"\", \"Our friends\": the first row has"),
         ("e.csv", "a, b\n1,2\n".replace("a", "A"), "columns are \"A\", \" b\": the first row has"),
-        ("e.csv", "a;b\n1;2\n", ":1:1: there is no column \"a\": the first row is \"a;b\", which semicolons separate"),
+        ("e.csv", "a;b\n1;2\n", ":1:1: no column is named \"a\": the first row is \"a;b\", which semicolons separate"),
         ("e.csv", '"a";"b"\n"1";"2"\n', ":1:4: semicolons separate quoted fields here: a .csv is separated by commas"),
         ("e.csv", '"x y"\t"a"\n', ":1:6: tabs separate quoted fields"), ("e.csv", '"a"|"b"\n', "bars separate quoted"),
         ("e.csv", 'a,b\n"1";2\n', ":2:4: semicolons separate quoted"),
@@ -181,8 +181,8 @@ for names, labels, expected in [
     check([g["label"] for g in got] == expected, f"{names}: {labels}: {got}")
 path = written("m.csv", "label,text\nLABEL_3,the\n")
 error = run("classify", vocab, path, path, 8, "", *odd, code=2)
-check(':2:1: the label "LABEL_3" is none of the model\'s classes: a, LABEL_10, b' in error, error)
+check(':2:1: the label "LABEL_3" is not one of the model\'s classes: a, LABEL_10, b' in error, error)
 other = written("o.csv", "text,label\n\"a\nb\",x\n")
 error = run("classify", vocab, numbers, other, 8, "", code=2)
-check(other + ":3:4: the label \"x\" is none of the 11 classes" in error, error)
+check(other + ":3:4: the label \"x\" is not one of the 11 classes" in error, error)
 print("all equal")

@@ -163,9 +163,10 @@ TEST_CASE("a pipe or a device is written to, never replaced by a file") {
   CHECK(json::parse(text.substr(0, static_cast<size_t>(got)))["outcome"] != "running");
   close(fd);
   // Whoever has read the first record may be gone before the last one is written.
-  CHECK_THROWS_WITH_AS(write_record(sample(), pipe.string()),
-                       doctest::Contains("the record cannot be written: nobody reads this pipe"),
-                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(
+      write_record(sample(), pipe.string()),
+      doctest::Contains("the record cannot be written: no process reads this pipe"),
+      std::runtime_error);
   fs::remove(pipe);
   CHECK_THROWS(write_record(sample(), fs::temp_directory_path().string()));
 }

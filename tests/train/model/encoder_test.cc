@@ -147,7 +147,7 @@ TEST_CASE("BERT without the next sentence, with GELU's tanh form, without fusion
     c.model.next_sentence = false;
   }
   SUBCASE("GELU's tanh form") {
-    c.model.block.mlp = MlpKind::gelu_tanh;
+    c.model.block.mlp = MlpActivation::gelu_tanh;
   }
   SUBCASE("without fusions") {
     c.policy.fusions = no_fusions();

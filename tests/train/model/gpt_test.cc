@@ -126,6 +126,19 @@ TEST_CASE("GPT equals the autograd reference: loss and every gradient") {
   }
 }
 
+TEST_CASE("every activation of the MLP equals the reference") {
+  for (const MlpActivationEntry& entry : mlp_activations) {
+    CAPTURE(entry.name);
+    for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+      Config c = tiny_config(DType::f64);
+      if (entry.gated) make_llama(&c.model);
+      c.model.block.mlp = entry.kind;
+      c.recompute = recompute;
+      against_reference(c, DType::f64, {0, 2});
+    }
+  }
+}
+
 TEST_CASE("Llama equals the autograd reference: loss and every gradient") {
   for (const DType type : {DType::f64, DType::f32, DType::bf16}) {
     CAPTURE(dtype_name(type));
@@ -189,10 +202,6 @@ TEST_CASE("Llama: recomputation changes nothing, bit for bit") {
 TEST_CASE("no fusion changes the gradients") {
   Config plain = tiny_config(DType::f64);
   plain.policy.fusions = no_fusions();
-  struct Case {
-    const char* name;
-    bool Fusions::*shortcut;
-  };
   for (const bool rotary : {false, true}) {
     for (const double attention_dropout : {0.0, 0.2}) {
       {
@@ -201,12 +210,10 @@ TEST_CASE("no fusion changes the gradients") {
         plain.model.hidden_dropout = attention_dropout / 2;
         const Options o{77, 2};
         const Result want = run(make_gpt, plain, DType::f64, o);
-        for (const Case& k :
-             {Case{"residual", &Fusions::residual}, Case{"bias-sums", &Fusions::bias_sums},
-              Case{"qkv-bias", &Fusions::qkv_bias}, Case{"head", &Fusions::head}}) {
-          CAPTURE(k.name);
+        for (const auto& [name, on] : fusion_names) {
+          CAPTURE(name);
           Config c = plain;
-          c.policy.fusions.*k.shortcut = true;
+          c.policy.fusions.*on = true;
           compare(run(make_gpt, c, DType::f64, o), want, 1e-12);
         }
         Config all = plain;

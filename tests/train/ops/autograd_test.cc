@@ -49,16 +49,17 @@ TEST_CASE("linear and GELU") {
   Numbers x({11, 7}, 1), w1({9, 7}, 2), b1({9}, 3), w2({5, 9}, 4), b2({5}, 5), dy({11, 5}, 6);
   Numbers pre = zeros({11, 9}), act = pre, y = zeros({11, 5}), dpre = pre, dx = zeros({11, 7});
   Numbers dw1 = zeros({9, 7}), db1 = zeros({9}), dw2 = zeros({5, 9}), db2 = zeros({5});
-  GeluKind kind = GeluKind::tanh;
+  MlpActivation kind = MlpActivation::gelu_tanh;
   SUBCASE("tanh") {}
   SUBCASE("erf") {
-    kind = GeluKind::erf;
+    kind = MlpActivation::gelu_erf;
   }
-  const char* theirs = kind == GeluKind::tanh ? "tanh" : "none";
-  linear_gelu_forward(s, x, {w1, b1}, {kind, SavedGelu::input}, {Out(pre), Out(act)});
+  const char* theirs = kind == MlpActivation::gelu_tanh ? "tanh" : "none";
+  linear_activation_forward(s, x, {w1, b1}, {kind, SavedValue::input}, {Out(pre), Out(act)});
   linear_forward(s, act, {w2, b2}, Out(y), {});
   linear_backward_weight(s, dy, act, {Out(dw2), Out(db2)});
-  linear_backward_input_gelu(s, dy, w2, {pre, {kind, SavedGelu::input}}, {Out(dpre), Out(db1)});
+  linear_backward_input_activation(s, dy, w2, {pre, {kind, SavedValue::input}},
+                                   {Out(dpre), Out(db1)});
   linear_backward_weight(s, dpre, x, {Out(dw1)});
   linear_backward_input(s, dpre, w1, Out(dx), {});
   const at::Tensor tx = leaf(x), tw1 = leaf(w1), tb1 = leaf(b1), tw2 = leaf(w2), tb2 = leaf(b2);

@@ -102,49 +102,55 @@ TEST_CASE_FIXTURE(Fixture, "LayerNorm's backward pass sums the gradient of what 
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "linear after GELU: the gradient before GELU, in place too") {
-  GeluKind kind = GeluKind::tanh;
-  SUBCASE("tanh") {}
-  SUBCASE("erf") {
-    kind = GeluKind::erf;
+TEST_CASE_FIXTURE(Fixture, "linear after an activation: the gradient before it, in place too") {
+  MlpActivation kind{};
+  for (const MlpActivationEntry& entry : mlp_activations) {
+    if (entry.gated) continue;
+    SUBCASE(entry.name) {
+      kind = entry.kind;
+    }
   }
   Numbers x({6, 4}, 1), w1({5, 4}, 2), b1({5}, 3), w2({3, 5}, 4), dy({6, 3}, 5);
   Numbers pre = zeros({6, 5}), act = zeros({6, 5}), y = zeros({6, 3});
   const auto second = [&] {
-    gelu_forward(s, pre, Out(act), kind, {});
+    mlp_activation_forward(s, pre, Out(act), kind, {});
     linear_forward(s, act, {w2}, Out(y), {});
     return dot(y, dy);
   };
   const auto both = [&] {
-    linear_gelu_forward(s, x, {w1, b1}, {kind, SavedGelu::input}, {Out(pre), Out(act)});
+    linear_activation_forward(s, x, {w1, b1}, {kind, SavedValue::input}, {Out(pre), Out(act)});
     linear_forward(s, act, {w2}, Out(y), {});
     return dot(y, dy);
   };
   both();
   Numbers dpre = zeros({6, 5}), db = ones({5});
-  linear_backward_input_gelu(s, dy, w2, {pre, {kind, SavedGelu::input}}, {Out(dpre), Out(db)});
+  linear_backward_input_activation(s, dy, w2, {pre, {kind, SavedValue::input}},
+                                   {Out(dpre), Out(db)});
   check(pre, second, dpre);
   check(b1, both, db, 1);
   both();
   Numbers in_place = pre;
-  linear_backward_input_gelu(s, dy, w2, {in_place, {kind, SavedGelu::input}}, {Out(in_place)});
+  linear_backward_input_activation(s, dy, w2, {in_place, {kind, SavedValue::input}},
+                                   {Out(in_place)});
   CHECK(in_place.values() == dpre.values());
-  // Saving GELU's derivative instead of its input leaves the same output and the same gradient.
+  // Saving the derivative instead of the input leaves the same output and the same gradient.
   Numbers slope = zeros({6, 5}), same = zeros({6, 5}), from_slope = zeros({6, 5});
-  linear_gelu_forward(s, x, {w1, b1}, {kind, SavedGelu::derivative}, {Out(slope), Out(same)});
+  linear_activation_forward(s, x, {w1, b1}, {kind, SavedValue::derivative},
+                            {Out(slope), Out(same)});
   CHECK(same.values() == act.values());
-  linear_backward_input_gelu(s, dy, w2, {slope, {kind, SavedGelu::derivative}}, {Out(from_slope)});
+  linear_backward_input_activation(s, dy, w2, {slope, {kind, SavedValue::derivative}},
+                                   {Out(from_slope)});
   check(pre, second, from_slope);
-  // The plain backward pass of GELU.
+  // The plain backward pass of the activation.
   both();
   Numbers dact = zeros({6, 5}), plain = zeros({6, 5});
   linear_backward_input(s, dy, w2, Out(dact), {});
-  gelu_backward(s, dact, pre, kind, {Out(plain), {}, {}});
+  mlp_activation_backward(s, dact, pre, kind, {Out(plain), {}, {}});
   CHECK(relative_error(plain.values(), dpre.values()) < 1e-14);
-  // gelu_forward computes the activations of linear_gelu_forward again.
+  // mlp_activation_forward computes the activations of linear_activation_forward again.
   both();
   Numbers again = zeros({6, 5});
-  gelu_forward(s, pre, Out(again), kind, {});
+  mlp_activation_forward(s, pre, Out(again), kind, {});
   CHECK(again.values() == act.values());
 }
 

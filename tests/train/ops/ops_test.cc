@@ -158,14 +158,14 @@ TEST_CASE("linear in f32, bf16 and f16 equals float64 to their precision") {
     const Numbers b = rounded(Numbers({12}, 3), type), dy = rounded(Numbers({33, 12}, 4), type);
     Numbers pre = zeros({33, 12}), y = zeros({33, 12}), dx = zeros({33, 20}), dw = zeros({12, 20});
     Numbers db = zeros({12});
-    linear_gelu_forward(s, x, {w, b}, {}, {Out(pre), Out(y)});
+    linear_activation_forward(s, x, {w, b}, {}, {Out(pre), Out(y)});
     linear_backward_input(s, dy, w, Out(dx), {});
     linear_backward_weight(s, dy, x, {Out(dw), Out(db)});
     const Rounded x1(x, type), w1(w, type), b1(b, type), dy1(dy, type), zero(zeros({33, 12}), type);
     const Rounded pre1(zeros({33, 12}), type), y1(zeros({33, 12}), type);
     const Rounded dx1(zeros({33, 20}), type), dw1(zeros({12, 20}), wide(type));
     const Rounded db1(zeros({12}), wide(type));
-    linear_gelu_forward(s, x1, {w1, b1}, {}, {Out(pre1), Out(y1)});
+    linear_activation_forward(s, x1, {w1, b1}, {}, {Out(pre1), Out(y1)});
     linear_backward_input(s, dy1, w1, Out(dx1), {});
     linear_backward_weight(s, dy1, x1, {Out(dw1), Out(db1)});
     CHECK(relative_error(pre1.get(), pre.values()) < tolerance);

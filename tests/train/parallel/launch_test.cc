@@ -118,7 +118,8 @@ TEST_CASE("mpirun, also inside a job of Slurm") {
   }
   const std::string why = refusal(
       with(mpirun, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}}));
-  CHECK(why.find("mpirun started 2 processes on several hosts, and nothing says where they meet") ==
+  CHECK(why.find(
+            "mpirun started 2 processes on several hosts, and it is not known where they meet") ==
         0);
 }
 

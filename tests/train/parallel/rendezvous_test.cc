@@ -391,8 +391,8 @@ TEST_CASE("ranks that wait say after some seconds for whom and where") {
         "after 5 s rank 1 on here waits for rank 0 at " + place + ", which waits for other ranks");
   CHECK(of_two.get_future().get() ==
         "after 5 s rank 2 on here waits for rank 0 at 127.0.0.1:" + std::to_string(lonely.port) +
-            ", and nobody listens there: rank 0 has not been started, has ended, or was given "
-            "another place");
+            ", and no process listens there: rank 0 has not been started, has ended, or was given "
+            "another address");
   CHECK(two.get().code == -1);
   // A process that is refused is said to be so, and does not end what others have begun.
   RendezvousOptions wrong = m.of(2);

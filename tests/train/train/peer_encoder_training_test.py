@@ -382,7 +382,7 @@ def names_classes():
         write(["tree", "shrub"] * 4)
         error = run("evaluate", "--device", "cpu", "--load-hf", f"{work}/model", "--data-path", f"{work}/named.tsv",
                     "--vocab-file", f"{work}/vocab.txt", code=2).stderr
-        check("named.tsv:3:" in error and "the label \"shrub\" is none of the model's classes: tree, mat" in error, error)
+        check("named.tsv:3:" in error and "the label \"shrub\" is not one of the model's classes: tree, mat" in error, error)
         random_model("BertForSequenceClassification").save_pretrained(f"{work}/model")
         done = run(*common, "--train-iters", 1, "--save-hf", f"{work}/trained")
         check("0 = \"shrub\", 1 = \"tree\"" in done.stderr, done.stderr)

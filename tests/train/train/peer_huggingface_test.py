@@ -235,13 +235,13 @@ with tempfile.TemporaryDirectory() as work:
         with open(os.path.join(folder, "model.safetensors"), "r+b") as f:
             f.write(struct.pack("<Q", 1 << 40))
 
-    refused('gives no positive "n_layer"', change=edit(n_layer=None))
-    refused('gives no "model_type"', change=edit(model_type=None))
+    refused('has no positive "n_layer"', change=edit(n_layer=None))
+    refused('has no "model_type"', change=edit(model_type=None))
     refused('describes a model of type "bloom"', change=edit(model_type="bloom"))
-    refused("and only gelu_new is supported", change=edit(activation_function="relu"))
+    refused("which is not one of the supported: gelu_new, gelu", change=edit(activation_function="relu"))
     refused("'transformer.wte.weight' has the shape [257, 48], and [300, 48] is needed", change=edit(vocab_size=300))
     refused("'h.3.ln_1.weight' is missing", change=edit(n_layer=4))
-    refused("has no place in it", change=edit(n_layer=2))
+    refused("does not belong to it", change=edit(n_layer=2))
     refused("model.safetensors", change=cut)
     refused("model.safetensors", change=header)
     refused("config.json", change=lambda folder: os.remove(os.path.join(folder, "config.json")))

@@ -210,7 +210,7 @@ with tempfile.TemporaryDirectory() as work:
     refused("has a partial_rotary_factor", rope_parameters={"rope_type": "default", "partial_rotary_factor": 0.5})
     refused("has a partial_rotary_factor", partial_rotary_factor=0.5)
     refused('has "attention_bias": true, which is not supported', attention_bias=True)
-    refused("only silu is supported", hidden_act="gelu")
+    refused("which is not one of the supported: silu", hidden_act="gelu")
     refused("has 4 heads, which num_key_value_heads 3 does not divide", num_key_value_heads=3)
     refused("'layers.4.input_layernorm.weight' is missing", num_hidden_layers=5)
     refused("--num-query-groups: 4 contradicts", "--num-query-groups", "4")

@@ -378,7 +378,7 @@ TEST_CASE("a checkpoint that cannot be written does not take the model with it")
                                   });
   CHECK(ended.code == 1);
   CHECK(contains(ended.err, "the checkpoint under '" + folder / "s' cannot be written"));
-  CHECK(contains(ended.out, "saved the model in Hugging Face's layout"));
+  CHECK(contains(ended.out, "saved the model in Hugging Face's format"));
   CHECK(fs::exists(folder / "model/model.safetensors"));
 }
 

@@ -142,12 +142,12 @@ template <class Math, int D>
 struct BackwardQueries {
   using Rows = Block<Math, key_block, D, 8>;
   using Scores = Block<Math, key_block, key_block, 4>;
-  static constexpr int half = key_block / 2, stage = Rows::size + Scores::size;
-  static constexpr size_t shared_bytes = sizeof(float) * 2 * stage;
+  static constexpr int half = key_block / 2, slot = Rows::size + Scores::size;
+  static constexpr size_t shared_bytes = sizeof(float) * 2 * slot;
 
   __device__ static void run(const Flash& p) {
     extern __shared__ float4 shared_memory[];
-    auto* stages = reinterpret_cast<float*>(shared_memory);
+    auto* slots = reinterpret_cast<float*>(shared_memory);
     const Head head(p);
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int at_row = warp / 2 * half, at_d = warp % 2 * (D / 2);
@@ -156,7 +156,7 @@ struct BackwardQueries {
     const float* tiles = p.tiles + (blockIdx.x * p.tiles_a_head() + p.tile_index(query, 0)) *
                                        (key_block * key_block);
     const auto fetch = [&](int key) {
-      float *k = stages + key % 2 * stage, *ds = k + Rows::size;
+      float *k = slots + key % 2 * slot, *ds = k + Rows::size;
       if (key < keys) {
         Rows::fetch(k, p.qkv + head.packed(1, key * key_block), head.packed_step,
                     p.tokens - key * key_block, p.head_dim);
@@ -169,7 +169,7 @@ struct BackwardQueries {
     for (int key = 0; key < keys; ++key) {
       fetch(key + 1);
       wait_for_copies<1>();
-      float *k = stages + key % 2 * stage, *ds = k + Rows::size;
+      float *k = slots + key % 2 * slot, *ds = k + Rows::size;
       Rows::arrived(k);
       __syncthreads();
       Math::template multiply<half, D / 2, key_block, false, false>(

@@ -40,26 +40,26 @@ struct Block {
   __device__ static void fetch(float* to, const float* from, int64_t row_step, int rows,
                                int columns) {
     const int t = static_cast<int>(threadIdx.x), r = t / groups, c = t % groups * 4;
-    uint32_t place = shared_address(to + r * leading + c);
+    uint32_t target = shared_address(to + r * leading + c);
     from += r * row_step + c;
     if (columns % 4 == 0) {
       if (c >= columns) rows = 0;
 #pragma unroll
       for (int i = 0; i < R; i += step) {
-        copy16(place + i * leading * 4, from, r + i < rows);
+        copy16(target + i * leading * 4, from, r + i < rows);
         from += step * row_step;
       }
     } else {
 #pragma unroll 1
       for (int i = 0; i < R; i += step) {
         for (int k = 0; k < 4; ++k)
-          copy4(place + (i * leading + k) * 4, from + k, r + i < rows && c + k < columns);
+          copy4(target + (i * leading + k) * 4, from + k, r + i < rows && c + k < columns);
         from += step * row_step;
       }
     }
   }
-  // To be called after wait_for_copies(): converts what this thread copied to the form that the
-  // matmuls take. The other threads' values are visible after the next __syncthreads().
+  // Converts what this thread copied to the form that the matmuls take, after wait_for_copies().
+  // The other threads' values are visible after the next __syncthreads().
   __device__ static void arrived(float* at) {
     if (Math::keeps) return;
     const int t = static_cast<int>(threadIdx.x);
@@ -84,7 +84,7 @@ __device__ inline void put(float* row, int col, int next_col, float x, float y) 
   }
 }
 
-// The place of one head's rows in qkv and dqkv (which: 0 Q, 1 K, 2 V) and in out and dout.
+// The offsets of one head's rows in qkv and dqkv (which: 0 Q, 1 K, 2 V) and in out and dout.
 struct Head {
   int64_t index, packed_step, step, packed_at, at;
   __device__ Head(const Flash& p) : index(p.first_head + blockIdx.x) {
@@ -111,7 +111,7 @@ __device__ inline EightFactors eight_factors(const Flash& p, uint64_t seed, uint
 #pragma unroll
     for (int k = 0; k < 4; ++k) word[k] = random.word[k];
   } else {
-    // Extracts the bits of eight elements from two draws into the places of an aligned draw.
+    // Extracts the bits of eight elements from two draws into the positions of an aligned draw.
     const Philox4 first = dropout_draw(seed, i >> 3), second = dropout_draw(seed, (i >> 3) + 1);
     const auto shift = static_cast<uint32_t>(i & 7);
     const auto word_of = [&](uint32_t k) {
@@ -126,8 +126,8 @@ __device__ inline EightFactors eight_factors(const Flash& p, uint64_t seed, uint
       word[k] = shift % 2 == 0 ? word_of(at) : word_of(at) >> 16 | word_of(at + 1) << 16;
     }
   }
-  const auto factor = [&](uint32_t w, int place) {
-    return dropout_keeps_half(w, place, p.threshold) ? p.keep_scale : 0.0F;
+  const auto factor = [&](uint32_t w, int part) {
+    return dropout_keeps_half(w, part, p.threshold) ? p.keep_scale : 0.0F;
   };
   return {{{factor(word[0], 0), factor(word[0], 1), factor(word[1], 0), factor(word[1], 1)},
            {factor(word[2], 0), factor(word[2], 1), factor(word[3], 0), factor(word[3], 1)}}};

@@ -17,7 +17,7 @@ namespace tally::train::cuda {
 // Serves f32 with head sizes up to 128, on devices with enough shared memory in a block.
 bool flash_attention_serves(const CudaCompute& c, const AttentionShape& shape, DType dtype);
 size_t flash_attention_workspace(const AttentionShape& shape);
-// For packed operands.
+// These take packed operands.
 void flash_attention_forward(const CudaCompute& c, const AttentionArgs& args);
 void flash_attention_backward(const CudaCompute& c, const AttentionArgs& args,
                               const AttentionGradients& gradients);

@@ -19,7 +19,7 @@ struct Forward {
   static constexpr size_t shared_bytes =
       sizeof(float) * (Q::size + K::size + V::size + queries * p_leading);
 
-  // For each row so far: the highest score, and the sum over this lane's columns.
+  // Each row's highest score so far, and the sum over this lane's columns.
   float top[Scores::rows], sum[Scores::rows];
 
   // Turns scores into probabilities relative to the new maximum, in shared memory, and rescales
@@ -102,7 +102,7 @@ struct Forward {
       if (col0 == 0) Q::arrived(q);
       K::arrived(k);
       __syncthreads();
-      const bool seen = !p.causal || col0 < own_row0 + 32;  // by any row of this warp
+      const bool seen = !p.causal || col0 < own_row0 + 32;  // any row of this warp sees them
       Scores s;
       if (seen)
         Math::template multiply<32, keys, D, false, true>(s, q + warp * 32 * Q::leading, Q::leading,

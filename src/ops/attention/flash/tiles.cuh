@@ -159,7 +159,7 @@ struct MmaFragments {
     for (int i = 0; i < 4; ++i) x[i] = __uint_as_float(r[i]);
   }
 
-  // The place of a lane's values of A and B in shared memory.
+  // The offsets of a lane's values of A and B in shared memory.
   template <bool at, bool bt>
   struct Operands {
     static_assert(!(at && bt), "the attention kernels have no such matmul");

@@ -7,7 +7,7 @@
 namespace tally::train::cuda::hopper {
 namespace {
 
-constexpr int values = 8;                 // of 16 bits, in 16 bytes
+constexpr int values = 8;                 // 16-bit values in 16 bytes
 constexpr int lanes = head_dim / values;  // for a row of a head
 constexpr int threads = 256;
 

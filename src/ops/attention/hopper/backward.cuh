@@ -16,15 +16,15 @@ namespace tally::train::cuda::hopper {
 
 // Barriers: `full` when what was copied or stored is there, `empty` when it has been read.
 struct alignas(1024) Shared {
-  uint8_t k[2][tile_bytes], v[2][tile_bytes];     // of this block of keys and the next
-  uint8_t q[2][tile_bytes], dout[2][tile_bytes];  // of this block of queries and the next
-  uint8_t ds[2][2][tile_bytes];                   // [turn][half of the queries][key][query]
-  uint8_t staged[2][half_bytes];                  // of each warpgroup, on its way out
-  uint16_t kept[8][block_rows];                   // of each warp's keys and each query: a bit a key
-  float stats[2][block_rows], delta[2][block_rows];  // with q and dout
+  uint8_t k[2][tile_bytes], v[2][tile_bytes];        // this block of keys and the next
+  uint8_t q[2][tile_bytes], dout[2][tile_bytes];     // this block of queries and the next
+  uint8_t ds[2][2][tile_bytes];                      // [turn][half of the queries][key][query]
+  uint8_t staged[2][half_bytes];                     // each warpgroup's result on its way out
+  uint16_t kept[8][block_rows];                      // each warp's keys by queries: a bit a key
+  float stats[2][block_rows], delta[2][block_rows];  // loaded with q and dout
   uint64_t keys_full[2], keys_empty[2], q_full[2], q_empty[2], dout_full[2], dout_empty[2];
   uint64_t ds_full[2], ds_empty[2];
-  int item[2];  // with k and v; none: -1
+  int item[2];  // loaded with k and v; none: -1
 };
 static_assert(sizeof(Shared) <= most_shared);
 
@@ -36,7 +36,8 @@ struct Item {
       : head(item / p.blocks), keys(item % p.blocks), first(p.causal ? keys : 0) {}
 };
 
-// How many heads of Q a head of K and V has: head h of K and V those from h times as many on.
+// The number of heads of Q that share a head of K and V: head h of K and V has those from h times
+// as many on.
 template <bool grouped>
 __device__ inline int heads_a_key(const Backward& p) {
   return grouped ? p.heads / p.kv_heads : 1;
@@ -49,7 +50,7 @@ __device__ inline int kv_heads(const Backward& p) {
 // The copying thread. A head's blocks of keys come in turn, those that most queries see first.
 template <bool grouped>
 __device__ inline void copy_all(const Backward& p, Shared& s) {
-  const auto at = [](const auto& place) { return shared_address(&place); };
+  const auto at = [](const auto& object) { return shared_address(&object); };
   const int items = p.batch * kv_heads<grouped>(p) * p.blocks, width = p.heads * head_dim;
   int turn = 0;
   for (int n = 0;; ++n) {
@@ -65,7 +66,7 @@ __device__ inline void copy_all(const Backward& p, Shared& s) {
     copy_box(at(s.k[b]), p.qkv, kv_column, key_row, at(s.keys_full[b]));
     copy_box(at(s.v[b]), p.qkv, kv * head_dim + kv_column, key_row, at(s.keys_full[b]));
     for (int nth = 0; nth < heads_a_key<grouped>(p); ++nth) {
-      const int head = i.head * heads_a_key<grouped>(p) + nth;  // of Q
+      const int head = i.head * heads_a_key<grouped>(p) + nth;  // Q's head
       const int column = head % p.heads * head_dim;
       for (int q = i.first; q < p.blocks; ++q, ++turn) {
         const int t = turn & 1, parity = (turn >> 1 & 1) ^ 1;
@@ -102,14 +103,14 @@ class Multiplier {
         seed_(dropout ? p.dropout.seed.get() : 0) {}
 
   __device__ void run() {
-    const auto at = [](const auto& place) { return shared_address(&place); };
+    const auto at = [](const auto& object) { return shared_address(&object); };
     barrier_wait(at(s_.keys_full[0]), 0);
     if (s_.item[0] < 0) return;
     Item item(p_, s_.item[0]);
     const int heads = heads_a_key<grouped>(p_);
     int q = item.first, nth = 0, n = 0, turn = 0;  // nth: of the heads of Q
     bool keys_left = false;   // the dS still to be multiplied is of the previous block of keys
-    float* dq_due = nullptr;  // where its dQ goes; null: there is none yet
+    float* dq_due = nullptr;  // destination of its dQ; null: there is none yet
     float scores[64], dk[32], dv[32];
     barrier_wait(at(s_.q_full[0]), 0);
     multiply_rows<T>(scores, s_.k[0], s_.q[0], group_);
@@ -153,7 +154,7 @@ class Multiplier {
         barrier_wait(at(s_.keys_full[next_b]), (n + 1) >> 1 & 1);
         next = s_.item[next_b];
       }
-      // After the very last block: it waits for data that is there and unused.
+      // Called after the very last block, it waits for data that is there and unused.
       if (next >= 0) barrier_wait(at(s_.q_full[t ^ 1]), (turn + 1) >> 1 & 1);
       multiply_rows<T>(scores, s_.k[next_b], s_.q[t ^ 1], group_);
       wgmma_wait<1>();
@@ -217,13 +218,13 @@ class Multiplier {
   // Draws dropout's mask for the warp's 16 keys: four queries a lane.
   __device__ void draw(int head, int q, int keys) {
     const int lane = thread_ % 32, warp = group_ * 4 + thread_ / 32;
-    const int place = head * p_.tokens + q * block_rows + 4 * lane, groups = p_.tokens / 8;
+    const int mask_row = head * p_.tokens + q * block_rows + 4 * lane, groups = p_.tokens / 8;
     const int group = keys * (block_rows / 8) + 2 * warp;
     uint32_t pairs[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       uint32_t bits[1];
-      kept_elements<2>(seed_, static_cast<uint64_t>(place + i) * groups + group,
+      kept_elements<2>(seed_, static_cast<uint64_t>(mask_row + i) * groups + group,
                        p_.dropout.threshold, bits);
       pairs[i] = bits[0];
     }
@@ -240,7 +241,7 @@ class Multiplier {
 #pragma unroll
     for (int j = 0; j < 16; ++j) {
       const float2 d = *reinterpret_cast<const float2*>(delta + 8 * j + column);
-      uint32_t kept = 0;  // of two queries, each of keys 0 to 7 and 8 to 15
+      uint32_t kept = 0;  // bits of two queries, each of keys 0 to 7 and 8 to 15
       if (dropout) {
         kept = *reinterpret_cast<const uint32_t*>(s_.kept[group_ * 4 + thread_ / 32] + 8 * j +
                                                   column) >>

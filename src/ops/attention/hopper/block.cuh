@@ -78,7 +78,8 @@ __device__ __forceinline__ void multiply_rows(float (&sums)[64], const uint8_t* 
   wgmma_commit();
 }
 
-// Which of the elements 8 group .. 8 (group + count) - 1 of dropout's mask are kept, a bit each.
+// A bit for each of the elements 8 group .. 8 (group + count) - 1 of dropout's mask: whether it is
+// kept.
 template <int count>
 __device__ __forceinline__ void kept_elements(uint64_t seed, uint64_t group, uint32_t threshold,
                                               uint32_t (&bits)[(count + 3) / 4]) {
@@ -98,8 +99,8 @@ __device__ inline void meet(int barrier) {
   asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory");
 }
 
-// Writes a warpgroup's 64 rows of sums in 16 bits to rows of `row` values from `to` on, but only the
-// first `rows` of them. `low` and `high` as above. `staged`: half_bytes of shared memory.
+// Writes a warpgroup's 64 rows of sums in 16 bits to rows of `row` values from `to` on, but only
+// the first `rows` of them. `low` and `high` as above. `staged`: half_bytes of shared memory.
 template <typename T>
 __device__ void write_rows(const float (&sums)[32], float low, float high, uint8_t* staged, T* to,
                            int64_t row, int barrier, int rows = half_rows) {

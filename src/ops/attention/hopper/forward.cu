@@ -29,25 +29,25 @@ static_assert(warp_rows == store_rows);
 // A block of queries of a head.
 struct alignas(16) Item {
   int steps;   // blocks of keys; negative: there are no more items
-  int column;  // of Q in qkv, and of out
-  int row;     // of qkv and out
-  int stats;   // the first one's place
+  int column;  // column of Q in qkv, and of out
+  int row;     // row of qkv and out
+  int stats;   // the first one's index
 };
 
 // Barriers: `full` when what was copied is there, `empty` when it has been read.
 struct alignas(1024) Shared {
   uint8_t k[slots][tile_bytes], v[slots][tile_bytes], q[slots][tile_bytes];
-  uint8_t staged[8][warp_bytes];  // of each warp, on its way out
-  uint4 mask[8][warp_rows];       // of each warp's queries: a bit a key of the step
+  uint8_t staged[8][warp_bytes];  // each warp's result on its way out
+  uint4 mask[8][warp_rows];       // for each warp's queries: a bit a key of the step
   uint64_t k_full[slots], k_empty[slots], v_full[slots], v_empty[slots];
   uint64_t q_full[slots], q_empty[slots];
   Item items[kept];
 };
 static_assert(sizeof(Shared) <= most_shared);
 
-template <typename Place>
-__device__ uint32_t at(const Place& place) {
-  return shared_address(&place);
+template <typename Object>
+__device__ uint32_t at(const Object& object) {
+  return shared_address(&object);
 }
 
 // Heads whose K and V fit L2 together run together; of those the blocks that see most keys come
@@ -105,7 +105,7 @@ __device__ __forceinline__ void computed(uint32_t (&pairs)[16]) {
   for (uint32_t& pair : pairs) asm volatile("" : "+r"(pair)::"memory");
 }
 
-// How large a thread's sum of P over a half step may be before P is taken relative to a larger
+// The limit of a thread's sum of P over a half step, above which P is taken relative to a larger
 // score: P must fit T, and the output and its sum over many half steps must fit float32.
 template <typename T>
 constexpr float most = 0x1p60F;
@@ -115,7 +115,7 @@ constexpr float most<__half> = 0x1p14F;
 // The description of a step: 0 or more, these bits, and 8 times its item's index in Shared::items.
 enum Step { first_step = 1, last_step = 2, second_half = 4, item_step = 8 };
 
-// For a thread's two rows: the base-2 exponent that others are relative to, and the sums.
+// The state of a thread's two rows: the base-2 exponent that others are relative to, and the sums.
 struct Rows {
   float from[2], sum[2];
 };
@@ -141,7 +141,7 @@ class Multiplier {
     wgmma_wait<1>();
     wgmma_arrived(a);
     release(step_a, 0);
-    for (;;) {  // where both ends come to one place, ptxas serializes
+    for (;;) {  // ptxas serializes if both ends meet at one point
       step(a, step_a, b, step_b, out, low, high);
       if (step_b < 0) return end(a, b, out);
       step(b, step_b, a, step_a, out, low, high);
@@ -252,10 +252,11 @@ class Multiplier {
     const Item item = s_.items[about / item_step];
     keys_ = about & first_step ? item.steps - 1 : keys_ - 1;
     const int row = lane_ / 2, half = lane_ % 2;
-    const int place = item.stats + (about & second_half ? half_rows : 0) + warp_ * warp_rows + row;
+    const int mask_row =
+        item.stats + (about & second_half ? half_rows : 0) + warp_ * warp_rows + row;
     const int groups = p_.tokens / 8;
     uint32_t bits[2];
-    kept_elements<8>(seed_, static_cast<uint64_t>(place) * groups + 16 * keys_ + 8 * half,
+    kept_elements<8>(seed_, static_cast<uint64_t>(mask_row) * groups + 16 * keys_ + 8 * half,
                      p_.dropout.threshold, bits);
     __syncwarp();  // the step before has read its own
     reinterpret_cast<uint2*>(s_.mask[group_ * 4 + warp_] + row)[half] = {bits[0], bits[1]};
@@ -276,7 +277,7 @@ class Multiplier {
   template <int half>
   __device__ __forceinline__ void mask(float (&x)[64]) const {
     const int ahead =
-        warp_ * warp_rows + lane_ / 4 - lane_ % 4 * 2;  // of the row, to its first key
+        warp_ * warp_rows + lane_ / 4 - lane_ % 4 * 2;  // offset of the row, to its first key
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
       if (ahead + i % 4 / 2 * 8 < i / 4 * 8 + i % 2) x[32 * half + i] = -INFINITY;
@@ -380,7 +381,7 @@ class Multiplier {
   int items_ = 0, steps_left_ = 0;  // items begun; of the last of them
   int written_ = 0;                 // about the step before
   const uint64_t seed_;
-  int keys_ = 0;  // of the step: which block; only with dropout
+  int keys_ = 0;  // the step's block of keys; only with dropout
   Rows rows_{};
 };
 

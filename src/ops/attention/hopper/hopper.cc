@@ -12,7 +12,7 @@
 namespace tally::train::cuda {
 namespace {
 
-constexpr int64_t bytes_together = 16 << 20;  // of K and V of heads that run together, for L2
+constexpr int64_t bytes_together = 16 << 20;  // size of K and V of heads that run together, for L2
 
 size_t row_values(const AttentionShape& a) {
   return static_cast<size_t>(a.batch * a.heads * a.tokens);

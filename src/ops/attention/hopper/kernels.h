@@ -12,9 +12,9 @@
 
 namespace tally::train::cuda::hopper {
 
-constexpr int block_rows = 128;  // of a block of queries or keys
+constexpr int block_rows = 128;  // rows of a block of queries or keys
 constexpr int head_dim = 64;
-constexpr int store_rows = 16;  // that a warp writes at a time
+constexpr int store_rows = 16;  // rows that a warp writes at a time
 
 // Dropout by attention.h's mask; a row of it has `tokens` elements.
 struct AttentionDropout {
@@ -27,10 +27,10 @@ struct Forward {
   CUtensorMap qkv;      // boxes of one block's rows and one head's columns
   CUtensorMap out;      // boxes of store_rows rows
   float* stats;         // [batch, heads, tokens]
-  unsigned* next_item;  // of the queue of query blocks
+  unsigned* next_item;  // the next in the queue of query blocks
   int batch, heads, tokens;
-  int kv_heads;  // of K and V, which divides `heads`
-  int blocks;    // of a head: tokens / block_rows
+  int kv_heads;  // heads of K and V; divides `heads`
+  int blocks;    // blocks of a head: tokens / block_rows
   int group;     // heads that run together
   bool causal;
   float scale;
@@ -46,13 +46,13 @@ struct Backward {
   // dQ / scale: for each head, block of queries and half of it, a thread's sums in fours: [batch,
   // heads, tokens / 64][8][128 threads][4], see wgmma.cuh.
   float* dq_sums;
-  unsigned* next_item;  // of the queue of key blocks
+  unsigned* next_item;  // the next in the queue of key blocks
   void* dqkv;           // [batch, tokens, heads + 2 kv_heads, 64]
   // Null, or sums of dQ over half a block of queries: [batch, tokens / 64, heads, 64].
   float* q_parts;
   int batch, heads, tokens;
-  int kv_heads;  // of K and V, which divides `heads`
-  int blocks;    // of a head: tokens / block_rows
+  int kv_heads;  // heads of K and V; divides `heads`
+  int blocks;    // blocks of a head: tokens / block_rows
   bool causal;
   float scale;
   AttentionDropout dropout;

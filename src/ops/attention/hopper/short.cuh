@@ -15,10 +15,10 @@ namespace tally::train::cuda::hopper {
 
 // A head of a sequence, or of documents that share a tile.
 struct alignas(16) ShortItem {
-  int length;  // tokens; negative: there are no more items
-  int row;     // of qkv, of the first token
-  int column;  // of Q in qkv, and of out
-  int place;   // of the first token's statistic
+  int length;     // tokens; negative: there are no more items
+  int row;        // row of qkv of the first token
+  int column;     // column of Q in qkv, and of out
+  int statistic;  // index of the first token's statistic
   // The tile's row behind each document, a byte each; 255: there are no more.
   uint32_t ends[2];
   bool packed;  // several documents
@@ -49,8 +49,8 @@ __device__ inline Extent extent_of(const ShortItem& item, int row) {
 }
 
 // Dropout's mask of a query's 128 keys lies from the document's first row on: its bits for the rows
-// 64 half to 64 half + 63 of the tile. `low` and `high`: those of the document's keys 0 to 63 and 64
-// to 127.
+// 64 half to 64 half + 63 of the tile. `low` and `high`: those of the document's keys 0 to 63 and
+// 64 to 127.
 __device__ inline uint64_t kept_of_tile(uint64_t low, uint64_t high, int begin, int half) {
   if (half == 0) return begin < 64 ? low << begin : 0;
   if (begin >= 64) return begin < 128 ? low << (begin - 64) : 0;
@@ -58,10 +58,10 @@ __device__ inline uint64_t kept_of_tile(uint64_t low, uint64_t high, int begin, 
 }
 
 // Dropout's mask for 64 keys of a query, from key 64 half of its document on.
-__device__ inline uint64_t kept_of_document(uint64_t seed, const ShortSequences& p, int place,
+__device__ inline uint64_t kept_of_document(uint64_t seed, const ShortSequences& p, int statistic,
                                             int half) {
   const uint64_t group =
-      static_cast<uint64_t>(place) * static_cast<uint32_t>(p.mask_groups) + 8 * half;
+      static_cast<uint64_t>(statistic) * static_cast<uint32_t>(p.mask_groups) + 8 * half;
   uint32_t bits[2];
   kept_elements<8>(seed, group, p.dropout.threshold, bits);
   return uint64_t{bits[1]} << 32 | bits[0];
@@ -106,7 +106,7 @@ __device__ inline bool first_of_tile(const ShortSequences& p, int sequence, Shor
 // expects `bytes`.
 template <int slots, typename Shared, typename Copy>
 __device__ void copy_items(const ShortSequences& p, Shared& s, int bytes, Copy copy) {
-  const auto at = [](const auto& place) { return shared_address(&place); };
+  const auto at = [](const auto& object) { return shared_address(&object); };
   const int items = p.count * p.heads;
   int n = 0;
   for (int i = static_cast<int>(blockIdx.x); i < items; i += static_cast<int>(gridDim.x)) {
@@ -118,7 +118,7 @@ __device__ void copy_items(const ShortSequences& p, Shared& s, int bytes, Copy c
     const int slot = n % slots, batch = item.row / p.tokens;
     barrier_wait(at(s.empty[slot]), (n / slots & 1) ^ 1);
     item.column = head * head_dim;
-    item.place = (batch * p.heads + head) * p.tokens + item.row - batch * p.tokens;
+    item.statistic = (batch * p.heads + head) * p.tokens + item.row - batch * p.tokens;
     s.items[slot] = item;
     barrier_expect(at(s.full[slot]), bytes);
     copy(item, slot);

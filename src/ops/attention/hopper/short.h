@@ -1,12 +1,13 @@
 // Attention within short sequences on Hopper's matrix instructions: no sequence has more than 128
-// tokens, so that one block of threads has all queries and keys of a head. Nothing is summed in
-// global memory, and softmax sees a whole row at once. Documents share a block's rows where they fit. For encoders, whose samples are short and
-// whose attention has dropout. The formulas are those of hopper.h, with M, dropout's mask:
+// tokens, so that one block of threads has all queries and keys of a head. Global memory holds no
+// partial sums, and softmax sees a whole row at once. Documents share a block's rows where they
+// fit. For encoders, whose samples are short and whose attention has dropout. The formulas are
+// those of hopper.h, with M, dropout's mask:
 //   O = (P M) V    dV = (P M)^T dO    dS = P (M dP - delta)
 // P, P M and dS are rounded to 16 bits before the GEMMs that read them; everything else is float32.
 // Results are repeatable.
 //
-// Element j of the mask's row of a query, whose statistic is stats[place], is element place L + j
+// Element j of the mask's row of a query, whose statistic is stats[s], is element s L + j
 // of philox.h: L is the length of all sequences, as in attention.h, or 128 for documents.
 #pragma once
 

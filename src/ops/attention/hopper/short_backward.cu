@@ -15,9 +15,9 @@ struct alignas(1024) Shared {
   uint8_t q[slots][tile_bytes], k[slots][tile_bytes], v[slots][tile_bytes];
   uint8_t out[slots][tile_bytes], dout[slots][tile_bytes];
   uint8_t ds[2][tile_bytes];      // [half of the queries][key][query]
-  uint8_t staged[2][half_bytes];  // of each warpgroup, on its way out
-  float2 rows[block_rows];        // of each query: stats / ln 2 and delta
-  uint2 kept[2][block_rows];      // of each warpgroup's keys and each query: a bit a key
+  uint8_t staged[2][half_bytes];  // each warpgroup's result on its way out
+  float2 rows[block_rows];        // each query's stats / ln 2 and delta
+  uint2 kept[2][block_rows];      // for each warpgroup's keys and each query: a bit a key
   uint64_t full[slots], empty[slots];
   ShortItem items[slots];
 };
@@ -39,7 +39,7 @@ class Multiplier {
         seed_(dropout ? p.sequences.dropout.seed.get() : 0) {}
 
   __device__ void run() {
-    const auto at = [](const auto& place) { return shared_address(&place); };
+    const auto at = [](const auto& object) { return shared_address(&object); };
     for (int n = 0;; ++n) {
       const int slot = n % slots;
       barrier_wait(at(s_.full[slot]), n / slots & 1);
@@ -85,7 +85,7 @@ class Multiplier {
   __device__ void prepare(const ShortItem& item, int slot) {
     const int row = group_ * half_rows + thread_ / 2, half = thread_ % 2;
     const bool inside = row < item.length;
-    const float stats = inside ? p_.stats[item.place + row] * log2_e : INFINITY;
+    const float stats = inside ? p_.stats[item.statistic + row] * log2_e : INFINITY;
     float sum = 0;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -102,7 +102,7 @@ class Multiplier {
     const Extent e = extent_of(item, thread_);
     const int keys = e.end - e.begin;
     const auto kept_from = [&](int part) {
-      return kept_of_document(seed_, p_.sequences, item.place + thread_, part);
+      return kept_of_document(seed_, p_.sequences, item.statistic + thread_, part);
     };
     const uint64_t low = group_ == 0 || e.begin > 0 ? kept_from(0) : 0,
                    high = group_ == 1 && keys > half_rows ? kept_from(1) : 0;

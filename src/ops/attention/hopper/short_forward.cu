@@ -11,7 +11,7 @@ constexpr int slots = 4;
 
 struct alignas(1024) Shared {
   uint8_t q[slots][tile_bytes], k[slots][tile_bytes], v[slots][tile_bytes];
-  uint4 kept[2][half_rows];  // of each warpgroup's queries: a bit a key
+  uint4 kept[2][half_rows];  // for each warpgroup's queries: a bit a key
   uint64_t full[slots], empty[slots];
   ShortItem items[slots];
 };
@@ -28,7 +28,7 @@ class Multiplier {
         seed_(dropout ? p.sequences.dropout.seed.get() : 0) {}
 
   __device__ void run() {
-    const auto at = [](const auto& place) { return shared_address(&place); };
+    const auto at = [](const auto& object) { return shared_address(&object); };
     for (int n = 0;; ++n) {
       const int slot = n % slots;
       barrier_wait(at(s_.full[slot]), n / slots & 1);
@@ -72,7 +72,7 @@ class Multiplier {
     const Extent e = extent_of(item, query);
     uint64_t kept = 0;
     if (query < item.length && half * half_rows < e.end - e.begin)
-      kept = kept_of_document(seed_, p_.sequences, item.place + query, half);
+      kept = kept_of_document(seed_, p_.sequences, item.statistic + query, half);
     if (item.packed) {
       const uint64_t other = __shfl_xor_sync(0xffffffffU, kept, 1);
       kept = kept_of_tile(half ? other : kept, half ? kept : other, e.begin, half);
@@ -130,7 +130,7 @@ class Multiplier {
     sums[1] = quad_sum(sums[1]);
   }
 
-  // The warpgroup's queries have been read: their place takes its results on their way out.
+  // The warpgroup's queries have been read: their memory takes its results on their way out.
   __device__ void write(const float (&out)[32], const float (&sums)[2], const ShortItem& item,
                         int slot) {
     const ShortSequences& q = p_.sequences;
@@ -143,7 +143,7 @@ class Multiplier {
                1 + group_, rows);
     if (thread_ % 4 != 0) return;
     constexpr float log_2 = 1 / log2_e;
-    float* stats = p_.stats + item.place + first + row;
+    float* stats = p_.stats + item.statistic + first + row;
     if (row < rows) stats[0] = (largest_[0] + __log2f(sums[0])) * log_2;
     if (row + 8 < rows) stats[8] = (largest_[1] + __log2f(sums[1])) * log_2;
   }

@@ -13,7 +13,7 @@ namespace tally::train::cuda::hopper {
 // The sequences of both passes.
 struct ShortSequences {
   const int32_t* cu_seqlens;  // null: every sequence has `tokens`
-  int count;                  // of sequences; of documents, the last ones may be empty
+  int count;                  // sequences, or documents, of which the last may be empty
   int batch, tokens, heads;   // `tokens` as in the shape: documents lie in rows of so many
   float scale;
   int mask_groups;  // L / 8 of short.h

@@ -29,9 +29,9 @@ enum Id : int64_t {
   id_seed,
   id_offset,
   id_lengths,
-  id_packed_places,
-  id_plain_places,
-  id_stats_places
+  id_packed_offsets,
+  id_plain_offsets,
+  id_stats_offsets
 };
 
 constexpr int64_t seed_bytes =
@@ -51,29 +51,29 @@ int64_t head_bytes(const AttentionShape& a) {
 
 struct Pair {
   std::shared_ptr<fe::graph::Graph> forward, backward;
-  int64_t workspace = -1;  // of the larger of the two; negative: not served
+  int64_t workspace = -1;  // the larger one of the two; negative: not served
 };
 
-// Makes the tensors of a graph. Those of the same layout share a table of places.
+// Makes the tensors of a graph. Tensors of the same strides share a table of offsets.
 struct Builder {
   const AttentionShape& a;
   fe::graph::Graph& graph;
   int64_t packed_row = a.row(), plain_row = a.heads * a.head_dim;
-  TensorHandle lengths, packed_places, plain_places, stats_places;  // null without documents
+  TensorHandle lengths, packed_offsets, plain_offsets, stats_offsets;  // null without documents
 
   Builder(const AttentionShape& shape, fe::graph::Graph& of) : a(shape), graph(of) {
     if (!a.documents) return;
     lengths = table("lengths", id_lengths, batch_of(a), fe::DataType_t::INT32);
-    packed_places = places("packed places", id_packed_places);
-    plain_places = places("plain places", id_plain_places);
-    stats_places = places("places of statistics", id_stats_places);
+    packed_offsets = offsets("packed offsets", id_packed_offsets);
+    plain_offsets = offsets("plain offsets", id_plain_offsets);
+    stats_offsets = offsets("offsets of statistics", id_stats_offsets);
   }
 
   TensorHandle packed(const char* name, Id id, int64_t heads) const {
-    return graph.tensor(attributes(name, id, heads, packed_row).set_ragged_offset(packed_places));
+    return graph.tensor(attributes(name, id, heads, packed_row).set_ragged_offset(packed_offsets));
   }
   TensorHandle plain(const char* name, Id id) const {
-    return graph.tensor(attributes(name, id, a.heads, plain_row).set_ragged_offset(plain_places));
+    return graph.tensor(attributes(name, id, a.heads, plain_row).set_ragged_offset(plain_offsets));
   }
   fe::graph::Tensor_attributes attributes(const char* name, Id id, int64_t heads,
                                           int64_t row) const {
@@ -95,7 +95,7 @@ struct Builder {
                             .set_uid(id_stats)
                             .set_dim({batch_of(a), a.heads, tokens_of(a), 1})
                             .set_stride(stats_strides())
-                            .set_ragged_offset(stats_places)
+                            .set_ragged_offset(stats_offsets)
                             .set_data_type(fe::DataType_t::FLOAT));
   }
   TensorHandle table(const char* name, Id id, int64_t count, fe::DataType_t type) const {
@@ -106,7 +106,7 @@ struct Builder {
                             .set_stride({1, 1, 1, 1})
                             .set_data_type(type));
   }
-  TensorHandle places(const char* name, Id id) const {
+  TensorHandle offsets(const char* name, Id id) const {
     return table(name, id, batch_of(a) + 1, fe::DataType_t::INT64);
   }
   TensorHandle scalar(const char* name, Id id) const {
@@ -117,7 +117,7 @@ struct Builder {
         .set_uid(id)
         .set_dim({batch_of(a), heads, tokens_of(a), a.head_dim})
         .set_stride({tokens_of(a) * row, a.head_dim, row, 1})
-        .set_ragged_offset(row == packed_row ? packed_places : plain_places);
+        .set_ragged_offset(row == packed_row ? packed_offsets : plain_offsets);
   }
   // Sets the mask and the dropout of both directions.
   template <typename Attributes>
@@ -156,7 +156,7 @@ std::shared_ptr<fe::graph::Graph> forward_graph(const AttentionShape& a, DType d
   if (a.documents) {
     stats->set_dim({batch_of(a), a.heads, tokens_of(a), 1})
         .set_stride(b.stats_strides())
-        .set_ragged_offset(b.stats_places);
+        .set_ragged_offset(b.stats_offsets);
   }
   return graph;
 }
@@ -236,9 +236,9 @@ class Frontend final : public CudnnAttention {
     if (a.shape.documents) {
       const DocumentTable table = write_documents(s, a.shape, a.cu_seqlens, workspace + seed_bytes);
       at[id_lengths] = table.lengths;
-      at[id_packed_places] = table.packed;
-      at[id_plain_places] = table.plain;
-      at[id_stats_places] = table.stats;
+      at[id_packed_offsets] = table.packed;
+      at[id_plain_offsets] = table.plain;
+      at[id_stats_offsets] = table.stats;
     }
     auto status = graph.execute(handle_, at, workspace + head_bytes(a.shape));
     if (status.is_bad()) throw DeviceError(fmt::format("{}: cuDNN: {}", op, status.get_message()));

@@ -13,7 +13,7 @@ class CudnnAttention {
   // Bytes of scratch for both directions; negative when cuDNN does not serve the shape. Builds both
   // graphs once a shape.
   virtual int64_t workspace(const CudaCompute& c, const AttentionShape& shape, DType dtype) = 0;
-  // For packed operands.
+  // These take packed operands.
   virtual void forward(const CudaCompute& c, const AttentionArgs& args) = 0;
   virtual void backward(const CudaCompute& c, const AttentionArgs& args,
                         const AttentionGradients& gradients) = 0;
@@ -35,9 +35,9 @@ struct DocumentTable {
 };
 int64_t document_table_bytes(const AttentionShape& shape);  // a multiple of 256
 DocumentTable write_documents(CudaStream& s, const AttentionShape& shape, const In& cu_seqlens,
-                              void* place);
+                              void* to);
 
 // Two int64 in device memory, seed and 0, as cuDNN reads them (cudnn_tables.cu).
-void write_seed(CudaStream& s, void* place, DropoutSeed seed);
+void write_seed(CudaStream& s, void* to, DropoutSeed seed);
 
 }  // namespace tally::train::cuda

@@ -5,14 +5,14 @@
 namespace tally::train::cuda {
 namespace {
 
-__global__ void seed_kernel(int64_t* place, DropoutSeed seed) {
-  place[0] = static_cast<int64_t>(seed.get());
-  place[1] = 0;
+__global__ void seed_kernel(int64_t* to, DropoutSeed seed) {
+  to[0] = static_cast<int64_t>(seed.get());
+  to[1] = 0;
 }
 
 constexpr unsigned threads = 256;
 
-// Place i of n + 1. `known`: entries of cu_seqlens; what lies beyond is its last.
+// Entry i of n + 1. `known`: entries of cu_seqlens; what lies beyond is its last.
 __global__ void documents_kernel(DocumentTable table, const int32_t* cu_seqlens, int64_t known,
                                  int64_t n, int64_t packed_row, int64_t heads, int64_t head_dim) {
   const int64_t i = int64_t{blockIdx.x} * threads + threadIdx.x;
@@ -31,10 +31,10 @@ int64_t document_table_bytes(const AttentionShape& shape) {
 }
 
 DocumentTable write_documents(CudaStream& s, const AttentionShape& shape, const In& cu_seqlens,
-                              void* place) {
+                              void* to) {
   const int64_t n = shape.most_documents;
   DocumentTable table;
-  table.packed = static_cast<int64_t*>(place);
+  table.packed = static_cast<int64_t*>(to);
   table.plain = table.packed + n + 1;
   table.stats = table.plain + n + 1;
   table.lengths = reinterpret_cast<int32_t*>(table.stats + n + 1);
@@ -45,8 +45,8 @@ DocumentTable write_documents(CudaStream& s, const AttentionShape& shape, const 
   return table;
 }
 
-void write_seed(CudaStream& s, void* place, DropoutSeed seed) {
-  seed_kernel<<<1, 1, 0, s.stream()>>>(static_cast<int64_t*>(place), seed);
+void write_seed(CudaStream& s, void* to, DropoutSeed seed) {
+  seed_kernel<<<1, 1, 0, s.stream()>>>(static_cast<int64_t*>(to), seed);
   CUDA_LAUNCHED();
 }
 

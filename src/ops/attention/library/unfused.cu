@@ -1,4 +1,4 @@
-// With S = Q K^T, P = softmax(scale S), M dropout's mask:
+// S = Q K^T, P = softmax(scale S), M is dropout's mask:
 //   out = (P M) V
 //   dV = (P M)^T dO,  D = rowsum(dO O),  dS = scale P (M (dO V^T) - D),  dQ = dS K,  dK = dS^T Q
 #include "src/ops/attention/library/unfused.h"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int softmax_threads = 128;
 
-// The place of the heads of one chunk. Head n of the chunk is (batch, head) number first + n step.
+// The position of one chunk's heads. Head n of the chunk is (batch, head) number first + n step.
 struct Chunk {
   int64_t first, step, count;
 };
@@ -230,17 +230,17 @@ Rows rows_of(const AttentionArgs& args) {
 
 // Calls f(chunk) for all heads.
 template <typename F>
-void for_chunks(const AttentionShape& a, const UnfusedPlan& plan, F&& f) {
-  for (int64_t l = 0; l < plan.loop; ++l) {
-    for (int64_t c = 0; c < plan.across; c += plan.piece) {
-      const int64_t count = std::min(plan.piece, plan.across - c);
-      f(plan.over_batch ? Chunk{c * a.heads + l, a.heads, count}
-                        : Chunk{l * a.heads + c, 1, count});
+void for_chunks(const AttentionShape& a, const UnfusedChunks& chunks, F&& f) {
+  for (int64_t l = 0; l < chunks.loop; ++l) {
+    for (int64_t c = 0; c < chunks.across; c += chunks.piece) {
+      const int64_t count = std::min(chunks.piece, chunks.across - c);
+      f(chunks.over_batch ? Chunk{c * a.heads + l, a.heads, count}
+                          : Chunk{l * a.heads + c, 1, count});
     }
   }
 }
 
-// A layout of the tokens that nobody planned for must not write beyond the scratch.
+// An arrangement of the tokens that was not provided for must not write beyond the scratch.
 void check_workspace(const char* op, const AttentionArgs& a) {
   const size_t needed = unfused_attention_workspace(a.shape, a.dtype), given = a.workspace.bytes();
   if (given >= needed) return;
@@ -260,12 +260,12 @@ void unfused_attention_forward(const CudaCompute& compute, const AttentionArgs& 
   check_workspace("attention_forward", a);
   CudaStream& s = compute.stream;
   const AttentionShape& shape = a.shape;
-  const UnfusedPlan plan(shape, a.dtype);
-  const Matrices m{compute, a, plan.over_batch};
-  const Scratch scratch(a.workspace.data, shape, a.dtype, plan.piece);
+  const UnfusedChunks chunks(shape, a.dtype);
+  const Matrices m{compute, a, chunks.over_batch};
+  const Scratch scratch(a.workspace.data, shape, a.dtype, chunks.piece);
   const DType wide = accumulator(a.dtype);
   Rows rows = rows_of(a);
-  for_chunks(shape, plan, [&](const Chunk& c) {
+  for_chunks(shape, chunks, [&](const Chunk& c) {
     rows.chunk = c;
     m.multiply(m.of(a.q, c.first, false), m.of_group(a.k, c.first, true),
                m.square(scratch.scores, wide, false), shape.tokens, shape.head_dim, c.count);
@@ -287,14 +287,14 @@ void unfused_attention_backward(const CudaCompute& compute, const AttentionArgs&
   check_workspace("attention_backward", a);
   CudaStream& s = compute.stream;
   const AttentionShape& shape = a.shape;
-  const UnfusedPlan plan(shape, a.dtype);
-  const Matrices m{compute, a, plan.over_batch};
-  const Scratch scratch(a.workspace.data, shape, a.dtype, plan.piece);
+  const UnfusedChunks chunks(shape, a.dtype);
+  const Matrices m{compute, a, chunks.over_batch};
+  const Scratch scratch(a.workspace.data, shape, a.dtype, chunks.piece);
   const DType wide = accumulator(a.dtype);
   const int64_t T_ = shape.tokens, D = shape.head_dim;
   const In& dout = gradients.dout;
   Rows rows = rows_of(a);
-  for_chunks(shape, plan, [&](const Chunk& c) {
+  for_chunks(shape, chunks, [&](const Chunk& c) {
     rows.chunk = c;
     m.multiply(m.of(a.q, c.first, false), m.of_group(a.k, c.first, true),
                m.square(scratch.scores, wide, false), T_, D, c.count);

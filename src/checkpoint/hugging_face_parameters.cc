@@ -1,4 +1,4 @@
-#include "src/checkpoint/hugging_face_layout.h"
+#include "src/checkpoint/hugging_face_parameters.h"
 
 #include <algorithm>
 #include <functional>

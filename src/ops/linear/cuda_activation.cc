@@ -1,4 +1,4 @@
-// The MLP's GEMMs with GELU, forward and backward. Autotune decides what is fused.
+// The MLP's GEMMs with their activation, forward and backward. Autotune decides what is fused.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,24 +12,38 @@
 namespace tally::train::cuda {
 namespace {
 
-// The backward pass of a GEMM with GELU, as matrices.
-struct GeluGradient {
+// The backward pass of a GEMM with an activation, as matrices.
+struct GemmGradient {
   In dy, w, saved;  // [M,K], [K,F], [M,F]
   Out dpre;         // [M,F]
-  GeluForm form;
+  ActivationForm form;
   int64_t rows() const { return dy.dim(0); }
   int64_t columns() const { return w.dim(1); }
 };
 
+// The names of remembered choices.
+std::string forward_key(ActivationForm form) {
+  const std::string name = form.kind == MlpActivation::gelu_tanh  ? "gelu"
+                           : form.kind == MlpActivation::gelu_erf ? "erf-gelu"
+                                                                  : entry_of(form.kind).name;
+  return name + (form.saved == SavedValue::derivative ? "-slope" : "");
+}
+std::string backward_key(ActivationForm form) {
+  if (form.saved == SavedValue::derivative) return "slope";
+  if (form.kind == MlpActivation::gelu_erf) return "derf";
+  return std::string("d") +
+         (form.kind == MlpActivation::gelu_tanh ? "gelu" : entry_of(form.kind).name);
+}
+
 // Rows of a piece, so that pieces of about `bytes` cover all rows. They are equal where the rows
 // divide, because equal pieces share one tuned GEMM.
-int64_t rows_a_piece(const GeluGradient& g, int64_t bytes) {
+int64_t rows_a_piece(const GemmGradient& g, int64_t bytes) {
   const int64_t rows = g.rows(),
                 row_bytes = static_cast<int64_t>(size_of(g.saved.dtype)) * g.columns();
   const int64_t piece = bytes / row_bytes;
   if (piece < 1) {
     throw DeviceError(
-        fmt::format("linear_backward_input_gelu: rows of {} bytes are too long", row_bytes));
+        fmt::format("linear_backward_input_activation: rows of {} bytes are too long", row_bytes));
   }
   if (piece >= rows) return rows;
   // The next number of pieces that divides the rows, unless there is none near.
@@ -40,15 +54,15 @@ int64_t rows_a_piece(const GeluGradient& g, int64_t bytes) {
   return (rows + least - 1) / least;
 }
 
-// Runs GELU's kernel over rows from `first` on, once the result of their GEMM is in `part`.
-void gelu_pass(CudaStream& s, const GeluGradient& g, int64_t first, const In& part,
-               const GeluGradients& out) {
-  gelu_gradient(s, part, {g.saved.rows(first, part.dim(0)), g.form}, {out.dpre, out.db, {}});
+// Runs the activation's kernel over rows from `first` on, once their GEMM's result is in `part`.
+void gradient_pass(CudaStream& s, const GemmGradient& g, int64_t first, const In& part,
+                   const ActivationGradients& out) {
+  activation_gradient(s, part, {g.saved.rows(first, part.dim(0)), g.form}, {out.dpre, out.db, {}});
 }
 
 // Runs the whole backward pass in one CUTLASS kernel.
-void gelu_backward_fused(const CudaCompute& c, const FusedKernel& kernel, FusedGemm p,
-                         const GeluGradient& g, const Out& db) {
+void backward_fused(const CudaCompute& c, const FusedKernel& kernel, FusedGemm p,
+                    const GemmGradient& g, const Out& db) {
   CudaStream& s = c.stream;
   const int64_t parts = (p.tokens + kernel.tile_tokens - 1) / kernel.tile_tokens;
   const bool room = static_cast<size_t>(parts * p.features) * sizeof(float) <= s.workspace_bytes();
@@ -63,8 +77,8 @@ void gelu_backward_fused(const CudaCompute& c, const FusedKernel& kernel, FusedG
 }
 
 // The GEMM overwrites `dpre`, which is not `saved`: as a whole, in pieces that are still in the
-// cache when GELU's kernel reads them, or in one CUTLASS kernel.
-void gelu_backward_apart(const CudaCompute& c, const GeluGradient& g, const Out& db) {
+// cache when the activation's kernel reads them, or in one CUTLASS kernel.
+void backward_apart(const CudaCompute& c, const GemmGradient& g, const Out& db) {
   CudaStream& s = c.stream;
   constexpr int64_t piece_bytes = int64_t{64} << 20;
   using Variant = std::function<void(const Out& sums)>;
@@ -73,7 +87,7 @@ void gelu_backward_apart(const CudaCompute& c, const GeluGradient& g, const Out&
       const int64_t count = std::min(piece, g.rows() - first);
       const Out part = g.dpre.rows(first, count);
       gemm(c, gemm_problem(g.dy.rows(first, count), g.w, false, part));
-      gelu_pass(s, g, first, part, {part, sums});
+      gradient_pass(s, g, first, part, {part, sums});
     }
   };
   std::vector<Variant> variants{[&](const Out& sums) { in_pieces(g.rows(), sums); }};
@@ -86,7 +100,7 @@ void gelu_backward_apart(const CudaCompute& c, const GeluGradient& g, const Out&
   for (const FusedKernel* kernel :
        serving(s, c.options.fusions.gelu, gelu_backward_kernels(g.dpre.dtype, g.form), own)) {
     variants.emplace_back(
-        [&, kernel](const Out& sums) { gelu_backward_fused(c, *kernel, own, g, sums); });
+        [&, kernel](const Out& sums) { backward_fused(c, *kernel, own, g, sums); });
   }
   // A timed run adds its sums to scratch that nothing reads.
   std::vector<std::function<void()>> timed;
@@ -95,17 +109,15 @@ void gelu_backward_apart(const CudaCompute& c, const GeluGradient& g, const Out&
       variant(Out(db.defined() ? Tensor(s.second_workspace(), db.dtype, {g.columns()}) : Tensor()));
     });
   }
-  const char* op = g.form.saved == SavedGelu::derivative ? "slope-apart"
-                   : g.form.kind == GeluKind::erf        ? "derf-apart"
-                                                         : "dgelu-apart";
-  const std::string key = shape_key(op, c, plain) + fmt::format("/{}", variants.size());
+  const std::string key = shape_key((backward_key(g.form) + "-apart").c_str(), c, plain) +
+                          fmt::format("/{}", variants.size());
   variants[static_cast<size_t>(fastest(c, key, timed))](db);
 }
 
 // `dpre` is `saved`, so the GEMM needs other memory: pieces of rows go through the second
-// workspace. Small pieces are still in the cache when GELU's kernel reads them, large ones make
-// faster GEMMs. Autotune decides.
-void gelu_backward_in_place(const CudaCompute& c, const GeluGradient& g, const Out& db) {
+// workspace. Small pieces are still in the cache when the activation's kernel reads them, large
+// ones make faster GEMMs. Autotune decides.
+void backward_in_place(const CudaCompute& c, const GemmGradient& g, const Out& db) {
   CudaStream& s = c.stream;
   const auto most = static_cast<int64_t>(s.second_workspace_bytes());
   void* scratch = s.second_workspace();
@@ -115,7 +127,8 @@ void gelu_backward_in_place(const CudaCompute& c, const GeluGradient& g, const O
       const Out part(Tensor(scratch, g.dpre.dtype, {count, g.columns()}));
       gemm(c, gemm_problem(g.dy.rows(first, count), g.w, false, part));
       // A timed run must not change `saved` and `db`.
-      gelu_pass(s, g, first, part, {timed ? part : g.dpre.rows(first, count), timed ? Out() : db});
+      gradient_pass(s, g, first, part,
+                    {timed ? part : g.dpre.rows(first, count), timed ? Out() : db});
     }
   };
   std::vector<int64_t> pieces;
@@ -126,47 +139,46 @@ void gelu_backward_in_place(const CudaCompute& c, const GeluGradient& g, const O
     pieces.push_back(piece);
     variants.emplace_back([&run, piece] { run(piece, true); });
   }
-  const char* op = g.form.saved == SavedGelu::derivative ? "slope"
-                   : g.form.kind == GeluKind::erf        ? "derf"
-                                                         : "dgelu";
-  const std::string key = shape_key(op, c, gemm_problem(g.dy, g.w, false, g.dpre)) +
-                          fmt::format("/{}", variants.size());
+  const std::string key =
+      shape_key(backward_key(g.form).c_str(), c, gemm_problem(g.dy, g.w, false, g.dpre)) +
+      fmt::format("/{}", variants.size());
   run(pieces[static_cast<size_t>(fastest(c, key, variants))], false);
 }
 
-SavedGelu faster_saved(const Compute& c, DType type, int64_t n, int64_t k, GeluKind kind) {
+SavedValue faster_saved(const Compute& c, DType type, int64_t n, int64_t k, MlpActivation kind) {
   const CudaStream& s = cuda_stream(c.stream);
   FusedGemm p;
   p.tokens = 1;
   p.features = n;
   p.inner = k;
-  const GeluForm form{kind, SavedGelu::derivative};
+  const ActivationForm form{kind, SavedValue::derivative};
   const auto served = [&](const KernelList<FusedKernel>& kernels) {
     return !serving(s, c.options.fusions.gelu, kernels, p).empty();
   };
   return served(gelu_forward_kernels(type, form)) && served(gelu_backward_kernels(type, form))
-             ? SavedGelu::derivative
-             : SavedGelu::input;
+             ? SavedValue::derivative
+             : SavedValue::input;
 }
 
 using Variants = std::vector<std::function<void()>>;
 
-// The versions whose GEMM adds the bias, and perhaps takes GELU.
-Variants biased_variants(const CudaCompute& c, const GemmProblem& plain, const In& b, GeluForm form,
-                         const GeluOutputs& out) {
+// The versions whose GEMM adds the bias, and perhaps applies the activation.
+Variants biased_variants(const CudaCompute& c, const GemmProblem& plain, const In& b,
+                         ActivationForm form, const ActivationOutputs& out) {
   Variants variants;
   const GemmProblem biased = with_epilogue(plain, Epilogue::bias, b, nullptr);
   if (gemm_supported(c, biased)) {
     variants.emplace_back([c, biased, &out, form] {
       gemm(c, biased);
-      bias_gelu(c.stream, {}, out, form);
+      bias_activation(c.stream, {}, out, form);
     });
   }
   GemmProblem fused = with_epilogue(plain, Epilogue::gelu_aux_bias, b, out.saved.data);
   fused.out = out.y.data;
   // The library's GELU is the tanh form, accurate enough for 16-bit results only.
-  if (c.options.fusions.gelu && form.saved == SavedGelu::input && form.kind == GeluKind::tanh &&
-      size_of(out.y.dtype) == 2 && gemm_supported(c, fused)) {
+  if (c.options.fusions.gelu && form.saved == SavedValue::input &&
+      form.kind == MlpActivation::gelu_tanh && size_of(out.y.dtype) == 2 &&
+      gemm_supported(c, fused)) {
     variants.emplace_back([c, fused] { gemm(c, fused); });
   }
   FusedGemm own = fused_gemm(plain, b, out.y);
@@ -180,63 +192,67 @@ Variants biased_variants(const CudaCompute& c, const GemmProblem& plain, const I
   return variants;
 }
 
-void forward(const Compute& compute, In x, LinearWeights weights, GeluForm form, GeluOutputs out) {
+void forward(const Compute& compute, In x, LinearWeights weights, ActivationForm form,
+             ActivationOutputs out) {
   const CudaCompute c = cuda_compute(compute);
   const GemmProblem plain = gemm_problem(x, weights.w, true, out.saved);
   Variants variants;
   if (weights.b.defined()) variants = biased_variants(c, plain, weights.b, form, out);
   variants.emplace_back([&] {
     gemm(c, plain);
-    bias_gelu(c.stream, weights.b, out, form);
+    bias_activation(c.stream, weights.b, out, form);
   });
-  const std::string op = std::string(form.kind == GeluKind::erf ? "erf-gelu" : "gelu") +
-                         (form.saved == SavedGelu::derivative ? "-slope" : "");
-  const std::string key = shape_key(op.c_str(), c, plain) + std::to_string(variants.size());
+  const std::string key =
+      shape_key(forward_key(form).c_str(), c, plain) + std::to_string(variants.size());
   variants[static_cast<size_t>(fastest(c, key, variants))]();
 }
 
-void gelu_alone(Stream& s, In pre, Out y, GeluKind kind, Out amax) {
-  gelu(cuda_stream(s), pre, {y, amax}, kind);
+void forward_alone(Stream& s, In pre, Out y, MlpActivation kind, Out amax) {
+  activation(cuda_stream(s), pre, {y, amax}, kind);
 }
 
-void gelu_alone_backward(Stream& s, In dy, In pre, GeluKind kind, GeluPass out) {
-  gelu_gradient(cuda_stream(s), dy, {pre, {kind, SavedGelu::input}}, out);
+void backward_alone(Stream& s, In dy, In pre, MlpActivation kind, ActivationPass out) {
+  activation_gradient(cuda_stream(s), dy, {pre, {kind, SavedValue::input}}, out);
 }
 
-void backward(const Compute& compute, In dy, In w, GeluInput gelu, GeluGradients out) {
+void backward(const Compute& compute, In dy, In w, ActivationInput f, ActivationGradients out) {
   const CudaCompute c = cuda_compute(compute);
   const int64_t columns = w.dim(1), inner = dy.dim(-1), rows = inner ? dy.numel() / inner : 0;
   if (rows == 0 || columns == 0) return;
-  const GeluGradient g{dy.view({rows, inner}), w, gelu.saved.view({rows, columns}),
-                       out.dpre.view({rows, columns}), gelu.form};
-  if (out.dpre.data == gelu.saved.data) {
-    gelu_backward_in_place(c, g, out.db);
+  const GemmGradient g{dy.view({rows, inner}), w, f.saved.view({rows, columns}),
+                       out.dpre.view({rows, columns}), f.form};
+  if (out.dpre.data == f.saved.data) {
+    backward_in_place(c, g, out.db);
   } else {
-    gelu_backward_apart(c, g, out.db);
+    backward_apart(c, g, out.db);
   }
 }
 
-const OnCuda versions[] = {{faster_saved_gelu, faster_saved},
-                           {linear_gelu_forward, forward},
-                           {gelu_forward, gelu_alone},
-                           {gelu_backward, gelu_alone_backward},
-                           {linear_backward_input_gelu, backward}};
+const OnCuda versions[] = {{faster_saved_value, faster_saved},
+                           {linear_activation_forward, forward},
+                           {mlp_activation_forward, forward_alone},
+                           {mlp_activation_backward, backward_alone},
+                           {linear_backward_input_activation, backward}};
 
 }  // namespace
 
-KernelList<FusedKernel> gelu_forward_kernels(DType type, GeluForm form) {
-  const bool derivative = form.saved == SavedGelu::derivative;
-  if (form.kind == GeluKind::erf)
-    return derivative ? fused_kernels(FusedWork::erf_gelu_derivative, type)
-                      : KernelList<FusedKernel>();
-  return fused_kernels(derivative ? FusedWork::gelu_derivative : FusedWork::gelu, type);
+KernelList<FusedKernel> gelu_forward_kernels(DType type, ActivationForm form) {
+  const bool derivative = form.saved == SavedValue::derivative;
+  if (form.kind == MlpActivation::gelu_tanh)
+    return fused_kernels(derivative ? FusedWork::gelu_derivative : FusedWork::gelu, type);
+  if (form.kind == MlpActivation::gelu_erf && derivative)
+    return fused_kernels(FusedWork::erf_gelu_derivative, type);
+  return {};
 }
 
-KernelList<FusedKernel> gelu_backward_kernels(DType type, GeluForm form) {
-  const bool derivative = form.saved == SavedGelu::derivative;
+KernelList<FusedKernel> gelu_backward_kernels(DType type, ActivationForm form) {
+  const bool derivative = form.saved == SavedValue::derivative;
+  if (form.kind == MlpActivation::gelu_tanh && type != DType::f16)
+    return fused_kernels(derivative ? FusedWork::times_derivative : FusedWork::gelu_gradient, type);
   // The erf form is served with its derivative alone, and f16 with the erf form alone.
-  if (form.kind == GeluKind::erf ? !derivative : type == DType::f16) return {};
-  return fused_kernels(derivative ? FusedWork::times_derivative : FusedWork::gelu_gradient, type);
+  if (form.kind == MlpActivation::gelu_erf && derivative)
+    return fused_kernels(FusedWork::times_derivative, type);
+  return {};
 }
 
 }  // namespace tally::train::cuda
