@@ -13,6 +13,7 @@ constexpr int side = static_cast<int>(fp8_block);  // of a tile
 constexpr int strip = 32;                          // rows and columns of it that a warp takes
 constexpr int strips = side / strip;
 constexpr int tile_threads = strips * strips * lanes;
+constexpr int tile_blocks = 2;  // on an SM: one loads while the other stores
 
 template <typename T>
 struct ScaledCast {
@@ -174,7 +175,7 @@ __device__ inline void write_scales(const ScaledCast<T>& o, const TileMagnitudes
 }
 
 template <typename T, __nv_fp8_interpretation_t format>
-__global__ void __launch_bounds__(tile_threads) cast_blocks_kernel(ScaledCast<T> o) {
+__global__ void __launch_bounds__(tile_threads, tile_blocks) cast_blocks_kernel(ScaledCast<T> o) {
   __shared__ TileMagnitudes found;
   __shared__ TileWords words;
   const Part p = part_of_tile(o);
@@ -199,7 +200,8 @@ __device__ inline void raise(float* magnitude, unsigned found) {
 
 // The magnitudes of rows and columns, in the memory of their scales.
 template <typename T>
-__global__ void __launch_bounds__(tile_threads) find_rows_and_columns_kernel(ScaledCast<T> o) {
+__global__ void __launch_bounds__(tile_threads, tile_blocks)
+    find_rows_and_columns_kernel(ScaledCast<T> o) {
   __shared__ TileMagnitudes found;
   const Part p = part_of_tile(o);
   find_magnitudes(p, &found);
@@ -223,7 +225,8 @@ __global__ void __launch_bounds__(plain_threads) make_scales_kernel(float* scale
 }
 
 template <typename T, __nv_fp8_interpretation_t format>
-__global__ void __launch_bounds__(tile_threads) cast_rows_and_columns_kernel(ScaledCast<T> o) {
+__global__ void __launch_bounds__(tile_threads, tile_blocks)
+    cast_rows_and_columns_kernel(ScaledCast<T> o) {
   __shared__ TileWords words;
   const Part p = part_of_tile(o);
   float by_row[4], by_column[8];
