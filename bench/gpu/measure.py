@@ -69,13 +69,14 @@ def encoder(model, task, tokens, batch, precision, steps, row, compiled=False):
                 ("hf_encoder", peer), row=row)
 
 
-def llama_8b(fp8=""):
-    """Six layers of Llama 8B with a tied head, in bf16 or with the blocks' GEMMs in FP8 by this recipe."""
+def llama_8b(fp8="", fp8_format="hybrid", peer=""):
+    """Six layers of Llama 8B with a tied head, in bf16 or with the blocks' GEMMs in FP8 by this recipe, and torchao's
+    by the same or by `peer`."""
     return Case("--seq-length 4096 --num-layers 6 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 "
                 "--group-query-attention --num-query-groups 8 --swiglu --normalization RMSNorm --disable-bias-linear "
                 "--position-embedding-type rope --rotary-base 500000 --tokenizer-type NullTokenizer --vocab-size 128256 "
-                "--micro-batch-size 2 --bf16" + (f" --fp8-format hybrid --fp8-recipe {fp8}" if fp8 else ""), 20,
-                ("compiled_gpt", "--model llama-8b-6 --batch 2 --tokens 4096" + (f" --float8 {fp8}" if fp8 else "")),
+                "--micro-batch-size 2 --bf16" + (f" --fp8-format {fp8_format} --fp8-recipe {fp8}" if fp8 else ""), 20,
+                ("compiled_gpt", "--model llama-8b-6 --batch 2 --tokens 4096" + (f" --float8 {peer or fp8}" if fp8 else "")),
                 row="Llama 8B, 6 layers, tied, B2 T4096" + (f", FP8 {fp8}" if fp8 else ""))
 
 
@@ -97,6 +98,9 @@ CASES = {
                      row="Llama 1B B4 T2048"),
     "llama-8b-6": llama_8b(),
     "llama-8b-6-fp8": llama_8b(fp8="tensorwise"),
+    "llama-8b-6-fp8-rowwise": llama_8b(fp8="rowwise", fp8_format="e4m3"),
+    # torchao has no recipe of blocks.
+    "llama-8b-6-fp8-blockwise": llama_8b(fp8="blockwise", fp8_format="e4m3", peer="rowwise"),
     "13b-40x128": wide(40, 16),
     "13b-32x160": wide(32, 16),
     "124m-b64-bf16": Case(f"{SHORT} --model gpt2 --micro-batch-size 64 --bf16", 45, ("hf_trainer", "--batch 64"),

@@ -1,5 +1,7 @@
 #include "src/config/config.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -71,7 +73,8 @@ const char* precision_name(Precision p) {
 std::string precision_text(const Config& config) {
   const std::string name = precision_name(config.precision);
   if (!config.fp8.on()) return name;
-  return name + " with FP8 (" + fp8_format_name(config.fp8.format) + ")";
+  return fmt::format("{} with FP8 ({}, {})", name, fp8_format_name(config.fp8.format),
+                     config.fp8.recipe.name);
 }
 
 const char* fp8_format_name(Fp8Config::Format f) {

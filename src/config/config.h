@@ -12,6 +12,7 @@
 #include "src/device/policy.h"
 #include "src/device/rotary.h"
 #include "src/device/tensor.h"
+#include "src/ops/fp8/scaling.h"
 #include "src/parallel/control/launch.h"
 
 namespace tally::train {
@@ -47,12 +48,15 @@ struct Fp8Config {
   // Tensor cores take FP8 in pieces of 16 bytes, along every dimension of a layer's GEMMs.
   static constexpr int64_t multiple = 16;
   Format format = Format::none;
+  Fp8Recipe recipe = fp8_recipes[0];
   int64_t layers_at_start = 0, layers_at_end = 0;  // layers that stay in bf16
 
   bool on() const { return format != Format::none; }
   bool serves(int64_t layer, int64_t layers) const {
     return on() && layer >= layers_at_start && layer < layers - layers_at_end;
   }
+  // Empty where nothing is in FP8.
+  std::string recipe_name() const { return on() ? std::string(recipe.name) : std::string(); }
   DType gradients() const { return format == Format::hybrid ? DType::e5m2 : DType::e4m3; }
   // Micro batches of sequences of so many tokens come in multiples of this many.
   int64_t micro_batch_unit(int64_t sequence) const {
@@ -306,8 +310,11 @@ constexpr bool uses_tf32(Precision p) {
   return p == Precision::tf32 || p == Precision::tf32x3;
 }
 const char* precision_name(Precision p);  // "fp64", "fp32", "tf32x3", "tf32", "bf16", "fp16"
-// The precision as people read it: "bf16", or "bf16 with FP8 (hybrid)".
+// The precision as people read it: "bf16", or "bf16 with FP8 (hybrid, rowwise)".
 std::string precision_text(const Config& config);
+// Why a GPU of this name and compute capability does not compute this run's FP8; empty where it does,
+// or where nothing is in FP8.
+std::string fp8_refusal(const Config& config, const std::string& gpu, int capability);
 const char* fp8_format_name(Fp8Config::Format f);  // "none", "hybrid", "e4m3"
 const char* recompute_name(Recompute r);           // "none", "selective", "full"
 const char* optimizer_name(OptimizerKind kind);    // "adam", "lamb", "sgd"

@@ -12,9 +12,16 @@ void resolve_recipe(const Flags& f, Config* c) {
         "Megatron-LM's default is delayed");
     return;
   }
-  const std::string name = lower(*f.fp8_recipe);
-  if (name != "tensorwise")
-    fail("--fp8-recipe", "'{}' is not computed here: take tensorwise", *f.fp8_recipe);
+  const Fp8Recipe* recipe = find_fp8_recipe(lower(*f.fp8_recipe));
+  if (!recipe)
+    fail("--fp8-recipe", "'{}' is not computed here: take tensorwise, rowwise or blockwise",
+         *f.fp8_recipe);
+  c->fp8.recipe = *recipe;
+  if (c->fp8.format == Fp8Config::Format::hybrid && !recipe->e5m2_gradients)
+    fail("--fp8-recipe",
+         "{} has gradients in E4M3, as torchao has it, and hybrid takes E5M2: add --fp8-format "
+         "e4m3",
+         recipe->name);
 }
 
 // Layers at both ends that stay in bf16: one each with --first-last-layers-bf16, unless their
@@ -33,6 +40,17 @@ void resolve_ends(const Flags& f, Config* c) {
 }
 
 }  // namespace
+
+std::string fp8_refusal(const Config& c, const std::string& gpu, int capability) {
+  const Fp8Recipe& recipe = c.fp8.recipe;
+  if (!c.fp8.on() || fp8_serves(recipe, capability)) return "";
+  const std::string here =
+      fmt::format("{} (compute capability {}.{})", gpu, capability / 10, capability % 10);
+  if (capability < fp8_capability)
+    return fmt::format("--fp8-format: {} has no FP8, which came with 8.9: leave it out", here);
+  return fmt::format("--fp8-recipe: {} does not compute {}, which only {}.{} does: take tensorwise",
+                     here, recipe.name, recipe.only_capability / 10, recipe.only_capability % 10);
+}
 
 void check_fp8_sizes(const Config& c) {
   if (!c.fp8.on()) return;

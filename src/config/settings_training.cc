@@ -147,9 +147,10 @@ void add_fp8_settings(SettingTable& t, Flags& f) {
            "With --bf16, the GEMMs of the blocks in FP8: hybrid (E4M3, gradients in E5M2) or e4m3")
       .record("fp8_format", fp8_format_name(fp8.format));
   t.text("--fp8-recipe", &f.fp8_recipe, "NAME",
-         "Recipe of FP8's scales: tensorwise (each matrix by its own largest magnitude)")
-      .offers({"tensorwise"})
-      .record("fp8_recipe", text_or_null(fp8.on() ? "tensorwise" : ""));
+         "What has a scale of its own in FP8: tensorwise (each matrix), rowwise (each row), or "
+         "blockwise (128 activations or gradients, 128 x 128 weights)")
+      .offers({"tensorwise", "rowwise", "blockwise"})
+      .record("fp8_recipe", text_or_null(fp8.recipe_name()));
   t.turns_on("--first-last-layers-bf16", &f.first_last_bf16,
              "With --fp8-format, the first and the last block stay in bf16");
   t.number("--num-layers-at-start-in-bf16", &f.bf16_layers_at_start, 0,

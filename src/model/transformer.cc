@@ -136,14 +136,20 @@ Tensor Transformer::reserve_scratch(int64_t head_elements) {
 
 void Transformer::reserve_fp8() {
   Fp8Scratch& s = context_.fp8;
-  const int64_t m = sizes_.tokens(), in = m * sizes_.widest_input(),
-                out = m * sizes_.widest_output();
+  const int64_t m = sizes_.tokens(), in = sizes_.widest_input(), out = sizes_.widest_output();
+  s.recipe = fp8_.recipe;
   s.backward = fp8_.gradients();
-  s.x = arena_.make(DType::u8, {in}, "operands in FP8");
-  s.dy_rows = arena_.make(DType::u8, {out}, "operands in FP8");
-  s.dy_columns = arena_.make(DType::u8, {out}, "operands in FP8");
-  s.x_scale = arena_.make(DType::f32, {1}, "scales of operands in FP8");
-  s.dy_scale = arena_.make(DType::f32, {1}, "scales of operands in FP8");
+  s.x = arena_.make(DType::u8, {m * in}, "operands in FP8");
+  s.dy_rows = arena_.make(DType::u8, {m * out}, "operands in FP8");
+  s.dy_columns = arena_.make(DType::u8, {m * out}, "operands in FP8");
+  const auto scales = [&](int64_t count) {
+    return arena_.make(DType::f32, {count}, "scales of operands in FP8");
+  };
+  const Fp8Scaling of_x = s.recipe.activations, of_dy = s.recipe.gradients;
+  s.x_scales = scales(std::max(fp8_scale_count(of_x, m, in), fp8_scale_count(of_x, in, m)));
+  s.dy_row_scales = scales(fp8_scale_count(of_dy, m, out));
+  s.dy_column_scales =
+      of_dy == Fp8Scaling::tensor ? s.dy_row_scales : scales(fp8_scale_count(of_dy, out, m));
   s.amax = arena_.make(DType::f32, {1}, "magnitudes for FP8");
   s.amaxes = arena_.make(DType::f32, {sizes_.shards}, "magnitudes for FP8");
 }
@@ -167,7 +173,7 @@ void Transformer::bind_blocks(const ParameterTable& table) {
     const ActivationForm form = fp8 ? ActivationForm{kind, SavedValue::input} : fastest;
     blocks_.emplace_back(table, sizes_, config_.layernorm_epsilon, form, layer,
                          projection_sums_.rows(l, 1).view({config_.hidden}));
-    if (fp8) blocks_.back().keep_in_fp8(context_.fp8.forward, &arena_);
+    if (fp8) blocks_.back().keep_in_fp8(context_.fp8, &arena_);
   }
   if (part_.last)
     final_norm_ = Norm(table, {Role::in_norm, config_.layers}, config_.layernorm_epsilon);

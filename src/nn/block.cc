@@ -100,13 +100,19 @@ Block::Block(const ParameterTable& table, const BlockSizes& sizes, double epsilo
       recompute_(sizes.recompute),
       post_norm_(sizes.post_norm()) {}
 
-void Block::keep_in_fp8(DType format, Arena* arena) {
+void Block::keep_in_fp8(const Fp8Scratch& form, Arena* arena) {
+  const Fp8Scaling scaling = form.recipe.weights;
   const auto attention = attention_.matrices(), mlp = mlp_.matrices();
   for (Linear* w : {attention[0], attention[1], mlp[0], mlp[1]}) {
     const int64_t n = w->weight.value.dim(0), k = w->weight.value.dim(1);
-    w->fp8 = {arena->make(format, {n, k}, "weights in FP8"),
-              arena->make(format, {k, n}, "weights in FP8"),
-              arena->make(DType::f32, {1}, "scales of weights in FP8")};
+    const auto scales = [&](int64_t rows, int64_t inner) {
+      return arena->make(DType::f32, {fp8_scale_count(scaling, rows, inner)},
+                         "scales of weights in FP8");
+    };
+    const Tensor of_rows = scales(n, k);
+    w->fp8 = {arena->make(form.forward, {n, k}, "weights in FP8"),
+              arena->make(form.forward, {k, n}, "weights in FP8"), of_rows,
+              scaling == Fp8Scaling::tensor ? of_rows : scales(k, n), scaling};
   }
 }
 

@@ -97,7 +97,7 @@ class Block {
   void backward(const LayerContext& c, const BlockActivations& a, const BackwardFlow& flow) const;
 
   // Computes its GEMMs in FP8 from now on, with weights cast to memory of `arena`.
-  void keep_in_fp8(DType format, Arena* arena);
+  void keep_in_fp8(const Fp8Scratch& form, Arena* arena);
 
   const SelfAttention& attention() const { return attention_; }
   const Mlp& mlp() const { return mlp_; }

@@ -3,17 +3,17 @@
 namespace tally::train {
 
 void Linear::cast_weight(const LayerContext& c) const {
-  const Fp8Magnitudes magnitudes{c.tensor, c.fp8, division != Division::whole};
+  const Fp8Magnitudes magnitudes{c.tensor, c.fp8, fp8.scaling, division != Division::whole};
   fp8_cast(c.compute, weight.value, magnitudes.find(c.compute, weight.value, false, c.fp8.amaxes),
            fp8);
 }
 
 Fp8Magnitudes Linear::magnitudes_of_input(const LayerContext& c) const {
-  return {c.tensor, c.fp8, division == Division::columns};
+  return {c.tensor, c.fp8, c.fp8.recipe.activations, division == Division::columns};
 }
 
 Fp8Magnitudes Linear::magnitudes_of_gradient(const LayerContext& c) const {
-  return {c.tensor, c.fp8, division == Division::rows};
+  return {c.tensor, c.fp8, c.fp8.recipe.gradients, division == Division::rows};
 }
 
 Out Linear::amax_of_input(const LayerContext& c, const Tensor& amaxes) const {
@@ -24,22 +24,22 @@ Out Linear::amax_of_gradient(const LayerContext& c) const {
   return in_fp8() ? Out(magnitudes_of_gradient(c).own(c.fp8.amaxes)) : Out();
 }
 
-// The sum over the tensor cores' products may be the fast one: only gradients add up over many
-// steps.
 void Linear::forward_fp8(const LayerContext& c, const LinearInput& in, const Tensor& y,
-                         const Fp8Sum& sum) const {
+                         const Tensor& added, const Tensor& residual) const {
   // This comes first: own() lies where the weight's magnitude goes.
   const Tensor amaxes = magnitudes_of_input(c).find(c.compute, in.x, in.amax_found, in.amaxes);
   if (c.fp8.casts_weights) cast_weight(c);
-  const int64_t m = in.x.dim(0), k = in.x.dim(1);
-  const Fp8Copies x{Tensor(c.fp8.x.data, c.fp8.forward, {m, k}), {}, c.fp8.x_scale};
+  const Fp8Copies x = c.fp8.rows_of_x(in.x.dim(0), in.x.dim(1));
   fp8_cast(c.compute, in.x, amaxes, x);
-  fp8_gemm(c.compute, rows_of(x), rows_of(fp8), Out(y), sum);
+  // The sum over the tensor cores' products may be the fast one: only gradients add up over many
+  // steps.
+  fp8_gemm(c.compute, rows_of(x), rows_of(fp8), Out(y),
+           {added, residual, c.fp8.recipe.fast_forward});
 }
 
 void Linear::forward(const LayerContext& c, const LinearInput& x, const Tensor& y,
                      const Tensor& residual) const {
-  if (in_fp8()) return forward_fp8(c, x, y, {bias.value, residual, true});
+  if (in_fp8()) return forward_fp8(c, x, y, bias.value, residual);
   linear_forward(c.compute, x.x, {weight.value, bias.value}, Out(y), residual);
 }
 
@@ -48,7 +48,7 @@ void Linear::forward_activation(const LayerContext& c, const LinearInput& x,
   if (!in_fp8())
     return linear_activation_forward(c.compute, x.x, {weight.value, bias.value}, f.form,
                                      {Out(f.saved), Out(act)});
-  forward_fp8(c, x, f.saved, {bias.value, {}, true});
+  forward_fp8(c, x, f.saved, bias.value, {});
   mlp_activation_forward(c.compute, f.saved, Out(act), f.form.kind, f.amax);
 }
 
@@ -57,7 +57,7 @@ void Linear::forward_row_parallel(const LayerContext& c, const LinearInput& x,
   const Tensor added = c.tensor.shard() == 0 ? bias.value : Tensor();
   const Tensor partial = c.tensor.partial_of(y);
   if (in_fp8()) {
-    forward_fp8(c, x, partial, {added, {}, true});
+    forward_fp8(c, x, partial, added, {});
   } else {
     linear_forward(c.compute, x.x, {weight.value, added}, Out(partial), {});
   }
@@ -68,11 +68,9 @@ OutputGradient Linear::gradient_at_output(const LayerContext& c, const Tensor& d
                                           bool amax_found) const {
   if (!in_fp8()) return {dy, {}};
   const Fp8Magnitudes magnitudes = magnitudes_of_gradient(c);
-  if (magnitudes.divided) c.tensor.wait(c.compute);  // one exchange of a group at a time
+  if (magnitudes.gathers()) c.tensor.wait(c.compute);  // one exchange of a group at a time
   const Tensor amaxes = magnitudes.find(c.compute, dy, amax_found, c.fp8.amaxes);
-  const int64_t m = dy.dim(0), n = dy.dim(1);
-  const Fp8Copies copies{Tensor(c.fp8.dy_rows.data, c.fp8.backward, {m, n}),
-                         Tensor(c.fp8.dy_columns.data, c.fp8.backward, {n, m}), c.fp8.dy_scale};
+  const Fp8Copies copies = c.fp8.copies_of_dy(dy.dim(0), dy.dim(1));
   fp8_cast(c.compute, dy, amaxes, copies);
   return {dy, copies};
 }
@@ -97,8 +95,7 @@ void Linear::backward_input_activation(const LayerContext& c, const OutputGradie
 
 void Linear::backward_weight_fp8(const LayerContext& c, const OutputGradient& dy,
                                  const LinearInput& in, bool accumulate) const {
-  const int64_t m = in.x.dim(0), k = in.x.dim(1);
-  const Fp8Copies x{{}, Tensor(c.fp8.x.data, c.fp8.forward, {k, m}), c.fp8.x_scale};
+  const Fp8Copies x = c.fp8.columns_of_x(in.x.dim(0), in.x.dim(1));
   const bool gathered = magnitudes_of_input(c).gathers();
   fp8_cast(c.compute, in.x, gathered ? in.amaxes : in.amaxes.rows(0, 1), x);
   fp8_gemm(c.compute, columns_of(dy.fp8), columns_of(x), Out(weight.gradient),

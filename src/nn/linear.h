@@ -101,7 +101,7 @@ struct Linear {
 
  private:
   void forward_fp8(const LayerContext& c, const LinearInput& x, const Tensor& y,
-                   const Fp8Sum& sum) const;
+                   const Tensor& added, const Tensor& residual) const;
   void backward_weight_fp8(const LayerContext& c, const OutputGradient& dy, const LinearInput& x,
                            bool accumulate) const;
   void cast_weight(const LayerContext& c) const;

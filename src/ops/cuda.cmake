@@ -13,7 +13,7 @@ set(train_ops_cuda_sources
   attention/hopper/hopper.cc attention/hopper/map.cc attention/hopper/short.cc
   attention/library/cudnn_tables.cu attention/library/unfused.cu
   embedding/cuda.cu
-  fp8/cuda.cu fp8/gemm.cc
+  fp8/cuda.cu fp8/gemm.cc fp8/scaled_cast.cu
   gemm/candidates.cc gemm/float64.cu gemm/fused.cc gemm/gemm.cc gemm/problem.cc gemm/split.cu gemm/timing.cc gemm/tuned_gemm.cc gemm/tuned_gemms.cc
   linear/cuda.cc linear/cuda_activation.cc linear/passes.cu
   loss/cross_entropy.cu loss/fused.cc loss/fused_passes.cu loss/vocab_parallel.cu

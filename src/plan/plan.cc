@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "src/config/args.h"
-#include "src/ops/fp8/fp8.h"
 
 namespace tally::train {
 namespace {
@@ -46,10 +45,9 @@ std::vector<std::string> changes_that_fit(const Config& c, const GpuKind& kind,
 
 // A memory alone (--plan-device 80GB) has no capability.
 void check_fp8(const Config& c, const GpuKind& kind) {
-  if (c.fp8.on() && kind.capability > 0 && kind.capability < fp8_capability)
-    throw UsageError(fmt::format(
-        "--fp8-format: {} (compute capability {}.{}) has no FP8, which came with 8.9: leave it out",
-        kind.name, kind.capability / 10, kind.capability % 10));
+  if (kind.capability == 0) return;
+  const std::string refusal = fp8_refusal(c, kind.name, kind.capability);
+  if (!refusal.empty()) throw UsageError(refusal);
 }
 
 }  // namespace

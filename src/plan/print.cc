@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "src/config/json_values.h"
 #include "src/measure/flops.h"
 #include "src/model/architecture.h"
 #include "src/plan/megatron.h"
@@ -217,7 +218,8 @@ std::string plan_json(const Plan& p) {
                 {"sequence_parallel", l.sequence},
                 {"recompute", recompute_name(p.config.recompute)},
                 {"precision", precision_name(p.config.precision)},
-                {"fp8_format", fp8_format_name(p.config.fp8.format)}}},
+                {"fp8_format", fp8_format_name(p.config.fp8.format)},
+                {"fp8_recipe", text_or_null(p.config.fp8.recipe_name())}}},
               {"bubble", bubble_over_work(l)},
               {"worst_stage", p.worst().stage},
               {"megatron_activation_bytes",

@@ -1,9 +1,8 @@
-// fp8.h's casts on a GPU. Both are bound by memory: the largest magnitude reads x once, a cast
-// reads it once and writes one byte for each copy.
-#include <cuda_fp8.h>
-
+// fp8.h's casts on a GPU, those of whole tensors. Both are bound by memory: the largest magnitude reads
+// x once, a cast reads it once and writes one byte for each copy.
 #include "src/device/cuda/kernel.cuh"
 #include "src/ops/fp8/amax.cuh"
+#include "src/ops/fp8/cast.cuh"
 #include "src/ops/fp8/fp8.h"
 #include "src/ops/fp8/gemm.h"
 
@@ -72,11 +71,6 @@ __device__ inline Scaled scaled_by(const float* amaxes, int count, float largest
   return {largest / used, used / largest};
 }
 
-template <__nv_fp8_interpretation_t format>
-__device__ inline unsigned pair_of(float a, float b) {
-  return __nv_cvt_float2_to_fp8x2(make_float2(a, b), __NV_SATFINITE, format);
-}
-
 template <typename T>
 struct CastOperands {
   const T* x;
@@ -90,8 +84,7 @@ struct CastOperands {
 // Eight neighbours of each of four rows a thread: columns are made of words of four rows.
 template <typename T, __nv_fp8_interpretation_t format>
 __global__ void __launch_bounds__(threads) cast_kernel(CastOperands<T> o) {
-  constexpr float largest = format == __NV_E4M3 ? 448.0F : 57344.0F;
-  const Scaled by = scaled_by(o.amaxes, o.parts, largest);
+  const Scaled by = scaled_by(o.amaxes, o.parts, largest_in<format>);
   if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *o.scale = by.scale;
   __shared__ unsigned tile[tile_columns][row_words + 1];
   const int warp = threadIdx.x / lanes, lane = threadIdx.x % lanes;
@@ -107,20 +100,13 @@ __global__ void __launch_bounds__(threads) cast_kernel(CastOperands<T> o) {
     const int64_t row = first_row + group * 4 + r, at = first_column + column;
     if (row >= o.height || at >= o.width) continue;
     float values[8];
+    load_eight(o.x + row * o.width + at, values);
 #pragma unroll
-    for (int k = 0; k < 8; k += vector_size<T>) {
-      float part[vector_size<T>];
-      widen(load<T, vector_size<T>>(o.x + row * o.width + at + k), part);
-#pragma unroll
-      for (int j = 0; j < vector_size<T>; ++j) values[k + j] = part[j] * by.multiplier;
-    }
+    for (float& value : values) value *= by.multiplier;
     Vector<unsigned, 2> bytes;
 #pragma unroll
-    for (int k = 0; k < 8; k += 4) {
-      const unsigned low = pair_of<format>(values[k], values[k + 1]);
-      const unsigned high = pair_of<format>(values[k + 2], values[k + 3]);
-      bytes.v[k / 4] = low | high << 16;
-    }
+    for (int k = 0; k < 8; k += 4)
+      bytes.v[k / 4] = four_of<format>(values[k], values[k + 1], values[k + 2], values[k + 3]);
     if (o.rows) store<unsigned, 2>(reinterpret_cast<unsigned*>(o.rows + row * o.width + at), bytes);
 #pragma unroll
     for (int k = 0; k < 8; ++k) words[k] |= (bytes.v[k / 4] >> (k % 4 * 8) & 0xffU) << (r * 8);
@@ -152,23 +138,20 @@ void launch_cast(CudaStream& s, DType format, const CastOperands<T>& o) {
 
 void cast(Stream& stream, In x, In amaxes, Fp8Copies out) {
   CudaStream& s = cuda_stream(stream);
-  const DType format = out.rows.defined() ? out.rows.dtype : out.columns.dtype;
   const int64_t width = x.dim(-1), height = width ? x.numel() / width : 0;
   if (width % fp8_multiple != 0 || height % fp8_multiple != 0)
     throw DeviceError("fp8_cast: a matrix of " + std::to_string(height) + " x " +
                       std::to_string(width) + ": sizes are multiples of 16");
   if (x.numel() == 0) return;
-  const auto launch = [&](auto zero) {
+  if (out.scaling != Fp8Scaling::tensor) return cast_with_own_scales(s, x, out);
+  const Tensor& scale = out.rows.defined() ? out.row_scales : out.column_scales;
+  by_cast_type(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     launch_cast<T>(
-        s, format,
+        s, out.format(),
         {x.as<T>(), amaxes.as<float>(), static_cast<int>(amaxes.numel()), out.rows.as<uint8_t>(),
-         out.columns.as<uint8_t>(), out.scale.as<float>(), height, width});
-  };
-  if (x.dtype == DType::bf16) return launch(__nv_bfloat16{});
-  if (x.dtype == DType::f16) return launch(__half{});
-  if (x.dtype == DType::f32) return launch(float{});
-  throw DeviceError(std::string("fp8_cast: not a type of 16 or 32 bits: ") + dtype_name(x.dtype));
+         out.columns.as<uint8_t>(), scale.as<float>(), height, width});
+  });
 }
 
 const OnCuda versions[] = {{fp8_amax, amax}, {fp8_cast, cast}, {fp8_gemm, multiply_fp8}};

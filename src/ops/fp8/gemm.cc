@@ -10,10 +10,10 @@ namespace tally::train::cuda {
 namespace {
 
 // cuBLASLt says "not supported" of a scale at another address.
-const float* scale_of(const Fp8Matrix& m) {
-  if (reinterpret_cast<uintptr_t>(m.scale.data) % fp8_multiple != 0)
+const float* scales_of(const Fp8Matrix& m) {
+  if (reinterpret_cast<uintptr_t>(m.scales.data) % fp8_multiple != 0)
     throw DeviceError("fp8_gemm: a scale is not at a multiple of 16 bytes");
-  return m.scale.as<float>();
+  return m.scales.as<float>();
 }
 
 }  // namespace
@@ -21,8 +21,10 @@ const float* scale_of(const Fp8Matrix& m) {
 void multiply_fp8(const Compute& compute, Fp8Matrix a, Fp8Matrix b, Out out, Fp8Sum sum) {
   const CudaCompute c = cuda_compute(compute);
   GemmProblem p = gemm_problem(a.data, b.data, true, out);
-  p.a.scale = scale_of(a);
-  p.b.scale = scale_of(b);
+  p.a.scales = scales_of(a);
+  p.b.scales = scales_of(b);
+  p.a.scaling = a.scaling;
+  p.b.scaling = b.scaling;
   p.fast_sums = sum.fast;
   if (sum.addend.defined()) {
     p.beta = 1;

@@ -3,8 +3,9 @@
 // Row-major, each operand as stored or transposed, one matrix or a batch. Types of a and b: f64,
 // f32, bf16, f16; bf16 and f16 operands may have an f32 result. Accumulation is in f32, or f64 for
 // f64. Also FP8 (ops/fp8/fp8.h) with a bf16 or f32 result, not both e5m2: `a` as stored, `b`
-// transposed, which is all that Hopper's tensor cores take; rows, cols and inner are multiples of
-// 16.
+// transposed, which is all that Hopper's tensor cores take; rows, cols and inner are multiples of 16.
+// Scales of rows and of blocks (scaling.h) on compute capability 9.0 alone: both operands' of rows, or
+// of vectors and blocks, not both of blocks.
 //
 // The versions, and what each serves:
 //   cuBLASLt (tuned_gemm*.cc)           every type on every GPU; f32 in IEEE float32 or TF32
@@ -48,6 +49,7 @@
 #include <vector>
 
 #include "src/device/cuda/cuda_stream.h"
+#include "src/ops/fp8/scaling.h"
 
 namespace tally::train::cuda {
 
@@ -55,10 +57,11 @@ namespace tally::train::cuda {
 struct Operand {
   const void* data = nullptr;
   DType dtype = DType::f32;
-  int64_t leading = 0;           // elements from one stored row to the next
-  int64_t stride = 0;            // elements from one matrix of the batch to the next
-  bool transposed = false;       // stored as the transpose of the operand
-  const float* scale = nullptr;  // FP8: what its numbers are multiplied by, in device memory
+  int64_t leading = 0;            // elements from one stored row to the next
+  int64_t stride = 0;             // elements from one matrix of the batch to the next
+  bool transposed = false;        // stored as the transpose of the operand
+  const float* scales = nullptr;  // FP8: what its numbers are multiplied by, in device memory
+  Fp8Scaling scaling = Fp8Scaling::tensor;
 };
 
 enum class Epilogue : uint8_t {

@@ -29,6 +29,20 @@ cudaDataType_t data_type(DType t) {
   }
 }
 
+cublasLtMatmulMatrixScale_t scale_mode(Fp8Scaling scaling) {
+  switch (scaling) {
+    case Fp8Scaling::tensor:
+      break;
+    case Fp8Scaling::row:
+      return CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+    case Fp8Scaling::vector128:
+      return CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+    case Fp8Scaling::block128:
+      return CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+  }
+  return CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+}
+
 bool in_tf32(const ComputeOptions& o, const GemmProblem& p) {
   return p.split || (o.matmul_mode == MatmulMode::tf32 && p.a.dtype == DType::f32);
 }
@@ -130,6 +144,9 @@ std::string key_of(const CudaCompute& c, const GemmProblem& p) {
                      : float64_serves(c, p) ? "d"
                      : p.fast_sums          ? "f"
                                             : "") +
+         (p.a.scaling == Fp8Scaling::tensor ? ""
+                                            : fmt::format("s{}{}", static_cast<int>(p.a.scaling),
+                                                          static_cast<int>(p.b.scaling))) +
          (c.options.reserved_sms > 0 ? fmt::format("l{}", c.options.reserved_sms) : "");
 }
 
@@ -174,6 +191,10 @@ TunedGemms::Gemm::Gemm(const CudaCompute& c, const GemmProblem& p)
   set(desc, CUBLASLT_MATMUL_DESC_TRANSB, op_second);
   if (c.options.reserved_sms > 0) use_sms(c.sms_for_gemms());
   if (p.fast_sums) set(desc, CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t{1});
+  if (p.a.scaling != Fp8Scaling::tensor) {
+    set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, scale_mode(p.b.scaling));
+    set(desc, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, scale_mode(p.a.scaling));
+  }
   if (p.epilogue == Epilogue::none) return;
   const cublasLtEpilogue_t epilogue =
       p.epilogue == Epilogue::bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
@@ -197,8 +218,8 @@ void TunedGemms::Gemm::use_sms(int count) const {
 }
 
 void TunedGemms::Gemm::point(const GemmProblem& p) const {
-  if (p.a.scale) set(desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, p.a.scale);
-  if (p.b.scale) set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, p.b.scale);
+  if (p.a.scales) set(desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, p.a.scales);
+  if (p.b.scales) set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, p.b.scales);
   if (p.epilogue == Epilogue::none) return;
   set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
   if (p.epilogue == Epilogue::gelu_aux_bias)

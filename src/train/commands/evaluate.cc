@@ -172,6 +172,7 @@ nlohmann::ordered_json record_of(const Record& record, const nlohmann::ordered_j
           {"text", data_name(c)},
           {"precision", precision_name(c.precision)},
           {"fp8_format", fp8_format_name(c.fp8.format)},
+          {"fp8_recipe", text_or_null(c.fp8.recipe_name())},
           {"seq_length", c.sequence},
           {"micro_batch_size", c.micro_batch},
           {"data_parallel_size", c.data_parallel},

@@ -14,7 +14,6 @@
 #include "src/measure/system_info.h"
 #include "src/ops/attention/attention.h"
 #include "src/ops/build_features.h"
-#include "src/ops/fp8/fp8.h"
 #include "src/train/run/failures.h"
 
 namespace tally::train {
@@ -58,10 +57,9 @@ void check_precision(const Config& c, const Device& device, const DeviceInfo& in
         "--precision {}: {} (compute capability {}.{}) does not have it: use --fp16 or --precision "
         "fp32",
         precision_name(c.precision), info.name, info.capability / 10, info.capability % 10));
-  if (device.is_cuda() && c.fp8.on() && info.capability < fp8_capability)
-    throw InputError(fmt::format(
-        "--fp8-format: {} (compute capability {}.{}) has no FP8, which came with 8.9: leave it out",
-        info.name, info.capability / 10, info.capability % 10));
+  if (!device.is_cuda()) return;
+  const std::string refusal = fp8_refusal(c, info.name, info.capability);
+  if (!refusal.empty()) throw InputError(refusal);
 }
 
 // A person or a launcher has taken the GPUs away on purpose.

@@ -61,6 +61,7 @@ constexpr SavedSetting kSettings[] = {
     {"--loss-scale-window", "/training/loss_scale_window", kScale},
     {"--hysteresis", "/training/hysteresis", kScale},
     {"--fp8-format", "/fp8_format", kUpdate},
+    {"--fp8-recipe", "/fp8_recipe", kUpdate},
     {"--hidden-dropout", "/model/hidden_dropout", kUpdate},
     {"--attention-dropout", "/model/attention_dropout", kUpdate},
     {"--classifier-dropout", "/encoder/classifier_dropout", kUpdate},

@@ -384,7 +384,12 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
       {"--fp8-format hybrid", 1,
        "--fp8-format: goes with --bf16, which is what is not in FP8; this run is fp32"},
       {"--bf16 --fp8-format hybrid --fp8-recipe delayed", 1,
-       "--fp8-recipe: 'delayed' is not computed here: take tensorwise"},
+       "--fp8-recipe: 'delayed' is not computed here: take tensorwise, rowwise or blockwise"},
+      {"--bf16 --fp8-format e4m3 --fp8-recipe mxfp8", 1,
+       "--fp8-recipe: 'mxfp8' is not computed here: take tensorwise, rowwise or blockwise"},
+      {"--bf16 --fp8-format hybrid --fp8-recipe rowwise", 1,
+       "--fp8-recipe: rowwise has gradients in E4M3, as torchao has it, and hybrid takes E5M2: add "
+       "--fp8-format e4m3"},
       {"--bf16 --fp8-recipe tensorwise", 1, "--fp8-recipe: goes with --fp8-format"},
       {"--bf16 --first-last-layers-bf16", 1, "--first-last-layers-bf16: goes with --fp8-format"},
       {"--bf16 --fp8-format hybrid --num-layers-at-end-in-bf16 2", 1,

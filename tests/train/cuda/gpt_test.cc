@@ -2,6 +2,7 @@
 // reference, training in lower precision against float32, and what a steady step may not do.
 #include <functional>
 
+#include "src/device/cuda/cuda_stream.h"
 #include "src/device/graph.h"
 #include "src/optim/optimizer.h"
 #include "tests/train/cuda/both.h"
@@ -353,6 +354,40 @@ TEST_CASE("cuda: a deterministic run repeats bit for bit" * NEEDS_GPU) {
   const Config c = wide_config(kind);
   const auto once = train(c, DeviceKind::cuda, kind.type, kind.mode, 5, true, true);
   CHECK(train(c, DeviceKind::cuda, kind.type, kind.mode, 5, true, true) == once);
+}
+
+// In every recipe that this GPU computes, with gradients in E4M3.
+std::vector<Config> fp8_configs() {
+  const auto stream = make_stream(Device{DeviceKind::cuda, 0});
+  const int capability = cuda::cuda_stream(*stream).capability();
+  std::vector<Config> all;
+  for (const Fp8Recipe& recipe : fp8_recipes)
+    for (const bool llama : {false, true}) {
+      if (!fp8_serves(recipe, capability)) continue;
+      Config c = wide_config({DType::bf16, MatmulMode::ieee, "bf16", 1e-2});
+      if (llama) make_llama(&c.model);
+      if (llama) c.model.kv_channels = 64;
+      c.fp8.format = Fp8Config::Format::e4m3;
+      c.fp8.recipe = recipe;
+      all.push_back(c);
+    }
+  return all;
+}
+
+TEST_CASE("cuda: FP8's gradients equal the CPU's emulation in float64" * NEEDS_GPU) {
+  for (const Config& c : fp8_configs()) {
+    INFO(c.fp8.recipe_name(), " ", std::string(c.model.block.gated() ? "llama" : "GPT"));
+    // What lies between two numbers of E4M3 becomes either, after bf16's rounding.
+    compare(run(make_gpt, c, DeviceKind::cuda, DType::bf16, MatmulMode::ieee),
+            run(make_gpt, c, DeviceKind::cpu, DType::f64, MatmulMode::ieee), 0.2);
+  }
+}
+
+TEST_CASE("cuda: a deterministic run in FP8 repeats bit for bit" * NEEDS_GPU) {
+  for (const Config& c : fp8_configs()) {
+    const auto once = train(c, DeviceKind::cuda, DType::bf16, MatmulMode::ieee, 5, true, true);
+    CHECK(train(c, DeviceKind::cuda, DType::bf16, MatmulMode::ieee, 5, true, true) == once);
+  }
 }
 
 }  // namespace

@@ -394,12 +394,23 @@ TEST_CASE("a batch of another shape is refused") {
 
 namespace {
 
-Config fp8_config(Fp8Config::Format format) {
+Config fp8_config(Fp8Config::Format format, const char* recipe = "tensorwise") {
   Config c = tiny_config();
   c.model.ffn = 240;
   c.fp8.format = format;
+  c.fp8.recipe = *find_fp8_recipe(recipe);
   return c;
 }
+
+struct Fp8Form {
+  Fp8Config::Format format;
+  const char* recipe;
+};
+constexpr Fp8Form fp8_forms[] = {{Fp8Config::Format::hybrid, "tensorwise"},
+                                 {Fp8Config::Format::e4m3, "tensorwise"},
+                                 {Fp8Config::Format::e4m3, "rowwise"},
+                                 {Fp8Config::Format::e4m3, "blockwise"},
+                                 {Fp8Config::Format::hybrid, "blockwise"}};
 
 Result first_batches(const Config& c, int micro_batches = 1) {
   return run(make_gpt, c, c.compute_type(), {0, micro_batches, false, 1, true});
@@ -417,9 +428,9 @@ double largest_difference(const Result& a, const Result& b) {
 
 TEST_CASE("FP8: losses and gradients are those of the wider type within the format's bound") {
   for (const bool llama : {false, true})
-    for (const auto format : {Fp8Config::Format::hybrid, Fp8Config::Format::e4m3})
+    for (const auto& [format, recipe] : fp8_forms)
       for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
-        Config c = fp8_config(format);
+        Config c = fp8_config(format, recipe);
         if (llama) make_llama(&c.model);
         c.recompute = recompute;
         Config wide = c;
@@ -427,6 +438,7 @@ TEST_CASE("FP8: losses and gradients are those of the wider type within the form
         const Result a = first_batches(c, 2), b = first_batches(wide, 2);
         CAPTURE(llama);
         CAPTURE(std::string(fp8_format_name(format)));
+        CAPTURE(std::string(recipe));
         CAPTURE(std::string(recompute_name(recompute)));
         CHECK(std::abs(a.loss - b.loss) < 5e-3 * b.loss);
         // Rounding to 4 bits is 2 to 4 % of a matrix, in each of the GEMMs that a gradient has passed.
@@ -451,6 +463,17 @@ TEST_CASE("FP8: layers that stay in bf16 are computed as without it") {
   c.fp8.layers_at_start = 0;
   CHECK(largest_difference(first_batches(c), without) > one_layer);
   CHECK(one_layer > 1e-3);
+}
+
+TEST_CASE("FP8: each recipe gives numbers of its own, and the same ones again") {
+  std::vector<std::vector<char>> seen;
+  for (const auto& [format, recipe] : fp8_forms) {
+    const Config c = fp8_config(format, recipe);
+    const Result a = first_batches(c, 2);
+    CHECK(first_batches(c, 2).bytes == a.bytes);
+    for (const auto& other : seen) CHECK((a.bytes != other));
+    seen.push_back(a.bytes);
+  }
 }
 
 TEST_CASE("FP8: an evaluation reads the weights of its moment, and so does a step's first batch") {

@@ -24,7 +24,8 @@ MUTATIONS = {
         *LAYOUTS, "src/model/transformer.cc", "fusions.qkv_bias && !context_.tensor.sequence &&",
         "fusions.qkv_bias &&"),
     "FP8: each process scales its part of a matrix by itself": (
-        *LAYOUTS, "src/nn/fp8.cc", "return divided && tensor.divides();", "return false;"),
+        *LAYOUTS, "src/nn/fp8.cc", "return needed() && divided && tensor.divides();",
+        "return false;"),
     "FP8: a weight's gradient reads its input at the scale of the first process's part": (
         *LAYOUTS, "src/nn/linear.cc", "gathered ? in.amaxes : in.amaxes.rows(0, 1)", "in.amaxes.rows(0, 1)"),
     "FP8: an evaluation reads the weights of an earlier step": (

@@ -103,7 +103,12 @@ TEST_CASE("a wrong flag of a plan is one sentence that names it") {
       "tally-train: error: --fp8-format: A100-80GB (compute capability 8.0) has no FP8, which came "
       "with 8.9: leave it out\n");
   CHECK(tally_train("--plan --model 124M --bf16 --fp8-format hybrid --plan-device H100")
-            .out.find(", bf16 with FP8 (hybrid)\n") != std::string::npos);
+            .out.find(", bf16 with FP8 (hybrid, tensorwise)\n") != std::string::npos);
+  CHECK(
+      error(
+          "--plan --model 124M --bf16 --fp8-format e4m3 --fp8-recipe rowwise --plan-device B200") ==
+      "tally-train: error: --fp8-recipe: B200 (compute capability 10.0) does not compute rowwise, "
+      "which only 9.0 does: take tensorwise\n");
   CHECK(
       error("--plan --plan-device H20") ==
       "tally-train: error: --plan-device: 'H20' is not known: H200, H100, GH200, B200, A100-80GB, "

@@ -115,6 +115,7 @@ const std::map<std::string, Pair> flags{
     {"--precision", {"", "bf16"}},
     {"--fp32-attention", {"--device auto", "tf32x3"}},
     {"--fp8-format", {"--bf16", "hybrid"}},
+    {"--fp8-recipe", {"--bf16 --fp8-format e4m3", "rowwise"}},
     {"--first-last-layers-bf16", {"--bf16 --fp8-format hybrid", ""}},
     {"--num-layers-at-start-in-bf16", {"--bf16 --fp8-format hybrid --first-last-layers-bf16", "2"}},
     {"--num-layers-at-end-in-bf16", {"--bf16 --fp8-format hybrid --first-last-layers-bf16", "2"}},
@@ -206,7 +207,6 @@ const std::set<std::string> may_differ{
     "--nproc-per-node", "--master-addr", "--master-port", "--master-addr-suffix",
     "--network-interface", "--rendezvous-token-file", "--distributed-timeout-minutes",
     "--prefix-output",
-    "--fp8-recipe",  // has one value
     // Refused above 1 or without effect at 1.
     "--tensor-model-parallel-size", "--pipeline-model-parallel-size",
     "--num-layers-per-virtual-pipeline-stage", "--sequence-parallel", "--use-distributed-optimizer",

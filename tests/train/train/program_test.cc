@@ -326,7 +326,8 @@ TEST_CASE("the reference model's metrics are the explicit model's") {
 }
 
 TEST_CASE("six steps at once and three, resumed, three more are the same bit for bit") {
-  for (const std::string precision : {"fp32", "bf16"}) {
+  for (const std::string precision : {"fp32", "bf16", "bf16 --fp8-format e4m3 --fp8-recipe rowwise",
+                                      "bf16 --fp8-format hybrid --fp8-recipe blockwise"}) {
     CAPTURE(precision);
     const Folder folder("resume");
     const std::string threads = "export OMP_NUM_THREADS=2;";

@@ -93,6 +93,8 @@ TEST_CASE("each setting that changes the updates of a resumed training has its n
   Config first = bytes_config();
   first.model.set_kind("bert");
   first.model.task = Task::classification;
+  first.fp8.format = Fp8Config::Format::e4m3;
+  first.fp8.recipe = *find_fp8_recipe("rowwise");
   using Change = std::function<void(Config*)>;
   for (const auto& [name, change] : std::vector<std::pair<std::string, Change>>{
            {"--optimizer lamb", [](Config* c) { c->optimizer.kind = OptimizerKind::lamb; }},
@@ -106,6 +108,8 @@ TEST_CASE("each setting that changes the updates of a resumed training has its n
            {"--loss-scale-window 7", [](Config* c) { c->loss_scale_window = 7; }},
            {"--hysteresis 9", [](Config* c) { c->hysteresis = 9; }},
            {"--min-loss-scale 4", [](Config* c) { c->min_loss_scale = 4; }},
+           {"--fp8-recipe blockwise differs from the checkpoint's rowwise:",
+            [](Config* c) { c->fp8.recipe = *find_fp8_recipe("blockwise"); }},
            {"--classifier-dropout 0.7", [](Config* c) { c->model.classifier_dropout = 0.7; }}}) {
     CAPTURE(name);
     Config c = first;
