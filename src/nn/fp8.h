@@ -28,7 +28,7 @@ struct Fp8Scratch {
   bool casts_weights = false;
 
   bool defined() const { return amax.defined(); }
-  // Where x[height,width] and dy are cast to.
+  // Casts of x[height,width] and dy lie there.
   Fp8Copies rows_of_x(int64_t height, int64_t width) const {
     return {Tensor(x.data, forward, {height, width}), {}, x_scales, {}, recipe.activations};
   }
@@ -42,8 +42,8 @@ struct Fp8Scratch {
   }
 };
 
-// How the magnitude of a matrix is found, where it has one scale: `divided`, from the parts of all
-// processes. Else there is none, and casts find theirs by themselves.
+// Finds the magnitude of a matrix that has one scale: `divided`, from the parts of all processes. Of
+// other scalings there is none, and casts find theirs by themselves.
 struct Fp8Magnitudes {
   const TensorParallel& tensor;
   const Fp8Scratch& scratch;

@@ -1,4 +1,4 @@
-// What the kernels that cast to FP8 share.
+// Shared parts of the kernels that cast to FP8.
 #pragma once
 
 #include <cuda_fp8.h>

@@ -9,7 +9,7 @@
 namespace tally::train::cuda {
 namespace {
 
-constexpr int side = static_cast<int>(fp8_block);  // of a tile
+constexpr int side = static_cast<int>(fp8_block);  // a tile's height and width
 constexpr int strip = 32;                          // rows and columns of it that a warp takes
 constexpr int strips = side / strip;
 constexpr int tile_threads = strips * strips * lanes;
@@ -26,8 +26,8 @@ struct ScaledCast {
 
 // A thread's part of a tile: eight neighbours of each of four rows. Zeros beyond the matrix.
 struct Part {
-  int row, column;    // of the tile
-  int64_t top, left;  // of the matrix
+  int row, column;    // within the tile
+  int64_t top, left;  // within the matrix
   int row_strip, column_strip;
   float x[4][8];
 };
@@ -105,8 +105,8 @@ __device__ inline void find_magnitudes(const Part& p, TileMagnitudes* found) {
   __syncthreads();
 }
 
-// What numbers are multiplied by whose largest magnitude has these bits, a power of two. The scale is
-// its reciprocal, and either gives the other one exactly.
+// The multiplier, a power of two, of numbers whose largest magnitude has these bits. The scale is its
+// reciprocal, and either gives the other one exactly.
 template <__nv_fp8_interpretation_t format>
 __device__ inline float multiplier_of(unsigned found) {
   return fp8_power_of_two(__uint_as_float(found), largest_in<format>);

@@ -48,7 +48,7 @@ constexpr int64_t fp8_scale_count(Fp8Scaling scaling, int64_t rows, int64_t inne
   return 0;
 }
 
-// What numbers of up to this magnitude are multiplied by before they are rounded, where the scale is
+// The multiplier of numbers of up to this magnitude before they are rounded, where the scale is
 // 1 / multiplier and a power of two: the largest one that keeps them within the format. 0 of an
 // infinity, NaN of a NaN.
 constexpr float fp8_power_of_two(float amax, float largest) {
@@ -63,7 +63,7 @@ struct Fp8Recipe {
   Fp8Scaling activations, weights, gradients;
   bool fast_forward;    // the forward pass may take the tensor cores' faster sums
   bool e5m2_gradients;  // it has a hybrid form
-  int only_capability;  // of the GPUs that compute it; 0: fp8_capability and later
+  int only_capability;  // GPUs of this capability alone compute it; 0: fp8_capability and later
 };
 // tensorwise and rowwise as torchao has them, blockwise as Transformer Engine's Float8BlockScaling.
 inline constexpr Fp8Recipe fp8_recipes[] = {
