@@ -42,8 +42,8 @@ struct Fp8Scratch {
   }
 };
 
-// Finds the magnitude of a matrix that has one scale: `divided`, from the parts of all processes. Of
-// other scalings there is none, and casts find theirs by themselves.
+// Finds the magnitude of a matrix that has one scale: `divided`, from the parts of all processes.
+// Casts with other scalings find theirs by themselves.
 struct Fp8Magnitudes {
   const TensorParallel& tensor;
   const Fp8Scratch& scratch;
