@@ -224,10 +224,12 @@ def measure(a, recipe, dims, world, device):
     rate = a.batch * a.tokens / ms * 1e3
     world.print({
         "peer": "torchtitan", "torchtitan": version("torchtitan"), "torch": torch.__version__, "gpus": world.size,
-        "torchao": None if recipe == "none" else version("torchao"), "model": f"llama3 {a.model}, {len(peer.model.layers)} layers",
+        "torchao": None if recipe == "none" else version("torchao"),
+        "model": f"llama3 {a.model}, {len(peer.model.layers)} layers",
         "batch": a.batch, "tokens": a.tokens, "precision": "bf16" + ("" if recipe == "none" else f" float8 {recipe}"),
-        "attention": a.attention, "loss_in": a.loss, "recompute": a.recompute, "reshard": a.reshard, "cuda_graphs": a.cuda_graphs,
-        "compiled": not a.no_compile, "ms_per_step": round(ms, 3), "ms_range": [round(min(times), 3), round(max(times), 3)],
+        "attention": a.attention, "loss_in": a.loss, "recompute": a.recompute, "reshard": a.reshard,
+        "cuda_graphs": a.cuda_graphs, "compiled": not a.no_compile, "ms_per_step": round(ms, 3),
+        "ms_range": [round(min(times), 3), round(max(times), 3)],
         "tokens_per_second": round(rate * world.size, 1), "tokens_per_second_per_gpu": round(rate, 1),
         "peak_gb": round(torch.cuda.max_memory_allocated() / 1e9, 2) if device.type == "cuda" else None,
         "seconds_until_warm": round(warm, 1), "loss": round(loss.item(), 4)})
