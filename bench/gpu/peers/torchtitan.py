@@ -11,9 +11,9 @@ GPU, a constant learning rate, no metrics. CUDA graphs around the forward and ba
 on by default, are on with --cuda-graphs alone.
 
 --attention: sdpa is torchtitan's own ScaledDotProductAttention, cuDNN's kernels first; flex is its models' default.
---loss: whole takes the logits of all positions at once, chunked in eight parts, which is its models' default: less
-memory, but the head's gradient is added up in float32 eight times. --reshard: default frees a block's gathered weights after its forward pass (ZeRO 3); never keeps them until its backward
-pass (ZeRO 2), which sends less.
+--loss: whole takes the logits of all positions at once; chunked, its models' default, in eight parts: less memory, but
+the head's gradient is added up in float32 eight times. --reshard: default frees a block's gathered weights after its
+forward pass (ZeRO 3); never keeps them until its backward pass (ZeRO 2), which sends less.
 --float8 takes several recipes, which are measured one after the other in one process; "none" is bf16. Prints one JSON
 line each: the median of the steps' times on the GPU, tokens/s of all GPUs and of one, peak memory, the last loss.
 """
