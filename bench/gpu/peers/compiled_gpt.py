@@ -132,12 +132,13 @@ def use_float8(model, recipe):
 class World:
     """The processes that torchrun started; one without it."""
 
-    def __init__(self):
+    def __init__(self, device="cuda"):
         self.size = int(os.environ.get("WORLD_SIZE", "1"))
         self.rank = int(os.environ.get("RANK", "0"))
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        if device == "cuda":
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
         if self.size > 1:
-            torch.distributed.init_process_group("nccl")
+            torch.distributed.init_process_group("nccl" if device == "cuda" else "gloo")
             # Ranks wait for a request on the CPU: a waiting NCCL kernel would keep its GPU busy.
             self.waiting = torch.distributed.new_group(backend="gloo", timeout=datetime.timedelta(hours=2))
 
