@@ -23,7 +23,6 @@ struct Fusions {
   bool gelu = true;             // GELU in the epilogues of the MLP's GEMMs; false: its own kernel
   bool gelu_derivative = true;  // GELU's derivative is saved where kernels serve it
   bool bias = true;             // GEMMs with a bias may use our CUTLASS kernels instead of cuBLASLt
-  bool overlap = true;          // f32: weight gradients on a side stream where that is faster
   bool deferred_update = true;  // 16 bits: the update overlaps with the next forward pass
   // f32 GEMMs (MatmulMode::ieee) may run on float64 tensor cores where autotune chooses them. Sums
   // are taken in float64 and rounded once. Attention uses them wherever the GPU has them: it sums
@@ -36,17 +35,11 @@ struct Fusions {
 
 // The fusions' names in --no-fusion and the record.
 inline constexpr std::pair<const char*, bool Fusions::*> fusion_names[] = {
-    {"residual", &Fusions::residual},
-    {"bias-sums", &Fusions::bias_sums},
-    {"qkv-bias", &Fusions::qkv_bias},
-    {"overwrite", &Fusions::overwrite},
-    {"gelu", &Fusions::gelu},
-    {"gelu-derivative", &Fusions::gelu_derivative},
-    {"bias", &Fusions::bias},
-    {"overlap", &Fusions::overlap},
-    {"deferred-update", &Fusions::deferred_update},
-    {"float64", &Fusions::float64},
-    {"attention", &Fusions::attention},
+    {"residual", &Fusions::residual}, {"bias-sums", &Fusions::bias_sums},
+    {"qkv-bias", &Fusions::qkv_bias}, {"overwrite", &Fusions::overwrite},
+    {"gelu", &Fusions::gelu},         {"gelu-derivative", &Fusions::gelu_derivative},
+    {"bias", &Fusions::bias},         {"deferred-update", &Fusions::deferred_update},
+    {"float64", &Fusions::float64},   {"attention", &Fusions::attention},
     {"head", &Fusions::head}};
 static_assert(sizeof(Fusions) == std::size(fusion_names) * sizeof(bool), "a fusion has no name");
 

@@ -10,7 +10,7 @@ class SameStream final : public SideStream {
  public:
   explicit SameStream(Stream& stream) : stream_(stream) {}
   void launch(const std::function<void(Stream&)>& work) override { work(stream_); }
-  void wait(int) override {}
+  void wait() override {}
 
  private:
   Stream& stream_;

@@ -16,13 +16,12 @@ namespace tally::train {
 class SideStream {
  public:
   virtual ~SideStream() = default;
-  // Enqueues `work` (GEMMs without column sums) on the stream that it is given. It begins when the
+  // Enqueues `work` (without column sums) on the stream that it is given. It begins when the
   // main stream has reached this point. Before wait(), nothing that it reads may be overwritten and
   // nothing that it writes may be touched.
   virtual void launch(const std::function<void(Stream&)>& work) = 0;
-  // Makes the main stream wait for all pieces but the last `but` (at most 6). A recording must end
-  // with wait(0).
-  virtual void wait(int but = 0) = 0;
+  // Makes the main stream wait for all pieces. A recording must end with it.
+  virtual void wait() = 0;
 
   // Everything runs on `stream` itself if `overlap` is false or the device has no second stream.
   static std::unique_ptr<SideStream> make(Stream& stream, bool overlap);

@@ -90,10 +90,7 @@ Transformer::Transformer(const Config& config, const ModelPart& part, const Para
   // those of its factors.
   context_.qkv_bias_sums = config.policy.fusions.qkv_bias && !context_.tensor.sequence &&
                            sizes_.spec.biases && !sizes_.fp8;
-  // The processes' exchanges would wait for a side stream's GEMMs.
-  context_.overlap_weight_gradients = config.policy.fusions.overlap && part.shards == 1 &&
-                                      size_of(type_) == 4 && !float64_gemms_serve(context_.compute);
-  side_ = SideStream::make(stream, context_.overlap_weight_gradients || update_sms_ > 0);
+  side_ = SideStream::make(stream, update_sms_ > 0);
   context_.side = side_.get();
 }
 
@@ -366,7 +363,6 @@ void Transformer::backward(ActivationSet& set) {
   }
   backward_blocks(a, flow);
   if (part_.first) backward_embedding(a, flow.residual);
-  side_->wait();
   latest_ = nullptr;
 }
 
@@ -376,7 +372,6 @@ void Transformer::backward_blocks(Activations& a, const BackwardFlow& flow) {
     block.backward_out(context_, out_of(l, a), flow);
     if (l + 1 < blocks_.size()) gradients_are_final(blocks_[l + 1]);
     const bool still_there = is_latest(a) && l + 1 == blocks_.size();
-    if (sizes_.recompute != Recompute::none) side_->wait();  // blocks share what the GEMMs read
     if (!still_there) block.recompute(&context_, a.blocks[l]);
     block.backward(context_, a.blocks[l], flow);
   }
@@ -386,7 +381,6 @@ void Transformer::backward_blocks(Activations& a, const BackwardFlow& flow) {
 
 void Transformer::gradients_are_final(const Block& block) const {
   if (!reports_gradients()) return;
-  side_->wait();
   for (const Linear* w : matrices_of(block)) gradient_is_final(w->weight);
 }
 

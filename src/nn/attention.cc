@@ -85,7 +85,6 @@ void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Atten
   const Tensor dqkv = flow.qkv.view({count, g.qkv_width()});
   if (has_biases()) backward_qkv_bias(c, dqkv);
   qkv_.backward(c, qkv_.gradient_at_output(c, dqkv), all, flow.normed, flow.at_branch_input());
-  c.side->wait(1);  // the norm below overwrites dy; the GEMM that reads dqkv may still run
 }
 
 // The bias's gradient is the column sums of dqkv. For K they are 0 before rotation: a bias that all

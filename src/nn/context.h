@@ -84,9 +84,6 @@ struct LayerContext {
   const DeferredUpdate* update = nullptr;
   const Fusions& fusions() const { return compute.options.fusions; }
   SideStream* side = nullptr;
-  // Weight-gradient GEMMs run on the side stream. The layers wait for each before they overwrite
-  // its operands.
-  bool overlap_weight_gradients = false;
   // Column sums, of which some biases' gradients are made, are kept (Fusions::qkv_bias).
   bool qkv_bias_sums = false;
   Tensor workspace;        // scratch of the operations that ask for some

@@ -106,15 +106,7 @@ void Linear::backward_weight(const LayerContext& c, const OutputGradient& dy, co
                              bool adds) const {
   const bool accumulate = (c.accumulate || adds) && !weight.overwrite;
   if (in_fp8()) return backward_weight_fp8(c, dy, x, accumulate);
-  const auto gemm = [&](Stream& stream) {
-    linear_backward_weight({stream, c.compute.options}, dy.dy, x.x,
-                           {Out(weight.gradient), {}, accumulate});
-  };
-  if (c.overlap_weight_gradients) {
-    c.side->launch(gemm);
-  } else {
-    gemm(c.compute.stream);
-  }
+  linear_backward_weight(c.compute, dy.dy, x.x, {Out(weight.gradient), {}, accumulate});
 }
 
 void Linear::backward_bias(const LayerContext& c, const Tensor& dy, int64_t first,

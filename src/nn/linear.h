@@ -78,9 +78,7 @@ struct Linear {
                                  const Linear& before, const SavedActivation& f,
                                  const Tensor& dpre) const;
   // The weight's gradient only. The bias's gradient is computed by other kernels (Norm,
-  // SelfAttention). This GEMM may overlap with what follows: dy and x stay untouched until
-  // LayerContext::side has been waited for. `adds`: to what is there, even where c.accumulate is
-  // false.
+  // SelfAttention). `adds`: to what is there, even where c.accumulate is false.
   void backward_weight(const LayerContext& c, const OutputGradient& dy, const LinearInput& x,
                        bool adds = false) const;
   // `sums` += the column sums of dy from column `first` on: the gradient of a part of the bias.

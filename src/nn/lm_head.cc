@@ -102,7 +102,6 @@ void LmHead::forward_backward(const LayerContext& c, const Tensor& x_part, const
     decoder_.backward_weight(c, dlogits, part, first > 0);
     decoder_.backward_input(c, dlogits, out);
     if (fused) scale_rows(c.compute, scales, Out(out));
-    c.side->wait();  // the next piece overwrites the logits
   });
   c.tensor.reduce(c.compute, dx_part);
   add(c, factor, scratch, state);

@@ -29,16 +29,14 @@ void Mlp::recompute_act(const LayerContext& c, const MlpActivations& a) const {
 Tensor Mlp::backward_activation(const LayerContext& c, const OutputGradient& dy,
                                 const MlpActivations& a) const {
   if (gated()) {
-    c.side->wait();  // its GEMM may still read the output, whose memory the gradient there takes
     projection_.backward_input(c, dy, a.act);
     swiglu_backward(c.compute, a.act, a.saved, Out(a.saved), fc_.amax_of_gradient(c));
     return a.saved;
   }
-  // The output has been read for the last time, unless its reader runs on the side stream.
-  const Tensor& dpre = c.overlap_weight_gradients ? a.saved : a.act;
+  // The output has been read for the last time: the gradient takes its memory.
   projection_.backward_input_activation(c, dy, fc_, {activation_, a.saved, fc_.amax_of_gradient(c)},
-                                        dpre);
-  return dpre;
+                                        a.act);
+  return a.act;
 }
 
 void Mlp::backward(const LayerContext& c, const Tensor& x, const MlpActivations& a,
@@ -50,7 +48,6 @@ void Mlp::backward(const LayerContext& c, const Tensor& x, const MlpActivations&
   const Tensor dpre = backward_activation(c, dy, a);
   const OutputGradient at_fc = fc_.gradient_at_output(c, dpre, true);
   fc_.backward(c, at_fc, all, flow.normed, flow.at_branch_input());
-  c.side->wait(1);  // the norm below overwrites dy; the GEMM that reads dpre may still run
 }
 
 }  // namespace tally::train

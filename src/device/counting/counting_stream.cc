@@ -72,7 +72,7 @@ class CountingSideStream final : public SideStream {
  public:
   explicit CountingSideStream(CountingStream& main) : side_(&main) {}
   void launch(const std::function<void(Stream&)>& work) override { work(side_); }
-  void wait(int) override {}
+  void wait() override {}
 
  private:
   CountingStream side_;

@@ -1,7 +1,5 @@
 #include "src/device/cuda/gpu.h"
 
-#include <array>
-
 #include "src/device/cuda/check.h"
 #include "src/device/cuda/cuda_stream.h"
 
@@ -32,26 +30,23 @@ class CudaSideStream final : public SideStream {
   void launch(const std::function<void(Stream&)>& work) override {
     fork_.order(main_.stream(), side_.stream());
     work(side_);
-    Mark& done = done_[static_cast<size_t>(pieces_++) % done_.size()];
-    CUDA_CHECK(cudaEventRecord(done.get(), side_.stream()));
-    if (!main_.capturing()) wait(0);
+    CUDA_CHECK(cudaEventRecord(done_.get(), side_.stream()));
+    working_ = true;
+    if (!main_.capturing()) wait();
   }
 
-  // Pieces run in order: one is done when a later one is.
-  void wait(int but) override {
-    const int64_t until = pieces_ - but;
-    if (until <= waited_) return;
-    const Mark& done = done_[static_cast<size_t>(until - 1) % done_.size()];
-    CUDA_CHECK(cudaStreamWaitEvent(main_.stream(), done.get(), 0));
-    waited_ = until;
+  // Pieces run in order: all are done when the last one is.
+  void wait() override {
+    if (!working_) return;
+    CUDA_CHECK(cudaStreamWaitEvent(main_.stream(), done_.get(), 0));
+    working_ = false;
   }
 
  private:
   CudaStream& main_;
   CudaStream side_;
-  Mark fork_;
-  std::array<Mark, 8> done_;
-  int64_t pieces_ = 0, waited_ = 0;
+  Mark fork_, done_;
+  bool working_ = false;
 };
 
 }  // namespace

@@ -15,12 +15,6 @@ void forward(const Compute& c, In x, LinearWeights weights, Out, In) {
   count_gemm(c, x.dtype, product(x, weights.w));
 }
 
-bool float64_serves(const Compute& c) {
-  const CountedDevice& counted = counting_stream(c.stream).counted();
-  return counted.gpu && counted.capability == 90 && c.options.fusions.float64 &&
-         c.options.matmul_mode == MatmulMode::ieee;
-}
-
 // Both forms have the same size.
 SavedValue faster_saved(const Compute&, DType, int64_t, int64_t, MlpActivation) {
   return SavedValue::derivative;
@@ -61,7 +55,6 @@ void backward_bias_input(Stream& s, In sums, In w, Out db, Out dbx) {
 }
 
 const OnCounting versions[] = {{linear_forward, forward},
-                               {float64_gemms_serve, float64_serves},
                                {faster_saved_value, faster_saved},
                                {linear_activation_forward, forward_activation},
                                {mlp_activation_forward, forward_pass},

@@ -114,10 +114,6 @@ void forward_linear(const Compute&, In x, LinearWeights weights, Out y, In resid
   matmul(aten_operand(x), aten_operand(weights.w).t(), bias_operand(weights.b), y, residual);
 }
 
-bool float64_serves(const Compute&) {
-  return false;
-}
-
 SavedValue faster_saved(const Compute&, DType, int64_t, int64_t, MlpActivation) {
   return SavedValue::input;
 }
@@ -200,7 +196,6 @@ void backward_pass(Stream& s, In dy, In pre, MlpActivation kind, ActivationPass 
 }
 
 const OnCpu linear_versions[] = {{linear_forward, forward_linear},
-                                 {float64_gemms_serve, float64_serves},
                                  {faster_saved_value, faster_saved},
                                  {linear_activation_forward, forward_activation},
                                  {mlp_activation_forward, forward_pass},

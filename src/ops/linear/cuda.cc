@@ -50,10 +50,6 @@ void forward(const Compute& compute, In x, LinearWeights weights, Out y, In resi
   forward_with_bias(c, plain, weights.b, y, residual);
 }
 
-bool float64_serves(const Compute& c) {
-  return float64_gemms_serve(cuda_compute(c));
-}
-
 void backward_input(const Compute& compute, In dy, In w, Out dx, In addend) {
   const CudaCompute c = cuda_compute(compute);
   GemmProblem p = gemm_problem(dy, w, false, dx);
@@ -92,7 +88,6 @@ void backward_bias_input(Stream& s, In sums, In w, Out db, Out dbx) {
 }
 
 const OnCuda versions[] = {{linear_forward, forward},
-                           {train::float64_gemms_serve, float64_serves},
                            {linear_backward_input, backward_input},
                            {linear_backward_weight, backward_weight},
                            {linear_backward_bias, backward_bias},

@@ -65,10 +65,6 @@ struct ActivationForm {
 inline Operation<SavedValue(const Compute& c, DType type, int64_t n, int64_t k, MlpActivation kind)>
     faster_saved_value{"faster_saved_value"};
 
-// Whether f32 GEMMs may run on float64 tensor cores here (Fusions::float64). Such a
-// GEMM of a layer uses every SM until its end.
-inline Operation<bool(const Compute& c)> float64_gemms_serve{"float64_gemms_serve"};
-
 // v = x w^T + b, y = f(v), and saved = v or f'(v).
 struct ActivationOutputs {
   Out saved, y;

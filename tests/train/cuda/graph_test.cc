@@ -95,7 +95,6 @@ TEST_CASE("cuda: work on a side stream starts after what came before and ends be
         });
       }
       linear_forward(s, from, {weight}, Out(later), {});  // overlaps with them
-      side->wait(1);
       side->wait();
       linear_forward(s, later, {weight}, Out(to), {});  // overwrites what they read
     };
