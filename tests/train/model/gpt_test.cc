@@ -431,6 +431,9 @@ TEST_CASE("FP8: losses and gradients are those of the wider type within the form
     for (const auto& [format, recipe] : fp8_forms)
       for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
         Config c = fp8_config(format, recipe);
+        // The other recipes recompute as this one does.
+        if (c.fp8.recipe.weights != Fp8Scaling::tensor && recompute == Recompute::selective)
+          continue;
         if (llama) make_llama(&c.model);
         c.recompute = recompute;
         Config wide = c;

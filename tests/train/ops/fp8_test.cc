@@ -184,6 +184,8 @@ TEST_CASE("FP8: a NaN or an infinity reaches the result, whatever the other numb
         Cast b(Rounded(Numbers({16, 16}, 6), DType::bf16), DType::e4m3, scaling);
         fp8_gemm(*stream, a.operand(), b.operand(), Out(y.t()), {});
         INFO(bad, " ", static_cast<int>(scaling));
+        const float scale = a.rows.scale_of(33);
+        CHECK((std::isnan(bad) ? std::isnan(scale) : std::isinf(scale)));
         CHECK(std::isnan(y[2 * 16]));  // the row of x that has it
         // Other rows have scales of their own.
         const bool alone = scaling == Fp8Scaling::row || scaling == Fp8Scaling::vector128;
