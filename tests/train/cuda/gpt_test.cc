@@ -53,7 +53,8 @@ Gradients run(Maker make, Config c, DeviceKind device, DType type, MatmulMode mo
   {
     const TinyState state(*stream, 16);
     for (int i = 0; i < 2; ++i) {
-      const TinyBatch batch(c, *stream, 100 + static_cast<uint64_t>(i), i == 1);
+      TinyBatch batch(c, *stream, 100 + static_cast<uint64_t>(i), i == 1);
+      batch.batch.first = i == 0;
       model->forward_backward(batch.batch, 0.5, dropout_seed, state.state);
     }
     r.loss = state.read().loss();
