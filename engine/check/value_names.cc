@@ -31,14 +31,10 @@ std::vector<std::string> value_names(const Benchmark& benchmark) {
   for (const Step& step : benchmark.steps) {
     names.push_back(parent_id_name(step.name.value));
   }
-  for (const auto& [set_name, set] : benchmark.parameter_sets) {
-    for (const Parameter& p : set.parameters) names.push_back(p.name.value);
-  }
-  for (const auto& [set_name, set] : benchmark.pattern_sets) {
-    for (const Pattern& p : set.patterns) {
-      names.push_back(p.name.value);
-      for (const std::string& suffix : match_suffixes()) names.push_back(p.name.value + suffix);
-    }
+  for (const Parameter& p : all_parameters(benchmark)) names.push_back(p.name.value);
+  for (const Pattern& p : all_patterns(benchmark)) {
+    names.push_back(p.name.value);
+    for (const std::string& suffix : match_suffixes()) names.push_back(p.name.value + suffix);
   }
   return names;
 }

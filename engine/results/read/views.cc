@@ -56,12 +56,10 @@ const char* status_of(State state) {
 // Every word of the texts that results are made from.
 std::set<std::string, std::less<>> words_of_results(const Benchmark& benchmark) {
   std::set<std::string> words;
-  for (const auto& [set_name, set] : benchmark.pattern_sets) {
-    for (const Pattern& pattern : set.patterns) {
-      words.insert(pattern.name.value);
-      add_words(pattern.value.value, words);
-      if (pattern.default_value) add_words(*pattern.default_value, words);
-    }
+  for (const Pattern& pattern : all_patterns(benchmark)) {
+    words.insert(pattern.name.value);
+    add_words(pattern.value.value, words);
+    if (pattern.default_value) add_words(*pattern.default_value, words);
   }
   for (const Analyser& analyser : benchmark.analysers) {
     for (const Text& use : analyser.use) add_words(use.value, words);
@@ -114,8 +112,7 @@ struct Kinds {
 std::set<std::string> users_patterns(const Benchmark& benchmark) {
   std::set<std::string> names;
   if (!benchmark.rules.names_are_the_users) return names;
-  for (const auto& [set_name, set] : benchmark.pattern_sets)
-    for (const Pattern& pattern : set.patterns) names.insert(pattern.name.value);
+  for (const Pattern& pattern : all_patterns(benchmark)) names.insert(pattern.name.value);
   return names;
 }
 

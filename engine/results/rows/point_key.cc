@@ -176,10 +176,8 @@ std::string PointKey::text_without(const std::set<std::string>& names) const {
 
 std::set<std::string> free_parameters(const Benchmark& benchmark) {
   std::set<std::string> names;
-  for (const auto& [set_name, set] : benchmark.parameter_sets) {
-    for (const Parameter& parameter : set.parameters) {
-      if (!has_dollar_name(parameter.value.value)) names.insert(parameter.name.value);
-    }
+  for (const Parameter& parameter : all_parameters(benchmark)) {
+    if (!has_dollar_name(parameter.value.value)) names.insert(parameter.name.value);
   }
   // A platform's default for what a step asks for is not a parameter where the step computes it.
   for (const Step& step : benchmark.steps) {
@@ -195,25 +193,21 @@ std::set<std::string> free_parameters(const Benchmark& benchmark) {
 
 std::set<std::string> varying_parameters(const Benchmark& benchmark) {
   std::set<std::string> own;
-  for (const auto& [set_name, set] : benchmark.parameter_sets) {
-    for (const Parameter& parameter : set.parameters) {
-      const bool varies =
-          parameter.update != UpdateMode::never || names_workpackage(parameter.value.value);
-      if (varies) own.insert(parameter.name.value);
-    }
+  for (const Parameter& parameter : all_parameters(benchmark)) {
+    const bool varies =
+        parameter.update != UpdateMode::never || names_workpackage(parameter.value.value);
+    if (varies) own.insert(parameter.name.value);
   }
   for (bool more = true; more;) {
     more = false;
-    for (const auto& [set_name, set] : benchmark.parameter_sets) {
-      for (const Parameter& parameter : set.parameters) {
-        if (own.count(parameter.name.value) != 0) continue;
-        const auto names = dollar_names(parameter.value.value);
-        if (std::ranges::none_of(names,
-                                 [&](const std::string& name) { return own.count(name) != 0; }))
-          continue;
-        own.insert(parameter.name.value);
-        more = true;
-      }
+    for (const Parameter& parameter : all_parameters(benchmark)) {
+      if (own.count(parameter.name.value) != 0) continue;
+      const auto names = dollar_names(parameter.value.value);
+      if (std::ranges::none_of(names,
+                               [&](const std::string& name) { return own.count(name) != 0; }))
+        continue;
+      own.insert(parameter.name.value);
+      more = true;
     }
   }
   return own;
