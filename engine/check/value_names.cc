@@ -16,10 +16,6 @@
 namespace tally {
 namespace {
 
-bool has_name(const std::vector<std::string>& names, const std::string& name) {
-  return contains(names, name);
-}
-
 std::vector<std::string> value_names(const Benchmark& benchmark) {
   std::vector<std::string> names = fixed_builtin_names();
   names.emplace_back(kAnalyserColumn);
@@ -135,16 +131,16 @@ ValueNames::ValueNames(const Benchmark& benchmark, const RemovedNames& removed, 
 
 // NAME_STEP is the value that the step has, too.
 bool ValueNames::is_value(const std::string& name) const {
-  if (has_name(names_, name) || sample_name(benchmark_, name)) return true;
+  if (contains(names_, name) || sample_name(benchmark_, name)) return true;
   return std::ranges::any_of(steps_, [&](const std::string& step) {
     const size_t length = step.size() + 1;
     return name.size() > length && name.compare(name.size() - length, length, "_" + step) == 0 &&
-           has_name(names_, name.substr(0, name.size() - length));
+           contains(names_, name.substr(0, name.size() - length));
   });
 }
 
 bool ValueNames::is_value(const std::string& name, const Names& columns) const {
-  return has_name(columns, name) || is_value(name);
+  return contains(columns, name) || is_value(name);
 }
 
 void ValueNames::report(const Mark& mark, std::string message, std::string hint) const {

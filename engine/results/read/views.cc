@@ -24,7 +24,6 @@
 #include "engine/results/read/workpackage_view.h"
 #include "engine/workflow/table_names.h"
 #include "engine/workpackage/ended_file.h"
-#include "engine/workpackage/packed_end.h"
 #include "engine/workpackage/values.h"
 
 namespace tally {
