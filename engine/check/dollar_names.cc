@@ -292,7 +292,7 @@ class DollarChecker {
       for (std::string& builtin : fixed_builtin_names()) candidates.push_back(std::move(builtin));
       std::string hint = did_you_mean(name, candidates);
       if (hint.empty()) hint = parameter_elsewhere(name);
-      if (hint.empty()) hint = did_you_mean(name, all_parameters());
+      if (hint.empty()) hint = did_you_mean(name, parameter_names());
       const Mark place = place_of(sources_, text.mark, dollar.written);
       if (strict_ && !open && !quoted[dollar.at]) {
         if (hint.empty()) hint = fmt::format("write $${} to leave it to the shell", name);
@@ -312,11 +312,9 @@ class DollarChecker {
     }
   }
 
-  std::vector<std::string> all_parameters() const {
+  std::vector<std::string> parameter_names() const {
     std::vector<std::string> names;
-    for (const auto& [set_name, set] : benchmark_.parameter_sets) {
-      for (const Parameter& p : set.parameters) names.push_back(p.name.value);
-    }
+    for (const Parameter& p : all_parameters(benchmark_)) names.push_back(p.name.value);
     return names;
   }
 

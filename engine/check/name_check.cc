@@ -71,12 +71,10 @@ class NameChecker {
       for (const Analyse& analyse : analyser.analyse)
         check_pattern_names(benchmark_, analyser, analyse, diagnostics_);
     }
-    for (const auto& [name, set] : benchmark_.pattern_sets) {
-      for (const Pattern& pattern : set.patterns) {
-        check_pattern("measured_over", pattern.measured_over);
-        if (strict_) check_measured_over(pattern);  // a stored run stays readable
-        values_.check_pattern(pattern);
-      }
+    for (const Pattern& pattern : all_patterns(benchmark_)) {
+      check_pattern("measured_over", pattern.measured_over);
+      if (strict_) check_measured_over(pattern);  // a stored run stays readable
+      values_.check_pattern(pattern);
     }
     for (const Result& result : benchmark_.results) {
       check_result(result);
@@ -162,19 +160,17 @@ class NameChecker {
     done_.insert(step.name.value);
   }
 
-  // `rows` names patterns that the analyser searches for. Sets that are chosen by a parameter are
-  // not known yet.
   // The hint for a word of `rows` that is no pattern of the analyser.
   std::string rows_hint(const std::string& word, const std::vector<std::string>& patterns) const {
-    for (const auto& [name, set] : benchmark_.parameter_sets)
-      for (const Parameter& parameter : set.parameters)
-        if (parameter.name.value == word)
-          return "a parameter is in each row as it is: leave it out";
+    if (find_parameter(benchmark_, word) != nullptr)
+      return "a parameter is in each row as it is: leave it out";
     const std::string near = did_you_mean(word, patterns);
     if (!near.empty()) return near;
     return patterns.empty() ? "it has no patterns" : "there are: " + join(patterns, ", ");
   }
 
+  // `rows` names patterns that the analyser searches for. Sets that are chosen by a parameter are
+  // not known yet.
   void check_rows(const Analyser& analyser) {
     std::map<std::string, const Pattern*> known;
     for (const Text& use : used_pattern_sets(analyser)) {
@@ -289,9 +285,7 @@ class NameChecker {
   void check_pattern(const char* key, const Text& given) {
     if (given.value.empty()) return;
     std::vector<std::string> known;
-    for (const auto& [name, set] : benchmark_.pattern_sets) {
-      for (const Pattern& pattern : set.patterns) known.push_back(pattern.name.value);
-    }
+    for (const Pattern& pattern : all_patterns(benchmark_)) known.push_back(pattern.name.value);
     if (contains(known, given.value)) return;
     diagnostics_.error(given.mark, fmt::format("{}: there is no pattern '{}'", key, given.value),
                        did_you_mean(given.value, known));
@@ -306,14 +300,12 @@ class NameChecker {
                          fmt::format("measured_over: '{}' is measured over itself", over.value),
                          "name the pattern that has the seconds");
     }
-    for (const auto& [name, set] : benchmark_.pattern_sets) {
-      for (const Pattern& time : set.patterns) {
-        if (time.name.value != over.value || seconds_of_unit(time.unit)) continue;
-        diagnostics_.error(over.mark,
-                           fmt::format("measured_over: the unit '{}' of '{}' is none of time",
-                                       time.unit, over.value),
-                           "the units are ns, us, ms, s, min and h; without a unit it is seconds");
-      }
+    for (const Pattern& time : all_patterns(benchmark_)) {
+      if (time.name.value != over.value || seconds_of_unit(time.unit)) continue;
+      diagnostics_.error(over.mark,
+                         fmt::format("measured_over: the unit '{}' of '{}' is none of time",
+                                     time.unit, over.value),
+                         "the units are ns, us, ms, s, min and h; without a unit it is seconds");
     }
   }
 

@@ -203,17 +203,15 @@ void check_parameters(const Benchmark& benchmark, bool strict, Diagnostics& diag
 }
 
 void check_types(const Benchmark& benchmark, Diagnostics& diagnostics) {
-  for (const auto& [name, set] : benchmark.parameter_sets) {
-    for (const Parameter& parameter : set.parameters) {
-      if (parameter.mode != Mode::text || !parameter.value.mark.known()) continue;
-      const char* type = parameter.type == ValueType::integer ? "int" : "float";
-      for (const std::string& piece : split_strip(parameter.value.value, parameter.separator)) {
-        if (piece.empty() || is_of_type(parameter, piece)) continue;
-        diagnostics.error(parameter.value.mark,
-                          fmt::format("'{}' is not a valid {}, which parameter '{}' has to be",
-                                      piece, type, parameter.name.value));
-        break;
-      }
+  for (const Parameter& parameter : all_parameters(benchmark)) {
+    if (parameter.mode != Mode::text || !parameter.value.mark.known()) continue;
+    const char* type = parameter.type == ValueType::integer ? "int" : "float";
+    for (const std::string& piece : split_strip(parameter.value.value, parameter.separator)) {
+      if (piece.empty() || is_of_type(parameter, piece)) continue;
+      diagnostics.error(parameter.value.mark,
+                        fmt::format("'{}' is not a valid {}, which parameter '{}' has to be", piece,
+                                    type, parameter.name.value));
+      break;
     }
   }
 }

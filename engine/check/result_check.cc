@@ -9,15 +9,6 @@
 namespace tally {
 namespace {
 
-const Pattern* find_pattern(const Benchmark& benchmark, const std::string& name) {
-  for (const auto& [set_name, set] : benchmark.pattern_sets) {
-    for (const Pattern& pattern : set.patterns) {
-      if (pattern.name.value == name) return &pattern;
-    }
-  }
-  return nullptr;
-}
-
 void check_column(const Benchmark& benchmark, const Column& column, Diagnostics& diagnostics) {
   if (column.statistic == nullptr) return;
   const std::string& name = column.name.value;

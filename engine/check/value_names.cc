@@ -16,10 +16,6 @@
 namespace tally {
 namespace {
 
-bool has_name(const std::vector<std::string>& names, const std::string& name) {
-  return contains(names, name);
-}
-
 std::vector<std::string> value_names(const Benchmark& benchmark) {
   std::vector<std::string> names = fixed_builtin_names();
   names.emplace_back(kAnalyserColumn);
@@ -31,14 +27,10 @@ std::vector<std::string> value_names(const Benchmark& benchmark) {
   for (const Step& step : benchmark.steps) {
     names.push_back(parent_id_name(step.name.value));
   }
-  for (const auto& [set_name, set] : benchmark.parameter_sets) {
-    for (const Parameter& p : set.parameters) names.push_back(p.name.value);
-  }
-  for (const auto& [set_name, set] : benchmark.pattern_sets) {
-    for (const Pattern& p : set.patterns) {
-      names.push_back(p.name.value);
-      for (const std::string& suffix : match_suffixes()) names.push_back(p.name.value + suffix);
-    }
+  for (const Parameter& p : all_parameters(benchmark)) names.push_back(p.name.value);
+  for (const Pattern& p : all_patterns(benchmark)) {
+    names.push_back(p.name.value);
+    for (const std::string& suffix : match_suffixes()) names.push_back(p.name.value + suffix);
   }
   return names;
 }
@@ -139,16 +131,16 @@ ValueNames::ValueNames(const Benchmark& benchmark, const RemovedNames& removed, 
 
 // NAME_STEP is the value that the step has, too.
 bool ValueNames::is_value(const std::string& name) const {
-  if (has_name(names_, name) || sample_name(benchmark_, name)) return true;
+  if (contains(names_, name) || sample_name(benchmark_, name)) return true;
   return std::ranges::any_of(steps_, [&](const std::string& step) {
     const size_t length = step.size() + 1;
     return name.size() > length && name.compare(name.size() - length, length, "_" + step) == 0 &&
-           has_name(names_, name.substr(0, name.size() - length));
+           contains(names_, name.substr(0, name.size() - length));
   });
 }
 
 bool ValueNames::is_value(const std::string& name, const Names& columns) const {
-  return has_name(columns, name) || is_value(name);
+  return contains(columns, name) || is_value(name);
 }
 
 void ValueNames::report(const Mark& mark, std::string message, std::string hint) const {

@@ -267,9 +267,8 @@ class CompareCommand {
   bool check_by() const {
     if (args_.by.empty()) return true;
     std::vector<std::string> names;
-    for (const auto& [set_name, set] : benchmark_.parameter_sets) {
-      for (const Parameter& parameter : set.parameters) names.push_back(parameter.name.value);
-    }
+    for (const Parameter& parameter : all_parameters(benchmark_))
+      names.push_back(parameter.name.value);
     if (contains(names, args_.by)) return true;
     return bad(fmt::format("--by: there is no parameter '{}'", args_.by),
                did_you_mean(args_.by, names));

@@ -21,13 +21,11 @@ namespace {
 // changes no other name.
 std::set<std::string> naming_parameters(const Benchmark& benchmark) {
   std::set<std::string> names, others;
-  for (const auto& [set_name, set] : benchmark.parameter_sets) {
-    for (const Parameter& parameter : set.parameters) {
-      const bool plain = parameter.mode == Mode::text && !has_dollar_name(parameter.value.value) &&
-                         parameter.owner != Owner::platform && !is_secret(parameter) &&
-                         !names_secret(parameter.name.value);
-      (plain ? names : others).insert(parameter.name.value);
-    }
+  for (const Parameter& parameter : all_parameters(benchmark)) {
+    const bool plain = parameter.mode == Mode::text && !has_dollar_name(parameter.value.value) &&
+                       parameter.owner != Owner::platform && !is_secret(parameter) &&
+                       !names_secret(parameter.name.value);
+    (plain ? names : others).insert(parameter.name.value);
   }
   for (const std::string& other : others) names.erase(other);
   return names;

@@ -64,8 +64,10 @@ Status Finisher::end(Task& task, bool resubmit) {
   const int step = task.graph_step();
   queue_.ended(id, step);
   // The workpackages that it ran a shared operation for fail with it, or a resumed run would do it
-  // again for them.
-  const bool together = shared_.runs(id);
+  // again for them. That it waits for a done_file is recorded with its progress, or a resumed run
+  // would do the operation again and take its output for an earlier one's.
+  const bool waits = task.ended()->state == State::waiting;
+  const bool together = waits || shared_.runs(id);
   if (together) {
     TRY(context_.run.journal().begin());
   }
@@ -75,6 +77,9 @@ Status Finisher::end(Task& task, bool resubmit) {
     bool put_off = false;
     TRY(ended_well(task, &put_off));
     well = !put_off;
+  }
+  if (waits) {
+    TRY(task.write_progress());
   }
   if (!well) {
     TRY(ended_badly(task, resubmit, &again));

@@ -69,6 +69,8 @@ class Task {
   // The host cannot say what it must know.
   void put_off(const Status& why);
   void end(Outcome outcome);
+  // Writes to the journal which operations are done, for a resumed run.
+  Status write_progress() const;
   // Ends its process because its time limit is reached.
   void time_out();
   std::optional<Clock::time_point> deadline() const { return deadline_; }
@@ -172,9 +174,10 @@ class Task {
   Status operation_ended(const Operation& operation);
   // Whether the file of an operation is there. An empty name: no.
   Status finds(const Operation& operation, const Text& name, bool* found) const;
-  Status wait_for_done_file(const Operation& operation, Origin there);
+  void wait_for_done_file(const Operation& operation, Origin there);
   Status record_operation();
   Status record_progress();
+  bool note_output_sizes();
   Status take_environment(int exit_status);
   bool make_capture_file();
   void write_do_log(const std::string& command, const std::string& directory);

@@ -312,8 +312,10 @@ Status Task::operation_ended(const Operation& operation) {
     end(std::move(outcome));
     return Status::ok();
   }
-  if (old_done || (!done && !values_->apply(operation.done_file).empty()))
-    return wait_for_done_file(operation, done_by);
+  if (old_done || (!done && !values_->apply(operation.done_file).empty())) {
+    wait_for_done_file(operation, done_by);
+    return Status::ok();
+  }
   if (breaks) {
     stop_operations_ = true;
     context_.log.write("workpackage " + std::to_string(id_) + ": \"" +
@@ -334,7 +336,7 @@ Status Task::operation_ended(const Operation& operation) {
 }
 
 // `there`: of what is there and does not count.
-Status Task::wait_for_done_file(const Operation& operation, Origin there) {
+void Task::wait_for_done_file(const Operation& operation, Origin there) {
   // JUBE's marker file: this command need not run again.
   char mark[32];
   snprintf(mark, sizeof mark, "/wp_done_%02zu", operation_);
@@ -344,15 +346,7 @@ Status Task::wait_for_done_file(const Operation& operation, Origin there) {
   outcome.file = values_->apply(operation.done_file);
   if (there == Origin::before) outcome.detail = "one from before this workpackage is there";
   if (there == Origin::attempt) outcome.detail = "one that the attempt before left is there";
-  // Together: a killed engine would do the operation again and take its output for an earlier
-  // one's.
-  Status recorded = context_.run.journal().begin();
-  if (recorded) recorded = record_progress();
-  const bool waits = phase_ != Phase::finished;
-  if (recorded && waits) recorded = context_.graph.transition(id_, outcome);
-  if (recorded) recorded = context_.run.journal().commit();
-  if (waits) end(std::move(outcome));
-  return recorded;
+  if (note_output_sizes()) end(std::move(outcome));
 }
 
 // Records the progress for a resumed run. The last operation is recorded with the workpackage's
@@ -366,17 +360,25 @@ Status Task::record_operation() {
 }
 
 Status Task::record_progress() {
-  // A file of unknown size would be emptied when the run is continued.
+  return note_output_sizes() ? write_progress() : Status::ok();
+}
+
+// False: it has ended, because a file of unknown size would be emptied when the run is continued.
+bool Task::note_output_sizes() {
   OutputSizes now;
   if (Status s = output_sizes(outputs_, &now); !s) {
     fail(Reason::files, s);
-    return Status::ok();
+    return false;
   }
   OutputSizes& outputs = workpackage().outputs;
   outputs = before_;
   outputs.insert(outputs.end(), now.begin(), now.end());
+  return true;
+}
+
+Status Task::write_progress() const {
   return context_.run.journal().operation_done(id_, cycle(), static_cast<int>(operation_) - 1,
-                                               pack_changes(environment_), outputs);
+                                               pack_changes(environment_), workpackage().outputs);
 }
 
 Status Task::shared_done() {

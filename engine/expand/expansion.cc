@@ -428,9 +428,10 @@ StepPoints Expansion::collect() {
   check_types();
   apply_rules(result);
   result.points.reserve(works_.size());
+  const bool computes = context_.evaluator.computes();
   for (Work& work : works_) {
     if (has_parents_) restart_cycles(work.point);
-    if (!context_.evaluator.computes()) {  // what is left is asked for again
+    if (!computes) {  // what is left is asked for again
       for (Binding& binding : work.point.bindings) binding.definition &= ~not_computed_bit;
     }
     if (!work.error.empty()) result.errors[result.points.size()] = {work.error, work.place};

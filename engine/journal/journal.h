@@ -218,14 +218,17 @@ class Journal {
     std::string step;
     std::string directory, work_dir;  // as given to add()
     std::vector<std::pair<std::string, std::string>> parameters;
-    std::vector<uint32_t> index;           // index of each binding, parallel to parameters
     std::vector<std::string> definitions;  // for Expander::restore(), parallel to parameters
     int operations_done = 0;               // of the current cycle
-    bool prepared = false;                 // file sets and substitutions are in place
-    std::vector<std::string> environment;  // not in each_workpackage()
-    OutputSizes outputs;                   // nor this
-    std::string job_name, job_id;
-    double started = 0, ended = 0;  // seconds since 1970; 0: not started, not ended
+    std::string job_id;
+    double started = 0;  // seconds since 1970; 0: not started
+    // Not in each_workpackage(), and neither is workpackage.step.
+    std::vector<uint32_t> index;  // index of each binding, parallel to parameters
+    bool prepared = false;        // file sets and substitutions are in place
+    std::vector<std::string> environment;
+    OutputSizes outputs;
+    std::string job_name;
+    double ended = 0;  // seconds since 1970; 0: not ended
     // EndedFiles::packed(); empty: unknown. In each_workpackage() alone, until its call ends.
     std::string_view ended_files;
   };

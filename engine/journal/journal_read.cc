@@ -65,6 +65,22 @@ void read_parameters(std::string_view packed, Journal::Stored* stored) {
   }
 }
 
+// The columns from `first` on, which a run needs and results do not.
+void read_for_work(const Statement& row, int first, Journal::Stored* stored) {
+  stored->workpackage.step = static_cast<int>(row.integer(first));
+  const std::string_view numbers = row.bytes(first + 1);
+  stored->index.resize(stored->parameters.size());
+  if (!stored->index.empty()) {
+    memcpy(stored->index.data(), numbers.data(),
+           std::min(numbers.size(), stored->index.size() * sizeof(uint32_t)));
+  }
+  stored->prepared = row.integer(first + 2) != 0;
+  stored->environment = unpack(row.bytes(first + 3));
+  read_sizes(row.bytes(first + 4), stored);
+  stored->job_name = row.text(first + 5);
+  stored->ended = row.real(first + 6);
+}
+
 }  // namespace
 
 Status Journal::sources(Texts* out) const {
@@ -103,6 +119,8 @@ Status Journal::with_jobs(std::vector<Stored>* out) const {
 
 Status Journal::select(const std::string& where, For purpose,
                        const std::function<void(Stored&)>& take) const {
+  constexpr int kOutcome = 12;
+  constexpr int kOthers = kOutcome + outcome_column_count;  // those of one purpose alone
   const std::string run_dir = absolute_path(run_dir_);
   bool has_files = false;  // not in the journal of an earlier version
   if (purpose == For::results) {
@@ -110,54 +128,45 @@ Status Journal::select(const std::string& where, For purpose,
   }
   Statement all;
   const std::string sql =
-      "SELECT id,step_index,step,directory,work_dir,iteration,cycle,parents,state,"
-      "parameters,indices,prepared,operations_done,environment,outputs,job_name,job_id,started,"
-      "ended," +
+      "SELECT id,step,directory,work_dir,iteration,cycle,parents,state,parameters,operations_done,"
+      "job_id,started," +
       std::string(outcome_columns) +
-      (has_files ? ",packed FROM package LEFT JOIN ended_files ON ended_files.package=id"
-                 : " FROM package") +
+      (purpose == For::work
+           ? ",step_index,indices,prepared,environment,outputs,job_name,ended FROM package"
+       : has_files ? ",packed FROM package LEFT JOIN ended_files ON ended_files.package=id"
+                   : " FROM package") +
       where + " ORDER BY id";
   TRY(all.prepare(database_, sql.c_str()));
   while (all.row()) {
     Stored stored;
     stored.workpackage.id = static_cast<int>(all.integer(0));
-    stored.workpackage.step = static_cast<int>(all.integer(1));
-    stored.step = all.text(2);
-    stored.directory = all.text(3);
+    stored.step = all.text(1);
+    stored.directory = all.text(2);
     if (!is_folder_name(stored.directory)) {
       return database_.damaged("\"" + stored.directory +
                                "\" is not the name of a workpackage's folder");
     }
-    stored.work_dir = all.text(4);
-    stored.workpackage.iteration = static_cast<int>(all.integer(5));
-    stored.workpackage.cycle = static_cast<int>(all.integer(6));
-    stored.workpackage.parents = split_ids(all.text(7));
+    stored.work_dir = all.text(3);
+    stored.workpackage.iteration = static_cast<int>(all.integer(4));
+    stored.workpackage.cycle = static_cast<int>(all.integer(5));
+    stored.workpackage.parents = split_ids(all.text(6));
     FilePlace place;
-    stored.workpackage.outcome = read_outcome(all, 19, static_cast<State>(all.integer(8)), &place);
+    stored.workpackage.outcome =
+        read_outcome(all, kOutcome, static_cast<State>(all.integer(7)), &place);
     if (!place.file.empty()) {
       stored.place =
           place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
     }
-    read_parameters(all.bytes(9), &stored);
-    const std::string_view numbers = all.bytes(10);
-    stored.index.resize(stored.parameters.size());
-    if (!stored.index.empty()) {
-      memcpy(stored.index.data(), numbers.data(),
-             std::min(numbers.size(), stored.index.size() * sizeof(uint32_t)));
-    }
-    stored.prepared = all.integer(11) != 0;
-    stored.operations_done = static_cast<int>(all.integer(12));
+    read_parameters(all.bytes(8), &stored);
+    stored.operations_done = static_cast<int>(all.integer(9));
+    stored.job_id = all.text(10);
+    stored.started = all.real(11);
     if (purpose == For::work) {
-      stored.environment = unpack(all.bytes(13));
-      read_sizes(all.bytes(14), &stored);
+      read_for_work(all, kOthers, &stored);
       find_moved_outputs(run_dir, &stored);
     } else if (has_files) {
-      stored.ended_files = all.bytes(19 + outcome_column_count);
+      stored.ended_files = all.bytes(kOthers);
     }
-    stored.job_name = all.text(15);
-    stored.job_id = all.text(16);
-    stored.started = all.real(17);
-    stored.ended = all.real(18);
     take(stored);
   }
   return all.status();

@@ -57,10 +57,8 @@ namespace {
 // Whether a plan would run the user's commands. A program that computes a parameter may be slow or
 // have side effects.
 bool runs_commands(const Benchmark& benchmark) {
-  for (const auto& [name, set] : benchmark.parameter_sets) {
-    for (const Parameter& parameter : set.parameters) {
-      if (parameter.mode == Mode::shell || parameter.mode == Mode::perl) return true;
-    }
+  for (const Parameter& parameter : all_parameters(benchmark)) {
+    if (parameter.mode == Mode::shell || parameter.mode == Mode::perl) return true;
   }
   return false;
 }
@@ -71,10 +69,8 @@ bool may_submit(const Benchmark& benchmark) {
     return step.kind == StepKind::run && !step.launch.value.empty();
   });
   if (!launches) return false;
-  for (const auto& [name, set] : benchmark.parameter_sets) {
-    for (const Parameter& p : set.parameters) {
-      if (p.name.value == "scheduler" && strip(p.value.value) != "local") return true;
-    }
+  for (const Parameter& p : all_parameters(benchmark)) {
+    if (p.name.value == "scheduler" && strip(p.value.value) != "local") return true;
   }
   return false;
 }

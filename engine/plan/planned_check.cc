@@ -131,11 +131,12 @@ class PlannedCheck {
       size_t count = 0;
     };
     std::map<std::pair<int, MarkKey>, Mistake> mistakes;
-    std::map<int, size_t> made, failed;
+    std::vector<size_t> made(benchmark_.steps.size()), failed(benchmark_.steps.size());
     for (const Workpackage& workpackage : planned_.plan.workpackages) {
-      ++made[workpackage.step];
+      const auto step = static_cast<size_t>(workpackage.step);
+      ++made[step];
       if (workpackage.outcome.state != State::failed) continue;
-      ++failed[workpackage.step];
+      ++failed[step];
       Mistake& mistake = mistakes
                              .try_emplace({workpackage.step, key(workpackage.outcome.place)},
                                           Mistake{&workpackage})
@@ -144,7 +145,8 @@ class PlannedCheck {
     }
     for (const auto& [where, mistake] : mistakes) {
       const Step& step = step_of(*mistake.first);
-      const size_t all = made[where.first];
+      const auto number = static_cast<size_t>(where.first);
+      const size_t all = made[number];
       const Outcome& outcome = mistake.first->outcome;
       const Mark mark = outcome.place.known() ? outcome.place : step.name.mark;
       const std::string of =
@@ -152,7 +154,7 @@ class PlannedCheck {
                    : fmt::format("{} of {} workpackages of step '{}' cannot be made",
                                  mistake.count == all ? "all" : std::to_string(mistake.count), all,
                                  step.name.value);
-      if (failed[where.first] == all) {
+      if (failed[number] == all) {
         diagnostics_.error(mark, message(outcome), of);
       } else {
         diagnostics_.warning(mark, message(outcome), of + "; the others run");

@@ -55,19 +55,20 @@ class RowKeys {
   std::string text_of(const ResultTable& table, const ShownPoint& point, const Record& row,
                       bool with_step) const {
     std::string text;
-    const auto add = [&](const std::string& name, const std::string& value) {
-      text += (text.empty() ? "" : " ") + name + "=" + value;
+    const auto add = [&](std::string_view name, std::string_view value) {
+      if (!text.empty()) text += ' ';
+      text.append(name).append(1, '=').append(value);
     };
-    std::set<std::string> shown;
+    std::vector<std::string_view> shown;
     const std::vector<const Value*> values = point.of(row);
     for (size_t i = 0; i < values.size(); ++i) {
       const std::string& name = table.columns[point.columns()[i]].name.value;
       if (values[i] == nullptr) continue;
       add(name, values[i]->str());
-      shown.insert(name);
+      shown.push_back(name);
     }
     for (const auto& [name, value] : row.point.differing(free_))
-      if (shown.insert(name).second) add(name, value);
+      if (!contains(shown, name)) add(name, value);
     if (with_step) add("step", *row.step);
     return text;
   }

@@ -221,8 +221,7 @@ Status read_stored_result(const std::string& path, const Benchmark& benchmark, S
   TRY(read_file(path, &text));
   const std::set<std::string> free = free_parameters(benchmark);
   std::set<std::string> patterns;
-  for (const auto& [set_name, set] : benchmark.pattern_sets)
-    for (const Pattern& pattern : set.patterns) patterns.insert(pattern.name.value);
+  for (const Pattern& pattern : all_patterns(benchmark)) patterns.insert(pattern.name.value);
   try {
     const StoredJson document = StoredJson::parse(text);
     if (document.value("format", "") != "tally-result")

@@ -40,26 +40,6 @@ const char* better_word(Better better) {
   return better == Better::higher ? "higher" : "lower";
 }
 
-namespace {
-
-bool is_pattern(const Benchmark& benchmark, const std::string& name) {
-  return std::ranges::any_of(benchmark.pattern_sets, [&](const auto& entry) {
-    const auto& list = entry.second.patterns;
-    return std::ranges::any_of(list,
-                               [&](const Pattern& pattern) { return pattern.name.value == name; });
-  });
-}
-
-bool is_parameter(const Benchmark& benchmark, const std::string& name) {
-  return std::ranges::any_of(benchmark.parameter_sets, [&](const auto& entry) {
-    const auto& list = entry.second.parameters;
-    return std::ranges::any_of(
-        list, [&](const Parameter& parameter) { return parameter.name.value == name; });
-  });
-}
-
-}  // namespace
-
 const std::vector<std::string>& sample_suffixes() {
   static const std::vector<std::string> suffixes = [] {
     std::vector<std::string> all;
@@ -77,14 +57,14 @@ const std::vector<std::string>& match_suffixes() {
 }
 
 bool is_match_value(const Benchmark& benchmark, const std::string& name) {
-  if (is_pattern(benchmark, name)) return true;
+  if (find_pattern(benchmark, name) != nullptr) return true;
   const JobValue* value = job_value(benchmark, name);
   if (value != nullptr && value->type != ValueType::string) return true;
-  return std::any_of(match_suffixes().begin(), match_suffixes().end(),
-                     [&](const std::string& suffix) {
-                       return name.ends_with(suffix) &&
-                              is_pattern(benchmark, name.substr(0, name.size() - suffix.size()));
-                     });
+  return std::any_of(
+      match_suffixes().begin(), match_suffixes().end(), [&](const std::string& suffix) {
+        return name.ends_with(suffix) &&
+               find_pattern(benchmark, name.substr(0, name.size() - suffix.size())) != nullptr;
+      });
 }
 
 bool is_match_value_of(std::string_view name, std::string_view pattern) {
@@ -113,11 +93,11 @@ bool has_unit(std::string_view suffix) {
 std::string pattern_of(const Benchmark& benchmark, const std::string& name) {
   const std::optional<SampleName> sample = sample_name(benchmark, name);
   const std::string& base = sample ? sample->base : name;
-  if (is_pattern(benchmark, base)) return base;
+  if (find_pattern(benchmark, base) != nullptr) return base;
   for (const std::string& suffix : match_suffixes()) {
     if (!base.ends_with(suffix)) continue;
     const std::string rest = base.substr(0, base.size() - suffix.size());
-    if (is_pattern(benchmark, rest)) return rest;
+    if (find_pattern(benchmark, rest) != nullptr) return rest;
   }
   return base;
 }
@@ -129,28 +109,11 @@ std::optional<SampleName> sample_name(const Benchmark& benchmark, const std::str
     if (!name.ends_with(suffixes[i])) continue;
     const std::string base = name.substr(0, name.size() - suffixes[i].size());
     if (!is_match_value(benchmark, base)) continue;
-    if (is_match_value(benchmark, name) || is_parameter(benchmark, name)) return {};
+    if (is_match_value(benchmark, name) || find_parameter(benchmark, name) != nullptr) return {};
     return SampleName{base, statistics::suffix_statistics()[i]};
   }
   return {};
 }
-
-namespace {
-
-bool is_defined(const Benchmark& benchmark, const std::string& name) {
-  const auto named = [&](const auto& one) { return one.name.value == name; };
-  return std::ranges::any_of(benchmark.parameter_sets,
-                             [&](const auto& entry) {
-                               const auto& list = entry.second.parameters;
-                               return std::ranges::any_of(list, named);
-                             }) ||
-         std::ranges::any_of(benchmark.pattern_sets, [&](const auto& entry) {
-           const auto& list = entry.second.patterns;
-           return std::ranges::any_of(list, named);
-         });
-}
-
-}  // namespace
 
 const std::vector<JobValue>& job_values() {
   static const std::vector<JobValue> values = {
@@ -168,7 +131,10 @@ const std::vector<JobValue>& job_values() {
 const JobValue* job_value(const Benchmark& benchmark, const std::string& name) {
   if (!benchmark.rules.own_columns) return nullptr;
   for (const JobValue& value : job_values()) {
-    if (value.name == name) return is_defined(benchmark, name) ? nullptr : &value;
+    if (value.name != name) continue;
+    const bool defined =
+        find_parameter(benchmark, name) != nullptr || find_pattern(benchmark, name) != nullptr;
+    return defined ? nullptr : &value;
   }
   return nullptr;
 }

@@ -20,19 +20,42 @@ std::string secret_entry(const Parameter& parameter, const std::string& value) {
   return of_secret ? parameter.value.value + "=" + value : "";
 }
 
-bool has_users(const Benchmark& benchmark, std::string_view name) {
-  for (const auto& [set_name, set] : benchmark.parameter_sets) {
+std::vector<std::reference_wrapper<const Parameter>> all_parameters(const Benchmark& benchmark) {
+  std::vector<std::reference_wrapper<const Parameter>> all;
+  for (const auto& [name, set] : benchmark.parameter_sets)
+    all.insert(all.end(), set.parameters.begin(), set.parameters.end());
+  return all;
+}
+
+std::vector<std::reference_wrapper<const Pattern>> all_patterns(const Benchmark& benchmark) {
+  std::vector<std::reference_wrapper<const Pattern>> all;
+  for (const auto& [name, set] : benchmark.pattern_sets)
+    all.insert(all.end(), set.patterns.begin(), set.patterns.end());
+  return all;
+}
+
+const Parameter* find_parameter(const Benchmark& benchmark, std::string_view name) {
+  for (const auto& [set_name, set] : benchmark.parameter_sets)
     for (const Parameter& parameter : set.parameters)
-      if (parameter.owner == Owner::user && parameter.name.value == name) return true;
-  }
-  return false;
+      if (parameter.name.value == name) return &parameter;
+  return nullptr;
+}
+
+const Pattern* find_pattern(const Benchmark& benchmark, std::string_view name) {
+  for (const auto& [set_name, set] : benchmark.pattern_sets)
+    for (const Pattern& pattern : set.patterns)
+      if (pattern.name.value == name) return &pattern;
+  return nullptr;
+}
+
+bool has_users(const Benchmark& benchmark, std::string_view name) {
+  return std::ranges::any_of(all_parameters(benchmark), [&](const Parameter& parameter) {
+    return parameter.owner == Owner::user && parameter.name.value == name;
+  });
 }
 
 bool has_secrets(const Benchmark& benchmark) {
-  return std::ranges::any_of(benchmark.parameter_sets, [](const auto& set) {
-    const auto& parameters = set.second.parameters;
-    return std::ranges::any_of(parameters, is_secret);
-  });
+  return std::ranges::any_of(all_parameters(benchmark), is_secret);
 }
 
 std::span<const ResourceKey> resource_keys() {

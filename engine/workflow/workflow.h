@@ -3,6 +3,7 @@
 // user wrote them: parameters are not substituted yet.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -339,6 +340,12 @@ struct Benchmark {
   const Step* find_step(const std::string& step) const;
 };
 
+// All parameters and all patterns, in the order of their sets' names.
+std::vector<std::reference_wrapper<const Parameter>> all_parameters(const Benchmark& benchmark);
+std::vector<std::reference_wrapper<const Pattern>> all_patterns(const Benchmark& benchmark);
+// The first one of that name. Null: there is none.
+const Parameter* find_parameter(const Benchmark& benchmark, std::string_view name);
+const Pattern* find_pattern(const Benchmark& benchmark, std::string_view name);
 // The tables of all its results.
 std::vector<const Table*> tables_of(const Benchmark& benchmark);
 // Whether `step` depends on `ancestor`, directly or through other steps.

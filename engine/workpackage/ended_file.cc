@@ -10,7 +10,6 @@
 #include <iterator>
 
 #include "engine/base/text.h"
-#include "engine/workpackage/packed_end.h"
 
 namespace tally {
 namespace {

@@ -64,5 +64,8 @@ class FilesPrint {
 };
 // The FilesPrint of packed files. 0: there is nothing packed.
 uint64_t files_print(std::string_view packed);
+// EndedFiles::noted_ns, of the packed ones. A file that was changed after that, whatever time it was
+// given, may have other bytes. 0: nothing is packed.
+long long files_noted_ns(std::string_view packed);
 
 }  // namespace tally

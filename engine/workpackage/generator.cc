@@ -223,10 +223,6 @@ void Generator::make(int step_number, const std::vector<int>& parents, Diagnosti
               std::back_inserter(excluded_));
   }
   if (diagnostics.has_errors() || family.made.points.empty()) return;
-  if (parents.empty() && purpose_ == Purpose::plan && roots_are_final_) {
-    roots_are_final_ = std::ranges::all_of(
-        family.made.points, [this](const Point& point) { return expander_.is_final(point); });
-  }
   family.base = base_of(parents, diagnostics);
   ask_active(family);
   if (!copies_of_points(family, diagnostics)) return;
@@ -269,7 +265,7 @@ bool Generator::copies_of_points(Family& family, Diagnostics& diagnostics) const
 bool Generator::has_room(const Family& family, Diagnostics& diagnostics) {
   size_t& made = made_[static_cast<size_t>(family.step_number)];
   for (const Copies& copies : family.copies)
-    made = limited_sum(made, limited_product(copies.iterations, copies.repeat));
+    made = limited_sum(made, static_cast<size_t>(copies.iterations) * copies.repeat);
   const size_t most = expander_.run().most_points;
   if (made <= most) return true;
   // Other workpackages of its parents would have further ones.
@@ -352,6 +348,8 @@ bool Generator::make_one(const Family& family, size_t point, Workpackage& workpa
 // Computes the values that need the workpackage's own names. A plan leaves open what only a run can
 // compute.
 void Generator::compute_own_values(const Step& step, Workpackage& workpackage) {
+  const bool final = expander_.is_final(workpackage.point);
+  if (!final && step.depend.empty()) roots_are_final_ = false;
   if (fails(workpackage)) {
     if (purpose_ == Purpose::run || step.depend.empty()) return;
     unknown_errors_.insert(
@@ -364,7 +362,7 @@ void Generator::compute_own_values(const Step& step, Workpackage& workpackage) {
     if (expander_.finish(step, finished, builtins).empty()) workpackage.doubt = why;
     return;
   }
-  if (expander_.is_final(workpackage.point)) return;
+  if (final) return;
   Mark place;
   const auto finish = [&](const NamedValues& builtins, const Expander::Names& later) {
     return expander_.finish(step, workpackage.point, builtins, &place, later);

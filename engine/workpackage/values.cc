@@ -71,7 +71,7 @@ WorkpackageValues::WorkpackageValues(const Benchmark& benchmark, const Expander&
 }
 
 WorkpackageValues::WorkpackageValues(const Step* step, const Workpackage& workpackage,
-                                     StoredParameters stored, const char* status)
+                                     StoredParameters&& stored, const char* status)
     : workpackage_(workpackage), status_(status), stored_(std::move(stored)) {
   for (const auto& [name, value] : stored_.values) {
     if (const Parameter* parameter = definition(name)) add_exported(*parameter, name, value);
@@ -166,7 +166,7 @@ NamedValues WorkpackageValues::kept_builtins(const Keep& keep) const {
 }
 
 void WorkpackageValues::add_of_workpackage(const std::vector<ParentName>& parents,
-                                           const std::string& work_dir, const NamedValues* common,
+                                           std::string_view work_dir, const NamedValues* common,
                                            const Keep& keep, NamedValues& out) const {
   if (!of_workpackage_ || (keep && !keep(kWorkpackagePrefix))) return;
   for (const BuiltinName& one : builtin_names()) {
@@ -183,7 +183,7 @@ void WorkpackageValues::add_of_workpackage(const std::vector<ParentName>& parent
 }
 
 // The value of a name whose phase is workpackage, but of its parents' ids.
-std::string WorkpackageValues::value_of(Builtin name, const std::string& work_dir,
+std::string WorkpackageValues::value_of(Builtin name, std::string_view work_dir,
                                         const NamedValues* common) const {
   const std::string* home = nullptr;
   switch (name) {
@@ -199,9 +199,9 @@ std::string WorkpackageValues::value_of(Builtin name, const std::string& work_di
       return std::to_string(workpackage_.cycle);
     case Builtin::wp_relpath:
       if (common != nullptr) home = find_in(*common, "jube_benchmark_home");
-      return home != nullptr ? relative_path(work_dir, *home) : work_dir;
+      return home != nullptr ? relative_path(std::string(work_dir), *home) : std::string(work_dir);
     case Builtin::wp_abspath:
-      return work_dir;
+      return std::string(work_dir);
     case Builtin::wp_envstr:
       return environment_lines(sorted_by_name(exported_));
     case Builtin::wp_envlist:

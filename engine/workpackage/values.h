@@ -29,7 +29,7 @@ struct StoredParameters {
   // Null: the workflow has no such parameter any more.
   std::function<const Parameter*(const std::string& name)> definition;
   std::vector<ParentName> parents;
-  std::string work_dir;                 // absolute
+  std::string_view work_dir;            // absolute; must outlive the values
   const NamedValues* common = nullptr;  // run_builtins(), made once per step
   // The values of `common` that are wanted. Null: all()'s `keep` says it.
   const NamedValues* kept = nullptr;
@@ -47,7 +47,7 @@ class WorkpackageValues {
   WorkpackageValues(const Benchmark& benchmark, const Expander& expander,
                     const Workpackage& workpackage, const char* status = "RUNNING");
   // For a workpackage from a journal. `step` is null if the input file no longer has the step.
-  WorkpackageValues(const Step* step, const Workpackage& workpackage, StoredParameters stored,
+  WorkpackageValues(const Step* step, const Workpackage& workpackage, StoredParameters&& stored,
                     const char* status);
 
   // The value of a name, or null if the name is unknown.
@@ -94,9 +94,9 @@ class WorkpackageValues {
   bool is_platforms(std::string_view name) const;
   const std::string* find_for_jobs(std::string_view name) const;
   // `work_dir`: absolute. `common`: those of run_builtins().
-  void add_of_workpackage(const std::vector<ParentName>& parents, const std::string& work_dir,
+  void add_of_workpackage(const std::vector<ParentName>& parents, std::string_view work_dir,
                           const NamedValues* common, const Keep& keep, NamedValues& out) const;
-  std::string value_of(Builtin name, const std::string& work_dir, const NamedValues* common) const;
+  std::string value_of(Builtin name, std::string_view work_dir, const NamedValues* common) const;
 
   const Workpackage& workpackage_;
   const char* status_;

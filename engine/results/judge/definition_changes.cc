@@ -66,11 +66,9 @@ bool uses(const std::set<std::string>& words, const std::string& pattern) {
 
 NamedDefinitions named_patterns(const Benchmark& benchmark, const std::set<std::string>& words) {
   NamedDefinitions out;
-  for (const auto& [set_name, set] : benchmark.pattern_sets) {
-    for (const Pattern& pattern : set.patterns) {
-      if (uses(words, pattern.name.value))
-        out["pattern '" + pattern.name.value + "'"].push_back(as_definition(pattern));
-    }
+  for (const Pattern& pattern : all_patterns(benchmark)) {
+    if (uses(words, pattern.name.value))
+      out["pattern '" + pattern.name.value + "'"].push_back(as_definition(pattern));
   }
   return out;
 }
@@ -126,13 +124,11 @@ Definition environment_of(const Step& step) {
 
 Texts work_of(const Benchmark& benchmark, const std::set<std::string>& joined) {
   Texts out;
-  for (const auto& [set_name, set] : benchmark.parameter_sets) {
-    for (const Parameter& parameter : set.parameters) {
-      const std::string& name = parameter.name.value;
-      const std::string& text = parameter.value.value;
-      if (joined.count(name) == 0)
-        out["parameter '" + name + "'"].push_back(names_secret(name) ? "(secret)" : text);
-    }
+  for (const Parameter& parameter : all_parameters(benchmark)) {
+    const std::string& name = parameter.name.value;
+    const std::string& text = parameter.value.value;
+    if (joined.count(name) == 0)
+      out["parameter '" + name + "'"].push_back(names_secret(name) ? "(secret)" : text);
   }
   for (const Step& step : benchmark.steps) {
     const std::string of = " of step '" + step.name.value + "'";
@@ -165,11 +161,9 @@ std::string first_new(const Definition& own, const Definition& other) {
 std::map<std::string, std::string> units_of(const Benchmark& benchmark,
                                             const std::set<std::string>& words) {
   std::map<std::string, std::set<std::string>> all;
-  for (const auto& [set_name, set] : benchmark.pattern_sets) {
-    for (const Pattern& pattern : set.patterns) {
-      if (!pattern.unit.empty() && uses(words, pattern.name.value))
-        all[pattern.name.value].insert(pattern.unit);
-    }
+  for (const Pattern& pattern : all_patterns(benchmark)) {
+    if (!pattern.unit.empty() && uses(words, pattern.name.value))
+      all[pattern.name.value].insert(pattern.unit);
   }
   std::map<std::string, std::string> units;
   for (const auto& [name, of_name] : all) {

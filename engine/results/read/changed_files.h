@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -19,14 +18,6 @@ class ChangedFiles {
  public:
   ChangedFiles(const Journal& journal, const std::string& run_dir);
 
-  // When the workpackage's files were looked at, at its end, in nanoseconds since 1970.
-  void note_end(int id, long long noted_ns) { noted_ns_[id] = noted_ns; }
-  // Whether they may have been changed by a change at this time, whatever time was given to them.
-  bool is_later(int id, long long changed_ns) const {
-    const auto noted = noted_ns_.find(id);
-    return noted != noted_ns_.end() && changed_ns > noted->second;
-  }
-
   // Looks closely at the files of these workpackages. *marked becomes a copy of the views with
   // their `changes`, or stays empty if nothing has changed. A file that is the same but in another
   // place or with another time is unchanged, and so is one that another workpackage of the run has
@@ -38,7 +29,6 @@ class ChangedFiles {
  private:
   const Journal& journal_;
   const std::string run_;  // absolute, with a slash
-  std::unordered_map<int, long long> noted_ns_;
 };
 
 }  // namespace tally

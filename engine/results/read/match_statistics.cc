@@ -171,8 +171,10 @@ Value Statistics::mean(const All& all) const {
 }
 
 Value Statistics::value_of(MatchStatistic which) const {
+  if (count_ == 0) return {};
   if (which == MatchStatistic::value || which == MatchStatistic::first) return first_;
   if (which == MatchStatistic::count) return {count_};
+  if (type_ == ValueType::string && which != MatchStatistic::last) return {};
   const All made = all_ ? All{} : of_first();
   const All& all = all_ ? *all_ : made;
   switch (which) {
@@ -194,17 +196,11 @@ Value Statistics::value_of(MatchStatistic which) const {
   }
 }
 
-void Statistics::store(const std::vector<StoredStatistic>& wanted, const StoreValue& out) const {
-  if (count_ == 0) return;
-  for (const auto& [which, name] : wanted) {
-    const bool of_any_type = which == MatchStatistic::value || which == MatchStatistic::first ||
-                             which == MatchStatistic::last || which == MatchStatistic::count;
-    if (of_any_type || type_ != ValueType::string) out(name, value_of(which));
-  }
-}
-
 void Statistics::store(const std::string& name, const StoreValue& out) const {
-  store(all_statistics(name), out);
+  for (const auto& [which, stored_name] : all_statistics(name)) {
+    Value value = value_of(which);
+    if (!value.none()) out(stored_name, std::move(value));
+  }
 }
 
 std::vector<StoredStatistic> all_statistics(const std::string& name) {

@@ -47,11 +47,11 @@ class Statistics {
   //   std = sqrt(|sum2 - sum^2 / n| / (n - 1))
   // Stores nothing when there was no value.
   void store(const std::string& name, const StoreValue& out) const;
+  // One of these. None: texts have no such statistic, or there was no value.
+  Value value_of(MatchStatistic which) const;
   // All that it holds, as bytes; and back, unless the bytes are of another type or damaged.
   std::string packed() const;
   static std::optional<Statistics> unpacked(ValueType type, std::string_view bytes);
-  // Stores only some of them.
-  void store(const std::vector<StoredStatistic>& wanted, const StoreValue& out) const;
 
  private:
   // Facts about all values together.
@@ -69,7 +69,6 @@ class Statistics {
 
   All of_first() const;
   All& edit();
-  Value value_of(MatchStatistic which) const;
   Value mean(const All& all) const;
   Value spread(const Value& sum, const Value& sum2) const;
 

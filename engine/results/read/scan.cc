@@ -8,7 +8,6 @@
 #include "engine/base/files.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
-#include "engine/results/read/changed_files.h"
 #include "engine/results/read/cut_value.h"
 #include "engine/results/read/file_view.h"
 #include "engine/results/read/workpackage_view.h"
@@ -259,9 +258,8 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
       }
     }
   }
-  if (workpackage.files_at_end != 0 &&
-      (opened_.value() != workpackage.files_at_end ||
-       workpackage.changed_files->is_later(workpackage.id, opened_changed_ns_)))
+  if (workpackage.files_at_end != 0 && (opened_.value() != workpackage.files_at_end ||
+                                        opened_changed_ns_ > workpackage.files_noted_ns))
     suspects_.push_back(workpackage.id);
   end_rows(found);
   count(workpackage, here);

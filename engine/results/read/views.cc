@@ -24,7 +24,6 @@
 #include "engine/results/read/workpackage_view.h"
 #include "engine/workflow/table_names.h"
 #include "engine/workpackage/ended_file.h"
-#include "engine/workpackage/packed_end.h"
 #include "engine/workpackage/values.h"
 
 namespace tally {
@@ -56,12 +55,10 @@ const char* status_of(State state) {
 // Every word of the texts that results are made from.
 std::set<std::string, std::less<>> words_of_results(const Benchmark& benchmark) {
   std::set<std::string> words;
-  for (const auto& [set_name, set] : benchmark.pattern_sets) {
-    for (const Pattern& pattern : set.patterns) {
-      words.insert(pattern.name.value);
-      add_words(pattern.value.value, words);
-      if (pattern.default_value) add_words(*pattern.default_value, words);
-    }
+  for (const Pattern& pattern : all_patterns(benchmark)) {
+    words.insert(pattern.name.value);
+    add_words(pattern.value.value, words);
+    if (pattern.default_value) add_words(*pattern.default_value, words);
   }
   for (const Analyser& analyser : benchmark.analysers) {
     for (const Text& use : analyser.use) add_words(use.value, words);
@@ -114,8 +111,7 @@ struct Kinds {
 std::set<std::string> users_patterns(const Benchmark& benchmark) {
   std::set<std::string> names;
   if (!benchmark.rules.names_are_the_users) return names;
-  for (const auto& [set_name, set] : benchmark.pattern_sets)
-    for (const Pattern& pattern : set.patterns) names.insert(pattern.name.value);
+  for (const Pattern& pattern : all_patterns(benchmark)) names.insert(pattern.name.value);
   return names;
 }
 
@@ -144,24 +140,6 @@ const Parameter* named_in_step(const Benchmark& benchmark, const std::string& st
   return found == parameters.end() ? nullptr : found->second;
 }
 
-// A cache, because most workpackages of a step are made from the same definitions.
-class KnownDefinitions {
- public:
-  explicit KnownDefinitions(const Benchmark& benchmark) : benchmark_(benchmark) {}
-  const DefinitionsByName& of(const Journal::Stored& stored) {
-    auto& [keys, known] = of_step_[stored.step];
-    if (keys != stored.definitions) {
-      known = definitions_of(benchmark_, stored);
-      keys = stored.definitions;
-    }
-    return known;
-  }
-
- private:
-  const Benchmark& benchmark_;
-  std::unordered_map<std::string, std::pair<std::vector<std::string>, DefinitionsByName>> of_step_;
-};
-
 // Whether it may have done something. One that was put off before its first command has not.
 bool has_worked(const Journal::Stored& stored) {
   const Workpackage& workpackage = stored.workpackage;
@@ -178,9 +156,8 @@ class ViewMaker {
             WorkpackageValues::Keep keep, std::vector<WorkpackageView>& views)
       : benchmark_(benchmark),
         run_dir_(run_dir),
-        absolute_run_(absolute_path(run_dir)),
+        absolute_run_(absolute_path(run_dir) + "/"),
         info_(run_info(benchmark, journal.run().id, run_dir, journal.run().start)),
-        definitions_(benchmark),
         patterns_(users_patterns(benchmark)),
         keep_(std::move(keep)),
         views_(views) {
@@ -205,19 +182,32 @@ class ViewMaker {
     view.iteration = workpackage.iteration;
     view.cycle = workpackage.cycle;
     view.parents = workpackage.parents;
-    const Step* step = benchmark_.find_step(from.step);
-    view.work_dir = from.work_dir.empty() ? absolute_run_ + "/" + from.directory + "/work"
+    StepValues& of_all = of_step(from);
+    const Step* step = of_all.step;
+    view.work_dir = from.work_dir.empty() ? absolute_run_ + from.directory + "/work"
                                           : absolute_path(from.work_dir);
     if (!from.work_dir.empty() && step != nullptr && step->kind == StepKind::run) {
       view.own_dir = absolute_path(run_dir_ + "/" + from.directory + "/work");
     }
     set_state(workpackage.outcome, step, view);
     if (benchmark_.rules.outside_files_are_guarded) view.began = has_worked(from);
-    set_values(from, step, view);
+    set_values(from, of_all, view);
     views_.push_back(std::move(view));
   }
 
  private:
+  // The common part of a step's workpackages: JUBE's variables, and mostly the definitions that they
+  // are made from and the kinds of their values.
+  struct StepValues {
+    const Step* step = nullptr;     // null: the workflow has it no more
+    std::vector<std::string> keys;  // of the definitions
+    DefinitionsByName definitions;  // of the last workpackage
+    NamedValues all, kept;
+    bool shows_added = false;              // whether a value of the step's kind is wanted
+    Common<WorkpackageView::Types> types;  // of the last workpackage
+    Common<WorkpackageView::Units> units;
+  };
+
   void set_state(const Outcome& outcome, const Step* step, WorkpackageView& view) const {
     // A workpackage that waits for its done_file has written output. In JUBE's files, workpackages
     // that have not ended or not even started are shown too, with the values that exist. In ours
@@ -240,9 +230,8 @@ class ViewMaker {
     }
   }
 
-  void set_values(Journal::Stored& from, const Step* step, WorkpackageView& view) {
-    const DefinitionsByName& known = definitions_.of(from);
-    StepValues& of_all = of_step(from.step, step);
+  void set_values(Journal::Stored& from, StepValues& of_all, WorkpackageView& view) {
+    const DefinitionsByName& known = of_all.definitions;
     StoredParameters parameters;
     const size_t count = from.parameters.size();
     parameters.values = std::move(from.parameters);
@@ -254,8 +243,8 @@ class ViewMaker {
     parameters.work_dir = view.work_dir;
     parameters.common = &of_all.all;
     parameters.kept = &of_all.kept;
-    parameters.without_added = !of_all.shows_added && !hides_any(step, parameters.values);
-    const WorkpackageValues values(step, from.workpackage, std::move(parameters),
+    parameters.without_added = !of_all.shows_added && !hides_any(of_all.step, parameters.values);
+    const WorkpackageValues values(of_all.step, from.workpackage, std::move(parameters),
                                    status_of(view.state));
     view.values = values.all(keep_);
     take_parameters(values, count, patterns_, view);
@@ -277,18 +266,15 @@ class ViewMaker {
     });
   }
 
-  // The common part of a step's workpackages: JUBE's variables, and mostly the kinds of their
-  // values.
-  struct StepValues {
-    NamedValues all, kept;
-    bool shows_added = false;              // whether a value of the step's kind is wanted
-    Common<WorkpackageView::Types> types;  // of the last workpackage
-    Common<WorkpackageView::Units> units;
-  };
-  StepValues& of_step(const std::string& name, const Step* step) {
-    const auto [found, is_new] = of_step_.try_emplace(name);
+  StepValues& of_step(const Journal::Stored& stored) {
+    const auto [found, is_new] = of_step_.try_emplace(stored.step);
     StepValues& values = found->second;
+    if (values.keys != stored.definitions) {
+      values.definitions = definitions_of(benchmark_, stored);
+      values.keys = stored.definitions;
+    }
     if (!is_new) return values;
+    const Step* step = values.step = benchmark_.find_step(stored.step);
     values.all = run_builtins(info_, step);
     for (const auto& entry : values.all) {
       if (!keep_ || keep_(entry.first)) values.kept.push_back(entry);
@@ -333,12 +319,11 @@ class ViewMaker {
 
   const Benchmark& benchmark_;
   const std::string& run_dir_;
-  const std::string absolute_run_;
+  const std::string absolute_run_;  // with a slash
   const RunInfo info_;
   std::map<int, Disturbance> disturbances_;
   std::map<int, JobUse> job_uses_;
   std::vector<const JobValue*> job_values_;  // those that are wanted
-  KnownDefinitions definitions_;
   std::set<std::string> patterns_;
   std::unordered_map<std::string, StepValues> of_step_;
   Kinds kinds_;                   // of the workpackage that is being made
@@ -410,9 +395,10 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
     maker.add(stored);
     if (files_print(stored.ended_files) == 0 || !finished_well(stored.workpackage.outcome.state))
       return;
-    views->back().files_at_end = files_print(stored.ended_files);
-    changed_files->note_end(id, files_noted_ns(stored.ended_files));
-    views->back().changed_files = changed_files;
+    WorkpackageView& view = views->back();
+    view.files_at_end = files_print(stored.ended_files);
+    view.files_noted_ns = files_noted_ns(stored.ended_files);
+    view.changed_files = changed_files;
   });
   if (!read) return read;
   if (benchmark.rules.outside_files_are_guarded) {

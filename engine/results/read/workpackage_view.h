@@ -48,6 +48,9 @@ struct WorkpackageView {
   // Its analysed files when it ended (files_print()). 0: unknown. A file that is opened now is
   // compared with it.
   uint64_t files_at_end = 0;
+  // When they were looked at then, in nanoseconds since 1970. A file that was changed later is not
+  // as it was, whatever time was given to it.
+  long long files_noted_ns = 0;
   // Looks closely where that differs. Null: nothing is known of files.
   std::shared_ptr<const ChangedFiles> changed_files;
   // Its own outputs that have changed since it ended, as analyse() finds out. In Tally's files its

@@ -38,7 +38,6 @@ std::string shown_text(const WorkpackageView& view, const std::string& name,
 
 Points::Points(const std::vector<WorkpackageView>& workpackages, bool exact) {
   for (const WorkpackageView& one : workpackages) add(one, exact);
-  for (Parameter& parameter : parameters_) parameter.numbers = {};
 }
 
 void Points::add(const WorkpackageView& workpackage, bool exact) {
@@ -79,14 +78,16 @@ size_t Points::order_of(const std::vector<int>& parameters) {
   return orders_.size() - 1;
 }
 
+// Most values are those of the workpackage before, or follow them in a list.
 uint32_t Points::value_of(Parameter& parameter, const std::string& text,
                           const WorkpackageView& view, bool exact) {
   std::vector<std::string>& written = parameter.written;
-  if (!written.empty() && written[parameter.last] == text) return parameter.last;
-  const auto [entry, is_new] =
-      parameter.numbers.try_emplace(text, static_cast<uint32_t>(written.size()));
-  parameter.last = entry->second;
-  if (!is_new) return parameter.last;
+  const size_t next = parameter.last + 1 < written.size() ? parameter.last + 1 : 0;
+  for (const size_t known : {static_cast<size_t>(parameter.last), next}) {
+    if (known < written.size() && written[known] == text)
+      return parameter.last = static_cast<uint32_t>(known);
+  }
+  parameter.last = static_cast<uint32_t>(written.size());
   written.push_back(text);
   std::string shown = shown_text(view, parameter.name, text, exact);
   if (shown != text) parameter.shown.emplace(parameter.last, std::move(shown));
@@ -150,9 +151,9 @@ std::string PointKey::key(const std::set<std::string>& names) const {
   return std::to_string(match_->occurrence) + '\1' + text(names);
 }
 
-std::vector<std::pair<std::string, std::string>> PointKey::differing(
+std::vector<std::pair<std::string_view, std::string_view>> PointKey::differing(
     const std::set<std::string>& names) const {
-  std::vector<std::pair<std::string, std::string>> found;
+  std::vector<std::pair<std::string_view, std::string_view>> found;
   const std::vector<int> none;
   for (const int parameter : points_ == nullptr ? none : points_->of(workpackage_)) {
     const std::string& name = points_->name(parameter);
@@ -176,10 +177,8 @@ std::string PointKey::text_without(const std::set<std::string>& names) const {
 
 std::set<std::string> free_parameters(const Benchmark& benchmark) {
   std::set<std::string> names;
-  for (const auto& [set_name, set] : benchmark.parameter_sets) {
-    for (const Parameter& parameter : set.parameters) {
-      if (!has_dollar_name(parameter.value.value)) names.insert(parameter.name.value);
-    }
+  for (const Parameter& parameter : all_parameters(benchmark)) {
+    if (!has_dollar_name(parameter.value.value)) names.insert(parameter.name.value);
   }
   // A platform's default for what a step asks for is not a parameter where the step computes it.
   for (const Step& step : benchmark.steps) {
@@ -195,25 +194,21 @@ std::set<std::string> free_parameters(const Benchmark& benchmark) {
 
 std::set<std::string> varying_parameters(const Benchmark& benchmark) {
   std::set<std::string> own;
-  for (const auto& [set_name, set] : benchmark.parameter_sets) {
-    for (const Parameter& parameter : set.parameters) {
-      const bool varies =
-          parameter.update != UpdateMode::never || names_workpackage(parameter.value.value);
-      if (varies) own.insert(parameter.name.value);
-    }
+  for (const Parameter& parameter : all_parameters(benchmark)) {
+    const bool varies =
+        parameter.update != UpdateMode::never || names_workpackage(parameter.value.value);
+    if (varies) own.insert(parameter.name.value);
   }
   for (bool more = true; more;) {
     more = false;
-    for (const auto& [set_name, set] : benchmark.parameter_sets) {
-      for (const Parameter& parameter : set.parameters) {
-        if (own.count(parameter.name.value) != 0) continue;
-        const auto names = dollar_names(parameter.value.value);
-        if (std::ranges::none_of(names,
-                                 [&](const std::string& name) { return own.count(name) != 0; }))
-          continue;
-        own.insert(parameter.name.value);
-        more = true;
-      }
+    for (const Parameter& parameter : all_parameters(benchmark)) {
+      if (own.count(parameter.name.value) != 0) continue;
+      const auto names = dollar_names(parameter.value.value);
+      if (std::ranges::none_of(names,
+                               [&](const std::string& name) { return own.count(name) != 0; }))
+        continue;
+      own.insert(parameter.name.value);
+      more = true;
     }
   }
   return own;

@@ -37,8 +37,8 @@ std::set<std::string> varying_parameters(const Benchmark& benchmark);
 // All parameters, in the order in which the workflow's steps use them.
 std::vector<std::string> parameter_order(const Benchmark& benchmark);
 
-// The values of the parameters of a run's workpackages, each text once. A parameter that a key of
-// the step hides has its own value.
+// The values of the parameters of a run's workpackages, texts of a list mostly once. A parameter that
+// a key of the step hides has its own value.
 class Points {
  public:
   // `exact`: see make_value().
@@ -60,9 +60,8 @@ class Points {
   struct Parameter {
     std::string name;
     std::vector<std::string> written;
-    std::unordered_map<size_t, std::string> shown;      // where it is another text
-    std::unordered_map<std::string, uint32_t> numbers;  // only while points are added
-    uint32_t last = 0;                                  // of the workpackage before
+    std::unordered_map<size_t, std::string> shown;  // where it is another text
+    uint32_t last = 0;                              // of the workpackage before
   };
   // The parameters of workpackages, mostly those of one step.
   struct Order {
@@ -113,8 +112,8 @@ class PointKey {
   // The text of all parameters but these and JUBE's own, by the values as they were written.
   std::string text_without(const std::set<std::string>& names) const;
   // These parameters, as far as they have several values in the run, in the order of the step, with
-  // the values as they were written. Then the values of the match.
-  std::vector<std::pair<std::string, std::string>> differing(
+  // the values as they were written. Then the values of the match. The texts are the key's.
+  std::vector<std::pair<std::string_view, std::string_view>> differing(
       const std::set<std::string>& names) const;
 
  private:

@@ -37,11 +37,19 @@ class RowMaker {
         evaluator_(evaluator),
         parameters_(from.used_names, from.benchmark.rules.fractions_are_kept),
         analyser_name_(from.analyser.name.value),
-        sources_(from.benchmark, from.analyser, from.patterns, from.groups) {}
+        sources_(from.benchmark, from.analyser, from.patterns, from.groups),
+        shows_analyser_(from.used_names.has(kAnalyserColumn)) {
+    for (const Pattern* pattern : patterns_.all()) {
+      std::vector<StatisticColumn>& columns = statistics_[pattern->name.value];
+      for (const StoredStatistic& one : patterns_.statistics(pattern->name.value))
+        columns.push_back({one, -1});
+    }
+  }
 
   Records make(Diagnostics& diagnostics) {
     find_origins();
     std::vector<Line> lines;
+    lines.reserve(origins_.size());
     for (const RowOrigin& origin : origins_) {
       std::vector<Groups::Above> above;
       for (const Group* ancestor : groups_.ancestors(*origin.group))
@@ -56,7 +64,7 @@ class RowMaker {
     records.rows.reserve(lines.size());
     for (size_t i = 0; i < lines.size(); ++i) {
       std::map<std::string, double> too_short = short_values(lines[i].values, &origins_[i]);
-      records.rows.push_back(make_record(origins_[i], std::move(lines[i].values), records));
+      add_record(origins_[i], std::move(lines[i].values), records);
       add_short_values(std::move(too_short), records.rows.back());
     }
     lines = {};
@@ -120,17 +128,28 @@ class RowMaker {
     }
   };
 
-  void add_statistics(const std::string& name, const Statistics& statistics, Cells& values) const {
-    if (statistics.count() == 0 || values.has(name)) return;  // the child's own value
-    statistics.store(patterns_.statistics(name), [&](const std::string& one, Value value) {
-      values.set(one, std::move(value));
-    });
+  // A statistic that lines have of a pattern, and its column in them. -1: no line has had it so far.
+  struct StatisticColumn {
+    StoredStatistic statistic;
+    int number;
+  };
+
+  void add_statistics(const std::string& name, const Statistics& statistics, Cells& values) {
+    if (statistics.count() == 0) return;
+    std::vector<StatisticColumn>& columns = statistics_.at(name);  // the first: the value itself
+    if (values.cell(columns.front().number) != nullptr) return;    // the child's own value
+    for (auto& [statistic, number] : columns) {
+      Value value = statistics.value_of(statistic.which);
+      if (value.none()) continue;
+      if (number < 0) number = line_columns_->add(statistic.name);
+      values.set(number, std::move(value));
+    }
   }
 
   // `row`: of these files; null: all matches count. `step`: of the row, where the files are of an
   // earlier step, whose values do not stand in for those of the row's step.
   void add_found(const InFiles& files, const MatchedRow* row, const RowOrigin& origin,
-                 Cells& values, const std::string* step = nullptr) const {
+                 Cells& values, const std::string* step = nullptr) {
     const auto hidden = [&](const std::string& name) {
       return step != nullptr && sources_.prints(*step, name);
     };
@@ -146,7 +165,7 @@ class RowMaker {
   }
 
   // The line of a row, or of one of its repeats.
-  Line make_line(const WorkpackageView& shown, const Files& files, const RowOrigin& origin) const {
+  Line make_line(const WorkpackageView& shown, const Files& files, const RowOrigin& origin) {
     Line line;
     line.values = Cells(line_columns_);
     line.parameters = &shown.values;
@@ -188,7 +207,7 @@ class RowMaker {
            std::ranges::all_of(above, [&](const Group* one) { return single(*one); });
   }
 
-  std::vector<Repeat> single_repeat(const Group& group, const Record& row) const {
+  std::vector<Repeat> single_repeat(const Group& group, const Record& row) {
     if (!groups_.counts(*group.members.front())) return {};
     std::vector<Repeat> repeats(1);
     repeats.front().values = repeat_values(row.values);
@@ -196,7 +215,7 @@ class RowMaker {
   }
 
   // The values of a row that statistics of repeats need.
-  Cells repeat_values(const Cells& row) const {
+  Cells repeat_values(const Cells& row) {
     Cells values(repeat_columns_);
     for (size_t i = 0; i < row.all().size(); ++i) {
       const std::string& name = columns_->name(i);
@@ -331,15 +350,15 @@ class RowMaker {
     parameters_.add(shown, true, values, records);
     for (const WorkpackageView* workpackage : groups_.ancestors(shown))
       parameters_.add(*workpackage, false, values, records);
-    if (used_names_.has(kAnalyserColumn) && !values.has(kAnalyserColumn))
+    if (shows_analyser_ && !values.has(kAnalyserColumn))
       values.set(kAnalyserColumn, Value{analyser_.name.value});
     return values;
   }
 
-  Record make_record(const RowOrigin& origin, Cells&& values, Records& records) {
+  void add_record(const RowOrigin& origin, Cells&& values, Records& records) {
     const Group& group = *origin.group;
-    Record record;
     const WorkpackageView& shown = *group.members.front();
+    Record& record = records.rows.emplace_back();
     record.values = all_values(shown, std::move(values), records);
     const bool some_count = groups_.any_counts(group);
     for (const auto& [name, statistics] : group.all.found) {
@@ -366,7 +385,6 @@ class RowMaker {
     }
     if (planned.open != State::done) record.state = planned.open;
     if (benchmark_.rules.rows_are_marked) sources_.take_marks_of_ancestors(group, record);
-    return record;
   }
 
   const Benchmark& benchmark_;
@@ -379,13 +397,14 @@ class RowMaker {
   const Common<std::string> analyser_name_;
   Common<std::string> step_before_;  // of the row before
   const ValueSources sources_;
+  const bool shows_analyser_;
   std::vector<RowOrigin> origins_;  // of the rows
   // The columns of lines, of rows and of repeats, and those of the latter two by those before.
   const std::shared_ptr<RowColumns> line_columns_ = std::make_shared<RowColumns>();
   std::shared_ptr<RowColumns> columns_;
   const std::shared_ptr<RowColumns> repeat_columns_ = std::make_shared<RowColumns>();
-  std::vector<int> in_rows_;
-  mutable std::vector<int> in_repeats_;
+  std::map<std::string, std::vector<StatisticColumn>> statistics_;  // by pattern
+  std::vector<int> in_rows_, in_repeats_;
 };
 
 }  // namespace

@@ -49,18 +49,16 @@ std::set<std::string> distinguishing_parameters(const Benchmark& benchmark,
                                                 const std::vector<Record>& rows) {
   std::set<std::string> names = free_parameters(benchmark);
   const std::set<std::string> varying = varying_parameters(benchmark);
-  for (const auto& [set_name, set] : benchmark.parameter_sets) {
-    for (const Parameter& parameter : set.parameters) {
-      const std::string& name = parameter.name.value;
-      if (names.count(name) != 0 || varying.count(name) != 0) continue;
-      std::map<std::string, std::string> first;
-      const bool spans = std::ranges::any_of(rows, [&](const Record& row) {
-        const std::string own = row.point.text({name});
-        return first.try_emplace(source_key(row) + '\1' + row.point.text(names), own)
-                   .first->second != own;
-      });
-      if (spans) names.insert(name);
-    }
+  for (const Parameter& parameter : all_parameters(benchmark)) {
+    const std::string& name = parameter.name.value;
+    if (names.count(name) != 0 || varying.count(name) != 0) continue;
+    std::map<std::string, std::string> first;
+    const bool spans = std::ranges::any_of(rows, [&](const Record& row) {
+      const std::string own = row.point.text({name});
+      return first.try_emplace(source_key(row) + '\1' + row.point.text(names), own).first->second !=
+             own;
+    });
+    if (spans) names.insert(name);
   }
   return names;
 }

@@ -29,11 +29,9 @@ struct Expression {
 };
 
 void add_sets(const Benchmark& benchmark, bool parameters, std::vector<Expression>& found) {
-  for (const auto& [name, set] : benchmark.pattern_sets) {
-    for (const Pattern& pattern : set.patterns) {
-      if (pattern.mode != PatternMode::python) continue;
-      found.push_back({fmt::format("pattern '{}'", pattern.name.value), pattern.value});
-    }
+  for (const Pattern& pattern : all_patterns(benchmark)) {
+    if (pattern.mode != PatternMode::python) continue;
+    found.push_back({fmt::format("pattern '{}'", pattern.name.value), pattern.value});
   }
   for (const auto& [name, set] : benchmark.parameter_sets) {
     for (const Parameter& parameter : set.parameters) {

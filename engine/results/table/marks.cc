@@ -131,15 +131,8 @@ void add_short_row(size_t row, const std::map<std::string, double>& values,
 }  // namespace
 
 bool status_is_ours(const Benchmark& benchmark) {
-  if (!benchmark.rules.own_columns) return false;
-  const auto named = [](const auto& one) { return one.name.value == kStatusColumn; };
-  for (const auto& [set_name, set] : benchmark.parameter_sets) {
-    if (std::ranges::any_of(set.parameters, named)) return false;
-  }
-  for (const auto& [set_name, set] : benchmark.pattern_sets) {
-    if (std::ranges::any_of(set.patterns, named)) return false;
-  }
-  return true;
+  return benchmark.rules.own_columns && find_parameter(benchmark, kStatusColumn) == nullptr &&
+         find_pattern(benchmark, kStatusColumn) == nullptr;
 }
 
 bool shows_status(const Benchmark& benchmark, const std::vector<TableColumn>& columns) {

@@ -54,12 +54,8 @@ class ConditionCheck {
  public:
   ConditionCheck(const Benchmark& benchmark, const Table& table)
       : benchmark_(benchmark), table_(table) {
-    for (const auto& [name, set] : benchmark.parameter_sets) {
-      for (const Parameter& p : set.parameters) names_.insert(p.name.value);
-    }
-    for (const auto& [name, set] : benchmark.pattern_sets) {
-      for (const Pattern& p : set.patterns) names_.insert(p.name.value);
-    }
+    for (const Parameter& p : all_parameters(benchmark)) names_.insert(p.name.value);
+    for (const Pattern& p : all_patterns(benchmark)) names_.insert(p.name.value);
     for (const Column& column : table.columns) {
       names_.insert(column.name.value);
       names_.insert(column.column_title());
@@ -118,7 +114,8 @@ class ConditionCheck {
     const std::optional<ValueType> type = type_of(name);
     if (!type || is_computed(name)) return value;
     const bool text = *type == ValueType::string;
-    if (text && is_parameter(name) && may_be_number(benchmark_, name)) return value;
+    if (text && find_parameter(benchmark_, name) != nullptr && may_be_number(benchmark_, name))
+      return value;
     value.kind = text ? KnownValue::Kind::text : KnownValue::Kind::number;
     return value;
   }
@@ -153,15 +150,11 @@ class ConditionCheck {
   // The type of the value of this name, where the workflow says it once.
   std::optional<ValueType> type_of(const std::string& name) const {
     std::set<ValueType> types;
-    for (const auto& [set_name, set] : benchmark_.pattern_sets) {
-      for (const Pattern& p : set.patterns) {
-        if (p.name.value == name) types.insert(p.type);
-      }
+    for (const Pattern& p : all_patterns(benchmark_)) {
+      if (p.name.value == name) types.insert(p.type);
     }
-    for (const auto& [set_name, set] : benchmark_.parameter_sets) {
-      for (const Parameter& p : set.parameters) {
-        if (p.name.value == name) types.insert(p.type);
-      }
+    for (const Parameter& p : all_parameters(benchmark_)) {
+      if (p.name.value == name) types.insert(p.type);
     }
     if (types.size() != 1) return std::nullopt;
     return *types.begin();
@@ -178,14 +171,6 @@ class ConditionCheck {
     return truth == Truth::no ? mixed : std::string();
   }
 
-  bool is_parameter(const std::string& name) const {
-    return std::ranges::any_of(benchmark_.parameter_sets, [&](const auto& set) {
-      return std::ranges::any_of(set.second.parameters, [&](const Parameter& parameter) {
-        return parameter.name.value == name;
-      });
-    });
-  }
-
   bool is_computed(const std::string& name) const {
     return std::ranges::any_of(table_.columns, [&](const Column& column) {
       const bool computed = column.computed() || column.statistic != nullptr;
@@ -200,12 +185,10 @@ class ConditionCheck {
 
 const Parameter* constant_parameter(const Benchmark& benchmark, const std::string& name) {
   const Parameter* found = nullptr;
-  for (const auto& [set_name, set] : benchmark.parameter_sets) {
-    for (const Parameter& p : set.parameters) {
-      if (p.name.value != name) continue;
-      if (found != nullptr) return nullptr;
-      found = &p;
-    }
+  for (const Parameter& p : all_parameters(benchmark)) {
+    if (p.name.value != name) continue;
+    if (found != nullptr) return nullptr;
+    found = &p;
   }
   if (found == nullptr || found->mode != Mode::text || found->update != UpdateMode::never ||
       has_dollar(found->value.value) || is_match_value(benchmark, name))

@@ -162,12 +162,16 @@ void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
       return is_match_value_of(sample ? sample->base : column.name.value, pattern);
     });
   };
+  std::vector<std::pair<const TableColumn*, ValuesOf>> values;
+  for (const TableColumn& column : out.columns) {
+    if (with_id && column.name.value == "id") continue;  // the run's
+    values.emplace_back(&column, column.info.name);
+  }
   const auto empty = [&](const Record& row) {
     if (!row.measured() && benchmark_.rules.rows_are_marked) return false;
-    return std::ranges::all_of(out.columns, [&](const TableColumn& column) {
-      if (with_id && column.name.value == "id") return true;  // the run's
-      if (benchmark_.rules.missing_values_are_reported && searched(row, column)) return false;
-      return !row.values.has(column.info.name);
+    return std::ranges::all_of(values, [&](const auto& one) {
+      if (benchmark_.rules.missing_values_are_reported && searched(row, *one.first)) return false;
+      return one.second.in(row) == nullptr;
     });
   };
   std::erase_if(out.rows, empty);
@@ -199,9 +203,11 @@ void ResultTables::note_missing(ResultTable& out) const {
         column.expression.value.empty() && is_pattern_value(benchmark_, name);
     if (column.null_value_set || !found_in_files) continue;
     std::vector<std::string> empty;
+    const ValuesOf values(name);
     for (size_t i = 0; i < out.rows.size(); ++i) {
       const Record& row = out.rows[i];
-      if (row.state == State::done && !row.values.has(name)) empty.push_back(std::to_string(i + 1));
+      if (row.state == State::done && values.in(row) == nullptr)
+        empty.push_back(std::to_string(i + 1));
     }
     if (empty.empty()) continue;
     const size_t count = empty.size();
