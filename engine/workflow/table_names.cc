@@ -137,6 +137,44 @@ std::optional<SampleName> sample_name(const Benchmark& benchmark, const std::str
 
 namespace {
 
+// Whether each of these of that name is a text, and there is one.
+template <typename Sets, typename List>
+bool are_texts(const Sets& sets, const std::string& name, List list) {
+  bool any = false;
+  for (const auto& [set_name, set] : sets) {
+    for (const auto& one : set.*list) {
+      if (one.name.value != name) continue;
+      if (one.type != ValueType::string) return false;
+      any = true;
+    }
+  }
+  return any;
+}
+
+}  // namespace
+
+std::optional<TextValue> text_named(const Benchmark& benchmark, const std::string& name) {
+  if (is_parameter(benchmark, name)) {
+    const bool texts = !is_pattern(benchmark, name) &&
+                       are_texts(benchmark.parameter_sets, name, &ParameterSet::parameters);
+    return texts ? std::optional(TextValue{"parameter", name}) : std::nullopt;
+  }
+  const std::string pattern = pattern_of(benchmark, name);
+  const std::string_view suffix = std::string_view(name).substr(pattern.size());
+  if (suffix.starts_with("_cnt") ||
+      !are_texts(benchmark.pattern_sets, pattern, &PatternSet::patterns))
+    return {};
+  return TextValue{"pattern", pattern};
+}
+
+bool is_of_numbers(const Benchmark& benchmark, const std::string& name) {
+  if (is_parameter(benchmark, name)) return false;
+  const std::string suffix = name.substr(pattern_of(benchmark, name).size());
+  return !suffix.empty() && suffix != "_first" && suffix != "_last";
+}
+
+namespace {
+
 bool is_defined(const Benchmark& benchmark, const std::string& name) {
   const auto named = [&](const auto& one) { return one.name.value == name; };
   return std::ranges::any_of(benchmark.parameter_sets,
