@@ -125,7 +125,7 @@ class NumberCheck {
       need(what, column.name, "`relative_to`");
     } else if (column.better != Better::unknown) {
       need(what, column.name, "`better`");
-    } else {
+    } else if (!column.null_value_set) {  // else the file says what a missing value means
       refuse_statistic(what, column.name.value, column.name.mark);
     }
   }

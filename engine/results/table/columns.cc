@@ -21,6 +21,7 @@
 #include "engine/results/table/expressions.h"
 #include "engine/results/table/marks.h"
 #include "engine/results/table/repeats.h"
+#include "engine/workflow/table_names.h"
 
 namespace tally {
 namespace {
@@ -293,6 +294,8 @@ std::vector<Value> expression_values(const ResultContext& context, const Column&
   std::set<std::string> known = known_names(rows, &records);
   known.erase(column.name.value);
   std::string expression = column.expression.value;
+  for (const std::string& name : names_read(expression))  // v_max of a v that matched nothing
+    if (is_match_value(context.benchmark, name)) known.insert(name);
   std::set<std::string> asked;
   if (!column.relative_to.empty()) {
     expression = with_baseline_names(expression, asked);
